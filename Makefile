@@ -1,0 +1,61 @@
+# Everything a newcomer needs: `make demo` runs the main job, `make test` passes the tests. Both build what they need;
+# crates come from the package registry. No target needs root.
+
+CARGO    ?= cargo
+# Tests, demo and benches share this profile and one target folder, so that dependencies build once.
+PROFILE   = --release --locked
+TACIT     = $(or $(CARGO_TARGET_DIR),target)/release/tacit
+# Rows of `make bench`; the documentation quotes larger runs.
+ROWS     ?= 200k
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test lint deny doc bench clean
+
+help:
+	@echo 'make demo    run a whole study on this machine: two parties, the 1954 poliomyelitis trial'
+	@echo 'make test    all tests'
+	@echo 'make build   the tacit command, in $(TACIT)'
+	@echo 'make lint    formatting and clippy'
+	@echo 'make deny    licences, bans and sources of dependencies (installs cargo-deny when absent)'
+	@echo 'make doc     the documentation of all crates'
+	@echo 'make bench   tacit bench yao, lift and match over TCP and TLS (ROWS=$(ROWS))'
+	@echo 'make clean   remove what was built, and the demo'
+
+# What building needs besides cargo: a C compiler, for SQLite and the TLS library. Cargo fetches the rest.
+setup:
+	@command -v $(CARGO) >/dev/null || { \
+	  echo 'error: there is no cargo; install Rust 1.89 or newer, with rustup or as a package of your system' >&2; exit 1; }
+	@command -v $(or $(CC),cc) >/dev/null || { \
+	  echo 'error: there is no C compiler; on Debian: sudo apt-get install gcc libc6-dev' >&2; exit 1; }
+
+build: setup
+	$(CARGO) build $(PROFILE) -p cli
+
+demo: build
+	$(TACIT) demo
+
+# The second run takes the portable kernels, as a CPU without AES instructions would.
+test: setup
+	$(CARGO) test $(PROFILE) --workspace
+	TACIT_PORTABLE=1 $(CARGO) test $(PROFILE) -p kernels -p ot
+
+lint: setup
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy $(PROFILE) --workspace --all-targets -- -D warnings
+
+# Advisories need the network every time and are not part of it.
+deny: setup
+	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-deny
+	$(CARGO) deny check licenses bans sources
+
+doc: setup
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc $(PROFILE) --workspace --no-deps --document-private-items
+
+bench: build
+	for transport in tcp tls; do for what in yao lift; do \
+	  echo "== $$what, $$transport"; $(TACIT) bench $$what --rows $(ROWS) --transport $$transport || exit 1; done; done
+	echo '== match, tcp'; $(TACIT) bench match --rows 20k
+
+clean:
+	$(CARGO) clean
+	rm -rf demo-out
