@@ -1,0 +1,197 @@
+//! One error type for every protocol: who, with whom, at which step, and whose fault it is.
+
+use std::fmt;
+
+/// Who, with whom, doing what. Filled in by `net`, never by protocols.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct At {
+    /// The party that reports the error, by name.
+    pub party: String,
+    /// The peer it was talking to, by name.
+    pub peer: Option<String>,
+    /// The step, as a path: `match/pid/exchange`.
+    pub step: String,
+}
+
+/// What can happen to a byte pipe between two parties.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChannelError {
+    /// The peer ended the conversation in good order and left; we expected more of it.
+    Closed,
+    /// The connection ended without a goodbye: the peer failed or died, or the network cut it.
+    Cut,
+    /// Nothing arrived (or nothing could be sent) for this many milliseconds.
+    Deadline {
+        /// The limit that passed.
+        limit_ms: u64,
+    },
+    /// The operating system or TLS said no; its text never comes from the peer.
+    Io(String),
+}
+
+/// Whose fault an error is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The environment: a connection, a disk. Retrying the job may help.
+    Channel(ChannelError),
+    /// The peer sent bytes that decode to nothing.
+    Malformed(&'static str),
+    /// The peer failed a named check: abort.
+    Deviated(&'static str),
+    /// One of our own bounds: its name, the value met and the cap.
+    Limit {
+        /// Name of the constant in [`crate::limits`] or of the setting.
+        name: &'static str,
+        /// The value met.
+        value: u64,
+        /// The cap.
+        cap: u64,
+    },
+    /// Our caller broke the contract.
+    Misuse(String),
+    /// What this side was given does not do: a file, a study, a setting. The text says what to change.
+    Input(String),
+    /// A local disk or file operation failed.
+    Io(String),
+    /// This party's own policy or privacy budget says no. The text says which rule.
+    Refused(String),
+}
+
+/// An error with its place. One word wide in every `Result`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error(Box<(At, Kind)>);
+
+impl Error {
+    /// An error at a place.
+    #[must_use]
+    pub fn new(at: At, kind: Kind) -> Self {
+        Self(Box::new((at, kind)))
+    }
+
+    /// An error before any conversation: bad input. `text` names file, line and column where there is one.
+    #[must_use]
+    pub fn input(text: impl Into<String>) -> Self {
+        Self::new(At::default(), Kind::Input(text.into()))
+    }
+
+    /// A refusal by this party's own policy or budget.
+    #[must_use]
+    pub fn refused(text: impl Into<String>) -> Self {
+        Self::new(At::default(), Kind::Refused(text.into()))
+    }
+
+    /// An error of the caller.
+    #[must_use]
+    pub fn misuse(text: impl Into<String>) -> Self {
+        Self::new(At::default(), Kind::Misuse(text.into()))
+    }
+
+    /// A failed file operation: what was tried, on what, and what the system said.
+    #[must_use]
+    pub fn io(what: impl fmt::Display, error: &std::io::Error) -> Self {
+        Self::new(At::default(), Kind::Io(format!("{what}: {error}")))
+    }
+
+    /// One of our own bounds was met.
+    #[must_use]
+    pub fn limit(name: &'static str, value: u64, cap: u64) -> Self {
+        Self::new(At::default(), Kind::Limit { name, value, cap })
+    }
+
+    /// Where it happened.
+    #[must_use]
+    pub fn at(&self) -> &At {
+        &self.0.0
+    }
+
+    /// What happened.
+    #[must_use]
+    pub fn kind(&self) -> &Kind {
+        &self.0.1
+    }
+
+    /// The same error with a place, where it had none.
+    #[must_use]
+    pub fn place(mut self, at: impl FnOnce() -> At) -> Self {
+        if self.0.0.party.is_empty() {
+            self.0.0 = at();
+        }
+        self
+    }
+}
+
+impl fmt::Display for ChannelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed => write!(f, "the peer closed the connection; see the peer's own output"),
+            Self::Cut => {
+                write!(f, "the connection broke off before the peer was done; see the peer's own output")
+            }
+            Self::Deadline { limit_ms } => write!(
+                f,
+                "no progress for {:.1} s; check that the peer is running, or raise the deadline",
+                *limit_ms as f64 / 1e3
+            ),
+            Self::Io(text) => write!(f, "{text}"),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Channel(e) => e.fmt(f),
+            Self::Malformed(what) => write!(f, "malformed message from the peer: {what}"),
+            Self::Deviated(check) => write!(f, "the peer deviated from the protocol: {check}"),
+            Self::Limit { name, value, cap } => write!(f, "{name}: {value} is over the limit of {cap}"),
+            Self::Misuse(text) | Self::Input(text) | Self::Io(text) | Self::Refused(text) => {
+                f.write_str(text)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (at, kind) = &*self.0;
+        if !at.party.is_empty() {
+            write!(f, "{}", at.party)?;
+            if !at.step.is_empty() {
+                write!(f, " at {}", at.step)?;
+            }
+            if let Some(peer) = &at.peer {
+                write!(f, " with {peer}")?;
+            }
+            write!(f, ": ")?;
+        }
+        kind.fmt(f)
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_party_step_peer_and_what() {
+        let at = At { party: "registry".into(), peer: Some("hospitals".into()), step: "match/pid".into() };
+        let error = Error::new(at, Kind::Channel(ChannelError::Closed));
+        assert_eq!(
+            error.to_string(),
+            "registry at match/pid with hospitals: the peer closed the connection; see the peer's own output"
+        );
+        assert_eq!(size_of::<Error>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn a_place_is_given_once() {
+        let here = || At { party: "a".into(), peer: None, step: "s".into() };
+        let there = || At { party: "b".into(), peer: None, step: "t".into() };
+        let error = Error::input("x").place(here).place(there);
+        assert_eq!(error.to_string(), "a at s: x");
+    }
+}

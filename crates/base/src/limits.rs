@@ -1,0 +1,28 @@
+//! Every bound of the system that more than one crate needs, by name. Each has a test at the cap and beyond it.
+
+/// Parties in one session.
+pub const PARTIES: usize = 16;
+/// Rows of one side of a study.
+pub const ROWS: u64 = 1 << 32;
+/// Shards of one job.
+pub const SHARDS: u32 = 256;
+/// Bits of the widest value of a program.
+pub const WIDTH: u32 = 128;
+/// Nodes of one section of a program.
+pub const NODES: usize = 1 << 20;
+/// Bytes of a program's text form or a study file.
+pub const STUDY_BYTES: usize = 1 << 20;
+/// Bytes of one identifier.
+pub const IDENTIFIER_BYTES: usize = 1 << 20;
+/// Bytes of one line of an input file.
+pub const LINE_BYTES: usize = 4 << 20;
+/// Bytes a peer may announce in one variable-length message (control messages only).
+pub const MESSAGE_BYTES: u64 = 16 << 20;
+/// Bytes that may wait to be sent on one channel before the sender waits.
+pub const WINDOW_BYTES: usize = 8 << 20;
+/// Milliseconds without progress before a session gives up, unless the party's file says otherwise.
+pub const DEADLINE_MS: u64 = 600_000;
+/// Milliseconds for a handshake.
+pub const HANDSHAKE_MS: u64 = 20_000;
+/// Noise candidates of one cut-and-choose.
+pub const CANDIDATES: usize = 1024;

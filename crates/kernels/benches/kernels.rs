@@ -1,0 +1,111 @@
+#![allow(missing_docs, reason = "criterion generates public items")]
+//! Kernels side by side on every backend, beside the two-call fixed-key hash that older garblers use.
+//!
+//! `cargo bench -p kernels`
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use kernels::*;
+use std::hint::black_box;
+use std::time::Duration;
+
+const LANES: usize = 512;
+
+fn blocks(n: usize, seed: u64) -> Vec<Block> {
+    let mut out = vec![Block::ZERO; n];
+    prg_fill(Block(u128::from(seed)), 0, &mut out);
+    out
+}
+
+/// TMMO: pi(pi(x) xor t) xor pi(x) with one fixed key; twice the cipher calls of the tweaked hash.
+fn two_call(pi: &Aes128, tweak: Block, x: &[Block], out: &mut [Block]) {
+    let mut inner = [Block::ZERO; LANES];
+    let inner = &mut inner[..x.len()];
+    inner.copy_from_slice(x);
+    pi.encrypt(inner);
+    out.iter_mut().zip(inner.iter()).for_each(|(o, x)| *o = *x ^ tweak);
+    pi.encrypt(out);
+    xor_into(out, inner);
+}
+
+fn hashes(c: &mut Criterion) {
+    let mut group = c.benchmark_group("hash");
+    group.throughput(Throughput::Elements(LANES as u64));
+    let (x, mut out) = (blocks(LANES, 1), blocks(LANES, 2));
+    for backend in Backend::available() {
+        let hash = TweakedHash::on(backend, Block(7));
+        group.bench_function(BenchmarkId::new("tweaked", format!("{backend:?}")), |b| {
+            b.iter(|| hash.hash(Block(9), black_box(&x), &mut out));
+        });
+        let pi = Aes128::on(backend, Block(7));
+        group.bench_function(BenchmarkId::new("two-call", format!("{backend:?}")), |b| {
+            b.iter(|| two_call(&pi, Block(9), black_box(&x), &mut out));
+        });
+    }
+    group.finish();
+}
+
+fn gates(c: &mut Criterion) {
+    let mut group = c.benchmark_group("and");
+    group.throughput(Throughput::Elements(LANES as u64));
+    let (a, b, delta) = (blocks(LANES, 1), blocks(LANES, 2), Block(0x55 << 80 | 1));
+    let (mut out, mut table) = (blocks(LANES, 3), blocks(2 * LANES, 4));
+    let bits = vec![0x9e37_79b9_7f4a_7c15; LANES / 64];
+    for backend in Backend::available() {
+        let hash = TweakedHash::on(backend, Block(7));
+        let id = |what| BenchmarkId::new(what, format!("{backend:?}"));
+        group.bench_function(id("garble"), |m| {
+            m.iter(|| {
+                garble_and(&hash, Block(2), Block(3), delta, black_box(&a), &b, &mut out, &mut table);
+            });
+        });
+        group.bench_function(id("evaluate"), |m| {
+            m.iter(|| eval_and(&hash, Block(2), Block(3), black_box(&a), &b, &mut out, &table));
+        });
+        let half = &mut table[..LANES];
+        group.bench_function(id("garbler-known"), |m| {
+            m.iter(|| {
+                garble_and_garbler_known(&hash, Block(2), delta, &bits, black_box(&b), &mut out, half);
+            });
+        });
+        group.bench_function(id("evaluator-known"), |m| {
+            m.iter(|| garble_and_evaluator_known(&hash, Block(2), delta, &a, black_box(&b), &mut out, half));
+        });
+    }
+    group.finish();
+}
+
+fn extension(c: &mut Criterion) {
+    let n = 2048;
+    let mut group = c.benchmark_group("extension");
+    group.throughput(Throughput::Elements(n as u64));
+    let (rows, mut out) = (blocks(n, 1), blocks(n, 2));
+    for backend in Backend::available() {
+        group.bench_function(BenchmarkId::new("transpose", format!("{backend:?}")), |b| {
+            b.iter(|| transpose128_on(backend, black_box(&rows), &mut out));
+        });
+        for depth in [2usize, 4] {
+            let keys: Vec<Aes128> = blocks(1 << depth, 5).iter().map(|&k| Aes128::on(backend, k)).collect();
+            let (mut u, mut v) = (blocks(n / 128, 6), blocks(depth * n / 128, 7));
+            let id = BenchmarkId::new(format!("fold-{depth}"), format!("{backend:?}"));
+            // One of the 128 / depth blocks of an extension.
+            group.bench_function(id, |b| b.iter(|| fold_streams(black_box(&keys), 0, &mut u, &mut v)));
+        }
+    }
+    group.bench_function("lsbs", |b| {
+        let mut bits = vec![0; n / 64];
+        b.iter(|| lsbs(black_box(&rows), &mut bits));
+    });
+    group.bench_function("xor_masked", |b| {
+        let bits = vec![0x9e37_79b9_7f4a_7c15; n / 64];
+        b.iter(|| xor_masked(&mut out, black_box(&bits), Block(0x77)));
+    });
+    group.finish();
+}
+
+fn quick() -> Criterion {
+    let warm_up = Duration::from_millis(200);
+    Criterion::default().warm_up_time(warm_up).measurement_time(Duration::from_millis(500)).sample_size(20)
+}
+
+criterion_group! { name = all; config = quick(); targets = hashes, gates, extension }
+criterion_main!(all);

@@ -1,0 +1,102 @@
+//! AES-128 as a pseudorandom generator in counter mode.
+
+#[cfg(target_arch = "x86_64")]
+use crate::x86;
+use crate::{Backend, Block, portable};
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// An expanded AES-128 key. Wiped on drop.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct Aes128 {
+    pub(crate) keys: [Block; 11],
+    #[zeroize(skip)]
+    backend: Backend,
+}
+
+impl Aes128 {
+    /// Expands a key for the best backend of this machine.
+    #[must_use]
+    pub fn new(key: Block) -> Self {
+        Self::expand(Backend::detect(), key)
+    }
+
+    /// Expands a key for a given backend.
+    ///
+    /// # Panics
+    /// When this machine does not have the backend.
+    #[must_use]
+    pub fn on(backend: Backend, key: Block) -> Self {
+        Self::expand(Backend::checked(backend), key)
+    }
+
+    fn expand(backend: Backend, key: Block) -> Self {
+        Self { keys: key_schedule(backend, key), backend }
+    }
+
+    /// Encrypts blocks in place.
+    pub fn encrypt(&self, blocks: &mut [Block]) {
+        match self.backend {
+            Backend::Portable => portable::encrypt(&self.keys, blocks),
+            #[cfg(target_arch = "x86_64")]
+            wide => x86::encrypt(wide, &self.keys, blocks),
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => portable::encrypt(&self.keys, blocks),
+        }
+    }
+
+    /// Counter mode: `out[i]` is the encryption of `counter + i` (modulo 2^64, upper half zero).
+    pub fn ctr(&self, counter: u64, out: &mut [Block]) {
+        match self.backend {
+            Backend::Portable => portable::ctr(&self.keys, counter, out),
+            #[cfg(target_arch = "x86_64")]
+            wide => x86::ctr(wide, &self.keys, counter, out),
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => portable::ctr(&self.keys, counter, out),
+        }
+    }
+}
+
+impl std::fmt::Debug for Aes128 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Aes128(..)")
+    }
+}
+
+pub(crate) fn key_schedule(backend: Backend, key: Block) -> [Block; 11] {
+    match backend {
+        Backend::Portable => portable::key_schedule(key),
+        #[cfg(target_arch = "x86_64")]
+        _ => x86::key_schedule(key),
+        #[cfg(not(target_arch = "x86_64"))]
+        _ => portable::key_schedule(key),
+    }
+}
+
+/// A pseudorandom stream: AES-CTR under `seed` from `counter` on. Different `(seed, counter)` ranges must not
+/// overlap if the outputs are to be independent.
+pub fn prg_fill(seed: Block, counter: u64, out: &mut [Block]) {
+    Aes128::new(seed).ctr(counter, out);
+}
+
+/// Streams of 2^k keys in counter mode, folded without being stored: `u` is the sum of all streams, row j
+/// of `v` (`v[j * u.len() ..]`, k rows) the sum of those whose index has bit j. This is the small-field
+/// step of SoftSpoken.
+///
+/// # Panics
+/// When `keys` is not a power of two from 2 to 256, keys are of different backends, or `v` is not k rows of
+/// `u.len()`.
+pub fn fold_streams(keys: &[Aes128], counter: u64, u: &mut [Block], v: &mut [Block]) {
+    assert!((2..=256).contains(&keys.len()) && keys.len().is_power_of_two(), "2, 4, .. 256 keys");
+    let depth = keys.len().trailing_zeros() as usize;
+    assert_eq!(v.len(), depth * u.len(), "one row of v per bit of the key index");
+    let backend = keys[0].backend;
+    assert!(keys.iter().all(|k| k.backend == backend), "keys of one backend");
+    match backend {
+        #[cfg(target_arch = "x86_64")]
+        Backend::AesNi | Backend::Vaes512 => x86::fold_streams(backend, keys, counter, u, v),
+        _ => {
+            let keys: Vec<[Block; 11]> = keys.iter().map(|k| k.keys).collect();
+            portable::fold_streams(&keys, counter, u, v);
+        }
+    }
+}
