@@ -1,0 +1,150 @@
+//! The listening side: takes connections, lets each prove who it is, and hands on those that did.
+//!
+//! Every connection shakes hands on a thread of its own, so a port scan that connects and says nothing keeps nobody
+//! from the door. What is refused is reported and forgotten.
+
+use crate::Channel;
+use crate::connect::Gate;
+use crate::hello::{HELLO_BYTES, Hello, NoHello};
+use crate::socket::{Incoming, SocketChannel, tune};
+use crate::tls::{Refusal, shake};
+use base::{Error, limits};
+use socket2::SockRef;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Connections that may be proving who they are at one time; more are turned away at once.
+const HANDSHAKES: usize = 32;
+
+/// How often the accepting thread looks whether it should stop.
+const WAKE: Duration = Duration::from_millis(20);
+
+/// Time for a handshake and a hello.
+pub(crate) const HANDSHAKE: Duration = Duration::from_millis(limits::HANDSHAKE_MS);
+
+/// Somebody came.
+pub(crate) enum Arrival {
+    /// It proved to be the peer and said this.
+    Hello { channel: Box<SocketChannel>, hello: Result<Hello, NoHello>, from: SocketAddr },
+    /// It was turned away.
+    Refused { from: SocketAddr, why: Refusal },
+}
+
+/// A bound address and the thread that accepts there, until dropped.
+pub(crate) struct Acceptor {
+    pub(crate) address: SocketAddr,
+    pub(crate) arrivals: Receiver<Arrival>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Acceptor {
+    /// Binds `address` and accepts whoever passes `gate`.
+    pub(crate) fn bind(address: &str, gate: Gate) -> Result<Self, Error> {
+        let listener = TcpListener::bind(address).map_err(|e| bind_error(address, &e))?;
+        let failed = |e: std::io::Error| Error::io(format!("cannot listen at {address}"), &e);
+        let bound = listener.local_addr().map_err(failed)?;
+        // Accepting obeys the read timeout, so the thread can look up now and then.
+        SockRef::from(&listener).set_read_timeout(Some(WAKE)).map_err(failed)?;
+        let (report, arrivals) = sync_channel(HANDSHAKES);
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let work = move || accept(&listener, &gate, &report, &stopped);
+        let thread = std::thread::Builder::new().name("net accept".into()).spawn(work).map_err(failed)?;
+        Ok(Self { address: bound, arrivals, stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Acceptor {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // The address is free again when this returns.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn bind_error(address: &str, error: &std::io::Error) -> Error {
+    Error::input(match error.kind() {
+        ErrorKind::AddrInUse => format!(
+            "{address} is in use by another process (`ss -ltnp` shows which); stop it or change `listen` to another \
+             port"
+        ),
+        ErrorKind::AddrNotAvailable => {
+            format!(
+                "{address} is no address of this machine; change `listen`, for instance to 0.0.0.0 with the port"
+            )
+        }
+        ErrorKind::PermissionDenied => {
+            format!("not allowed to listen at {address}; change `listen` to a port of 1024 or above")
+        }
+        _ => format!("cannot listen at {address}: {error}; change `listen` to an address like 0.0.0.0:7000"),
+    })
+}
+
+fn accept(listener: &TcpListener, gate: &Gate, report: &SyncSender<Arrival>, stop: &AtomicBool) {
+    let busy = Arc::new(AtomicUsize::new(0));
+    while !stop.load(Ordering::Relaxed) {
+        let (stream, from) = match listener.accept() {
+            Ok(came) => came,
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => continue,
+            Err(_) => {
+                // Out of file descriptors, or gone before we looked: neither ends the session.
+                std::thread::sleep(WAKE);
+                continue;
+            }
+        };
+        if busy.fetch_add(1, Ordering::Relaxed) >= HANDSHAKES {
+            busy.fetch_sub(1, Ordering::Relaxed);
+            continue;
+        }
+        let (gate, report, done) = (gate.clone(), report.clone(), busy.clone());
+        let welcome = move || {
+            let arrival = match prove(stream, &gate) {
+                Ok((channel, hello)) => Arrival::Hello { channel: Box::new(channel), hello, from },
+                Err(why) => Arrival::Refused { from, why },
+            };
+            done.fetch_sub(1, Ordering::Relaxed);
+            // Nobody collects arrivals between a meeting and the next: what does not fit is turned away.
+            let _ = report.try_send(arrival);
+        };
+        let spawned = std::thread::Builder::new().name("net handshake".into()).spawn(welcome);
+        if spawned.is_err() {
+            busy.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Lets a connection prove who it is and say what it wants.
+fn prove(stream: TcpStream, gate: &Gate) -> Result<(SocketChannel, Result<Hello, NoHello>), Refusal> {
+    let failed = |e: std::io::Error| Refusal::of_io(&e, HANDSHAKE);
+    tune(&stream, HANDSHAKE).map_err(failed)?;
+    let (tls, incoming) = match gate {
+        Gate::Open => (None, Incoming::new()),
+        Gate::Pinned(tls) => {
+            let (tls, incoming) = shake(&stream, tls.listener()?, HANDSHAKE)?;
+            (Some(tls), incoming)
+        }
+    };
+    let mut channel = SocketChannel::new(stream, tls, incoming, HANDSHAKE).map_err(failed)?;
+    let hello = hear(&mut channel)?;
+    Ok((channel, hello))
+}
+
+/// Receives a hello.
+pub(crate) fn hear(channel: &mut SocketChannel) -> Result<Result<Hello, NoHello>, Refusal> {
+    let mut bytes = [0; HELLO_BYTES];
+    match channel.recv(&mut bytes) {
+        Ok(()) => Ok(Hello::decode(&bytes)),
+        Err(error) => Err(match channel.tls_failure() {
+            Some(failure) => Refusal::of_tls(failure),
+            None => Refusal::of_channel(&error),
+        }),
+    }
+}

@@ -1,0 +1,144 @@
+//! One ordered, reliable byte pipe to one peer, and its in-process form.
+
+use crate::window::{Popped, Window, passed};
+use base::{ChannelError, limits};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One ordered, reliable byte pipe to one peer. Transports know no step, no round, no message.
+///
+/// After an error the state of a channel is unknown: drop it. A channel dropped right after [`Channel::finish`] ends
+/// in good order and the peer sees [`ChannelError::Closed`]; dropped in any other state, the peer sees
+/// [`ChannelError::Cut`] once it has read what was queued.
+pub trait Channel: Send {
+    /// Queues `bytes`. Waits only for window space: a streamed circuit needs back-pressure.
+    ///
+    /// # Errors
+    /// When the peer is gone or takes nothing for longer than the deadline.
+    fn send(&mut self, bytes: &[u8]) -> Result<(), ChannelError>;
+
+    /// Hands over what is queued, then waits until `into` is full.
+    ///
+    /// # Errors
+    /// When the peer is gone or silent for longer than the deadline.
+    fn recv(&mut self, into: &mut [u8]) -> Result<(), ChannelError>;
+
+    /// Hands over what is queued and waits until it has left this process: the end of a conversation.
+    ///
+    /// # Errors
+    /// When the peer is gone or takes nothing for longer than the deadline.
+    fn finish(&mut self) -> Result<(), ChannelError>;
+
+    /// Bytes that one side may send while the peer reads nothing.
+    fn window(&self) -> usize {
+        limits::WINDOW_BYTES
+    }
+
+    /// Told whenever the session enters another step; transports ignore it, fault injection listens.
+    fn at_step(&mut self, _step: &str) {}
+}
+
+/// Bytes gathered before they are handed to the peer or to a writer thread.
+pub(crate) const CHUNK_BYTES: usize = 256 << 10;
+
+/// Buffers in the window of a channel.
+pub(crate) const WINDOW_CHUNKS: usize = limits::WINDOW_BYTES / CHUNK_BYTES;
+
+struct MemChannel {
+    to: Arc<Window>,
+    from: Arc<Window>,
+    chunk: usize,
+    queued: Vec<u8>,
+    arrived: Vec<u8>,
+    read: usize,
+    deadline: Duration,
+    finished: bool,
+}
+
+/// Two ends of an in-process pipe with a bounded window.
+#[must_use]
+pub fn pair(deadline: Duration) -> (Box<dyn Channel>, Box<dyn Channel>) {
+    pair_with(deadline, WINDOW_CHUNKS, CHUNK_BYTES)
+}
+
+/// Two ends of a pipe whose window is `chunks` buffers of `chunk` bytes.
+pub(crate) fn pair_with(
+    deadline: Duration,
+    chunks: usize,
+    chunk: usize,
+) -> (Box<dyn Channel>, Box<dyn Channel>) {
+    let (there, back) = (Window::new(chunks), Window::new(chunks));
+    let end = |to, from| -> Box<dyn Channel> {
+        let (queued, arrived) = (Vec::new(), Vec::new());
+        Box::new(MemChannel { to, from, chunk, queued, arrived, read: 0, deadline, finished: false })
+    };
+    (end(there.clone(), back.clone()), end(back, there))
+}
+
+impl MemChannel {
+    fn hand_over(&mut self) -> Result<(), ChannelError> {
+        if !self.queued.is_empty() {
+            let full = std::mem::take(&mut self.queued);
+            self.queued = self.to.push(full, self.deadline)?;
+        }
+        Ok(())
+    }
+}
+
+impl Channel for MemChannel {
+    fn send(&mut self, mut bytes: &[u8]) -> Result<(), ChannelError> {
+        self.finished = false;
+        while !bytes.is_empty() {
+            let take = bytes.len().min(self.chunk - self.queued.len());
+            self.queued.extend_from_slice(&bytes[..take]);
+            bytes = &bytes[take..];
+            if self.queued.len() == self.chunk {
+                self.hand_over()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn recv(&mut self, mut into: &mut [u8]) -> Result<(), ChannelError> {
+        self.hand_over()?;
+        while !into.is_empty() {
+            if self.read == self.arrived.len() {
+                // An empty place in the window opens only when its bytes are used up.
+                self.from.spent(std::mem::take(&mut self.arrived));
+                self.read = 0;
+                self.arrived = match self.from.pop(self.deadline) {
+                    Popped::Buffer(next) => next,
+                    Popped::Ended(why) => return Err(why),
+                    Popped::Deadline => return Err(passed(self.deadline)),
+                };
+            }
+            let take = into.len().min(self.arrived.len() - self.read);
+            let (head, tail) = into.split_at_mut(take);
+            head.copy_from_slice(&self.arrived[self.read..self.read + take]);
+            self.read += take;
+            into = tail;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), ChannelError> {
+        self.hand_over()?;
+        self.finished = true;
+        Ok(())
+    }
+
+    fn window(&self) -> usize {
+        self.to.capacity() * self.chunk
+    }
+}
+
+impl Drop for MemChannel {
+    fn drop(&mut self) {
+        let why = if self.finished { ChannelError::Closed } else { ChannelError::Cut };
+        // First of all a peer that waits to send to us must stop waiting: only then may we wait for it.
+        self.from.refuse(why.clone());
+        // What is queued still reaches the peer; if the peer takes nothing, it will not miss it either.
+        let _ = self.hand_over();
+        self.to.end(why);
+    }
+}

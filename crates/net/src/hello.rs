@@ -1,0 +1,197 @@
+//! The first words on every connection: who speaks, in which format, about which agreement and session.
+//!
+//! A hello has 96 bytes, all numbers little endian:
+//!
+//! | bytes | control connection | worker connection |
+//! |---|---|---|
+//! | 0..8 | `TACIT/ch` | the same |
+//! | 8..10 | format version | the same |
+//! | 10 | kind: 1 control, 2 worker | the same |
+//! | 11, 12 | sender and receiver: party indices | the same |
+//! | 13 | verdict: 0 in a question, otherwise why (1 = taken) | the same |
+//! | 14..16 | zero | the same |
+//! | 16..48 | the sender's nonce | the session id |
+//! | 48..80 | the sender's agreement (hash of the study) | zero |
+//! | 80..92 | zero | lane, first lane and number of lanes asked for |
+//! | 92..96 | zero | zero |
+
+use base::PartyId;
+
+/// Version of everything net puts on the wire. Two sides with different versions part at once.
+pub const FORMAT_VERSION: u16 = 1;
+
+/// Bytes of a hello.
+pub(crate) const HELLO_BYTES: usize = 96;
+
+const MAGIC: [u8; 8] = *b"TACIT/ch";
+
+/// A question of the dialling side or the answer to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hello {
+    pub version: u16,
+    pub from: PartyId,
+    pub to: PartyId,
+    pub verdict: Verdict,
+    pub topic: Topic,
+}
+
+/// What the connection is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Topic {
+    Control { nonce: [u8; 32], agreement: [u8; 32] },
+    Worker { session: [u8; 32], lane: u32, first: u32, count: u32 },
+}
+
+/// The listening side's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Verdict {
+    Question = 0,
+    Taken = 1,
+    Version = 2,
+    Roster = 3,
+    Agreement = 4,
+    Busy = 5,
+    Session = 6,
+    Lane = 7,
+    Lanes = 8,
+}
+
+/// Why 96 bytes are no hello.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoHello {
+    /// They do not start with the magic word.
+    Magic,
+    /// They come from another version of the format.
+    Version(u16),
+    /// They decode to nothing.
+    Malformed,
+}
+
+impl Hello {
+    /// The bytes of the wire.
+    pub(crate) fn encode(&self) -> [u8; HELLO_BYTES] {
+        let mut bytes = [0; HELLO_BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..10].copy_from_slice(&self.version.to_le_bytes());
+        (bytes[11], bytes[12], bytes[13]) = (self.from.0, self.to.0, self.verdict as u8);
+        match &self.topic {
+            Topic::Control { nonce, agreement } => {
+                bytes[10] = 1;
+                bytes[16..48].copy_from_slice(nonce);
+                bytes[48..80].copy_from_slice(agreement);
+            }
+            Topic::Worker { session, lane, first, count } => {
+                bytes[10] = 2;
+                bytes[16..48].copy_from_slice(session);
+                for (place, number) in bytes[80..92].chunks_exact_mut(4).zip([lane, first, count]) {
+                    place.copy_from_slice(&number.to_le_bytes());
+                }
+            }
+        }
+        bytes
+    }
+
+    /// What `bytes` say. Every byte counts: what is zero in the table must be zero.
+    pub(crate) fn decode(bytes: &[u8; HELLO_BYTES]) -> Result<Self, NoHello> {
+        if bytes[..8] != MAGIC {
+            return Err(NoHello::Magic);
+        }
+        let version = u16::from_le_bytes([bytes[8], bytes[9]]);
+        if version != FORMAT_VERSION {
+            return Err(NoHello::Version(version));
+        }
+        let word = |at: usize| -> [u8; 32] { bytes[at..at + 32].try_into().expect("32 bytes") };
+        let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        let topic = match bytes[10] {
+            1 => Topic::Control { nonce: word(16), agreement: word(48) },
+            2 => Topic::Worker { session: word(16), lane: number(80), first: number(84), count: number(88) },
+            _ => return Err(NoHello::Malformed),
+        };
+        let verdict = Verdict::of(bytes[13]).ok_or(NoHello::Malformed)?;
+        let hello = Self { version, from: PartyId(bytes[11]), to: PartyId(bytes[12]), verdict, topic };
+        if hello.encode() == *bytes { Ok(hello) } else { Err(NoHello::Malformed) }
+    }
+}
+
+impl Verdict {
+    fn of(byte: u8) -> Option<Self> {
+        use Verdict::*;
+        [Question, Taken, Version, Roster, Agreement, Busy, Session, Lane, Lanes]
+            .get(usize::from(byte))
+            .copied()
+    }
+}
+
+/// The id of a session: both sides' nonces, so that neither can bring an old one back, what they agreed on, and who
+/// they are.
+pub(crate) fn session_id(
+    dialer: (PartyId, &[u8; 32]),
+    listener: (PartyId, &[u8; 32]),
+    agreement: &[u8; 32],
+) -> [u8; 32] {
+    let mut hash = blake3::Hasher::new_derive_key("tacit 2026-01 session id v1");
+    hash.update(&[dialer.0.0, listener.0.0]).update(dialer.1).update(listener.1).update(agreement);
+    *hash.finalize().as_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn hellos() -> impl Strategy<Value = Hello> {
+        let control = any::<([u8; 32], [u8; 32])>();
+        let control = control.prop_map(|(nonce, agreement)| Topic::Control { nonce, agreement });
+        let worker = any::<([u8; 32], u32, u32, u32)>();
+        let worker =
+            worker.prop_map(|(session, lane, first, count)| Topic::Worker { session, lane, first, count });
+        let head = (any::<u8>(), any::<u8>(), 0u8..9);
+        (head, prop_oneof![control, worker]).prop_map(|((from, to, verdict), topic)| Hello {
+            version: FORMAT_VERSION,
+            from: PartyId(from),
+            to: PartyId(to),
+            verdict: Verdict::of(verdict).unwrap(),
+            topic,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_hello_survives_the_wire(hello in hellos()) {
+            prop_assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
+        }
+
+        #[test]
+        fn a_hello_has_one_form(hello in hellos(), at in 0..HELLO_BYTES, mask in 1u8..) {
+            let mut bytes = hello.encode();
+            bytes[at] ^= mask;
+            prop_assert_ne!(Hello::decode(&bytes), Ok(hello));
+            if let Ok(other) = Hello::decode(&bytes) {
+                prop_assert_eq!(other.encode(), bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn another_version_is_told_from_garbage() {
+        let topic = Topic::Control { nonce: [1; 32], agreement: [2; 32] };
+        let (from, to, verdict) = (PartyId(0), PartyId(1), Verdict::Question);
+        let hello = Hello { version: FORMAT_VERSION + 1, from, to, verdict, topic };
+        assert_eq!(Hello::decode(&hello.encode()), Err(NoHello::Version(FORMAT_VERSION + 1)));
+        assert_eq!(Hello::decode(&[7; HELLO_BYTES]), Err(NoHello::Magic));
+    }
+
+    #[test]
+    fn every_part_of_a_session_id_counts() {
+        let id = |d: u8, dn: u8, l: u8, ln: u8, a: u8| {
+            session_id((PartyId(d), &[dn; 32]), (PartyId(l), &[ln; 32]), &[a; 32])
+        };
+        let base = id(0, 1, 1, 2, 3);
+        for other in
+            [id(1, 1, 0, 2, 3), id(0, 9, 1, 2, 3), id(0, 1, 1, 9, 3), id(0, 1, 1, 2, 9), id(0, 2, 1, 1, 3)]
+        {
+            assert_ne!(base, other);
+        }
+    }
+}

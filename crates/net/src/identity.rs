@@ -1,0 +1,316 @@
+//! Who a party is on the network: a private key in a file, and the fingerprint of its public key in the study.
+//!
+//! There is no authority and no name to trust: a study names each party's key by its fingerprint, and a peer with
+//! another key is refused. The certificate around the key exists because TLS wants one; its dates, names and
+//! self-signature mean nothing here.
+
+use base::{Error, Secret};
+use rcgen::{CertificateParams, KeyPair, PKCS_ED25519};
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::ParsedCertificate;
+use rustls::sign::CertifiedKey;
+use std::io::{Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::{fmt, fs};
+use zeroize::Zeroizing;
+
+/// What a fingerprint is a hash for: BLAKE3 in key derivation mode under this context, over the DER bytes of the
+/// SubjectPublicKeyInfo, cut to 16 bytes.
+const FINGERPRINT_CONTEXT: &str = "tacit 2026-01 identity fingerprint v1";
+
+/// What every fingerprint starts with in its text form. Another hash would get another number.
+const PREFIX: &str = "tacit1:";
+
+/// Bytes of the largest identity file that is read.
+const FILE_BYTES: u64 = 64 << 10;
+
+/// 128 bits that stand for a public key: `tacit1:` and 32 lower-case hexadecimal digits.
+///
+/// An impostor must find a second key with a given fingerprint (2^128 work). Two keys of one owner with the same
+/// fingerprint (2^64 work) would be of no use: both are that owner's.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fingerprint([u8; 16]);
+
+impl Fingerprint {
+    /// The fingerprint of a key given as SubjectPublicKeyInfo in DER.
+    #[must_use]
+    pub fn of_key(spki: &[u8]) -> Self {
+        let hash = blake3::derive_key(FINGERPRINT_CONTEXT, spki);
+        Self(hash[..16].try_into().expect("16 of 32 bytes"))
+    }
+
+    /// The fingerprint of the key in a certificate; `None` when it is no certificate.
+    pub(crate) fn of_certificate(certificate: &CertificateDer<'_>) -> Option<Self> {
+        let parsed = ParsedCertificate::try_from(certificate).ok()?;
+        Some(Self::of_key(&parsed.subject_public_key_info()))
+    }
+
+    /// The 16 bytes.
+    #[must_use]
+    pub fn bytes(&self) -> [u8; 16] {
+        self.0
+    }
+
+    /// A form for the eye, `tacit1:3f9a..4e11`. Never compare by it.
+    #[must_use]
+    pub fn short(&self) -> String {
+        let [a, b, .., y, z] = self.0;
+        format!("{PREFIX}{a:02x}{b:02x}..{y:02x}{z:02x}")
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(PREFIX)?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Fingerprint {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = |what: String| Error::input(format!("`{text}` is no key: {what}"));
+        let Some(digits) = text.strip_prefix(PREFIX) else {
+            return Err(wrong(format!("it must start with `{PREFIX}`; copy what `tacit keygen` printed")));
+        };
+        if let Some(bad) = digits.chars().find(|c| !matches!(c, '0'..='9' | 'a'..='f')) {
+            return Err(wrong(format!("`{bad}` is not one of 0-9 and a-f")));
+        }
+        if digits.len() != 32 {
+            let found = digits.len();
+            return Err(wrong(format!("32 digits must follow `{PREFIX}`, here are {found}")));
+        }
+        let digit = |i: usize| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16);
+        let bytes = std::array::from_fn(|i| digit(i).expect("two hexadecimal digits"));
+        Ok(Self(bytes))
+    }
+}
+
+/// A party's private key with its certificate.
+pub struct Identity {
+    pub(crate) certified: Arc<CertifiedKey>,
+    pem: Secret<String>,
+    fingerprint: Fingerprint,
+}
+
+impl Identity {
+    /// A fresh Ed25519 key from the operating system's randomness.
+    ///
+    /// # Errors
+    /// When the cryptographic library cannot make a key.
+    pub fn generate() -> Result<Self, Error> {
+        let failed = |e: rcgen::Error| Error::misuse(format!("no key could be made: {e}"));
+        let key = KeyPair::generate_for(&PKCS_ED25519).map_err(failed)?;
+        let params = CertificateParams::new(vec!["tacit.invalid".to_owned()]).map_err(failed)?;
+        let certificate = params.self_signed(&key).map_err(failed)?;
+        let mut private = key.serialize_pem();
+        let pem = format!("{private}{}", certificate.pem());
+        zeroize::Zeroize::zeroize(&mut private);
+        Self::from_pem(pem).map_err(|what| Error::misuse(format!("no key could be made: {what}")))
+    }
+
+    /// What the study names this identity by.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// Writes the identity to a new file that only its owner may read (mode 0600).
+    ///
+    /// # Errors
+    /// When the file exists (a lost key cannot be made again) or cannot be written.
+    pub fn save(&self, path: &Path) -> Result<(), Error> {
+        let shown = path.display();
+        let open = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let mut file = open.map_err(|e| match e.kind() {
+            std::io::ErrorKind::AlreadyExists => Error::input(format!(
+                "{shown} exists and is not overwritten: the key in it would be lost; choose another file name"
+            )),
+            _ => Error::io(format!("cannot create {shown}"), &e),
+        })?;
+        let written = file.write_all(self.pem.expose().as_bytes()).and_then(|()| file.sync_all());
+        written.map_err(|e| {
+            // Half a key is worse than none: the next attempt would be refused because of it.
+            let _ = fs::remove_file(path);
+            Error::io(format!("cannot write {shown}"), &e)
+        })
+    }
+
+    /// Reads an identity that [`Identity::save`] wrote.
+    ///
+    /// # Errors
+    /// When the file cannot be read, others than its owner may read it, or it holds no identity.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        let shown = path.display();
+        let open = fs::File::open(path);
+        let file = open.map_err(|e| Error::io(format!("cannot open the identity {shown}"), &e))?;
+        let about = file.metadata().map_err(|e| Error::io(format!("cannot examine {shown}"), &e))?;
+        let mode = about.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(Error::input(format!(
+                "others may read the private key in {shown} (mode {mode:04o}); run `chmod 600 {shown}`, and make a \
+                 new key if somebody may have read this one"
+            )));
+        }
+        if about.len() > FILE_BYTES {
+            return Err(Error::limit("bytes of an identity file", about.len(), FILE_BYTES));
+        }
+        let mut text = Zeroizing::new(String::new());
+        let read = file.take(FILE_BYTES).read_to_string(&mut text);
+        read.map_err(|e| Error::io(format!("cannot read the identity {shown}"), &e))?;
+        Self::from_pem(std::mem::take(&mut *text)).map_err(|what| {
+            Error::input(format!(
+                "{shown} holds no identity: {what}; restore it from a backup or make one with `tacit keygen`"
+            ))
+        })
+    }
+
+    fn from_pem(pem: String) -> Result<Self, &'static str> {
+        let pem = Secret::new(pem);
+        let bytes = pem.expose().as_bytes();
+        let key = PrivateKeyDer::from_pem_slice(bytes).map_err(|_| "no PEM section with a private key")?;
+        let certificate =
+            CertificateDer::from_pem_slice(bytes).map_err(|_| "no PEM section with a certificate")?;
+        let fingerprint =
+            Fingerprint::of_certificate(&certificate).ok_or("its certificate cannot be decoded")?;
+        let provider = aws_lc_rs::default_provider();
+        let certified = CertifiedKey::from_der(vec![certificate], key, &provider)
+            .map_err(|_| "its private key is not the one of its certificate")?;
+        Ok(Self { certified: Arc::new(certified), pem, fingerprint })
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Identity({})", self.fingerprint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_identity_survives_its_file_and_the_file_is_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("registry.key");
+        let made = Identity::generate().unwrap();
+        made.save(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(Identity::load(&path).unwrap().fingerprint(), made.fingerprint());
+        assert_ne!(Identity::generate().unwrap().fingerprint(), made.fingerprint());
+    }
+
+    #[test]
+    fn a_file_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.key");
+        let first = Identity::generate().unwrap();
+        first.save(&path).unwrap();
+        let error = Identity::generate().unwrap().save(&path).unwrap_err().to_string();
+        let shown = path.display();
+        assert_eq!(
+            error,
+            format!(
+                "{shown} exists and is not overwritten: the key in it would be lost; choose another file name"
+            )
+        );
+        assert_eq!(Identity::load(&path).unwrap().fingerprint(), first.fingerprint());
+    }
+
+    #[test]
+    fn a_file_that_others_may_read_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.key");
+        Identity::generate().unwrap().save(&path).unwrap();
+        for mode in [0o640, 0o604, 0o660, 0o601] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let error = Identity::load(&path).unwrap_err().to_string();
+            let shown = path.display();
+            assert!(error.starts_with(&format!("others may read the private key in {shown}")), "{error}");
+            assert!(error.contains(&format!("run `chmod 600 {shown}`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_an_identity_says_what_is_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (good, other) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+        let parts = |identity: &Identity| {
+            let pem = identity.pem.expose().clone();
+            let cut = pem.find("-----BEGIN CERT").unwrap();
+            (pem[..cut].to_owned(), pem[cut..].to_owned())
+        };
+        let ((key, certificate), (_, foreign)) = (parts(&good), parts(&other));
+        for (text, what) in [
+            (String::from("hello"), "no PEM section with a private key"),
+            (certificate, "no PEM section with a private key"),
+            (key.clone(), "no PEM section with a certificate"),
+            (key + &foreign, "its private key is not the one of its certificate"),
+        ] {
+            let path = folder.path().join("x.key");
+            let _ = fs::remove_file(&path);
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            let error = Identity::load(&path).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_identity_does_not_print() {
+        let identity = Identity::generate().unwrap();
+        assert_eq!(format!("{identity:?}"), format!("Identity({})", identity.fingerprint()));
+    }
+
+    #[test]
+    fn the_fingerprint_of_a_key_is_fixed() {
+        // A change here disowns every key of every study.
+        let spki = b"any bytes stand for a public key";
+        assert_eq!(Fingerprint::of_key(spki).to_string(), "tacit1:94892752b957607dc789930fd4cbcad3");
+    }
+
+    #[test]
+    fn a_wrong_fingerprint_says_why() {
+        for (text, why) in [
+            ("3f9a", "it must start with `tacit1:`"),
+            ("tacit2:00", "it must start with `tacit1:`"),
+            ("tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e1", "32 digits must follow `tacit1:`, here are 31"),
+            ("tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e111", "32 digits must follow `tacit1:`, here are 33"),
+            ("tacit1:3F9a1c0b7d5e42886b10a97f5d2c4e11", "`F` is not one of 0-9 and a-f"),
+            ("tacit1:3\u{e4}9a", "`\u{e4}` is not one of 0-9 and a-f"),
+        ] {
+            let error = text.parse::<Fingerprint>().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("`{text}` is no key: {why}")), "{error}");
+        }
+        let good: Fingerprint = "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11".parse().unwrap();
+        assert_eq!(good.short(), "tacit1:3f9a..4e11");
+    }
+
+    proptest! {
+        #[test]
+        fn a_fingerprint_survives_its_text(bytes: [u8; 16]) {
+            let fingerprint = Fingerprint(bytes);
+            prop_assert_eq!(fingerprint.to_string().parse::<Fingerprint>().unwrap(), fingerprint);
+        }
+
+        #[test]
+        fn no_text_panics(text: String) {
+            let _ = text.parse::<Fingerprint>();
+            let _ = format!("tacit1:{text}").parse::<Fingerprint>();
+        }
+    }
+}

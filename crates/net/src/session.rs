@@ -1,0 +1,333 @@
+//! A party's half of a conversation: who speaks, with whom, at which step, and what it costs.
+
+use crate::{Channel, Entry, Ledger, Progress};
+use base::{At, ChannelError, Error, Kind, PartyId, Roster, Seed, limits};
+use std::collections::BTreeMap;
+
+/// One party's half of a conversation with its peers. It owns one channel per peer.
+pub struct Session {
+    me: PartyId,
+    roster: Roster,
+    peers: Vec<Option<Peer>>,
+    path: String,
+    ledger: Ledger,
+    seed: Seed,
+    forks: u64,
+    progress: Progress,
+    /// Digests of what was sent, when somebody wants them.
+    digests: Option<Digests>,
+}
+
+type Digests = BTreeMap<(PartyId, String), blake3::Hasher>;
+
+struct Peer {
+    channel: Box<dyn Channel>,
+    /// Ledger entry of the current step; looked up again after the step changes.
+    entry: Option<usize>,
+    /// Whether something was sent since the last receive: the next receive is a turn.
+    spoke: bool,
+}
+
+impl Session {
+    /// A session of `me` with one channel per peer; `seed` feeds every generator of this session.
+    #[must_use]
+    pub fn new(me: PartyId, roster: Roster, channels: Vec<(PartyId, Box<dyn Channel>)>, seed: Seed) -> Self {
+        let mut peers: Vec<Option<Peer>> = roster.parties().map(|_| None).collect();
+        for (party, channel) in channels {
+            assert_ne!(party, me, "a party holds no channel to itself");
+            peers[party.index()] = Some(Peer { channel, entry: None, spoke: false });
+        }
+        let (path, ledger) = (String::new(), Ledger::default());
+        Self { me, roster, peers, path, ledger, seed, forks: 0, progress: Progress::none(), digests: None }
+    }
+
+    /// A session without peers, for the clear engine and local work.
+    #[must_use]
+    pub fn alone(roster: Roster, seed: Seed) -> Self {
+        Self::new(PartyId(0), roster, Vec::new(), seed)
+    }
+
+    /// The same session, with its progress reported to `progress`.
+    #[must_use]
+    pub fn with_progress(mut self, progress: Progress) -> Self {
+        self.progress = progress;
+        self
+    }
+
+    /// Where this session reports its progress; a clone serves the threads of a protocol.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.progress.clone()
+    }
+
+    /// `done` of `total` rows of the current step are done.
+    pub fn report(&self, done: u64, total: u64) {
+        self.progress.report(&self.path, done, total);
+    }
+
+    /// The same session, which hashes everything it sends: see [`Session::digests`].
+    #[must_use]
+    pub fn with_digests(mut self) -> Self {
+        self.digests = Some(Digests::new());
+        self
+    }
+
+    /// The BLAKE3 hash of everything sent to each peer at each step, in their order; empty unless
+    /// [`Session::with_digests`] asked for it. Under one seed they repeat: a test pins a protocol's wire with them.
+    #[must_use]
+    pub fn digests(&self) -> Vec<(PartyId, String, [u8; 32])> {
+        let digests = self.digests.iter().flatten();
+        digests.map(|((peer, step), hash)| (*peer, step.clone(), *hash.finalize().as_bytes())).collect()
+    }
+
+    /// This party.
+    #[must_use]
+    pub fn me(&self) -> PartyId {
+        self.me
+    }
+
+    /// All parties by name.
+    #[must_use]
+    pub fn roster(&self) -> &Roster {
+        &self.roster
+    }
+
+    /// The current step, as a path.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// What was said so far.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Runs `work` one step deeper: messages are booked and errors worded under `path/name`.
+    ///
+    /// # Errors
+    /// Those of `work`, placed at this step.
+    pub fn step<T>(
+        &mut self,
+        name: &str,
+        work: impl FnOnce(&mut Session) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let outer = self.path.len();
+        if outer > 0 {
+            self.path.push('/');
+        }
+        self.path.push_str(name);
+        self.step_changed();
+        let done = work(self).map_err(|e| e.place(|| self.at(None)));
+        self.path.truncate(outer);
+        self.step_changed();
+        done
+    }
+
+    fn step_changed(&mut self) {
+        for peer in self.peers.iter_mut().flatten() {
+            peer.entry = None;
+            peer.channel.at_step(&self.path);
+        }
+    }
+
+    /// A fresh seed for the current step. Each call gives another one; both parties of a test repeat under one seed.
+    pub fn fork_seed(&mut self, label: &str) -> Seed {
+        self.forks += 1;
+        self.seed.fork(&format!("{} {} {label} {}", self.me.0, self.path, self.forks))
+    }
+
+    /// The conversation with one peer at the current step.
+    ///
+    /// # Panics
+    /// When this session has no channel to `peer`: a bug of the caller.
+    pub fn link(&mut self, peer: PartyId) -> Link<'_> {
+        assert!(
+            self.peers.get(peer.index()).is_some_and(Option::is_some),
+            "no channel from {} to {peer}",
+            self.me
+        );
+        Link { session: self, peer }
+    }
+
+    /// Where this session is, for an error.
+    #[must_use]
+    pub fn at(&self, peer: Option<PartyId>) -> At {
+        At {
+            party: self.roster.name(self.me),
+            peer: peer.map(|p| self.roster.name(p)),
+            step: self.path.clone(),
+        }
+    }
+
+    /// Waits until everything queued has left for every peer. Call at the end of a conversation.
+    ///
+    /// # Errors
+    /// When a peer is gone or takes nothing until the deadline.
+    pub fn finish(&mut self) -> Result<(), Error> {
+        for party in self.roster.parties() {
+            if let Some(peer) = &mut self.peers[party.index()] {
+                let done = peer.channel.finish();
+                done.map_err(|e| Error::new(self.at(Some(party)), Kind::Channel(e)))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A conversation with one peer at one step. Every byte is booked.
+pub struct Link<'s> {
+    session: &'s mut Session,
+    peer: PartyId,
+}
+
+impl Link<'_> {
+    fn channel(&mut self) -> &mut dyn Channel {
+        let peer = self.session.peers[self.peer.index()].as_mut();
+        &mut *peer.expect("checked by Session::link").channel
+    }
+
+    /// The entry of the current step, and whether something was sent since the last receive.
+    fn book(&mut self) -> (&mut Entry, &mut bool) {
+        let session = &mut *self.session;
+        let peer = session.peers[self.peer.index()].as_mut().expect("checked by Session::link");
+        let index = *peer.entry.get_or_insert_with(|| session.ledger.index(self.peer, &session.path));
+        (session.ledger.entry(index), &mut peer.spoke)
+    }
+
+    fn book_sent(&mut self, message: &[u8]) {
+        let (entry, spoke) = self.book();
+        entry.sent += message.len() as u64;
+        entry.messages += 1;
+        *spoke = true;
+        if let Some(digests) = &mut self.session.digests {
+            digests.entry((self.peer, self.session.path.clone())).or_default().update(message);
+        }
+    }
+
+    fn book_received(&mut self, bytes: usize) {
+        let (entry, spoke) = self.book();
+        entry.received += bytes as u64;
+        entry.turns += u64::from(std::mem::take(spoke));
+    }
+
+    /// Sends a message. Waits only while the window is full.
+    ///
+    /// # Errors
+    /// When the peer is gone or takes nothing until the deadline.
+    pub fn send(&mut self, message: &[u8]) -> Result<(), Error> {
+        self.book_sent(message);
+        let done = self.channel().send(message);
+        done.map_err(|e| self.fault(e))
+    }
+
+    /// Receives a message that fills `into`. The receiver states the length, so no peer can make us allocate.
+    ///
+    /// # Errors
+    /// When the peer is gone or silent until the deadline.
+    pub fn recv(&mut self, into: &mut [u8]) -> Result<(), Error> {
+        self.book_received(into.len());
+        let done = self.channel().recv(into);
+        done.map_err(|e| self.fault(e))
+    }
+
+    /// Receives exactly `N` bytes.
+    ///
+    /// # Errors
+    /// As [`Link::recv`].
+    pub fn recv_array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+        let mut bytes = [0; N];
+        self.recv(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Receives a number (8 bytes, little endian) of at most `cap`; `name` says which limit that is.
+    ///
+    /// # Errors
+    /// As [`Link::recv`], and when the number is over the cap.
+    pub fn recv_count(&mut self, name: &'static str, cap: u64) -> Result<u64, Error> {
+        let value = u64::from_le_bytes(self.recv_array()?);
+        if value > cap {
+            let at = self.session.at(Some(self.peer));
+            return Err(Error::new(at, Kind::Limit { name, value, cap }));
+        }
+        Ok(value)
+    }
+
+    /// Sends a control message of variable length: 8 bytes of length, then the bytes.
+    ///
+    /// # Errors
+    /// As [`Link::send`].
+    pub fn send_framed(&mut self, message: &[u8]) -> Result<(), Error> {
+        debug_assert!(message.len() as u64 <= limits::MESSAGE_BYTES);
+        self.send(&(message.len() as u64).to_le_bytes())?;
+        self.send(message)
+    }
+
+    /// Receives a control message of at most `cap` bytes (never more than `limits::MESSAGE_BYTES`).
+    ///
+    /// # Errors
+    /// As [`Link::recv_count`].
+    pub fn recv_framed(&mut self, name: &'static str, cap: u64) -> Result<Vec<u8>, Error> {
+        let len = self.recv_count(name, cap.min(limits::MESSAGE_BYTES))?;
+        let mut message = vec![0; len as usize];
+        self.recv(&mut message)?;
+        Ok(message)
+    }
+
+    /// Both sides send and receive at once: one message each way and one turn, whatever the lengths. Nothing is booked
+    /// for an empty side.
+    ///
+    /// Pieces of a quarter of the window alternate, with one piece in advance, so that neither side waits for the
+    /// other's window and a long path stays filled.
+    ///
+    /// # Errors
+    /// As [`Link::send`] and [`Link::recv`].
+    pub fn exchange(&mut self, mine: &[u8], theirs: &mut [u8]) -> Result<(), Error> {
+        if !mine.is_empty() {
+            self.book_sent(mine);
+        }
+        if !theirs.is_empty() {
+            self.book_received(theirs.len());
+        }
+        let channel = self.channel();
+        let piece = (channel.window() / 4).max(1);
+        let (mut out, mut into) = (mine.chunks(piece), theirs.chunks_mut(piece));
+        let mut talk = || {
+            out.next().map_or(Ok(()), |ahead| channel.send(ahead))?;
+            loop {
+                let (next, place) = (out.next(), into.next());
+                if next.is_none() && place.is_none() {
+                    return Ok(());
+                }
+                next.map_or(Ok(()), |bytes| channel.send(bytes))?;
+                place.map_or(Ok(()), |bytes| channel.recv(bytes))?;
+            }
+        };
+        talk().map_err(|e| self.fault(e))
+    }
+
+    /// Books work that the engine did with this peer: AND gates and oblivious transfers, as they are done.
+    pub fn tally(&mut self, and_gates: u64, ots: u64) {
+        let (entry, _) = self.book();
+        entry.and_gates += and_gates;
+        entry.ots += ots;
+    }
+
+    /// An error that says the peer failed the named check. Abort with it.
+    #[must_use]
+    pub fn blame(&self, check: &'static str) -> Error {
+        Error::new(self.session.at(Some(self.peer)), Kind::Deviated(check))
+    }
+
+    /// An error that says the peer's bytes decode to nothing.
+    #[must_use]
+    pub fn malformed(&self, what: &'static str) -> Error {
+        Error::new(self.session.at(Some(self.peer)), Kind::Malformed(what))
+    }
+
+    fn fault(&self, error: ChannelError) -> Error {
+        Error::new(self.session.at(Some(self.peer)), Kind::Channel(error))
+    }
+}

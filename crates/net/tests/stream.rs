@@ -1,0 +1,182 @@
+//! What a channel between hosts promises: order, ends that can be told apart, deadlines, nothing lost.
+
+mod common;
+
+use base::{ChannelError, PartyId, Seed};
+use common::{HOSPITALS, Keys, REGISTRY, met, met_tcp, met_tls};
+use net::{Meeting, Session, Transport};
+use std::time::{Duration, Instant};
+
+fn both_kinds(test: impl Fn(Meeting, Meeting, bool)) {
+    let (a, b) = met_tcp(0);
+    test(a, b, false);
+    let (a, b) = met_tls(0);
+    test(a, b, true);
+}
+
+/// Bytes that differ everywhere, so that a lost, doubled or moved byte shows.
+fn pattern(len: usize, key: u8) -> Vec<u8> {
+    let mut state = u64::from(key) + 1;
+    let mut bytes = vec![0; len];
+    for byte in &mut bytes {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        *byte = (state >> 56) as u8;
+    }
+    bytes
+}
+
+#[test]
+fn messages_of_every_size_arrive_in_order() {
+    let sizes = [0, 1, 2, 31, 96, 4095, 16_384, 16_385, 65_536, 65_537, 262_143, 262_144, 262_145, 3 << 20];
+    both_kinds(|mut a, mut b, _| {
+        let sender = std::thread::spawn(move || {
+            for (i, &size) in sizes.iter().enumerate() {
+                a.control.send(&pattern(size, i as u8)).unwrap();
+                // A receive hands over what is queued: messages go out one by one and in batches.
+                if i % 3 == 0 {
+                    a.control.recv(&mut [0; 1]).unwrap();
+                }
+            }
+            a.control.finish().unwrap();
+        });
+        for (i, &size) in sizes.iter().enumerate() {
+            let mut got = vec![0; size];
+            b.control.recv(&mut got).unwrap();
+            assert!(got == pattern(size, i as u8), "message {i} of {size} bytes");
+            if i % 3 == 0 {
+                b.control.send(&[1]).unwrap();
+                b.control.finish().unwrap();
+            }
+        }
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn both_sides_may_stream_at_once() {
+    both_kinds(|a, b, _| {
+        let run = |me: PartyId, meeting: Meeting| {
+            let peer = me.other();
+            let channels = vec![(peer, meeting.control)];
+            let mut session = Session::new(me, common::roster(), channels, Seed::from_bytes([me.0; 32]));
+            let (mine, mut theirs) = (pattern(48 << 20, me.0), vec![0; 48 << 20]);
+            session.link(peer).exchange(&mine, &mut theirs).unwrap();
+            session.finish().unwrap();
+            assert!(theirs == pattern(48 << 20, peer.0));
+        };
+        let other = std::thread::spawn(move || run(REGISTRY, a));
+        run(HOSPITALS, b);
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn nothing_sent_before_the_end_is_lost() {
+    both_kinds(|mut a, mut b, tls| {
+        let data = pattern(20 << 20, 3);
+        let sent = data.clone();
+        let sender = std::thread::spawn(move || {
+            a.control.send(&sent).unwrap();
+            a.control.finish().unwrap();
+        });
+        // The receiver is late: what does not fit the kernel waits in the sender's process, and finish() with it.
+        std::thread::sleep(Duration::from_millis(100));
+        let mut got = vec![0; data.len()];
+        b.control.recv(&mut got).unwrap();
+        assert!(got == data);
+        sender.join().unwrap();
+        assert_eq!(b.control.recv(&mut [0; 1]), Err(ChannelError::Closed), "tls {tls}");
+    });
+}
+
+#[test]
+fn a_cut_is_told_from_a_goodbye() {
+    let (mut a, mut b) = met_tls(0);
+    a.control.send(b"half a").unwrap();
+    drop(a);
+    let mut got = [0; 6];
+    b.control.recv(&mut got).unwrap();
+    assert_eq!(&got, b"half a", "what was queued arrives even when the sender gives up");
+    assert_eq!(b.control.recv(&mut [0; 1]), Err(ChannelError::Cut));
+}
+
+#[test]
+fn a_panic_of_one_party_ends_the_other() {
+    both_kinds(|a, mut b, tls| {
+        let dying = std::thread::spawn(move || {
+            let mut a = a;
+            a.control.send(&[1]).unwrap();
+            panic!("on purpose");
+        });
+        let start = Instant::now();
+        let error = b.control.recv(&mut [0; 2]).unwrap_err();
+        assert_eq!(error, if tls { ChannelError::Cut } else { ChannelError::Closed });
+        assert!(start.elapsed() < Duration::from_secs(5));
+        assert!(dying.join().is_err());
+    });
+}
+
+#[test]
+fn sending_to_a_peer_that_left_fails() {
+    both_kinds(|mut a, b, _| {
+        drop(b);
+        let chunk = vec![0; 1 << 20];
+        let error = (0..1000).find_map(|_| a.control.send(&chunk).err());
+        assert_eq!(error, Some(ChannelError::Cut));
+    });
+}
+
+#[test]
+fn silence_and_a_peer_that_takes_nothing_end_at_the_deadline() {
+    let keys = Keys::new();
+    for transports in [[Transport::Tcp, Transport::Tcp], [keys.tls(REGISTRY), keys.tls(HOSPITALS)]] {
+        let [registry, hospitals] = transports;
+        let listening = common::listen(hospitals, 0, |m| m);
+        let dial = common::meet(REGISTRY, listening.dial(), registry);
+        let mut a = dial.deadline(Duration::from_millis(200)).meet(0).unwrap();
+        let _b = listening.join().unwrap();
+        let start = Instant::now();
+        assert_eq!(a.control.recv(&mut [0; 1]), Err(ChannelError::Deadline { limit_ms: 200 }));
+        let chunk = vec![0; 1 << 20];
+        let error = (0..1000).find_map(|_| a.control.send(&chunk).err());
+        assert_eq!(error, Some(ChannelError::Deadline { limit_ms: 200 }));
+        assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn lanes_are_channels_of_their_own() {
+    let keys = Keys::new();
+    let (mut a, mut b) = met([keys.tls(REGISTRY), keys.tls(HOSPITALS)], 2);
+    assert_eq!(a.session_id, b.session_id);
+    let later = std::thread::spawn(move || {
+        let more = a.more(3).unwrap();
+        (a, more)
+    });
+    std::thread::sleep(Duration::from_millis(50));
+    let more = b.more(3).unwrap();
+    let (mut a, theirs) = later.join().unwrap();
+    let mut dialled: Vec<_> = std::mem::take(&mut a.workers).into_iter().chain(theirs).collect();
+    let mut listened: Vec<_> = std::mem::take(&mut b.workers).into_iter().chain(more).collect();
+    assert_eq!((dialled.len(), listened.len()), (5, 5));
+    for (lane, channel) in dialled.iter_mut().enumerate().rev() {
+        channel.send(&[lane as u8; 4]).unwrap();
+        channel.finish().unwrap();
+    }
+    for (lane, channel) in listened.iter_mut().enumerate() {
+        let mut got = [0; 4];
+        channel.recv(&mut got).unwrap();
+        assert_eq!(got, [lane as u8; 4]);
+    }
+    let error = a.more(252).err().unwrap().to_string();
+    assert_eq!(error, "registry at meet with hospitals: lanes: 257 is over the limit of 256");
+}
+
+#[test]
+fn session_ids_are_fresh() {
+    let (a, b) = met_tcp(0);
+    let (c, d) = met_tcp(0);
+    assert_eq!(a.session_id, b.session_id);
+    assert_eq!(c.session_id, d.session_id);
+    assert_ne!(a.session_id, c.session_id);
+}
