@@ -1,0 +1,182 @@
+//! The conversation around the steps: base OTs, set-up and extension with one peer.
+
+use crate::base_ot::{self, BaseChosen, BasePairs, Context};
+use crate::{BASE_OTS, OtReceiver, OtSender, Pads, softspoken};
+use base::{Error, PartyId};
+use kernels::Block;
+use net::Session;
+
+/// OTs per message of a long extension: small enough for the cache, large enough for the channel.
+const BATCH: usize = 1 << 14;
+
+const _: () = assert!(BATCH.is_multiple_of(128), "only the last batch of a call is padded");
+
+/// Base OTs in which this party chooses: they seed an extension in which it sends, with Delta = `choices`.
+///
+/// # Errors
+/// Those of the channel, and malformed elements.
+pub(crate) fn choose(session: &mut Session, peer: PartyId, choices: Block) -> Result<BaseChosen, Error> {
+    session.step("base-ot", |session| {
+        let mut rng = session.fork_seed("base OT receiver").into_rng();
+        let context = Context::new(session.roster(), peer, session.me());
+        let (receiver, message) = base_ot::Receiver::choose(context, choices, &mut rng);
+        let mut link = session.link(peer);
+        link.send(&message)?;
+        let reply = link.recv_array::<{ base_ot::REPLY_BYTES }>()?;
+        receiver.finish(&reply).map_err(|what| link.malformed(what))
+    })
+}
+
+/// Base OTs in which this party sends: they seed an extension in which it receives.
+///
+/// # Errors
+/// Those of the channel, and malformed elements.
+pub(crate) fn offer(session: &mut Session, peer: PartyId) -> Result<BasePairs, Error> {
+    session.step("base-ot", |session| {
+        let mut rng = session.fork_seed("base OT sender").into_rng();
+        let context = Context::new(session.roster(), session.me(), peer);
+        let mut link = session.link(peer);
+        let message = link.recv_array::<{ base_ot::CHOICE_BYTES }>()?;
+        let done = base_ot::send(&context, &message, &mut rng);
+        let (pairs, reply) = done.map_err(|what| link.malformed(what))?;
+        link.send(&reply)?;
+        Ok(pairs)
+    })
+}
+
+/// The sending side of SoftSpoken with one peer.
+pub struct CotSender {
+    core: softspoken::Sender,
+    peer: PartyId,
+}
+
+impl CotSender {
+    /// Base OTs and set-up in one go. `delta` must be fresh for this session; for garbling its bit 0 must
+    /// be set ([`crate::fresh_delta`]). The peer calls [`CotReceiver::new`] with the same `k`.
+    ///
+    /// # Errors
+    /// Those of the channel, malformed messages, k out of range.
+    pub fn new(session: &mut Session, peer: PartyId, k: u32, delta: Block) -> Result<Self, Error> {
+        softspoken::check_k(k)?;
+        let base = choose(session, peer, delta)?;
+        Self::from_base(session, peer, k, base)
+    }
+
+    /// Set-up over base OTs at hand, such as those of [`crate::SenderHub`]. They are used up.
+    ///
+    /// # Errors
+    /// As [`CotSender::new`].
+    pub fn from_base(session: &mut Session, peer: PartyId, k: u32, base: BaseChosen) -> Result<Self, Error> {
+        softspoken::check_k(k)?;
+        session.step("ot-setup", |session| {
+            let mut message = vec![0; softspoken::setup_bytes(k)];
+            if !message.is_empty() {
+                session.link(peer).recv(&mut message)?;
+            }
+            Ok(Self { core: softspoken::Sender::new(&base, k, &message)?, peer })
+        })
+    }
+}
+
+impl OtSender for CotSender {
+    fn peer(&self) -> PartyId {
+        self.peer
+    }
+
+    fn delta(&self) -> Block {
+        self.core.delta()
+    }
+
+    fn correlated(&mut self, session: &mut Session, n: usize, out: &mut Vec<Block>) -> Result<(), Error> {
+        check_call(n)?;
+        let k = self.core.k();
+        let mut message = vec![0; softspoken::extension_bytes(k, n.min(BATCH))];
+        let mut link = session.link(self.peer);
+        for at in (0..n).step_by(BATCH) {
+            let batch = BATCH.min(n - at);
+            let message = &mut message[..softspoken::extension_bytes(k, batch)];
+            link.recv(message)?;
+            self.core.absorb(batch, message, out)?;
+            link.tally(0, batch as u64);
+        }
+        Ok(())
+    }
+
+    fn pads(&mut self) -> &mut Pads {
+        self.core.pads()
+    }
+}
+
+/// The receiving side of SoftSpoken with one peer. It only sends, so it may run ahead of the sender.
+pub struct CotReceiver {
+    core: softspoken::Receiver,
+    peer: PartyId,
+}
+
+impl CotReceiver {
+    /// Base OTs and set-up in one go. The peer calls [`CotSender::new`] with the same `k`.
+    ///
+    /// # Errors
+    /// As [`CotSender::new`].
+    pub fn new(session: &mut Session, peer: PartyId, k: u32) -> Result<Self, Error> {
+        softspoken::check_k(k)?;
+        let base = offer(session, peer)?;
+        Self::from_base(session, peer, k, base)
+    }
+
+    /// Set-up over base OTs at hand, such as those of [`crate::ReceiverHub`]. They are used up.
+    ///
+    /// # Errors
+    /// As [`CotSender::new`].
+    pub fn from_base(session: &mut Session, peer: PartyId, k: u32, base: BasePairs) -> Result<Self, Error> {
+        session.step("ot-setup", |session| {
+            let (core, message) = softspoken::Receiver::new(base, k)?;
+            if !message.is_empty() {
+                session.link(peer).send(&message)?;
+            }
+            Ok(Self { core, peer })
+        })
+    }
+}
+
+impl OtReceiver for CotReceiver {
+    fn peer(&self) -> PartyId {
+        self.peer
+    }
+
+    fn correlated(
+        &mut self,
+        session: &mut Session,
+        choices: &[u64],
+        n: usize,
+        out: &mut Vec<Block>,
+    ) -> Result<(), Error> {
+        check_call(n)?;
+        if choices.len() * 64 < n {
+            return Err(Error::misuse(format!("{n} OTs with {} choice bits", choices.len() * 64)));
+        }
+        let mut message = Vec::new();
+        let mut link = session.link(self.peer);
+        for at in (0..n).step_by(BATCH) {
+            let batch = BATCH.min(n - at);
+            message.clear();
+            self.core.prepare(&choices[at / 64..], batch, out, &mut message)?;
+            link.send(&message)?;
+            link.tally(0, batch as u64);
+        }
+        Ok(())
+    }
+
+    fn pads(&mut self) -> &mut Pads {
+        self.core.pads()
+    }
+}
+
+fn check_call(n: usize) -> Result<(), Error> {
+    if n > crate::OTS_PER_CALL {
+        return Err(Error::limit("OTs per call", n as u64, crate::OTS_PER_CALL as u64));
+    }
+    Ok(())
+}
+
+const _: () = assert!(base_ot::REPLY_BYTES == 32 * BASE_OTS && base_ot::CHOICE_BYTES == 64 * BASE_OTS);

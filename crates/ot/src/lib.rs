@@ -1,0 +1,36 @@
+//! Oblivious transfer: base OTs over ristretto255, SoftSpoken extension; correlated, random and chosen.
+//!
+//! [`OtSender`] and [`OtReceiver`] are what engines use; [`CotSender`] and [`CotReceiver`] implement them
+//! by SoftSpoken over base OTs. [`SenderHub`] and [`ReceiverHub`] turn one run of base OTs into fresh base
+//! OTs, with a fresh Delta, for every worker connection. The steps without network are in [`base_ot`] and
+//! [`softspoken`].
+//!
+//! Semi-honest throughout; the protocol page is `docs/protocols/ot.md`.
+
+pub mod base_ot;
+mod cost;
+mod drivers;
+mod flavours;
+mod ggm;
+mod hub;
+pub mod softspoken;
+
+pub use cost::Price;
+pub use drivers::{CotReceiver, CotSender};
+pub use flavours::{OtReceiver, OtSender, Pads};
+pub use hub::{ReceiverHub, SenderHub};
+
+use kernels::Block;
+
+/// Base OTs under one extension: bits of Delta.
+pub const BASE_OTS: usize = 128;
+/// Extended OTs of one call. Bounds the memory of a call, 16 bytes each.
+pub const OTS_PER_CALL: usize = 1 << 24;
+/// Extended OTs of one session, a counter that must never wrap.
+pub const OTS_PER_SESSION: u64 = 1 << 48;
+
+/// A fresh Delta for garbling and correlated OT: random, with the colour bit set.
+#[must_use]
+pub fn fresh_delta(rng: &mut base::Rng) -> Block {
+    Block::from_bytes(rng.bytes()) | Block::ONE
+}
