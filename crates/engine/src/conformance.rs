@@ -1,0 +1,63 @@
+//! The conformance suite: every engine passes it, and then means what `clear` means.
+//!
+//! [`suite`] makes [`Case`]s: a program, its columns, and the totals and outputs that it must give. The expectations
+//! are ordinary Rust written from the definitions of the operations; nothing of `program::eval` or of a lowering is
+//! used for them. [`check`] runs all cases with one engine object per party, each party holding its own columns only,
+//! and compares results, the kind of every share, the randomness of additive shares, and the price with what the
+//! ledger booked, byte for byte and turn for turn. [`check_alone`] runs an engine that holds all columns in one
+//! process. An engine's test is one line:
+//!
+//! ```ignore
+//! engine::conformance::check(&|session| Ok(Box::new(Yao::new(session)?))).unwrap();
+//! ```
+
+mod ceremony;
+mod draft;
+mod operations;
+mod release_cases;
+mod row_cases;
+mod run;
+mod table;
+
+pub use ceremony::{Noise, Script};
+pub use run::{Make, check, check_alone, run, run_alone};
+pub use table::Table;
+
+use program::Program;
+use program::lower::Difference;
+
+/// A program with its input and everything that must come of it.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What it is about; a failure names it.
+    pub name: String,
+    /// The program; two parties.
+    pub program: Program,
+    /// Number of rows.
+    pub rows: u64,
+    /// One vector per column of the program, bit patterns of the column's type.
+    pub columns: Vec<Vec<u128>>,
+    /// The total of every fold, as a bit pattern of the fold's type.
+    pub totals: Vec<u128>,
+    /// The value of every output, in the order of `Program::outputs`, as a bit pattern of its node's type.
+    pub outputs: Vec<u128>,
+    /// The noise that is drawn, and which candidate is used.
+    pub noise: Noise,
+    /// Parameters of `Difference` mechanisms, by mechanism.
+    pub differences: Vec<Option<Difference>>,
+    /// Whether additive shares must look random. Not so where a fold adds values that their owners know: there a
+    /// share is the owner's own sum.
+    pub random_shares: bool,
+    /// Rows of the first shard, when the rows are dealt to two shards whose shares are added; the engines run twice.
+    pub split: Option<u64>,
+}
+
+/// The cases for a seed. Every operation, in the row and in the release section; columns of either party and public
+/// ones; 0, 1, 2, 1000 and 4097 rows; exact outputs to both parties; noise with one and with several candidates; the
+/// `Difference` mechanisms.
+#[must_use]
+pub fn suite(seed: u64) -> Vec<Case> {
+    let mut cases = row_cases::all(seed);
+    cases.extend(release_cases::all(seed));
+    cases
+}

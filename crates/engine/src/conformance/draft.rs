@@ -1,0 +1,120 @@
+//! Writes a case: the program and, beside it, what each of its values must be.
+
+use super::{Case, Noise};
+use base::{PartyId, Rng, Seed};
+use program::{Builder, Class, NodeId, Type};
+use std::rc::Rc;
+
+/// A column under construction with its values.
+#[derive(Clone)]
+pub(super) struct Col {
+    pub(super) node: NodeId,
+    pub(super) ty: Type,
+    values: Rc<[u128]>,
+}
+
+impl Col {
+    /// The bit pattern in a row.
+    pub(super) fn at(&self, row: usize) -> u128 {
+        self.values[row]
+    }
+
+    /// The value in a row, extended to 128 bits: what a sum adds.
+    pub(super) fn wide(&self, row: usize) -> u128 {
+        extend(self.at(row), self.ty)
+    }
+}
+
+/// The number that a bit pattern stands for, as a 128-bit two's complement pattern.
+pub(super) fn extend(pattern: u128, ty: Type) -> u128 {
+    let negative = ty.signed && pattern >> (ty.width - 1) & 1 == 1;
+    if negative && ty.width < 128 { pattern.wrapping_sub(1 << ty.width) } else { pattern }
+}
+
+/// The low bits of a number, as a type holds them.
+pub(super) fn wrap(number: u128, ty: Type) -> u128 {
+    if ty.width == 128 { number } else { number % (1 << ty.width) }
+}
+
+/// A case under construction.
+pub(super) struct Draft {
+    pub(super) b: Builder,
+    pub(super) rng: Rng,
+    pub(super) rows: usize,
+    name: String,
+    columns: Vec<Vec<u128>>,
+    pub(super) totals: Vec<u128>,
+    pub(super) outputs: Vec<u128>,
+}
+
+impl Draft {
+    pub(super) fn new(name: String, class: Class, rows: usize, seed: u64) -> Self {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&seed.to_le_bytes());
+        let rng = Seed::from_bytes(bytes).fork(&name).into_rng();
+        let b = Builder::new("conformance", class, ["p0", "p1"]);
+        Self { b, rng, rows, name, columns: Vec::new(), totals: Vec::new(), outputs: Vec::new() }
+    }
+
+    /// A column of random values, extreme and equal ones among them.
+    pub(super) fn column(&mut self, ty: Type, owner: Option<u8>) -> Col {
+        let values = (0..self.rows).map(|_| value(&mut self.rng, ty)).collect();
+        self.given(ty, owner, values)
+    }
+
+    /// A column of given values.
+    pub(super) fn given(&mut self, ty: Type, owner: Option<u8>, values: Vec<u128>) -> Col {
+        assert_eq!(values.len(), self.rows);
+        let name = format!("c{}", self.columns.len());
+        let node = self.b.column(&name, ty, owner.map(PartyId));
+        self.columns.push(values.clone());
+        Col { node, ty, values: values.into() }
+    }
+
+    /// Sums a row node; `expected` gives its value in a row, extended to 128 bits.
+    pub(super) fn sum(&mut self, value: NodeId, ty: Type, expected: impl Fn(usize) -> u128) -> u32 {
+        let total = (0..self.rows).fold(0u128, |sum, row| sum.wrapping_add(expected(row)));
+        let fold = self.b.sum(value, ty);
+        if fold as usize == self.totals.len() {
+            self.totals.push(wrap(total, ty));
+        }
+        fold
+    }
+
+    /// Reveals a release node whose bit pattern must be `expected`.
+    pub(super) fn reveal(&mut self, to: u8, value: NodeId, expected: u128) {
+        self.b.reveal(&format!("output {}", self.outputs.len()), PartyId(to), value);
+        self.outputs.push(expected);
+    }
+
+    pub(super) fn finish(self) -> Case {
+        let program = self.b.finish();
+        assert_eq!((program.folds.len(), program.outputs.len()), (self.totals.len(), self.outputs.len()));
+        Case {
+            name: self.name,
+            rows: self.rows as u64,
+            columns: self.columns,
+            totals: self.totals,
+            outputs: self.outputs,
+            noise: Noise::none(),
+            differences: vec![None; program.mechanisms.len()],
+            random_shares: true,
+            split: None,
+            program,
+        }
+    }
+}
+
+/// A value of a type: zero, the ends of its range, small ones (so that two of them are often equal), any.
+pub(super) fn value(rng: &mut Rng, ty: Type) -> u128 {
+    let any = u128::from_le_bytes(rng.bytes());
+    let pattern = match rng.below(8) {
+        0 => 0,
+        1 => u128::MAX,
+        2 => 1 << (ty.width - 1),
+        3 => (1 << (ty.width - 1)) - 1,
+        4 | 5 => any % 5,
+        _ => any,
+    };
+    wrap(pattern, ty)
+}

@@ -1,0 +1,124 @@
+//! Engines run programs. This crate has the trait, the `clear` engine that defines what every program means, and the
+//! conformance suite that every engine passes.
+//!
+//! An engine is called once per program, never per gate. [`Engine::rows`] is what a worker pair does with one shard:
+//! row and combine; what leaves it are [`Shares`]. [`Engine::release`] is what the aggregator pair does for one viewer.
+
+mod clear;
+pub mod conformance;
+mod shares;
+
+pub use clear::Clear;
+pub use shares::{Share, Shares};
+
+use base::{Cost, Error, PartyId};
+use net::Session;
+use program::Program;
+use program::lower::ReleasePlan;
+
+/// Columns of one shard, row by row on demand, so that memory does not grow with rows.
+pub trait Rows: Send {
+    /// Number of rows; the same at every party.
+    fn len(&self) -> u64;
+
+    /// Whether there are no rows.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Fills `into` with the values of column `column` for rows `from ..`, as bit patterns of the column's type.
+    ///
+    /// # Errors
+    /// When the column is not held here, or its source fails.
+    fn read(&mut self, column: u32, from: u64, into: &mut [u128]) -> Result<(), Error>;
+}
+
+/// How the noise of one viewer's release is drawn, chosen and checked. The engine calls these at the points that the
+/// protocol fixes, at both parties, in this order; the implementation talks over the same session.
+pub trait Ceremony {
+    /// Candidates per noise word; public. One candidate means that nothing is opened.
+    fn candidates(&self) -> usize;
+
+    /// Called at both parties, before anything is entered. The drawer returns its candidates, `[candidate][noise word]`,
+    /// each within the word's width; what the viewer returns is not looked at.
+    ///
+    /// # Errors
+    /// When drawing fails.
+    fn draw(&mut self, session: &mut Session) -> Result<Vec<Vec<i128>>, Error>;
+
+    /// All candidates are entered. Debits the ledger and settles which candidate is used. Called at both parties.
+    ///
+    /// # Errors
+    /// When the ledger refuses or the peer deviates.
+    fn choose(&mut self, session: &mut Session) -> Result<usize, Error>;
+
+    /// What the computation revealed of the other candidates, in order of candidate, `[opened][noise word]`. Called at
+    /// the viewer only.
+    ///
+    /// # Errors
+    /// When what was entered is not what the drawer committed to.
+    fn check(&mut self, opened: &[Vec<i128>], session: &mut Session) -> Result<(), Error>;
+}
+
+/// One party's half of one engine.
+pub trait Engine: Send {
+    /// Short name, as in study files.
+    fn name(&self) -> &'static str;
+
+    /// Cost of [`Engine::rows`] for a program of two or more parties. Exact.
+    fn price_rows(&self, program: &Program, rows: u64) -> Cost;
+
+    /// Runs row and combine over one shard.
+    ///
+    /// # Errors
+    /// Those of the rows and of the conversation.
+    fn rows(
+        &mut self,
+        program: &Program,
+        rows: &mut dyn Rows,
+        session: &mut Session,
+    ) -> Result<Shares, Error>;
+
+    /// Cost of [`Engine::release`] with so many noise candidates, without the ceremony's own messages. Exact.
+    fn price_release(&self, plan: &ReleasePlan, candidates: usize) -> Cost;
+
+    /// Runs the release of one viewer. Returns, at the viewer, the values of `plan.outputs` as bit patterns of their
+    /// type, in order; elsewhere nothing.
+    ///
+    /// # Errors
+    /// Those of the ceremony and of the conversation.
+    fn release(
+        &mut self,
+        plan: &ReleasePlan,
+        totals: &Shares,
+        ceremony: &mut dyn Ceremony,
+        session: &mut Session,
+    ) -> Result<Vec<u128>, Error>;
+}
+
+// Fails to compile if an engine could no longer be chosen at run time.
+const _: Option<&dyn Engine> = None;
+
+/// A release without noise words: `exact` programs and a party's own totals.
+pub struct NoNoise;
+
+impl Ceremony for NoNoise {
+    fn candidates(&self) -> usize {
+        1
+    }
+    fn draw(&mut self, _: &mut Session) -> Result<Vec<Vec<i128>>, Error> {
+        Ok(vec![Vec::new()])
+    }
+    fn choose(&mut self, _: &mut Session) -> Result<usize, Error> {
+        Ok(0)
+    }
+    fn check(&mut self, _: &[Vec<i128>], _: &mut Session) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// The party that holds the noise of a viewer's release.
+#[must_use]
+pub fn drawer(plan: &ReleasePlan) -> PartyId {
+    plan.viewer.other()
+}

@@ -1,0 +1,86 @@
+//! What leaves a shard: for each fold a uniformly random additive share, or a total that its owner knows alone.
+
+use base::{Error, PartyId};
+use program::Program;
+use zeroize::Zeroize;
+
+/// One party's part of one fold's total.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Share {
+    /// An additive share modulo 2^width: uniformly random, says nothing alone.
+    Additive(u128),
+    /// The whole total, which this party computes from its own columns.
+    Known(u128),
+    /// Another party knows the total.
+    Absent,
+}
+
+/// One party's parts of all folds' totals.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Shares {
+    folds: Vec<Share>,
+}
+
+impl Shares {
+    /// From one entry per fold.
+    #[must_use]
+    pub fn new(folds: Vec<Share>) -> Self {
+        Self { folds }
+    }
+
+    /// One entry per fold, in order.
+    #[must_use]
+    pub fn folds(&self) -> &[Share] {
+        &self.folds
+    }
+
+    /// Adds another shard's shares, modulo 2^width of each fold.
+    ///
+    /// # Errors
+    /// When the shards do not belong to the same program.
+    pub fn add(&mut self, program: &Program, other: &Shares) -> Result<(), Error> {
+        if self.folds.len() != program.folds.len() || other.folds.len() != program.folds.len() {
+            return Err(Error::misuse("shares of another program"));
+        }
+        for ((mine, theirs), fold) in self.folds.iter_mut().zip(&other.folds).zip(&program.folds) {
+            let mask = fold.ty().mask();
+            *mine = match (*mine, *theirs) {
+                (Share::Additive(a), Share::Additive(b)) => Share::Additive(a.wrapping_add(b) & mask),
+                (Share::Known(a), Share::Known(b)) => Share::Known(a.wrapping_add(b) & mask),
+                (Share::Absent, Share::Absent) => Share::Absent,
+                _ => return Err(Error::misuse("shards disagree on who knows a total")),
+            };
+        }
+        Ok(())
+    }
+
+    /// What this party enters for a word of a release.
+    ///
+    /// # Errors
+    /// When the word is not this party's to enter.
+    pub fn word(&self, kind: program::lower::WordKind, me: PartyId) -> Result<u128, Error> {
+        use program::lower::WordKind;
+        let share = |fold: u32| self.folds.get(fold as usize).copied().unwrap_or(Share::Absent);
+        match kind {
+            WordKind::Share(fold) => match share(fold) {
+                Share::Additive(value) => Ok(value),
+                _ => Err(Error::misuse(format!("{me} holds no share of fold {fold}"))),
+            },
+            WordKind::Alone(fold) => match share(fold) {
+                Share::Known(value) => Ok(value),
+                _ => Err(Error::misuse(format!("{me} does not know the total of fold {fold}"))),
+            },
+            WordKind::Noise(..) => Err(Error::misuse("noise comes from the ceremony, not from shares")),
+        }
+    }
+}
+
+impl Drop for Shares {
+    fn drop(&mut self) {
+        for share in &mut self.folds {
+            if let Share::Additive(value) | Share::Known(value) = share {
+                value.zeroize();
+            }
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! The suite's own tests. The clear engine passes it, and so does an engine that runs the lowered plans in the open,
+//! for either sender: that is the test of the lowering against ordinary Rust. Engines that are wrong in one place fail.
+
+use base::{Cost, Error, PartyId, Rng, Seed};
+use engine::conformance::{check, check_alone};
+use engine::{Ceremony, Clear, Engine, Rows, Share, Shares, drawer};
+use net::Session;
+use program::eval::Values;
+use program::lower::{FoldPlan, ReleasePlan, RowPlan, WordKind, lower_row};
+use program::{Op, Program};
+
+/// What a deliberately wrong engine gets wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    Total,
+    PlainShare,
+    KnownShare,
+    Output,
+    OutputToBoth,
+    ExtraByte,
+    ExtraTurn,
+    ReleaseByte,
+    ForeignColumn,
+    Opened,
+    Unchecked,
+    UnusedChoice,
+    NotChosen,
+    DrawTwice,
+}
+
+/// Two parties that show each other everything and run the plans by their definition.
+struct Open {
+    sender: PartyId,
+    fault: Fault,
+}
+
+impl Open {
+    fn own(program: &Program, party: PartyId) -> Vec<u32> {
+        let own = |c: &u32| program.columns[*c as usize].owner == Some(party);
+        (0..program.columns.len() as u32).filter(own).collect()
+    }
+
+    /// Both parties' and the public columns.
+    fn columns(
+        &self,
+        program: &Program,
+        rows: &mut dyn Rows,
+        session: &mut Session,
+    ) -> Result<Vec<Vec<u128>>, Error> {
+        let (me, peer) = (session.me(), session.me().other());
+        let lanes = rows.len() as usize;
+        let mut columns = vec![vec![0; lanes]; program.columns.len()];
+        for (c, column) in program.columns.iter().enumerate() {
+            let foreign = self.fault == Fault::ForeignColumn;
+            if column.owner.is_none_or(|o| o == me || foreign) {
+                rows.read(c as u32, 0, &mut columns[c])?;
+            }
+        }
+        let mut mine = Vec::new();
+        for c in Self::own(program, me) {
+            mine.extend(columns[c as usize].iter().flat_map(|v| v.to_le_bytes()));
+        }
+        let mut theirs = vec![0; Self::own(program, peer).len() * lanes * 16];
+        session.link(peer).exchange(&mine, &mut theirs)?;
+        if self.fault == Fault::ExtraByte {
+            session.link(peer).exchange(&[0], &mut [0])?;
+        }
+        if self.fault == Fault::ExtraTurn {
+            // The same bytes, one more turn: the price's bytes are right, its rounds are not.
+            session.link(peer).send(&[])?;
+            session.link(peer).recv(&mut [])?;
+        }
+        let mut values = theirs.chunks_exact(16).map(|b| u128::from_le_bytes(b.try_into().unwrap()));
+        for c in Self::own(program, peer) {
+            columns[c as usize].iter_mut().for_each(|v| *v = values.next().unwrap());
+        }
+        Ok(columns)
+    }
+
+    /// Sums of the temporaries' shares, by party.
+    fn sums(&self, program: &Program, plan: &RowPlan, values: &Values, lanes: usize) -> Vec<[u128; 2]> {
+        let mut rng = Seed::from_bytes([9; 32]).fork(&format!("{lanes} rows")).into_rng();
+        let mut random = || u128::from_le_bytes(Rng::bytes(&mut rng));
+        let (mut sums, facts) = (vec![[0u128; 2]; plan.temps.len()], program.row_facts());
+        for row in 0..lanes {
+            let shares = plan.reference(program, &facts, &|id| values.get(id)[row], &mut random).unwrap();
+            for (sum, share) in sums.iter_mut().zip(shares) {
+                *sum = [sum[0].wrapping_add(share[0]), sum[1].wrapping_add(share[1])];
+            }
+        }
+        sums
+    }
+
+    fn share(&self, me: PartyId, shares: [u128; 2], mask: u128) -> Share {
+        let total = shares[0].wrapping_add(shares[1]);
+        let mine = match self.fault {
+            Fault::PlainShare => [total, 0][me.index()],
+            _ => shares[me.index()],
+        };
+        match self.fault {
+            Fault::KnownShare => Share::Known(total & mask),
+            Fault::Total if me.0 == 0 => Share::Additive(mine.wrapping_add(1) & mask),
+            _ => Share::Additive(mine & mask),
+        }
+    }
+}
+
+impl Engine for Open {
+    fn name(&self) -> &'static str {
+        "open"
+    }
+
+    fn price_rows(&self, program: &Program, rows: u64) -> Cost {
+        let sent: Vec<u64> =
+            (0..2).map(|p| Self::own(program, PartyId(p)).len() as u64 * rows * 16).collect();
+        let rounds = u64::from(sent.iter().all(|s| *s > 0));
+        Cost { and_gates: 0, ots: 0, rounds, sent }
+    }
+
+    fn rows(
+        &mut self,
+        program: &Program,
+        rows: &mut dyn Rows,
+        session: &mut Session,
+    ) -> Result<Shares, Error> {
+        let lanes = rows.len() as usize;
+        let columns = self.columns(program, rows, session)?;
+        let mut values = Values::default();
+        let all = vec![true; program.row.nodes.len()];
+        values.evaluate(&program.row, &all, lanes, &mut |op, out| {
+            let Op::Column(c) = op else { unreachable!() };
+            out.copy_from_slice(&columns[*c as usize]);
+            Ok(())
+        })?;
+        let plan = lower_row(program, self.sender);
+        let sums = self.sums(program, &plan, &values, lanes);
+        let me = session.me();
+        let folds = plan.folds.iter().zip(&program.folds).map(|(plan, fold)| {
+            let (ty, mask) = (program.row.ty(fold.value()), fold.ty().mask());
+            let total = || {
+                values.get(fold.value()).iter().fold(0u128, |t, v| t.wrapping_add(ty.to_signed(*v) as u128))
+            };
+            match plan {
+                FoldPlan::Alone(p) if p.is_none_or(|p| p == me) => Share::Known(total() & mask),
+                FoldPlan::Alone(_) => Share::Absent,
+                FoldPlan::Shared(temp) => self.share(me, sums[*temp as usize], mask),
+            }
+        });
+        Ok(Shares::new(folds.collect()))
+    }
+
+    fn price_release(&self, plan: &ReleasePlan, candidates: usize) -> Cost {
+        let of = |p: u8| {
+            let words = plan.words.iter().filter(|w| w.owner == PartyId(p));
+            words
+                .map(|w| if matches!(w.kind, WordKind::Noise(..)) { candidates as u64 } else { 1 })
+                .sum::<u64>()
+                * 16
+        };
+        let sent = vec![of(0), of(1)];
+        let rounds = u64::from(sent.iter().all(|s| *s > 0));
+        Cost { and_gates: 0, ots: 0, rounds, sent }
+    }
+
+    fn release(
+        &mut self,
+        plan: &ReleasePlan,
+        totals: &Shares,
+        ceremony: &mut dyn Ceremony,
+        session: &mut Session,
+    ) -> Result<Vec<u128>, Error> {
+        let (me, peer, k) = (session.me(), session.me().other(), ceremony.candidates());
+        let drawn = ceremony.draw(session)?;
+        if self.fault == Fault::DrawTwice && me == drawer(plan) {
+            ceremony.draw(session)?;
+        }
+        // Words of each party in order; noise words have one value per candidate.
+        let size =
+            |w: &program::lower::ReleaseWord| if matches!(w.kind, WordKind::Noise(..)) { k } else { 1 };
+        let mut mine = Vec::new();
+        let mut noises = 0;
+        for word in plan.words.iter().filter(|w| w.owner == me) {
+            match word.kind {
+                WordKind::Noise(..) => {
+                    mine.extend(drawn.iter().map(|d| d[noises] as u128));
+                    noises += 1;
+                }
+                kind => mine.push(totals.word(kind, me)?),
+            }
+        }
+        let bytes: Vec<u8> = mine.iter().flat_map(|v| v.to_le_bytes()).collect();
+        let count: usize = plan.words.iter().filter(|w| w.owner == peer).map(size).sum();
+        let mut theirs = vec![0; count * 16];
+        session.link(peer).exchange(&bytes, &mut theirs)?;
+        if self.fault == Fault::ReleaseByte {
+            session.link(peer).exchange(&[0], &mut [0])?;
+        }
+        let theirs: Vec<u128> =
+            theirs.chunks_exact(16).map(|b| u128::from_le_bytes(b.try_into().unwrap())).collect();
+        let mut chosen = if self.fault == Fault::NotChosen { 0 } else { ceremony.choose(session)? };
+        if self.fault == Fault::UnusedChoice {
+            chosen = 0;
+        }
+        let mut streams = [mine.into_iter(), theirs.into_iter()];
+        let (mut words, mut opened) = (Vec::new(), vec![Vec::new(); k]);
+        for word in &plan.words {
+            let values: Vec<u128> =
+                streams[usize::from(word.owner != me)].by_ref().take(size(word)).collect();
+            let noise = matches!(word.kind, WordKind::Noise(..));
+            words.push(values[if noise { chosen } else { 0 }]);
+            if noise {
+                opened.iter_mut().zip(values).for_each(|(o, v)| o.push(v as i128));
+            }
+        }
+        opened.remove(chosen);
+        if self.fault == Fault::Opened
+            && let Some(value) = opened.first_mut().and_then(|o| o.first_mut())
+        {
+            *value += 1;
+        }
+        if me == plan.viewer && self.fault != Fault::Unchecked {
+            ceremony.check(&opened, session)?;
+        }
+        let wires = plan.circuit.evaluate(|i| words[i.word as usize] >> i.bit & 1 == 1);
+        let bit = |l: &program::circuit::Lit| u128::from(wires[l.wire()] ^ l.inverted());
+        let value =
+            |(_, lits): &(usize, Vec<_>)| lits.iter().enumerate().fold(0, |v, (i, l)| v | bit(l) << i);
+        let mut outputs: Vec<u128> = plan.outputs.iter().map(value).collect();
+        if self.fault == Fault::Output && outputs.len() > 2 {
+            outputs[2] ^= 1;
+        }
+        Ok(if me == plan.viewer || self.fault == Fault::OutputToBoth { outputs } else { Vec::new() })
+    }
+}
+
+fn open(sender: u8, fault: Fault) -> Result<(), String> {
+    check(&|_| Ok(Box::new(Open { sender: PartyId(sender), fault })))
+}
+
+#[test]
+fn the_clear_engine_conforms() {
+    check_alone(&|_| Ok(Box::new(Clear))).unwrap();
+}
+
+#[test]
+fn the_lowered_plans_conform_with_either_sender() {
+    open(0, Fault::None).unwrap();
+    open(1, Fault::None).unwrap();
+}
+
+#[test]
+fn wrong_engines_are_caught() {
+    use Fault::*;
+    for (fault, words) in [
+        (Total, "expected"),
+        (PlainShare, "a share is not random"),
+        (KnownShare, "the wrong kinds of shares"),
+        (Output, "expected"),
+        (OutputToBoth, "not the viewer"),
+        (ExtraByte, "rows: priced at"),
+        (ExtraTurn, "rounds, took"),
+        (ReleaseByte, "release-0: priced at"),
+        (ForeignColumn, "is not held here"),
+        (Opened, "are not what was drawn"),
+        (Unchecked, "the ceremony was called as"),
+        (UnusedChoice, "are not what was drawn"),
+        (NotChosen, "the ceremony was called as"),
+        (DrawTwice, "the ceremony was called as"),
+    ] {
+        let error = open(1, fault).expect_err(&format!("{fault:?} must be caught"));
+        assert!(error.contains(words), "{fault:?}: {error}");
+    }
+}
+
+/// The clear engine with one total or one output off by one bit.
+struct Flipped {
+    total: bool,
+}
+
+impl Engine for Flipped {
+    fn name(&self) -> &'static str {
+        "flipped"
+    }
+    fn price_rows(&self, program: &Program, rows: u64) -> Cost {
+        Clear.price_rows(program, rows)
+    }
+    fn rows(
+        &mut self,
+        program: &Program,
+        rows: &mut dyn Rows,
+        session: &mut Session,
+    ) -> Result<Shares, Error> {
+        let shares = Clear.rows(program, rows, session)?;
+        let mut folds = shares.folds().to_vec();
+        if let (true, Some(Share::Known(last))) = (self.total, folds.last_mut()) {
+            *last ^= 1;
+        }
+        Ok(Shares::new(folds))
+    }
+    fn price_release(&self, plan: &ReleasePlan, candidates: usize) -> Cost {
+        Clear.price_release(plan, candidates)
+    }
+    fn release(
+        &mut self,
+        plan: &ReleasePlan,
+        totals: &Shares,
+        ceremony: &mut dyn Ceremony,
+        session: &mut Session,
+    ) -> Result<Vec<u128>, Error> {
+        let mut outputs = Clear.release(plan, totals, ceremony, session)?;
+        if let (false, Some(last)) = (self.total, outputs.last_mut()) {
+            *last ^= 1;
+        }
+        Ok(outputs)
+    }
+}
+
+#[test]
+fn one_flipped_bit_is_caught() {
+    for total in [true, false] {
+        let error = check_alone(&|_| Ok(Box::new(Flipped { total }))).unwrap_err();
+        assert!(error.contains("expected"), "{error}");
+    }
+}

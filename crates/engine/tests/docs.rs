@@ -1,0 +1,54 @@
+//! The example of `docs/program.md` parses, is allowed, and gives what its text says.
+
+use base::{Error, PartyId, Roster, Seed};
+use engine::conformance::Table;
+use engine::{Ceremony, Clear, Engine};
+use net::Session;
+use program::lower::lower_release;
+use program::{Policy, Program, Ratio, verify};
+
+/// Fixed noises for the two noised sums.
+struct Fixed;
+
+impl Ceremony for Fixed {
+    fn candidates(&self) -> usize {
+        1
+    }
+    fn draw(&mut self, _: &mut Session) -> Result<Vec<Vec<i128>>, Error> {
+        Ok(vec![vec![-300, 7]])
+    }
+    fn choose(&mut self, _: &mut Session) -> Result<usize, Error> {
+        Ok(0)
+    }
+    fn check(&mut self, _: &[Vec<i128>], _: &mut Session) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+fn example() -> Program {
+    let page = include_str!("../../../docs/program.md");
+    let start = page.split_once("```tacit\n").expect("the page has an example").1;
+    Program::parse(start.split_once("```").expect("the example ends").0).unwrap()
+}
+
+#[test]
+fn the_example_is_allowed_and_charged_as_the_page_says() {
+    let audit = verify(&example(), &Policy::default(), 1_000_000).unwrap();
+    assert_eq!(audit.rho, [Ratio::new(1, 8).unwrap(), Ratio::ZERO]);
+    // D^2 / (2 rho) = 100^2 * 4: the arm is the viewer's own, so no row moves.
+    assert_eq!(audit.charges[0].sigma2(0), Ratio::new(40_000, 1));
+}
+
+#[test]
+fn the_example_runs() {
+    let program = example();
+    let columns = [vec![1, 2, 1, 0, 2], vec![30, 500, 200, 60, 1]];
+    let mut session = Session::alone(Roster::new(["all"]), Seed::from_bytes([1; 32]));
+    let mut table = Table::new(&program, &columns, 5, None);
+    let totals = Clear.rows(&program, &mut table, &mut session).unwrap();
+    let plan = lower_release(&program, PartyId(0), &program.fold_owners(), &|_, _| 16, &|_| None).unwrap();
+    let outputs = Clear.release(&plan, &totals, &mut Fixed, &mut session).unwrap();
+    // Two people in the test arm; 30 + 100 - 300 and 100 + 1 + 7; values are 56-bit two's complement.
+    let signed = |v: i128| (v as u128) % (1 << 56);
+    assert_eq!(outputs, [2, signed(-170), signed(108), signed(-278)]);
+}

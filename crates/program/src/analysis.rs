@@ -1,0 +1,331 @@
+//! What is known about a node before it is computed: typing, owners, range, boundedness, guards.
+
+use crate::graph::{Lookup, MechanismKind, Node, Section};
+use crate::{Fold, NodeId, Op, Owners, Program, Type};
+use base::{Error, limits};
+use std::collections::BTreeSet;
+
+/// Most AND gates that one section may cost by the schoolbook bounds: beyond it a study could exhaust its peer's memory
+/// while the circuit is built.
+pub const GATES: u64 = 1 << 23;
+
+/// Most guards remembered of one node. Forgetting one is sound: cells are then not provably disjoint.
+pub(crate) const GUARDS: usize = 64;
+
+/// An inclusive range of a node's value, as unsigned bit patterns; signed nodes have no bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Smallest value.
+    pub low: u128,
+    /// Largest value.
+    pub high: u128,
+}
+
+/// What is known about one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Whose data it depends on.
+    pub owners: Owners,
+    /// Its range; `None` for signed values.
+    pub bounds: Option<Bounds>,
+    /// Whether its range comes from a bit, a clamp or a constant, whatever the inputs are.
+    pub clamped: bool,
+    /// Columns that must equal a constant for the node to be non-zero.
+    pub guards: BTreeSet<(u32, u128)>,
+}
+
+impl Facts {
+    fn of(owners: Owners, bounds: Option<Bounds>) -> Self {
+        Self { owners, bounds, clamped: false, guards: BTreeSet::new() }
+    }
+}
+
+impl Program {
+    /// Facts of every row node, in order.
+    #[must_use]
+    pub fn row_facts(&self) -> Vec<Facts> {
+        let mut facts = Vec::with_capacity(self.row.nodes.len());
+        for node in &self.row.nodes {
+            let next = facts_of(self, node, &self.row, &facts);
+            facts.push(next);
+        }
+        facts
+    }
+
+    /// Whose data each total depends on.
+    #[must_use]
+    pub fn fold_owners(&self) -> Vec<Owners> {
+        let facts = self.row_facts();
+        self.folds.iter().map(|fold| facts[fold.value().index()].owners).collect()
+    }
+
+    /// Type of a mechanism's output: room for the total and for noise 64 times as large.
+    #[must_use]
+    pub fn noised_type(&self, mechanism: u32, output: u32) -> Option<Type> {
+        match &self.mechanisms.get(mechanism as usize)?.kind {
+            MechanismKind::Gaussian(folds) => {
+                let fold = self.folds.get(*folds.get(output as usize)? as usize)?;
+                Some(Type::i((u32::from(fold.ty().width) + 8).min(limits::WIDTH) as u8))
+            }
+            MechanismKind::Difference { .. } => (output < 2).then_some(Type::i(64)),
+        }
+    }
+
+    /// Checks structure and types; the text of an error names section and node.
+    ///
+    /// # Errors
+    /// [`base::Kind::Input`] for the first rule broken.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.parties.is_empty() || self.parties.len() > limits::PARTIES {
+            return Err(Error::input(format!("a program has 1 to {} parties", limits::PARTIES)));
+        }
+        crate::names::check(self).map_err(Error::input)?;
+        for (name, section) in [("row", &self.row), ("release", &self.release)] {
+            if section.nodes.len() > limits::NODES {
+                return Err(Error::limit(
+                    "nodes of a section",
+                    section.nodes.len() as u64,
+                    limits::NODES as u64,
+                ));
+            }
+            for (i, node) in section.nodes.iter().enumerate() {
+                self.check_node(node, section, i, name == "row")
+                    .map_err(|text| Error::input(format!("{name} section, v{i}: {text}")))?;
+            }
+            let gates = section.nodes.iter().fold(0u64, |sum, node| sum.saturating_add(gates(node, section)));
+            if gates > GATES {
+                return Err(Error::limit("AND gates of a section", gates, GATES));
+            }
+        }
+        self.check_tail().map_err(Error::input)
+    }
+
+    fn check_tail(&self) -> Result<(), String> {
+        for (i, Fold::Sum { value, ty }) in self.folds.iter().enumerate() {
+            let node = self.row.nodes.get(value.index()).ok_or(format!("f{i} sums an unknown row node"))?;
+            if node.ty.width > ty.width || node.ty.signed != ty.signed {
+                return Err(format!(
+                    "f{i}: a sum of {} needs a {ty} at least as wide and alike signed",
+                    node.ty
+                ));
+            }
+        }
+        for (i, mechanism) in self.mechanisms.iter().enumerate() {
+            if mechanism.to.index() >= self.parties.len() {
+                return Err(format!("m{i} is for an unknown party"));
+            }
+            let folds: Vec<u32> = match &mechanism.kind {
+                MechanismKind::Gaussian(folds) => folds.clone(),
+                MechanismKind::Difference { test, control, .. } => [*test, *control].concat(),
+            };
+            if folds.is_empty() || folds.iter().any(|f| *f as usize >= self.folds.len()) {
+                return Err(format!("m{i} noises an unknown fold"));
+            }
+            // The noised value has eight bits more than the total, within 128.
+            if let Some(f) =
+                folds.iter().find(|f| u32::from(self.folds[**f as usize].ty().width) + 8 > limits::WIDTH)
+            {
+                return Err(format!("m{i} noises f{f}, which is wider than 120 bits: no room for noise"));
+            }
+        }
+        for output in &self.outputs {
+            if output.to.index() >= self.parties.len() || output.value.index() >= self.release.nodes.len() {
+                return Err(format!("the output {:?} names an unknown party or node", output.label));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks one node, to stand at position `at` of a section.
+    pub(crate) fn check_node(
+        &self,
+        node: &Node,
+        section: &Section,
+        at: usize,
+        row: bool,
+    ) -> Result<(), String> {
+        let mut early = true;
+        node.op.operands(|a| early &= a.index() < at);
+        if !early {
+            return Err("an operand comes later than its use".into());
+        }
+        let ty = node.ty;
+        let same = |ids: &[NodeId]| match ids.iter().find(|a| section.ty(**a) != ty) {
+            None => Ok(()),
+            Some(a) => Err(format!("an operand is {}, the result {ty}", section.ty(*a))),
+        };
+        let unsigned =
+            || if ty.signed { Err(format!("not defined on {ty}: use an unsigned type")) } else { Ok(()) };
+        match &node.op {
+            Op::Column(c) => {
+                let column = self.columns.get(*c as usize).filter(|_| row).ok_or("unknown column")?;
+                if column.ty == ty { Ok(()) } else { Err(format!("column {} is {}", column.name, column.ty)) }
+            }
+            Op::Total(f) => {
+                let fold = self.folds.get(*f as usize).filter(|_| !row).ok_or("unknown fold")?;
+                if fold.ty() == ty { Ok(()) } else { Err(format!("the fold is {}", fold.ty())) }
+            }
+            Op::Noised(m, o) => {
+                let noised = self.noised_type(*m, *o).filter(|_| !row).ok_or("unknown noised value")?;
+                if noised == ty { Ok(()) } else { Err(format!("the noised value is {noised}")) }
+            }
+            Op::Const(value) if *value & !ty.mask() != 0 => Err(format!("{value} does not fit {ty}")),
+            Op::Const(_) | Op::Cast(_) => Ok(()),
+            Op::Popcount(a) => {
+                let room = u32::BITS - u32::from(section.ty(*a).width).leading_zeros();
+                unsigned()?;
+                if u32::from(ty.width) >= room { Ok(()) } else { Err(format!("{ty} cannot hold the count")) }
+            }
+            Op::Not(a) => same(&[*a]),
+            Op::Isqrt(a) => unsigned().and(same(&[*a])),
+            Op::Clamp(a, _) => unsigned().and(same(&[*a])),
+            Op::Shl(a, k) | Op::Shr(a, k) if u32::from(*k) < limits::WIDTH => same(&[*a]),
+            Op::Shl(..) | Op::Shr(..) => Err("a shift is below 128".into()),
+            Op::Div(a, b) => unsigned().and(same(&[*a, *b])),
+            Op::And(a, b) | Op::Or(a, b) | Op::Xor(a, b) | Op::Add(a, b) => same(&[*a, *b]),
+            Op::Sub(a, b) | Op::Mul(a, b) | Op::Min(a, b) | Op::Max(a, b) => same(&[*a, *b]),
+            Op::Lt(a, b) | Op::Eq(a, b) => {
+                let (a, b) = (section.ty(*a), section.ty(*b));
+                let bit =
+                    if ty == Type::BIT { Ok(()) } else { Err(format!("a comparison is a bit, not {ty}")) };
+                if a == b { bit } else { Err(format!("{a} is compared with {b}")) }
+            }
+            Op::Select(c, a, b) => {
+                let c = section.ty(*c);
+                if c == Type::BIT { same(&[*a, *b]) } else { Err(format!("the condition is {c}, not a bit")) }
+            }
+            Op::Lookup(l) => check_lookup(l, section).and(unsigned()).and(same(&l.values)),
+        }
+    }
+}
+
+fn check_lookup(l: &Lookup, section: &Section) -> Result<(), String> {
+    let (n, key) = (l.keys.len(), section.ty(l.after));
+    if n == 0 || n > 64 {
+        return Err("a lookup has 1 to 64 thresholds".into());
+    }
+    let values = if l.until.is_some() { n * (n + 1) / 2 } else { n };
+    if l.values.len() != values {
+        return Err(format!("{n} thresholds need {values} values, not {}", l.values.len()));
+    }
+    if key.signed || l.until.iter().chain(&l.keys).any(|k| section.ty(*k) != key) {
+        return Err(format!("thresholds and bounds of a lookup share one unsigned type ({key})"));
+    }
+    Ok(())
+}
+
+/// Upper bound of a node's AND gates when no operand is known in the clear.
+fn gates(node: &Node, section: &Section) -> u64 {
+    let w = u64::from(node.ty.width);
+    match &node.op {
+        Op::And(..) | Op::Or(..) | Op::Add(..) | Op::Sub(..) | Op::Select(..) => w,
+        Op::Mul(..) => w * w,
+        Op::Div(..) | Op::Isqrt(..) => 3 * (w + 1) * (w + 1),
+        Op::Lt(a, _) | Op::Eq(a, _) | Op::Popcount(a) => u64::from(section.ty(*a).width),
+        Op::Min(..) | Op::Max(..) | Op::Clamp(..) => 2 * w,
+        Op::Lookup(l) => {
+            let key = u64::from(section.ty(l.after).width);
+            4 * key * l.keys.len() as u64 + (w + 1) * l.values.len() as u64
+        }
+        _ => 0,
+    }
+}
+
+fn facts_of(program: &Program, node: &Node, section: &Section, facts: &[Facts]) -> Facts {
+    let get = |id: NodeId| &facts[id.index()];
+    let mut owners = Owners::PUBLIC;
+    node.op.operands(|a| owners = owners.union(get(a).owners));
+    let full = (!node.ty.signed).then_some(Bounds { low: 0, high: node.ty.mask() });
+    let range = |low: Option<u128>, high: Option<u128>| match (low, high, full) {
+        (Some(low), Some(high), Some(f)) if high <= f.high && low <= high => Some(Bounds { low, high }),
+        _ => full,
+    };
+    let both = |a: NodeId, b: NodeId| Some((get(a).bounds?, get(b).bounds?));
+    let mut out = Facts::of(owners, full);
+    out.clamped = node.ty == Type::BIT;
+    match &node.op {
+        Op::Column(c) => {
+            let owner = program.columns[*c as usize].owner;
+            out.owners = owner.map_or(Owners::PUBLIC, Owners::one);
+        }
+        Op::Const(value) if !node.ty.signed => {
+            out.bounds = Some(Bounds { low: *value, high: *value });
+            out.clamped = true;
+        }
+        Op::Clamp(a, cap) => {
+            let high = get(*a).bounds.map_or(*cap, |b| b.high.min(*cap));
+            let low = get(*a).bounds.map_or(0, |b| b.low.min(high));
+            out.bounds = range(Some(low), Some(high));
+            out.clamped = true;
+            out.guards.clone_from(&get(*a).guards);
+        }
+        Op::Cast(a) => {
+            out.bounds = get(*a).bounds.map_or(full, |b| range(Some(b.low), Some(b.high)));
+            let fits = get(*a).bounds.is_some_and(|b| b.high <= node.ty.max());
+            out.clamped |= get(*a).clamped && fits && !node.ty.signed;
+            out.guards.clone_from(&get(*a).guards);
+        }
+        Op::Add(a, b) => {
+            if let Some((x, y)) = both(*a, *b) {
+                out.bounds = range(x.low.checked_add(y.low), x.high.checked_add(y.high));
+            }
+        }
+        Op::Mul(a, b) => {
+            if let Some((x, y)) = both(*a, *b) {
+                let high = x.high.checked_mul(y.high).filter(|h| *h <= node.ty.mask());
+                out.bounds = range(high.and(x.low.checked_mul(y.low)), high);
+                out.clamped |= high.is_some() && get(*a).clamped && get(*b).clamped;
+                out.guards = get(*a).guards.union(&get(*b).guards).copied().collect();
+            }
+        }
+        Op::And(a, b) => out.guards = get(*a).guards.union(&get(*b).guards).copied().collect(),
+        Op::Min(a, b) => {
+            if let Some((x, y)) = both(*a, *b) {
+                out.bounds = range(Some(x.low.min(y.low)), Some(x.high.min(y.high)));
+                out.clamped |= get(*a).clamped || get(*b).clamped;
+            }
+        }
+        Op::Max(a, b) => {
+            if let Some((x, y)) = both(*a, *b) {
+                out.bounds = range(Some(x.low.max(y.low)), Some(x.high.max(y.high)));
+                out.clamped |= get(*a).clamped && get(*b).clamped;
+            }
+        }
+        Op::Eq(a, b) => out.guards.extend(guard_of(section, *a, *b)),
+        Op::Select(c, a, b) => {
+            if let Some((x, y)) = both(*a, *b) {
+                out.bounds = range(Some(x.low.min(y.low)), Some(x.high.max(y.high)));
+            }
+            out.clamped |= get(*a).clamped && get(*b).clamped;
+            if section.node(*b).op == Op::Const(0) {
+                // The other branch is zero, so its bound holds whatever the condition is.
+                out.guards = get(*c).guards.union(&get(*a).guards).copied().collect();
+            }
+        }
+        Op::Popcount(a) => out.bounds = range(Some(0), Some(u128::from(section.ty(*a).width))),
+        Op::Shr(a, k) => {
+            out.bounds = get(*a).bounds.map_or(full, |b| range(Some(b.low >> k), Some(b.high >> k)));
+        }
+        Op::Lookup(l) => {
+            let high = l.values.iter().map(|v| get(*v).bounds.map(|b| b.high)).collect::<Option<Vec<_>>>();
+            out.bounds = range(Some(0), high.and_then(|h| h.into_iter().max()));
+            out.clamped |= l.values.iter().all(|v| get(*v).clamped);
+            let mut values = l.values.iter().map(|v| get(*v).guards.clone());
+            let first = values.next().unwrap_or_default();
+            out.guards = values.fold(first, |all, next| all.intersection(&next).copied().collect());
+        }
+        _ => {}
+    }
+    while out.guards.len() > GUARDS {
+        out.guards.pop_last();
+    }
+    out
+}
+
+/// The guard of `column == constant`.
+pub(crate) fn guard_of(section: &Section, a: NodeId, b: NodeId) -> Option<(u32, u128)> {
+    match (&section.node(a).op, &section.node(b).op) {
+        (Op::Column(c), Op::Const(v)) | (Op::Const(v), Op::Column(c)) => Some((*c, *v)),
+        _ => None,
+    }
+}

@@ -1,0 +1,241 @@
+//! Builds programs. Type mistakes of the caller panic: they are bugs in a study, found by its first test. Programs from
+//! text go through the parser, which reports instead.
+
+use crate::graph::{Lookup, Mechanism, MechanismKind, Node, Section};
+use crate::{Class, Column, Fold, NodeId, Op, Output, Program, Ratio, Type};
+use base::PartyId;
+use std::collections::HashMap;
+
+/// Builds a [`Program`]; equal nodes are shared.
+pub struct Builder {
+    program: Program,
+    row: HashMap<Node, NodeId>,
+    release: HashMap<Node, NodeId>,
+    section: Which,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Row,
+    Release,
+}
+
+impl Builder {
+    /// An empty program; the row section is being written.
+    #[must_use]
+    pub fn new<S: Into<String>>(name: &str, class: Class, parties: impl IntoIterator<Item = S>) -> Self {
+        let program = Program {
+            name: name.to_owned(),
+            class,
+            parties: parties.into_iter().map(Into::into).collect(),
+            columns: Vec::new(),
+            row: Section::default(),
+            folds: Vec::new(),
+            mechanisms: Vec::new(),
+            release: Section::default(),
+            outputs: Vec::new(),
+        };
+        Self { program, row: HashMap::new(), release: HashMap::new(), section: Which::Row }
+    }
+
+    /// From here on nodes belong to the release section.
+    pub fn release(&mut self) {
+        self.section = Which::Release;
+    }
+
+    /// The finished program.
+    ///
+    /// # Panics
+    /// When the graph breaks a typing rule: a bug of the study that built it.
+    #[must_use]
+    pub fn finish(self) -> Program {
+        if let Err(error) = self.program.check() {
+            panic!("the study built an ill-typed program: {error}");
+        }
+        self.program
+    }
+
+    fn section(&self) -> &Section {
+        match self.section {
+            Which::Row => &self.program.row,
+            Which::Release => &self.program.release,
+        }
+    }
+
+    fn push(&mut self, op: Op, ty: Type) -> NodeId {
+        let (section, known) = match self.section {
+            Which::Row => (&mut self.program.row, &mut self.row),
+            Which::Release => (&mut self.program.release, &mut self.release),
+        };
+        let node = Node { op, ty };
+        *known.entry(node).or_insert_with_key(|node| {
+            section.nodes.push(node.clone());
+            NodeId(section.nodes.len() as u32 - 1)
+        })
+    }
+
+    /// Type of a node of the current section.
+    #[must_use]
+    pub fn ty(&self, a: NodeId) -> Type {
+        self.section().ty(a)
+    }
+
+    /// A column held by `owner`; `None`: public.
+    pub fn column(&mut self, name: &str, ty: Type, owner: Option<PartyId>) -> NodeId {
+        let column = Column { name: name.to_owned(), ty, owner };
+        let index = match self.program.columns.iter().position(|c| c.name == name) {
+            Some(index) => index,
+            None => {
+                self.program.columns.push(column);
+                self.program.columns.len() - 1
+            }
+        };
+        self.push(Op::Column(index as u32), ty)
+    }
+
+    /// A constant.
+    pub fn constant(&mut self, value: u128, ty: Type) -> NodeId {
+        self.push(Op::Const(value & ty.mask()), ty)
+    }
+
+    /// The sum of a row node over all rows; returns the fold's index.
+    pub fn sum(&mut self, value: NodeId, ty: Type) -> u32 {
+        assert!(self.section == Which::Row, "folds are over row nodes");
+        let fold = Fold::Sum { value, ty };
+        if let Some(index) = self.program.folds.iter().position(|f| *f == fold) {
+            return index as u32;
+        }
+        self.program.folds.push(fold);
+        self.program.folds.len() as u32 - 1
+    }
+
+    /// Adds a mechanism; returns its index.
+    pub fn mechanism(&mut self, to: PartyId, rho: Ratio, kind: MechanismKind) -> u32 {
+        self.program.mechanisms.push(Mechanism { to, rho, kind });
+        self.program.mechanisms.len() as u32 - 1
+    }
+
+    /// The total of a fold, in the release section.
+    pub fn total(&mut self, fold: u32) -> NodeId {
+        let ty = self.program.folds[fold as usize].ty();
+        self.push(Op::Total(fold), ty)
+    }
+
+    /// A noised value, in the release section.
+    pub fn noised(&mut self, mechanism: u32, output: u32) -> NodeId {
+        let ty = self.program.noised_type(mechanism, output).expect("the mechanism has this output");
+        self.push(Op::Noised(mechanism, output), ty)
+    }
+
+    /// Reveals a release node to one party under a label.
+    pub fn reveal(&mut self, label: &str, to: PartyId, value: NodeId) {
+        self.program.outputs.push(Output { label: label.to_owned(), to, value });
+    }
+
+    /// `a + b` modulo 2^width.
+    pub fn add(&mut self, a: NodeId, b: NodeId) -> NodeId {
+        self.push(Op::Add(a, b), self.ty(a))
+    }
+
+    /// `a - b` modulo 2^width.
+    pub fn sub(&mut self, a: NodeId, b: NodeId) -> NodeId {
+        self.push(Op::Sub(a, b), self.ty(a))
+    }
+
+    /// `a * b` modulo 2^width.
+    pub fn mul(&mut self, a: NodeId, b: NodeId) -> NodeId {
+        self.push(Op::Mul(a, b), self.ty(a))
+    }
+
+    /// `a / b` rounded down; all ones when `b` is zero. Unsigned.
+    pub fn div(&mut self, a: NodeId, b: NodeId) -> NodeId {
+        self.push(Op::Div(a, b), self.ty(a))
+    }
+
+    /// Integer square root, rounded down. Unsigned.
+    pub fn isqrt(&mut self, a: NodeId) -> NodeId {
+        self.push(Op::Isqrt(a), self.ty(a))
+    }
+
+    /// `a < b`.
+    pub fn lt(&mut self, a: NodeId, b: NodeId) -> NodeId {
+        self.push(Op::Lt(a, b), Type::BIT)
+    }
+
+    /// `a == b`.
+    pub fn eq(&mut self, a: NodeId, b: NodeId) -> NodeId {
+        self.push(Op::Eq(a, b), Type::BIT)
+    }
+
+    /// `a` where `condition`, else `b`.
+    pub fn select(&mut self, condition: NodeId, a: NodeId, b: NodeId) -> NodeId {
+        self.push(Op::Select(condition, a, b), self.ty(a))
+    }
+
+    /// `a` where `condition`, else 0.
+    pub fn mask(&mut self, condition: NodeId, a: NodeId) -> NodeId {
+        let zero = self.constant(0, self.ty(a));
+        self.select(condition, a, zero)
+    }
+
+    /// The smaller one.
+    pub fn min(&mut self, a: NodeId, b: NodeId) -> NodeId {
+        self.push(Op::Min(a, b), self.ty(a))
+    }
+
+    /// The larger one.
+    pub fn max(&mut self, a: NodeId, b: NodeId) -> NodeId {
+        self.push(Op::Max(a, b), self.ty(a))
+    }
+
+    /// Bitwise and.
+    pub fn and(&mut self, a: NodeId, b: NodeId) -> NodeId {
+        self.push(Op::And(a, b), self.ty(a))
+    }
+
+    /// Bitwise or.
+    pub fn or(&mut self, a: NodeId, b: NodeId) -> NodeId {
+        self.push(Op::Or(a, b), self.ty(a))
+    }
+
+    /// Bitwise exclusive or.
+    pub fn xor(&mut self, a: NodeId, b: NodeId) -> NodeId {
+        self.push(Op::Xor(a, b), self.ty(a))
+    }
+
+    /// Bitwise complement.
+    pub fn not(&mut self, a: NodeId) -> NodeId {
+        self.push(Op::Not(a), self.ty(a))
+    }
+
+    /// Number of set bits.
+    pub fn popcount(&mut self, a: NodeId, ty: Type) -> NodeId {
+        self.push(Op::Popcount(a), ty)
+    }
+
+    /// The same number in another type.
+    pub fn cast(&mut self, a: NodeId, ty: Type) -> NodeId {
+        if self.ty(a) == ty { a } else { self.push(Op::Cast(a), ty) }
+    }
+
+    /// Shifted left by a constant.
+    pub fn shl(&mut self, a: NodeId, by: u8) -> NodeId {
+        self.push(Op::Shl(a, by), self.ty(a))
+    }
+
+    /// Shifted right by a constant.
+    pub fn shr(&mut self, a: NodeId, by: u8) -> NodeId {
+        self.push(Op::Shr(a, by), self.ty(a))
+    }
+
+    /// At most `cap`.
+    pub fn clamp(&mut self, a: NodeId, cap: u128) -> NodeId {
+        self.push(Op::Clamp(a, cap), self.ty(a))
+    }
+
+    /// A step function; see [`Lookup`].
+    pub fn lookup(&mut self, lookup: Lookup) -> NodeId {
+        let ty = self.ty(*lookup.values.first().expect("a lookup has values"));
+        self.push(Op::Lookup(Box::new(lookup)), ty)
+    }
+}

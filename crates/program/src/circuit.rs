@@ -1,0 +1,218 @@
+//! Boolean circuits over lanes: XOR and AND gates on literals, built with constant folding and sharing.
+//!
+//! A literal is a wire with a polarity, so NOT is free and never a gate. Wire 0 is the constant false.
+
+use base::PartyId;
+use std::collections::HashMap;
+
+/// A wire with a polarity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lit(u32);
+
+impl Lit {
+    /// The constant false.
+    pub const FALSE: Self = Self(0);
+    /// The constant true.
+    pub const TRUE: Self = Self(1);
+
+    /// A constant.
+    #[must_use]
+    pub fn constant(value: bool) -> Self {
+        Self(u32::from(value))
+    }
+
+    /// The wire, without polarity.
+    #[must_use]
+    pub fn wire(self) -> usize {
+        (self.0 >> 1) as usize
+    }
+
+    /// Whether the literal is the wire's complement.
+    #[must_use]
+    pub fn inverted(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    /// The constant this literal is, if it is one.
+    #[must_use]
+    pub fn as_constant(self) -> Option<bool> {
+        (self.wire() == 0).then_some(self.inverted())
+    }
+
+    /// This literal, complemented when `yes`.
+    #[must_use]
+    pub fn flip(self, yes: bool) -> Self {
+        Self(self.0 ^ u32::from(yes))
+    }
+}
+
+impl std::ops::Not for Lit {
+    type Output = Self;
+    fn not(self) -> Self {
+        self.flip(true)
+    }
+}
+
+/// One bit of a word that somebody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Input {
+    /// Who knows it; `None`: everybody.
+    pub owner: Option<PartyId>,
+    /// The word: a row node, or an entry of a release plan's words.
+    pub word: u32,
+    /// The bit, 0 is least significant.
+    pub bit: u8,
+}
+
+/// What drives a wire. Operands are earlier wires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Wire {
+    /// The constant false; wire 0 only.
+    False,
+    /// A known bit.
+    Input(Input),
+    /// Exclusive or of two wires (polarity is carried by the literals that use this wire).
+    Xor(u32, u32),
+    /// And of two literals.
+    And(Lit, Lit),
+}
+
+/// A boolean circuit in topological order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Circuit {
+    /// Wires; entry 0 is `False`.
+    pub wires: Vec<Wire>,
+}
+
+impl Circuit {
+    /// Number of AND gates.
+    #[must_use]
+    pub fn and_gates(&self) -> usize {
+        self.wires.iter().filter(|w| matches!(w, Wire::And(..))).count()
+    }
+
+    /// Longest chain of AND gates.
+    #[must_use]
+    pub fn and_depth(&self) -> usize {
+        let mut depth = vec![0; self.wires.len()];
+        for (i, wire) in self.wires.iter().enumerate() {
+            depth[i] = match wire {
+                Wire::Xor(a, b) => depth[*a as usize].max(depth[*b as usize]),
+                Wire::And(a, b) => 1 + depth[a.wire()].max(depth[b.wire()]),
+                _ => 0,
+            };
+        }
+        depth.into_iter().max().unwrap_or(0)
+    }
+
+    /// Evaluates on one row of clear bits: the definition that garbled evaluation is tested against.
+    #[must_use]
+    pub fn evaluate(&self, mut input: impl FnMut(&Input) -> bool) -> Vec<bool> {
+        let mut values: Vec<bool> = Vec::with_capacity(self.wires.len());
+        for wire in &self.wires {
+            let value = match wire {
+                Wire::False => false,
+                Wire::Input(i) => input(i),
+                Wire::Xor(a, b) => values[*a as usize] ^ values[*b as usize],
+                Wire::And(a, b) => (values[a.wire()] ^ a.inverted()) & (values[b.wire()] ^ b.inverted()),
+            };
+            values.push(value);
+        }
+        values
+    }
+}
+
+/// Builds a [`Circuit`]; constants fold and equal gates are shared.
+pub struct Gates {
+    wires: Vec<Wire>,
+    known: HashMap<Wire, u32>,
+}
+
+impl Default for Gates {
+    fn default() -> Self {
+        Self { wires: vec![Wire::False], known: HashMap::new() }
+    }
+}
+
+impl Gates {
+    fn wire(&mut self, wire: Wire) -> Lit {
+        let index = *self.known.entry(wire).or_insert_with(|| {
+            self.wires.push(wire);
+            self.wires.len() as u32 - 1
+        });
+        Lit(index << 1)
+    }
+
+    /// A known bit.
+    pub fn input(&mut self, input: Input) -> Lit {
+        self.wire(Wire::Input(input))
+    }
+
+    /// Whether a literal is an input bit of this owner (or of everybody).
+    #[must_use]
+    pub fn is_input_of(&self, lit: Lit, party: PartyId) -> bool {
+        matches!(self.wires[lit.wire()], Wire::Input(i) if i.owner.is_none_or(|o| o == party))
+    }
+
+    /// `a ^ b`.
+    pub fn xor(&mut self, a: Lit, b: Lit) -> Lit {
+        let flip = a.inverted() ^ b.inverted();
+        let (a, b) = (a.wire().min(b.wire()), a.wire().max(b.wire()));
+        if a == b {
+            return Lit::constant(flip);
+        }
+        if a == 0 {
+            return Lit((b as u32) << 1).flip(flip);
+        }
+        self.wire(Wire::Xor(a as u32, b as u32)).flip(flip)
+    }
+
+    /// `a & b`.
+    pub fn and(&mut self, a: Lit, b: Lit) -> Lit {
+        let (a, b) = (a.min(b), a.max(b));
+        match (a, b) {
+            (Lit::FALSE, _) => Lit::FALSE,
+            (Lit::TRUE, _) => b,
+            _ if a == b => a,
+            _ if a == !b => Lit::FALSE,
+            _ => self.wire(Wire::And(a, b)),
+        }
+    }
+
+    /// `a | b`.
+    pub fn or(&mut self, a: Lit, b: Lit) -> Lit {
+        !self.and(!a, !b)
+    }
+
+    /// `a` where `c`, else `b`: one AND.
+    pub fn mux(&mut self, c: Lit, a: Lit, b: Lit) -> Lit {
+        let difference = self.xor(a, b);
+        let taken = self.and(c, difference);
+        self.xor(taken, b)
+    }
+
+    /// The circuit.
+    #[must_use]
+    pub fn finish(self) -> Circuit {
+        Circuit { wires: self.wires }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_fold_and_gates_are_shared() {
+        let mut g = Gates::default();
+        let x = g.input(Input { owner: None, word: 0, bit: 0 });
+        let y = g.input(Input { owner: None, word: 0, bit: 1 });
+        assert_eq!(g.and(x, Lit::TRUE), x);
+        assert_eq!(g.and(x, !x), Lit::FALSE);
+        assert_eq!(g.xor(x, !x), Lit::TRUE);
+        assert_eq!(g.xor(x, Lit::TRUE), !x);
+        assert_eq!(g.and(x, y), g.and(y, x));
+        assert_eq!(g.xor(!x, y), !g.xor(x, y));
+        assert_eq!(g.finish().and_gates(), 1);
+    }
+}

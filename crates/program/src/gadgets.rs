@@ -1,0 +1,178 @@
+//! Word operations as gates, little-endian bit vectors. One AND per bit for addition, comparison and selection.
+
+use crate::circuit::{Gates, Lit};
+
+/// Bits of a word, least significant first.
+pub type Word = Vec<Lit>;
+
+/// A constant word; bits from 128 on are zero.
+#[must_use]
+pub fn constant(value: u128, width: usize) -> Word {
+    (0..width).map(|i| Lit::constant(i < 128 && value >> i & 1 == 1)).collect()
+}
+
+/// Sum with carry in; returns the sum and the carry out.
+fn add_carry(g: &mut Gates, a: &[Lit], b: &[Lit], mut carry: Lit) -> (Word, Lit) {
+    debug_assert_eq!(a.len(), b.len());
+    let mut sum = Word::with_capacity(a.len());
+    for (&x, &y) in a.iter().zip(b) {
+        let (xc, yc) = (g.xor(x, carry), g.xor(y, carry));
+        sum.push(g.xor(xc, y));
+        let both = g.and(xc, yc);
+        carry = g.xor(both, carry);
+    }
+    (sum, carry)
+}
+
+fn complement(a: &[Lit]) -> Word {
+    a.iter().map(|x| !*x).collect()
+}
+
+/// `a + b` modulo 2^width.
+pub fn add(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Word {
+    // The carry out of the top bit is not wanted, so that bit is an XOR only.
+    let (top, low) = match a.len().checked_sub(1) {
+        Some(top) => (top, add_carry(g, &a[..top], &b[..top], Lit::FALSE)),
+        None => return Word::new(),
+    };
+    let (mut sum, carry) = low;
+    let last = g.xor(a[top], b[top]);
+    sum.push(g.xor(last, carry));
+    sum
+}
+
+/// `a - b` modulo 2^width.
+pub fn sub(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Word {
+    // a - b = ~(~a + b)
+    let sum = add(g, &complement(a), b);
+    complement(&sum)
+}
+
+/// `-a` modulo 2^width.
+pub fn negate(g: &mut Gates, a: &[Lit]) -> Word {
+    sub(g, &constant(0, a.len()), a)
+}
+
+/// `a < b`, unsigned or by two's complement.
+pub fn less(g: &mut Gates, a: &[Lit], b: &[Lit], signed: bool) -> Lit {
+    let (mut a, mut b) = (a.to_vec(), b.to_vec());
+    if signed {
+        // Flipping the sign bits maps two's complement order to unsigned order.
+        let top = a.len() - 1;
+        (a[top], b[top]) = (!a[top], !b[top]);
+    }
+    // a < b exactly when b + ~a carries out.
+    add_carry(g, &complement(&a), &b, Lit::FALSE).1
+}
+
+/// `a == b`: a balanced tree of ANDs.
+pub fn equal(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Lit {
+    let mut same: Word = a.iter().zip(b).map(|(x, y)| !g.xor(*x, *y)).collect();
+    while same.len() > 1 {
+        same = same.chunks(2).map(|c| if let [x, y] = c { g.and(*x, *y) } else { c[0] }).collect();
+    }
+    same.first().copied().unwrap_or(Lit::TRUE)
+}
+
+/// `a` where `c`, else `b`.
+pub fn select(g: &mut Gates, c: Lit, a: &[Lit], b: &[Lit]) -> Word {
+    a.iter().zip(b).map(|(x, y)| g.mux(c, *x, *y)).collect()
+}
+
+/// Every bit of `a` where `c`, else zero.
+pub fn mask(g: &mut Gates, c: Lit, a: &[Lit]) -> Word {
+    a.iter().map(|x| g.and(c, *x)).collect()
+}
+
+/// `a * b` modulo 2^width, schoolbook.
+pub fn mul(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Word {
+    let width = a.len();
+    let mut product = constant(0, width);
+    for (shift, bit) in b.iter().enumerate() {
+        if *bit == Lit::FALSE {
+            continue;
+        }
+        let row = mask(g, *bit, &a[..width - shift]);
+        let high = add(g, &product[shift..], &row);
+        product.truncate(shift);
+        product.extend(high);
+    }
+    product
+}
+
+/// `a / b` rounded down, all ones when `b` is zero: restoring division.
+pub fn div(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Word {
+    let width = a.len();
+    let mut quotient = constant(0, width);
+    // The remainder is below b, so one more bit than b holds it shifted.
+    let mut rest: Word = constant(0, width + 1);
+    let mut divisor = b.to_vec();
+    divisor.push(Lit::FALSE);
+    for i in (0..width).rev() {
+        rest.pop();
+        rest.insert(0, a[i]);
+        let below = less(g, &rest, &divisor, false);
+        let taken = mask(g, !below, &divisor);
+        rest = sub(g, &rest, &taken);
+        quotient[i] = !below;
+    }
+    quotient
+}
+
+/// Integer square root, rounded down: one result bit per step, from the top.
+pub fn isqrt(g: &mut Gates, a: &[Lit]) -> Word {
+    let width = a.len();
+    let mut padded = a.to_vec();
+    padded.resize(width.next_multiple_of(2), Lit::FALSE);
+    let half = padded.len() / 2;
+    let mut root: Word = Vec::new();
+    let mut rest: Word = Vec::new();
+    for step in 0..half {
+        let low = padded.len() - 2 * (step + 1);
+        // rest = 4 rest + next two bits; trial = 4 root + 1; both fit step + 3 bits.
+        let size = step + 3;
+        let mut next = vec![padded[low], padded[low + 1]];
+        next.extend_from_slice(&rest);
+        next.resize(size, Lit::FALSE);
+        let mut trial = vec![Lit::TRUE, Lit::FALSE];
+        trial.extend_from_slice(&root);
+        trial.resize(size, Lit::FALSE);
+        let below = less(g, &next, &trial, false);
+        let taken = mask(g, !below, &trial);
+        rest = sub(g, &next, &taken);
+        root.insert(0, !below);
+    }
+    root.resize(width, Lit::FALSE);
+    root
+}
+
+/// Number of set bits of `a` in `width` bits: full adders, one AND each.
+pub fn popcount(g: &mut Gates, a: &[Lit], width: usize) -> Word {
+    let mut columns: Vec<Vec<Lit>> = vec![a.to_vec()];
+    let mut count = Word::new();
+    while let Some(mut bits) = columns.pop() {
+        let mut carries = Vec::new();
+        while bits.len() > 1 {
+            let (x, y) = (bits.remove(0), bits.remove(0));
+            let z = if bits.is_empty() { Lit::FALSE } else { bits.remove(0) };
+            let (sum, carry) = add_carry(g, &[x], &[y], z);
+            bits.push(sum[0]);
+            carries.push(carry);
+        }
+        count.push(bits.first().copied().unwrap_or(Lit::FALSE));
+        if !carries.is_empty() {
+            columns.push(carries);
+        }
+    }
+    count.resize(width, Lit::FALSE);
+    count
+}
+
+/// Extends (by sign where `signed`) or cuts to `width` bits.
+#[must_use]
+pub fn resize(a: &[Lit], width: usize, signed: bool) -> Word {
+    let mut word = a.to_vec();
+    let fill = if signed { *a.last().expect("a word has a bit") } else { Lit::FALSE };
+    word.resize(width, fill);
+    word
+}

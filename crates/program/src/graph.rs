@@ -1,0 +1,298 @@
+//! The typed SSA graph of a program.
+
+use crate::{Ratio, Type};
+use base::PartyId;
+
+/// Index of a node within its section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+impl NodeId {
+    /// As a table index.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// An operation. Operands are earlier nodes of the same section. Arithmetic wraps modulo 2^width.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// The value of a column (row section only).
+    Column(u32),
+    /// The total of a fold (release section only).
+    Total(u32),
+    /// Output `1` of mechanism `0` (release section only).
+    Noised(u32, u32),
+    /// A constant bit pattern.
+    Const(u128),
+    /// Bitwise complement.
+    Not(NodeId),
+    /// Bitwise and; operands of the result's type.
+    And(NodeId, NodeId),
+    /// Bitwise or.
+    Or(NodeId, NodeId),
+    /// Bitwise exclusive or.
+    Xor(NodeId, NodeId),
+    /// Sum modulo 2^width.
+    Add(NodeId, NodeId),
+    /// Difference modulo 2^width.
+    Sub(NodeId, NodeId),
+    /// Product modulo 2^width.
+    Mul(NodeId, NodeId),
+    /// Quotient rounded down, unsigned; division by zero gives all ones.
+    Div(NodeId, NodeId),
+    /// Integer square root, unsigned, rounded down.
+    Isqrt(NodeId),
+    /// Strictly less, by the operands' signedness; a bit.
+    Lt(NodeId, NodeId),
+    /// Equal; a bit.
+    Eq(NodeId, NodeId),
+    /// The second operand where the first (a bit) is set, else the third.
+    Select(NodeId, NodeId, NodeId),
+    /// The smaller one.
+    Min(NodeId, NodeId),
+    /// The larger one.
+    Max(NodeId, NodeId),
+    /// Number of set bits, in the result's type.
+    Popcount(NodeId),
+    /// The same number in another type: zero- or sign-extended by the operand's type, or cut.
+    Cast(NodeId),
+    /// Shifted left by a constant.
+    Shl(NodeId, u8),
+    /// Shifted right by a constant; arithmetic for signed types.
+    Shr(NodeId, u8),
+    /// At most the constant, unsigned: the clamp that bounds one row's influence.
+    Clamp(NodeId, u128),
+    /// Step function over thresholds; see [`Lookup`].
+    Lookup(Box<Lookup>),
+}
+
+/// `values[w]` of the window of thresholds in `(after, until]`, 0 when no threshold lies in it.
+///
+/// Thresholds are made non-decreasing by a running maximum, so the meaning does not depend on the owner sorting them.
+/// Let i be the first threshold strictly above `after` and m the last one not above `until` (K without `until`).
+/// Without `until`, `values` has K entries and the result is `values[i]`. With it, `values` is the upper triangle
+/// `(0,0), (0,1) .. (0,K-1), (1,1) ..` and the result is `values[(i, m)]`, 0 when i > m. Whatever the inputs, the result
+/// is one of the values or 0, which is what bounds it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Lookup {
+    /// Thresholds count when strictly above this.
+    pub after: NodeId,
+    /// ... and not above this.
+    pub until: Option<NodeId>,
+    /// The thresholds, all of the type of `after`.
+    pub keys: Vec<NodeId>,
+    /// The values, all of the result's type.
+    pub values: Vec<NodeId>,
+}
+
+impl Lookup {
+    /// Index into `values` of the window from threshold `first` to threshold `last` (both inclusive).
+    #[must_use]
+    pub fn triangle(keys: usize, first: usize, last: usize) -> usize {
+        first * keys - first * (first + 1) / 2 + last
+    }
+}
+
+/// An operation with its result's type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Node {
+    /// What is computed.
+    pub op: Op,
+    /// The result's type.
+    pub ty: Type,
+}
+
+impl Op {
+    /// Calls `visit` with every operand.
+    pub fn operands(&self, mut visit: impl FnMut(NodeId)) {
+        match self {
+            Op::Column(_) | Op::Total(_) | Op::Noised(..) | Op::Const(_) => {}
+            Op::Not(a) | Op::Isqrt(a) | Op::Popcount(a) | Op::Cast(a) => visit(*a),
+            Op::Shl(a, _) | Op::Shr(a, _) | Op::Clamp(a, _) => visit(*a),
+            Op::And(a, b) | Op::Or(a, b) | Op::Xor(a, b) => [*a, *b].into_iter().for_each(visit),
+            Op::Add(a, b) | Op::Sub(a, b) | Op::Mul(a, b) | Op::Div(a, b) => {
+                [*a, *b].into_iter().for_each(visit);
+            }
+            Op::Lt(a, b) | Op::Eq(a, b) | Op::Min(a, b) | Op::Max(a, b) => {
+                [*a, *b].into_iter().for_each(visit);
+            }
+            Op::Select(a, b, c) => [*a, *b, *c].into_iter().for_each(visit),
+            Op::Lookup(l) => {
+                visit(l.after);
+                l.until.iter().chain(&l.keys).chain(&l.values).copied().for_each(visit);
+            }
+        }
+    }
+}
+
+/// Nodes in evaluation order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Section {
+    /// The nodes; operands come first.
+    pub nodes: Vec<Node>,
+}
+
+impl Section {
+    /// A node.
+    #[must_use]
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    /// A node's type.
+    #[must_use]
+    pub fn ty(&self, id: NodeId) -> Type {
+        self.nodes[id.index()].ty
+    }
+
+    /// All ids in order.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
+        (0..self.nodes.len() as u32).map(NodeId)
+    }
+}
+
+/// A column of the row section: one value per row, held by one party (or public).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Name, unique in the program.
+    pub name: String,
+    /// Type.
+    pub ty: Type,
+    /// Who holds it; `None`: public.
+    pub owner: Option<PartyId>,
+}
+
+/// An associative fold over all rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fold {
+    /// The sum modulo 2^width of the fold's type; `verify` proves that it cannot wrap.
+    Sum {
+        /// Row node to sum.
+        value: NodeId,
+        /// Type of the sum.
+        ty: Type,
+    },
+}
+
+impl Fold {
+    /// The type of the total.
+    #[must_use]
+    pub fn ty(&self) -> Type {
+        let Fold::Sum { ty, .. } = self;
+        *ty
+    }
+
+    /// The row node that is folded.
+    #[must_use]
+    pub fn value(&self) -> NodeId {
+        let Fold::Sum { value, .. } = self;
+        *value
+    }
+}
+
+/// A built-in way to make a value noised. Sensitivity and sigma are derived by `verify`, never stated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mechanism {
+    /// The viewer whose view this noise makes private.
+    pub to: PartyId,
+    /// Share of zero-concentrated differential privacy spent on it.
+    pub rho: Ratio,
+    /// What is noised.
+    pub kind: MechanismKind,
+}
+
+/// The built-in mechanisms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MechanismKind {
+    /// One total per disjoint cell, each plus a discrete Gaussian.
+    Gaussian(Vec<u32>),
+    /// Difference of two arms' means with a measure of its uncertainty, in fixed point (`release.md`).
+    Difference {
+        /// Which uncertainty is released, and how it is calibrated.
+        statistic: Statistic,
+        /// Folds n, S, Q of the test arm.
+        test: [u32; 3],
+        /// Folds n, S, Q of the control arm.
+        control: [u32; 3],
+    },
+}
+
+/// What the `Difference` mechanism releases beside the difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Statistic {
+    /// The squared standard error: no square root in the circuit.
+    Variance,
+    /// The standard error with the corrected sensitivity.
+    Algorithm1,
+    /// The standard error exactly as printed in the paper, for reproduction.
+    Algorithm1AsPublished,
+}
+
+impl MechanismKind {
+    /// Number of noised values it yields.
+    #[must_use]
+    pub fn outputs(&self) -> usize {
+        match self {
+            Self::Gaussian(folds) => folds.len(),
+            Self::Difference { .. } => 2,
+        }
+    }
+}
+
+/// A value revealed to one party.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// Label shown to the user.
+    pub label: String,
+    /// Who learns it.
+    pub to: PartyId,
+    /// Release node.
+    pub value: NodeId,
+}
+
+/// What kind of guarantee the outputs carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Every output depends on its viewer's data alone or is noised for that viewer.
+    Dp,
+    /// Outputs are exact; each owner's local policy must allow it.
+    Exact,
+}
+
+/// A program: row, combine, release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Name.
+    pub name: String,
+    /// Guarantee.
+    pub class: Class,
+    /// Names of the parties, in order.
+    pub parties: Vec<String>,
+    /// Columns of the row section.
+    pub columns: Vec<Column>,
+    /// What is computed for one row.
+    pub row: Section,
+    /// How rows combine.
+    pub folds: Vec<Fold>,
+    /// How totals become noised.
+    pub mechanisms: Vec<Mechanism>,
+    /// Scalar program on totals and noised values.
+    pub release: Section,
+    /// What is revealed, in order.
+    pub outputs: Vec<Output>,
+}
+
+impl Program {
+    /// The canonical hash: BLAKE3 of the canonical text.
+    #[must_use]
+    pub fn hash(&self) -> [u8; 32] {
+        *blake3::hash(self.to_text().as_bytes()).as_bytes()
+    }
+
+    /// Positions in `outputs` of what `viewer` sees.
+    pub fn outputs_to(&self, viewer: PartyId) -> impl Iterator<Item = usize> {
+        self.outputs.iter().enumerate().filter(move |(_, o)| o.to == viewer).map(|(i, _)| i)
+    }
+}

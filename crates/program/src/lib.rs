@@ -1,0 +1,29 @@
+//! The program model: what is computed for one matched **row**, how rows **combine**, and what is **released**.
+//!
+//! A [`Program`] is data: a typed SSA graph with a readable text form ([`Program::to_text`], [`Program::parse`]) and a
+//! hash. Row count never appears in it: rows are lanes. [`verify`] is the policy: it derives owners, ranges,
+//! sensitivities and the privacy charge, and refuses what a study may not do. [`lower`] turns word operations into
+//! boolean circuits and correlated-OT products, which the engines run and price.
+
+mod analysis;
+mod builder;
+pub mod circuit;
+pub mod eval;
+pub mod gadgets;
+mod graph;
+pub mod lower;
+mod names;
+mod text;
+mod types;
+mod verify;
+
+pub use analysis::GATES;
+pub use analysis::{Bounds, Facts};
+pub use builder::Builder;
+pub use graph::{
+    Class, Column, Fold, Lookup, Mechanism, MechanismKind, Node, NodeId, Op, Output, Program, Section,
+    Statistic,
+};
+pub use names::LABEL_BYTES;
+pub use types::{Owners, Ratio, Type};
+pub use verify::{Audit, Charge, Policy, verify};

@@ -1,0 +1,202 @@
+//! Word operations of a section as gates.
+
+use crate::circuit::{Gates, Lit};
+use crate::gadgets::{self as gadget, Word};
+use crate::graph::{Lookup, Section};
+use crate::{NodeId, Op};
+
+/// Gates of a section, node by node on demand.
+pub(super) struct Bits<'a> {
+    pub(super) section: &'a Section,
+    pub(super) gates: Gates,
+    /// Bits of the nodes that are done: inputs first, then whatever was asked for.
+    pub(super) done: Vec<Option<Word>>,
+}
+
+impl<'a> Bits<'a> {
+    pub(super) fn new(section: &'a Section) -> Self {
+        Self { section, gates: Gates::default(), done: vec![None; section.nodes.len()] }
+    }
+
+    /// The bits of a node. Its leaves must have been entered into `done`, or be given by `leaf`.
+    pub(super) fn word(
+        &mut self,
+        id: NodeId,
+        leaf: &mut dyn FnMut(&mut Gates, NodeId) -> Option<Word>,
+    ) -> Word {
+        // An explicit stack: a program may be a chain of a million nodes.
+        let mut stack = vec![id];
+        while let Some(&next) = stack.last() {
+            if self.done[next.index()].is_some() {
+                stack.pop();
+                continue;
+            }
+            if let Some(word) = leaf(&mut self.gates, next) {
+                self.done[next.index()] = Some(word);
+                stack.pop();
+                continue;
+            }
+            let waiting = stack.len();
+            self.section.node(next).op.operands(|a| {
+                if self.done[a.index()].is_none() {
+                    stack.push(a);
+                }
+            });
+            if stack.len() == waiting {
+                let word = self.lower(next);
+                self.done[next.index()] = Some(word);
+                stack.pop();
+            }
+        }
+        self.get(id)
+    }
+
+    fn get(&self, id: NodeId) -> Word {
+        self.done[id.index()].clone().expect("operands are lowered first")
+    }
+
+    fn lower(&mut self, id: NodeId) -> Word {
+        let node = self.section.node(id);
+        let width = usize::from(node.ty.width);
+        let two = |a: &NodeId, b: &NodeId| (self.get(*a), self.get(*b));
+        match &node.op {
+            Op::Const(value) => gadget::constant(*value, width),
+            Op::Not(a) => self.get(*a).into_iter().map(|x| !x).collect(),
+            Op::And(a, b) => self.zip(*a, *b, Gates::and),
+            Op::Or(a, b) => self.zip(*a, *b, Gates::or),
+            Op::Xor(a, b) => self.zip(*a, *b, Gates::xor),
+            Op::Add(a, b) => two(a, b).apply(&mut self.gates, gadget::add),
+            Op::Sub(a, b) => two(a, b).apply(&mut self.gates, gadget::sub),
+            Op::Mul(a, b) => two(a, b).apply(&mut self.gates, gadget::mul),
+            Op::Div(a, b) => two(a, b).apply(&mut self.gates, gadget::div),
+            Op::Eq(a, b) => vec![two(a, b).apply(&mut self.gates, gadget::equal)],
+            Op::Lt(a, b) => vec![self.less(*a, *b)],
+            Op::Min(a, b) => self.choose(*a, *b, false),
+            Op::Max(a, b) => self.choose(*a, *b, true),
+            Op::Select(c, a, b) => {
+                let (c, (a, b)) = (self.get(*c)[0], two(a, b));
+                gadget::select(&mut self.gates, c, &a, &b)
+            }
+            Op::Isqrt(a) => gadget::isqrt(&mut self.gates, &self.done[a.index()].clone().expect("lowered")),
+            Op::Popcount(a) => {
+                let a = self.get(*a);
+                gadget::popcount(&mut self.gates, &a, width)
+            }
+            Op::Cast(a) => gadget::resize(&self.get(*a), width, self.section.ty(*a).signed),
+            Op::Shl(a, k) => {
+                let mut word = vec![Lit::FALSE; usize::from(*k).min(width)];
+                word.extend(self.get(*a));
+                word.truncate(width);
+                word
+            }
+            Op::Shr(a, k) => {
+                let word = self.get(*a);
+                let kept = &word[usize::from(*k).min(width - usize::from(node.ty.signed))..];
+                if kept.is_empty() {
+                    vec![Lit::FALSE; width]
+                } else {
+                    gadget::resize(kept, width, node.ty.signed)
+                }
+            }
+            Op::Clamp(a, cap) => self.clamp(*a, *cap, width),
+            Op::Lookup(l) => self.lookup(l, width),
+            Op::Column(_) | Op::Total(_) | Op::Noised(..) => unreachable!("leaves are inputs"),
+        }
+    }
+
+    fn zip(&mut self, a: NodeId, b: NodeId, gate: fn(&mut Gates, Lit, Lit) -> Lit) -> Word {
+        let (a, b) = (self.get(a), self.get(b));
+        a.into_iter().zip(b).map(|(x, y)| gate(&mut self.gates, x, y)).collect()
+    }
+
+    fn less(&mut self, a: NodeId, b: NodeId) -> Lit {
+        let signed = self.section.ty(a).signed;
+        let (a, b) = (self.get(a), self.get(b));
+        gadget::less(&mut self.gates, &a, &b, signed)
+    }
+
+    fn choose(&mut self, a: NodeId, b: NodeId, larger: bool) -> Word {
+        let less = self.less(a, b);
+        let (a, b) = (self.get(a), self.get(b));
+        gadget::select(&mut self.gates, less.flip(larger), &a, &b)
+    }
+
+    fn clamp(&mut self, a: NodeId, cap: u128, width: usize) -> Word {
+        let a = self.get(a);
+        if width < 128 && cap >> width != 0 {
+            return a;
+        }
+        let cap = gadget::constant(cap, width);
+        let over = gadget::less(&mut self.gates, &cap, &a, false);
+        gadget::select(&mut self.gates, over, &cap, &a)
+    }
+
+    /// One selector per value of a lookup, at most one of them set: `(value index, selector)`.
+    pub(super) fn selectors(&mut self, l: &Lookup) -> Vec<Lit> {
+        let after = self.get(l.after);
+        let mut tops: Vec<Word> = Vec::with_capacity(l.keys.len());
+        // Whether every key so far is the running maximum already: then so is the maximum of the last one and more.
+        let mut sorted = true;
+        for (j, key) in l.keys.iter().enumerate() {
+            let mut top = self.get(*key);
+            sorted &= j == 0 || is_maximum_with(self.section, l.keys[j - 1], *key);
+            if !sorted {
+                let less = gadget::less(&mut self.gates, &tops[j - 1], &top, false);
+                top = gadget::select(&mut self.gates, less, &top, &tops[j - 1]);
+            }
+            tops.push(top);
+        }
+        // b_j = [after < key_j] is monotone, so "first set" is an XOR of neighbours.
+        let steps = |bits: &mut Self, bound: &Word| -> Vec<Lit> {
+            tops.iter().map(|top| gadget::less(&mut bits.gates, bound, top, false)).collect()
+        };
+        let above = steps(self, &after);
+        let first: Vec<Lit> = (0..above.len())
+            .map(|j| if j == 0 { above[0] } else { self.gates.xor(above[j], above[j - 1]) })
+            .collect();
+        let Some(until) = l.until else { return first };
+        let until = self.get(until);
+        let beyond = steps(self, &until);
+        let last: Vec<Lit> = (0..beyond.len())
+            .map(|j| {
+                let next = beyond.get(j + 1).copied().unwrap_or(Lit::TRUE);
+                self.gates.xor(beyond[j], next)
+            })
+            .collect();
+        let n = l.keys.len();
+        let mut pairs = Vec::with_capacity(l.values.len());
+        for (i, from) in first.iter().enumerate() {
+            pairs.extend((i..n).map(|m| self.gates.and(*from, last[m])));
+        }
+        pairs
+    }
+
+    fn lookup(&mut self, l: &Lookup, width: usize) -> Word {
+        let selectors = self.selectors(l);
+        let mut result = vec![Lit::FALSE; width];
+        for (selector, value) in selectors.into_iter().zip(&l.values) {
+            let value = self.get(*value);
+            for (bit, v) in result.iter_mut().zip(value) {
+                let taken = self.gates.and(selector, v);
+                *bit = self.gates.xor(*bit, taken);
+            }
+        }
+        result
+    }
+}
+
+/// Whether `key` is `max(before, ..)`: the owner has made it no smaller than the key before it, in the clear.
+fn is_maximum_with(section: &Section, before: NodeId, key: NodeId) -> bool {
+    matches!(&section.node(key).op, Op::Max(a, b) if *a == before || *b == before)
+}
+
+/// Calls a two-word gadget with a pair of words.
+trait Apply {
+    fn apply<T>(self, g: &mut Gates, gadget: impl FnOnce(&mut Gates, &[Lit], &[Lit]) -> T) -> T;
+}
+
+impl Apply for (Word, Word) {
+    fn apply<T>(self, g: &mut Gates, gadget: impl FnOnce(&mut Gates, &[Lit], &[Lit]) -> T) -> T {
+        gadget(g, &self.0, &self.1)
+    }
+}

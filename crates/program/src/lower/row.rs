@@ -1,0 +1,402 @@
+//! The row section: a circuit, masked values, and where each fold's additive shares come from.
+
+use super::bits::Bits;
+use crate::circuit::{Circuit, Gates, Input, Lit, Wire};
+use crate::gadgets::Word;
+use crate::graph::Lookup;
+use crate::{Facts, Fold, NodeId, Op, Program, Type};
+use base::PartyId;
+use std::collections::HashMap;
+
+/// What one row costs and yields, for a given sender.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowPlan {
+    /// The party that answers masks: it knows their values (garbler of `yao`).
+    pub sender: PartyId,
+    /// Gates; the inputs' words are row nodes.
+    pub circuit: Circuit,
+    /// Bytes of each temporary: additive shares modulo 2^(8 bytes), one per row.
+    pub temps: Vec<u8>,
+    /// What to do once the wires are known, in order.
+    pub steps: Vec<Step>,
+    /// Where each fold's total comes from.
+    pub folds: Vec<FoldPlan>,
+}
+
+/// One step on temporaries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// `temp += value`, by the party that knows the value (public values: the sender).
+    Known {
+        /// The temporary.
+        temp: u32,
+        /// Who adds.
+        party: PartyId,
+        /// The row node, as a number of its type.
+        node: NodeId,
+    },
+    /// `temp += other`, by both parties on their shares.
+    Add {
+        /// The temporary.
+        temp: u32,
+        /// The other one, no narrower.
+        other: u32,
+    },
+    /// Products of one secret bit with several values.
+    Mask(Mask),
+}
+
+/// `temp += selector * value` for each field: one masked message per field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mask {
+    /// The secret bit.
+    pub selector: Lit,
+    /// What it multiplies.
+    pub fields: Vec<Field>,
+}
+
+/// One product of a mask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// The value.
+    pub source: Source,
+    /// Temporary that receives the product.
+    pub temp: u32,
+}
+
+/// What a mask multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A row node that the sender knows.
+    Node(NodeId),
+    /// A public number, two's complement.
+    Constant(u128),
+    /// A temporary: the receiver knows the selector and multiplies its own share, the mask covers the sender's.
+    Temp(u32),
+}
+
+/// Where a fold's total comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FoldPlan {
+    /// One party knows every term: it sums alone. `None`: everybody does.
+    Alone(Option<PartyId>),
+    /// Both sum their shares of a temporary.
+    Shared(u32),
+}
+
+impl RowPlan {
+    /// Bytes of a temporary as a power of two modulus: `2^(8 bytes)`.
+    #[must_use]
+    pub fn modulus_mask(&self, temp: u32) -> u128 {
+        u128::MAX >> (128 - 8 * u32::from(self.temps[temp as usize]))
+    }
+
+    /// Row nodes that `party` computes in the clear: its input bits, masked values, and sums of its own.
+    #[must_use]
+    pub fn clear_roots(&self, program: &Program, party: PartyId) -> Vec<NodeId> {
+        let mut roots = Vec::new();
+        for wire in &self.circuit.wires {
+            if let Wire::Input(i) = wire
+                && i.owner.is_none_or(|o| o == party)
+            {
+                roots.push(NodeId(i.word));
+            }
+        }
+        for step in &self.steps {
+            match step {
+                Step::Known { party: p, node, .. } if *p == party => roots.push(*node),
+                Step::Mask(mask) if party == self.sender => {
+                    roots.extend(mask.fields.iter().filter_map(|f| match f.source {
+                        Source::Node(node) => Some(node),
+                        _ => None,
+                    }));
+                }
+                _ => {}
+            }
+        }
+        for (plan, fold) in self.folds.iter().zip(&program.folds) {
+            if matches!(plan, FoldPlan::Alone(p) if p.is_none_or(|p| p == party)) {
+                roots.push(fold.value());
+            }
+        }
+        roots.sort_unstable();
+        roots.dedup();
+        roots
+    }
+}
+
+/// Lowers the row section of a two-party program.
+#[must_use]
+pub fn lower_row(program: &Program, sender: PartyId) -> RowPlan {
+    let facts = program.row_facts();
+    let mut lowering = Lowering {
+        program,
+        facts: &facts,
+        sender,
+        bits: Bits::new(&program.row),
+        temps: Vec::new(),
+        levels: Vec::new(),
+        steps: Vec::new(),
+        known: HashMap::new(),
+        cheap: Vec::with_capacity(program.row.nodes.len()),
+    };
+    lowering.find_cheap();
+    let folds = program.folds.iter().map(|fold| lowering.fold(fold)).collect();
+    let Lowering { bits, temps, steps, .. } = lowering;
+    let steps = gather(steps);
+    RowPlan { sender, circuit: bits.gates.finish(), temps, steps, folds }
+}
+
+struct Lowering<'a> {
+    program: &'a Program,
+    facts: &'a [Facts],
+    sender: PartyId,
+    bits: Bits<'a>,
+    temps: Vec<u8>,
+    /// Level of each temporary: masks over temporaries come after everything that fills them.
+    levels: Vec<u32>,
+    steps: Vec<(u32, Step)>,
+    /// Temporaries by node and bytes.
+    known: HashMap<(NodeId, u8), u32>,
+    /// By node: whether its shares cost masked values only.
+    cheap: Vec<bool>,
+}
+
+/// How a node becomes additive shares.
+enum Way {
+    /// One party knows it (a public one: the sender).
+    Known(PartyId),
+    /// The sum of other nodes' shares.
+    Sum([Option<NodeId>; 2]),
+    /// A secret bit times a value that the sender knows.
+    Mask(NodeId, NodeId),
+    /// A bit that the receiver knows times shares.
+    MaskShares(NodeId, NodeId),
+    /// One mask per value, all known to the sender.
+    Lookup,
+    /// From its bits.
+    Bits,
+}
+
+impl Way {
+    /// Nodes that must be shared first.
+    fn parts(&self) -> impl Iterator<Item = NodeId> + use<> {
+        let parts = match self {
+            Way::Sum(parts) => *parts,
+            Way::MaskShares(_, a) => [Some(*a), None],
+            _ => [None, None],
+        };
+        parts.into_iter().flatten()
+    }
+}
+
+impl Lowering<'_> {
+    fn fold(&mut self, fold: &Fold) -> FoldPlan {
+        let owners = self.facts[fold.value().index()].owners;
+        if owners.is_public() {
+            return FoldPlan::Alone(None);
+        }
+        if let Some(party) = owners.only() {
+            return FoldPlan::Alone(Some(party));
+        }
+        let bytes = fold.ty().width.div_ceil(8);
+        FoldPlan::Shared(self.shares(fold.value(), bytes))
+    }
+
+    fn ty(&self, id: NodeId) -> Type {
+        self.program.row.ty(id)
+    }
+
+    /// Whether the sender can compute a node alone.
+    fn sender_knows(&self, id: NodeId) -> bool {
+        self.facts[id.index()].owners.within(self.sender)
+    }
+
+    fn temp(&mut self, bytes: u8) -> u32 {
+        self.temps.push(bytes);
+        self.levels.push(0);
+        self.temps.len() as u32 - 1
+    }
+
+    fn push(&mut self, level: u32, temp: u32, step: Step) {
+        let of = &mut self.levels[temp as usize];
+        *of = level.max(*of);
+        self.steps.push((level, step));
+    }
+
+    /// A temporary with additive shares of a node's exact value.
+    fn shares(&mut self, id: NodeId, bytes: u8) -> u32 {
+        // An explicit stack: a program may be a chain of a million nodes.
+        let mut stack = vec![id];
+        while let Some(&next) = stack.last() {
+            if self.known.contains_key(&(next, bytes)) {
+                stack.pop();
+                continue;
+            }
+            let way = self.way(next);
+            let waiting = stack.len();
+            stack.extend(way.parts().filter(|part| !self.known.contains_key(&(*part, bytes))));
+            if stack.len() == waiting {
+                stack.pop();
+                let temp = self.fill(next, &way, bytes);
+                self.known.insert((next, bytes), temp);
+            }
+        }
+        self.known[&(id, bytes)]
+    }
+
+    /// How a node becomes additive shares, the cheapest way first.
+    fn way(&self, id: NodeId) -> Way {
+        let owners = self.facts[id.index()].owners;
+        if owners.is_public() || owners.only().is_some() {
+            return Way::Known(owners.only().unwrap_or(self.sender));
+        }
+        match &self.program.row.node(id).op {
+            Op::Cast(a) if self.keeps_value(*a, id) => Way::Sum([Some(*a), None]),
+            Op::Add(a, b) if self.cannot_wrap(id, *a, *b) => Way::Sum([Some(*a), Some(*b)]),
+            Op::Select(c, a, b) if self.program.row.node(*b).op == Op::Const(0) => {
+                if self.sender_knows(*a) {
+                    return Way::Mask(*c, *a);
+                }
+                let receivers = self.facts[c.index()].owners.only().is_some_and(|p| p != self.sender);
+                if receivers && self.cheap[a.index()] { Way::MaskShares(*c, *a) } else { Way::Bits }
+            }
+            Op::Lookup(l) if l.values.iter().all(|v| self.sender_knows(*v)) => Way::Lookup,
+            _ => Way::Bits,
+        }
+    }
+
+    /// A new temporary with shares of a node whose parts are shared already.
+    fn fill(&mut self, id: NodeId, way: &Way, bytes: u8) -> u32 {
+        let temp = self.temp(bytes);
+        match way {
+            Way::Known(party) => self.push(0, temp, Step::Known { temp, party: *party, node: id }),
+            Way::Sum(parts) => {
+                for part in parts.iter().flatten() {
+                    let other = self.known[&(*part, bytes)];
+                    self.push(self.levels[other as usize], temp, Step::Add { temp, other });
+                }
+            }
+            Way::Mask(c, a) => {
+                let selector = self.word(*c)[0];
+                self.mask(0, selector, Source::Node(*a), temp);
+            }
+            Way::MaskShares(c, a) => {
+                let selector = self.word(*c)[0];
+                let source = self.known[&(*a, bytes)];
+                self.mask(self.levels[source as usize] + 1, selector, Source::Temp(source), temp);
+            }
+            Way::Lookup => match &self.program.row.node(id).op {
+                Op::Lookup(l) => self.lookup(temp, l),
+                _ => unreachable!("only lookups are shared as lookups"),
+            },
+            Way::Bits => self.weigh_bits(temp, id),
+        }
+        temp
+    }
+
+    /// Whether sharing each node needs masked values only, no bit-by-bit conversion. In order, so that a node costs
+    /// its operands' lookups and no walk.
+    fn find_cheap(&mut self) {
+        for id in self.program.row.ids() {
+            let owners = self.facts[id.index()].owners;
+            let cheap = |a: NodeId| self.cheap[a.index()];
+            let is = owners.is_public()
+                || owners.only().is_some()
+                || match &self.program.row.node(id).op {
+                    Op::Lookup(l) => l.values.iter().all(|v| self.sender_knows(*v)),
+                    Op::Cast(a) => self.keeps_value(*a, id) && cheap(*a),
+                    Op::Add(a, b) => self.cannot_wrap(id, *a, *b) && cheap(*a) && cheap(*b),
+                    Op::Select(_, a, b) => {
+                        self.program.row.node(*b).op == Op::Const(0) && (self.sender_knows(*a) || cheap(*a))
+                    }
+                    _ => false,
+                };
+            self.cheap.push(is);
+        }
+    }
+
+    fn lookup(&mut self, temp: u32, l: &Lookup) {
+        let operands = [l.after].into_iter().chain(l.until).chain(l.keys.iter().copied());
+        operands.for_each(|id| drop(self.word(id)));
+        let selectors = self.bits.selectors(l);
+        for (selector, value) in selectors.into_iter().zip(&l.values) {
+            let source = match self.program.row.node(*value).op {
+                Op::Const(0) => continue,
+                Op::Const(v) => Source::Constant(v),
+                _ => Source::Node(*value),
+            };
+            self.mask(0, selector, source, temp);
+        }
+    }
+
+    /// Shares of every bit, weighted: a mask with a public power of two each.
+    fn weigh_bits(&mut self, temp: u32, id: NodeId) {
+        let signed = self.ty(id).signed;
+        let word = self.word(id);
+        let top = word.len() - 1;
+        for (i, bit) in word.into_iter().enumerate() {
+            let power = 1u128 << i;
+            let weight = if signed && i == top { power.wrapping_neg() } else { power };
+            self.mask(0, bit, Source::Constant(weight), temp);
+        }
+    }
+
+    fn mask(&mut self, level: u32, selector: Lit, source: Source, temp: u32) {
+        if selector == Lit::FALSE {
+            return;
+        }
+        let fields = vec![Field { source, temp }];
+        self.push(level, temp, Step::Mask(Mask { selector, fields }));
+    }
+
+    fn keeps_value(&self, from: NodeId, to: NodeId) -> bool {
+        let (a, b) = (self.ty(from), self.ty(to));
+        let fits = self.facts[from.index()].bounds.is_some_and(|x| x.high <= b.max());
+        fits || (a.signed == b.signed && a.width <= b.width)
+    }
+
+    fn cannot_wrap(&self, id: NodeId, a: NodeId, b: NodeId) -> bool {
+        let high = |n: NodeId| self.facts[n.index()].bounds.map(|x| x.high);
+        let sum = high(a).zip(high(b)).and_then(|(x, y)| x.checked_add(y));
+        sum.is_some_and(|s| s <= self.ty(id).mask())
+    }
+
+    fn word(&mut self, id: NodeId) -> Word {
+        let (facts, section) = (self.facts, &self.program.row);
+        let mut leaf = |gates: &mut Gates, id: NodeId| -> Option<Word> {
+            let owners = facts[id.index()].owners;
+            let constant = matches!(section.node(id).op, Op::Const(_));
+            if constant || !(owners.is_public() || owners.only().is_some()) {
+                return None;
+            }
+            let input = |bit| Input { owner: owners.only(), word: id.0, bit };
+            Some((0..section.ty(id).width).map(|bit| gates.input(input(bit))).collect())
+        };
+        self.bits.word(id, &mut leaf)
+    }
+}
+
+/// Orders steps by level and joins masks of one selector, so that one pad expansion serves all its fields.
+fn gather(mut steps: Vec<(u32, Step)>) -> Vec<Step> {
+    // Within a level: known values and masks first, then sums of temporaries in the order they were found.
+    steps.sort_by_key(|(level, step)| (*level, matches!(step, Step::Add { .. })));
+    let mut out: Vec<Step> = Vec::with_capacity(steps.len());
+    let mut place: HashMap<(u32, Lit), usize> = HashMap::new();
+    for (level, step) in steps {
+        match step {
+            Step::Mask(mask) => match place.get(&(level, mask.selector)) {
+                Some(at) => match &mut out[*at] {
+                    Step::Mask(first) => first.fields.extend(mask.fields),
+                    _ => unreachable!("places hold masks"),
+                },
+                None => {
+                    place.insert((level, mask.selector), out.len());
+                    out.push(Step::Mask(mask));
+                }
+            },
+            step => out.push(step),
+        }
+    }
+    out
+}

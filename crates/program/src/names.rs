@@ -1,0 +1,66 @@
+//! What people read: names of parties and columns, labels of outputs. A label must not be able to deceive a reader or
+//! to break out of its line, and the text form must print it and read it back unchanged.
+
+use crate::Program;
+use std::collections::HashSet;
+
+/// Most bytes of a label or of a program's name.
+pub const LABEL_BYTES: usize = 200;
+
+/// Whether a text is a name: a letter or `_`, then letters, digits, `_` and `-`; at most 64 bytes, ASCII.
+pub(crate) fn is_name(text: &str) -> bool {
+    let body = text.strip_prefix(|c: char| c.is_ascii_alphabetic() || c == '_');
+    text.len() <= 64
+        && body.is_some_and(|b| b.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-'))
+}
+
+/// What is wrong with a character in a label: control characters, and what is invisible or turns the direction of
+/// writing, so that a label could show as another one.
+pub(crate) fn is_deceptive(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// A label in double quotes, as the text form writes it.
+pub(crate) fn quote(label: &str) -> String {
+    format!("\"{}\"", label.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn check_label(what: &str, label: &str) -> Result<(), String> {
+    if label.len() > LABEL_BYTES {
+        return Err(format!("{what} has {} bytes; at most {LABEL_BYTES} are shown", label.len()));
+    }
+    match label.chars().find(|c| is_deceptive(*c)) {
+        None => Ok(()),
+        Some(c) => Err(format!("{what} holds the control or invisible character U+{:04X}", u32::from(c))),
+    }
+}
+
+/// Checks every name and label of a program.
+pub(crate) fn check(program: &Program) -> Result<(), String> {
+    check_label("the program's name", &program.name)?;
+    let mut seen = HashSet::new();
+    for party in &program.parties {
+        if !is_name(party) || party == "public" || !seen.insert(party) {
+            return Err(format!("the party {party:?} is not a name, is reserved or is named twice"));
+        }
+    }
+    let mut seen = HashSet::new();
+    for column in &program.columns {
+        if !is_name(&column.name) || !seen.insert(&column.name) {
+            return Err(format!("the column {:?} is not a name or is named twice", column.name));
+        }
+        if column.owner.is_some_and(|o| o.index() >= program.parties.len()) {
+            return Err(format!("the column {} is held by an unknown party", column.name));
+        }
+    }
+    let mut seen = HashSet::new();
+    for (i, output) in program.outputs.iter().enumerate() {
+        check_label(&format!("the label of output {i}"), &output.label)?;
+        if !seen.insert((output.to, &output.label)) {
+            return Err(format!("two outputs for one party are labelled {:?}", output.label));
+        }
+    }
+    Ok(())
+}

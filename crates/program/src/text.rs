@@ -1,0 +1,543 @@
+//! The text form: one definition per line, readable, canonical when printed. Grammar: `docs/program.md`.
+
+use crate::graph::{Fold, Lookup, Mechanism, MechanismKind, Node, Section, Statistic};
+use crate::names::{is_deceptive, is_name, quote};
+use crate::{Class, Column, NodeId, Op, Output, Program, Ratio, Type};
+use base::{Error, PartyId, limits};
+use std::collections::HashMap;
+use std::fmt::Write;
+
+const HEADER: &str = "tacit-program/1";
+/// Most columns of a program from text.
+const COLUMNS: usize = 4096;
+
+impl Program {
+    /// The canonical text. Parsing it gives an equal program.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut t = format!("{HEADER}\nname {}\n", quote(&self.name));
+        let class = if self.class == Class::Dp { "dp" } else { "exact" };
+        let _ = writeln!(t, "class {class}");
+        for party in &self.parties {
+            let _ = writeln!(t, "party {party}");
+        }
+        for c in &self.columns {
+            let owner = c.owner.map_or("public", |p| &self.parties[p.index()]);
+            let _ = writeln!(t, "column {} {} {owner}", c.name, c.ty);
+        }
+        t.push_str("row\n");
+        self.print_section(&mut t, &self.row);
+        t.push_str("combine\n");
+        for (i, Fold::Sum { value, ty }) in self.folds.iter().enumerate() {
+            let _ = writeln!(t, "f{i} = sum v{} {ty}", value.0);
+        }
+        t.push_str("release\n");
+        for (i, m) in self.mechanisms.iter().enumerate() {
+            let to = &self.parties[m.to.index()];
+            let _ = match &m.kind {
+                MechanismKind::Gaussian(folds) => {
+                    writeln!(t, "m{i} = gaussian {to} {}{}", m.rho, list("f", folds.iter().copied()))
+                }
+                MechanismKind::Difference { statistic, test, control } => {
+                    let (word, arms) = (statistic_word(*statistic), test.iter().chain(control).copied());
+                    writeln!(t, "m{i} = {word} {to} {}{}", m.rho, list("f", arms))
+                }
+            };
+        }
+        self.print_section(&mut t, &self.release);
+        for o in &self.outputs {
+            let _ = writeln!(t, "reveal v{} {} {}", o.value.0, self.parties[o.to.index()], quote(&o.label));
+        }
+        t
+    }
+
+    fn print_section(&self, t: &mut String, section: &Section) {
+        for (i, node) in section.nodes.iter().enumerate() {
+            let ids = |ids: &[NodeId]| list("v", ids.iter().map(|a| a.0));
+            let plain = |name: &str, op: &Op| {
+                let mut text = name.to_owned();
+                op.operands(|a| text.push_str(&format!(" v{}", a.0)));
+                text
+            };
+            let body = match &node.op {
+                Op::Column(c) => format!("column {}", self.columns[*c as usize].name),
+                Op::Total(f) => format!("total f{f}"),
+                Op::Noised(m, o) => format!("noised m{m} {o}"),
+                Op::Const(value) => format!("const {value} {}", node.ty),
+                Op::Popcount(a) => format!("popcount v{} {}", a.0, node.ty),
+                Op::Cast(a) => format!("cast v{} {}", a.0, node.ty),
+                Op::Shl(a, k) => format!("shl v{} {k}", a.0),
+                Op::Shr(a, k) => format!("shr v{} {k}", a.0),
+                Op::Clamp(a, cap) => format!("clamp v{} {cap}", a.0),
+                Op::Lookup(l) => {
+                    let until = l.until.map_or(String::new(), |u| format!(" until v{}", u.0));
+                    format!(
+                        "lookup after v{}{until} keys{} values{}",
+                        l.after.0,
+                        ids(&l.keys),
+                        ids(&l.values)
+                    )
+                }
+                Op::Not(_) => plain("not", &node.op),
+                Op::Isqrt(_) => plain("isqrt", &node.op),
+                op => plain(BINARY.iter().find(|(_, make)| same_kind(op, make)).expect("listed").0, op),
+            };
+            let _ = writeln!(t, "v{i} = {body}");
+        }
+    }
+
+    /// Parses the text form.
+    ///
+    /// # Errors
+    /// The first mistake, as `line L, column C: what is wrong and what was expected`.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        if text.len() > limits::STUDY_BYTES {
+            return Err(Error::limit("bytes of a program", text.len() as u64, limits::STUDY_BYTES as u64));
+        }
+        let mut parser = Parser::default();
+        for (number, line) in text.lines().enumerate() {
+            let tokens = tokens(line);
+            let done = tokens.and_then(|tokens| {
+                if tokens.is_empty() {
+                    Ok(())
+                } else {
+                    parser.line(&mut Tokens { tokens, next: 0, end: line.len() })
+                }
+            });
+            done.map_err(|(byte, text)| {
+                // Columns count characters, as editors do.
+                let column = line[..byte].chars().count() + 1;
+                Error::input(format!("line {}, column {column}: {text}", number + 1))
+            })?;
+        }
+        if parser.stage < Stage::Release {
+            return Err(Error::input("the program ends before its release section"));
+        }
+        parser.program.check()?;
+        Ok(parser.program)
+    }
+}
+
+fn list(prefix: &str, ids: impl Iterator<Item = u32>) -> String {
+    ids.fold(String::new(), |t, i| t + &format!(" {prefix}{i}"))
+}
+
+fn statistic_word(statistic: Statistic) -> &'static str {
+    match statistic {
+        Statistic::Variance => "variance",
+        Statistic::Algorithm1 => "algorithm1",
+        Statistic::Algorithm1AsPublished => "algorithm1-as-published",
+    }
+}
+
+type Make = fn(NodeId, NodeId) -> Op;
+
+/// Two-operand operations by name.
+const BINARY: [(&str, Make); 12] = [
+    ("and", Op::And),
+    ("or", Op::Or),
+    ("xor", Op::Xor),
+    ("add", Op::Add),
+    ("sub", Op::Sub),
+    ("mul", Op::Mul),
+    ("div", Op::Div),
+    ("lt", Op::Lt),
+    ("eq", Op::Eq),
+    ("min", Op::Min),
+    ("max", Op::Max),
+    ("select", |a, b| Op::Select(a, b, b)),
+];
+
+fn same_kind(op: &Op, make: &Make) -> bool {
+    std::mem::discriminant(op) == std::mem::discriminant(&make(NodeId(0), NodeId(0)))
+}
+
+type Fault = (usize, String);
+
+struct Token {
+    text: String,
+    column: usize,
+    quoted: bool,
+}
+
+/// Splits a line into words and quoted strings; `#` starts a comment.
+fn tokens(line: &str) -> Result<Vec<Token>, Fault> {
+    let mut out = Vec::new();
+    let mut rest = line.char_indices().peekable();
+    while let Some((column, c)) = rest.next() {
+        match c {
+            '#' => break,
+            c if c.is_whitespace() => {}
+            '"' => {
+                let mut text = String::new();
+                loop {
+                    match rest.next() {
+                        Some((_, '"')) => break,
+                        Some((at, '\\')) => match rest.next() {
+                            Some((_, c @ ('"' | '\\'))) => text.push(c),
+                            _ => return Err((at, "only \\\" and \\\\ are escapes".into())),
+                        },
+                        Some((at, c)) if is_deceptive(c) => {
+                            return Err((at, "a label has no control or invisible characters".into()));
+                        }
+                        Some((_, c)) => text.push(c),
+                        None => return Err((column, "the string is not closed".into())),
+                    }
+                }
+                out.push(Token { text, column, quoted: true });
+            }
+            c => {
+                let mut text = String::from(c);
+                while let Some((_, c)) = rest.next_if(|(_, c)| !c.is_whitespace() && *c != '#' && *c != '"') {
+                    text.push(c);
+                }
+                out.push(Token { text, column, quoted: false });
+            }
+        }
+    }
+    Ok(out)
+}
+
+struct Tokens {
+    tokens: Vec<Token>,
+    next: usize,
+    end: usize,
+}
+
+impl Tokens {
+    fn peek(&self) -> Option<&str> {
+        self.tokens.get(self.next).map(|t| t.text.as_str())
+    }
+
+    fn take(&mut self, what: &str) -> Result<(String, usize), Fault> {
+        match self.tokens.get(self.next) {
+            Some(token) if !token.quoted => {
+                self.next += 1;
+                Ok((token.text.clone(), token.column))
+            }
+            Some(token) => Err((token.column, format!("expected {what}, found a string"))),
+            None => Err((self.end, format!("expected {what}"))),
+        }
+    }
+
+    fn parsed<T>(&mut self, what: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, Fault> {
+        let (text, column) = self.take(what)?;
+        parse(&text).ok_or_else(|| (column, format!("expected {what}, found {text:?}")))
+    }
+
+    fn string(&mut self, what: &str) -> Result<String, Fault> {
+        match self.tokens.get(self.next) {
+            Some(token) if token.quoted => {
+                self.next += 1;
+                Ok(token.text.clone())
+            }
+            other => {
+                let column = other.map_or(self.end, |t| t.column);
+                Err((column, format!("expected {what} in double quotes")))
+            }
+        }
+    }
+
+    fn end(&self) -> Result<(), Fault> {
+        match self.tokens.get(self.next) {
+            None => Ok(()),
+            Some(token) => {
+                Err((token.column, format!("unexpected {:?} after the end of the line", token.text)))
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Header,
+    Head,
+    Row,
+    Combine,
+    Release,
+}
+
+struct Parser {
+    stage: Stage,
+    program: Program,
+    /// Names of nodes, folds and mechanisms of the current section.
+    nodes: HashMap<String, u32>,
+    folds: HashMap<String, u32>,
+    mechanisms: HashMap<String, u32>,
+    /// Whether `name` and `class` were given.
+    named: bool,
+    classed: bool,
+}
+
+impl Default for Parser {
+    fn default() -> Self {
+        let program = Program {
+            name: String::new(),
+            class: Class::Dp,
+            parties: Vec::new(),
+            columns: Vec::new(),
+            row: Section::default(),
+            folds: Vec::new(),
+            mechanisms: Vec::new(),
+            release: Section::default(),
+            outputs: Vec::new(),
+        };
+        let names = HashMap::new;
+        Self {
+            stage: Stage::Header,
+            program,
+            nodes: names(),
+            folds: names(),
+            mechanisms: names(),
+            named: false,
+            classed: false,
+        }
+    }
+}
+
+impl Parser {
+    fn line(&mut self, t: &mut Tokens) -> Result<(), Fault> {
+        let (word, column) = t.take("a definition")?;
+        let next = |from: Stage, to: Stage| (self.stage == from).then_some(to);
+        let moved = match word.as_str() {
+            HEADER => next(Stage::Header, Stage::Head),
+            _ if self.stage == Stage::Header => {
+                return Err((column, format!("the first line must be {HEADER:?}, found {word:?}")));
+            }
+            "row" if self.stage == Stage::Head && !(self.named && self.classed) => {
+                return Err((column, "name and class come before the row section".into()));
+            }
+            "row" => next(Stage::Head, Stage::Row),
+            "combine" => next(Stage::Row, Stage::Combine),
+            "release" => next(Stage::Combine, Stage::Release),
+            _ => {
+                return match self.stage {
+                    Stage::Header => unreachable!("handled above"),
+                    Stage::Head => self.head(&word, column, t),
+                    Stage::Row | Stage::Combine | Stage::Release => self.definition(word, column, t),
+                };
+            }
+        };
+        self.stage = moved.ok_or_else(|| (column, format!("{word:?} is out of order")))?;
+        if self.stage == Stage::Release {
+            self.nodes.clear();
+        }
+        t.end()
+    }
+
+    fn head(&mut self, word: &str, column: usize, t: &mut Tokens) -> Result<(), Fault> {
+        let again = match word {
+            "name" => std::mem::replace(&mut self.named, true),
+            "class" => std::mem::replace(&mut self.classed, true),
+            _ => false,
+        };
+        if again {
+            return Err((column, format!("the {word} is given twice")));
+        }
+        match word {
+            "name" => self.program.name = t.string("the program's name")?,
+            "class" => {
+                let class = |c: &str| match c {
+                    "dp" => Some(Class::Dp),
+                    "exact" => Some(Class::Exact),
+                    _ => None,
+                };
+                self.program.class = t.parsed("dp or exact", class)?;
+            }
+            "party" => {
+                let name = t.parsed("a party's name", |n| is_name(n).then(|| n.to_owned()))?;
+                if self.program.parties.contains(&name) || name == "public" {
+                    return Err((column, format!("the party {name:?} is named twice or reserved")));
+                }
+                self.program.parties.push(name);
+            }
+            "column" => {
+                let name = t.parsed("a column's name", |n| is_name(n).then(|| n.to_owned()))?;
+                let ty = t.parsed("a type such as bit, u32 or i64", Type::parse)?;
+                let owner = self.party_or_public(t)?;
+                if self.program.columns.len() == COLUMNS {
+                    return Err((column, format!("a program has at most {COLUMNS} columns")));
+                }
+                if self.program.columns.iter().any(|c| c.name == name) {
+                    return Err((column, format!("the column {name:?} is named twice")));
+                }
+                self.program.columns.push(Column { name, ty, owner });
+            }
+            _ => return Err((column, format!("expected name, class, party, column or row, found {word:?}"))),
+        }
+        t.end()
+    }
+
+    fn party_or_public(&self, t: &mut Tokens) -> Result<Option<PartyId>, Fault> {
+        if t.peek() == Some("public") {
+            t.take("public")?;
+            return Ok(None);
+        }
+        self.party(t).map(Some)
+    }
+
+    fn party(&self, t: &mut Tokens) -> Result<PartyId, Fault> {
+        let find = |n: &str| self.program.parties.iter().position(|p| p == n).map(|i| PartyId(i as u8));
+        t.parsed("a party's name", find)
+    }
+
+    fn definition(&mut self, name: String, column: usize, t: &mut Tokens) -> Result<(), Fault> {
+        if self.stage == Stage::Release && name == "reveal" {
+            let value = self.node(t)?;
+            let to = self.party(t)?;
+            let label = t.string("a label")?;
+            self.program.outputs.push(Output { label, to, value });
+            return t.end();
+        }
+        if !is_name(&name) {
+            return Err((column, format!("expected a definition, found {name:?}")));
+        }
+        t.parsed("=", |e| (e == "=").then_some(()))?;
+        let (op, at) = t.take("an operation")?;
+        let taken = match (self.stage, op.as_str()) {
+            (Stage::Combine, "sum") => {
+                let value = self.node(t)?;
+                let ty = t.parsed("a type such as u64", Type::parse)?;
+                self.program.folds.push(Fold::Sum { value, ty });
+                self.folds.insert(name.clone(), self.program.folds.len() as u32 - 1)
+            }
+            (Stage::Combine, _) => return Err((at, format!("expected sum, found {op:?}"))),
+            (Stage::Release, "gaussian" | "variance" | "algorithm1" | "algorithm1-as-published") => {
+                let mechanism = self.mechanism(&op, at, t)?;
+                self.program.mechanisms.push(mechanism);
+                self.mechanisms.insert(name.clone(), self.program.mechanisms.len() as u32 - 1)
+            }
+            _ => {
+                let node = self.operation(&op, at, t)?;
+                let (section, row) = (self.section(), self.stage == Stage::Row);
+                let typed = self.program.check_node(&node, section, section.nodes.len(), row);
+                typed.map_err(|text| (at, text))?;
+                let section = match self.stage {
+                    Stage::Row => &mut self.program.row,
+                    _ => &mut self.program.release,
+                };
+                section.nodes.push(node);
+                self.nodes.insert(name.clone(), section.nodes.len() as u32 - 1)
+            }
+        };
+        if taken.is_some() {
+            return Err((column, format!("{name:?} is defined twice")));
+        }
+        t.end()
+    }
+
+    fn mechanism(&self, op: &str, at: usize, t: &mut Tokens) -> Result<Mechanism, Fault> {
+        let to = self.party(t)?;
+        let rho = t.parsed("a share of rho such as 1/40 or 0.025", Ratio::parse)?;
+        let mut folds = Vec::new();
+        while t.peek().is_some() {
+            folds.push(t.parsed("a fold", |n| self.folds.get(n).copied())?);
+        }
+        let kind = if op == "gaussian" {
+            MechanismKind::Gaussian(folds)
+        } else {
+            let &[a, b, c, d, e, f] = folds.as_slice() else {
+                return Err((
+                    at,
+                    format!("{op} takes n, S, Q of the test arm and of the control arm: six folds"),
+                ));
+            };
+            let statistic = match op {
+                "variance" => Statistic::Variance,
+                "algorithm1" => Statistic::Algorithm1,
+                _ => Statistic::Algorithm1AsPublished,
+            };
+            MechanismKind::Difference { statistic, test: [a, b, c], control: [d, e, f] }
+        };
+        Ok(Mechanism { to, rho, kind })
+    }
+
+    fn section(&self) -> &Section {
+        if self.stage == Stage::Row { &self.program.row } else { &self.program.release }
+    }
+
+    fn node(&self, t: &mut Tokens) -> Result<NodeId, Fault> {
+        t.parsed("a value defined above", |n| self.nodes.get(n).map(|i| NodeId(*i)))
+    }
+
+    fn nodes_until(&self, stop: &str, t: &mut Tokens) -> Result<Vec<NodeId>, Fault> {
+        let mut out = Vec::new();
+        while t.peek().is_some_and(|n| n != stop) {
+            out.push(self.node(t)?);
+        }
+        Ok(out)
+    }
+
+    fn operation(&self, op: &str, at: usize, t: &mut Tokens) -> Result<Node, Fault> {
+        let number =
+            |n: &str| n.bytes().all(|b| b.is_ascii_digit()).then(|| n.parse::<u128>().ok()).flatten();
+        let word = |expected: &'static str| move |n: &str| (n == expected).then_some(());
+        let ty = |t: &mut Tokens| t.parsed("a type such as u32", Type::parse);
+        if let Some((name, make)) = BINARY.iter().find(|(name, _)| *name == op) {
+            let (a, b) = (self.node(t)?, self.node(t)?);
+            if *name == "select" {
+                let c = self.node(t)?;
+                return Ok(Node { op: Op::Select(a, b, c), ty: self.section().ty(b) });
+            }
+            let ty = if matches!(*name, "lt" | "eq") { Type::BIT } else { self.section().ty(a) };
+            return Ok(Node { op: make(a, b), ty });
+        }
+        let of = |a: NodeId| self.section().ty(a);
+        Ok(match op {
+            "column" => {
+                let index = |n: &str| self.program.columns.iter().position(|c| c.name == n);
+                let index = t.parsed("a column named above", index)?;
+                Node { op: Op::Column(index as u32), ty: self.program.columns[index].ty }
+            }
+            "total" => {
+                let fold = t.parsed("a fold", |n| self.folds.get(n).copied())?;
+                Node { op: Op::Total(fold), ty: self.program.folds[fold as usize].ty() }
+            }
+            "noised" => {
+                let m = t.parsed("a mechanism", |n| self.mechanisms.get(n).copied())?;
+                let o = t.parsed("an output's number", |n| number(n).and_then(|o| u32::try_from(o).ok()))?;
+                let ty =
+                    self.program.noised_type(m, o).ok_or((at, format!("the mechanism has no output {o}")))?;
+                Node { op: Op::Noised(m, o), ty }
+            }
+            "const" => {
+                let value = t.parsed("a number", number)?;
+                Node { op: Op::Const(value), ty: ty(t)? }
+            }
+            "not" | "isqrt" => {
+                let a = self.node(t)?;
+                Node { op: if op == "not" { Op::Not(a) } else { Op::Isqrt(a) }, ty: of(a) }
+            }
+            "popcount" => Node { op: Op::Popcount(self.node(t)?), ty: ty(t)? },
+            "cast" => Node { op: Op::Cast(self.node(t)?), ty: ty(t)? },
+            "clamp" => {
+                let a = self.node(t)?;
+                Node { op: Op::Clamp(a, t.parsed("a number", number)?), ty: of(a) }
+            }
+            "shl" | "shr" => {
+                let a = self.node(t)?;
+                let by =
+                    t.parsed("a number below 128", |n| number(n).filter(|k| *k < 128).map(|k| k as u8))?;
+                Node { op: if op == "shl" { Op::Shl(a, by) } else { Op::Shr(a, by) }, ty: of(a) }
+            }
+            "lookup" => {
+                t.parsed("after", word("after"))?;
+                let after = self.node(t)?;
+                let until = match t.peek() {
+                    Some("until") => {
+                        t.take("until")?;
+                        Some(self.node(t)?)
+                    }
+                    _ => None,
+                };
+                t.parsed("keys", word("keys"))?;
+                let keys = self.nodes_until("values", t)?;
+                t.parsed("values", word("values"))?;
+                let values = self.nodes_until("", t)?;
+                let ty = of(*values.first().ok_or((at, "a lookup has values".to_owned()))?);
+                Node { op: Op::Lookup(Box::new(Lookup { after, until, keys, values })), ty }
+            }
+            _ => return Err((at, format!("unknown operation {op:?}"))),
+        })
+    }
+}

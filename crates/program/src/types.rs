@@ -1,0 +1,253 @@
+//! Types of values, sets of owners, and exact ratios.
+
+use base::{PartyId, limits};
+use std::fmt;
+
+/// Type of a value: `bit`, `u1..u128`, `i2..i128`. Signed values are two's complement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Type {
+    /// Bits, 1..=128.
+    pub width: u8,
+    /// Whether the top bit counts negatively.
+    pub signed: bool,
+}
+
+impl Type {
+    /// One bit.
+    pub const BIT: Self = Self { width: 1, signed: false };
+
+    /// Unsigned of `width` bits. Panics outside 1..=128: a bug of the caller; text is checked by the parser.
+    #[must_use]
+    pub const fn u(width: u8) -> Self {
+        assert!(width >= 1 && width as u32 <= limits::WIDTH);
+        Self { width, signed: false }
+    }
+
+    /// Signed of `width` bits, 2..=128.
+    #[must_use]
+    pub const fn i(width: u8) -> Self {
+        assert!(width >= 2 && width as u32 <= limits::WIDTH);
+        Self { width, signed: true }
+    }
+
+    /// All ones in this width.
+    #[must_use]
+    pub const fn mask(self) -> u128 {
+        u128::MAX >> (128 - self.width as u32)
+    }
+
+    /// The largest value.
+    #[must_use]
+    pub const fn max(self) -> u128 {
+        if self.signed { self.mask() >> 1 } else { self.mask() }
+    }
+
+    /// The bit pattern as a signed number; only for signed types or widths below 128.
+    #[must_use]
+    pub const fn to_signed(self, value: u128) -> i128 {
+        let shift = 128 - self.width as u32;
+        if self.signed { ((value << shift) as i128) >> shift } else { value as i128 }
+    }
+
+    /// Parses `bit`, `u32`, `i64`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        if text == "bit" {
+            return Some(Self::BIT);
+        }
+        let (kind, digits) = text.split_at_checked(1)?;
+        if digits.starts_with('0') || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        let width: u8 = digits.parse().ok()?;
+        match kind {
+            "u" if (1..=128).contains(&width) => Some(Self::u(width)),
+            "i" if (2..=128).contains(&width) => Some(Self::i(width)),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.signed, self.width) {
+            (false, 1) => f.write_str("bit"),
+            (false, w) => write!(f, "u{w}"),
+            (true, w) => write!(f, "i{w}"),
+        }
+    }
+}
+
+/// A set of parties on whose data a value depends. Empty: public.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Owners(u16);
+
+impl Owners {
+    /// Depends on nobody's data.
+    pub const PUBLIC: Self = Self(0);
+
+    /// Depends on one party's data.
+    #[must_use]
+    pub fn one(party: PartyId) -> Self {
+        Self(1 << party.0)
+    }
+
+    /// Depends on what either depends on.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether nobody's data matters.
+    #[must_use]
+    pub fn is_public(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The only owner, if there is exactly one.
+    #[must_use]
+    pub fn only(self) -> Option<PartyId> {
+        self.0.is_power_of_two().then(|| PartyId(self.0.trailing_zeros() as u8))
+    }
+
+    /// Whether `party` can compute the value alone.
+    #[must_use]
+    pub fn within(self, party: PartyId) -> bool {
+        self.0 & !(1 << party.0) == 0
+    }
+}
+
+/// An exact non-negative ratio in lowest terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ratio {
+    num: u128,
+    den: u128,
+}
+
+impl Ratio {
+    /// Zero.
+    pub const ZERO: Self = Self { num: 0, den: 1 };
+
+    /// `num / den` in lowest terms; `None` when `den` is zero.
+    #[must_use]
+    pub fn new(num: u128, den: u128) -> Option<Self> {
+        let g = gcd(num, den);
+        (den != 0).then(|| Self { num: num / g, den: den / g })
+    }
+
+    /// Numerator.
+    #[must_use]
+    pub fn num(self) -> u128 {
+        self.num
+    }
+
+    /// Denominator, never zero.
+    #[must_use]
+    pub fn den(self) -> u128 {
+        self.den
+    }
+
+    /// The sum; `None` on overflow.
+    #[must_use]
+    pub fn checked_add(self, other: Self) -> Option<Self> {
+        let den = self.den.checked_mul(other.den / gcd(self.den, other.den))?;
+        let left = self.num.checked_mul(den / self.den)?;
+        let right = other.num.checked_mul(den / other.den)?;
+        Self::new(left.checked_add(right)?, den)
+    }
+
+    /// The product; `None` on overflow.
+    #[must_use]
+    pub fn checked_mul(self, other: Self) -> Option<Self> {
+        let (g, h) = (gcd(self.num, other.den), gcd(other.num, self.den));
+        let num = (self.num / g).checked_mul(other.num / h)?;
+        Self::new(num, (self.den / h).checked_mul(other.den / g)?)
+    }
+
+    /// `1 / self`; `None` for zero.
+    #[must_use]
+    pub fn inverse(self) -> Option<Self> {
+        Self::new(self.den, self.num)
+    }
+
+    /// The nearest `f64`.
+    #[must_use]
+    pub fn to_f64(self) -> f64 {
+        self.num as f64 / self.den as f64
+    }
+
+    /// Parses `3/4`, `3` or `0.75`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = |t: &str| t.bytes().all(|b| b.is_ascii_digit()).then(|| t.parse().ok()).flatten();
+        if let Some((num, den)) = text.split_once('/') {
+            return Self::new(digits(num)?, digits(den)?);
+        }
+        let Some((whole, part)) = text.split_once('.') else {
+            return Self::new(digits(text)?, 1);
+        };
+        let den = 10u128.checked_pow(u32::try_from(part.len()).ok()?)?;
+        let whole: u128 = digits(whole)?;
+        Self::new(whole.checked_mul(den)?.checked_add(digits(part)?)?, den)
+    }
+}
+
+impl PartialOrd for Ratio {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ratio {
+    /// Exact, by the continued fraction of both sides: no product, so no overflow.
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let (a, b) = (self.num / self.den, other.num / other.den);
+        let (ra, rb) = (self.num % self.den, other.num % other.den);
+        a.cmp(&b).then_with(|| match (ra, rb) {
+            (0, 0) => std::cmp::Ordering::Equal,
+            (0, _) => std::cmp::Ordering::Less,
+            (_, 0) => std::cmp::Ordering::Greater,
+            _ => Self { num: other.den, den: rb }.cmp(&Self { num: self.den, den: ra }),
+        })
+    }
+}
+
+impl fmt::Display for Ratio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.den == 1 { write!(f, "{}", self.num) } else { write!(f, "{}/{}", self.num, self.den) }
+    }
+}
+
+fn gcd(mut a: u128, mut b: u128) -> u128 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_round_trip() {
+        for width in 1..=128 {
+            assert_eq!(Type::parse(&Type::u(width).to_string()), Some(Type::u(width)));
+        }
+        for text in ["", "b", "u0", "u129", "i1", "u01", "u+1", "x8", "é"] {
+            assert_eq!(Type::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn ratios_are_exact() {
+        let third = Ratio::parse("1/3").unwrap();
+        let sum = third.checked_add(third).unwrap().checked_add(third).unwrap();
+        assert_eq!(sum.to_string(), "1");
+        assert_eq!(Ratio::parse("0.1").unwrap().to_string(), "1/10");
+        assert_eq!(Ratio::parse("1/0"), None);
+        assert_eq!(Ratio::parse(".5").map(|r| r.to_string()), None);
+        assert!(Ratio::parse("0.3333").unwrap() < third);
+        assert!(Ratio::new(u128::MAX, 2).unwrap() > Ratio::new(u128::MAX, 3).unwrap());
+    }
+}

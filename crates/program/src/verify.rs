@@ -1,0 +1,369 @@
+//! The policy: what a program may reveal to whom, and what it costs in privacy. Runs before anything is sent.
+//!
+//! The hash says *which* program all parties hold; only this says whether it is *harmless*. Rules (a test each):
+//! R1 a value revealed in a `dp` program depends on its viewer's data alone or on noised values for that viewer;
+//! R2 raw totals enter nothing but mechanisms; R3 what a mechanism noises is a sum of rows whose last operation is a
+//! clamp or a bit; R4 sensitivities are derived, cells of one mechanism are provably disjoint; R5 the local policy caps
+//! rho per viewer and the number of outputs; R6 `exact` programs need the owner's permission; R7 a sum cannot wrap at
+//! the number of rows at hand.
+
+use crate::analysis::{GUARDS, guard_of};
+use crate::graph::{MechanismKind, Op};
+use crate::{Class, Facts, NodeId, Owners, Program, Ratio, Type};
+use base::{Error, PartyId};
+use std::collections::HashSet;
+
+/// What the local policy file allows.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// Most zCDP that one viewer may be charged in one release.
+    pub max_rho: Ratio,
+    /// Most outputs of one study.
+    pub max_outputs: usize,
+    /// Whether exact outputs may be revealed to others.
+    pub allow_exact: bool,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        let max_rho = Ratio::new(1, 1).expect("one is a ratio");
+        Self { max_rho, max_outputs: 256, allow_exact: false }
+    }
+}
+
+/// What one mechanism is charged, derived from the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Charge {
+    /// Index of the mechanism.
+    pub mechanism: u32,
+    /// The viewer.
+    pub to: PartyId,
+    /// zCDP spent.
+    pub rho: Ratio,
+    /// Most that one row changes each noised total, by output; empty for `Difference`, whose scale needs group sizes.
+    pub sensitivity: Vec<u128>,
+    /// Whether a row can move between cells when the protected party's data change (both cells then differ).
+    pub moves: bool,
+}
+
+impl Charge {
+    /// sigma^2 of an output of a Gaussian mechanism: `D^2 / (2 rho)`, twice that when a row can move between cells.
+    /// `None` when it overflows 128-bit ratios.
+    #[must_use]
+    pub fn sigma2(&self, output: usize) -> Option<Ratio> {
+        let d = *self.sensitivity.get(output)?;
+        let square = Ratio::new(d.checked_mul(d)?, if self.moves { 1 } else { 2 })?;
+        square.checked_mul(self.rho.inverse()?)
+    }
+}
+
+/// What `verify` derived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Audit {
+    /// One entry per mechanism.
+    pub charges: Vec<Charge>,
+    /// zCDP by viewer, in party order.
+    pub rho: Vec<Ratio>,
+    /// For `exact` programs: labels revealed, by viewer, for the consent screen.
+    pub exact: Vec<(PartyId, String)>,
+}
+
+/// Checks a program against a policy for a number of rows of the joined table.
+///
+/// # Errors
+/// [`base::Kind::Refused`] naming the rule and the place in the program.
+pub fn verify(program: &Program, policy: &Policy, rows: u64) -> Result<Audit, Error> {
+    program.check()?;
+    let facts = program.row_facts();
+    let refuse = |rule: &str, text: String| Error::refused(format!("refused by rule {rule}: {text}"));
+    if program.outputs.len() > policy.max_outputs {
+        let (met, cap) = (program.outputs.len(), policy.max_outputs);
+        return Err(refuse("R5 (outputs)", format!("{met} outputs, the local policy allows {cap}")));
+    }
+    check_sums(program, &facts, rows).map_err(|t| refuse("R7 (overflow)", t))?;
+    let fold_owners = program.fold_owners();
+    let charges = match program.class {
+        Class::Exact if !policy.allow_exact => {
+            return Err(refuse(
+                "R6 (exact)",
+                "the program reveals exact values; set allow_exact = true in the policy to consent".into(),
+            ));
+        }
+        Class::Exact if !program.mechanisms.is_empty() => {
+            return Err(refuse("R6 (exact)", "an exact program has no mechanisms; use class dp".into()));
+        }
+        Class::Exact => Vec::new(),
+        Class::Dp => {
+            check_release(program, &fold_owners).map_err(|t| refuse("R1 (reveal)", t))?;
+            derive(program, &facts)?
+        }
+    };
+    let mut rho = vec![Ratio::ZERO; program.parties.len()];
+    for charge in &charges {
+        let spent = &mut rho[charge.to.index()];
+        *spent = spent
+            .checked_add(charge.rho)
+            .ok_or_else(|| refuse("R5 (rho)", "the shares of rho have no exact sum".into()))?;
+        if *spent > policy.max_rho {
+            let (party, cap) = (&program.parties[charge.to.index()], policy.max_rho);
+            return Err(refuse(
+                "R5 (rho)",
+                format!("{party} would be charged {spent}, the policy allows {cap}"),
+            ));
+        }
+    }
+    let exact = match program.class {
+        Class::Exact => program.outputs.iter().map(|o| (o.to, o.label.clone())).collect(),
+        Class::Dp => Vec::new(),
+    };
+    Ok(Audit { charges, rho, exact })
+}
+
+fn check_sums(program: &Program, facts: &[Facts], rows: u64) -> Result<(), String> {
+    for (i, fold) in program.folds.iter().enumerate() {
+        // Without bounds the value is signed: its magnitude is at most one above its maximum.
+        let signed = || program.row.ty(fold.value()).max() + 1;
+        let high = facts[fold.value().index()].bounds.map_or_else(signed, |b| b.high);
+        let total = high.checked_mul(u128::from(rows));
+        if total.is_none_or(|t| t > fold.ty().max()) {
+            return Err(format!(
+                "f{i}: {rows} rows of up to {high} do not fit {}; use a wider sum",
+                fold.ty()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What a release node carries: raw owners, and the viewers for whom it is noised.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Taint {
+    raw: Owners,
+    noised: Owners,
+}
+
+fn check_release(program: &Program, fold_owners: &[Owners]) -> Result<(), String> {
+    let mut taints: Vec<Taint> = Vec::with_capacity(program.release.nodes.len());
+    for (i, node) in program.release.nodes.iter().enumerate() {
+        let mut taint = Taint { raw: Owners::PUBLIC, noised: Owners::PUBLIC };
+        node.op.operands(|a| {
+            taint.raw = taint.raw.union(taints[a.index()].raw);
+            taint.noised = taint.noised.union(taints[a.index()].noised);
+        });
+        match node.op {
+            Op::Total(f) => taint.raw = fold_owners[f as usize],
+            Op::Noised(m, _) => taint.noised = Owners::one(program.mechanisms[m as usize].to),
+            _ => {}
+        }
+        let mut operands = 0;
+        node.op.operands(|_| operands += 1);
+        if operands > 0 && !taint.raw.is_public() && taint.raw.only().is_none() {
+            return Err(format!(
+                "rule R2 (raw totals): release v{i} computes on a raw total; only mechanisms may use it"
+            ));
+        }
+        taints.push(taint);
+    }
+    for output in &program.outputs {
+        let taint = taints[output.value.index()];
+        if !taint.raw.within(output.to) || !taint.noised.within(output.to) {
+            return Err(format!(
+                "{:?} for {} depends on others' data without noise for that viewer",
+                output.label,
+                program.parties[output.to.index()]
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
+    let refuse = |rule: &str, text: String| Error::refused(format!("refused by rule {rule}: {text}"));
+    let mut charges = Vec::with_capacity(program.mechanisms.len());
+    for (i, mechanism) in program.mechanisms.iter().enumerate() {
+        if mechanism.rho == Ratio::ZERO {
+            return Err(refuse("R5 (rho)", format!("m{i} spends no rho, so its noise would be infinite")));
+        }
+        let (cells, all): (&[u32], Vec<u32>) = match &mechanism.kind {
+            MechanismKind::Gaussian(folds) => (folds, folds.clone()),
+            MechanismKind::Difference { test, control, .. } => (&[], [*test, *control].concat()),
+        };
+        let value = |f: &u32| &facts[program.folds[*f as usize].value().index()];
+        let mut sensitivity = Vec::new();
+        for fold in &all {
+            let facts = value(fold);
+            let Some(bounds) = facts.bounds.filter(|_| facts.clamped) else {
+                let text = format!("m{i} noises f{fold}, whose rows do not end in a clamp or a bit");
+                return Err(refuse("R3 (clamp)", text));
+            };
+            sensitivity.push(bounds.high);
+        }
+        let groups: Vec<&[u32]> = match &mechanism.kind {
+            MechanismKind::Gaussian(_) => vec![cells],
+            MechanismKind::Difference { test, control, .. } => {
+                check_arms(program, facts, test, control)
+                    .map_err(|t| refuse("R4 (arms)", format!("m{i}: {t}")))?;
+                vec![&[]]
+            }
+        };
+        let mut moves = false;
+        for group in groups {
+            for (k, a) in group.iter().enumerate() {
+                for b in &group[k + 1..] {
+                    let Some(columns) = disjoint(value(a), value(b)) else {
+                        let text =
+                            format!("m{i}: f{a} and f{b} are not provably disjoint; charge them apart");
+                        return Err(refuse("R4 (disjoint)", text));
+                    };
+                    // A cell is fixed for a row when some separating column is the viewer's own.
+                    let own = |c: &u32| program.columns[*c as usize].owner == Some(mechanism.to);
+                    moves |= !columns.iter().any(own);
+                }
+            }
+        }
+        let sensitivity = if cells.is_empty() { Vec::new() } else { sensitivity };
+        let (to, rho) = (mechanism.to, mechanism.rho);
+        let charge = Charge { mechanism: i as u32, to, rho, sensitivity, moves };
+        if (0..cells.len()).any(|output| charge.sigma2(output).is_none()) {
+            let text =
+                format!("m{i}: the variance of its noise is no ratio of 128-bit numbers; use a simpler rho");
+            return Err(refuse("R5 (rho)", text));
+        }
+        charges.push(charge);
+    }
+    Ok(charges)
+}
+
+/// The columns that separate two cells: each demands another constant there. `None` when nothing separates them.
+fn disjoint(a: &Facts, b: &Facts) -> Option<Vec<u32>> {
+    let columns: Vec<u32> = a
+        .guards
+        .iter()
+        .filter(|(column, value)| b.guards.iter().any(|(c, v)| c == column && v != value))
+        .map(|(column, _)| *column)
+        .collect();
+    (!columns.is_empty()).then_some(columns)
+}
+
+/// The shape that a `Difference` mechanism's sensitivity rests on: disjoint arms, n a count, Q the square of S's bound.
+fn check_arms(program: &Program, facts: &[Facts], test: &[u32; 3], control: &[u32; 3]) -> Result<(), String> {
+    let value = |f: u32| &facts[program.folds[f as usize].value().index()];
+    let high = |f: u32| value(f).bounds.map_or(u128::MAX, |b| b.high);
+    for [n, s, q] in [test, control] {
+        let fold_owners = value(*n).owners;
+        if fold_owners.only().is_none() || high(*n) != 1 {
+            return Err(format!("f{n} is not a count of one party's rows"));
+        }
+        let square = high(*s).checked_mul(high(*s));
+        if square != Some(high(*q)) {
+            return Err(format!("f{q} is not bounded by the square of what bounds f{s}"));
+        }
+        let node = |f: &u32| program.folds[*f as usize].value();
+        if !is_square(program, node(s), node(q), DEPTH, &mut HashSet::new()) {
+            return Err(format!("f{q} does not sum the squares of what f{s} sums"));
+        }
+        // Else n Q - S^2 could be negative or unbounded, and no sensitivity would hold.
+        if !counts(program, facts, node(n), node(s)) {
+            return Err(format!("f{s} sums rows that f{n} does not provably count"));
+        }
+    }
+    match disjoint(value(test[1]), value(control[1])) {
+        Some(_) => Ok(()),
+        None => Err("the arms are not provably disjoint".into()),
+    }
+}
+
+/// How deep the structural comparisons below look. Beyond it a study is refused, not followed.
+const DEPTH: u32 = 64;
+
+/// Whether `q` is built exactly like `s` with every leaf value squared: same selections, squared values.
+///
+/// `known` holds pairs found to match, so that shared branches are compared once.
+fn is_square(
+    program: &Program,
+    s: NodeId,
+    q: NodeId,
+    depth: u32,
+    known: &mut HashSet<(NodeId, NodeId)>,
+) -> bool {
+    if depth == 0 {
+        return false;
+    }
+    if known.contains(&(s, q)) {
+        return true;
+    }
+    let row = &program.row;
+    let mut same = |x: &NodeId, y: &NodeId| is_square(program, *x, *y, depth - 1, known);
+    let square = match (&row.node(s).op, &row.node(q).op) {
+        (Op::Const(x), Op::Const(y)) => x.checked_mul(*x) == Some(*y),
+        (Op::Select(c, x, z), Op::Select(d, y, w)) => c == d && same(x, y) && same(z, w),
+        (Op::Lookup(x), Op::Lookup(y)) => {
+            (x.after, x.until, &x.keys) == (y.after, y.until, &y.keys)
+                && x.values.iter().zip(&y.values).all(|(v, w)| same(v, w))
+        }
+        (_, Op::Mul(x, y)) => x == y && (*x == s || matches!(row.node(*x).op, Op::Cast(z) if z == s)),
+        // One way down only: two would make the walk exponential.
+        (Op::Cast(x), Op::Cast(y)) => same(x, y),
+        (_, Op::Cast(y)) => same(&s, y),
+        _ => false,
+    };
+    if square {
+        known.insert((s, q));
+    }
+    square
+}
+
+/// Whether a row in which `s` is not zero is one in which `n`, a bit, is set: by the guards of `s`, or because `s` is
+/// selected by `n` itself.
+fn counts(program: &Program, facts: &[Facts], n: NodeId, s: NodeId) -> bool {
+    let row = &program.row;
+    let mut bit = n;
+    while let Op::Cast(a) = &row.node(bit).op
+        && facts[a.index()].bounds.is_some_and(|b| b.high == 1)
+    {
+        bit = *a;
+    }
+    let (mut nodes, mut seen) = (vec![s], HashSet::new());
+    // Each of these is not zero wherever `s` is not zero.
+    while let Some(id) = nodes.pop() {
+        if id == bit {
+            return true;
+        }
+        if !seen.insert(id) {
+            continue;
+        }
+        match &row.node(id).op {
+            Op::Select(c, a, b) if row.node(*b).op == Op::Const(0) => nodes.extend([*c, *a]),
+            Op::And(a, b) | Op::Mul(a, b) => nodes.extend([*a, *b]),
+            Op::Clamp(a, _) | Op::Cast(a) => nodes.push(*a),
+            _ => {}
+        }
+    }
+    let guards = &facts[bit.index()].guards;
+    is_conjunction(program, bit) && !guards.is_empty() && guards.is_subset(&facts[s.index()].guards)
+}
+
+/// Whether a bit is set exactly when its guards hold: equalities of columns with constants, and ANDs of such bits.
+fn is_conjunction(program: &Program, bit: NodeId) -> bool {
+    let row = &program.row;
+    let (mut nodes, mut equalities) = (vec![bit], HashSet::new());
+    let mut seen = HashSet::new();
+    while let Some(id) = nodes.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        match &row.node(id).op {
+            Op::Eq(a, b) => match guard_of(row, *a, *b) {
+                Some(guard) => equalities.insert(guard),
+                None => return false,
+            },
+            Op::And(a, b) if row.ty(id) == Type::BIT => {
+                nodes.extend([*a, *b]);
+                true
+            }
+            _ => return false,
+        };
+    }
+    // With more, some guards were forgotten, and the rest would not be all.
+    equalities.len() <= GUARDS
+}

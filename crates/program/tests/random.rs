@@ -1,0 +1,229 @@
+//! Random well-typed programs: text, facts and lowering against the meaning of the operations.
+
+use base::{PartyId, Rng, Seed};
+use program::eval::Values;
+use program::lower::{FoldPlan, lower_release, lower_row};
+use program::{Builder, Class, Lookup, NodeId, Op, Program, Type};
+use proptest::prelude::*;
+
+const LANES: usize = 24;
+
+fn rng(seed: u64) -> Rng {
+    let mut bytes = [1; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    Seed::from_bytes(bytes).into_rng()
+}
+
+fn pick<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
+    of[rng.below(of.len() as u64) as usize]
+}
+
+fn number(rng: &mut Rng, ty: Type) -> u128 {
+    let any = u128::from_le_bytes(rng.bytes());
+    [0, 1, any % 4, ty.max(), any, any][rng.below(6) as usize] & ty.mask()
+}
+
+fn some_type(rng: &mut Rng) -> Type {
+    let width = [1, 2, 3, 8, 13, 64, 127, 128, 1 + rng.below(128) as u8][rng.below(9) as usize];
+    if width > 1 && rng.below(3) == 0 { Type::i(width) } else { Type::u(width) }
+}
+
+/// A program of two parties with `count` random row nodes, every one of them summed.
+fn random(rng: &mut Rng, count: usize) -> Program {
+    let mut b = Builder::new("random", Class::Exact, ["p0", "p1"]);
+    let types = [some_type(rng), some_type(rng), Type::u(6), Type::BIT];
+    let mut nodes = Vec::new();
+    for (i, ty) in types.into_iter().enumerate() {
+        for (o, owner) in [None, Some(0), Some(1)].into_iter().enumerate() {
+            nodes.push(b.column(&format!("c{i}-{o}"), ty, owner.map(PartyId)));
+        }
+    }
+    for _ in 0..count {
+        let node = step(rng, &mut b, &nodes);
+        nodes.push(node);
+    }
+    for node in nodes {
+        let ty = b.ty(node);
+        let width = ty.width.saturating_add(rng.below(40) as u8).min(128);
+        b.sum(node, if ty.signed { Type::i(width) } else { Type::u(width) });
+    }
+    b.finish()
+}
+
+/// One more node, of any operation that the chosen operand's type allows.
+fn step(rng: &mut Rng, b: &mut Builder, nodes: &[NodeId]) -> NodeId {
+    let x = pick(rng, nodes);
+    let ty = b.ty(x);
+    let alike: Vec<NodeId> = nodes.iter().copied().filter(|n| b.ty(*n) == ty).collect();
+    let y = pick(rng, &alike);
+    let bits: Vec<NodeId> = nodes.iter().copied().filter(|n| b.ty(*n) == Type::BIT).collect();
+    let c = pick(rng, &bits);
+    let by = rng.below(128) as u8;
+    let narrow = ty.width <= 32;
+    match rng.below(if ty.signed { 17 } else { 23 }) {
+        0 => b.add(x, y),
+        1 => b.sub(x, y),
+        2 if narrow => b.mul(x, y),
+        3 => b.and(x, y),
+        4 => b.or(x, y),
+        5 => b.xor(x, y),
+        6 => b.not(x),
+        7 => b.lt(x, y),
+        8 => {
+            let value = number(rng, ty);
+            let constant = b.constant(value, ty);
+            b.eq(x, constant)
+        }
+        9 => b.min(x, y),
+        10 => b.max(x, y),
+        11 => b.shl(x, by % 8),
+        12 => b.shr(x, by),
+        13 => b.select(c, x, y),
+        14 => b.mask(c, x),
+        15 => {
+            let value = number(rng, ty);
+            b.constant(value, ty)
+        }
+        17 | 18 => {
+            let cap = number(rng, ty);
+            b.clamp(x, cap)
+        }
+        19 => b.popcount(x, Type::u(8)),
+        20 if narrow => b.div(x, y),
+        21 if narrow => b.isqrt(x),
+        22 => {
+            let mut keys: Vec<NodeId> = (0..1 + rng.below(3)).map(|_| pick(rng, &alike)).collect();
+            for j in 1..keys.len() {
+                // Some keys are made maxima of the one before by their owner, some are not.
+                if rng.below(2) == 0 {
+                    keys[j] = b.max(keys[j - 1], keys[j]);
+                }
+            }
+            let until = (rng.below(2) == 0).then_some(y);
+            let count = if until.is_some() { keys.len() * (keys.len() + 1) / 2 } else { keys.len() };
+            let values = (0..count).map(|_| pick(rng, &alike)).collect();
+            b.lookup(Lookup { after: x, until, keys, values })
+        }
+        _ => {
+            let to = some_type(rng);
+            b.cast(x, to)
+        }
+    }
+}
+
+/// Random columns, and the values of all nodes.
+fn values(rng: &mut Rng, program: &Program) -> Values {
+    let columns: Vec<Vec<u128>> =
+        program.columns.iter().map(|c| (0..LANES).map(|_| number(rng, c.ty)).collect()).collect();
+    let mut values = Values::default();
+    let all = vec![true; program.row.nodes.len()];
+    let mut leaf = |op: &Op, out: &mut [u128]| {
+        let Op::Column(c) = op else { unreachable!("a row section has columns only") };
+        out.copy_from_slice(&columns[*c as usize]);
+        Ok(())
+    };
+    values.evaluate(&program.row, &all, LANES, &mut leaf).unwrap();
+    values
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn text_round_trips(seed: u64) {
+        let program = random(&mut rng(seed), 30);
+        let text = program.to_text();
+        let again = Program::parse(&text).unwrap();
+        prop_assert_eq!(&again, &program);
+        prop_assert_eq!(again.hash(), program.hash());
+    }
+
+    /// Ranges hold; a node that is not zero is in a row where its guards hold; `clamped` is never said of a signed
+    /// value, whose range is unknown.
+    #[test]
+    fn facts_are_sound(seed: u64) {
+        let mut rng = rng(seed);
+        let program = random(&mut rng, 40);
+        let (facts, values) = (program.row_facts(), values(&mut rng, &program));
+        for (id, fact) in program.row.ids().zip(&facts) {
+            prop_assert!(!fact.clamped || fact.bounds.is_some(), "v{} is clamped without a range", id.0);
+            prop_assert_eq!(fact.bounds.is_none(), program.row.ty(id).signed);
+            for lane in 0..LANES {
+                let value = values.get(id)[lane];
+                if let Some(b) = fact.bounds {
+                    prop_assert!((b.low..=b.high).contains(&value), "v{} = {value} is outside {b:?}", id.0);
+                }
+                for (column, wanted) in fact.guards.iter().filter(|_| value != 0) {
+                    let at = program.row.ids().find(|n| program.row.node(*n).op == Op::Column(*column)).unwrap();
+                    prop_assert_eq!(values.get(at)[lane], *wanted, "v{} is {} outside its guard", id.0, value);
+                }
+            }
+        }
+    }
+
+    /// What the two parties' shares add up to is the clear value, whoever is the sender.
+    #[test]
+    fn shares_add_up_to_the_clear_value(seed: u64, sender in 0u8..2) {
+        let mut rng = rng(seed);
+        let program = random(&mut rng, 25);
+        let (facts, values) = (program.row_facts(), values(&mut rng, &program));
+        let plan = lower_row(&program, PartyId(sender));
+        for lane in 0..LANES {
+            let mut random = || u128::from_le_bytes(rng.bytes());
+            let shares = plan.reference(&program, &facts, &|id| values.get(id)[lane], &mut random).unwrap();
+            for (place, fold) in plan.folds.iter().zip(&program.folds) {
+                let owners = facts[fold.value().index()].owners;
+                match place {
+                    FoldPlan::Alone(None) => prop_assert!(owners.is_public()),
+                    FoldPlan::Alone(party) => prop_assert_eq!(*party, owners.only()),
+                    FoldPlan::Shared(temp) => {
+                        let [a, b] = shares[*temp as usize];
+                        let ty = program.row.ty(fold.value());
+                        let clear = ty.to_signed(values.get(fold.value())[lane]) as u128;
+                        prop_assert_eq!(a.wrapping_add(b) & fold.ty().mask(), clear & fold.ty().mask());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gates of every operation at random widths give what `eval` gives.
+    #[test]
+    fn gates_mean_what_eval_says(seed: u64) {
+        let mut rng = rng(seed);
+        let mut b = Builder::new("release", Class::Exact, ["p0", "p1"]);
+        let (ty, bit) = (some_type(&mut rng), Type::BIT);
+        let columns = [("x", ty), ("y", ty), ("z", bit)].map(|(n, t)| (b.column(n, t, Some(PartyId(0))), t));
+        let folds = columns.map(|(node, t)| b.sum(node, t));
+        b.release();
+        let mut nodes = folds.map(|f| b.total(f)).to_vec();
+        for _ in 0..20 {
+            let node = step(&mut rng, &mut b, &nodes);
+            nodes.push(node);
+        }
+        for (i, node) in nodes.iter().enumerate() {
+            b.reveal(&format!("{i}"), PartyId(1), *node);
+        }
+        let program = b.finish();
+        let plan = lower_release(&program, PartyId(1), &program.fold_owners(), &|_, _| 1, &|_| None).unwrap();
+        let inputs = folds.map(|f| number(&mut rng, program.folds[f as usize].ty()));
+        let mut clear = Values::default();
+        let all = vec![true; program.release.nodes.len()];
+        clear.evaluate(&program.release, &all, 1, &mut |op, out| {
+            let Op::Total(f) = op else { unreachable!("there is no noise") };
+            out[0] = inputs[*f as usize];
+            Ok(())
+        }).unwrap();
+        let word = |w: u32| match plan.words[w as usize].kind {
+            program::lower::WordKind::Alone(f) => inputs[f as usize],
+            _ => unreachable!("one party knows every total"),
+        };
+        let wires = plan.circuit.evaluate(|i| word(i.word) >> i.bit & 1 == 1);
+        for (output, lits) in &plan.outputs {
+            let bit = |l: &program::circuit::Lit| u128::from(wires[l.wire()] ^ l.inverted());
+            let value = lits.iter().enumerate().fold(0, |v, (i, l)| v | bit(l) << i);
+            let node = program.outputs[*output].value;
+            prop_assert_eq!(value, clear.get(node)[0], "{:?}", program.release.node(node));
+        }
+    }
+}

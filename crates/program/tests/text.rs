@@ -1,0 +1,237 @@
+//! The text form: every mistake with its place, and no panic on any bytes.
+
+use program::{Builder, Class, Program, Type};
+use proptest::prelude::*;
+
+const HEAD: &str = "tacit-program/1\nname \"x\"\nclass dp\nparty a\nparty b\ncolumn c u8 a\n";
+
+fn error(text: &str) -> String {
+    Program::parse(text).expect_err("a mistake is reported").to_string()
+}
+
+#[test]
+fn mistakes_in_the_head_have_a_place() {
+    for (text, words) in [
+        ("", "the program ends before its release section"),
+        ("hello", "line 1, column 1: the first line must be \"tacit-program/1\", found \"hello\""),
+        ("\"tacit-program/1\"", "line 1, column 1: expected a definition, found a string"),
+        ("tacit-program/1 x", "line 1, column 17: unexpected \"x\" after the end of the line"),
+        ("tacit-program/1\ntacit-program/1", "line 2, column 1: \"tacit-program/1\" is out of order"),
+        (
+            "tacit-program/1\n  colour",
+            "line 2, column 3: expected name, class, party, column or row, found \"colour\"",
+        ),
+        ("tacit-program/1\nname x", "line 2, column 6: expected the program's name in double quotes"),
+        ("tacit-program/1\nname", "line 2, column 5: expected the program's name in double quotes"),
+        ("tacit-program/1\nname \"x", "line 2, column 6: the string is not closed"),
+        ("tacit-program/1\nname \"ü\\n\"", "line 2, column 8: only \\\" and \\\\ are escapes"),
+        (
+            "tacit-program/1\nname \"\u{7}\"",
+            "line 2, column 7: a label has no control or invisible characters",
+        ),
+        ("tacit-program/1\nname \"é\" é", "line 2, column 10: unexpected \"é\" after the end of the line"),
+        ("tacit-program/1\nname \"x\"\nname \"y\"", "line 3, column 1: the name is given twice"),
+        ("tacit-program/1\nclass dp\nclass dp", "line 3, column 1: the class is given twice"),
+        ("tacit-program/1\nclass DP", "line 2, column 7: expected dp or exact, found \"DP\""),
+        ("tacit-program/1\nname \"x\"\nrow", "line 3, column 1: name and class come before the row section"),
+        ("tacit-program/1\nparty 1", "line 2, column 7: expected a party's name, found \"1\""),
+        (
+            "tacit-program/1\nparty public",
+            "line 2, column 1: the party \"public\" is named twice or reserved",
+        ),
+        ("tacit-program/1\nparty a\nparty a", "line 3, column 1: the party \"a\" is named twice or reserved"),
+        (
+            "tacit-program/1\nparty a\ncolumn c u129 a",
+            "line 3, column 10: expected a type such as bit, u32 or i64, found \"u129\"",
+        ),
+        (
+            "tacit-program/1\nparty a\ncolumn c u12 b",
+            "line 3, column 14: expected a party's name, found \"b\"",
+        ),
+        (
+            "tacit-program/1\nparty a\ncolumn c bit a\ncolumn c bit a",
+            "line 4, column 1: the column \"c\" is named twice",
+        ),
+        ("tacit-program/1\nrelease", "line 2, column 1: \"release\" is out of order"),
+    ] {
+        assert_eq!(error(text), words, "{text:?}");
+    }
+}
+
+#[test]
+fn mistakes_in_the_row_section_have_a_place() {
+    for (line, words) in [
+        ("v0 column c", "line 8, column 4: expected =, found \"column\""),
+        ("v0 =", "line 8, column 5: expected an operation"),
+        ("7 = const 1 u8", "line 8, column 1: expected a definition, found \"7\""),
+        ("v0 = colum c", "line 8, column 6: unknown operation \"colum\""),
+        ("v0 = column d", "line 8, column 13: expected a column named above, found \"d\""),
+        ("v0 = const 256 u8", "line 8, column 6: 256 does not fit u8"),
+        ("v0 = const -1 u8", "line 8, column 12: expected a number, found \"-1\""),
+        ("v0 = const +1 u8", "line 8, column 12: expected a number, found \"+1\""),
+        (
+            "v0 = const 340282366920938463463374607431768211456 u128",
+            "line 8, column 12: expected a number, found \"340282366920938463463374607431768211456\"",
+        ),
+        ("v0 = const 1", "line 8, column 13: expected a type such as u32"),
+        ("v0 = not v0", "line 8, column 10: expected a value defined above, found \"v0\""),
+        ("v0 = total f0", "line 8, column 12: expected a fold, found \"f0\""),
+        ("v0 = column c c", "line 8, column 15: unexpected \"c\" after the end of the line"),
+        ("reveal v0 a \"x\"", "line 8, column 8: expected =, found \"v0\""),
+        ("release", "line 8, column 1: \"release\" is out of order"),
+    ] {
+        assert_eq!(error(&format!("{HEAD}row\n{line}")), words, "{line}");
+    }
+    for (line, words) in [
+        ("v0 = column c", "column 1: \"v0\" is defined twice"),
+        ("v1 = add v0 w", "column 6: an operand is u16, the result u8"),
+        ("v1 = lt v0 w", "column 6: u8 is compared with u16"),
+        ("v1 = select v0 v0 v0", "column 6: the condition is u8, not a bit"),
+        ("v1 = isqrt s", "column 6: not defined on i8: use an unsigned type"),
+        ("v1 = div s s", "column 6: not defined on i8: use an unsigned type"),
+        ("v1 = clamp s 1", "column 6: not defined on i8: use an unsigned type"),
+        ("v1 = shl v0 128", "column 13: expected a number below 128, found \"128\""),
+        ("v1 = popcount w u4", "column 6: u4 cannot hold the count"),
+        ("v1 = lookup v0", "column 13: expected after, found \"v0\""),
+        ("v1 = lookup after v0 keys values v0", "column 6: a lookup has 1 to 64 thresholds"),
+        ("v1 = lookup after v0 keys v0 values", "column 6: a lookup has values"),
+        ("v1 = lookup after v0 keys v0 v0 values v0", "column 6: 2 thresholds need 2 values, not 1"),
+        ("v1 = lookup after v0 until v0 keys v0 v0 values v0", "column 6: 2 thresholds need 3 values, not 1"),
+        (
+            "v1 = lookup after v0 keys w values v0",
+            "column 6: thresholds and bounds of a lookup share one unsigned type (u8)",
+        ),
+    ] {
+        let text = format!("{HEAD}row\nv0 = column c\nw = cast v0 u16\ns = cast v0 i8\n{line}");
+        assert_eq!(error(&text), format!("line 11, {words}"), "{line}");
+    }
+}
+
+#[test]
+fn mistakes_after_the_row_section_have_a_place() {
+    let start = format!("{HEAD}row\nv0 = column c\ncombine\n");
+    for (line, words) in [
+        ("f0 = product v0 u16", "line 10, column 6: expected sum, found \"product\""),
+        ("f0 = sum v1 u16", "line 10, column 10: expected a value defined above, found \"v1\""),
+        ("f0 = sum v0 16", "line 10, column 13: expected a type such as u64, found \"16\""),
+        ("f0 = sum v0 u16\nf0 = sum v0 u16", "line 11, column 1: \"f0\" is defined twice"),
+        ("f0 = sum v0 u4\nrelease", "f0: a sum of u8 needs a u4 at least as wide and alike signed"),
+        ("release\nm = gaussian c 1 f0", "line 11, column 14: expected a party's name, found \"c\""),
+        (
+            "release\nm = gaussian a 1/0",
+            "line 11, column 16: expected a share of rho such as 1/40 or 0.025, found \"1/0\"",
+        ),
+        ("release\nm = gaussian a 1 f0", "line 11, column 18: expected a fold, found \"f0\""),
+        ("release\nm = gaussian a 1", "m0 noises an unknown fold"),
+        (
+            "f = sum v0 u9\nrelease\nm = variance a 1 f f",
+            "line 12, column 5: variance takes n, S, Q of the test arm and of the control arm: six folds",
+        ),
+        (
+            "f = sum v0 u9\nrelease\nm = gaussian a 1 f\nv = noised m 1",
+            "line 13, column 5: the mechanism has no output 1",
+        ),
+        (
+            "f = sum v0 u121\nrelease\nm = gaussian a 1 f",
+            "m0 noises f0, which is wider than 120 bits: no room for noise",
+        ),
+        ("release\nv = column c", "line 11, column 5: unknown column"),
+        ("release\nreveal v0 a \"x\"", "line 11, column 8: expected a value defined above, found \"v0\""),
+        ("release\nv = const 1 u8\nreveal v a x", "line 12, column 12: expected a label in double quotes"),
+    ] {
+        assert_eq!(error(&format!("{start}{line}")), words, "{line}");
+    }
+}
+
+#[test]
+fn comments_and_names_of_ones_own_are_fine() {
+    let text = format!(
+        "{HEAD}# a comment\nrow # here too\n\n  x1 = column c\ny = not x1\ncombine\nall = sum y u20\nrelease\nt = total all\nreveal t a \"a # is no comment here\"\n"
+    );
+    let program = Program::parse(&text).unwrap();
+    assert_eq!(Program::parse(&program.to_text()).unwrap(), program);
+    assert!(program.to_text().contains("reveal v0 a \"a # is no comment here\""));
+}
+
+/// The hash that consent is given to: a change of the canonical text is a change of the format and needs a new header.
+#[test]
+fn the_hash_is_pinned() {
+    let program =
+        Program::parse(&format!("{HEAD}row\nv0 = column c\ncombine\nf0 = sum v0 u40\nrelease\n")).unwrap();
+    let hash: String = program.hash().iter().map(|b| format!("{b:02x}")).collect();
+    assert_eq!(hash, PINNED);
+}
+
+const PINNED: &str = "4140d598371820440f54d4b3b21e1e1037ae4cb7088f72813382b2e2a3df6ff1";
+
+#[test]
+fn long_chains_are_no_deep_recursion() {
+    let chain = |op: &str, count: usize| {
+        let mut text = format!(
+            "{HEAD}column d u8 b\nrow\nv0 = column c\nv1 = column d\nv2 = xor v0 v1\nv3 = lt v0 v1\nv4 = const 0 u8\n"
+        );
+        for i in 5..count + 5 {
+            let before = if i == 5 { 2 } else { i - 1 };
+            text.push_str(&format!("v{i} = {op}\n").replace('@', &format!("v{before}")));
+        }
+        text + &format!("combine\nf0 = sum v{} u40\nrelease\n", count + 4)
+    };
+    for op in ["not @", "shr @ 0", "cast @ u8", "select v3 @ v4", "xor @ v0", "clamp @ 200", "and @ v1"] {
+        let program = Program::parse(&chain(op, 30_000)).unwrap_or_else(|e| panic!("{op}: {e}"));
+        for sender in [0, 1] {
+            let plan = program::lower::lower_row(&program, base::PartyId(sender));
+            assert_eq!(plan.folds.len(), 1);
+        }
+        let _ = program::verify(&program, &program::Policy::default(), 10);
+    }
+    // Each node is the sum of the one before with itself: a walk that forgets would take 2^100 steps.
+    let mut b = Builder::new("doubling", Class::Exact, ["a", "b"]);
+    let (x, y) =
+        (b.column("x", Type::BIT, Some(base::PartyId(0))), b.column("y", Type::BIT, Some(base::PartyId(1))));
+    let wide = b.cast(x, Type::u(120));
+    let mut sum = b.mask(y, wide);
+    for _ in 0..100 {
+        sum = b.add(sum, sum);
+    }
+    let masked = b.mask(y, sum);
+    b.sum(masked, Type::u(128));
+    let program = b.finish();
+    assert_eq!(program::lower::lower_row(&program, base::PartyId(0)).folds.len(), 1);
+}
+
+fn valid() -> String {
+    format!(
+        "{HEAD}column d u8 b\nrow\nv0 = column c\nv1 = column d\nv2 = lt v0 v1\nv3 = select v2 v0 v1\nv4 = clamp v3 9\n\
+         v5 = const 3 u8\nv6 = lookup after v0 until v5 keys v1 v3 values v0 v1 v5\nv7 = popcount v6 u5\n\
+         v8 = eq v0 v5\nv9 = shl v4 3\ncombine\nf0 = sum v8 u40\nf1 = sum v4 u44\nrelease\n\
+         m0 = gaussian a 1/8 f0\nv0 = noised m0 0\nv1 = shr v0 2\nreveal v1 a \"label\"\n"
+    )
+}
+
+#[test]
+fn the_seed_of_the_mutations_is_valid() {
+    Program::parse(&valid()).unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    #[test]
+    fn no_text_panics(text in "\\PC*|[a-z0-9 =\"\\\\#\n]{0,200}") {
+        let _ = Program::parse(&text);
+        let _ = Program::parse(&format!("{HEAD}row\n{text}"));
+    }
+
+    #[test]
+    fn no_mutation_panics(at in 0usize..700, cut in 0usize..12, put in "[ -~é\u{0}\u{202e}\n]{0,6}|v[0-9]{1,3}|[0-9]{1,45}|[ui][0-9]{1,3}") {
+        let text = valid();
+        let at = at % text.len();
+        let end = (at + cut).min(text.len());
+        let mutated = format!("{}{put}{}", &text[..at], &text[end..]);
+        if let Ok(program) = Program::parse(&mutated) {
+            prop_assert_eq!(&Program::parse(&program.to_text()).unwrap(), &program);
+            let _ = program::verify(&program, &program::Policy::default(), u64::MAX);
+            let _ = program::lower::lower_row(&program, base::PartyId(0));
+        }
+    }
+}
