@@ -1,0 +1,145 @@
+//! Two-party garbled circuits: half-gates over many rows at once, streaming, with sums as additive shares.
+//!
+//! **Functionality.** Row and combine: each party enters its columns; each gets an additive share of every total (or the
+//! total itself where it depends on that party's columns alone). Release: the viewer learns the outputs meant for it.
+//!
+//! **Security model and parameters.** Semi-honest, one of two parties; 128-bit labels with the colour in bit 0 and a
+//! global Delta that is fresh for every connection; half-gates (Zahur, Rosulek, Evans 2015) with the tweaked hash
+//! H(x, t) = AES_{start xor t}(sigma(x)) xor sigma(x) (Guo, Katz, Wang, Weng, Yu 2020), `start` 128 public random bits per
+//! connection, t = batch, gate, half; the lanes of a batch share t. Evaluator inputs by correlated OT (SoftSpoken).
+//! In a release the *viewer garbles*: the other party's inputs, noise candidates above all, are fixed by OT before the
+//! choice of a candidate is known, and what comes back is checked against the labels. A party that runs everything else
+//! as specified but enters one noise and opens another is caught (but for a chance of 2^-90 at k = 2, from an OT extension
+//! without consistency check). It is no more than that: a modified program can enter false shares, and a modified viewer
+//! can garble another circuit.
+//!
+//! **Who learns what.** Sizes and the program, which are public. Nothing else but the outputs.
+//!
+//! **Paper and deviations.** The paper garbles the lift game with emp-sh2pc (000 section 3.1). Here (a) what one party
+//! can compute alone is never a gate; (b) a bit `y` that the garbler knows has the all-zero active label and `W0 = y
+//! Delta`: it costs no byte, and XOR with it is an offset (the view is that of a garbling whose active label was fixed
+//! first, which has the same distribution; where such a label would be hashed, each lane gets another public one,
+//! because lanes share tweaks); (c) an AND with an operand that either party knows is one ciphertext; (d)
+//! sums are additive shares by masked values (`masks.rs`) instead of adders; (e) the garbler is the party for which the
+//! program is cheaper, which is the one with more input bits wherever that decides.
+//!
+//! **Cost.** Per row 32 B for an AND of two shared bits, 16 B for an AND with a known one, ceil(width / 8) B per product
+//! of a bit and a value, 16 ceil(128 / k) / 128 B per evaluator bit; [`Yao::price_rows`] and [`Yao::price_release`] are
+//! exact and tests hold the ledger against them.
+
+mod compile;
+mod lanes;
+mod masks;
+mod release;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use base::{Cost, Error, PartyId};
+use engine::{Ceremony, Engine, Rows, Shares};
+use kernels::{Block, TweakedHash};
+use net::Session;
+use program::Program;
+use program::lower::ReleasePlan;
+
+/// The garbling engine of one party.
+pub struct Yao {
+    k: u32,
+    lanes: usize,
+}
+
+/// Rows garbled at once: enough to amortise a key schedule, few enough for the labels to stay in the cache.
+pub const LANES: usize = 512;
+
+impl Default for Yao {
+    fn default() -> Self {
+        Self::new(2)
+    }
+}
+
+impl Yao {
+    /// An engine whose OT extension takes `k` bits of Delta at once: 1..=8, small for fast links, large for slow ones.
+    /// Both parties must agree.
+    #[must_use]
+    pub fn new(k: u32) -> Self {
+        Self { k, lanes: LANES }
+    }
+
+    /// Another number of rows at once; a multiple of 64, at most [`kernels::LANES_MAX`]. For measurements.
+    #[must_use]
+    pub fn with_lanes(mut self, lanes: usize) -> Self {
+        assert!(lanes > 0 && lanes.is_multiple_of(64), "lanes come in words of 64");
+        assert!(lanes <= kernels::LANES_MAX, "more lanes than may share a tweak");
+        self.lanes = lanes;
+        self
+    }
+
+    /// The party that garbles the rows of a program: the one for which they cost fewer bytes.
+    #[must_use]
+    pub fn garbler(&self, program: &Program) -> PartyId {
+        self.prepare(program).garbler()
+    }
+
+    fn prepare(&self, program: &Program) -> rows::Prepared {
+        let both = [PartyId(0), PartyId(1)].map(|party| rows::Prepared::new(program, party));
+        let [first, second] = both;
+        if second.bytes_per_lane(self.k) < first.bytes_per_lane(self.k) { second } else { first }
+    }
+}
+
+impl Engine for Yao {
+    fn name(&self) -> &'static str {
+        "yao"
+    }
+
+    fn price_rows(&self, program: &Program, rows: u64) -> Cost {
+        self.prepare(program).price(self.k, self.lanes, rows)
+    }
+
+    fn rows(
+        &mut self,
+        program: &Program,
+        rows: &mut dyn Rows,
+        session: &mut Session,
+    ) -> Result<Shares, Error> {
+        check_parties(program.parties.len(), session)?;
+        let prepared = self.prepare(program);
+        session.step("rows", |session| rows::run(&prepared, self.k, self.lanes, program, rows, session))
+    }
+
+    fn price_release(&self, plan: &ReleasePlan, candidates: usize) -> Cost {
+        release::price(plan, self.k, candidates)
+    }
+
+    fn release(
+        &mut self,
+        plan: &ReleasePlan,
+        totals: &Shares,
+        ceremony: &mut dyn Ceremony,
+        session: &mut Session,
+    ) -> Result<Vec<u128>, Error> {
+        check_parties(2, session)?;
+        session.step("release", |session| release::run(plan, self.k, totals, ceremony, session))
+    }
+}
+
+fn check_parties(parties: usize, session: &Session) -> Result<(), Error> {
+    if parties == 2 && session.roster().len() == 2 {
+        return Ok(());
+    }
+    Err(Error::input("the yao engine is for two parties; this study has more, or fewer"))
+}
+
+/// Bytes of the public `start` of the hash, sent by the garbler.
+const START_BYTES: usize = 16;
+
+/// The garbler draws and sends `start`.
+fn send_start(session: &mut Session, peer: PartyId) -> Result<TweakedHash, Error> {
+    let start: [u8; START_BYTES] = session.fork_seed("hash start").into_rng().bytes();
+    session.link(peer).send(&start)?;
+    Ok(TweakedHash::new(Block::from_bytes(start)))
+}
+
+fn recv_start(session: &mut Session, peer: PartyId) -> Result<TweakedHash, Error> {
+    Ok(TweakedHash::new(Block::from_bytes(session.link(peer).recv_array()?)))
+}

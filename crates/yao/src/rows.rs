@@ -1,0 +1,373 @@
+//! Row and combine, streamed in batches of lanes.
+
+use crate::compile::{Compiled, compile};
+use crate::lanes::{Evaluator, Garbler, Packed, pack};
+use crate::masks::{self, Action, Group, Pads, Temps};
+use crate::{START_BYTES, recv_start, send_start};
+use base::{Cost, Error, PartyId, limits};
+use engine::{Rows, Share, Shares};
+use net::Session;
+use ot::{CotReceiver, CotSender, OtReceiver, OtSender, Price};
+use program::eval::{Values, closure};
+use program::lower::{FoldPlan, RowPlan, Source, Step, lower_row};
+use program::{NodeId, Op, Program};
+use std::collections::VecDeque;
+
+/// Most batches whose OT messages the evaluator sends ahead, so that a round trip does not stall every batch.
+const AHEAD: u64 = 16;
+
+/// A row program made ready for one garbler.
+pub(crate) struct Prepared {
+    garbler: PartyId,
+    plan: RowPlan,
+    compiled: Compiled,
+    actions: Vec<Action>,
+    parties: usize,
+}
+
+impl Prepared {
+    pub fn new(program: &Program, garbler: PartyId) -> Self {
+        let plan = lower_row(program, garbler);
+        let roots: Vec<_> = plan
+            .steps
+            .iter()
+            .filter_map(|s| if let Step::Mask(mask) = s { Some(mask.selector) } else { None })
+            .collect();
+        let compiled = compile(&plan.circuit, &roots, garbler);
+        let actions = masks::actions(&plan);
+        Self { garbler, plan, compiled, actions, parties: program.parties.len() }
+    }
+
+    /// The party it was made ready for.
+    pub fn garbler(&self) -> PartyId {
+        self.garbler
+    }
+
+    /// Whether the rows need no conversation: every total is known to one party.
+    fn is_local(&self) -> bool {
+        self.plan.folds.iter().all(|f| matches!(f, FoldPlan::Alone(_)))
+    }
+
+    #[cfg(test)]
+    pub fn spreads(&self) -> bool {
+        self.compiled.gates.iter().any(|gate| matches!(gate, crate::compile::Gate::Spread { .. }))
+    }
+
+    fn table_bytes(&self) -> u64 {
+        16 * self.compiled.table_blocks() + masks::bytes_per_lane(&self.actions)
+    }
+
+    /// Bytes per row, both ways, in the long run.
+    pub fn bytes_per_lane(&self, k: u32) -> u64 {
+        let ots = self.compiled.ots.len() as u64;
+        self.table_bytes() + Price::correlated(k, 128 * ots).receiver / 128
+    }
+
+    /// Exact cost of `rows` rows in batches of `lanes`.
+    pub fn price(&self, k: u32, lanes: usize, rows: u64) -> Cost {
+        let evaluator = self.garbler.other();
+        if self.is_local() {
+            return Cost::zero(self.parties);
+        }
+        let mut cost = (Price::base() + Price::setup(k)).cost(self.garbler, evaluator, self.parties);
+        cost.sent[self.garbler.index()] += START_BYTES as u64;
+        let (full, rest) = (rows / lanes as u64, rows % lanes as u64);
+        cost += &(self.batch_price(k, lanes) * full);
+        if rest > 0 {
+            cost += &self.batch_price(k, padded(rest as usize));
+        }
+        cost
+    }
+
+    /// Batches that the evaluator may ask for before it has heard the current one. What is on its way stays within
+    /// half a window: otherwise it could wait to send while the garbler waits to send too.
+    fn ahead(&self, k: u32, lanes: usize) -> usize {
+        let batch = Price::correlated(k, (self.compiled.ots.len() * lanes) as u64).receiver.max(1);
+        (limits::WINDOW_BYTES as u64 / 2 / batch).saturating_sub(1).min(AHEAD) as usize
+    }
+
+    fn batch_price(&self, k: u32, lanes: usize) -> Cost {
+        let ots = (self.compiled.ots.len() * lanes) as u64;
+        let mut cost = Price::correlated(k, ots).cost(self.garbler, self.garbler.other(), self.parties);
+        cost.sent[self.garbler.index()] += self.table_bytes() * lanes as u64;
+        cost.and_gates = (self.compiled.full + self.compiled.half) * lanes as u64;
+        // The garbler hears the OTs of a batch after it has sent the batch before.
+        cost.rounds = u64::from(ots > 0);
+        cost
+    }
+}
+
+/// Lanes of a batch are whole words; the rows that fill up are zero and count nowhere.
+fn padded(rows: usize) -> usize {
+    rows.next_multiple_of(64)
+}
+
+/// Runs one shard at either party.
+pub(crate) fn run(
+    prepared: &Prepared,
+    k: u32,
+    lanes: usize,
+    program: &Program,
+    rows: &mut dyn Rows,
+    session: &mut Session,
+) -> Result<Shares, Error> {
+    let me = session.me();
+    let shard = Shard::new(prepared, lanes, program, rows.len(), me);
+    if prepared.is_local() {
+        return shard.alone(rows);
+    }
+    if me == prepared.garbler { shard.garble(k, rows, session) } else { shard.evaluate(k, rows, session) }
+}
+
+/// One party's state over one shard.
+struct Shard<'a> {
+    prepared: &'a Prepared,
+    program: &'a Program,
+    me: PartyId,
+    lanes: usize,
+    total: u64,
+    wanted: Vec<bool>,
+    values: Values,
+    temps: Temps,
+    pads: Pads,
+    sums: Vec<u128>,
+}
+
+impl<'a> Shard<'a> {
+    fn new(prepared: &'a Prepared, lanes: usize, program: &'a Program, total: u64, me: PartyId) -> Self {
+        let wanted = closure(&program.row, prepared.plan.clear_roots(program, me));
+        Self {
+            prepared,
+            program,
+            me,
+            lanes,
+            total,
+            wanted,
+            values: Values::default(),
+            temps: Temps::new(),
+            pads: Pads::default(),
+            sums: vec![0; program.folds.len()],
+        }
+    }
+
+    /// Row ranges of the batches.
+    fn batches(&self) -> impl Iterator<Item = (u64, usize)> + use<> {
+        let (total, lanes) = (self.total, self.lanes as u64);
+        (0..total.div_ceil(lanes)).map(move |b| (b * lanes, lanes.min(total - b * lanes) as usize))
+    }
+
+    /// Evaluates this party's own columns for a batch.
+    fn load(&mut self, rows: &mut dyn Rows, from: u64, count: usize) -> Result<(), Error> {
+        let lanes = padded(count);
+        self.values.evaluate(&self.program.row, &self.wanted, lanes, &mut |op, out| match op {
+            Op::Column(column) => {
+                out[count..].fill(0);
+                rows.read(*column, from, &mut out[..count])
+            }
+            _ => Err(Error::misuse("a row section has columns only")),
+        })
+    }
+
+    fn bits(&self, inputs: &[program::circuit::Input], lanes: usize) -> Packed {
+        pack(inputs, lanes, &|word| self.values.get(NodeId(word)))
+    }
+
+    /// A row node of this party as two's complement numbers.
+    fn number(&self, node: NodeId, lane: usize) -> u128 {
+        self.program.row.ty(node).to_signed(self.values.get(node)[lane]) as u128
+    }
+
+    fn add_known(&mut self, temp: u32, node: NodeId) {
+        let mask = self.prepared.plan.modulus_mask(temp);
+        for lane in 0..self.temps[temp as usize].len() {
+            let number = self.number(node, lane);
+            let share = &mut self.temps[temp as usize][lane];
+            *share = share.wrapping_add(number) & mask;
+        }
+    }
+
+    fn add_temp(&mut self, temp: u32, other: u32) {
+        let mask = self.prepared.plan.modulus_mask(temp);
+        let source = std::mem::take(&mut self.temps[other as usize]);
+        let into = &mut self.temps[temp as usize];
+        into.iter_mut().zip(&source).for_each(|(a, b)| *a = a.wrapping_add(*b) & mask);
+        self.temps[other as usize] = source;
+    }
+
+    /// Adds a batch to the sums: shares of shared folds, own numbers of own folds.
+    fn accumulate(&mut self, count: usize) {
+        for (i, plan) in self.prepared.plan.folds.iter().enumerate() {
+            let sum = match plan {
+                FoldPlan::Shared(temp) => {
+                    self.temps[*temp as usize][..count].iter().fold(0u128, |s, x| s.wrapping_add(*x))
+                }
+                FoldPlan::Alone(owner) if owner.is_none_or(|o| o == self.me) => {
+                    let node = self.program.folds[i].value();
+                    (0..count).fold(0, |s: u128, lane| s.wrapping_add(self.number(node, lane)))
+                }
+                FoldPlan::Alone(_) => 0,
+            };
+            self.sums[i] = self.sums[i].wrapping_add(sum);
+        }
+    }
+
+    /// Ends a batch once the wires are known: temporaries in order, `mask` for products with a wire, then the sums.
+    fn finish(
+        &mut self,
+        lanes: usize,
+        count: usize,
+        mut mask: impl FnMut(&mut Self, &Group) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let prepared = self.prepared;
+        masks::clear(&mut self.temps, prepared.plan.temps.len(), lanes);
+        for action in &prepared.actions {
+            match action {
+                Action::Known { temp, party, node } if *party == self.me => self.add_known(*temp, *node),
+                Action::Known { .. } => {}
+                Action::Add { temp, other } => self.add_temp(*temp, *other),
+                Action::Mask(group) => mask(self, group)?,
+            }
+        }
+        self.accumulate(count);
+        Ok(())
+    }
+
+    fn shares(self) -> Shares {
+        let share = |((plan, fold), sum): ((&FoldPlan, &program::Fold), &u128)| {
+            let sum = sum & fold.ty().mask();
+            match plan {
+                FoldPlan::Shared(_) => Share::Additive(sum),
+                FoldPlan::Alone(owner) if owner.is_none_or(|o| o == self.me) => Share::Known(sum),
+                FoldPlan::Alone(_) => Share::Absent,
+            }
+        };
+        let folds = self.prepared.plan.folds.iter().zip(&self.program.folds);
+        Shares::new(folds.zip(&self.sums).map(share).collect())
+    }
+
+    fn alone(mut self, rows: &mut dyn Rows) -> Result<Shares, Error> {
+        for (from, count) in self.batches() {
+            self.load(rows, from, count)?;
+            self.accumulate(count);
+        }
+        Ok(self.shares())
+    }
+
+    fn garble(mut self, k: u32, rows: &mut dyn Rows, session: &mut Session) -> Result<Shares, Error> {
+        let (prepared, peer) = (self.prepared, self.prepared.garbler.other());
+        let delta = ot::fresh_delta(&mut session.fork_seed("Delta").into_rng());
+        let mut cot = CotSender::new(session, peer, k, delta)?;
+        let mut garbler = Garbler::new(send_start(session, peer)?, delta);
+        for (from, count) in self.batches() {
+            let lanes = padded(count);
+            self.load(rows, from, count)?;
+            garbler.labels.prepare(&prepared.compiled, lanes);
+            garbler.labels.ots.clear();
+            cot.correlated(session, prepared.compiled.ots.len() * lanes, &mut garbler.labels.ots)?;
+            let known = self.bits(&prepared.compiled.known, lanes);
+            garbler.run(&prepared.compiled, &known, session, peer)?;
+            self.finish(lanes, count, |shard, group| shard.garble_mask(&garbler, group, session, peer))?;
+            garbler.batch += 1;
+            session.report(from + count as u64, self.total);
+        }
+        Ok(self.shares())
+    }
+
+    fn garble_mask(
+        &mut self,
+        garbler: &Garbler,
+        group: &Group,
+        session: &mut Session,
+        peer: PartyId,
+    ) -> Result<(), Error> {
+        let gates = self.prepared.compiled.gates.len();
+        let root = self.prepared.compiled.roots[group.root];
+        // The shares that a mask multiplies are complete before it, so they are read from a copy.
+        let sources: Vec<(u32, Vec<u128>)> = group
+            .slices
+            .iter()
+            .filter_map(|s| if let Source::Temp(t) = s.source { Some(t) } else { None })
+            .map(|t| (t, self.temps[t as usize].clone()))
+            .collect();
+        let (mut temps, mut pads) = (std::mem::take(&mut self.temps), std::mem::take(&mut self.pads));
+        let value = |slice: &masks::Slice, lane: usize| match slice.source {
+            Source::Constant(value) => value,
+            Source::Node(node) => self.number(node, lane),
+            Source::Temp(t) => sources.iter().find(|(s, _)| *s == t).expect("copied above").1[lane],
+        };
+        let done = masks::garble(garbler, &mut pads, (group, root, gates), &value, &mut temps, session, peer);
+        (self.temps, self.pads) = (temps, pads);
+        done
+    }
+
+    fn evaluate(mut self, k: u32, rows: &mut dyn Rows, session: &mut Session) -> Result<Shares, Error> {
+        let (prepared, peer) = (self.prepared, self.prepared.garbler);
+        let mut cot = CotReceiver::new(session, peer, k)?;
+        let mut evaluator = Evaluator::new(recv_start(session, peer)?);
+        let batches: Vec<(u64, usize)> = self.batches().collect();
+        let ahead = prepared.ahead(k, self.lanes);
+        let mut waiting = VecDeque::with_capacity(ahead + 1);
+        let mut asked = 0;
+        for (b, (from, count)) in batches.iter().enumerate() {
+            while asked < batches.len() && asked <= b + ahead {
+                let (from, count) = batches[asked];
+                waiting.push_back(self.ask(&mut cot, rows, (from, count), session)?);
+                asked += 1;
+            }
+            let (labels, choices) = waiting.pop_front().expect("asked above");
+            let lanes = padded(*count);
+            self.load(rows, *from, *count)?;
+            evaluator.labels.prepare(&prepared.compiled, lanes);
+            evaluator.labels.ots = labels;
+            evaluator.run(&prepared.compiled, &choices, session, peer)?;
+            self.finish(lanes, *count, |shard, group| {
+                shard.evaluate_mask(&evaluator, group, &choices, session, peer)
+            })?;
+            evaluator.batch += 1;
+            session.report(from + *count as u64, self.total);
+        }
+        Ok(self.shares())
+    }
+
+    /// Sends the OT message of a batch; returns its labels and choice bits.
+    fn ask(
+        &mut self,
+        cot: &mut CotReceiver,
+        rows: &mut dyn Rows,
+        (from, count): (u64, usize),
+        session: &mut Session,
+    ) -> Result<(Vec<kernels::Block>, Packed), Error> {
+        self.load(rows, from, count)?;
+        let lanes = padded(count);
+        let choices = self.bits(&self.prepared.compiled.ots, lanes);
+        let flat: Vec<u64> = choices.iter().flatten().copied().collect();
+        let n = choices.len() * lanes;
+        let mut labels = Vec::with_capacity(n);
+        cot.correlated(session, &flat, n, &mut labels)?;
+        Ok((labels, choices))
+    }
+
+    fn evaluate_mask(
+        &mut self,
+        evaluator: &Evaluator,
+        group: &Group,
+        choices: &Packed,
+        session: &mut Session,
+        peer: PartyId,
+    ) -> Result<(), Error> {
+        let gates = self.prepared.compiled.gates.len();
+        let root = self.prepared.compiled.roots[group.root];
+        let known = |lane: usize| {
+            let crate::compile::Ref::Ot(k) = root.0 else {
+                unreachable!("only a bit that the evaluator knows multiplies its share")
+            };
+            let bit = kernels::bit(&choices[k as usize], lane) ^ u64::from(root.1);
+            u128::from(bit).wrapping_neg()
+        };
+        let (mut temps, mut pads) = (std::mem::take(&mut self.temps), std::mem::take(&mut self.pads));
+        let group = (group, root, gates);
+        let done = masks::evaluate(evaluator, &mut pads, group, &known, &mut temps, session, peer);
+        (self.temps, self.pads) = (temps, pads);
+        done
+    }
+}
