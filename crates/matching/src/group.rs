@@ -1,0 +1,256 @@
+//! The group of private matching: u-coordinates of Curve25519, 32 bytes each, in batches over cores.
+//!
+//! * `H(x)` is the u-coordinate of RFC 9380's `edwards25519_XMD:SHA-512_ELL2_RO_` under our own tag: uniform in the
+//!   prime-order subgroup. A plain `u = hash(x)` would lie on the twist for half of all identifiers and so leak a bit.
+//! * A key is `k = 8 s'` with `s'` uniform in `[1, 2^252)`. A reduced scalar would act on a mixed-order point as
+//!   `s mod 8` on its torsion part, which the sender of that point could read off; the factor 8 kills the torsion of
+//!   the curve and of its twist.
+//! * `u(kP)` does not depend on the sign of `P`, so every way of multiplying gives the same 32 bytes. Ours goes
+//!   through the Edwards form, which is faster than the Montgomery ladder. A u of the twist has no Edwards form and
+//!   takes the ladder: the same x-only meaning, slower. Honest peers never send one, and whether a point is on the
+//!   twist is known to whoever sent it, so this branch tells a peer's clock nothing that the peer did not choose.
+//!   With torsion gone and the twist's order of the same size, no twist test is needed.
+//! * Encodings at or above `2^255 - 19` and products that are all zero (points of small order) are refused.
+//!
+//! An 8-lane ladder over IFMA can take the place of [`mul_batch`] without a change on the wire.
+
+use crate::Identifiers;
+use base::{Error, Rng, Secret};
+use curve25519_dalek::{EdwardsPoint, MontgomeryPoint, Scalar};
+use sha2::Sha512;
+
+/// A u-coordinate, little endian, below `2^255 - 19`.
+pub type Element = [u8; 32];
+
+/// Bytes of an [`Element`].
+pub const ELEMENT_BYTES: u64 = size_of::<Element>() as u64;
+
+/// RFC 9380's domain-separation tag of `H`. Another protocol's hashes of the same identifiers are unrelated to ours.
+pub const TAG: &[u8] = b"TACIT-V01-CS01-with-edwards25519_XMD:SHA-512_ELL2_RO_";
+
+/// `2^255 - 19`, little endian.
+const PRIME: Element = {
+    let mut p = [0xff; 32];
+    p[0] = 0xed;
+    p[31] = 0x7f;
+    p
+};
+
+/// Points that share one field inversion: enough to make it free, few enough to stay in the cache.
+const INVERSION: usize = 128;
+
+/// Why a peer's element is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Its bytes are not below `2^255 - 19`.
+    NonCanonical,
+    /// Its product is the neutral element: it has small order.
+    SmallOrder,
+}
+
+impl Refusal {
+    /// The text for an error.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::NonCanonical => "a group element is not a canonical u-coordinate",
+            Self::SmallOrder => "a group element has small order",
+        }
+    }
+}
+
+/// A secret key `k = 8 s'`: an integer below `2^255`, never reduced modulo the group's order.
+#[derive(Debug)]
+pub struct Exponent(Secret<Scalar>);
+
+impl Exponent {
+    /// A fresh key.
+    #[must_use]
+    pub fn random(rng: &mut Rng) -> Self {
+        loop {
+            if let Some(key) = Self::from_bytes(rng.bytes()) {
+                return key;
+            }
+        }
+    }
+
+    /// The key `8 s'` with `s'` the lower 252 bits of `bytes` (little endian); none when they are zero.
+    #[must_use]
+    pub fn from_bytes(mut bytes: [u8; 32]) -> Option<Self> {
+        bytes[31] &= 0x0f;
+        let scalar = Scalar::from_canonical_bytes(bytes).into_option();
+        let scalar = scalar.expect("252 bits are below the group's order");
+        (scalar != Scalar::ZERO).then(|| Self(Secret::new(scalar)))
+    }
+
+    /// `k P`. Fixed time in the key.
+    fn times(&self, point: &EdwardsPoint) -> EdwardsPoint {
+        (point * self.0.expose()).mul_by_cofactor()
+    }
+
+    /// `u(k P)` by the fixed 255-step ladder, for any `u`, on the curve or its twist.
+    fn ladder(&self, u: &Element) -> Element {
+        let scalar = self.0.expose().as_bytes();
+        let bit = |i: usize| scalar[i / 8] >> (i % 8) & 1 == 1;
+        let bits = (0..252).rev().map(bit).chain([false; 3]);
+        MontgomeryPoint(*u).mul_bits_be(bits).to_bytes()
+    }
+}
+
+/// `H(identifier)` as a point of the prime-order subgroup.
+fn hash_to_point(identifier: &[u8], tag: &[u8]) -> EdwardsPoint {
+    EdwardsPoint::hash_to_curve::<Sha512>(&[identifier], &[tag])
+}
+
+/// `H(identifier)`.
+#[must_use]
+pub fn hash(identifier: &[u8]) -> Element {
+    hash_to_point(identifier, TAG).to_montgomery().to_bytes()
+}
+
+/// Whether `element` is below `2^255 - 19`.
+#[must_use]
+pub fn is_canonical(element: &Element) -> bool {
+    element.iter().rev().lt(PRIME.iter().rev())
+}
+
+/// `out[i] = H(identifier of rows[i])^k`, on up to `threads` cores.
+///
+/// # Errors
+/// When an identifier cannot be read.
+pub fn hash_mul_batch(
+    identifiers: &dyn Identifiers,
+    rows: &[u32],
+    k: &Exponent,
+    out: &mut [Element],
+    threads: usize,
+) -> Result<(), Error> {
+    assert_eq!(rows.len(), out.len(), "one place per row");
+    let piece = piece_len(out.len(), threads);
+    over_cores(rows.chunks(piece).zip(out.chunks_mut(piece)), |(rows, out)| {
+        let mut identifier = Vec::new();
+        for (rows, out) in rows.chunks(INVERSION).zip(out.chunks_mut(INVERSION)) {
+            let mut points = Vec::with_capacity(rows.len());
+            for &row in rows {
+                identifiers.read(row, &mut identifier)?;
+                points.push(k.times(&hash_to_point(&identifier, TAG)));
+            }
+            store(&points, out);
+        }
+        Ok(())
+    })
+}
+
+/// `points[i] = points[i]^k`, on up to `threads` cores.
+///
+/// # Errors
+/// When a point is refused; `points` is then half done and must not be used.
+pub fn mul_batch(points: &mut [Element], k: &Exponent, threads: usize) -> Result<(), Refusal> {
+    let piece = piece_len(points.len(), threads);
+    over_cores(points.chunks_mut(piece), |points| {
+        for points in points.chunks_mut(INVERSION) {
+            mul_piece(points, |_, point| k.times(point), |u| k.ladder(u))?;
+        }
+        Ok(())
+    })
+}
+
+/// `points[i] = points[i]^first` and `twice[i] = points[i]^(first second)`, on up to `threads` cores. Cheaper than
+/// two calls of [`mul_batch`]: the second product starts from the first without decoding it.
+///
+/// # Errors
+/// As [`mul_batch`].
+pub fn mul_twice_batch(
+    points: &mut [Element],
+    twice: &mut [Element],
+    first: &Exponent,
+    second: &Exponent,
+    threads: usize,
+) -> Result<(), Refusal> {
+    assert_eq!(points.len(), twice.len(), "one place per point");
+    let piece = piece_len(points.len(), threads);
+    over_cores(points.chunks_mut(piece).zip(twice.chunks_mut(piece)), |(points, twice)| {
+        for (points, twice) in points.chunks_mut(INVERSION).zip(twice.chunks_mut(INVERSION)) {
+            let mut doubled = vec![EdwardsPoint::default(); points.len()];
+            let product = |i: usize, point: &EdwardsPoint| {
+                let once = first.times(point);
+                doubled[i] = second.times(&once);
+                once
+            };
+            let off_curve = mul_piece(points, product, |u| first.ladder(u))?;
+            store(&doubled, twice);
+            for i in off_curve {
+                twice[i] = second.ladder(&points[i]);
+            }
+            refuse_zero(twice)?;
+        }
+        Ok(())
+    })
+}
+
+/// Multiplies one piece in place, `on_curve` for points of the curve and `ladder` for the others, whose indices
+/// come back.
+fn mul_piece(
+    points: &mut [Element],
+    mut on_curve: impl FnMut(usize, &EdwardsPoint) -> EdwardsPoint,
+    ladder: impl Fn(&Element) -> Element,
+) -> Result<Vec<usize>, Refusal> {
+    if !points.iter().all(is_canonical) {
+        return Err(Refusal::NonCanonical);
+    }
+    let mut products = vec![EdwardsPoint::default(); points.len()];
+    let mut off_curve = Vec::new();
+    for (i, u) in points.iter().enumerate() {
+        match MontgomeryPoint(*u).to_edwards(0) {
+            Some(point) => products[i] = on_curve(i, &point),
+            None => off_curve.push(i),
+        }
+    }
+    let slow: Vec<Element> = off_curve.iter().map(|&i| ladder(&points[i])).collect();
+    store(&products, points);
+    for (&i, u) in off_curve.iter().zip(slow) {
+        points[i] = u;
+    }
+    refuse_zero(points)?;
+    Ok(off_curve)
+}
+
+/// The u-coordinates of `points`, with one inversion for all; the neutral element becomes zero.
+fn store(points: &[EdwardsPoint], into: &mut [Element]) {
+    for (place, u) in into.iter_mut().zip(EdwardsPoint::to_montgomery_batch(points)) {
+        *place = u.to_bytes();
+    }
+}
+
+fn refuse_zero(products: &[Element]) -> Result<(), Refusal> {
+    if products.contains(&[0; 32]) { Err(Refusal::SmallOrder) } else { Ok(()) }
+}
+
+/// Length of one core's piece.
+fn piece_len(len: usize, threads: usize) -> usize {
+    len.div_ceil(threads.max(1)).max(1)
+}
+
+/// Runs one thread per task; a single task runs on the caller's.
+fn over_cores<T: Send, E: Send>(
+    tasks: impl ExactSizeIterator<Item = T>,
+    work: impl Fn(T) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    if tasks.len() < 2 {
+        return tasks.into_iter().try_for_each(work);
+    }
+    let work = &work;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = tasks.map(|task| scope.spawn(move || work(task))).collect();
+        let join = |t: std::thread::ScopedJoinHandle<'_, _>| {
+            t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        // All are joined, then the first error in row order wins.
+        let done: Vec<Result<(), E>> = threads.into_iter().map(join).collect();
+        done.into_iter().collect()
+    })
+}
+
+#[cfg(test)]
+#[path = "group_tests.rs"]
+mod tests;

@@ -1,0 +1,132 @@
+//! Known answers were made by an independent implementation of RFC 9380 and of affine Montgomery arithmetic.
+
+use super::*;
+use crate::Flat;
+use base::Seed;
+use curve25519_dalek::edwards::CompressedEdwardsY;
+
+fn hex(text: &str) -> Element {
+    std::array::from_fn(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap())
+}
+
+fn key(seed: u8) -> Exponent {
+    Exponent::random(&mut Seed::from_bytes([seed; 32]).into_rng())
+}
+
+/// Random u-coordinates: about half lie on the curve, half on its twist.
+fn elements(n: usize) -> Vec<Element> {
+    let mut rng = Seed::from_bytes([77; 32]).into_rng();
+    let element = || {
+        let mut e: Element = rng.bytes();
+        e[31] &= 0x3f;
+        e
+    };
+    std::iter::repeat_with(element).take(n).collect()
+}
+
+#[test]
+fn the_map_is_that_of_rfc_9380() {
+    // RFC 9380, J.5.1: P.y, big endian, with the sign of P.x in the top bit.
+    let vectors = [
+        ("", "09a6c8561a0b22bef63124c588ce4c62ea83a3c899763af26d795302e115dc21", 0),
+        ("abc", "1a8395b88338f22e435bbd301183e7f20a5f9de643f11882fb237f88268a5531", 1),
+    ];
+    for (message, y, sign) in vectors {
+        let mut bytes = hex(y);
+        bytes.reverse();
+        bytes[31] |= sign << 7;
+        let expected = CompressedEdwardsY(bytes).decompress().unwrap();
+        let tag = b"QUUX-V01-CS02-with-edwards25519_XMD:SHA-512_ELL2_RO_";
+        assert_eq!(hash_to_point(message.as_bytes(), tag).to_montgomery(), expected.to_montgomery());
+    }
+}
+
+#[test]
+fn known_answers() {
+    let u = hash(b"anna@example.org");
+    assert_eq!(u, hex("1bacfa381472972743041cb1a6272c168e920b8231b26a94449556c1fe799e50"));
+    let k = Exponent::from_bytes(std::array::from_fn(|i| i as u8 + 1)).unwrap();
+    let product = hex("bed16706a231653c8f90d4f8caf63225dd717e0d5126c54a579a6532eed21238");
+    let mut points = [u];
+    mul_batch(&mut points, &k, 1).unwrap();
+    assert_eq!(points, [product]);
+    assert_eq!(k.ladder(&u), product);
+    let (bytes, ends) = (b"anna@example.org", [16]);
+    hash_mul_batch(&Flat::new(bytes, &ends).unwrap(), &[0], &k, &mut points, 1).unwrap();
+    assert_eq!(points, [product]);
+}
+
+#[test]
+fn products_are_those_of_the_plain_ladder_on_curve_and_twist() {
+    let points = elements(300);
+    let on_curve = points.iter().filter(|u| MontgomeryPoint(**u).to_edwards(0).is_some()).count();
+    assert!((100..200).contains(&on_curve));
+    let (a, b) = (key(1), key(2));
+    let once: Vec<Element> = points.iter().map(|u| a.ladder(u)).collect();
+    let twice: Vec<Element> = once.iter().map(|u| b.ladder(u)).collect();
+    for threads in [1, 2, 3] {
+        let mut column = points.clone();
+        mul_batch(&mut column, &a, threads).unwrap();
+        assert_eq!(column, once);
+        mul_batch(&mut column, &b, threads).unwrap();
+        assert_eq!(column, twice);
+        let (mut first, mut second) = (points.clone(), vec![[0; 32]; 300]);
+        mul_twice_batch(&mut first, &mut second, &a, &b, threads).unwrap();
+        assert_eq!((first, second), (once.clone(), twice.clone()));
+    }
+}
+
+#[test]
+fn keys_commute_and_torsion_does_not_show() {
+    let (a, b) = (key(1), key(2));
+    let mut points = elements(20);
+    let mut reverse = points.clone();
+    mul_batch(&mut points, &a, 1).and_then(|()| mul_batch(&mut points, &b, 1)).unwrap();
+    mul_batch(&mut reverse, &b, 1).and_then(|()| mul_batch(&mut reverse, &a, 1)).unwrap();
+    assert_eq!(points, reverse);
+    // A point plus any torsion point has the product of the point itself.
+    let point = hash_to_point(b"x", TAG);
+    for torsion in curve25519_dalek::constants::EIGHT_TORSION {
+        let mut mixed = [(point + torsion).to_montgomery().to_bytes()];
+        mul_batch(&mut mixed, &a, 1).unwrap();
+        assert_eq!(mixed, [a.times(&point).to_montgomery().to_bytes()]);
+    }
+}
+
+#[test]
+fn small_order_and_foreign_bytes_are_refused() {
+    let one: Element = std::array::from_fn(|i| u8::from(i == 0));
+    // On the curve: 0 (order 2), 1 (order 4), the order 8; on the twist: -1 (order 4).
+    let order_8 = curve25519_dalek::constants::EIGHT_TORSION[1].to_montgomery().to_bytes();
+    let minus_one = std::array::from_fn(|i| PRIME[i] - one[i]);
+    for bad in [[0; 32], one, order_8, minus_one] {
+        assert!(is_canonical(&bad));
+        let mut points = elements(5);
+        points[3] = bad;
+        let mut twice = points.clone();
+        assert_eq!(mul_batch(&mut points.clone(), &key(1), 2), Err(Refusal::SmallOrder));
+        assert_eq!(mul_twice_batch(&mut points, &mut twice, &key(1), &key(2), 1), Err(Refusal::SmallOrder));
+    }
+    let mut over = PRIME;
+    over[0] += 3;
+    let mut high = hash(b"x");
+    high[31] |= 0x80;
+    for bad in [PRIME, over, high, [0xff; 32]] {
+        assert_eq!(mul_batch(&mut [bad], &key(1), 1), Err(Refusal::NonCanonical));
+    }
+}
+
+#[test]
+fn keys_are_multiples_of_eight_below_two_to_255() {
+    assert!(Exponent::from_bytes([0; 32]).is_none());
+    let mut lowest_four_of_the_top_byte = [0; 32];
+    lowest_four_of_the_top_byte[31] = 0xf0;
+    assert!(Exponent::from_bytes(lowest_four_of_the_top_byte).is_none());
+    assert!(!format!("{:?}", key(1)).contains("bytes"));
+}
+
+#[test]
+fn empty_batches_do_nothing() {
+    mul_batch(&mut [], &key(1), 4).unwrap();
+    mul_twice_batch(&mut [], &mut [], &key(1), &key(2), 4).unwrap();
+}

@@ -1,0 +1,241 @@
+//! Identifiers to match: already normalised bytes, one per row, in memory or on disk.
+
+use base::{Error, Rng, limits};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// A column of identifiers with random access by row: rows are visited in a secret order.
+pub trait Identifiers: Sync {
+    /// Number of rows.
+    fn rows(&self) -> u64;
+
+    /// Replaces `into` by the identifier of `row`.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn read(&self, row: u32, into: &mut Vec<u8>) -> Result<(), Error>;
+}
+
+/// Identifiers in memory: one flat buffer, and where each row ends in it.
+#[derive(Clone, Copy)]
+pub struct Flat<'a> {
+    bytes: &'a [u8],
+    ends: &'a [u64],
+}
+
+impl<'a> Flat<'a> {
+    /// Row `i` is `bytes[ends[i - 1]..ends[i]]`, the first one starts at 0.
+    ///
+    /// # Errors
+    /// When an identifier is empty or longer than `limits::IDENTIFIER_BYTES` (the error counts rows from 1), when
+    /// `ends` does not ascend to the length of `bytes`, or when there are more than `limits::ROWS` rows.
+    pub fn new(bytes: &'a [u8], ends: &'a [u64]) -> Result<Self, Error> {
+        check_rows(ends.len() as u64)?;
+        let mut start = 0;
+        for (row, &end) in ends.iter().enumerate() {
+            let len = end.checked_sub(start).ok_or_else(|| Error::misuse("ends of identifiers descend"))?;
+            check_len(row as u64, len)?;
+            start = end;
+        }
+        if start != bytes.len() as u64 {
+            return Err(Error::misuse("the ends of identifiers do not cover their bytes"));
+        }
+        Ok(Self { bytes, ends })
+    }
+}
+
+impl Identifiers for Flat<'_> {
+    fn rows(&self) -> u64 {
+        self.ends.len() as u64
+    }
+
+    fn read(&self, row: u32, into: &mut Vec<u8>) -> Result<(), Error> {
+        let row = row as usize;
+        let start = if row == 0 { 0 } else { self.ends[row - 1] };
+        into.clear();
+        into.extend_from_slice(&self.bytes[start as usize..self.ends[row] as usize]);
+        Ok(())
+    }
+}
+
+/// Identifiers on disk, in a file without a name that vanishes with the process. Memory: 8 bytes per row.
+pub struct Spool {
+    file: File,
+    ends: Vec<u64>,
+}
+
+/// A [`Spool`] that is being filled.
+pub struct SpoolWriter {
+    file: BufWriter<File>,
+    ends: Vec<u64>,
+}
+
+impl Spool {
+    /// A new spool in directory `dir`, which must be private to this party.
+    ///
+    /// # Errors
+    /// When no file can be made there.
+    pub fn writer(dir: &Path) -> Result<SpoolWriter, Error> {
+        let file = tempfile::tempfile_in(dir)
+            .map_err(|e| Error::io(format_args!("making a spool file in {}", dir.display()), &e))?;
+        Ok(SpoolWriter { file: BufWriter::with_capacity(1 << 20, file), ends: Vec::new() })
+    }
+}
+
+impl SpoolWriter {
+    /// Appends the identifier of the next row.
+    ///
+    /// # Errors
+    /// As [`Flat::new`], and when the disk is full.
+    pub fn push(&mut self, identifier: &[u8]) -> Result<(), Error> {
+        let row = self.ends.len() as u64;
+        check_rows(row + 1)?;
+        check_len(row, identifier.len() as u64)?;
+        self.file.write_all(identifier).map_err(|e| Error::io("spooling identifiers", &e))?;
+        self.ends.push(self.ends.last().unwrap_or(&0) + identifier.len() as u64);
+        Ok(())
+    }
+
+    /// The full spool.
+    ///
+    /// # Errors
+    /// When the disk is full.
+    pub fn finish(self) -> Result<Spool, Error> {
+        let file = self.file.into_inner().map_err(|e| Error::io("spooling identifiers", e.error()))?;
+        Ok(Spool { file, ends: self.ends })
+    }
+}
+
+impl Identifiers for Spool {
+    fn rows(&self) -> u64 {
+        self.ends.len() as u64
+    }
+
+    fn read(&self, row: u32, into: &mut Vec<u8>) -> Result<(), Error> {
+        let row = row as usize;
+        let start = if row == 0 { 0 } else { self.ends[row - 1] };
+        into.clear();
+        into.resize((self.ends[row] - start) as usize, 0);
+        self.file.read_exact_at(into, start).map_err(|e| Error::io("reading spooled identifiers", &e))
+    }
+}
+
+fn check_rows(rows: u64) -> Result<(), Error> {
+    // Rows are counted in 32 bits, and a spine needs a position beyond the last row.
+    if rows >= limits::ROWS {
+        return Err(Error::limit("limits::ROWS", rows, limits::ROWS - 1));
+    }
+    Ok(())
+}
+
+fn check_len(row: u64, len: u64) -> Result<(), Error> {
+    if len == 0 {
+        let row = row + 1;
+        return Err(Error::input(format!(
+            "the identifier of row {row} is empty; remove the row or fill it in"
+        )));
+    }
+    let cap = limits::IDENTIFIER_BYTES as u64;
+    if len > cap {
+        return Err(Error::limit("limits::IDENTIFIER_BYTES", len, cap));
+    }
+    Ok(())
+}
+
+/// Refuses a column in which two rows carry one identifier. Needs 16 bytes per row while it runs.
+///
+/// A repeated identifier would be visible to the peer: equal elements stay equal through every step.
+///
+/// # Errors
+/// Names the two rows, counted from 1; never the identifier.
+pub fn check_unique(identifiers: &dyn Identifiers, rng: &mut Rng) -> Result<(), Error> {
+    let key: [u8; 32] = rng.bytes();
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    let mut tags: Vec<(u64, u32)> = Vec::with_capacity(identifiers.rows() as usize);
+    for row in 0..identifiers.rows() as u32 {
+        identifiers.read(row, &mut left)?;
+        let digest = blake3::keyed_hash(&key, &left);
+        let tag = digest.as_bytes().first_chunk().expect("a digest has 32 bytes");
+        tags.push((u64::from_le_bytes(*tag), row));
+    }
+    tags.sort_unstable();
+    for run in tags.chunk_by(|a, b| a.0 == b.0) {
+        // A run of equal tags is a repeat, or a chance collision of 64 bits under a fresh key: compare.
+        for (i, first) in run.iter().enumerate() {
+            for second in &run[i + 1..] {
+                identifiers.read(first.1, &mut left)?;
+                identifiers.read(second.1, &mut right)?;
+                if left == right {
+                    return Err(repeated(first.1, second.1));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn repeated(first: u32, second: u32) -> Error {
+    let (first, second) = (u64::from(first) + 1, u64::from(second) + 1);
+    Error::input(format!(
+        "rows {first} and {second} carry the same identifier; identifiers must be unique, keep one"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Seed;
+
+    fn flat(words: &[&str]) -> (Vec<u8>, Vec<u64>) {
+        let mut end = 0;
+        let ends = words.iter().map(|w| {
+            end += w.len() as u64;
+            end
+        });
+        (words.concat().into_bytes(), ends.collect())
+    }
+
+    #[test]
+    fn both_columns_read_what_was_put_in() {
+        let words = ["anna", "b", "carl", "dd"];
+        let (bytes, ends) = flat(&words);
+        let flat = Flat::new(&bytes, &ends).unwrap();
+        let mut writer = Spool::writer(&std::env::temp_dir()).unwrap();
+        words.iter().for_each(|w| writer.push(w.as_bytes()).unwrap());
+        let spool = writer.finish().unwrap();
+        for column in [&flat as &dyn Identifiers, &spool] {
+            assert_eq!(column.rows(), 4);
+            let mut read = Vec::new();
+            for row in [2, 0, 3, 1] {
+                column.read(row, &mut read).unwrap();
+                assert_eq!(read, words[row as usize].as_bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn bad_columns_are_refused() {
+        let error = |bytes: &[u8], ends: &[u64]| Flat::new(bytes, ends).err().unwrap().to_string();
+        assert!(error(b"ab", &[1, 1, 2]).starts_with("the identifier of row 2 is empty"));
+        assert!(error(b"ab", &[2, 1]).contains("descend"));
+        assert!(error(b"ab", &[1]).contains("cover"));
+        let long = vec![b'x'; limits::IDENTIFIER_BYTES + 1];
+        assert!(error(&long, &[long.len() as u64]).starts_with("limits::IDENTIFIER_BYTES"));
+        let fits = &long[1..];
+        assert!(Flat::new(fits, &[fits.len() as u64]).is_ok());
+        let mut writer = Spool::writer(&std::env::temp_dir()).unwrap();
+        assert!(writer.push(b"").is_err() && writer.push(&long).is_err() && writer.push(fits).is_ok());
+        assert!(check_rows(limits::ROWS - 1).is_ok() && check_rows(limits::ROWS).is_err());
+    }
+
+    #[test]
+    fn a_repeat_is_named_by_row_and_not_by_value() {
+        let (bytes, ends) = flat(&["anna", "bo", "carl", "bo"]);
+        let mut rng = Seed::from_bytes([1; 32]).into_rng();
+        let error = check_unique(&Flat::new(&bytes, &ends).unwrap(), &mut rng).unwrap_err().to_string();
+        assert!(error.starts_with("rows 2 and 4 carry the same identifier"), "{error}");
+        assert!(check_unique(&Flat::new(&bytes[..10], &ends[..3]).unwrap(), &mut rng).is_ok());
+    }
+}

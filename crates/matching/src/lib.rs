@@ -1,0 +1,12 @@
+//! Private matching: two parties learn where their own rows lie among the rows of both, and nothing about whose
+//! rows are shared.
+//!
+//! [`pid`] is Private-ID for one unique identifier per row. It hashes [`identifiers`] into a [`group`] and works on
+//! 32-byte elements of it.
+
+pub mod group;
+pub mod identifiers;
+pub mod pid;
+
+pub use identifiers::{Flat, Identifiers, Spool};
+pub use pid::{Disclosed, Options, Sizes, Spine};

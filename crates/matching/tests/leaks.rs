@@ -1,0 +1,168 @@
+//! What a party sees: its shape depends on the sizes alone, and its order says nothing of the peer's rows.
+
+mod common;
+#[path = "common/tap.rs"]
+mod tap;
+
+use base::Seed;
+use common::{Column, ids};
+use matching::group::{Element, Exponent, hash, mul_batch};
+use matching::{Options, Sizes, pid};
+use net::Session;
+use std::collections::BTreeSet;
+use tap::{Fault, run_both, tapped};
+
+fn options() -> Options {
+    Options { threads: 1, ..Options::default() }
+}
+
+/// The messages of both parties in an honest run.
+fn transcript(seed: u8, x: &[String], y: &[String]) -> [Vec<(String, Vec<u8>)>; 2] {
+    let columns = [Column::new(x), Column::new(y)];
+    let (sessions, records) = tapped(seed, 30_000, [Fault::None, Fault::None]);
+    run_both(sessions, |s| pid::run(s, &columns[s.me().index()].flat(), &options()).map(drop))
+        .into_iter()
+        .for_each(|done| done.unwrap());
+    records.map(|r| std::mem::take(&mut *r.lock().unwrap()))
+}
+
+fn shape(messages: &[(String, Vec<u8>)]) -> Vec<(String, usize)> {
+    messages.iter().map(|(step, bytes)| (step.clone(), bytes.len())).collect()
+}
+
+fn elements(messages: &[(String, Vec<u8>)], step: &str) -> Vec<Element> {
+    let of_step = messages.iter().filter(|(s, bytes)| s == step && bytes.len() % 32 == 0);
+    of_step.flat_map(|(_, bytes)| bytes.as_chunks().0.to_vec()).collect()
+}
+
+/// Messages of party 0 and 1 as someone would make them up who knows the sizes only.
+fn simulate(sizes: Sizes) -> [Vec<(String, usize)>; 2] {
+    let [n_c, n_p] = sizes.rows.map(|n| n as usize);
+    let [only_c, only_p] = [n_c, n_p].map(|n| n - sizes.shared() as usize);
+    assert!(n_c.max(n_p) <= pid::CHUNK as usize, "one chunk per column");
+    let line = |step: &str, bytes: usize| (format!("pid/{step}"), bytes);
+    let start = |own: usize, peer: usize| vec![line("count", 8), line("u", 32 * own), line("v", 32 * peer)];
+    let (mut c, mut p) = (start(n_c, n_p), start(n_p, n_c));
+    let difference = |bytes: usize| line("difference", bytes);
+    // A pulse after each of the two columns that a party multiplies, if there are rows.
+    let [pulse_c, pulse_p] = [only_c, only_p].map(|rows| rows.min(1));
+    c.extend([8, 32 * only_p, pulse_c, 32 * only_c, pulse_p].map(difference));
+    p.push(line("e", 32 * n_c));
+    p.extend([pulse_p, 32 * only_p, pulse_c].map(difference));
+    [c, p].map(|mut lines| {
+        lines.push(line("spine", 32));
+        lines.retain(|(_, bytes)| *bytes > 0);
+        lines
+    })
+}
+
+#[test]
+fn the_view_has_the_shape_that_sizes_give() {
+    // Three overlaps of the same size in different places, and edges.
+    let cases = [
+        (ids(0..50), ids(30..100)),
+        (ids(0..50), ids(0..20)),
+        (ids(0..50), ids(60..65)),
+        (ids(0..3), ids(0..3)),
+    ];
+    for (x, y) in cases {
+        let union = common::expected_union(&x, &y);
+        let sizes = Sizes { rows: [x.len() as u64, y.len() as u64], union };
+        let seen = transcript(1, &x, &y).map(|messages| shape(&messages));
+        assert_eq!(seen, simulate(sizes));
+    }
+    let ends = [ids(0..20), ids(30..50)].map(|y| transcript(1, &ids(0..50), &y).map(|m| shape(&m)));
+    assert_eq!(ends[0], ends[1], "where the shared rows lie shows");
+}
+
+#[test]
+fn everything_but_u_and_v_is_sorted_and_no_element_appears_twice() {
+    let [c, p] = transcript(2, &ids(0..300), &ids(100..500));
+    let e_c = elements(&p, "pid/e");
+    let difference = elements(&c, "pid/difference");
+    let (s_p, s_c) = difference.split_at(200);
+    for (column, len) in [(&e_c[..], 300), (s_p, 200), (s_c, 100)] {
+        assert_eq!(column.len(), len);
+        assert!(column.is_sorted());
+    }
+    // Products under different keys never meet, apart from s_p and e_c which C must not have in common.
+    let all =
+        [elements(&c, "pid/u"), elements(&c, "pid/v"), elements(&p, "pid/u"), elements(&p, "pid/v")].concat();
+    let all: Vec<Element> = [all, e_c, difference, elements(&p, "pid/difference")].concat();
+    assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
+}
+
+/// A party C that does not shuffle: its first chunk holds the rows it wants to test. It plays honestly otherwise, up
+/// to the arrival of `e_c`, and returns `e_c` and `e_p`.
+fn curious(session: &mut Session, x: &[String], rows_p: usize) -> (Vec<Element>, Vec<Element>) {
+    let mut rng = Seed::from_bytes([8; 32]).into_rng();
+    let [c1, c2] = [Exponent::random(&mut rng), Exponent::random(&mut rng)];
+    let mut u_c: Vec<Element> = x.iter().map(|id| hash(id.as_bytes())).collect();
+    mul_batch(&mut u_c, &c1, 1).unwrap();
+    let chunk = pid::CHUNK as usize;
+    let peer = session.me().other();
+    let chunks = x.len().max(rows_p).div_ceil(chunk);
+    let (mut e_p, mut e_c) = (Vec::new(), vec![[0; 32]; x.len()]);
+    let mut link = session.link(peer);
+    link.send(&(x.len() as u64).to_le_bytes()).unwrap();
+    assert_eq!(link.recv_count("rows", 1 << 32).unwrap(), rows_p as u64);
+    for i in 0..chunks + 2 {
+        if let Some(u) = u_c.chunks(chunk).nth(i) {
+            link.send(u.as_flattened()).unwrap();
+        }
+        if (1..=rows_p.div_ceil(chunk)).contains(&i) {
+            let mut e = vec![[0; 32]; chunk.min(rows_p - (i - 1) * chunk)];
+            link.recv(e.as_flattened_mut()).unwrap();
+            mul_batch(&mut e, &c1, 1).unwrap();
+            let mut v = e.clone();
+            e_p.extend(e);
+            mul_batch(&mut v, &c2, 1).unwrap();
+            link.send(v.as_flattened()).unwrap();
+        }
+        if (2..x.len().div_ceil(chunk) + 2).contains(&i) {
+            let mut v = vec![[0; 32]; chunk.min(x.len() - (i - 2) * chunk)];
+            link.recv(v.as_flattened_mut()).unwrap();
+        }
+    }
+    link.recv(e_c.as_flattened_mut()).unwrap();
+    (e_c, e_p)
+}
+
+/// How many of the rows sent in the first chunk match, as read off the first chunk of `e_c`.
+fn first_chunk_matches(e_c: &[Element], e_p: &[Element]) -> usize {
+    let e_p: BTreeSet<_> = e_p.iter().collect();
+    e_c[..pid::CHUNK as usize].iter().filter(|e| e_p.contains(e)).count()
+}
+
+#[test]
+fn match_counts_of_known_subsets_do_not_come_out() {
+    let chunk = pid::CHUNK;
+    // The first chunk of C is what P has, the second one is not.
+    let (x, y) = (ids(0..2 * chunk as u32), ids(0..chunk as u32));
+    let column = Column::new(&y);
+    let (sessions, records) = tapped(4, 30_000, [Fault::None, Fault::None]);
+    let mut seen = run_both(sessions, |session| {
+        if session.me().0 == 0 {
+            return Some(curious(session, &x, y.len()));
+        }
+        let gone = pid::run(session, &column.flat(), &options()).unwrap_err().to_string();
+        assert!(gone.starts_with("hospitals at pid/difference with registry: "), "{gone}");
+        None
+    });
+    let (e_c, e_p) = seen[0].take().unwrap();
+    let total = e_c.iter().collect::<BTreeSet<_>>().intersection(&e_p.iter().collect()).count();
+    assert_eq!(total, chunk as usize, "the size of the intersection is known");
+    // A quarter of a chunk is the mean, 32 the standard deviation of what a whole permutation leaves.
+    let (found, half) = (first_chunk_matches(&e_c, &e_p), chunk as usize / 2);
+    assert!(found.abs_diff(half) < 320, "{found} matches in the first chunk: its order survived");
+
+    // The attack works against a shuffle per chunk: P's own `t` would be v_c before p2, in u_c order; in its stead we
+    // put e_c back into u_c order, which only this test can, by whether an element is in e_p.
+    let shared: BTreeSet<_> = e_p.iter().collect();
+    let mut in_order: Vec<Element> = e_c.clone();
+    in_order.sort_by_key(|e| !shared.contains(e));
+    let mut rng = Seed::from_bytes([5; 32]).into_rng();
+    in_order.chunks_mut(chunk as usize).for_each(|piece| rng.shuffle(piece));
+    assert_eq!(first_chunk_matches(&in_order, &e_p), chunk as usize, "the attack would have worked");
+    assert_eq!(elements(&records[1].lock().unwrap(), "pid/e"), e_c);
+}
