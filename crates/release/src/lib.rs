@@ -1,0 +1,28 @@
+//! Differentially private release of a randomised trial: the mathematics and the pure steps.
+//!
+//! Functionality: from the totals n, S, Q of each arm (rows, sum and sum of squares of the clamped outcome) to a
+//! noised estimate with an honest interval, with a stated zCDP charge, and with noise that the party that did not
+//! draw it has checked. Nothing here talks to anybody: `job` carries the messages and holds the ledger.
+//!
+//! * [`gaussian`]: the exact discrete Gaussian and Laplace, integers only, over the caller's generator.
+//! * [`scale`]: sensitivities, splits of rho and noise variances as exact rationals.
+//! * [`fixed`]: the fixed-point values of `variance` and `algorithm1`, the reference for the circuit.
+//! * [`modes`]: noised values to estimate, interval, p-value; the smallest detectable effect.
+//! * [`choose`]: seeded cut-and-choose, as states that are consumed; [`statistical`]: the paper's tests.
+//! * [`coverage`]: simulated coverage of the intervals, for the tests and the documentation.
+//!
+//! Guarantees, formulas and errata: `docs/protocols/release.md`.
+
+pub mod choose;
+pub mod coverage;
+pub mod fixed;
+pub mod gaussian;
+pub mod modes;
+pub mod normal;
+pub mod rational;
+pub mod scale;
+pub mod statistical;
+mod transcript;
+
+pub use rational::Rational;
+pub use scale::{Mode, Viewer};

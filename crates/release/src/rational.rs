@@ -1,0 +1,116 @@
+//! Exact rational numbers: privacy budgets, sensitivities and variances are never rounded on the way to the sampler.
+
+use base::Error;
+use num_bigint::{BigInt, BigUint, Sign};
+use num_rational::Ratio;
+use num_traits::{One, Signed, ToPrimitive, Zero};
+
+/// An exact rational number.
+pub type Rational = Ratio<BigInt>;
+
+/// Digits allowed in a decimal number of a study file, both sides of the point together.
+pub const DECIMAL_DIGITS: usize = 30;
+
+/// `numerator / denominator`, reduced. The denominator is not 0.
+#[must_use]
+pub fn ratio(numerator: impl Into<BigInt>, denominator: impl Into<BigInt>) -> Rational {
+    Rational::new(numerator.into(), denominator.into())
+}
+
+/// Reads a plain decimal (`0.1`, `-3`, `.25`) exactly. No exponent, no sign but `-`.
+///
+/// # Errors
+/// When the text is not such a number or has more than [`DECIMAL_DIGITS`] digits.
+pub fn parse_decimal(text: &str) -> Result<Rational, Error> {
+    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let all = format!("{whole}{part}");
+    let plain = !all.is_empty() && all.bytes().all(|b| b.is_ascii_digit());
+    if !plain || all.len() > DECIMAL_DIGITS || text.ends_with('.') {
+        let shown: String = text.chars().take(40).collect();
+        return Err(Error::input(format!(
+            "{shown:?} is not a plain decimal number of at most {DECIMAL_DIGITS} digits; write it like 0.1"
+        )));
+    }
+    let numerator: BigInt = all.parse().expect("ASCII digits are an integer");
+    let value = ratio(numerator, BigInt::from(10).pow(part.len() as u32));
+    Ok(if negative { -value } else { value })
+}
+
+/// The nearest double, give or take one unit in the last place; saturates to infinity or 0 beyond its range.
+#[must_use]
+pub fn to_f64(value: &Rational) -> f64 {
+    if value.is_zero() {
+        return 0.0;
+    }
+    // A quotient of 64 or 65 bits carries more than a double holds.
+    let shift = 64 - (value.numer().bits() as i64 - value.denom().bits() as i64);
+    let quotient = shifted(&value.numer().abs(), shift.max(0)) / shifted(value.denom(), (-shift).max(0));
+    let magnitude = quotient.to_f64().expect("an integer of 65 bits is a double") * power_of_two(-shift);
+    if value.is_negative() { -magnitude } else { magnitude }
+}
+
+fn shifted(value: &BigInt, by: i64) -> BigInt {
+    value << usize::try_from(by).expect("the caller passes no negative shift")
+}
+
+fn power_of_two(exponent: i64) -> f64 {
+    2f64.powi(exponent.clamp(-2000, 2000) as i32)
+}
+
+/// `2^exponent`, exactly; the exponent may be negative.
+#[must_use]
+pub fn exp2(exponent: i32) -> Rational {
+    let power = BigInt::one() << exponent.unsigned_abs();
+    if exponent >= 0 { Rational::from_integer(power) } else { Rational::new(BigInt::one(), power) }
+}
+
+/// The least integer whose square is at least `square` (which is not negative): the ceiling of its square root.
+#[must_use]
+pub fn ceil_sqrt(square: &Rational) -> BigInt {
+    let target = unsigned(&square.ceil().to_integer());
+    let root = target.sqrt();
+    let up = &root * &root < target;
+    BigInt::from(root) + i32::from(up)
+}
+
+/// The magnitude of a number that is not negative.
+pub(crate) fn unsigned(value: &BigInt) -> BigUint {
+    debug_assert!(value.sign() != Sign::Minus);
+    value.magnitude().clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn decimals_are_exact() {
+        assert_eq!(parse_decimal("0.1").unwrap(), ratio(1, 10));
+        assert_eq!(parse_decimal("-12.50").unwrap(), ratio(-25, 2));
+        assert_eq!(parse_decimal(".25").unwrap(), ratio(1, 4));
+        for bad in ["", "-", ".", "1.", "1e3", "+1", "0x1", "1.2.3", " 1", "1,5", "٣"] {
+            assert!(parse_decimal(bad).is_err(), "{bad:?}");
+        }
+        assert!(parse_decimal(&"1".repeat(DECIMAL_DIGITS)).is_ok());
+        assert!(parse_decimal(&"1".repeat(DECIMAL_DIGITS + 1)).is_err());
+    }
+
+    #[test]
+    fn roots_round_up() {
+        assert_eq!(ceil_sqrt(&ratio(16, 1)), 4.into());
+        assert_eq!(ceil_sqrt(&ratio(161, 10)), 5.into());
+        assert_eq!(ceil_sqrt(&ratio(0, 1)), 0.into());
+        assert_eq!(ceil_sqrt(&ratio(1, 1000)), 1.into());
+    }
+
+    proptest! {
+        #[test]
+        fn doubles_are_near(numerator in any::<i64>(), denominator in 1i64..) {
+            let expected = numerator as f64 / denominator as f64;
+            let got = to_f64(&ratio(numerator, denominator));
+            prop_assert!((got - expected).abs() <= 4.0 * f64::EPSILON * expected.abs());
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! The lift study as a program. See the header of [`super`].
+//!
+//! Everything that one party can compute alone is written as nodes of its columns only, so that it is done in the
+//! clear: running maxima, window totals, clamps, squares and cohorts by the advertiser; the end of the window and the
+//! cell bits by the publisher. What remains secret is the position of the opportunity among the events.
+
+use super::layout::{Arm, Cell, Content, Family, Layout, Output, Quantity, Total};
+use super::{ADVERTISER, Lift, Mode, PUBLISHER};
+use base::{Error, PartyId, limits};
+use program::{Builder, Class, Lookup, MechanismKind, NodeId, Program, Ratio, Statistic, Type};
+
+/// Builds the program of a study.
+///
+/// # Errors
+/// Those of [`Lift::check`], and shares of rho whose fractions exceed 128 bits.
+pub fn build(lift: &Lift) -> Result<(Program, Layout), Error> {
+    lift.check()?;
+    let mut study = Study {
+        lift,
+        b: Builder::new("lift", Class::Dp, [&lift.publisher, &lift.advertiser].map(String::as_str)),
+        layout: Layout { columns: Vec::new(), totals: Vec::new(), outputs: Vec::new(), published: None },
+    };
+    study.rows();
+    study.b.release();
+    for viewer in [PUBLISHER, ADVERTISER] {
+        study.release(viewer)?;
+    }
+    let (program, layout) = (study.b.finish(), study.layout);
+    debug_assert_eq!(program.columns.len(), layout.columns.len());
+    debug_assert_eq!(program.outputs.len(), layout.outputs.len());
+    Ok((program, layout))
+}
+
+struct Study<'a> {
+    lift: &'a Lift,
+    b: Builder,
+    layout: Layout,
+}
+
+/// Bits of a number, at least 1.
+fn bits(x: u128) -> u8 {
+    (128 - x.leading_zeros()).max(1) as u8
+}
+
+/// The row section and the folds.
+impl Study<'_> {
+    fn rows(&mut self) {
+        let quantities: Vec<Quantity> =
+            Quantity::CORE.into_iter().chain(self.lift.also.iter().map(|a| Quantity::from(*a))).collect();
+        let cells: Vec<Cell> = self.lift.families().into_iter().flat_map(|f| self.lift.cells(f)).collect();
+        for quantity in quantities {
+            for cell in &cells {
+                for arm in Arm::BOTH {
+                    let value = self.per_row(*cell, arm, quantity);
+                    let fold = self.b.sum(value, self.fold_type(quantity));
+                    self.layout.totals.push(Total { cell: *cell, arm, quantity, fold });
+                }
+            }
+        }
+    }
+
+    fn column(&mut self, content: Content) -> NodeId {
+        let lift = self.lift;
+        let (name, ty) = match content {
+            Content::Time => ("time".to_owned(), Type::u(lift.time_bits)),
+            Content::Arm => ("arm".to_owned(), Type::u(2)),
+            Content::Reached => ("reached".to_owned(), Type::BIT),
+            Content::Breakdown => ("breakdown".to_owned(), Type::u(8)),
+            Content::EventTime(j) => (format!("time_{}", j + 1), Type::u(lift.time_bits)),
+            Content::EventValue(j) => (format!("value_{}", j + 1), Type::u(lift.value_bits)),
+            Content::Present => ("present".to_owned(), Type::BIT),
+            Content::Cohort => ("cohort".to_owned(), Type::u(8)),
+        };
+        if self.layout.column(content).is_none() {
+            self.layout.columns.push(content);
+        }
+        self.b.column(&name, ty, Some(content.owner()))
+    }
+
+    /// `column == code`, written so that the verifier sees which column separates cells.
+    fn is(&mut self, content: Content, code: u128) -> NodeId {
+        let column = self.column(content);
+        let code = self.b.constant(code, self.b.ty(column));
+        self.b.eq(column, code)
+    }
+
+    /// Most that one row adds to a total; sensitivities are derived from the same bound.
+    fn bound(&self, quantity: Quantity) -> u128 {
+        let r = self.lift.bound();
+        match quantity {
+            Quantity::Value | Quantity::ReachedValue => r,
+            Quantity::Squares => r * r,
+            Quantity::Conversions | Quantity::ReachedConversions => self.lift.max_events.into(),
+            _ => 1,
+        }
+    }
+
+    /// Whole bytes, wide enough for [`limits::ROWS`] rows at the bound.
+    fn fold_type(&self, quantity: Quantity) -> Type {
+        let width = bits(self.bound(quantity) * u128::from(limits::ROWS));
+        Type::u(width.next_multiple_of(8))
+    }
+
+    /// What one row adds to one total.
+    fn per_row(&mut self, cell: Cell, arm: Arm, quantity: Quantity) -> NodeId {
+        let in_cell = self.publisher_bit(cell, arm, quantity);
+        let in_cohort = match cell {
+            Cell::Cohort(h) => Some(self.is(Content::Cohort, h.into())),
+            _ => None,
+        };
+        let amount = match (quantity, in_cohort) {
+            (Quantity::Rows, None) => return in_cell,
+            (Quantity::Rows, Some(cohort)) => cohort,
+            (Quantity::Matches, None) => self.column(Content::Present),
+            (Quantity::Matches, Some(cohort)) => {
+                let present = self.column(Content::Present);
+                self.b.and(present, cohort)
+            }
+            (quantity, cohort) => self.after_opportunity(quantity, cohort),
+        };
+        self.b.mask(in_cell, amount)
+    }
+
+    /// The publisher's part of a cell: arm, breakdown, and whether reached for the reached counts.
+    fn publisher_bit(&mut self, cell: Cell, arm: Arm, quantity: Quantity) -> NodeId {
+        let mut bit = self.is(Content::Arm, arm.code());
+        if let Cell::Breakdown(i) = cell {
+            let value = self.is(Content::Breakdown, i.into());
+            bit = self.b.and(bit, value);
+        }
+        if matches!(quantity, Quantity::ReachedConversions | Quantity::ReachedValue) {
+            let reached = self.column(Content::Reached);
+            bit = self.b.and(bit, reached);
+        }
+        bit
+    }
+
+    /// The quantity of the events that count: one-hot selection among the advertiser's clear windows.
+    fn after_opportunity(&mut self, quantity: Quantity, cohort: Option<NodeId>) -> NodeId {
+        let after = self.column(Content::Time);
+        let until = self.lift.within.map(|within| self.window_end(after, within));
+        let keys = self.running_maxima();
+        let k = self.lift.max_events;
+        let windows: Vec<(u8, u8)> = match until {
+            Some(_) => (0..k).flat_map(|first| (first..k).map(move |last| (first, last))).collect(),
+            None => (0..k).map(|first| (first, k - 1)).collect(),
+        };
+        let values = windows.into_iter().map(|window| self.window(quantity, window, cohort)).collect();
+        self.b.lookup(Lookup { after, until, keys, values })
+    }
+
+    /// `time + within`, at most the last proper time. One bit wider while adding, so it cannot wrap.
+    fn window_end(&mut self, time: NodeId, within: u32) -> NodeId {
+        let (ty, last) = (self.b.ty(time), u128::from(self.lift.no_time()) - 1);
+        let wide = Type::u(ty.width + 1);
+        let wide_time = self.b.cast(time, wide);
+        // A longer window than the clock has no other meaning than the clock's length.
+        let within = self.b.constant(u128::from(within).min(ty.mask()), wide);
+        let end = self.b.add(wide_time, within);
+        let end = self.b.clamp(end, last);
+        self.b.cast(end, ty)
+    }
+
+    /// Explicit maxima, so that their owner computes them and no gate does.
+    fn running_maxima(&mut self) -> Vec<NodeId> {
+        let mut keys: Vec<NodeId> = Vec::new();
+        for j in 0..self.lift.max_events {
+            let time = self.column(Content::EventTime(j));
+            let key = match keys.last() {
+                Some(before) => self.b.max(*before, time),
+                None => time,
+            };
+            keys.push(key);
+        }
+        keys
+    }
+
+    /// The quantity of the events `first..=last`, 0 outside the cohort. The advertiser's alone.
+    fn window(&mut self, quantity: Quantity, (first, last): (u8, u8), cohort: Option<NodeId>) -> NodeId {
+        let value = match quantity {
+            Quantity::Converters => self.b.constant(1, Type::BIT),
+            Quantity::Conversions | Quantity::ReachedConversions => {
+                let ty = Type::u(bits(self.lift.max_events.into()));
+                self.b.constant(u128::from(last - first + 1), ty)
+            }
+            Quantity::Squares => {
+                let value = self.clamped(first, last);
+                let wide = self.b.cast(value, Type::u(2 * self.b.ty(value).width));
+                self.b.mul(wide, wide)
+            }
+            Quantity::ClampedUsers => {
+                let sum = self.window_sum(first, last);
+                let cap = self.b.constant(self.lift.clamp, self.b.ty(sum));
+                self.b.lt(cap, sum)
+            }
+            _ => self.clamped(first, last),
+        };
+        match cohort {
+            Some(cohort) => self.b.mask(cohort, value),
+            None => value,
+        }
+    }
+
+    fn clamped(&mut self, first: u8, last: u8) -> NodeId {
+        let sum = self.window_sum(first, last);
+        let value = self.b.clamp(sum, self.lift.bound());
+        self.b.cast(value, Type::u(bits(self.lift.bound())))
+    }
+
+    /// Sum of values, in a type that holds K of them and R.
+    fn window_sum(&mut self, first: u8, last: u8) -> NodeId {
+        let most = u128::from(self.lift.max_events) * ((1u128 << self.lift.value_bits) - 1);
+        let ty = Type::u(bits(most.max(self.lift.clamp)));
+        let mut values = (first..=last).rev().map(Content::EventValue);
+        let mut sum = self.value(values.next().expect("a window has an event"), ty);
+        for content in values {
+            let value = self.value(content, ty);
+            sum = self.b.add(value, sum);
+        }
+        sum
+    }
+
+    fn value(&mut self, content: Content, ty: Type) -> NodeId {
+        let value = self.column(content);
+        self.b.cast(value, ty)
+    }
+}
+
+/// Mechanisms and outputs.
+impl Study<'_> {
+    fn release(&mut self, viewer: PartyId) -> Result<(), Error> {
+        let families = self.lift.families();
+        let rho = self.lift.rho[viewer.index()];
+        let rho = share(rho, 1, families.len())?;
+        let (core, each) = match self.lift.also.len() {
+            0 => (rho, rho),
+            counts => (share(rho, 4, 5)?, share(rho, 1, 5 * counts)?),
+        };
+        for family in families {
+            match self.lift.mode {
+                Mode::Sums => self.sums(viewer, family, core)?,
+                Mode::Variance => self.difference(viewer, core, Statistic::Variance),
+                Mode::Algorithm1 => self.difference(viewer, core, Statistic::Algorithm1),
+                Mode::Algorithm1AsPublished => {
+                    self.difference(viewer, core, Statistic::Algorithm1AsPublished)
+                }
+            }
+            for count in &self.lift.also {
+                self.noised(viewer, family, (*count).into(), each);
+            }
+        }
+        Ok(())
+    }
+
+    /// n, S and Q of a family: .05, .80 and .15, or .85 and .15 where the viewer knows n.
+    fn sums(&mut self, viewer: PartyId, family: Family, rho: Ratio) -> Result<(), Error> {
+        let knows_rows = viewer == PUBLISHER && family != Family::Cohort;
+        if knows_rows {
+            self.exact_rows(family);
+        } else {
+            self.noised(viewer, family, Quantity::Rows, share(rho, 1, 20)?);
+        }
+        let value = share(rho, if knows_rows { 17 } else { 16 }, 20)?;
+        self.noised(viewer, family, Quantity::Value, value);
+        self.noised(viewer, family, Quantity::Squares, share(rho, 3, 20)?);
+        Ok(())
+    }
+
+    /// The publisher's own counts of a family: from its columns alone.
+    fn exact_rows(&mut self, family: Family) {
+        for total in self.totals(family, Quantity::Rows) {
+            let value = self.b.total(total.fold);
+            self.reveal(PUBLISHER, total.cell, Some(total.arm), Quantity::Rows, (value, None));
+        }
+    }
+
+    /// One Gaussian mechanism over all cells and both arms of a family.
+    fn noised(&mut self, viewer: PartyId, family: Family, quantity: Quantity, rho: Ratio) {
+        let totals = self.totals(family, quantity);
+        let folds = totals.iter().map(|t| t.fold).collect();
+        let mechanism = self.b.mechanism(viewer, rho, MechanismKind::Gaussian(folds));
+        for (output, total) in totals.iter().enumerate() {
+            let value = self.b.noised(mechanism, output as u32);
+            let noised = Some((mechanism, output as u32));
+            self.reveal(viewer, total.cell, Some(total.arm), quantity, (value, noised));
+        }
+    }
+
+    /// The overall difference of means with its uncertainty; the arm sizes are published.
+    fn difference(&mut self, viewer: PartyId, rho: Ratio, statistic: Statistic) {
+        let [test, control] = Arm::BOTH.map(|arm| {
+            let fold = |q| self.layout.fold(Cell::Overall, arm, q);
+            Quantity::CORE.map(|q| fold(q).expect("the core is summed in every cell"))
+        });
+        self.layout.published = Some([test[0], control[0]]);
+        if viewer == PUBLISHER {
+            self.exact_rows(Family::Overall);
+        }
+        let kind = MechanismKind::Difference { statistic, test, control };
+        let mechanism = self.b.mechanism(viewer, rho, kind);
+        for (output, quantity) in [(0, Quantity::Difference), (1, Quantity::Spread)] {
+            let value = self.b.noised(mechanism, output);
+            self.reveal(viewer, Cell::Overall, None, quantity, (value, Some((mechanism, output))));
+        }
+    }
+
+    fn totals(&self, family: Family, quantity: Quantity) -> Vec<Total> {
+        let belongs = |t: &&Total| t.cell.family() == family && t.quantity == quantity;
+        self.layout.totals.iter().filter(belongs).copied().collect()
+    }
+
+    fn reveal(
+        &mut self,
+        viewer: PartyId,
+        cell: Cell,
+        arm: Option<Arm>,
+        quantity: Quantity,
+        (value, noised): (NodeId, Option<(u32, u32)>),
+    ) {
+        let label = self.label(cell, arm, quantity);
+        self.b.reveal(&label, viewer, value);
+        self.layout.outputs.push(Output { viewer, cell, arm, quantity, noised });
+    }
+
+    /// `value, vaccine` or `value, breakdown north, vaccine`.
+    fn label(&self, cell: Cell, arm: Option<Arm>, quantity: Quantity) -> String {
+        let lift = self.lift;
+        let Some(arm) = arm else {
+            let what = match (quantity, lift.mode) {
+                (Quantity::Difference, _) => "difference of means",
+                (_, Mode::Variance) => "variance of the difference",
+                _ => "standard error of the difference",
+            };
+            return format!("{what}, {} minus {}", lift.arms[0], lift.arms[1]);
+        };
+        let cell = match cell {
+            Cell::Overall => String::new(),
+            Cell::Breakdown(i) => format!(", breakdown {}", lift.breakdown[usize::from(i)]),
+            Cell::Cohort(h) => format!(", cohort {}", lift.cohorts[usize::from(h)]),
+        };
+        format!("{}{cell}, {}", quantity.name(), arm.name(lift))
+    }
+}
+
+fn share(rho: Ratio, parts: u128, of: usize) -> Result<Ratio, Error> {
+    let part = Ratio::new(parts, of as u128).and_then(|part| rho.checked_mul(part));
+    part.ok_or_else(|| Error::input(format!("lift: rho {rho} cannot be shared exactly; write fewer digits")))
+}

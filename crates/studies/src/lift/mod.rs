@@ -1,0 +1,275 @@
+//! Conversion Lift: did the treatment change the outcome, and by how much?
+//!
+//! * Functionality: per arm (and per value of a breakdown and of a cohort) the number of people with an opportunity,
+//!   the sum and the sum of squares of each person's clamped outcome after the opportunity, and further counts; or, in
+//!   the fixed-point modes, the difference of means with its variance or standard error.
+//! * Who learns what: each viewer sees its own exact values and everything else with noise against the other party;
+//!   [`program::verify()`] derives this from the program, it is not taken on trust.
+//! * Paper: the lift game and Algorithm 1 of Private RCT. Deviations: a person's total is clamped and squared as a
+//!   whole, per window of counted events and by its owner in the clear; noise scales are per viewer.
+//! * Cost per row: `K * time_bits` AND gates (twice that and one per pair of events with a window), masks for all else.
+//!
+//! Definitions, cells, split of rho and measured cost: `docs/studies/lift.md`.
+
+mod bench;
+mod build;
+mod layout;
+mod truth;
+
+pub use bench::{BenchRows, bench_row, bench_truth};
+pub use build::build;
+pub use layout::{Arm, Cell, Content, Family, Layout, NO_VALUE, Output, Quantity, Total};
+pub use truth::{Event, JoinedRow, Outcome, Totals, User, truth};
+
+use base::{Error, PartyId};
+use program::Ratio;
+
+/// The publisher in every lift program: it knows arm and opportunity.
+pub const PUBLISHER: PartyId = PartyId(0);
+/// The advertiser in every lift program: it knows the outcome.
+pub const ADVERTISER: PartyId = PartyId(1);
+/// Largest K.
+pub const MAX_EVENTS: u8 = 16;
+/// Most values of the breakdown, and of the cohort.
+pub const MAX_VALUES: usize = 64;
+/// Largest R of the fixed-point modes, whose widths rest on it.
+pub const MAX_FIXED_CLAMP: u128 = 1 << 20;
+/// Widest times and values.
+pub const MAX_BITS: u8 = 32;
+
+/// The public parameters of a lift study. All of them are in the program, hence in its hash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lift {
+    /// Name of the publisher, party 0.
+    pub publisher: String,
+    /// Name of the advertiser, party 1.
+    pub advertiser: String,
+    /// Bits of a time, 1..=32. All ones means "no opportunity", so times end at `2^time_bits - 2`.
+    pub time_bits: u8,
+    /// K: events of one person that count, 1..=16.
+    pub max_events: u8,
+    /// Bits of an event's value, 1..=32.
+    pub value_bits: u8,
+    /// R: most that one person adds to a sum, 1..2^32.
+    pub clamp: u128,
+    /// Events count up to so many units after the opportunity; `None`: for ever.
+    pub within: Option<u32>,
+    /// Whether the publisher knows who was reached; the reached counts need it.
+    pub impressions: bool,
+    /// Names of the test and the control arm.
+    pub arms: [String; 2],
+    /// Names of the breakdown's values; empty: no breakdown.
+    pub breakdown: Vec<String>,
+    /// Names of the cohort's values; empty: no cohort.
+    pub cohorts: Vec<String>,
+    /// What is noised.
+    pub mode: Mode,
+    /// zCDP spent on what the publisher and the advertiser see. Above zero.
+    pub rho: [Ratio; 2],
+    /// Further counts, each with its own share of rho.
+    pub also: Vec<Also>,
+}
+
+/// What is noised; `docs/protocols/release.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Rows, values and squares of every cell.
+    Sums,
+    /// The difference of means and its variance; arm sizes are public.
+    Variance,
+    /// The difference and its standard error, with the corrected sensitivity; arm sizes are public.
+    Algorithm1,
+    /// As printed in the paper; arm sizes are public.
+    Algorithm1AsPublished,
+}
+
+/// A count beyond the core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Also {
+    /// People with at least one counted event.
+    Converters,
+    /// Counted events.
+    Conversions,
+    /// People with an opportunity whom the advertiser knows.
+    Matches,
+    /// People whose total is above R.
+    ClampedUsers,
+    /// Counted events of people who were reached.
+    ReachedConversions,
+    /// Clamped totals of people who were reached.
+    ReachedValue,
+}
+
+impl Mode {
+    /// All modes by the name a study file uses.
+    pub const NAMES: [(&'static str, Self); 4] = [
+        ("sums", Self::Sums),
+        ("variance", Self::Variance),
+        ("algorithm1", Self::Algorithm1),
+        ("algorithm1-as-published", Self::Algorithm1AsPublished),
+    ];
+
+    /// The name a study file uses.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, mode)| *mode == self).map_or("", |(name, _)| name)
+    }
+}
+
+impl Also {
+    /// All counts by the name a study file uses.
+    pub const NAMES: [(&'static str, Self); 6] = [
+        ("converters", Self::Converters),
+        ("conversions", Self::Conversions),
+        ("matches", Self::Matches),
+        ("clamped_users", Self::ClampedUsers),
+        ("reached_conversions", Self::ReachedConversions),
+        ("reached_value", Self::ReachedValue),
+    ];
+
+    /// The name a study file uses.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, count)| *count == self).map_or("", |(name, _)| name)
+    }
+
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Converters,
+        Self::Conversions,
+        Self::Matches,
+        Self::ClampedUsers,
+        Self::ReachedConversions,
+        Self::ReachedValue,
+    ];
+}
+
+impl Lift {
+    /// The configuration of `tacit bench lift`: 32-bit times and values, K = `k`, no effective clamp, no cells, `sums`.
+    ///
+    /// # Panics
+    /// Never: the constants are valid. [`build`] refuses a `k` out of range.
+    #[must_use]
+    pub fn bench(k: u8) -> Self {
+        let rho = Ratio::new(1, 10).expect("a tenth is a ratio");
+        Self {
+            publisher: "publisher".into(),
+            advertiser: "advertiser".into(),
+            time_bits: 32,
+            max_events: k,
+            value_bits: 32,
+            clamp: u128::from(u32::MAX),
+            within: None,
+            impressions: false,
+            arms: ["test".into(), "control".into()],
+            breakdown: Vec::new(),
+            cohorts: Vec::new(),
+            mode: Mode::Sums,
+            rho: [rho; 2],
+            also: Vec::new(),
+        }
+    }
+
+    /// The time that means "no opportunity": all ones.
+    #[must_use]
+    pub fn no_time(&self) -> u64 {
+        (1 << self.time_bits) - 1
+    }
+
+    /// Most that one person can add to a sum: R, or less where K values cannot reach it. Sensitivities are of this.
+    #[must_use]
+    pub fn bound(&self) -> u128 {
+        self.clamp.min(u128::from(self.max_events) * ((1u128 << self.value_bits) - 1))
+    }
+
+    /// The families of cells, in order: overall, then breakdown and cohort where the study has them.
+    #[must_use]
+    pub fn families(&self) -> Vec<Family> {
+        let mut families = vec![Family::Overall];
+        families.extend((!self.breakdown.is_empty()).then_some(Family::Breakdown));
+        families.extend((!self.cohorts.is_empty()).then_some(Family::Cohort));
+        families
+    }
+
+    /// The cells of a family, in order.
+    #[must_use]
+    pub fn cells(&self, family: Family) -> Vec<Cell> {
+        let all =
+            |values: &[String], cell: fn(u8) -> Cell| (0..values.len()).map(|i| cell(i as u8)).collect();
+        match family {
+            Family::Overall => vec![Cell::Overall],
+            Family::Breakdown => all(&self.breakdown, Cell::Breakdown),
+            Family::Cohort => all(&self.cohorts, Cell::Cohort),
+        }
+    }
+
+    /// Checks the ranges that the fields state.
+    ///
+    /// # Errors
+    /// [`base::Kind::Input`] for the first one broken, with what to write instead.
+    pub fn check(&self) -> Result<(), Error> {
+        let range = |what: &str, value: u128, low: u128, high: u128| match (low..=high).contains(&value) {
+            true => Ok(()),
+            false => Err(Error::input(format!("lift: {what} is {value}; write {low} to {high}"))),
+        };
+        range("the width of times", self.time_bits.into(), 1, MAX_BITS.into())?;
+        range("the width of values", self.value_bits.into(), 1, MAX_BITS.into())?;
+        range("max_events", self.max_events.into(), 1, MAX_EVENTS.into())?;
+        let fixed = self.mode != Mode::Sums;
+        range("clamp", self.clamp, 1, if fixed { MAX_FIXED_CLAMP } else { u32::MAX.into() })?;
+        if fixed && self.families().len() > 1 {
+            return Err(Error::input(
+                "lift: this mode releases the overall difference only; remove breakdown and cohort, or use mode \
+                 \"sums\"",
+            ));
+        }
+        self.check_names()?;
+        for (i, count) in self.also.iter().enumerate() {
+            if self.also[..i].contains(count) {
+                return Err(Error::input(format!(
+                    "lift: {:?} is listed twice in release.also",
+                    name(*count)
+                )));
+            }
+            if matches!(count, Also::ReachedConversions | Also::ReachedValue) && !self.impressions {
+                let text =
+                    format!("lift: {:?} needs the publisher's impressions; name their column", name(*count));
+                return Err(Error::input(text));
+            }
+        }
+        if self.rho.contains(&Ratio::ZERO) {
+            return Err(Error::input("lift: rho is 0, so the noise would be infinite; write a positive rho"));
+        }
+        Ok(())
+    }
+
+    fn check_names(&self) -> Result<(), Error> {
+        let parties = [self.publisher.clone(), self.advertiser.clone()];
+        let broken = |n: &String| n.is_empty() || n == "public" || n.contains(char::is_whitespace);
+        if let Some(party) = parties.iter().find(|n| broken(n)) {
+            return Err(Error::input(format!(
+                "lift: {party:?} cannot be a party's name; use one plain word"
+            )));
+        }
+        let lists = [("parties", &parties[..]), ("arms", &self.arms), ("breakdown", &self.breakdown)];
+        for (what, names) in lists.into_iter().chain([("cohort", &self.cohorts[..])]) {
+            if names.len() > MAX_VALUES {
+                let met = names.len();
+                return Err(Error::input(format!(
+                    "lift: {what} has {met} values; at most {MAX_VALUES} are possible"
+                )));
+            }
+            if names.iter().any(String::is_empty) {
+                return Err(Error::input(format!("lift: {what} has an empty name")));
+            }
+            if let Some(twice) = (1..names.len()).find(|i| names[..*i].contains(&names[*i])) {
+                return Err(Error::input(format!("lift: {what} names {:?} twice", names[twice])));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn name(count: Also) -> &'static str {
+    Quantity::from(count).name()
+}

@@ -1,0 +1,106 @@
+//! The reference: totals of a lift study in ordinary Rust, from the definitions and not from the program.
+
+use super::{Arm, Cell, Lift, Quantity};
+use std::collections::BTreeMap;
+
+/// What the publisher knows of one person with an opportunity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The arm.
+    pub arm: Arm,
+    /// Time of the opportunity, at most `2^time_bits - 2`.
+    pub time: u64,
+    /// Whether there was an impression.
+    pub reached: bool,
+    /// Index of the breakdown's value.
+    pub breakdown: Option<u8>,
+}
+
+/// One event of one person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When, at most `2^time_bits - 2`.
+    pub time: u64,
+    /// How much, below `2^value_bits`.
+    pub value: u64,
+}
+
+/// What the advertiser knows of one person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// At most K events, in order of time. Out of order, an event counts as having happened when the latest one so far
+    /// did.
+    pub events: Vec<Event>,
+    /// Index of the cohort's value.
+    pub cohort: Option<u8>,
+}
+
+/// One row of the joined table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JoinedRow {
+    /// The publisher's half; `None`: it does not have the person, or there was no opportunity.
+    pub user: Option<User>,
+    /// The advertiser's half; `None`: it does not have the person.
+    pub outcome: Option<Outcome>,
+}
+
+/// Exact totals by cell, arm and quantity.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals(BTreeMap<(Cell, Arm, Quantity), u128>);
+
+impl Totals {
+    /// A total; 0 where nobody was counted.
+    #[must_use]
+    pub fn get(&self, cell: Cell, arm: Arm, quantity: Quantity) -> u128 {
+        self.0.get(&(cell, arm, quantity)).copied().unwrap_or(0)
+    }
+
+    /// Adds one person.
+    pub fn add(&mut self, lift: &Lift, row: &JoinedRow) {
+        let Some(user) = &row.user else { return };
+        let mut cells = vec![Cell::Overall];
+        cells.extend(user.breakdown.map(Cell::Breakdown));
+        cells.extend(row.outcome.as_ref().and_then(|o| o.cohort).map(Cell::Cohort));
+        for (quantity, amount) in quantities(lift, user, row) {
+            for cell in &cells {
+                *self.0.entry((*cell, user.arm, quantity)).or_default() += amount;
+            }
+        }
+    }
+}
+
+/// What one person with an opportunity adds, quantity by quantity.
+fn quantities(lift: &Lift, user: &User, row: &JoinedRow) -> [(Quantity, u128); 9] {
+    let events = row.outcome.as_ref().map_or(&[][..], |o| &o.events);
+    let last = lift.within.map(|w| user.time + u64::from(w));
+    let (mut latest, mut count, mut sum) = (0, 0u128, 0u128);
+    for event in events {
+        latest = event.time.max(latest);
+        if latest > user.time && last.is_none_or(|last| latest <= last) {
+            count += 1;
+            sum += u128::from(event.value);
+        }
+    }
+    let value = sum.min(lift.clamp);
+    let if_reached = |x: u128| if user.reached { x } else { 0 };
+    [
+        (Quantity::Rows, 1),
+        (Quantity::Value, value),
+        (Quantity::Squares, value * value),
+        (Quantity::Converters, u128::from(count > 0)),
+        (Quantity::Conversions, count),
+        (Quantity::Matches, u128::from(row.outcome.is_some())),
+        (Quantity::ClampedUsers, u128::from(sum > lift.clamp)),
+        (Quantity::ReachedConversions, if_reached(count)),
+        (Quantity::ReachedValue, if_reached(value)),
+    ]
+}
+
+/// The exact totals of a joined table.
+pub fn truth<'a>(rows: impl IntoIterator<Item = &'a JoinedRow>, lift: &Lift) -> Totals {
+    let mut totals = Totals::default();
+    for row in rows {
+        totals.add(lift, row);
+    }
+    totals
+}

@@ -1,0 +1,26 @@
+//! What the tests of lift share.
+
+use program::Ratio;
+use studies::lift::{Also, Lift, Mode};
+
+/// A study with all cells and all counts.
+pub fn full(mode: Mode) -> Lift {
+    let sums = mode == Mode::Sums;
+    let names =
+        |list: &[&str]| if sums { list.iter().map(|s| (*s).to_owned()).collect() } else { Vec::new() };
+    Lift {
+        time_bits: 9,
+        value_bits: 6,
+        max_events: 4,
+        clamp: 100,
+        within: Some(30),
+        impressions: true,
+        arms: ["vaccine".into(), "placebo \"B\"".into()],
+        breakdown: names(&["north", "south", "é"]),
+        cohorts: names(&["6", "7"]),
+        mode,
+        rho: [Ratio::new(1, 10).unwrap(), Ratio::new(3, 70).unwrap()],
+        also: Also::ALL.to_vec(),
+        ..Lift::bench(4)
+    }
+}

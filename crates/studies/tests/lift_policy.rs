@@ -1,0 +1,274 @@
+//! What a lift program reveals, what it costs in privacy and in gates.
+
+mod common;
+
+use base::PartyId;
+use common::full;
+use program::lower::{FoldPlan, Source, Step, lower_row};
+use program::{MechanismKind, Owners, Policy, Program, Ratio, verify};
+use studies::lift::*;
+
+const MODES: [Mode; 4] = [Mode::Sums, Mode::Variance, Mode::Algorithm1, Mode::Algorithm1AsPublished];
+
+/// All combinations of what a study may switch on.
+fn studies() -> impl Iterator<Item = Lift> {
+    (0..MODES.len() << 6).map(|i| {
+        let bit = |b: usize| i >> b & 1 == 1;
+        let mut lift = full(MODES[i >> 6]);
+        if bit(0) {
+            lift.breakdown.clear();
+        }
+        if bit(1) {
+            lift.cohorts.clear();
+        }
+        lift.within = lift.within.filter(|_| bit(2));
+        lift.impressions = bit(3);
+        let reached = |a: &Also| matches!(a, Also::ReachedConversions | Also::ReachedValue);
+        lift.also.retain(|a| bit(3) || !reached(a));
+        if bit(4) {
+            lift.also.clear();
+        }
+        if bit(5) {
+            lift.also.truncate(1);
+            lift.max_events = 1;
+            lift.clamp = 1;
+        }
+        lift
+    })
+}
+
+fn policy() -> Policy {
+    Policy { max_outputs: 4096, ..Policy::default() }
+}
+
+#[test]
+fn every_study_passes_the_policy_at_exactly_its_rho() {
+    for lift in studies() {
+        let (program, layout) = build(&lift).unwrap();
+        let audit =
+            verify(&program, &policy(), base::limits::ROWS).unwrap_or_else(|e| panic!("{e}: {lift:?}"));
+        assert_eq!(audit.rho, lift.rho, "{lift:?}");
+        assert!(audit.exact.is_empty());
+        assert_eq!(program.outputs.len(), layout.outputs.len());
+        let text = program.to_text();
+        assert_eq!(Program::parse(&text).unwrap(), program, "the text form round-trips");
+    }
+}
+
+/// The widths of the totals are derived: they hold the most rows at the largest clamp, and no byte more.
+#[test]
+fn totals_hold_the_largest_study() {
+    let widths = |clamp: u128| {
+        let lift = Lift { clamp, ..Lift::bench(4) };
+        let (program, layout) = build(&lift).unwrap();
+        // Larger clamps are for `bench lift`, which releases nothing: the variance of Q would not be an exact ratio.
+        let verified = verify(&program, &policy(), base::limits::ROWS);
+        assert_eq!(verified.is_ok(), clamp <= 1 << 20);
+        Quantity::CORE.map(|q| {
+            let fold = layout.fold(Cell::Overall, Arm::Test, q).unwrap();
+            program.folds[fold as usize].ty().width
+        })
+    };
+    assert_eq!(widths(1), [40, 40, 40]);
+    assert_eq!(widths((1 << 20) - 1), [40, 56, 72]);
+    assert_eq!(widths(1 << 20), [40, 56, 80], "2^32 squares of 2^20 are 2^72, which 72 bits do not hold");
+    assert_eq!(widths(u32::MAX.into()), [40, 64, 96]);
+}
+
+#[test]
+fn exact_outputs_are_the_publishers_own_counts() {
+    for lift in studies() {
+        let (program, layout) = build(&lift).unwrap();
+        let owners = program.fold_owners();
+        for (output, meaning) in program.outputs.iter().zip(&layout.outputs) {
+            assert_eq!(output.to, meaning.viewer);
+            match (&program.release.node(output.value).op, meaning.noised) {
+                (program::Op::Total(fold), None) => {
+                    assert_eq!((meaning.viewer, meaning.quantity), (PUBLISHER, Quantity::Rows));
+                    assert_eq!(owners[*fold as usize], Owners::one(PUBLISHER));
+                    assert_ne!(meaning.cell.family(), Family::Cohort);
+                }
+                (program::Op::Noised(m, o), Some(noised)) => {
+                    assert_eq!((*m, *o), noised);
+                    assert_eq!(program.mechanisms[*m as usize].to, meaning.viewer);
+                    if let MechanismKind::Gaussian(folds) = &program.mechanisms[*m as usize].kind {
+                        let arm = meaning.arm.unwrap();
+                        let fold = layout.fold(meaning.cell, arm, meaning.quantity);
+                        assert_eq!(Some(folds[*o as usize]), fold);
+                    }
+                }
+                other => panic!("{}: {other:?}", output.label),
+            }
+        }
+    }
+}
+
+/// The table of scales: D / sqrt(2 rho) where the viewer fixes the cell, D / sqrt(rho) where a row can change cells.
+#[test]
+fn sensitivities_are_those_of_the_table() {
+    for lift in studies().filter(|l| l.mode == Mode::Sums) {
+        let (program, layout) = build(&lift).unwrap();
+        let audit = verify(&program, &policy(), base::limits::ROWS).unwrap();
+        for output in &layout.outputs {
+            let Some((m, o)) = output.noised else { continue };
+            let charge = &audit.charges[m as usize];
+            let r = lift.bound();
+            let d = match output.quantity {
+                Quantity::Value | Quantity::ReachedValue => r,
+                Quantity::Squares => r * r,
+                Quantity::Conversions | Quantity::ReachedConversions => lift.max_events.into(),
+                _ => 1,
+            };
+            assert_eq!(charge.sensitivity[o as usize], d, "{output:?}");
+            let moves = output.viewer == ADVERTISER || output.cell.family() == Family::Cohort;
+            assert_eq!(charge.moves, moves, "{output:?}");
+        }
+    }
+}
+
+#[test]
+fn rho_is_split_as_documented() {
+    let ratio = |num, den| Ratio::new(num, den).unwrap();
+    let lift =
+        Lift { also: vec![Also::Matches, Also::Converters], rho: [ratio(3, 10); 2], ..full(Mode::Sums) };
+    let (program, layout) = build(&lift).unwrap();
+    let rho = |viewer: PartyId, family: Family, quantity: Quantity| {
+        let of = |o: &&Output| (o.viewer, o.cell.family(), o.quantity) == (viewer, family, quantity);
+        let output = layout.outputs.iter().find(of).unwrap();
+        output.noised.map(|(m, _)| program.mechanisms[m as usize].rho)
+    };
+    // Three families of 1/10 each: 8/100 for the core, 1/100 for each of two counts.
+    for family in lift.families() {
+        assert_eq!(rho(ADVERTISER, family, Quantity::Rows), Some(ratio(4, 1000)));
+        assert_eq!(rho(ADVERTISER, family, Quantity::Value), Some(ratio(64, 1000)));
+        assert_eq!(rho(ADVERTISER, family, Quantity::Squares), Some(ratio(12, 1000)));
+        assert_eq!(rho(ADVERTISER, family, Quantity::Matches), Some(ratio(1, 100)));
+    }
+    assert_eq!(rho(PUBLISHER, Family::Overall, Quantity::Rows), None);
+    assert_eq!(rho(PUBLISHER, Family::Breakdown, Quantity::Value), Some(ratio(68, 1000)));
+    assert_eq!(rho(PUBLISHER, Family::Breakdown, Quantity::Squares), Some(ratio(12, 1000)));
+    assert_eq!(rho(PUBLISHER, Family::Cohort, Quantity::Rows), Some(ratio(4, 1000)));
+    assert_eq!(rho(PUBLISHER, Family::Cohort, Quantity::Converters), Some(ratio(1, 100)));
+}
+
+#[test]
+fn labels_name_quantity_cell_and_arm() {
+    let (program, _) = build(&full(Mode::Sums)).unwrap();
+    let labels: Vec<&str> =
+        program.outputs_to(PUBLISHER).map(|i| program.outputs[i].label.as_str()).collect();
+    for label in ["value, vaccine", "rows, breakdown é, vaccine", "matches, cohort 6, placebo \"B\""] {
+        assert!(labels.contains(&label), "{label} is not among {labels:?}");
+    }
+    let mut once = labels.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), labels.len(), "a label means one number");
+    let renamed = Lift { arms: ["x".into(), "y".into()], ..full(Mode::Sums) };
+    assert_ne!(build(&renamed).unwrap().0.hash(), program.hash(), "labels are part of the consent");
+}
+
+/// Bytes of masked values per row: what crosses in mask messages, one field at a time.
+fn mask_bytes(plan: &program::lower::RowPlan) -> usize {
+    let masks = plan.steps.iter().filter_map(|s| if let Step::Mask(m) = s { Some(m) } else { None });
+    masks.flat_map(|m| &m.fields).map(|f| usize::from(plan.temps[f.temp as usize])).sum()
+}
+
+#[test]
+fn the_row_needs_comparisons_only() {
+    for k in [1u8, 4, 16] {
+        let (program, _) = build(&Lift::bench(k)).unwrap();
+        let plan = lower_row(&program, ADVERTISER);
+        assert_eq!(plan.circuit.and_gates(), usize::from(k) * 32);
+        // Value (8 bytes) and square (12 bytes): one per event, then one per arm.
+        assert_eq!(mask_bytes(&plan), (usize::from(k) + 2) * 20);
+        let owners = program.fold_owners();
+        for (fold, owners) in plan.folds.iter().zip(owners) {
+            match fold {
+                FoldPlan::Alone(party) => assert_eq!(*party, owners.only()),
+                FoldPlan::Shared(_) => assert_eq!(owners.only(), None),
+            }
+        }
+    }
+}
+
+/// Cells, cohorts and counts are masks too: the circuit stays the comparison.
+#[test]
+fn everything_else_is_masks() {
+    for lift in studies() {
+        let (program, _) = build(&lift).unwrap();
+        let plan = lower_row(&program, ADVERTISER);
+        let (k, width) = (usize::from(lift.max_events), usize::from(lift.time_bits));
+        let gates = if lift.within.is_some() { 2 * k * width + k * (k + 1) / 2 } else { k * width };
+        assert!(plan.circuit.and_gates() <= gates, "{} > {gates}: {lift:?}", plan.circuit.and_gates());
+        if lift.within.is_none() {
+            assert_eq!(plan.circuit.and_gates(), gates);
+        }
+        for step in &plan.steps {
+            let Step::Mask(mask) = step else { continue };
+            let from_bits = |s: &Source| matches!(s, Source::Constant(c) if *c > u128::from(lift.max_events));
+            assert!(!mask.fields.iter().any(|f| from_bits(&f.source)), "no value is converted bit by bit");
+        }
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let good = full(Mode::Sums);
+    let broken: [(&str, Lift); 15] = [
+        ("the width of times is 0", Lift { time_bits: 0, ..good.clone() }),
+        ("the width of times is 33", Lift { time_bits: 33, ..good.clone() }),
+        ("the width of values is 33", Lift { value_bits: 33, ..good.clone() }),
+        ("max_events is 0", Lift { max_events: 0, ..good.clone() }),
+        ("max_events is 17", Lift { max_events: 17, ..good.clone() }),
+        ("clamp is 0", Lift { clamp: 0, ..good.clone() }),
+        ("clamp is 4294967296", Lift { clamp: 1 << 32, ..good.clone() }),
+        ("clamp is 1048577", Lift { clamp: (1 << 20) + 1, ..full(Mode::Variance) }),
+        ("overall difference only", Lift { mode: Mode::Algorithm1, ..good.clone() }),
+        ("listed twice", Lift { also: vec![Also::Matches; 2], ..good.clone() }),
+        ("needs the publisher's impressions", Lift { impressions: false, ..good.clone() }),
+        ("rho is 0", Lift { rho: [good.rho[0], Ratio::ZERO], ..good.clone() }),
+        ("cannot be a party's name", Lift { publisher: "two words".into(), ..good.clone() }),
+        ("arms names \"a\" twice", Lift { arms: ["a".into(), "a".into()], ..good.clone() }),
+        ("65 values", Lift { cohorts: (0..65).map(|i| i.to_string()).collect(), ..good.clone() }),
+    ];
+    for (text, lift) in broken {
+        let error = build(&lift).unwrap_err().to_string();
+        assert!(error.contains(text), "{error} does not say {text}");
+    }
+    assert!(build(&good).is_ok());
+}
+
+/// The table of costs in the documentation is what the program needs.
+#[test]
+fn the_documented_cost_is_the_cost() {
+    let page = include_str!("../../../docs/studies/lift.md");
+    let windowed = Lift { within: Some(30), ..Lift::bench(4) };
+    let two = |n: usize| (0..n).map(|i| i.to_string()).collect::<Vec<_>>();
+    let table = [
+        ("K = 1", Lift::bench(1)),
+        ("K = 4 (bench)", Lift::bench(4)),
+        ("K = 16", Lift::bench(16)),
+        ("K = 4, window", windowed),
+        ("K = 4, breakdown of 4", Lift { breakdown: two(4), ..Lift::bench(4) }),
+        ("K = 4, cohort of 4", Lift { cohorts: two(4), ..Lift::bench(4) }),
+        ("K = 4, all counts", Lift { also: Also::ALL.to_vec(), impressions: true, ..Lift::bench(4) }),
+    ];
+    for (name, lift) in table {
+        let (program, _) = build(&lift).unwrap();
+        let plan = lower_row(&program, ADVERTISER);
+        let inputs = |p: PartyId| {
+            let of = |w: &&program::circuit::Wire| matches!(w, program::circuit::Wire::Input(i) if i.owner == Some(p));
+            plan.circuit.wires.iter().filter(of).count()
+        };
+        let masks: Vec<_> = plan.steps.iter().filter(|s| matches!(s, Step::Mask(_))).collect();
+        let line = format!(
+            "| {name} | {} | {} | {} | {} | {} |",
+            plan.circuit.and_gates(),
+            inputs(PUBLISHER),
+            inputs(ADVERTISER),
+            masks.len(),
+            mask_bytes(&plan)
+        );
+        assert!(page.contains(&line), "docs/studies/lift.md should say: {line}");
+    }
+}
