@@ -1,0 +1,250 @@
+//! One party's columns along the spine, dealt round-robin to shards.
+
+use crate::data::{AdvertiserRows, Arm, ProgramRows, PublisherRows};
+use crate::prepare::{Built, Rows};
+use base::{Error, PartyId};
+use program::{Program, Type};
+use std::sync::Arc;
+use studies::lift::{Content, Layout, Lift, NO_VALUE};
+
+/// "This party has no row here."
+const ABSENT: u32 = u32::MAX;
+
+/// One party's rows with, for every row of the spine, which of them lies there.
+pub struct Aligned {
+    rows: Rows,
+    spine: Vec<u32>,
+}
+
+impl Aligned {
+    /// `mine[i]` is the position of own row i in a spine of `union` rows.
+    ///
+    /// # Errors
+    /// When a position is outside the spine.
+    pub fn new(rows: Rows, mine: &[u32], union: u64) -> Result<Self, Error> {
+        let mut spine = vec![ABSENT; usize::try_from(union).map_err(|_| Error::misuse("spine too long"))?];
+        for (row, at) in mine.iter().enumerate() {
+            let place =
+                spine.get_mut(*at as usize).ok_or_else(|| Error::misuse("a position is off the spine"))?;
+            *place = row as u32;
+        }
+        Ok(Self { rows, spine })
+    }
+
+    /// Rows of the spine.
+    #[must_use]
+    pub fn union(&self) -> u64 {
+        self.spine.len() as u64
+    }
+}
+
+/// The rows `index, index + of, ...` of the spine: what one worker computes on.
+pub struct Shard {
+    aligned: Arc<Aligned>,
+    columns: Vec<Source>,
+    index: usize,
+    of: usize,
+}
+
+/// Where a program's column comes from.
+#[derive(Clone, Copy)]
+enum Source {
+    /// Not held by this party.
+    Foreign,
+    /// A column of a lift study.
+    Lift(Content, Padding),
+    /// Own column of a program study: which one, and its type.
+    Own(usize, Type),
+}
+
+/// What a lift column holds where there is no row, and K.
+#[derive(Clone, Copy)]
+struct Padding {
+    no_time: u32,
+    max_events: usize,
+}
+
+impl Shard {
+    /// Shard `index` of `of`.
+    #[must_use]
+    pub fn new(aligned: Arc<Aligned>, built: &Built, me: PartyId, index: u32, of: u32) -> Self {
+        let columns = sources(&built.program, built.lift.as_ref(), &aligned.rows, me);
+        Self { aligned, columns, index: index as usize, of: of as usize }
+    }
+}
+
+fn sources(program: &Program, lift: Option<&(Lift, Layout)>, rows: &Rows, me: PartyId) -> Vec<Source> {
+    let source = |(i, column): (usize, &program::Column)| {
+        if column.owner != Some(me) {
+            return Source::Foreign;
+        }
+        match (lift, rows) {
+            (Some((lift, layout)), _) => {
+                let padding =
+                    Padding { no_time: lift.no_time() as u32, max_events: usize::from(lift.max_events) };
+                Source::Lift(layout.columns[i], padding)
+            }
+            (None, Rows::Program(rows)) => {
+                let own = rows.names.iter().position(|name| *name == column.name);
+                own.map_or(Source::Foreign, |own| Source::Own(own, column.ty))
+            }
+            (None, _) => Source::Foreign,
+        }
+    };
+    program.columns.iter().enumerate().map(source).collect()
+}
+
+impl engine::Rows for Shard {
+    fn len(&self) -> u64 {
+        (self.aligned.spine.len() + self.of - 1 - self.index) as u64 / self.of as u64
+    }
+
+    fn read(&mut self, column: u32, from: u64, into: &mut [u128]) -> Result<(), Error> {
+        let source = self.columns[column as usize];
+        let first = self.index + from as usize * self.of;
+        let places = self.aligned.spine[first.min(self.aligned.spine.len())..].iter().step_by(self.of);
+        let places = places.map(|row| (*row != ABSENT).then_some(*row as usize));
+        match (source, &self.aligned.rows) {
+            (Source::Lift(content, pad), Rows::Publisher(rows)) => {
+                into.iter_mut().zip(places).for_each(|(v, row)| *v = publisher(rows, row, content, pad));
+            }
+            (Source::Lift(content, pad), Rows::Advertiser(rows)) => {
+                into.iter_mut().zip(places).for_each(|(v, row)| *v = advertiser(rows, row, content, pad));
+            }
+            (Source::Own(own, ty), Rows::Program(rows)) => {
+                for (v, row) in into.iter_mut().zip(places) {
+                    *v = row.map_or(Ok(0), |row| cell(rows, own, row, ty))?;
+                }
+            }
+            _ => return Err(Error::misuse(format!("column {column} is not this party's"))),
+        }
+        Ok(())
+    }
+}
+
+fn publisher(rows: &PublisherRows, row: Option<usize>, content: Content, pad: Padding) -> u128 {
+    match content {
+        Content::Time => row.map_or(pad.no_time, |row| rows.opportunity[row]).into(),
+        Content::Arm => row.map_or(0, |row| match rows.arm[row] {
+            Arm::Test => studies::lift::Arm::Test.code(),
+            Arm::Control => studies::lift::Arm::Control.code(),
+        }),
+        Content::Reached => row.is_some_and(|row| rows.impressions[row] > 0).into(),
+        Content::Breakdown => row.map_or(NO_VALUE, |row| rows.breakdown[row].into()),
+        _ => unreachable!("a publisher holds a publisher's columns"),
+    }
+}
+
+fn advertiser(rows: &AdvertiserRows, row: Option<usize>, content: Content, pad: Padding) -> u128 {
+    let event = |j: u8, values: bool| {
+        let (times, amounts) = row.map_or((&[][..], &[][..]), |row| rows.events(row));
+        // Left-padded: the last event stands in the last column.
+        let at = usize::from(j).checked_sub(pad.max_events - times.len());
+        at.map_or(0, |at| u128::from(if values { amounts[at] } else { times[at] }))
+    };
+    match content {
+        Content::EventTime(j) => event(j, false),
+        Content::EventValue(j) => event(j, true),
+        Content::Present => row.is_some().into(),
+        Content::Cohort => row.map_or(NO_VALUE, |row| rows.cohort[row].into()),
+        _ => unreachable!("an advertiser holds an advertiser's columns"),
+    }
+}
+
+/// A program's cell must fit its column's type: what does not is an error, never cut in silence.
+fn cell(rows: &ProgramRows, own: usize, row: usize, ty: Type) -> Result<u128, Error> {
+    let value = i128::from(rows.columns[own][row]);
+    let pattern = value as u128 & ty.mask();
+    let fits =
+        if ty.signed { ty.to_signed(pattern) == value } else { value >= 0 && pattern == value as u128 };
+    if fits {
+        return Ok(pattern);
+    }
+    Err(Error::input(format!("column {:?}, row {}: {value} does not fit {ty}", rows.names[own], row + 1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Identifiers;
+    use engine::Rows as _;
+    use studies::lift::{Event, JoinedRow, Outcome, User};
+
+    fn advertiser_rows() -> AdvertiserRows {
+        let mut identifiers = Identifiers::default();
+        identifiers.push(b"a");
+        identifiers.push(b"b");
+        AdvertiserRows {
+            identifiers,
+            starts: vec![0, 0, 2],
+            times: vec![5, 9],
+            values: vec![70, 80],
+            cohort: vec![1, 0],
+        }
+    }
+
+    #[test]
+    fn columns_are_encoded_as_the_study_says() {
+        let lift = Lift { cohorts: vec!["x".into(), "y".into()], clamp: 100, ..Lift::bench(3) };
+        let (program, layout) = studies::lift::build(&lift).unwrap();
+        let outcome = |events: &[(u64, u64)], cohort| {
+            let event = |(time, value): &(u64, u64)| Event { time: *time, value: *value };
+            Outcome { events: events.iter().map(event).collect(), cohort: Some(cohort) }
+        };
+        let joined = [
+            JoinedRow { user: None, outcome: None },
+            JoinedRow { user: None, outcome: Some(outcome(&[(5, 70), (9, 80)], 0)) },
+            JoinedRow { user: None, outcome: Some(outcome(&[], 1)) },
+        ];
+        let built = Built {
+            audit: program::verify(&program, &program::Policy::default(), 10).unwrap(),
+            program,
+            lift: Some((lift.clone(), layout.clone())),
+        };
+        let rows = Rows::Advertiser(advertiser_rows());
+        let aligned = Arc::new(Aligned::new(rows, &[2, 1], 3).unwrap());
+        let mut shard = Shard::new(aligned, &built, PartyId(1), 0, 1);
+        for (i, content) in layout.columns.iter().enumerate().filter(|(_, c)| c.owner() == PartyId(1)) {
+            let mut values = [0; 3];
+            shard.read(i as u32, 0, &mut values).unwrap();
+            let expected: Vec<u128> = joined.iter().map(|row| content.encode(&lift, row)).collect();
+            assert_eq!(values.to_vec(), expected, "{content:?}");
+        }
+        let foreign = layout.columns.iter().position(|c| c.owner() == PartyId(0)).unwrap();
+        assert!(shard.read(foreign as u32, 0, &mut [0; 3]).is_err());
+    }
+
+    #[test]
+    fn publisher_columns_are_encoded_as_the_study_says() {
+        let lift = Lift { breakdown: vec!["n".into(), "s".into()], impressions: true, ..Lift::bench(1) };
+        let mut identifiers = Identifiers::default();
+        identifiers.push(b"a");
+        let rows = PublisherRows {
+            identifiers,
+            arm: vec![Arm::Control],
+            opportunity: vec![77],
+            impressions: vec![2],
+            breakdown: vec![1],
+        };
+        let user = User { arm: studies::lift::Arm::Control, time: 77, reached: true, breakdown: Some(1) };
+        let present = JoinedRow { user: Some(user), outcome: None };
+        let absent = JoinedRow { user: None, outcome: None };
+        let pad = Padding { no_time: lift.no_time() as u32, max_events: 1 };
+        for content in [Content::Time, Content::Arm, Content::Reached, Content::Breakdown] {
+            assert_eq!(publisher(&rows, Some(0), content, pad), content.encode(&lift, &present));
+            assert_eq!(publisher(&rows, None, content, pad), content.encode(&lift, &absent));
+        }
+    }
+
+    #[test]
+    fn shards_deal_the_spine_round_robin() {
+        let rows = Rows::Advertiser(advertiser_rows());
+        let aligned = Aligned::new(rows, &[0, 1], 7).unwrap();
+        let lengths: Vec<u64> = {
+            let aligned = Arc::new(aligned);
+            let shard = |index| Shard { aligned: aligned.clone(), columns: Vec::new(), index, of: 3 };
+            (0..3).map(|i| shard(i).len()).collect()
+        };
+        assert_eq!(lengths, [3, 2, 2]);
+    }
+}

@@ -1,0 +1,452 @@
+//! How the noise of one viewer's release is agreed between the parties and paid for: the messages of seeded
+//! cut-and-choose, in the order that an engine calls for, with the ledger underneath.
+//!
+//! Functionality: [`release::choose`], between the drawer (whose data the noise protects) and the viewer. The release
+//! ends with the viewer's outputs, or with a record of why not.
+//! Security: covert in the choice of the noise, deterrence 1 - 1/k (none for k = 1); the engine is semi-honest. Free
+//! retries would let a cheating drawer win, so after the index is named nothing resumes: see below.
+//! Who learns what: as `release::choose`; besides, each side learns whether the other's ledger lets the release begin
+//! and, at the viewer, whether the drawer's ledger paid.
+//! Paper: Private RCT (001), section 2.5.3; deviations as in `release::choose`. Before the index is named, the drawer
+//! says that its ledger has paid: an exhausted budget is then not mistaken for a refusal to open.
+//! Cost: [`Noise::price`], exact.
+//!
+//! | step | drawer | message | viewer |
+//! |---|---|---|---|
+//! | begin | may this release begin? | <- 1 byte -> | may it? or is it done? |
+//! | draw | commits; keeps that | setup id, commitments -> | compares the id |
+//! | | keeps them, draws | <- seeds | draws seeds; keeps them |
+//! | | enters all candidates | *engine* | |
+//! | choose | debits | 1 byte: paid -> | debits (a record) |
+//! | | keeps it | <- index | names one; keeps it |
+//! | | keeps that | openings -> | |
+//! | | opens the others | *engine* | |
+//! | check | | | compares; keeps the verdict |
+//! | | | *engine reveals* | keeps the outputs |
+//!
+//! **Crashes.** Until an index is kept on either side, a rerun takes up the same commitments and seeds: the drawer
+//! enters the same noise again. Afterwards the drawer knows which candidate stays closed, and the computation that held
+//! it to its entries is gone: entering once more would be unchecked. Such a release is barred on both sides until both
+//! operators reopen it; its next attempt has new noise and is charged again. A release whose outputs reached the
+//! viewer's ledger is never run again: they are taken from there.
+
+#[cfg(test)]
+mod tests;
+
+use crate::ledger::{Bytes32, Debit, Ledger, Stage, barred_error};
+use base::{Cost, Error, Kind, PartyId, Rng};
+use engine::{Ceremony, Engine, Shares};
+use net::Session;
+use program::lower::ReleasePlan;
+use release::choose::{
+    Accepted, Checker, Chosen, Context, Debited, Draw, Drawer, Drawn, Named, Resumed, Setup, Side, Verdict,
+    resume,
+};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// First word between the two sides.
+const READY: u8 = 1;
+/// The viewer has the outputs already.
+const DONE: u8 = 2;
+/// This side's ledger does not let the release begin, or did not pay.
+const REFUSED: u8 = 3;
+
+const SETUP_BYTES: usize = 32;
+
+/// The noise of one viewer's release, at one party.
+pub struct Noise {
+    side: Side,
+    setup: Setup,
+    ledger: Arc<Mutex<Ledger>>,
+    debit: Debit,
+    rng: Rng,
+    state: State,
+}
+
+/// Where this side is.
+enum State {
+    Fresh,
+    /// Both sides said that the release may begin.
+    Begun,
+    Drawn(Drawn),
+    Seeded(Checker),
+    /// The drawer handed out openings.
+    Opened,
+    /// The viewer named an index and has the openings.
+    Chosen(Chosen, Vec<u8>),
+    Accepted,
+    /// A release of this kind ended, well or not.
+    Over,
+}
+
+/// The agreement on these draws with k candidates; `candidates = 1` is noise that nobody checks.
+///
+/// # Errors
+/// When there is no draw, or k, a variance or a width is out of range.
+pub fn setup(context: Context, draws: Vec<Draw>, candidates: usize) -> Result<Setup, Error> {
+    if candidates == 1 { Setup::unchecked(context, draws) } else { Setup::new(context, draws, candidates) }
+}
+
+impl Noise {
+    /// One party's side of the noise of one release. `debit` is what this party's ledger is charged: `protects` at the
+    /// drawer, a record at the viewer. `rng` is fresh.
+    #[must_use]
+    pub fn new(side: Side, setup: Setup, ledger: Arc<Mutex<Ledger>>, debit: Debit, rng: Rng) -> Self {
+        Self { side, setup, ledger, debit, rng, state: State::Fresh }
+    }
+
+    /// Exact cost of the ceremony under [`Noise::run`], on top of the engine's release.
+    #[must_use]
+    pub fn price(setup: &Setup) -> Cost {
+        let (drawer, viewer) = (setup.context().drawer.index(), setup.context().viewer.index());
+        let mut cost = Cost::zero(2);
+        // Whether it may begin; the agreement and the commitments; whether it is paid; the openings.
+        cost.sent[drawer] = (1 + SETUP_BYTES + setup.commitments_bytes() + 1 + setup.openings_bytes()) as u64;
+        cost.sent[viewer] = (1 + setup.seeds_bytes() + Setup::INDEX_BYTES) as u64;
+        // At the viewer: the beginning, and the openings if there are any; the rest travels with the engine's turns.
+        cost.rounds = 1 + u64::from(setup.candidates() > 1);
+        cost
+    }
+
+    /// Runs a release under this ceremony: at the viewer its outputs, elsewhere nothing. Whatever goes wrong after the
+    /// index is named bars the release here. Outputs that an earlier run got are taken from the ledger.
+    ///
+    /// # Errors
+    /// Those of the engine and of the ledger, here or at the peer.
+    pub fn run(
+        mut self,
+        engine: &mut dyn Engine,
+        plan: &ReleasePlan,
+        totals: &Shares,
+        session: &mut Session,
+    ) -> Result<Vec<u128>, Error> {
+        self.check_parts(session)?;
+        if let Some(outputs) = session.step("release", |s| s.step("noise", |s| self.begin(s)))? {
+            return Ok(outputs);
+        }
+        let result = engine.release(plan, totals, &mut self, session);
+        self.close(result)
+    }
+
+    fn peer(&self) -> PartyId {
+        match self.side {
+            Side::Drawer => self.setup.context().viewer,
+            Side::Checker => self.setup.context().drawer,
+        }
+    }
+
+    fn id(&self) -> Bytes32 {
+        self.setup.context().release
+    }
+
+    fn ledger(&self) -> Result<MutexGuard<'_, Ledger>, Error> {
+        lock(&self.ledger)
+    }
+
+    /// Whether the caller's pieces belong together.
+    fn check_parts(&self, session: &Session) -> Result<(), Error> {
+        let (context, debit) = (self.setup.context(), &self.debit);
+        let me = match self.side {
+            Side::Drawer => context.drawer,
+            Side::Checker => context.viewer,
+        };
+        let fits = debit.release_id == context.release
+            && debit.study == context.study
+            && debit.protects == (self.side == Side::Drawer);
+        if fits && session.me() == me {
+            return Ok(());
+        }
+        Err(Error::misuse("the debit is not that of this side of this release"))
+    }
+
+    /// Both sides say whether the release may begin, so that neither starts what the other will not end. Returns
+    /// outputs when the viewer has them.
+    fn begin(&mut self, session: &mut Session) -> Result<Option<Vec<u128>>, Error> {
+        let kept = match self.side {
+            Side::Checker => self.ledger()?.outputs(&self.id())?,
+            Side::Drawer => None,
+        };
+        let mine = if kept.is_some() { Ok(()) } else { self.may_begin() };
+        let word = match (&mine, &kept) {
+            (_, Some(_)) => DONE,
+            (Ok(()), None) => READY,
+            (Err(_), None) => REFUSED,
+        };
+        let mut theirs = [0];
+        let peer = self.peer();
+        session.link(peer).exchange(&[word], &mut theirs)?;
+        match (self.side, theirs[0]) {
+            _ if kept.is_some() => return Ok(kept),
+            // Nothing is given away by believing this: the drawer sends nothing.
+            (Side::Drawer, DONE) => return Ok(Some(Vec::new())),
+            _ => mine?,
+        }
+        match theirs[0] {
+            READY => {
+                self.state = State::Begun;
+                Ok(None)
+            }
+            REFUSED => Err(refused(session, peer)),
+            _ => Err(session.link(peer).malformed("whether the release may begin")),
+        }
+    }
+
+    /// Whether this side's ledger lets the release begin: not barred, nothing named yet, and affordable.
+    fn may_begin(&self) -> Result<(), Error> {
+        let (id, mut ledger) = (self.id(), self.ledger()?);
+        if let Some(reason) = ledger.barred(&id)? {
+            return Err(barred_error(&id, &reason));
+        }
+        let record = ledger.transcript(&id, self.side)?;
+        if record.is_some_and(|record| Stage::of(&record) >= Stage::Named) {
+            let reason =
+                "an earlier run ended after the noise index was named and before the outputs were kept";
+            ledger.bar(&id, reason)?;
+            return Err(barred_error(&id, reason));
+        }
+        ledger.check_debit(&self.debit)
+    }
+
+    fn save(&self, transcript: &release::choose::Transcript) -> Result<(), Error> {
+        self.ledger()?.save_transcript(&self.id(), self.side, transcript)
+    }
+
+    /// The drawer's half of `draw`: the same messages whether it is the first time or a rerun.
+    fn draw_as_drawer(&mut self, session: &mut Session) -> Result<Vec<Vec<i128>>, Error> {
+        let peer = self.peer();
+        let (committed, seeded) = {
+            let ledger = self.ledger()?;
+            let at = |stage| ledger.transcript_at(&self.setup.context().release, Side::Drawer, stage);
+            (at(Stage::Committed)?, at(Stage::Seeded)?)
+        };
+        let (drawer, commitments) = match committed {
+            None => {
+                let (drawer, commitments) = Drawer::commit(self.setup.clone(), &mut self.rng);
+                self.save(drawer.transcript())?;
+                (drawer, commitments)
+            }
+            Some(record) => {
+                let commitments = record.commitments();
+                let Resumed::Drawer(drawer) = resume(record, &self.setup)? else { return Err(damaged()) };
+                (drawer, commitments)
+            }
+        };
+        session.link(peer).send(&[&self.setup.id()[..], &commitments].concat())?;
+        let mut seeds = vec![0; self.setup.seeds_bytes()];
+        session.link(peer).recv(&mut seeds)?;
+        let drawn = drawer.draw(&seeds)?;
+        match seeded {
+            None => self.save(drawn.transcript())?,
+            // Other seeds would be other noise on the same totals: their mean would be less noisy than paid for.
+            Some(before) if before.shared_digest() != drawn.transcript().shared_digest() => {
+                return Err(session.link(peer).blame(
+                    "its noise seeds are not those of this release's earlier run; both operators may reopen it",
+                ));
+            }
+            Some(_) => {}
+        }
+        let candidates = drawn.candidates().iter().map(|candidate| candidate.expose().clone()).collect();
+        self.state = State::Drawn(drawn);
+        Ok(candidates)
+    }
+
+    /// The viewer's half of `draw`.
+    fn draw_as_viewer(&mut self, session: &mut Session) -> Result<(), Error> {
+        let peer = self.peer();
+        let id: Bytes32 = session.link(peer).recv_array()?;
+        if id != self.setup.id() {
+            return Err(session
+                .link(peer)
+                .blame("it agrees to another release: study, data, noise, candidates or session differ"));
+        }
+        let mut commitments = vec![0; self.setup.commitments_bytes()];
+        session.link(peer).recv(&mut commitments)?;
+        let record = self.ledger()?.transcript(&self.id(), Side::Checker)?;
+        let (checker, seeds) = match record {
+            None => {
+                let (checker, seeds) = Checker::new(self.setup.clone(), &commitments, &mut self.rng)?;
+                self.save(checker.transcript())?;
+                (checker, seeds)
+            }
+            Some(record) if record.commitments() != commitments => {
+                return Err(session.link(peer).blame(
+                    "its noise commitments are not those of this release's earlier run; both operators may reopen it",
+                ));
+            }
+            Some(record) => {
+                let Resumed::Checker(checker) = resume(record, &self.setup)? else { return Err(damaged()) };
+                let seeds = checker.seeds();
+                (checker, seeds)
+            }
+        };
+        session.link(peer).send(&seeds)?;
+        self.state = State::Seeded(checker);
+        Ok(())
+    }
+
+    /// The hash of what fixed the noise: agreement with its session, commitments, seeds. The same at both sides, and in
+    /// every rerun, since the same noise is entered then.
+    fn digest(&self, transcript: &release::choose::Transcript) -> Bytes32 {
+        let mut hasher = blake3::Hasher::new_derive_key("tacit noise entered 1");
+        hasher.update(&self.setup.context().session).update(&transcript.shared_digest());
+        *hasher.finalize().as_bytes()
+    }
+
+    fn pay(&self) -> Result<Debited, Error> {
+        let row = self.ledger()?.debit(&self.debit)?;
+        Ok(Debited::committed(&self.setup, row))
+    }
+
+    fn choose_as_drawer(&mut self, drawn: Drawn, session: &mut Session) -> Result<usize, Error> {
+        let peer = self.peer();
+        let digest = self.digest(drawn.transcript());
+        let entered = drawn.entered(digest);
+        let paid = self.pay();
+        session.link(peer).send(&[if paid.is_ok() { READY } else { REFUSED }])?;
+        let paid = paid?;
+        let index: [u8; Setup::INDEX_BYTES] = session.link(peer).recv_array()?;
+        let named: Named = entered.named(paid, &index)?;
+        let chosen = named.index();
+        self.save(named.transcript())?;
+        let (transcript, openings) = named.open();
+        self.state = State::Opened;
+        self.save(&transcript)?;
+        if !openings.is_empty() {
+            session.link(peer).send(&openings)?;
+        }
+        Ok(chosen)
+    }
+
+    fn choose_as_viewer(&mut self, checker: Checker, session: &mut Session) -> Result<usize, Error> {
+        let peer = self.peer();
+        let digest = self.digest(checker.transcript());
+        let entered = checker.entered(digest);
+        match session.link(peer).recv_array()? {
+            [READY] => {}
+            [REFUSED] => return Err(refused(session, peer)),
+            _ => return Err(session.link(peer).malformed("whether the release is paid for")),
+        }
+        let chosen = entered.choose(self.pay()?, &mut self.rng)?;
+        self.save(chosen.transcript())?;
+        let (index, message) = (chosen.index(), chosen.message());
+        self.state = State::Chosen(chosen, Vec::new());
+        session.link(peer).send(&message)?;
+        let mut openings = vec![0; self.setup.openings_bytes()];
+        if openings.is_empty() {
+            self.verdict(&[])?;
+            return Ok(index);
+        }
+        session.link(peer).recv(&mut openings)?;
+        if let State::Chosen(_, kept) = &mut self.state {
+            *kept = openings;
+        }
+        Ok(index)
+    }
+
+    /// Compares what the computation opened with the seeds, and keeps the verdict.
+    fn verdict(&mut self, opened: &[Vec<i128>]) -> Result<(), Error> {
+        let State::Chosen(chosen, openings) = std::mem::replace(&mut self.state, State::Over) else {
+            return Err(Error::misuse("noise is checked once, after an index is named"));
+        };
+        match chosen.check(&openings, opened)? {
+            Verdict::Accepted(accepted) => self.accept(&accepted),
+            Verdict::Detected(detected) => {
+                self.save(detected.transcript())?;
+                let error = detected.error();
+                self.ledger()?.bar(&self.id(), &format!("{error}: {:?}", detected.deviation()))?;
+                Err(error)
+            }
+        }
+    }
+
+    fn accept(&mut self, accepted: &Accepted) -> Result<(), Error> {
+        self.save(accepted.transcript())?;
+        self.state = State::Accepted;
+        Ok(())
+    }
+
+    /// Keeps how the release ended.
+    fn close(mut self, result: Result<Vec<u128>, Error>) -> Result<Vec<u128>, Error> {
+        let id = self.id();
+        match (result, std::mem::replace(&mut self.state, State::Over)) {
+            (Ok(outputs), State::Accepted) => {
+                self.ledger()?.store_outputs(&id, &outputs)?;
+                Ok(outputs)
+            }
+            (Ok(outputs), State::Opened) => Ok(outputs),
+            (Ok(_), _) => Err(Error::misuse("the engine revealed outputs before their noise was settled")),
+            (Err(error), State::Chosen(chosen, _)) => {
+                self.save(chosen.silent().transcript())?;
+                self.ledger()?.bar(&id, &reason(&error, "before the noise was opened"))?;
+                Err(error)
+            }
+            (Err(error), State::Accepted) => {
+                self.ledger()?
+                    .bar(&id, &reason(&error, "after the noise was accepted, before the outputs"))?;
+                Err(error)
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+}
+
+impl Ceremony for Noise {
+    fn candidates(&self) -> usize {
+        self.setup.candidates()
+    }
+
+    fn draw(&mut self, session: &mut Session) -> Result<Vec<Vec<i128>>, Error> {
+        self.check_parts(session)?;
+        // Under `run`, both sides have agreed to begin; a budget that went since is said in `choose`.
+        if matches!(self.state, State::Fresh) {
+            self.may_begin()?;
+        }
+        match self.side {
+            Side::Drawer => self.draw_as_drawer(session),
+            Side::Checker => self.draw_as_viewer(session).map(|()| Vec::new()),
+        }
+    }
+
+    fn choose(&mut self, session: &mut Session) -> Result<usize, Error> {
+        match std::mem::replace(&mut self.state, State::Over) {
+            State::Drawn(drawn) => self.choose_as_drawer(drawn, session),
+            State::Seeded(checker) => self.choose_as_viewer(checker, session),
+            _ => Err(Error::misuse("an index is chosen once, after the noise is drawn")),
+        }
+    }
+
+    fn check(&mut self, opened: &[Vec<i128>], _: &mut Session) -> Result<(), Error> {
+        self.verdict(opened)
+    }
+}
+
+/// Why a release is barred that stopped after its index was named.
+fn reason(error: &Error, when: &str) -> String {
+    match error.kind() {
+        Kind::Channel(e) => format!("silence after the noise index was named, {when}: {e}"),
+        Kind::Deviated(check) => format!("deviation {when}: {check}"),
+        Kind::Malformed(what) => format!("deviation {when}: malformed {what}"),
+        _ => format!("interrupted on this side {when}"),
+    }
+}
+
+fn refused(session: &Session, peer: PartyId) -> Error {
+    let text = "the peer's privacy ledger does not allow this release: its budget is spent or the release is barred \
+                there; see the peer's own output";
+    Error::new(session.at(Some(peer)), Kind::Refused(text.into()))
+}
+
+fn damaged() -> Error {
+    Error::input("the noise transcript in the ledger is damaged")
+}
+
+fn lock(ledger: &Mutex<Ledger>) -> Result<MutexGuard<'_, Ledger>, Error> {
+    ledger.lock().map_err(|_| Error::misuse("a thread that held the ledger panicked"))
+}
+
+/// Shows where it stands and nothing of the noise.
+impl std::fmt::Debug for Noise {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Noise").field("side", &self.side).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,283 @@
+//! Puts a report together, and takes a stored one out again.
+
+use crate::prepare::Checked;
+use crate::report::{Disclosed, FORMAT, PartyInfo, Privacy, Report, Stage, StudyInfo, View};
+use crate::scales::release_mode;
+use crate::study::{Kind, Role};
+use crate::usage;
+use base::Error;
+use release::Rational;
+use release::scale::{Mode, Viewer, rho_to_epsilon};
+
+/// The delta at which epsilon is quoted.
+const DELTA: f64 = 1e-6;
+
+/// What a finished run knows.
+pub(crate) struct Facts<'a> {
+    pub checked: &'a Checked,
+    pub engine: &'a str,
+    /// zCDP charged to this party's view.
+    pub charge: &'a Rational,
+    /// Spent so far by the other viewer on this party's data, and its budget.
+    pub spent: f64,
+    pub budget: f64,
+    pub seconds: f64,
+    pub stages: &'a [Stage],
+}
+
+impl Checked {
+    /// Noise candidates of the cut-and-choose.
+    #[must_use]
+    pub fn candidates(&self) -> u32 {
+        match &self.study.kind {
+            Kind::Lift(lift) => lift.release.candidates,
+            Kind::Program(own) => own.candidates,
+        }
+    }
+
+    /// Name of the release mode.
+    #[must_use]
+    pub fn mode(&self) -> &'static str {
+        match &self.study.kind {
+            Kind::Lift(lift) => lift.release.mode.name(),
+            Kind::Program(_) => "program",
+        }
+    }
+}
+
+/// The report of a finished run.
+pub(crate) fn report(facts: &Facts<'_>, view: View, disclosed: Disclosed) -> Report {
+    let checked = facts.checked;
+    let study = &checked.study;
+    let member = &study.parties[checked.me.index()];
+    let rho = release::rational::to_f64(facts.charge);
+    let parties = study.parties.iter().zip(&disclosed.rows).map(|(m, rows)| PartyInfo {
+        name: m.name.clone(),
+        key: m.key.clone(),
+        rows: *rows,
+    });
+    let mut warnings = Vec::new();
+    if facts.stages.iter().any(|s| !s.price_held) {
+        warnings.push(
+            "a stage sent other bytes than were stated before it; please report this with the JSON report"
+                .into(),
+        );
+    }
+    let inputs = &checked.inputs;
+    if inputs.events_cut > 0 {
+        warnings.push(format!(
+            "{} events of {} identifiers were cut: more than max_events",
+            inputs.events_cut, inputs.identifiers_cut
+        ));
+    }
+    Report {
+        format: FORMAT.into(),
+        study: StudyInfo {
+            name: study.name.clone(),
+            title: study.title.clone(),
+            kind: if checked.built.lift.is_some() { "lift".into() } else { "program".into() },
+            hash: checked.hash.to_string(),
+            program: checked.built.program.hash().iter().map(|b| format!("{b:02x}")).collect(),
+        },
+        party: member.name.clone(),
+        role: match &member.role {
+            Role::Publisher => "publisher".into(),
+            Role::Advertiser => "advertiser".into(),
+            Role::Owner(name) => name.clone(),
+        },
+        parties: parties.collect(),
+        engine: facts.engine.into(),
+        mode: checked.mode().into(),
+        shards: study.compute.shards,
+        view,
+        privacy: Privacy {
+            rho: facts.charge.to_string(),
+            rho_value: rho,
+            epsilon: rho_to_epsilon(rho, DELTA),
+            delta: DELTA,
+            spent: facts.spent,
+            budget: facts.budget,
+            candidates: checked.candidates(),
+        },
+        inputs: inputs.clone(),
+        guarantee: guarantee(&noise(checked), &disclosed),
+        disclosed,
+        bytes: facts.stages.iter().flat_map(|s| &s.bytes_sent).sum(),
+        stages: facts.stages.to_vec(),
+        seconds: facts.seconds,
+        peak_memory_bytes: usage::peak_memory_bytes(),
+        cpu_seconds: usage::cpu_seconds(),
+        stored: false,
+        warnings,
+    }
+}
+
+/// What the noise of a view is for.
+enum Noise {
+    /// A lift study, clamped at so much per person.
+    Lift { mode: Mode, viewer: Viewer, clamp: u64 },
+    /// A user's own program with noised outputs.
+    Program,
+    /// A user's own program without noise.
+    None,
+}
+
+fn noise(checked: &Checked) -> Noise {
+    match &checked.study.kind {
+        Kind::Lift(lift) => Noise::Lift {
+            mode: release_mode(lift.release.mode),
+            viewer: if checked.me == studies::lift::PUBLISHER {
+                Viewer::Publisher
+            } else {
+                Viewer::Advertiser
+            },
+            clamp: lift.rule.clamp.into(),
+        },
+        Kind::Program(_) if checked.built.program.mechanisms.is_empty() => Noise::None,
+        Kind::Program(_) => Noise::Program,
+    }
+}
+
+/// What the guarantee covers, in sentences: what the noise is calibrated for, then what is left of that in the whole
+/// run, where exact sizes are known as well.
+fn guarantee(noise: &Noise, disclosed: &Disclosed) -> Vec<String> {
+    let mut lines = Vec::new();
+    let sizes = format!(
+        "{} rows, {} rows, {} in the union, hence {} matched",
+        disclosed.rows[0], disclosed.rows[1], disclosed.union, disclosed.matched_upper_bound
+    );
+    let probing = "A party that matches made-up identifiers learns from the sizes whether these are there.";
+    match noise {
+        Noise::Lift { mode, viewer, clamp } => {
+            lines.push(format!(
+                "The noise taken by itself is calibrated for adding, removing or replacing data of one person: {}.",
+                mode.guarantee(*viewer)
+            ));
+            lines.push(format!(
+                "But exact sizes were disclosed to both parties ({sizes}). The guarantee of the whole run is therefore \
+                 narrower: of the changes above, it covers those of arm, time or outcome of people whose identifiers \
+                 stay in both files. It does not cover being in a file at all: adding or removing a person, gaining or \
+                 losing an opportunity, or a first entry in a file that lists only people with an outcome, shows in \
+                 the exact sizes. {probing}"
+            ));
+            lines.push(format!(
+                "The interval covers the mean of outcomes clamped at {clamp} per person, not of unclamped ones."
+            ));
+        }
+        Noise::Program => {
+            lines.push(
+                "The noise taken by itself is calibrated for adding, removing or replacing one row of the other party \
+                 (zero-concentrated differential privacy). Outputs computed from noised values are covered too."
+                    .into(),
+            );
+            lines.push(format!(
+                "But exact sizes were disclosed to both parties ({sizes}). The guarantee of the whole run is therefore \
+                 narrower: it covers changes of the values in rows whose identifiers stay in both files. It does not \
+                 cover being in a file at all: an added or removed row shows in the exact sizes. {probing}"
+            ));
+        }
+        Noise::None => {
+            lines.push("The outputs are exact: there is no differential privacy in this study.".into());
+            lines.push(format!("Exact sizes were disclosed to both parties as well ({sizes}). {probing}"));
+        }
+    }
+    if let Some([test, control]) = disclosed.published_groups {
+        lines.push(format!("The group sizes {test} and {control} were made public by the release mode."));
+    }
+    let honest = "Both parties are assumed to run this program unmodified (semi-honest).";
+    lines.push(match noise {
+        Noise::None => format!("{honest} A modified program could falsify its shares or its circuit."),
+        _ => format!(
+            "{honest} The choice of noise is checked by cut-and-choose; a modified program could still falsify its \
+             shares or its circuit. The noise protects the other party's data from you alone: who shows a view to the \
+             party that drew its noise, reveals the data behind it."
+        ),
+    });
+    lines.push("The implementation has not been reviewed independently.".into());
+    lines
+}
+
+/// The JSON of a report.
+///
+/// # Errors
+/// Never for a report that this crate made: it holds no map with other keys than text.
+pub fn to_json(report: &Report) -> Result<String, Error> {
+    serde_json::to_string_pretty(report)
+        .map_err(|e| Error::misuse(format!("the report does not serialise: {e}")))
+}
+
+/// A report from its JSON.
+///
+/// # Errors
+/// When it is not a report of this version; line and column say where.
+pub fn from_json(text: &str) -> Result<Report, Error> {
+    let report: Report =
+        serde_json::from_str(text).map_err(|e| Error::input(format!("not a report: {e}")))?;
+    if report.format != FORMAT {
+        return Err(Error::input(format!(
+            "the report's format is {:?}, this version reads {FORMAT:?}",
+            report.format
+        )));
+    }
+    Ok(report)
+}
+
+/// The stored answer of an earlier run.
+pub(crate) fn stored(json: &str) -> Result<Report, Error> {
+    Ok(Report { stored: true, ..from_json(json)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(noise: &Noise) -> Vec<String> {
+        let disclosed =
+            Disclosed { rows: vec![11, 7], union: 13, matched_upper_bound: 5, published_groups: None };
+        guarantee(noise, &disclosed)
+    }
+
+    /// Whatever the noise is calibrated for, the next sentence says that exact sizes take part of it away.
+    #[test]
+    fn a_lift_study_is_not_promised_more_than_the_run_keeps() {
+        for mode in [Mode::Sums, Mode::Variance, Mode::Algorithm1, Mode::Algorithm1AsPublished] {
+            for viewer in [Viewer::Publisher, Viewer::Advertiser] {
+                let lines = lines(&Noise::Lift { mode, viewer, clamp: 3 });
+                assert!(
+                    lines[0].starts_with("The noise taken by itself")
+                        && lines[0].contains(mode.guarantee(viewer))
+                );
+                assert!(
+                    lines[1].starts_with("But exact sizes")
+                        && lines[1].contains("13 in the union, hence 5 matched")
+                );
+                assert!(
+                    lines[1].contains("stay in both files") && lines[2].contains("clamped at 3 per person")
+                );
+            }
+        }
+    }
+
+    /// Stored answers of earlier versions do not say whether an output was computed from noised values.
+    #[test]
+    fn outputs_without_the_newer_field_are_read() {
+        let text = r#"{"label":"gap","value":"-3","sigma":null}"#;
+        let output: crate::report::ProgramOutput = serde_json::from_str(text).expect("an output");
+        assert!(!output.noised && output.is_exact());
+        let text = r#"{"label":"gap","value":"-3","sigma":null,"noised":true}"#;
+        let output: crate::report::ProgramOutput = serde_json::from_str(text).expect("an output");
+        assert!(!output.is_exact());
+    }
+
+    #[test]
+    fn a_program_is_not_spoken_of_as_a_lift_study() {
+        for noise in [Noise::Program, Noise::None] {
+            let text = lines(&noise).join(" ");
+            for word in [" arm", " time", "opportunit", "clamped", "outcome"] {
+                assert!(!text.contains(word), "{word}: {text}");
+            }
+        }
+        let exact = lines(&Noise::None).join(" ");
+        assert!(!exact.contains("guarantee of") && !exact.contains("cut-and-choose"));
+    }
+}

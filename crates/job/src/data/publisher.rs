@@ -1,0 +1,266 @@
+//! The publisher's rows: identifier, arm, opportunity, and optionally impressions and a breakdown.
+
+use super::complaints::Complaints;
+use super::report::DataHasher;
+use super::table::{Cell, Files, Place, Sink, read};
+use super::{DataHash, Identifiers, InputReport, Row, retain, want};
+use crate::study::{Duplicates, Identifier, Kind, Lift, Study};
+use base::Error;
+use std::path::Path;
+
+/// The arm of a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Arm {
+    /// Not treated.
+    Control = 0,
+    /// Treated.
+    Test = 1,
+}
+
+/// One row per identifier that had an opportunity, in the order of the files. It does not print.
+#[derive(Default)]
+pub struct PublisherRows {
+    /// Normalised identifiers, all different.
+    pub identifiers: Identifiers,
+    /// The arm of each row.
+    pub arm: Vec<Arm>,
+    /// The time of each row's opportunity, `0..=span` of the study's clock.
+    pub opportunity: Vec<u32>,
+    /// Impressions of each row; empty when the study names no such column.
+    pub impressions: Vec<u16>,
+    /// Index of each row's value in the study's list; empty when the study has no breakdown.
+    pub breakdown: Vec<u8>,
+}
+
+impl PublisherRows {
+    /// How many rows there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.identifiers.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.identifiers.is_empty()
+    }
+
+    fn memory(&self) -> u64 {
+        let cells = self.arm.capacity()
+            + 4 * self.opportunity.capacity()
+            + 2 * self.impressions.capacity()
+            + self.breakdown.capacity();
+        self.identifiers.memory() + cells as u64
+    }
+
+    fn hash(&self, order: &[u32]) -> DataHash {
+        let mut hasher = DataHasher::new("publisher");
+        for row in order.iter().map(|&row| row as usize) {
+            hasher.bytes(self.identifiers.get(row));
+            hasher.number(self.arm[row] as u64);
+            hasher.number(u64::from(self.opportunity[row]));
+            hasher.number(self.impressions.get(row).map_or(0, |&n| u64::from(n)));
+            hasher.number(self.breakdown.get(row).map_or(0, |&n| u64::from(n)));
+        }
+        hasher.finish()
+    }
+}
+
+/// Reads the publisher's file or folder.
+///
+/// # Errors
+/// Everything that is wrong with the input, a line each, with file, line and column; or that the study is no lift study.
+pub fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, DataHash, InputReport), Error> {
+    let Kind::Lift(lift) = &study.kind else {
+        return Err(Error::misuse("only a lift study has a publisher"));
+    };
+    let mut sink = Reading::new(&study.matching.identifier, lift);
+    let mut complaints = Complaints::default();
+    let (files, rows_read) = read(path, &mut sink, &mut complaints)?;
+    let Reading { mut rows, mut places, without_opportunity, .. } = sink;
+    let order = rows.identifiers.canonical_order();
+    let duplicates =
+        find_duplicates(&rows, &order, &places, study.matching.duplicates, &files, &mut complaints);
+    complaints.finish()?;
+    let mut report = InputReport { rows_read, without_opportunity, ..InputReport::default() };
+    let order = match duplicates {
+        None => order,
+        Some(keep) => {
+            report.duplicates_dropped = keep.iter().filter(|&&keep| !keep).count() as u64;
+            rows.identifiers.retain(&keep);
+            retain(&mut rows.arm, &keep);
+            retain(&mut rows.opportunity, &keep);
+            if !rows.impressions.is_empty() {
+                retain(&mut rows.impressions, &keep);
+            }
+            if !rows.breakdown.is_empty() {
+                retain(&mut rows.breakdown, &keep);
+            }
+            retain(&mut places, &keep);
+            rows.identifiers.canonical_order()
+        }
+    };
+    if rows.is_empty() {
+        return Err(Error::input(format!(
+            "{}: no row has an opportunity (column \"{}\"); nobody is left to measure",
+            path.display(),
+            lift.publisher.opportunity
+        )));
+    }
+    report.rows_kept = rows.len() as u64;
+    report.memory = rows.memory();
+    let hash = rows.hash(&order);
+    Ok((rows, hash, report))
+}
+
+/// Complains about duplicates, or says which rows to keep; `None` when there is no duplicate.
+fn find_duplicates(
+    rows: &PublisherRows,
+    order: &[u32],
+    places: &[Place],
+    rule: Duplicates,
+    files: &Files,
+    complaints: &mut Complaints,
+) -> Option<Vec<bool>> {
+    let mut second: Vec<(u32, u32)> = Vec::new();
+    let same = |a: &u32, b: &u32| rows.identifiers.get(*a as usize) == rows.identifiers.get(*b as usize);
+    for group in order.chunk_by(same) {
+        second.extend(group[1..].iter().map(|&row| (row, group[0])));
+    }
+    if second.is_empty() {
+        return None;
+    }
+    second.sort_unstable();
+    let mut keep = vec![true; rows.len()];
+    for (row, first) in second.into_iter().map(|(row, first)| (row as usize, first as usize)) {
+        keep[row] = false;
+        let (here, there) = (places[row], places[first]);
+        if rows.arm[row] != rows.arm[first] {
+            complaints.add(|| {
+                format!(
+                    "{}: the same identifier as {} but in the other arm; correct one of them",
+                    files.show(here),
+                    files.show_beside(there, here)
+                )
+            });
+        } else if rule != Duplicates::First {
+            complaints.add(|| {
+                format!(
+                    "{}: the same identifier as {}; remove one, or agree on duplicates = \"first\"",
+                    files.show(here),
+                    files.show_beside(there, here)
+                )
+            });
+        }
+    }
+    Some(keep)
+}
+
+/// Rows as they come in.
+struct Reading<'a> {
+    identifier: &'a Identifier,
+    lift: &'a Lift,
+    columns: Vec<String>,
+    arm: usize,
+    opportunity: usize,
+    impressions: Option<usize>,
+    breakdown: Option<usize>,
+    rows: PublisherRows,
+    places: Vec<Place>,
+    without_opportunity: u64,
+}
+
+impl<'a> Reading<'a> {
+    fn new(identifier: &'a Identifier, lift: &'a Lift) -> Self {
+        let mut columns = vec![identifier.name.clone()];
+        let arm = want(&mut columns, &lift.publisher.arm);
+        let opportunity = want(&mut columns, &lift.publisher.opportunity);
+        let impressions = lift.publisher.impressions.as_ref().map(|name| want(&mut columns, name));
+        let breakdown = lift.publisher.breakdown.as_ref().map(|b| want(&mut columns, &b.column));
+        let (rows, places) = (PublisherRows::default(), Vec::new());
+        let without_opportunity = 0;
+        Self {
+            identifier,
+            lift,
+            columns,
+            arm,
+            opportunity,
+            impressions,
+            breakdown,
+            rows,
+            places,
+            without_opportunity,
+        }
+    }
+}
+
+impl Sink for Reading<'_> {
+    fn columns(&self) -> Vec<String> {
+        self.columns.clone()
+    }
+
+    fn row(
+        &mut self,
+        files: &Files,
+        place: Place,
+        cells: &[Cell<'_>],
+        complaints: &mut Complaints,
+    ) -> Result<(), Error> {
+        let publisher = &self.lift.publisher;
+        let mut row = Row { files, place, complaints };
+        let identifier = row.identifier(self.identifier, cells[0]);
+        let opportunity = cells[self.opportunity].trimmed();
+        if opportunity == Cell::Empty {
+            self.without_opportunity += 1;
+            return Ok(());
+        }
+        let opportunity = row.time(&publisher.opportunity, &self.lift.clock, opportunity);
+        let arm = arm(&mut row, publisher, cells[self.arm].trimmed());
+        let impressions = match (&publisher.impressions, self.impressions) {
+            (Some(name), Some(i)) => row.integer(name, cells[i].trimmed(), 0, i64::from(u16::MAX)),
+            _ => Some(0),
+        };
+        let breakdown = match (&publisher.breakdown, self.breakdown) {
+            (Some(categories), Some(i)) => row.category(categories, cells[i].trimmed()),
+            _ => Some(0),
+        };
+        let (Some(identifier), Some(arm), Some(opportunity), Some(impressions), Some(breakdown)) =
+            (identifier, arm, opportunity, impressions, breakdown)
+        else {
+            return Ok(());
+        };
+        if self.rows.len() >= u32::MAX as usize {
+            return Err(Error::limit("rows of one side", self.rows.len() as u64 + 1, u64::from(u32::MAX)));
+        }
+        self.rows.identifiers.push(identifier.as_bytes());
+        self.rows.arm.push(arm);
+        self.rows.opportunity.push(opportunity);
+        if self.impressions.is_some() {
+            self.rows.impressions.push(u16::try_from(impressions).expect("checked"));
+        }
+        if self.breakdown.is_some() {
+            self.rows.breakdown.push(breakdown);
+        }
+        self.places.push(place);
+        Ok(())
+    }
+}
+
+fn arm(row: &mut Row<'_>, publisher: &crate::study::Publisher, cell: Cell<'_>) -> Option<Arm> {
+    match cell.text().as_deref() {
+        Some(label) if label == publisher.test => Some(Arm::Test),
+        Some(label) if label == publisher.control => Some(Arm::Control),
+        _ => {
+            row.complain(&publisher.arm, || {
+                format!(
+                    "{} is neither the test label \"{}\" nor the control label \"{}\" of the study",
+                    cell.shown(),
+                    publisher.test,
+                    publisher.control
+                )
+            });
+            None
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What reading did, for the owner of the data only.
+
+use std::fmt;
+
+/// Counts of one reading. Nothing is dropped without being counted here. Shown to the owner of the data only.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct InputReport {
+    /// Rows of the files.
+    pub rows_read: u64,
+    /// Identifiers that take part.
+    pub rows_kept: u64,
+    /// Publisher: rows without an opportunity, left out.
+    pub without_opportunity: u64,
+    /// Second and further rows of an identifier that were dropped (`first`).
+    pub duplicates_dropped: u64,
+    /// Second and further rows of an identifier whose events were put together (`merge`, wide layout).
+    pub duplicates_merged: u64,
+    /// Advertiser: rows that `where` does not pass; they keep their identifier, without events.
+    pub filtered: u64,
+    /// Advertiser: events of the rows that `where` passes.
+    pub events_seen: u64,
+    /// Advertiser: events beyond K per identifier that were cut (`keep-earliest`).
+    pub events_cut: u64,
+    /// Advertiser: identifiers of which events were cut.
+    pub identifiers_cut: u64,
+    /// Advertiser: identifiers without any event.
+    pub without_events: u64,
+    /// Advertiser: identifiers whose events add up to more than R, so that their total may be cut to R.
+    pub over_clamp: u64,
+    /// Bytes of memory that the typed columns hold.
+    pub memory: u64,
+}
+
+impl InputReport {
+    /// Bytes of memory per kept row, rounded up.
+    #[must_use]
+    pub fn memory_per_row(&self) -> u64 {
+        self.memory.div_ceil(self.rows_kept.max(1))
+    }
+}
+
+impl fmt::Display for InputReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = [
+            (self.rows_read, "rows read"),
+            (self.rows_kept, "identifiers take part"),
+            (self.without_opportunity, "rows left out: no opportunity"),
+            (self.duplicates_dropped, "rows left out: identifier met before"),
+            (self.duplicates_merged, "rows put together with an earlier row of the same identifier"),
+            (self.filtered, "rows that `where` does not pass (identifier kept, no event)"),
+            (self.events_seen, "events read"),
+            (self.events_cut, "events cut: more than max_events for one identifier"),
+            (self.identifiers_cut, "identifiers of which events were cut"),
+            (self.without_events, "identifiers without an event"),
+            (self.over_clamp, "identifiers whose events add up to more than the clamp"),
+        ];
+        for (i, (count, text)) in lines.into_iter().enumerate() {
+            if i < 2 || count > 0 {
+                writeln!(f, "{count:>12} {text}")?;
+            }
+        }
+        write!(f, "{:>12} bytes of memory per identifier", self.memory_per_row())
+    }
+}
+
+/// A hash of what enters the computation, independent of the order of rows, of file format and of formatting.
+/// Noise is bound to it. It is a fingerprint of private data: it may be compared, and must not be published.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct DataHash([u8; 32]);
+
+impl DataHash {
+    /// From its bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for DataHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DataHash(..)")
+    }
+}
+
+/// Feeds rows, already in canonical order, into a [`DataHash`].
+pub(super) struct DataHasher(blake3::Hasher);
+
+impl DataHasher {
+    pub fn new(role: &str) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("tacit data set 1");
+        hasher.update(&(role.len() as u64).to_le_bytes()).update(role.as_bytes());
+        Self(hasher)
+    }
+
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.0.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+    }
+
+    pub fn number(&mut self, value: u64) {
+        self.0.update(&value.to_le_bytes());
+    }
+
+    pub fn finish(&self) -> DataHash {
+        DataHash(*self.0.finalize().as_bytes())
+    }
+}

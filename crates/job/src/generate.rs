@@ -1,0 +1,33 @@
+//! Made-up data with a known truth: the demo's field trial and larger random studies.
+//!
+//! Everything is a function of a seed. The truth is computed here from the generated people by plain code written from
+//! the definition of the study; it shares nothing with the code that reads files or computes privately.
+
+mod files;
+mod polio;
+mod synthetic;
+#[cfg(test)]
+mod tests;
+mod truth;
+
+pub use files::Format;
+pub use polio::{POLIO_COUNTS, PolioCounts, polio, polio_thinned};
+pub use synthetic::{LiftOptions, lift, lift_study};
+pub use truth::{ArmTruth, Truth};
+
+use std::path::PathBuf;
+
+/// What a generator wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generated {
+    /// The publisher's file.
+    pub publisher: PathBuf,
+    /// The advertiser's file.
+    pub advertiser: PathBuf,
+    /// Rows of the publisher's file.
+    pub publisher_rows: u64,
+    /// Rows of the advertiser's file.
+    pub advertiser_rows: u64,
+    /// The answer.
+    pub truth: Truth,
+}

@@ -1,0 +1,254 @@
+//! The tables of the page: every number of the report, each with what it needs to be read.
+
+use super::markup::{Markup, element, number, text, words};
+use super::paragraph;
+use crate::data::InputReport;
+use crate::report::{LiftView, ProgramOutput, Report, Stage};
+use crate::wording::numbers::{
+    MISSING, bytes, count, grouped, p_value, per_second, percent, rho, seconds, short, significant,
+};
+use crate::wording::{
+    Scale, cell_name, drew_the_noise, label, noise, quantity, quantity_title, relative, shortened,
+};
+
+/// Longest name of a row.
+const ROW_NAME_CHARS: usize = 120;
+
+/// A column: its title, and whether it holds numbers.
+type Column<'a> = (&'a str, bool);
+
+/// A table that scrolls by itself where the page is narrow. Without columns it is a list of facts.
+fn table(caption: &str, columns: &[Column<'_>], rows: impl IntoIterator<Item = Markup>) -> Markup {
+    let title = |(title, is_number): &Column<'_>| {
+        let class = if *is_number { "num" } else { "" };
+        element("th", &[("scope", "col"), ("class", class)], [text(title)])
+    };
+    let head = element("thead", &[], [element("tr", &[], columns.iter().map(title))]);
+    let body = element("tbody", &[], rows);
+    let caption_part = words("caption", "", caption);
+    let table = match columns {
+        [] => element("table", &[], [caption_part, body]),
+        _ => element("table", &[], [caption_part, head, body]),
+    };
+    let class = if columns.is_empty() { "wide facts" } else { "wide" };
+    element(
+        "div",
+        &[("class", class), ("role", "region"), ("tabindex", "0"), ("aria-label", caption)],
+        [table],
+    )
+}
+
+fn row(name: &str, cells: impl IntoIterator<Item = Markup>) -> Markup {
+    let name =
+        element("th", &[("scope", "row")], [element("bdi", &[], [text(shortened(name, ROW_NAME_CHARS))])]);
+    element("tr", &[], [name].into_iter().chain(cells))
+}
+
+fn cell(shown: &str) -> Markup {
+    element("td", &[("class", "num")], [number(shown)])
+}
+
+fn plain(shown: impl AsRef<str>) -> Markup {
+    words("td", "", shown)
+}
+
+fn sigma(shown: Option<String>) -> Markup {
+    match shown {
+        Some(shown) => cell(&shown),
+        None => words("td", "num exact", "exact"),
+    }
+}
+
+/// Difference, intervals, p-value and rates of every cell.
+pub fn effects(view: &LiftView, scale: &Scale) -> Markup {
+    let (test, control) = (label(&view.test), label(&view.control));
+    let interval = format!("{} interval", percent(view.confidence));
+    let columns = [
+        ("group", false),
+        (test.as_str(), true),
+        (control.as_str(), true),
+        ("difference", true),
+        (interval.as_str(), true),
+        ("noise alone", true),
+        ("relative", true),
+        ("p-value", true),
+    ];
+    let rows = view.cells.iter().map(|of| {
+        let name = if of.family == "overall" { cell_name(of) } else { of.label.clone() };
+        let Some(estimate) = &of.estimate else {
+            let why = format!("refused: {}", of.refused.as_deref().unwrap_or("no reason given"));
+            return row(&name, [element("td", &[("colspan", "7")], [text(why)])]);
+        };
+        let mean = |arm: usize| {
+            estimate.rates.map_or_else(|| MISSING.to_owned(), |rates| scale.show(rates[arm].mean))
+        };
+        let part = estimate.relative.filter(|part| part.is_finite());
+        let cells = [
+            mean(0),
+            mean(1),
+            scale.show(estimate.lift),
+            scale.interval(estimate.interval),
+            scale.interval(estimate.noise_interval),
+            part.map_or_else(|| MISSING.to_owned(), |part| relative(view, part)),
+            p_value(estimate.p_value),
+        ];
+        row(&name, cells.iter().map(|shown| cell(shown)))
+    });
+    table(&format!("Mean clamped outcome and difference: {}", quantity_title(view, scale)), &columns, rows)
+}
+
+/// Every number that left the computation.
+pub fn released(view: &LiftView) -> Markup {
+    let columns =
+        [("group", false), ("quantity", false), ("arm", false), ("value", true), ("noise sigma", true)];
+    let rows = view.cells.iter().flat_map(|of| {
+        of.counts.iter().enumerate().map(move |(i, released)| {
+            let arm = match released.arm.as_deref() {
+                Some("test") => label(&view.test),
+                Some("control") => label(&view.control),
+                Some(other) => label(other),
+                None => "both".to_owned(),
+            };
+            let name = if i == 0 { cell_name(of) } else { String::new() };
+            let name =
+                if name.is_empty() { plain("") } else { element("th", &[("scope", "row")], [text(name)]) };
+            let shown = released.sigma.map(|sigma| significant(sigma, 3));
+            let cells = [
+                name,
+                plain(quantity(&released.quantity)),
+                plain(arm),
+                cell(&grouped(&released.value)),
+                sigma(shown),
+            ];
+            element("tr", &[], cells)
+        })
+    });
+    table("As released, before any reading. Sigma is the standard deviation of the noise.", &columns, rows)
+}
+
+/// The outputs of a program.
+pub fn outputs(outputs: &[ProgramOutput]) -> Markup {
+    let columns = [("output", false), ("value", true), ("noise sigma", true)];
+    let rows = outputs.iter().map(|output| {
+        let class = if output.is_exact() { "num exact" } else { "num" };
+        row(&output.label, [cell(&grouped(&output.value)), words("td", class, noise(output))])
+    });
+    table("Values revealed to this party. Sigma is the standard deviation of the noise.", &columns, rows)
+}
+
+/// Facts by name.
+fn facts(caption: &str, rows: &[(&str, String)]) -> Markup {
+    let rows = rows.iter().map(|(name, shown)| row(name, [cell(shown)]));
+    table(caption, &[], rows)
+}
+
+/// What the view cost.
+pub fn privacy(report: &Report) -> Vec<Markup> {
+    let privacy = &report.privacy;
+    let opened = privacy.candidates.saturating_sub(1);
+    let rows = [
+        (
+            "zero-concentrated privacy charged for this view, rho",
+            label(&rho(&privacy.rho, privacy.rho_value)),
+        ),
+        ("the same as epsilon", short(privacy.epsilon, 3)),
+        ("at delta", short(privacy.delta, 3)),
+        (
+            "noise candidates per output",
+            format!("{}, of which {opened} opened and checked", privacy.candidates),
+        ),
+        ("spent by the other side on your data, rho", short(privacy.spent, 4)),
+        ("its budget on your data, rho", short(privacy.budget, 4)),
+    ];
+    let secret = "The other party drew the noise in this view, to protect its own people. Shown these numbers, it could \
+        take the noise out again and read exact values, which depend on your data too.";
+    let mut parts = vec![facts("What this view cost, and what the ledger says", &rows)];
+    if drew_the_noise(report).is_some() {
+        parts.push(paragraph("note", secret));
+    }
+    parts
+}
+
+/// What both sides learned besides.
+pub fn disclosed(report: &Report) -> Vec<Markup> {
+    let disclosed = &report.disclosed;
+    let names = report.parties.iter().map(|party| format!("rows of {}", label(&party.name)));
+    let mut rows: Vec<(String, String)> = names
+        .chain(std::iter::repeat("rows".into()))
+        .zip(disclosed.rows.iter().map(|&rows| count(rows)))
+        .collect();
+    rows.push(("size of the union".into(), count(disclosed.union)));
+    rows.push(("size of the match".into(), count(disclosed.matched_upper_bound)));
+    if let Some([test, control]) = disclosed.published_groups {
+        rows.push(("rows of the test group, public in this mode".into(), count(test)));
+        rows.push(("rows of the control group, public in this mode".into(), count(control)));
+    }
+    let rows: Vec<(&str, String)> = rows.iter().map(|(name, shown)| (name.as_str(), shown.clone())).collect();
+    vec![facts("Exact, and known to both sides", &rows)]
+}
+
+/// Own input, for its owner.
+pub fn inputs(inputs: &InputReport) -> Vec<Markup> {
+    // One list of counts and words for terminal and page.
+    let shown = inputs.to_string();
+    let rows = shown
+        .lines()
+        .filter_map(|line| line.trim().split_once(' '))
+        .map(|(n, what)| row(what, [cell(&grouped(n))]));
+    let note = "For you only: no other party sees these counts.";
+    vec![paragraph("note", note), table("Rows and events", &[], rows)]
+}
+
+/// Study and parties.
+pub fn parties(report: &Report) -> Vec<Markup> {
+    let rows = report.parties.iter().map(|party| {
+        let key = element("td", &[], [words("code", "", &party.key)]);
+        row(&party.name, [key, cell(&count(party.rows))])
+    });
+    let program =
+        element("p", &[("class", "note")], [text("Program "), words("code", "", &report.study.program)]);
+    let columns = [("party", false), ("key", false), ("rows", true)];
+    vec![table("Parties, as their keys proved", &columns, rows), program]
+}
+
+/// Where time and bytes went, against what was stated before.
+pub fn stages(report: &Report) -> Markup {
+    let sent: Vec<String> =
+        report.parties.iter().map(|party| format!("sent by {}", label(&party.name))).collect();
+    let mut columns = vec![("stage", false), ("time", true), ("rows", true), ("rows/s", true)];
+    columns.extend(sent.iter().map(|title| (title.as_str(), true)));
+    columns.extend([("AND gates", true), ("OTs", true), ("rounds", true), ("stated cost", false)]);
+    let rows =
+        report.stages.iter().map(|stage| {
+            let mut cells = vec![cell(&seconds(stage.seconds)), cell(&count(stage.rows)), cell(&rate(stage))];
+            cells.extend((0..sent.len()).map(|i| {
+                cell(&stage.bytes_sent.get(i).map_or_else(|| MISSING.to_owned(), |&sent| bytes(sent)))
+            }));
+            let price = &stage.price;
+            cells.extend([price.and_gates, price.ots, price.rounds].map(|n| cell(&count(n))));
+            let stated = bytes(price.sent.iter().fold(0u64, |sum, &sent| sum.saturating_add(sent)));
+            cells.push(if stage.price_held {
+                plain("held")
+            } else {
+                words("td", "exact", format!("not held: {stated}"))
+            });
+            row(&label(&stage.name), cells)
+        });
+    table("Cost by stage. \"Held\": the bytes counted are the bytes stated beforehand.", &columns, rows)
+}
+
+fn rate(stage: &Stage) -> String {
+    if stage.seconds > 0.0 { per_second(stage.rows as f64 / stage.seconds) } else { MISSING.to_owned() }
+}
+
+/// The run as a whole.
+pub fn totals(report: &Report) -> Markup {
+    let rows = [
+        ("from the first byte of matching to this report", seconds(report.seconds)),
+        ("application bytes of all parties, before TLS", bytes(report.bytes)),
+        ("largest memory of this process", bytes(report.peak_memory_bytes)),
+        ("CPU time of this process", seconds(report.cpu_seconds)),
+        ("worker pairs", count(u64::from(report.shards))),
+    ];
+    facts("The run as a whole", &rows)
+}

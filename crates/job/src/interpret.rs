@@ -1,0 +1,230 @@
+//! From revealed numbers to what a reader wants to know.
+
+use crate::prepare::Built;
+use crate::report::{CellView, CountView, LiftView, ProgramOutput, View};
+use crate::scales::{Scales, release_mode};
+use crate::study::{self, Study};
+use crate::wording::numbers::trimmed;
+use base::{Error, PartyId};
+use program::lower::ReleasePlan;
+use program::{Op, Program, Section};
+use release::modes::{Estimate, NoisyTotals, Reading, SumsSigma, read_fixed, read_sums};
+use studies::lift::{Arm, Cell, Layout, Lift, Output, Quantity};
+
+/// A released number with the standard deviation of its noise.
+struct Released<'a> {
+    output: &'a Output,
+    value: i128,
+    sigma: Option<f64>,
+}
+
+/// Reads one viewer's outputs. `values` are bit patterns in the order of `plan.outputs`.
+///
+/// # Errors
+/// When a value cannot be read; a cell that may not be shown is refused in the view, not here.
+pub fn view(
+    study: &Study,
+    built: &Built,
+    scales: &Scales,
+    plan: &ReleasePlan,
+    values: &[u128],
+) -> Result<View, Error> {
+    let numbers: Vec<(usize, i128)> = plan
+        .outputs
+        .iter()
+        .zip(values)
+        .map(|((index, _), value)| {
+            let node = built.program.outputs[*index].value;
+            (*index, built.program.release.ty(node).to_signed(*value))
+        })
+        .collect();
+    match (&built.lift, &study.kind) {
+        (Some((lift, layout)), study::Kind::Lift(own)) => {
+            lift_view(own, lift, layout, scales, plan.viewer, &numbers).map(View::Lift)
+        }
+        _ => Ok(View::Program { outputs: program_outputs(&built.program, scales, &numbers) }),
+    }
+}
+
+fn sigma(scales: &Scales, noised: Option<(u32, u32)>) -> Option<f64> {
+    noised.map(|(m, o)| release::rational::to_f64(scales.sigma2(m, o)).sqrt())
+}
+
+/// Where a value of the release section comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Origin {
+    /// Constants only.
+    Constant,
+    /// Noised values, and constants.
+    Noised,
+    /// At least one total without noise. Noise elsewhere does not hide it: who knows the noised part takes it out.
+    Raw,
+}
+
+/// The origin of every node: the worst one of its operands, which come first.
+fn origins(section: &Section) -> Vec<Origin> {
+    let mut origins = Vec::with_capacity(section.nodes.len());
+    for node in &section.nodes {
+        let mut origin = match node.op {
+            Op::Noised(..) => Origin::Noised,
+            Op::Total(_) | Op::Column(_) => Origin::Raw,
+            _ => Origin::Constant,
+        };
+        node.op.operands(|operand| origin = origin.max(origins[operand.index()]));
+        origins.push(origin);
+    }
+    origins
+}
+
+fn program_outputs(program: &Program, scales: &Scales, numbers: &[(usize, i128)]) -> Vec<ProgramOutput> {
+    let origins = origins(&program.release);
+    let output = |(index, value): &(usize, i128)| {
+        let output = &program.outputs[*index];
+        let node = program.release.node(output.value);
+        let noised = if let Op::Noised(m, o) = node.op { Some((m, o)) } else { None };
+        // An unsigned 128-bit value has no signed form.
+        let value = if node.ty.signed { value.to_string() } else { (*value as u128).to_string() };
+        ProgramOutput {
+            label: output.label.clone(),
+            value,
+            sigma: sigma(scales, noised).map(|s| trimmed(&format!("{s:.6}"))),
+            noised: origins[output.value.index()] == Origin::Noised,
+        }
+    };
+    numbers.iter().map(output).collect()
+}
+
+fn lift_view(
+    own: &study::Lift,
+    lift: &Lift,
+    layout: &Layout,
+    scales: &Scales,
+    viewer: PartyId,
+    numbers: &[(usize, i128)],
+) -> Result<LiftView, Error> {
+    let released: Vec<Released<'_>> = numbers
+        .iter()
+        .map(|(index, value)| {
+            let output = &layout.outputs[*index];
+            Released { output, value: *value, sigma: sigma(scales, output.noised) }
+        })
+        .collect();
+    let reading = Reading {
+        clamp: lift.bound() as u64,
+        confidence: f64::from(own.release.confidence.percent()) / 100.0,
+        minimum_group: own.release.minimum_group,
+    };
+    let cells = lift.families().into_iter().flat_map(|family| lift.cells(family));
+    let cells = cells.map(|cell| cell_view(lift, scales, &released, cell, &reading));
+    debug_assert!(released.iter().all(|r| r.output.viewer == viewer), "a viewer sees its own outputs");
+    Ok(LiftView {
+        test: lift.arms[0].clone(),
+        control: lift.arms[1].clone(),
+        clamp: own.rule.clamp.into(),
+        unit: match &own.advertiser.value {
+            study::Value::Columns { unit, .. } => unit.clone(),
+            study::Value::Constant(_) => None,
+        },
+        confidence: reading.confidence,
+        lower_is_better: own.rule.lower_is_better,
+        cells: cells.collect::<Result<_, _>>()?,
+    })
+}
+
+fn cell_view(
+    lift: &Lift,
+    scales: &Scales,
+    released: &[Released<'_>],
+    cell: Cell,
+    reading: &Reading,
+) -> Result<CellView, Error> {
+    let here: Vec<&Released<'_>> = released.iter().filter(|r| r.output.cell == cell).collect();
+    let (family, label) = match cell {
+        Cell::Overall => ("overall", "overall".to_owned()),
+        Cell::Breakdown(i) => ("breakdown", lift.breakdown[usize::from(i)].clone()),
+        Cell::Cohort(i) => ("cohort", lift.cohorts[usize::from(i)].clone()),
+    };
+    let (estimate, refused) = match estimate(lift, scales, &here, reading)? {
+        Ok(estimate) => (Some(estimate), None),
+        Err(why) => (None, Some(why)),
+    };
+    // A cell that is too small shows no number at all.
+    let shown = if refused.is_some() { &[][..] } else { &here };
+    let counts = shown.iter().map(|r| CountView {
+        quantity: quantity(r.output.quantity),
+        arm: r.output.arm.map(|a| if a == Arm::Test { "test".into() } else { "control".into() }),
+        value: r.value.to_string(),
+        sigma: r.sigma,
+    });
+    Ok(CellView { family: family.into(), label, estimate, refused, counts: counts.collect() })
+}
+
+/// The name of a quantity in the JSON report.
+fn quantity(quantity: Quantity) -> String {
+    match quantity {
+        Quantity::Squares => "squares".into(),
+        other => other.name().replace(' ', "_"),
+    }
+}
+
+/// The estimate of a cell, or why there is none.
+fn estimate(
+    lift: &Lift,
+    scales: &Scales,
+    here: &[&Released<'_>],
+    reading: &Reading,
+) -> Result<Result<Estimate, String>, Error> {
+    let find = |arm: Option<Arm>, quantity: Quantity| {
+        let found = here.iter().find(|r| r.output.arm == arm && r.output.quantity == quantity);
+        found.ok_or_else(|| Error::misuse(format!("the release has no {}", quantity.name())))
+    };
+    if lift.mode == studies::lift::Mode::Sums {
+        return sums(&find, reading);
+    }
+    let (lift_value, spread) = (find(None, Quantity::Difference)?, find(None, Quantity::Spread)?);
+    let scale = lift_value.output.noised.and_then(|(m, _)| scales.fixed(m));
+    let scale = scale.ok_or_else(|| Error::misuse("a difference has a fixed-point scale"))?;
+    read_fixed(release_mode(lift.mode), lift_value.value, spread.value, scale, reading.confidence).map(Ok)
+}
+
+/// Finds a released number of a cell.
+type Find<'a, 'b> = dyn Fn(Option<Arm>, Quantity) -> Result<&'a &'a Released<'b>, Error> + 'a;
+
+/// The estimate from rows, sums and squares.
+fn sums(find: &Find<'_, '_>, reading: &Reading) -> Result<Result<Estimate, String>, Error> {
+    let [n, s, q] = Quantity::CORE;
+    let arm = |arm| -> Result<NoisyTotals, Error> {
+        let value = |quantity| Ok::<_, Error>(find(Some(arm), quantity)?.value);
+        Ok(NoisyTotals { n: value(n)?, s: value(s)?, q: value(q)? })
+    };
+    let deviation = |quantity| Ok::<_, Error>(find(Some(Arm::Test), quantity)?.sigma.unwrap_or(0.0));
+    let sigma = SumsSigma { n: deviation(n)?, s: deviation(s)?, q: deviation(q)? };
+    Ok(read_sums(&arm(Arm::Test)?, &arm(Arm::Control)?, &sigma, reading).map_err(|e| e.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use program::{Node, NodeId, Type};
+
+    /// A difference of noised values is not exact; one with a bare total in it is not called noised.
+    #[test]
+    fn origins_follow_operands() {
+        let ty = Type::parse("i64").expect("a type");
+        let v = NodeId;
+        let ops = [
+            (Op::Noised(0, 0), Origin::Noised),
+            (Op::Noised(0, 1), Origin::Noised),
+            (Op::Sub(v(0), v(1)), Origin::Noised),
+            (Op::Total(0), Origin::Raw),
+            (Op::Const(7), Origin::Constant),
+            (Op::Mul(v(2), v(4)), Origin::Noised),
+            (Op::Add(v(5), v(3)), Origin::Raw),
+            (Op::Shl(v(4), 1), Origin::Constant),
+            (Op::Select(v(7), v(5), v(6)), Origin::Raw),
+        ];
+        let nodes = ops.iter().map(|(op, _)| Node { op: op.clone(), ty }).collect();
+        let expected: Vec<Origin> = ops.iter().map(|(_, origin)| *origin).collect();
+        assert_eq!(origins(&Section { nodes }), expected);
+    }
+}

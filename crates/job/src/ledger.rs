@@ -1,0 +1,369 @@
+//! The privacy ledger: what was spent, on which data, for whom; and what a crash must not lose.
+//!
+//! A single SQLite file that only grows. Budgets are kept per lineage of the protected data and viewer's key, over all
+//! studies and versions of the data. A debit is one transaction and on stable storage before the call returns; the
+//! sums are exact rationals. The ledger of the party whose data are protected decides; the viewer's only records.
+//!
+//! A *release* (one viewer's outputs of one study on given data) has *attempts*: attempt 0, and one more each time its
+//! operator reopens it. An attempt is charged once, however often it is resumed, and has one transcript of noise per
+//! side, of which every stage is kept.
+//!
+//! What is stored, what survives a crash and how to reopen: `docs/protocols/ledger.md`.
+
+mod file;
+mod records;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use records::barred_error;
+pub use records::{AnswerKey, Stage};
+
+use crate::data::DataHash;
+use base::{Error, PartyId};
+use num_traits::{Signed, Zero};
+use release::Rational;
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use serde::Serialize;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// How long a writer waits for another one.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// The hash or tag of a study, a data set or a release.
+pub type Bytes32 = [u8; 32];
+
+/// An open ledger. Several may be open on one file, in one process or many; their writes exclude each other.
+pub struct Ledger {
+    connection: Connection,
+    path: PathBuf,
+    new: bool,
+}
+
+/// What one viewer's release is charged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Debit {
+    /// Stable name of the protected data, over all its versions.
+    pub lineage: String,
+    /// The viewer's key, as the study names it.
+    pub viewer_key: String,
+    /// Hash of the study.
+    pub study: Bytes32,
+    /// Tag of this party's data ([`Ledger::data_tag`]).
+    pub my_tag: Bytes32,
+    /// Tag of the peer's data, as the peer gave it.
+    pub peer_tag: Bytes32,
+    /// Which release ([`release_id`]).
+    pub release_id: Bytes32,
+    /// zCDP charged; positive.
+    pub rho: Rational,
+    /// Most that all releases of this lineage to this viewer may be charged together.
+    pub budget: Rational,
+    /// Whether this party's data are protected. `false`: this party is the viewer, and only records.
+    pub protects: bool,
+}
+
+/// One debit, for listing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EntryRow {
+    /// Row number.
+    pub row: u64,
+    /// Seconds since 1970, UTC.
+    pub at: u64,
+    /// The release, 64 hex digits: what `tacit ledger reopen` takes.
+    pub release: String,
+    /// How often the release was reopened before this debit.
+    pub attempt: u32,
+    /// The protected data.
+    pub lineage: String,
+    /// The viewer's key.
+    pub viewer_key: String,
+    /// Hash of the study, 64 hex digits.
+    pub study: String,
+    /// zCDP charged: a decimal where it is one, else `p/q`.
+    pub rho: String,
+    /// The budget at that time.
+    pub budget: String,
+    /// Whether it counts against a budget here (`false`: this party was the viewer).
+    pub protects: bool,
+    /// Why this attempt is barred, if it is.
+    pub barred: Option<String>,
+    /// Whether a later attempt took its place.
+    pub reopened: bool,
+}
+
+/// The identity of a viewer's release: study, data of all parties (by tag, in party order) and viewer. The same study
+/// on the same data is the same release, so that nobody is charged or answered twice.
+#[must_use]
+pub fn release_id(study: &Bytes32, tags: &[Bytes32], viewer: PartyId) -> Bytes32 {
+    let mut hasher = blake3::Hasher::new_derive_key("tacit release 1");
+    hasher.update(study).update(&(tags.len() as u64).to_le_bytes());
+    for tag in tags {
+        hasher.update(tag);
+    }
+    hasher.update(&[viewer.0]);
+    *hasher.finalize().as_bytes()
+}
+
+/// The same ratio as an arbitrary-precision rational.
+#[must_use]
+pub fn rational(ratio: program::Ratio) -> Rational {
+    release::rational::ratio(ratio.num(), ratio.den())
+}
+
+impl Ledger {
+    /// Opens the ledger at `path`, or makes an empty one there. Its mode becomes 600.
+    ///
+    /// # Errors
+    /// When the file is no ledger, is empty or damaged, was written by a newer version, is held by another process, or
+    /// cannot be read or written; the text says what to do.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        Self::open_waiting(path, WAIT)
+    }
+
+    fn open_waiting(path: &Path, wait: Duration) -> Result<Self, Error> {
+        let (connection, new) = file::open(path, wait)?;
+        Ok(Self { connection, path: path.to_owned(), new })
+    }
+
+    /// Whether this call made the file: with a mistyped path, budgets would start anew. Tell the operator.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.new
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A name for a data set that may be shown to a peer: a hash under a random key that never leaves this ledger. The
+    /// same data always have the same tag here, and it says nothing about them to anybody else.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn data_tag(&self, data: &DataHash) -> Result<Bytes32, Error> {
+        let sql = "SELECT value FROM settings WHERE name = 'data key'";
+        let key = self.connection.query_row(sql, [], |row| row.get::<_, Bytes32>(0));
+        let key = key.map_err(|e| self.explain("read", &e))?;
+        let mut hasher = blake3::Hasher::new_keyed(&key);
+        hasher.update(b"tacit data tag 1").update(data.as_bytes());
+        Ok(*hasher.finalize().as_bytes())
+    }
+
+    /// Charges a release, and returns the row. When this attempt of the release is charged already, with the same
+    /// particulars, that row is returned and nothing is added. On return the row is on stable storage.
+    ///
+    /// # Errors
+    /// When the budget does not allow it; when the release is barred; when the same release was charged with other
+    /// particulars; when the ledger cannot be written. Nothing is charged then.
+    pub fn debit(&mut self, debit: &Debit) -> Result<u64, Error> {
+        check(debit)?;
+        let path = &self.path;
+        let explain = |e: rusqlite::Error| file::explain(path, "debit", &e);
+        let write =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let attempt = records::attempt(&write, &debit.release_id).map_err(explain)?;
+        if let Some(reason) = records::bar(&write, &debit.release_id, attempt).map_err(explain)? {
+            return Err(records::barred_error(&debit.release_id, &reason));
+        }
+        if let Some((row, recorded)) = charged(&write, debit, attempt).map_err(explain)? {
+            // The budget may have been changed since; what was charged may not.
+            if (Debit { budget: debit.budget.clone(), ..recorded }) != *debit {
+                return Err(Error::misuse("this release was charged before with other particulars"));
+            }
+            return Ok(row);
+        }
+        afford(&write, path, debit)?;
+        let sql = "INSERT INTO debits (at, release, attempt, lineage, viewer, study, my_tag, peer_tag, rho, budget, \
+                   protects) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+        let (rho, budget) = (debit.rho.to_string(), debit.budget.to_string());
+        let values = params![
+            now(),
+            debit.release_id,
+            attempt,
+            debit.lineage,
+            debit.viewer_key,
+            debit.study,
+            debit.my_tag,
+            debit.peer_tag,
+            rho,
+            budget,
+            debit.protects
+        ];
+        write.execute(sql, values).map_err(explain)?;
+        let row = write.last_insert_rowid();
+        write.commit().map_err(explain)?;
+        Ok(row.unsigned_abs())
+    }
+
+    /// Whether [`Ledger::debit`] would succeed now; nothing is written.
+    ///
+    /// # Errors
+    /// As [`Ledger::debit`].
+    pub fn check_debit(&self, debit: &Debit) -> Result<(), Error> {
+        check(debit)?;
+        let explain = |e: rusqlite::Error| self.explain("read", &e);
+        let attempt = records::attempt(&self.connection, &debit.release_id).map_err(explain)?;
+        match charged(&self.connection, debit, attempt).map_err(explain)? {
+            Some(_) => Ok(()),
+            None => afford(&self.connection, &self.path, debit),
+        }
+    }
+
+    /// What releases of a lineage to a viewer were charged so far, exactly.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn spent(&self, lineage: &str, viewer_key: &str) -> Result<Rational, Error> {
+        spent(&self.connection, lineage, viewer_key).map_err(|e| self.explain("read", &e))
+    }
+
+    /// All debits, oldest first.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn entries(&self) -> Result<Vec<EntryRow>, Error> {
+        let explain = |e: rusqlite::Error| self.explain("read", &e);
+        let sql = format!("SELECT {COLUMNS}, row, at, attempt FROM debits ORDER BY row");
+        let mut query = self.connection.prepare(&sql).map_err(explain)?;
+        let read = |row: &rusqlite::Row<'_>| {
+            let debit = debit_of(row)?;
+            let attempt: u32 = row.get("attempt")?;
+            let barred = records::bar(&self.connection, &debit.release_id, attempt)?;
+            let reopened = records::attempt(&self.connection, &debit.release_id)? > attempt;
+            Ok(EntryRow {
+                row: row.get::<_, i64>("row")?.unsigned_abs(),
+                at: row.get::<_, i64>("at")?.unsigned_abs(),
+                release: hex(&debit.release_id),
+                attempt,
+                lineage: debit.lineage,
+                viewer_key: debit.viewer_key,
+                study: hex(&debit.study),
+                rho: shown(&debit.rho),
+                budget: shown(&debit.budget),
+                protects: debit.protects,
+                barred,
+                reopened,
+            })
+        };
+        let rows = query.query_map([], read).map_err(explain)?;
+        rows.collect::<Result<_, _>>().map_err(explain)
+    }
+
+    fn explain(&self, what: &str, error: &rusqlite::Error) -> Error {
+        file::explain(&self.path, what, error)
+    }
+}
+
+/// Shows where it is and nothing of what it holds.
+impl fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ledger").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+fn check(debit: &Debit) -> Result<(), Error> {
+    if debit.lineage.is_empty() || debit.viewer_key.is_empty() {
+        return Err(Error::misuse("a debit names the lineage of the data and the viewer's key"));
+    }
+    if !debit.rho.is_positive() || debit.budget.is_negative() {
+        return Err(Error::misuse("a debit has a positive rho, and a budget that is not negative"));
+    }
+    Ok(())
+}
+
+fn afford(connection: &Connection, path: &Path, debit: &Debit) -> Result<(), Error> {
+    if !debit.protects {
+        return Ok(());
+    }
+    let spent =
+        spent(connection, &debit.lineage, &debit.viewer_key).map_err(|e| file::explain(path, "read", &e))?;
+    if &spent + &debit.rho <= debit.budget {
+        return Ok(());
+    }
+    Err(Error::refused(format!(
+        "budget: {} of {} spent on lineage {} by viewer {}; this release needs {}",
+        shown(&spent),
+        shown(&debit.budget),
+        debit.lineage,
+        debit.viewer_key,
+        shown(&debit.rho)
+    )))
+}
+
+fn spent(connection: &Connection, lineage: &str, viewer: &str) -> Result<Rational, rusqlite::Error> {
+    let sql = "SELECT rho FROM debits WHERE lineage = ?1 AND viewer = ?2 AND protects = 1";
+    let mut query = connection.prepare(sql)?;
+    let rows = query.query_map([lineage, viewer], |row| rational_of(row, "rho"))?;
+    rows.sum_exactly()
+}
+
+/// Exact sums over fallible rows.
+trait SumExactly {
+    fn sum_exactly(self) -> Result<Rational, rusqlite::Error>;
+}
+
+impl<I: Iterator<Item = Result<Rational, rusqlite::Error>>> SumExactly for I {
+    fn sum_exactly(mut self) -> Result<Rational, rusqlite::Error> {
+        self.try_fold(Rational::zero(), |sum, next| Ok(sum + next?))
+    }
+}
+
+const COLUMNS: &str = "release, lineage, viewer, study, my_tag, peer_tag, rho, budget, protects";
+
+fn charged(
+    connection: &Connection,
+    debit: &Debit,
+    attempt: u32,
+) -> Result<Option<(u64, Debit)>, rusqlite::Error> {
+    let sql =
+        format!("SELECT {COLUMNS}, row FROM debits WHERE release = ?1 AND attempt = ?2 AND protects = ?3");
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>("row")?.unsigned_abs(), debit_of(row)?));
+    connection.query_row(&sql, params![debit.release_id, attempt, debit.protects], read).optional()
+}
+
+fn debit_of(row: &rusqlite::Row<'_>) -> Result<Debit, rusqlite::Error> {
+    Ok(Debit {
+        lineage: row.get("lineage")?,
+        viewer_key: row.get("viewer")?,
+        study: row.get("study")?,
+        my_tag: row.get("my_tag")?,
+        peer_tag: row.get("peer_tag")?,
+        release_id: row.get("release")?,
+        rho: rational_of(row, "rho")?,
+        budget: rational_of(row, "budget")?,
+        protects: row.get("protects")?,
+    })
+}
+
+/// A rational from the text `p/q`. A sum must not silently leave one out, so any other text is an error.
+fn rational_of(row: &rusqlite::Row<'_>, column: &str) -> Result<Rational, rusqlite::Error> {
+    let text: String = row.get(column)?;
+    let damaged =
+        || rusqlite::Error::InvalidColumnName(format!("{column}: {text:?} is not a rational number"));
+    text.parse().map_err(|_| damaged())
+}
+
+/// A decimal when that is exact with nine places, else `p/q`.
+fn shown(value: &Rational) -> String {
+    let nano = value * release::rational::ratio(1_000_000_000, 1);
+    if !nano.is_integer() || value.is_negative() {
+        return value.to_string();
+    }
+    let digits = format!("{:0>10}", nano.to_integer().to_string());
+    let (whole, part) = digits.split_at(digits.len() - 9);
+    format!("{whole}.{part}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Hex digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |d| i64::try_from(d.as_secs()).unwrap_or(i64::MAX))
+}

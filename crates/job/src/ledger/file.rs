@@ -1,0 +1,190 @@
+//! The ledger's file: its layout, how it comes into being, and what to say when it cannot be used.
+
+use base::{At, Error, Kind};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::Duration;
+
+/// Marks a database as a ledger of ours (SQLite's `application_id`): "TCTL".
+const APPLICATION: i32 = 0x5443_544c;
+/// Version of the layout (SQLite's `user_version`).
+pub(super) const VERSION: i32 = 1;
+
+/// Everything but `settings` only grows: a statement that changes or deletes a row aborts.
+const TABLES: [&str; 6] = ["debits", "answers", "transcripts", "bars", "reopened", "outputs"];
+
+const SCHEMA: &str = "
+CREATE TABLE settings (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
+CREATE TABLE debits (
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, release BLOB NOT NULL, attempt INTEGER NOT NULL,
+    lineage TEXT NOT NULL, viewer TEXT NOT NULL, study BLOB NOT NULL, my_tag BLOB NOT NULL, peer_tag BLOB NOT NULL,
+    rho TEXT NOT NULL, budget TEXT NOT NULL, protects INTEGER NOT NULL, UNIQUE (release, attempt, protects)
+) STRICT;
+CREATE INDEX debits_of ON debits (lineage, viewer);
+CREATE TABLE answers (
+    study BLOB NOT NULL, program BLOB NOT NULL, my_tag BLOB NOT NULL, peer_tag BLOB NOT NULL, party INTEGER NOT NULL,
+    at INTEGER NOT NULL, report TEXT NOT NULL, PRIMARY KEY (study, program, my_tag, peer_tag, party)
+) STRICT;
+CREATE TABLE transcripts (
+    release BLOB NOT NULL, attempt INTEGER NOT NULL, side TEXT NOT NULL, stage INTEGER NOT NULL,
+    at INTEGER NOT NULL, record TEXT NOT NULL, PRIMARY KEY (release, attempt, side, stage)
+) STRICT;
+CREATE TABLE bars (
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, release BLOB NOT NULL, attempt INTEGER NOT NULL, reason TEXT NOT NULL
+) STRICT;
+CREATE TABLE reopened (
+    release BLOB NOT NULL, attempt INTEGER NOT NULL, at INTEGER NOT NULL, reason TEXT NOT NULL,
+    PRIMARY KEY (release, attempt)
+) STRICT;
+CREATE TABLE outputs (
+    release BLOB NOT NULL, attempt INTEGER NOT NULL, at INTEGER NOT NULL, outputs TEXT NOT NULL,
+    PRIMARY KEY (release, attempt)
+) STRICT;
+";
+
+/// Opens the ledger at `path`; makes an empty one when nothing is there. Returns whether it was made.
+pub(super) fn open(path: &Path, wait: Duration) -> Result<(Connection, bool), Error> {
+    let made = create_if_missing(path)?;
+    let metadata = std::fs::metadata(path).map_err(|e| Error::io(named("open", path), &e))?;
+    if metadata.len() == 0 {
+        return Err(Error::input(format!(
+            "the ledger {} is empty, as if cut off: put back a backup (a new ledger would forget what was spent)",
+            path.display()
+        )));
+    }
+    keep_private(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(|e| explain(path, "open", &e))?;
+    let checked = configure(&connection, wait).and_then(|()| {
+        let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+        Ok((pragma("application_id")?, pragma("user_version")?))
+    });
+    match checked.map_err(|e| explain(path, "open", &e))? {
+        (APPLICATION, VERSION) => Ok((connection, made)),
+        (APPLICATION, version) if version > VERSION => Err(Error::input(format!(
+            "the ledger {} has format {version}, written by a newer tacit; this one reads up to {VERSION}: use the \
+             newer tacit",
+            path.display()
+        ))),
+        _ => Err(not_a_ledger(path)),
+    }
+}
+
+/// One file without side files, so that a copy of it is a backup; EXTRA also syncs the folder when a journal goes away.
+fn configure(connection: &Connection, wait: Duration) -> Result<(), rusqlite::Error> {
+    connection.busy_timeout(wait)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    // Else REPLACE would delete without asking the triggers.
+    connection.pragma_update(None, "recursive_triggers", true)?;
+    connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "EXTRA")
+}
+
+/// Makes an empty ledger in one step: it is written aside and linked into place, so that nobody meets half of one and
+/// two processes that start together do not both make it.
+fn create_if_missing(path: &Path) -> Result<bool, Error> {
+    if path.exists() {
+        return Ok(false);
+    }
+    let failed = |e: &std::io::Error| Error::io(named("create", path), e);
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let aside = tempfile::Builder::new().prefix(".ledger-").tempfile_in(folder).map_err(|e| failed(&e))?;
+    let fill = || -> Result<(), rusqlite::Error> {
+        let connection = Connection::open(aside.path())?;
+        configure(&connection, Duration::ZERO)?;
+        connection.execute_batch(&format!("BEGIN; {SCHEMA} {} COMMIT;", triggers()))?;
+        let key = *base::Seed::from_system().expose();
+        connection.execute("INSERT INTO settings VALUES ('data key', ?1)", [&key[..]])?;
+        connection.pragma_update(None, "application_id", APPLICATION)?;
+        connection.pragma_update(None, "user_version", VERSION)
+    };
+    fill().map_err(|e| explain(path, "create", &e))?;
+    match aside.persist_noclobber(path) {
+        Ok(file) => file.sync_all().map_err(|e| failed(&e))?,
+        Err(e) if e.error.kind() == ErrorKind::AlreadyExists => return Ok(false),
+        Err(e) => return Err(failed(&e.error)),
+    }
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|e| failed(&e))?;
+    Ok(true)
+}
+
+fn triggers() -> String {
+    let trigger = |table: &str, verb: &str| {
+        format!(
+            "CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} BEGIN \
+             SELECT RAISE(ABORT, 'the ledger only grows'); END;"
+        )
+    };
+    TABLES.iter().flat_map(|t| [trigger(t, "UPDATE"), trigger(t, "DELETE")]).collect()
+}
+
+/// It holds the seeds of noise: nobody but its owner reads it. SQLite gives its journal the same mode.
+fn keep_private(path: &Path) -> Result<(), Error> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        let file = file.map_err(|e| Error::io(named("open", path), &e))?;
+        let failed = |e| Error::io(named("make private (mode 600)", path), &e);
+        let mode = file.metadata().map_err(failed)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            file.set_permissions(std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+fn named(what: &str, path: &Path) -> String {
+    format!("cannot {what} the ledger {}", path.display())
+}
+
+fn not_a_ledger(path: &Path) -> Error {
+    Error::input(format!(
+        "{} is not a privacy ledger of tacit; give another file (it was left as it is)",
+        path.display()
+    ))
+}
+
+/// What an SQLite error means for the operator.
+pub(super) fn explain(path: &Path, what: &str, error: &rusqlite::Error) -> Error {
+    let io = |text: String| Error::new(At::default(), Kind::Io(text));
+    let shown = path.display();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => not_a_ledger(path),
+        Some(ErrorCode::DiskFull) => io(format!(
+            "cannot {what} the ledger {shown}: the disk is full; nothing was recorded: free some space and run again"
+        )),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => io(format!(
+            "cannot {what} the ledger {shown}: {} holds it; wait for that run to end, or end it, and run again",
+            holder(path)
+        )),
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
+            io(format!("cannot {what} the ledger {shown}: it, or its folder, cannot be written by this user"))
+        }
+        Some(ErrorCode::DatabaseCorrupt) => io(format!(
+            "cannot {what} the ledger {shown}: the file is damaged; put back a backup and tell the other party, \
+             since what was spent after the backup is not in it"
+        )),
+        _ => io(format!("cannot {what} the ledger {shown}: {error}")),
+    }
+}
+
+/// Which process holds a lock on the file, as far as the system tells.
+fn holder(path: &Path) -> String {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let inode = std::fs::metadata(path).map(|m| format!(":{}", m.ino()));
+        if let (Ok(inode), Ok(locks)) = (inode, std::fs::read_to_string("/proc/locks")) {
+            // "1: POSIX  ADVISORY  WRITE 4242 08:01:131 128 128"
+            let fields = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+            let mut writers = fields.filter(|f| f.len() > 5 && f[3] == "WRITE" && f[5].ends_with(&inode));
+            if let Some(fields) = writers.next() {
+                return format!("process {}", fields[4]);
+            }
+        }
+    }
+    "another process".into()
+}

@@ -1,0 +1,351 @@
+use super::*;
+use base::Kind;
+use release::choose::{Context, Draw, Drawer, Setup, Side};
+use release::rational::ratio;
+use std::sync::{Arc, Barrier};
+use tempfile::TempDir;
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn debit(release: u8, rho: Rational, budget: Rational) -> Debit {
+    Debit {
+        lineage: "hospitals".into(),
+        viewer_key: "key-of-registry".into(),
+        study: [1; 32],
+        my_tag: [2; 32],
+        peer_tag: [3; 32],
+        release_id: [release; 32],
+        rho,
+        budget,
+        protects: true,
+    }
+}
+
+fn text<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
+    result.unwrap_err().to_string()
+}
+
+#[test]
+fn sums_are_exact_and_a_budget_is_a_bound() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    assert!(ledger.is_new());
+    // Ten times a tenth is one, and nothing is left: in floating point it would be less than one.
+    for release in 0..10 {
+        ledger.debit(&debit(release, ratio(1, 10), ratio(1, 1))).unwrap();
+    }
+    assert_eq!(ledger.spent("hospitals", "key-of-registry").unwrap(), ratio(1, 1));
+    let tiny = Rational::new(1.into(), num_bigint::BigInt::from(10).pow(40));
+    let refused = ledger.debit(&debit(10, tiny, ratio(1, 1))).unwrap_err();
+    assert!(matches!(refused.kind(), Kind::Refused(_)));
+    assert_eq!(
+        text(ledger.debit(&debit(10, ratio(1, 3), ratio(1, 1)))),
+        "budget: 1 of 1 spent on lineage hospitals by viewer key-of-registry; this release needs 1/3"
+    );
+    assert!(text(ledger.check_debit(&debit(10, ratio(1, 4), ratio(11, 10)))).contains("1 of 1.1 spent"));
+    // Another viewer and other data have budgets of their own.
+    ledger.debit(&Debit { viewer_key: "other".into(), ..debit(11, ratio(1, 1), ratio(1, 1)) }).unwrap();
+    ledger.debit(&Debit { lineage: "other".into(), ..debit(12, ratio(1, 1), ratio(1, 1)) }).unwrap();
+    // What this party saw as a viewer is recorded and limits nothing.
+    let record = Debit { protects: false, ..debit(13, ratio(5, 1), ratio(1, 1)) };
+    ledger.debit(&record).unwrap();
+    assert_eq!(ledger.spent("hospitals", "key-of-registry").unwrap(), ratio(1, 1));
+    assert_eq!(ledger.entries().unwrap().len(), 13);
+}
+
+#[test]
+fn a_release_is_charged_once_per_attempt() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let first = debit(1, ratio(1, 2), ratio(1, 1));
+    let row = ledger.debit(&first).unwrap();
+    assert_eq!(ledger.debit(&first).unwrap(), row);
+    // The budget was lowered meanwhile: what is paid is paid.
+    assert_eq!(ledger.debit(&Debit { budget: ratio(1, 10), ..first.clone() }).unwrap(), row);
+    let other = Debit { rho: ratio(1, 4), ..first.clone() };
+    assert!(matches!(ledger.debit(&other).unwrap_err().kind(), Kind::Misuse(_)));
+    assert!(text(ledger.reopen(&[1; 32], "")).contains("has not begun"));
+    ledger.bar(&[1; 32], "silence").unwrap();
+    ledger.bar(&[1; 32], "a later reason").unwrap();
+    assert_eq!(ledger.barred(&[1; 32]).unwrap().as_deref(), Some("silence"));
+    let barred = text(ledger.debit(&first));
+    assert!(barred.contains("barred (silence)"), "{barred}");
+    let command = format!("tacit ledger reopen LEDGER {} --reason \"...\"", hex(&[1; 32]));
+    assert!(barred.ends_with(&command), "{barred}");
+    ledger.reopen(&[1; 32], "both agreed by telephone").unwrap();
+    assert_eq!(ledger.barred(&[1; 32]).unwrap(), None);
+    assert_ne!(ledger.debit(&first).unwrap(), row);
+    assert_eq!(ledger.spent("hospitals", "key-of-registry").unwrap(), ratio(1, 1));
+    let entries = ledger.entries().unwrap();
+    assert_eq!(entries.iter().map(|e| (e.attempt, e.reopened)).collect::<Vec<_>>(), [(0, true), (1, false)]);
+    assert_eq!(entries[0].barred.as_deref(), Some("silence"));
+    assert_eq!(entries[0].rho, "0.5");
+    // A third attempt does not fit the budget.
+    ledger.bar(&[1; 32], "silence").unwrap();
+    ledger.reopen(&[1; 32], "").unwrap();
+    assert!(text(ledger.debit(&first)).starts_with("budget: 1 of 1"));
+}
+
+#[test]
+fn tags_name_data_and_say_nothing() {
+    let folder = folder();
+    let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+    let tag = |path: &Path, data: u8| {
+        Ledger::open(path).unwrap().data_tag(&DataHash::from_bytes([data; 32])).unwrap()
+    };
+    assert_eq!(tag(&a, 1), tag(&a, 1));
+    assert_ne!(tag(&a, 1), tag(&a, 2));
+    assert_ne!(tag(&a, 1), tag(&b, 1));
+    assert_ne!(tag(&a, 1), [1; 32]);
+    let ids = [
+        release_id(&[1; 32], &[[2; 32], [3; 32]], PartyId(0)),
+        release_id(&[1; 32], &[[2; 32], [3; 32]], PartyId(1)),
+        release_id(&[1; 32], &[[3; 32], [2; 32]], PartyId(0)),
+        release_id(&[2; 32], &[[2; 32], [3; 32]], PartyId(0)),
+    ];
+    assert!((0..4).all(|i| (0..i).all(|j| ids[i] != ids[j])));
+}
+
+#[test]
+fn nothing_is_changed_or_deleted() {
+    let folder = folder();
+    let path = folder.path().join("l");
+    let mut ledger = Ledger::open(&path).unwrap();
+    ledger.debit(&debit(1, ratio(1, 2), ratio(1, 1))).unwrap();
+    ledger.bar(&[1; 32], "x").unwrap();
+    ledger.reopen(&[1; 32], "x").unwrap();
+    ledger.store_outputs(&[1; 32], &[1, 2]).unwrap();
+    ledger.store_answer(&answer(), "{}").unwrap();
+    ledger.save_transcript(&[1; 32], Side::Drawer, committed().transcript()).unwrap();
+    // Not through this crate: the triggers are in the file.
+    let raw = Connection::open(&path).unwrap();
+    for table in ["debits", "bars", "reopened", "outputs", "answers", "transcripts"] {
+        for statement in [format!("DELETE FROM {table}"), format!("UPDATE {table} SET at = 0")] {
+            let error = raw.execute(&statement, []).unwrap_err().to_string();
+            assert!(error.contains("the ledger only grows"), "{statement}: {error}");
+        }
+    }
+    let replace = "INSERT OR REPLACE INTO debits SELECT row, at, release, attempt, lineage, viewer, study, my_tag, \
+                   peer_tag, '0', budget, protects FROM debits";
+    assert!(ledger.connection.execute(replace, []).is_err());
+    assert_eq!(ledger.spent("hospitals", "key-of-registry").unwrap(), ratio(1, 2));
+}
+
+#[cfg(unix)]
+#[test]
+fn only_its_owner_reads_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder();
+    let path = folder.path().join("l");
+    let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    Ledger::open(&path).unwrap();
+    assert_eq!(mode(), 0o600);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(!Ledger::open(&path).unwrap().is_new());
+    assert_eq!(mode(), 0o600);
+}
+
+#[test]
+fn other_files_are_refused_and_left_alone() {
+    let folder = folder();
+    let path = folder.path().join("notes.txt");
+    std::fs::write(&path, "these are my notes, ".repeat(100)).unwrap();
+    assert!(text(Ledger::open(&path)).contains("is not a privacy ledger"));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "these are my notes, ".repeat(100));
+    let other = folder.path().join("other.db");
+    Connection::open(&other).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+    assert!(text(Ledger::open(&other)).contains("is not a privacy ledger"));
+    let empty = folder.path().join("empty");
+    std::fs::write(&empty, "").unwrap();
+    assert!(text(Ledger::open(&empty)).contains("put back a backup"));
+    let newer = folder.path().join("newer");
+    Ledger::open(&newer).unwrap().connection.pragma_update(None, "user_version", 2).unwrap();
+    let error = text(Ledger::open(&newer));
+    assert!(error.contains("format 2, written by a newer tacit"), "{error}");
+    let nowhere = folder.path().join("no/such/folder");
+    assert!(text(Ledger::open(&nowhere)).contains("cannot create the ledger"));
+    // Damage after the first page.
+    let damaged = folder.path().join("damaged");
+    drop(Ledger::open(&damaged).unwrap());
+    let mut bytes = std::fs::read(&damaged).unwrap();
+    bytes[4096..].fill(0xa5);
+    std::fs::write(&damaged, bytes).unwrap();
+    let outcome = Ledger::open(&damaged).and_then(|mut l| l.debit(&debit(1, ratio(1, 2), ratio(1, 1))));
+    assert!(text(outcome).contains("damaged"));
+}
+
+#[test]
+fn two_handles_never_overspend() {
+    let folder = folder();
+    let path = Arc::new(folder.path().join("l"));
+    let start = Arc::new(Barrier::new(4));
+    let threads: Vec<_> = (0..4u8)
+        .map(|thread| {
+            let (path, start) = (path.clone(), start.clone());
+            std::thread::spawn(move || {
+                // All four also race to make the file.
+                start.wait();
+                let mut ledger = Ledger::open(&path).unwrap();
+                let one = |i: u8| ledger.debit(&debit(20 * thread + i, ratio(1, 10), ratio(1, 1))).is_ok();
+                (0..5).map(one).filter(|ok| *ok).count()
+            })
+        })
+        .collect();
+    let granted: usize = threads.into_iter().map(|t| t.join().unwrap()).sum();
+    assert_eq!(granted, 10);
+    let ledger = Ledger::open(&path).unwrap();
+    assert_eq!(ledger.spent("hospitals", "key-of-registry").unwrap(), ratio(1, 1));
+}
+
+#[test]
+fn a_held_ledger_says_by_whom() {
+    let folder = folder();
+    let path = folder.path().join("l");
+    let mut waiting = Ledger::open_waiting(&path, Duration::from_millis(50)).unwrap();
+    let holder = Connection::open(&path).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let error = text(waiting.debit(&debit(1, ratio(1, 2), ratio(1, 1))));
+    #[cfg(target_os = "linux")]
+    assert!(error.contains(&format!("process {} holds it; wait", std::process::id())), "{error}");
+    assert!(error.contains("holds it; wait for that run to end"), "{error}");
+    holder.execute_batch("ROLLBACK").unwrap();
+    waiting.debit(&debit(1, ratio(1, 2), ratio(1, 1))).unwrap();
+}
+
+#[test]
+fn a_full_disk_charges_nothing() {
+    let folder = folder();
+    let path = folder.path().join("l");
+    let mut ledger = Ledger::open(&path).unwrap();
+    let pages: i64 = ledger.connection.pragma_query_value(None, "page_count", |r| r.get(0)).unwrap();
+    ledger.connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
+    let mut granted = 0;
+    let error = loop {
+        match ledger.debit(&debit(granted, ratio(1, 1000), ratio(1, 1))) {
+            Ok(_) => granted += 1,
+            Err(error) => break error,
+        }
+    };
+    let shown = path.display();
+    assert!(matches!(error.kind(), Kind::Io(_)));
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "cannot debit the ledger {shown}: the disk is full; nothing was recorded: free some space and run again"
+        )
+    );
+    assert_eq!(ledger.spent("hospitals", "key-of-registry").unwrap(), ratio(granted, 1000));
+    // With room again, it goes on.
+    ledger.connection.pragma_update_and_check(None, "max_page_count", 1000, |_| Ok(())).unwrap();
+    ledger.debit(&debit(granted, ratio(1, 1000), ratio(1, 1))).unwrap();
+}
+
+/// What a dead process leaves is what is in its files at that moment.
+#[test]
+fn a_crash_keeps_what_was_committed_and_nothing_else() {
+    let folder = folder();
+    let path = folder.path().join("l");
+    let mut ledger = Ledger::open(&path).unwrap();
+    ledger.debit(&debit(1, ratio(1, 4), ratio(1, 1))).unwrap();
+    // The charge is in the file when the call returns: a copy made now has it.
+    let copy = |name: &str| {
+        let to = folder.path().join(name);
+        std::fs::copy(&path, &to).unwrap();
+        let journal = folder.path().join("l-journal");
+        if journal.exists() {
+            std::fs::copy(journal, folder.path().join(format!("{name}-journal"))).unwrap();
+        }
+        Ledger::open(&to).unwrap()
+    };
+    assert_eq!(copy("after").spent("hospitals", "key-of-registry").unwrap(), ratio(1, 4));
+    // Half a transaction, so large that part of it is in the file already.
+    ledger.connection.pragma_update(None, "cache_size", 2).unwrap();
+    let before = std::fs::metadata(&path).unwrap().len();
+    ledger.connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    for release in 2..200u8 {
+        let sql = "INSERT INTO debits SELECT NULL, at, ?1, attempt, lineage, viewer, zeroblob(4000), my_tag, peer_tag, \
+                   rho, budget, protects FROM debits WHERE row = 1";
+        ledger.connection.execute(sql, [[release; 32]]).unwrap();
+    }
+    assert!(
+        std::fs::metadata(&path).unwrap().len() > before,
+        "the pages have to reach the file for this test"
+    );
+    let mut crashed = copy("during");
+    assert_eq!(crashed.spent("hospitals", "key-of-registry").unwrap(), ratio(1, 4));
+    crashed.debit(&debit(2, ratio(3, 4), ratio(1, 1))).unwrap();
+    // A process that ends without a commit, too.
+    drop(ledger);
+    assert_eq!(Ledger::open(&path).unwrap().spent("hospitals", "key-of-registry").unwrap(), ratio(1, 4));
+}
+
+fn answer() -> AnswerKey {
+    AnswerKey { study: [1; 32], program: [2; 32], my_tag: [3; 32], peer_tag: [4; 32], party: PartyId(0) }
+}
+
+#[test]
+fn the_first_answer_stays() {
+    let folder = folder();
+    let path = folder.path().join("l");
+    let mut ledger = Ledger::open(&path).unwrap();
+    assert_eq!(ledger.answer(&answer()).unwrap(), None);
+    ledger.store_answer(&answer(), "{\"lift\": 1}").unwrap();
+    ledger.store_answer(&answer(), "{\"lift\": 2}").unwrap();
+    let ledger = Ledger::open(&path).unwrap();
+    assert_eq!(ledger.answer(&answer()).unwrap().as_deref(), Some("{\"lift\": 1}"));
+    let others = [
+        AnswerKey { study: [9; 32], ..answer() },
+        AnswerKey { program: [9; 32], ..answer() },
+        AnswerKey { my_tag: [9; 32], ..answer() },
+        AnswerKey { peer_tag: [9; 32], ..answer() },
+        AnswerKey { party: PartyId(1), ..answer() },
+    ];
+    assert!(others.iter().all(|key| ledger.answer(key).unwrap().is_none()));
+}
+
+fn committed() -> Drawer {
+    let context = Context {
+        study: [1; 32],
+        release: [1; 32],
+        session: [1; 32],
+        data: vec![[2; 32], [3; 32]],
+        viewer: PartyId(0),
+        drawer: PartyId(1),
+    };
+    let setup = Setup::new(context, vec![Draw { sigma2: ratio(9, 1), width: 12 }], 4).unwrap();
+    Drawer::commit(setup, &mut base::Seed::from_bytes([7; 32]).into_rng()).0
+}
+
+#[test]
+fn a_transcript_only_goes_forward() {
+    let folder = folder();
+    let path = folder.path().join("l");
+    let mut ledger = Ledger::open(&path).unwrap();
+    let release = [1; 32];
+    let drawer = committed();
+    ledger.save_transcript(&release, Side::Drawer, drawer.transcript()).unwrap();
+    // A second run of the same release would make other seeds.
+    assert!(
+        text(ledger.save_transcript(&release, Side::Drawer, committed().transcript()))
+            .contains("another run")
+    );
+    let committed_record = ledger.transcript(&release, Side::Drawer).unwrap().unwrap();
+    let drawn = drawer.draw(&[5; 128]).unwrap();
+    ledger.save_transcript(&release, Side::Drawer, drawn.transcript()).unwrap();
+    assert!(ledger.save_transcript(&release, Side::Drawer, &committed_record).is_err());
+    let mut ledger = Ledger::open(&path).unwrap();
+    let latest = ledger.transcript(&release, Side::Drawer).unwrap().unwrap();
+    assert_eq!(latest.shared_digest(), drawn.transcript().shared_digest());
+    assert_eq!(Stage::of(&latest), Stage::Seeded);
+    let first = ledger.transcript_at(&release, Side::Drawer, Stage::Committed).unwrap().unwrap();
+    assert_eq!(first.shared_digest(), committed_record.shared_digest());
+    assert!(ledger.transcript(&release, Side::Checker).unwrap().is_none());
+    // A reopened release starts without a transcript, and outputs end it for good.
+    ledger.reopen(&release, "").unwrap();
+    assert!(ledger.transcript(&release, Side::Drawer).unwrap().is_none());
+    ledger.store_outputs(&release, &[0, u128::MAX]).unwrap();
+    assert_eq!(ledger.outputs(&release).unwrap(), Some(vec![0, u128::MAX]));
+    assert!(text(ledger.reopen(&release, "")).contains("ended well"));
+}

@@ -1,0 +1,21 @@
+//! Jobs: study files, data, coordinator, workers, aggregator, privacy ledger and reports.
+
+mod align;
+pub mod ceremony;
+pub mod compose;
+pub mod data;
+pub mod generate;
+pub mod html;
+mod interpret;
+pub mod ledger;
+pub mod party;
+pub mod plan;
+pub mod prepare;
+pub mod report;
+pub mod run;
+pub mod scales;
+pub mod study;
+pub mod summary;
+pub mod time;
+pub mod usage;
+mod wording;

@@ -1,0 +1,386 @@
+//! A party's own settings: a file that is never shared and not part of the study's hash, and the flags that override it.
+
+use crate::study::reader::{Item, Section, Source};
+use crate::study::{Decimal, Kind, Study, StudyHash, read_text};
+use base::{Error, limits};
+use std::path::{Path, PathBuf};
+
+/// What a party file or the flags of `tacit run` say; every field may be absent. Flags win over the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PartySettings {
+    /// The study file.
+    pub study: Option<PathBuf>,
+    /// Which party of the study this is.
+    pub as_party: Option<String>,
+    /// The identity made by `tacit keygen`.
+    pub identity: Option<PathBuf>,
+    /// CSV or Parquet, or a folder of them.
+    pub data: Option<PathBuf>,
+    /// Address to listen on; this or `peer`.
+    pub listen: Option<String>,
+    /// Address of the peer; this or `listen`.
+    pub peer: Option<String>,
+    /// Most memory to use, in bytes.
+    pub memory: Option<u64>,
+    /// The privacy ledger.
+    pub ledger: Option<PathBuf>,
+    /// The folder for reports.
+    pub report: Option<PathBuf>,
+    /// Milliseconds without progress before giving up.
+    pub deadline_ms: Option<u64>,
+    /// The stable name of this data, over all its versions: the budget is kept under it.
+    pub lineage: Option<String>,
+    /// Only these studies, by full hash (64 hex digits).
+    pub allow_studies: Option<Vec<StudyHash>>,
+    /// Only these kinds of study.
+    pub allow_kinds: Option<Vec<String>>,
+    /// Most rho one study may spend on one viewer.
+    pub max_rho: Option<Decimal>,
+    /// Most rho all studies together may spend on one viewer of this data.
+    pub budget: Option<Decimal>,
+    /// Most cells (overall, breakdowns and cohorts) of one study.
+    pub max_cells: Option<u64>,
+    /// Whether exact results may be revealed.
+    pub allow_exact: Option<bool>,
+}
+
+/// Settings with nothing missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Party {
+    /// The study file.
+    pub study: PathBuf,
+    /// Which party of the study this is.
+    pub as_party: String,
+    /// The identity made by `tacit keygen`.
+    pub identity: PathBuf,
+    /// CSV or Parquet, or a folder of them.
+    pub data: PathBuf,
+    /// Whom to talk to.
+    pub address: Address,
+    /// Most memory to use, in bytes.
+    pub memory: u64,
+    /// The privacy ledger.
+    pub ledger: PathBuf,
+    /// The folder for reports.
+    pub report: PathBuf,
+    /// Milliseconds without progress before giving up.
+    pub deadline_ms: u64,
+    /// The stable name of this data: the budget is kept under it.
+    pub lineage: String,
+    /// What this party agrees to at all.
+    pub policy: Policy,
+}
+
+/// One side listens, the other connects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// Wait here for the peer.
+    Listen(String),
+    /// The peer waits there.
+    Peer(String),
+}
+
+/// What this party agrees to, whatever a study says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Only these studies; `None` is any study of an allowed kind.
+    pub studies: Option<Vec<StudyHash>>,
+    /// Only these kinds.
+    pub kinds: Vec<String>,
+    /// Most rho one study may spend on one viewer.
+    pub max_rho: Decimal,
+    /// Most rho all studies together may spend on one viewer of this data.
+    pub budget: Decimal,
+    /// Most cells of one study.
+    pub max_cells: u64,
+    /// Whether exact results may be revealed.
+    pub allow_exact: bool,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            studies: None,
+            kinds: vec!["lift".into()],
+            max_rho: Decimal::from_nano(500_000_000),
+            budget: Decimal::from_nano(1_000_000_000),
+            max_cells: 100,
+            allow_exact: false,
+        }
+    }
+}
+
+/// Bytes of memory when neither file nor flag says otherwise.
+pub const MEMORY: u64 = 1 << 30;
+/// Least memory that can be asked for.
+pub const MEMORY_LEAST: u64 = 64 << 20;
+
+const KEYS: &[&str] = &[
+    "study", "as", "identity", "data", "listen", "peer", "memory", "ledger", "report", "deadline", "lineage",
+    "policy",
+];
+const POLICY_KEYS: &[&str] = &["studies", "kinds", "max_rho", "budget", "max_cells", "allow_exact"];
+
+impl PartySettings {
+    /// Reads the text of a party file. Relative paths are kept as they are written.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its line and column.
+    pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
+        let source = Source { file, text };
+        let tree = source.table()?;
+        let root = Section::root(source, &tree, KEYS)?;
+        let path = |key: &str| root.get(key).map(|item| item.text().map(PathBuf::from)).transpose();
+        let mut settings = Self {
+            study: path("study")?,
+            as_party: root.get("as").map(|item| item.name().map(str::to_owned)).transpose()?,
+            identity: path("identity")?,
+            data: path("data")?,
+            listen: root.get("listen").as_ref().map(address).transpose()?,
+            peer: root.get("peer").as_ref().map(address).transpose()?,
+            memory: root.get("memory").as_ref().map(memory).transpose()?,
+            ledger: path("ledger")?,
+            report: path("report")?,
+            deadline_ms: root.get("deadline").as_ref().map(deadline).transpose()?,
+            lineage: root.get("lineage").map(|item| item.name().map(str::to_owned)).transpose()?,
+            ..Self::default()
+        };
+        if let (Some(_), Some(peer)) = (&settings.listen, root.get("peer")) {
+            return Err(
+                peer.error("both listen and peer are set; one side listens, the other connects: remove one")
+            );
+        }
+        if let Some(policy) = root.get("policy") {
+            settings.read_policy(&policy.section(POLICY_KEYS)?)?;
+        }
+        Ok(settings)
+    }
+
+    fn read_policy(&mut self, section: &Section<'_, '_>) -> Result<(), Error> {
+        if let Some(list) = section.get("studies") {
+            self.allow_studies = Some(list.list()?.iter().map(study_hash).collect::<Result<_, _>>()?);
+        }
+        if let Some(list) = section.get("kinds") {
+            let kinds = [("lift", "lift"), ("program", "program")];
+            let kind = |item: &Item<'_, '_>| item.choice(&kinds, &["market"]).map(str::to_owned);
+            self.allow_kinds = Some(list.list()?.iter().map(kind).collect::<Result<_, _>>()?);
+        }
+        self.max_rho = section.get("max_rho").as_ref().map(crate::study::rho).transpose()?;
+        self.budget = section.get("budget").as_ref().map(crate::study::rho).transpose()?;
+        self.max_cells = section.get("max_cells").map(|item| item.integer(1..=1_000_000)).transpose()?;
+        self.allow_exact = section.get("allow_exact").map(|item| item.boolean()).transpose()?;
+        Ok(())
+    }
+
+    /// Reads a party file; relative paths in it are relative to its folder.
+    ///
+    /// # Errors
+    /// When the file cannot be read or does not parse.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let mut settings = Self::parse(&path.display().to_string(), &read_text(path)?)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let paths = [
+            &mut settings.study,
+            &mut settings.identity,
+            &mut settings.data,
+            &mut settings.ledger,
+            &mut settings.report,
+        ];
+        for setting in paths.into_iter().flatten() {
+            *setting = folder.join(&*setting);
+        }
+        Ok(settings)
+    }
+
+    /// These settings, and those of `below` where these say nothing: `flags.over(file)`.
+    #[must_use]
+    pub fn over(self, below: Self) -> Self {
+        let (listen, peer) = match (self.listen, self.peer) {
+            (None, None) => (below.listen, below.peer),
+            own => own,
+        };
+        Self {
+            study: self.study.or(below.study),
+            as_party: self.as_party.or(below.as_party),
+            identity: self.identity.or(below.identity),
+            data: self.data.or(below.data),
+            listen,
+            peer,
+            memory: self.memory.or(below.memory),
+            ledger: self.ledger.or(below.ledger),
+            report: self.report.or(below.report),
+            deadline_ms: self.deadline_ms.or(below.deadline_ms),
+            lineage: self.lineage.or(below.lineage),
+            allow_studies: self.allow_studies.or(below.allow_studies),
+            allow_kinds: self.allow_kinds.or(below.allow_kinds),
+            max_rho: self.max_rho.or(below.max_rho),
+            budget: self.budget.or(below.budget),
+            max_cells: self.max_cells.or(below.max_cells),
+            allow_exact: self.allow_exact.or(below.allow_exact),
+        }
+    }
+
+    /// Settings with nothing missing. Memory, deadline, ledger, report, lineage and policy have defaults.
+    ///
+    /// # Errors
+    /// Names the setting that is missing, or the two that contradict each other.
+    pub fn complete(self) -> Result<Party, Error> {
+        fn need<T>(value: Option<T>, name: &str) -> Result<T, Error> {
+            value.ok_or_else(|| {
+                Error::input(format!(
+                    "no {name}: add {name} = \"...\" to the party file, or --{name} to the command"
+                ))
+            })
+        }
+        let address = match (self.listen, self.peer) {
+            (Some(listen), None) => Address::Listen(listen),
+            (None, Some(peer)) => Address::Peer(peer),
+            (Some(_), Some(_)) => {
+                return Err(Error::input(
+                    "both listen and peer are set; one side listens, the other connects",
+                ));
+            }
+            (None, None) => return Err(Error::input("neither listen nor peer is set; set one of them")),
+        };
+        let as_party = need(self.as_party, "as")?;
+        let data = need(self.data, "data")?;
+        let lineage = match self.lineage {
+            Some(lineage) => lineage,
+            None => {
+                data.file_stem().map_or_else(|| as_party.clone(), |stem| stem.to_string_lossy().into_owned())
+            }
+        };
+        let default = Policy::default();
+        Ok(Party {
+            study: need(self.study, "study")?,
+            identity: need(self.identity, "identity")?,
+            address,
+            memory: self.memory.unwrap_or(MEMORY),
+            ledger: self.ledger.unwrap_or_else(|| format!("{as_party}.ledger").into()),
+            report: self.report.unwrap_or_else(|| Path::new("out").join(&as_party)),
+            deadline_ms: self.deadline_ms.unwrap_or(limits::DEADLINE_MS),
+            lineage,
+            policy: Policy {
+                studies: self.allow_studies,
+                kinds: self.allow_kinds.unwrap_or(default.kinds),
+                max_rho: self.max_rho.unwrap_or(default.max_rho),
+                budget: self.budget.unwrap_or(default.budget),
+                max_cells: self.max_cells.unwrap_or(default.max_cells),
+                allow_exact: self.allow_exact.unwrap_or(default.allow_exact),
+            },
+            as_party,
+            data,
+        })
+    }
+}
+
+impl Policy {
+    /// Whether this party agrees to a study at all, before anything is sent.
+    ///
+    /// # Errors
+    /// Says which rule the study breaks and how its owner may change the rule.
+    pub fn admit(&self, study: &Study) -> Result<(), Error> {
+        let hash = study.hash();
+        if let Some(allowed) = &self.studies
+            && !allowed.contains(&hash)
+        {
+            return Err(Error::refused(format!(
+                "study {} ({hash}) is not on this party's list; to allow it, add \"{}\" to policy.studies",
+                study.name,
+                hash.full()
+            )));
+        }
+        let (kind, to, cells) = match &study.kind {
+            Kind::Lift(lift) => {
+                let values =
+                    |c: &Option<crate::study::Categories>| c.as_ref().map_or(0, |c| c.values.len() as u64);
+                let cells = 1 + values(&lift.publisher.breakdown) + values(&lift.advertiser.cohort);
+                ("lift", &lift.release.to, cells)
+            }
+            Kind::Program(program) => ("program", &program.to, 1),
+        };
+        if !self.kinds.iter().any(|allowed| allowed == kind) {
+            return Err(Error::refused(format!(
+                "this party's policy does not allow studies of kind \"{kind}\"; to allow them, add it to policy.kinds"
+            )));
+        }
+        if let Some((viewer, rho)) = to.iter().find(|(_, rho)| *rho > self.max_rho) {
+            return Err(Error::refused(format!(
+                "the study spends rho {rho} on {viewer}; this party's policy.max_rho is {}",
+                self.max_rho
+            )));
+        }
+        if cells > self.max_cells {
+            return Err(Error::refused(format!(
+                "the study has {cells} cells; this party's policy.max_cells is {}",
+                self.max_cells
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn address(item: &Item<'_, '_>) -> Result<String, Error> {
+    let text = item.text()?;
+    parse_address(text).map_err(|rule| item.refuse(rule))?;
+    Ok(text.to_owned())
+}
+
+/// Checks `host:port`.
+///
+/// # Errors
+/// The rule that the text breaks.
+pub fn parse_address(text: &str) -> Result<(), &'static str> {
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(()),
+        _ => Err("write host:port, such as hospitals.example.org:7000 or 0.0.0.0:7000"),
+    }
+}
+
+fn memory(item: &Item<'_, '_>) -> Result<u64, Error> {
+    parse_memory(item.text()?).map_err(|rule| item.refuse(rule))
+}
+
+/// Bytes of `512M`, `1G`: powers of 1024, at least [`MEMORY_LEAST`].
+///
+/// # Errors
+/// The rule that the text breaks.
+pub fn parse_memory(text: &str) -> Result<u64, &'static str> {
+    let rule = "write a whole number with M, G or T, at least 64M: 1G";
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'M') => (&text[..text.len() - 1], 20),
+        Some(b'G') => (&text[..text.len() - 1], 30),
+        Some(b'T') => (&text[..text.len() - 1], 40),
+        _ => return Err(rule),
+    };
+    let count: u64 = digits.parse().map_err(|_| rule)?;
+    count.checked_mul(1 << shift).filter(|&bytes| bytes >= MEMORY_LEAST).ok_or(rule)
+}
+
+fn deadline(item: &Item<'_, '_>) -> Result<u64, Error> {
+    parse_deadline(item.text()?).map_err(|rule| item.refuse(rule))
+}
+
+/// Milliseconds of `90s`, `10m`, `2h`: from one second to a day.
+///
+/// # Errors
+/// The rule that the text breaks.
+pub fn parse_deadline(text: &str) -> Result<u64, &'static str> {
+    let rule = "write a whole number with s, m or h, from 1s to 24h: 10m";
+    let (digits, unit) = match text.as_bytes().last() {
+        Some(b's') => (&text[..text.len() - 1], 1_000),
+        Some(b'm') => (&text[..text.len() - 1], 60_000),
+        Some(b'h') => (&text[..text.len() - 1], 3_600_000),
+        _ => return Err(rule),
+    };
+    let count: u64 = digits.parse().map_err(|_| rule)?;
+    count.checked_mul(unit).filter(|ms| (1_000..=86_400_000).contains(ms)).ok_or(rule)
+}
+
+fn study_hash(item: &Item<'_, '_>) -> Result<StudyHash, Error> {
+    let rule = "write all 64 hex digits of the study's hash, as `tacit check` prints them";
+    StudyHash::parse(item.text()?).ok_or_else(|| item.refuse(rule))
+}
+
+#[cfg(test)]
+mod tests;

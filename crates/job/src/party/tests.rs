@@ -1,0 +1,112 @@
+//! The example party files, merging with flags, and every complaint with its text.
+
+use super::*;
+
+const REGISTRY: &str = include_str!("../../../../examples/party-registry.toml");
+const HOSPITALS: &str = include_str!("../../../../examples/party-hospitals.toml");
+const LIFT: &str = include_str!("../../../../examples/lift.toml");
+
+fn error(from: &str, to: &str) -> String {
+    assert!(REGISTRY.contains(from), "the example has {from:?}");
+    PartySettings::parse("party.toml", &REGISTRY.replacen(from, to, 1)).expect_err("wrong now").to_string()
+}
+
+#[test]
+fn the_examples_are_complete() {
+    let registry =
+        PartySettings::parse("party.toml", REGISTRY).expect("parses").complete().expect("complete");
+    assert_eq!(registry.as_party, "registry");
+    assert_eq!(registry.address, Address::Listen("0.0.0.0:7000".into()));
+    assert_eq!((registry.memory, registry.deadline_ms), (1 << 30, 600_000));
+    assert_eq!(registry.policy.budget.to_string(), "1");
+    let hospitals =
+        PartySettings::parse("party.toml", HOSPITALS).expect("parses").complete().expect("complete");
+    assert_eq!(hospitals.address, Address::Peer("registry.example.org:7000".into()));
+    assert_eq!(hospitals.lineage, "hospital-admissions");
+    for party in [registry, hospitals] {
+        party.policy.admit(&Study::parse("lift.toml", LIFT).expect("a study")).expect("admitted");
+    }
+}
+
+#[test]
+fn flags_win_and_an_address_replaces_the_other() {
+    let file = PartySettings::parse("party.toml", REGISTRY).expect("parses");
+    let flags = PartySettings {
+        peer: Some("other:1".into()),
+        data: Some("new.csv".into()),
+        ..PartySettings::default()
+    };
+    let party = flags.over(file).complete().expect("complete");
+    assert_eq!(party.address, Address::Peer("other:1".into()));
+    assert_eq!(party.data, Path::new("new.csv"));
+    assert_eq!(party.study, Path::new("lift.toml"));
+}
+
+#[test]
+fn paths_are_relative_to_the_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("party.toml");
+    std::fs::write(&path, REGISTRY).expect("written");
+    let settings = PartySettings::read(&path).expect("read");
+    assert_eq!(settings.data, Some(folder.path().join("registry.csv")));
+}
+
+#[test]
+fn mistakes_are_placed() {
+    assert_eq!(
+        error("identity =", "identitiy ="),
+        "party.toml, line 6, column 1: unknown key \"identitiy\" in the file; did you mean \"identity\"? known here: \
+         study, as, identity, data, listen, peer, memory, ledger, report, deadline, lineage, policy"
+    );
+    assert_eq!(
+        error("memory   = \"1G\"", "memory   = \"1GB\""),
+        "party.toml, line 9, column 12: memory is \"1GB\"; write a whole number with M, G or T, at least 64M: 1G"
+    );
+    let cases = [
+        ("deadline = \"10m\"", "deadline = \"0s\"", "from 1s to 24h"),
+        ("listen   = \"0.0.0.0:7000\"", "listen   = \"7000\"", "listen is \"7000\"; write host:port"),
+        ("listen   = ", "peer = \"a:1\"\nlisten   = ", "both listen and peer are set"),
+        ("# studies   = [\"64 hex digits\"]", "studies = [\"7c4109aa5be2\"]", "write all 64 hex digits"),
+        ("kinds       = [\"lift\"]", "kinds = [\"market\"]", "not available in this version"),
+        ("max_rho     = 0.5", "max_rho = 0", "use a decimal above 0"),
+        ("max_cells   = 20", "max_cells = 0", "use a whole number from 1 to 1000000"),
+        ("allow_exact = false", "allow_exact = \"no\"", "use true or false"),
+        ("as       = \"registry\"", "as = \"Registry\"", "a name has 1 to 64 lower-case letters"),
+    ];
+    for (from, to, text) in cases {
+        let text_of = error(from, to);
+        assert!(text_of.contains(text), "{to}: {text_of}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let missing = PartySettings { listen: Some("a:1".into()), ..PartySettings::default() };
+    assert_eq!(
+        missing.complete().expect_err("missing").to_string(),
+        "no as: add as = \"...\" to the party file, or --as to the command"
+    );
+    assert_eq!(
+        PartySettings::default().complete().expect_err("missing").to_string(),
+        "neither listen nor peer is set; set one of them"
+    );
+}
+
+#[test]
+fn the_policy_refuses_what_its_owner_did_not_allow() {
+    let study = Study::parse("lift.toml", LIFT).expect("a study");
+    let refused = |policy: Policy| policy.admit(&study).expect_err("refused").to_string();
+    let base = Policy::default();
+    base.admit(&study).expect("the default admits it");
+    Policy { studies: Some(vec![study.hash()]), ..base.clone() }.admit(&study).expect("listed");
+    assert!(refused(Policy { studies: Some(Vec::new()), ..base.clone() }).contains("add \""));
+    assert!(refused(Policy { kinds: vec!["program".into()], ..base.clone() }).contains("kind \"lift\""));
+    assert_eq!(
+        refused(Policy { max_rho: Decimal::parse("0.099999999").expect("a decimal"), ..base.clone() }),
+        "the study spends rho 0.1 on registry; this party's policy.max_rho is 0.099999999"
+    );
+    let broken = LIFT.replace("# breakdown ", "breakdown ");
+    let study = Study::parse("lift.toml", &broken).expect("a study");
+    let error = Policy { max_cells: 4, ..base }.admit(&study).expect_err("refused").to_string();
+    assert_eq!(error, "the study has 5 cells; this party's policy.max_cells is 4");
+}

@@ -1,0 +1,317 @@
+//! This side of a study before any protocol: files read and checked, the program built and verified, the cost known.
+
+use crate::data::{
+    AdvertiserRows, Arm, DataHash, Identifiers, InputReport, ProgramRows, PublisherRows, read_advertiser,
+    read_program_columns, read_publisher,
+};
+use crate::ledger::rational;
+use crate::party::Party;
+use crate::scales::most_charged;
+use crate::study::{self, Decimal, Kind, Study, StudyHash};
+use base::{Error, PartyId, Roster, limits};
+use program::{Audit, Class, Program, Ratio};
+use studies::lift::{self, Layout, Lift};
+
+/// Most outputs of one study, over all cells and counts; the party's own policy caps cells.
+const OUTPUTS: usize = 8192;
+
+/// A study turned into a program.
+pub struct Built {
+    /// The program all parties will run.
+    pub program: Program,
+    /// What its columns and outputs mean, for a lift study.
+    pub lift: Option<(Lift, Layout)>,
+    /// What the verifier derived from it.
+    pub audit: Audit,
+}
+
+/// Bytes that matching and aligning take per row of this party, with a peer of the same size (`docs/protocols/pid.md`).
+const MATCH_BYTES_PER_ROW: u64 = 120;
+
+/// One party's rows.
+pub enum Rows {
+    /// The publisher's.
+    Publisher(PublisherRows),
+    /// The advertiser's.
+    Advertiser(AdvertiserRows),
+    /// A program's columns.
+    Program(ProgramRows),
+}
+
+impl Rows {
+    /// The identifiers, one per row.
+    #[must_use]
+    pub fn identifiers(&self) -> &Identifiers {
+        match self {
+            Self::Publisher(rows) => &rows.identifiers,
+            Self::Advertiser(rows) => &rows.identifiers,
+            Self::Program(rows) => &rows.identifiers,
+        }
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.identifiers().len() as u64
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Rows of the test and the control arm, where this party knows arms.
+    #[must_use]
+    pub fn groups(&self) -> Option<[u64; 2]> {
+        let Self::Publisher(rows) = self else { return None };
+        let test = rows.arm.iter().filter(|arm| **arm == Arm::Test).count() as u64;
+        Some([test, rows.len() as u64 - test])
+    }
+}
+
+/// Everything one side has checked before it meets the other.
+pub struct Checked {
+    /// The study.
+    pub study: Study,
+    /// Its text, for a comparison with the peer's.
+    pub text: String,
+    /// Its hash.
+    pub hash: StudyHash,
+    /// The program.
+    pub built: Built,
+    /// This party.
+    pub me: PartyId,
+    /// All parties by name.
+    pub roster: Roster,
+    /// This party's rows.
+    pub rows: Rows,
+    /// Hash of what they hold.
+    pub data: DataHash,
+    /// What reading them did.
+    pub inputs: InputReport,
+}
+
+/// Reads and checks this side: study, policy, program, data. Nothing is sent.
+///
+/// # Errors
+/// Whatever is wrong, with file, line and column; or the rule of the verifier or of the policy that refuses the study.
+pub fn check(party: &Party) -> Result<Checked, Error> {
+    let (study, text) = Study::read(&party.study)?;
+    party.policy.admit(&study)?;
+    let roster = Roster::new(study.parties.iter().map(|m| m.name.clone()));
+    let Some(me) = roster.find(&party.as_party) else {
+        let names: Vec<&str> = study.parties.iter().map(|m| m.name.as_str()).collect();
+        return Err(Error::input(format!(
+            "this party is {:?}, but the study {} names {}; check `as` in the party file",
+            party.as_party,
+            party.study.display(),
+            names.join(", ")
+        )));
+    };
+    let built = build(&study, &policy(party)?)?;
+    within_policy(party, &study, &built)?;
+    let (rows, data, inputs) = read(party, &study, me)?;
+    check_memory(party, &rows, &inputs)?;
+    let hash = study.hash();
+    Ok(Checked { study, text, hash, built, me, roster, rows, data, inputs })
+}
+
+/// Holds the local cap against what a viewer can truly be charged, which may be more than the study states.
+fn within_policy(party: &Party, study: &Study, built: &Built) -> Result<(), Error> {
+    let cap = rational(ratio(party.policy.max_rho)?);
+    for (i, member) in study.parties.iter().enumerate() {
+        let most = most_charged(study, &built.audit, PartyId(i as u8));
+        if most > cap {
+            return Err(Error::refused(format!(
+                "the study can charge up to rho {:.6} to {}; this party's policy.max_rho is {}",
+                release::rational::to_f64(&most),
+                member.name,
+                party.policy.max_rho
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The columns and the match are held in memory: says beforehand when they will not fit.
+fn check_memory(party: &Party, rows: &Rows, inputs: &InputReport) -> Result<(), Error> {
+    let need = inputs.memory + MATCH_BYTES_PER_ROW * rows.len();
+    if need <= party.memory {
+        return Ok(());
+    }
+    const MIB: u64 = 1 << 20;
+    Err(Error::input(format!(
+        "{} rows of {} need about {} MiB to match and compute; this party's `memory` allows {} MiB; raise it, or split \
+         the study",
+        rows.len(),
+        party.data.display(),
+        need.div_ceil(MIB),
+        party.memory / MIB
+    )))
+}
+
+fn read(party: &Party, study: &Study, me: PartyId) -> Result<(Rows, DataHash, InputReport), Error> {
+    Ok(match (&study.kind, &study.parties[me.index()].role) {
+        (Kind::Lift(_), study::Role::Publisher) => {
+            let (rows, hash, report) = read_publisher(&party.data, study)?;
+            (Rows::Publisher(rows), hash, report)
+        }
+        (Kind::Lift(_), _) => {
+            let (rows, hash, report) = read_advertiser(&party.data, study)?;
+            (Rows::Advertiser(rows), hash, report)
+        }
+        (Kind::Program(_), _) => {
+            let (rows, hash, report) = read_program_columns(&party.data, study, &party.as_party)?;
+            (Rows::Program(rows), hash, report)
+        }
+    })
+}
+
+fn policy(party: &Party) -> Result<program::Policy, Error> {
+    Ok(program::Policy {
+        max_rho: ratio(party.policy.max_rho)?,
+        max_outputs: OUTPUTS,
+        allow_exact: party.policy.allow_exact,
+    })
+}
+
+/// Builds a study's program and verifies it against a policy, for as many rows as any study may have.
+///
+/// # Errors
+/// Where the study or its program breaks a rule.
+pub fn build(study: &Study, policy: &program::Policy) -> Result<Built, Error> {
+    let (program, lift) = match &study.kind {
+        Kind::Lift(_) => {
+            let lift = lift_of(study)?;
+            let (program, layout) = lift::build(&lift)?;
+            (program, Some((lift, layout)))
+        }
+        Kind::Program(own) => (own_program(study, own)?, None),
+    };
+    let audit = program::verify(&program, policy, limits::ROWS)?;
+    check_rho(study, &program, &audit)?;
+    Ok(Built { program, lift, audit })
+}
+
+/// A user's own program: its parties and columns must be the study's.
+fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Error> {
+    let place = |text: String| {
+        Error::input(format!("the program that begins at line {} of the study: {text}", own.text_line))
+    };
+    let program = Program::parse(&own.text).map_err(|e| place(e.to_string()))?;
+    let names: Vec<&String> = study.parties.iter().map(|m| &m.name).collect();
+    if program.parties.iter().ne(names.iter().copied()) {
+        return Err(place(format!(
+            "it names the parties {:?}; the study's parties, in this order, are {names:?}",
+            program.parties
+        )));
+    }
+    for column in &program.columns {
+        let mapped = own.columns.iter().find(|c| c.name == column.name);
+        let owner = column.owner.map(|p| &program.parties[p.index()]);
+        match (mapped, owner) {
+            (Some(mapped), Some(owner)) if mapped.party == *owner => {}
+            (Some(mapped), Some(owner)) => {
+                return Err(place(format!(
+                    "column {:?} belongs to {owner} in the program and to {} in the study",
+                    column.name, mapped.party
+                )));
+            }
+            (_, None) => {
+                return Err(place(format!(
+                    "column {:?} is public; a study feeds owned columns only",
+                    column.name
+                )));
+            }
+            (None, _) => {
+                return Err(place(format!("column {:?} is not under [columns] of the study", column.name)));
+            }
+        }
+    }
+    Ok(program)
+}
+
+/// The charge that the verifier derived may not be above what the study says it spends.
+fn check_rho(study: &Study, program: &Program, audit: &Audit) -> Result<(), Error> {
+    let to = match &study.kind {
+        Kind::Lift(lift) => &lift.release.to,
+        Kind::Program(own) => &own.to,
+    };
+    if program.class == Class::Exact {
+        return Ok(());
+    }
+    for (party, charged) in program.parties.iter().zip(&audit.rho) {
+        let stated = to.iter().find(|(name, _)| name == party).map_or(Decimal::ZERO, |(_, rho)| *rho);
+        if *charged > ratio(stated)? {
+            return Err(Error::input(format!(
+                "the program spends rho {charged} on what {party} sees, the study states {stated}; raise \
+                 [release.to.{party}] rho or spend less"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A decimal of a study as an exact ratio.
+pub(crate) fn ratio(decimal: Decimal) -> Result<Ratio, Error> {
+    let (num, den) = decimal.ratio();
+    Ratio::new(u128::from(num), u128::from(den)).ok_or_else(|| Error::misuse("a decimal has a denominator"))
+}
+
+/// The parameters of a lift study's program.
+fn lift_of(study: &Study) -> Result<Lift, Error> {
+    let Kind::Lift(own) = &study.kind else {
+        return Err(Error::misuse("only a lift study has a lift program"));
+    };
+    // All ones means "no opportunity", so the span must end below it.
+    let Some(codes) = own.clock.span().checked_add(1) else {
+        return Err(Error::input(format!(
+            "[time] span = {}: at most {} in a lift study",
+            u32::MAX,
+            u32::MAX - 1
+        )));
+    };
+    let values = |c: &Option<study::Categories>| c.as_ref().map_or_else(Vec::new, |c| c.values.clone());
+    let rho = |party: &study::Member| {
+        let stated = own.release.to.iter().find(|(name, _)| *name == party.name);
+        ratio(stated.map_or(Decimal::ZERO, |(_, rho)| *rho))
+    };
+    Ok(Lift {
+        publisher: study.parties[0].name.clone(),
+        advertiser: study.parties[1].name.clone(),
+        time_bits: bit_length(codes),
+        max_events: own.advertiser.max_events,
+        value_bits: match own.advertiser.value {
+            study::Value::Constant(value) => bit_length(value.max(1)),
+            study::Value::Columns { .. } => 32,
+        },
+        clamp: u128::from(own.rule.clamp),
+        within: own.rule.within,
+        impressions: own.publisher.impressions.is_some(),
+        arms: [own.publisher.test.clone(), own.publisher.control.clone()],
+        breakdown: values(&own.publisher.breakdown),
+        cohorts: values(&own.advertiser.cohort),
+        mode: own.release.mode,
+        rho: [rho(&study.parties[0])?, rho(&study.parties[1])?],
+        also: own.release.also.clone(),
+    })
+}
+
+/// Bits of `2^bits - 2 >= value` for times, of `value` for values: the length of `value + 1` or of `value`.
+fn bit_length(value: u32) -> u8 {
+    (u32::BITS - value.leading_zeros()).max(1) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_of_no_opportunity_is_above_the_span() {
+        for span in [1u32, 2, 3, 6, 7, 14, 15, 365, 510, 511, 65_534] {
+            let bits = bit_length(span + 1);
+            assert!(u64::from(span) <= (1u64 << bits) - 2, "span {span} in {bits} bits");
+        }
+    }
+}

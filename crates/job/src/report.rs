@@ -1,0 +1,213 @@
+//! What one party gets: its own view of the result, what was disclosed besides, what it cost. Serialises to the JSON of
+//! `tacit run --json`; fields are added, never renamed.
+
+use crate::data::InputReport;
+use base::Cost;
+use release::modes::Estimate;
+use serde::{Deserialize, Serialize};
+
+/// Format of the JSON.
+pub const FORMAT: &str = "tacit-report/1";
+
+/// One party's report of one finished study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`FORMAT`].
+    pub format: String,
+    /// The study.
+    pub study: StudyInfo,
+    /// This party's name.
+    pub party: String,
+    /// `publisher`, `advertiser`, or the program's party name.
+    pub role: String,
+    /// Both parties, in the order of the roster.
+    pub parties: Vec<PartyInfo>,
+    /// Engine of the row program, as in `tacit plan`.
+    pub engine: String,
+    /// Release mode: `sums`, `variance`, `algorithm1`, `algorithm1-as-published`, or `program`.
+    pub mode: String,
+    /// Worker pairs.
+    pub shards: u32,
+    /// What this party sees.
+    pub view: View,
+    /// What this view cost the other party's privacy.
+    pub privacy: Privacy,
+    /// What reading this party's own files did. For this party only.
+    pub inputs: InputReport,
+    /// What was disclosed beyond the result.
+    pub disclosed: Disclosed,
+    /// What the guarantee covers and what it does not, one statement per line.
+    pub guarantee: Vec<String>,
+    /// Where time and bytes went.
+    pub stages: Vec<Stage>,
+    /// Seconds from the first byte of matching to this report.
+    pub seconds: f64,
+    /// Application bytes sent by all parties, before TLS.
+    pub bytes: u64,
+    /// Largest resident memory of this process, in bytes.
+    pub peak_memory_bytes: u64,
+    /// CPU seconds of this process, user and system.
+    pub cpu_seconds: f64,
+    /// Whether this is the stored answer of an earlier run of the same study on the same data (no new noise, no charge).
+    pub stored: bool,
+    /// Things the reader should know that are not errors.
+    pub warnings: Vec<String>,
+}
+
+/// The study, for a reader.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StudyInfo {
+    /// Short name.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// `lift` or `program`.
+    pub kind: String,
+    /// Hash of the study, as shown: `7c41 09aa 5be2`.
+    pub hash: String,
+    /// Hash of the program, 64 hex digits.
+    pub program: String,
+}
+
+/// A party, for a reader.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartyInfo {
+    /// Name.
+    pub name: String,
+    /// Fingerprint of its identity in full.
+    pub key: String,
+    /// Rows it entered into matching.
+    pub rows: u64,
+}
+
+/// What one party sees.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum View {
+    /// A lift study.
+    Lift(LiftView),
+    /// The outputs of a user's own program.
+    Program {
+        /// In the order of the program.
+        outputs: Vec<ProgramOutput>,
+    },
+}
+
+/// One revealed value of a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramOutput {
+    /// The program's label.
+    pub label: String,
+    /// The value in decimal: it may have 128 bits.
+    pub value: String,
+    /// Standard deviation of the noise added to it; absent when none was added to it itself.
+    pub sigma: Option<String>,
+    /// Whether no sum over rows reached it except through noise: it was noised itself, or computed from noised values.
+    #[serde(default)]
+    pub noised: bool,
+}
+
+impl ProgramOutput {
+    /// Whether it holds no noise at all.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.sigma.is_none() && !self.noised
+    }
+}
+
+/// One party's view of a lift study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LiftView {
+    /// Label of the test arm.
+    pub test: String,
+    /// Label of the control arm.
+    pub control: String,
+    /// R: most that one person adds.
+    pub clamp: u64,
+    /// Unit of the values, when the study has one.
+    pub unit: Option<String>,
+    /// Level of the intervals, 0.90, 0.95 or 0.99.
+    pub confidence: f64,
+    /// Wording: whether a smaller outcome is the better one.
+    pub lower_is_better: bool,
+    /// Overall first, then breakdown values, then cohorts.
+    pub cells: Vec<CellView>,
+}
+
+/// One cell of a lift study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellView {
+    /// `overall`, `breakdown` or `cohort`.
+    pub family: String,
+    /// `overall`, or the value.
+    pub label: String,
+    /// Difference of mean clamped outcome per person, test minus control; absent when the cell was refused.
+    pub estimate: Option<Estimate>,
+    /// Why there is no estimate.
+    pub refused: Option<String>,
+    /// Every number that was released for this cell.
+    pub counts: Vec<CountView>,
+}
+
+/// One released number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CountView {
+    /// `rows`, `value`, `squares`, `converters`, `conversions`, `matches`, `clamped_users`, `reached_conversions`,
+    /// `reached_value`, `difference` or `spread`.
+    pub quantity: String,
+    /// `test` or `control`; absent for what spans both.
+    pub arm: Option<String>,
+    /// The number as released, in decimal.
+    pub value: String,
+    /// Standard deviation of the noise in it; absent when exact.
+    pub sigma: Option<f64>,
+}
+
+/// What a view cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Privacy {
+    /// zCDP charged to this viewer, exact: `1/10`.
+    pub rho: String,
+    /// The same as a number.
+    pub rho_value: f64,
+    /// The epsilon of (epsilon, delta)-DP that this rho implies.
+    pub epsilon: f64,
+    /// Its delta.
+    pub delta: f64,
+    /// What this party's own ledger says of the *other* viewer: spent so far on this party's data, and its budget.
+    pub spent: f64,
+    /// The budget of the other viewer on this party's data.
+    pub budget: f64,
+    /// Noise candidates per output; one was used, the others were opened and checked.
+    pub candidates: u32,
+}
+
+/// What was disclosed beyond the result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disclosed {
+    /// Rows of each party, known to both.
+    pub rows: Vec<u64>,
+    /// Size of the union, known to both.
+    pub union: u64,
+    /// Rows of both sides minus union: the size of the match.
+    pub matched_upper_bound: u64,
+    /// Group sizes that the mode makes public, test and control.
+    pub published_groups: Option<[u64; 2]>,
+}
+
+/// One stage of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// `match`, `compute`, `release`.
+    pub name: String,
+    /// Wall seconds at this party.
+    pub seconds: f64,
+    /// Rows handled: spine rows for `match` and `compute`.
+    pub rows: u64,
+    /// Application bytes sent, by party in the order of the roster, as the ledger counted them.
+    pub bytes_sent: Vec<u64>,
+    /// The cost stated before the stage ran (once its sizes were known).
+    pub price: Cost,
+    /// Whether the ledger agreed with the price: every byte, AND gate and oblivious transfer.
+    pub price_held: bool,
+}

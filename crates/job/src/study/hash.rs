@@ -1,0 +1,389 @@
+//! The hash of a study, and where two studies part.
+//!
+//! The hash is BLAKE3 over a canonical encoding of the *typed* study: every field in a fixed order, as
+//! `length(name) name length(value) value` with 64-bit little-endian lengths, so no two studies share an encoding.
+//! Comments, white space, order of keys and defaults written out do not matter; everything else does.
+
+use super::reader::{Source, printable};
+use super::{
+    Advertiser, Categories, CellType, Confidence, Duplicates, Engine, Kind, Layout, Lift, Normaliser,
+    Overflow, ProgramStudy, Protocol, Publisher, Release, Role, Study, Value,
+};
+use crate::time::Clock;
+use std::collections::BTreeMap;
+use std::fmt;
+use toml::de::DeValue;
+
+/// The hash parties consent to. Shown as twelve hex digits; compared, signed and stored in full.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StudyHash([u8; 32]);
+
+impl StudyHash {
+    /// From its bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// From 64 hex digits; spaces between them do not matter.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits: Vec<u8> = text
+            .chars()
+            .filter(|c| *c != ' ')
+            .map(|c| c.to_digit(16).map(|d| d as u8))
+            .collect::<Option<_>>()?;
+        let bytes: Vec<u8> =
+            digits.chunks(2).map(|pair| pair[0] << 4 | pair.get(1).copied().unwrap_or(0)).collect();
+        if digits.len() == 64 { Some(Self(bytes.try_into().ok()?)) } else { None }
+    }
+
+    /// All 32 bytes: what parties compare.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// All 64 hex digits: what an allow-list holds (twelve could be met by search).
+    #[must_use]
+    pub fn full(&self) -> String {
+        self.0.iter().map(|b| format!("{b:02x}")).collect()
+    }
+}
+
+impl fmt::Display for StudyHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hex = self.full();
+        write!(f, "{} {} {}", &hex[..4], &hex[4..8], &hex[8..12])
+    }
+}
+
+impl fmt::Debug for StudyHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.full())
+    }
+}
+
+impl Study {
+    /// The hash of what this study says.
+    #[must_use]
+    pub fn hash(&self) -> StudyHash {
+        let mut to = Encoder(blake3::Hasher::new_derive_key("tacit study 1"));
+        self.encode(&mut to);
+        StudyHash(*to.0.finalize().as_bytes())
+    }
+
+    fn encode(&self, to: &mut Encoder) {
+        to.text("name", &self.name);
+        to.text("title", &self.title);
+        to.number("parties", self.parties.len() as u64);
+        for member in &self.parties {
+            to.text("party", &member.name);
+            let role = match &member.role {
+                Role::Publisher => "lift publisher",
+                Role::Advertiser => "lift advertiser",
+                Role::Owner(name) => name,
+            };
+            to.text("role", role);
+            to.text("key", &member.key);
+        }
+        let Protocol::Pid = self.matching.protocol;
+        to.text("protocol", "pid");
+        to.text("identifier", &self.matching.identifier.name);
+        let steps = self.matching.identifier.normalise.iter().map(|step| match step {
+            Normaliser::Trim => "trim",
+            Normaliser::Lowercase => "lowercase",
+            Normaliser::Digits => "digits",
+            Normaliser::Email => "email",
+        });
+        to.texts("normalise", steps);
+        to.text(
+            "duplicates",
+            match self.matching.duplicates {
+                Duplicates::Error => "error",
+                Duplicates::First => "first",
+                Duplicates::Merge => "merge",
+            },
+        );
+        match &self.kind {
+            Kind::Lift(lift) => encode_lift(lift, to),
+            Kind::Program(program) => encode_program(program, to),
+        }
+        to.text(
+            "engine",
+            match self.compute.engine {
+                Engine::Auto => "auto",
+                Engine::Yao => "yao",
+                Engine::Clear => "clear",
+            },
+        );
+        to.number("shards", u64::from(self.compute.shards));
+    }
+}
+
+/// Writes named, length-prefixed fields into a hash.
+struct Encoder(blake3::Hasher);
+
+impl Encoder {
+    fn field(&mut self, name: &str, value: &[u8]) {
+        self.0.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes());
+        self.0.update(&(value.len() as u64).to_le_bytes()).update(value);
+    }
+
+    fn text(&mut self, name: &str, value: &str) {
+        self.field(name, value.as_bytes());
+    }
+
+    fn number(&mut self, name: &str, value: u64) {
+        self.field(name, &value.to_le_bytes());
+    }
+
+    fn texts<'t>(&mut self, name: &str, values: impl ExactSizeIterator<Item = &'t str>) {
+        self.number(name, values.len() as u64);
+        values.for_each(|value| self.text("item", value));
+    }
+
+    /// What may be absent is a list of at most one.
+    fn optional(&mut self, name: &str, value: Option<&str>) {
+        self.texts(name, value.into_iter());
+    }
+}
+
+fn encode_clock(clock: &Clock, to: &mut Encoder) {
+    to.field("origin", &clock.origin_seconds().to_le_bytes());
+    to.text("unit", clock.unit().name());
+    to.number("span", u64::from(clock.span()));
+}
+
+fn encode_lift(lift: &Lift, to: &mut Encoder) {
+    to.text("kind", "lift");
+    encode_clock(&lift.clock, to);
+    encode_publisher(&lift.publisher, to);
+    encode_advertiser(&lift.advertiser, to);
+    to.number("within", lift.rule.within.map_or(0, u64::from));
+    to.number("clamp", u64::from(lift.rule.clamp));
+    to.number("lower is better", u64::from(lift.rule.lower_is_better));
+    encode_release(&lift.release, to);
+}
+
+fn encode_publisher(publisher: &Publisher, to: &mut Encoder) {
+    to.text("arm", &publisher.arm);
+    to.text("test", &publisher.test);
+    to.text("control", &publisher.control);
+    to.text("opportunity", &publisher.opportunity);
+    to.optional("impressions", publisher.impressions.as_deref());
+    encode_categories("breakdown", publisher.breakdown.as_ref(), to);
+}
+
+fn encode_categories(name: &str, categories: Option<&Categories>, to: &mut Encoder) {
+    to.optional(name, categories.map(|c| c.column.as_str()));
+    if let Some(categories) = categories {
+        to.texts("values", categories.values.iter().map(String::as_str));
+    }
+}
+
+fn encode_advertiser(advertiser: &Advertiser, to: &mut Encoder) {
+    to.text(
+        "layout",
+        match advertiser.layout {
+            Layout::Events => "events",
+            Layout::Wide => "wide",
+        },
+    );
+    to.texts("event", advertiser.events.iter().map(String::as_str));
+    match &advertiser.value {
+        Value::Constant(value) => to.number("constant value", u64::from(*value)),
+        Value::Columns { columns, unit } => {
+            to.texts("value columns", columns.iter().map(String::as_str));
+            to.optional("value unit", unit.as_deref());
+        }
+    }
+    to.optional("where", advertiser.filter.as_ref().map(|filter| filter.column.as_str()));
+    if let Some(filter) = &advertiser.filter {
+        to.texts("equals", filter.equals.iter().map(String::as_str));
+    }
+    to.number("max events", u64::from(advertiser.max_events));
+    to.text(
+        "overflow",
+        match advertiser.overflow {
+            Overflow::Error => "error",
+            Overflow::KeepEarliest => "keep-earliest",
+        },
+    );
+    encode_categories("cohort", advertiser.cohort.as_ref(), to);
+}
+
+fn encode_release(release: &Release, to: &mut Encoder) {
+    to.text("mode", release.mode.name());
+    to.number(
+        "confidence",
+        match release.confidence {
+            Confidence::P90 => 90,
+            Confidence::P95 => 95,
+            Confidence::P99 => 99,
+        },
+    );
+    to.number("candidates", u64::from(release.candidates));
+    to.number("minimum group", release.minimum_group);
+    to.texts("also", release.also.iter().map(|count| count.name()));
+    encode_viewers(&release.to, to);
+}
+
+fn encode_viewers(viewers: &[(String, super::Decimal)], to: &mut Encoder) {
+    to.number("viewers", viewers.len() as u64);
+    for (name, rho) in viewers {
+        to.text("viewer", name);
+        to.number("nano rho", rho.nano());
+    }
+}
+
+fn encode_program(program: &ProgramStudy, to: &mut Encoder) {
+    to.text("kind", "program");
+    to.text("text", &program.text);
+    to.number("clock", u64::from(program.clock.is_some()));
+    if let Some(clock) = &program.clock {
+        encode_clock(clock, to);
+    }
+    to.number("columns", program.columns.len() as u64);
+    for column in &program.columns {
+        to.text("column", &column.name);
+        to.text("party", &column.party);
+        to.text("file column", &column.column);
+        match &column.cell {
+            CellType::Integer => to.text("type", "integer"),
+            CellType::Time => to.text("type", "time"),
+            CellType::Label(values) => {
+                to.text("type", "label");
+                to.texts("values", values.iter().map(String::as_str));
+            }
+        }
+    }
+    to.number("candidates", u64::from(program.candidates));
+    encode_viewers(&program.to, to);
+}
+
+/// The first place where two study files say different things.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Line of my file; of the other's where mine has nothing to show.
+    pub line: usize,
+    /// The dotted name of the setting, `release.to.registry.rho`.
+    pub setting: String,
+    /// My line, or `(absent)`.
+    pub mine: String,
+    /// The other's line, or `(absent)`. Control characters are escaped: the text comes from a peer.
+    pub theirs: String,
+}
+
+/// Compares what two study files *say*: comments, white space and order of keys are no difference. The first
+/// difference in the order of my file, or, failing that, the first setting only the other file has.
+/// A file that is not TOML is compared line by line.
+#[must_use]
+pub fn first_difference(mine: &str, theirs: &str) -> Option<Difference> {
+    let (Some(my_settings), Some(their_settings)) = (settings(mine), settings(theirs)) else {
+        return first_line(mine, theirs, 0, "");
+    };
+    let by_name: BTreeMap<&str, &Setting> = their_settings.iter().map(|s| (s.name.as_str(), s)).collect();
+    for setting in &my_settings {
+        let other = by_name.get(setting.name.as_str());
+        if other.is_none_or(|other| other.value != setting.value) {
+            if let (Some(a), Some(b)) = (&setting.text, other.and_then(|other| other.text.as_ref()))
+                && (a.contains('\n') || b.contains('\n'))
+            {
+                return first_line(a, b, setting.text_line - 1, &setting.name);
+            }
+            return Some(Difference {
+                line: setting.line,
+                setting: setting.name.clone(),
+                mine: line_at(mine, setting.line),
+                theirs: other.map_or("(absent)".into(), |other| line_at(theirs, other.line)),
+            });
+        }
+    }
+    let known: std::collections::BTreeSet<&str> = my_settings.iter().map(|s| s.name.as_str()).collect();
+    let extra = their_settings.iter().find(|s| !known.contains(s.name.as_str()))?;
+    Some(Difference {
+        line: extra.line,
+        setting: extra.name.clone(),
+        mine: "(absent)".into(),
+        theirs: line_at(theirs, extra.line),
+    })
+}
+
+struct Setting {
+    name: String,
+    line: usize,
+    value: String,
+    text: Option<String>,
+    text_line: usize,
+}
+
+fn first_line(mine: &str, theirs: &str, before: usize, setting: &str) -> Option<Difference> {
+    let (mut a, mut b) = (mine.lines(), theirs.lines());
+    for line in 1.. {
+        let (x, y) = (a.next(), b.next());
+        if x.is_none() && y.is_none() {
+            break;
+        }
+        if x.map(str::trim_end) != y.map(str::trim_end) {
+            let shown = |line: Option<&str>| line.map_or("(absent)".into(), |l| printable(l.trim()));
+            return Some(Difference {
+                line: before + line,
+                setting: setting.into(),
+                mine: shown(x),
+                theirs: shown(y),
+            });
+        }
+    }
+    None
+}
+
+fn line_at(text: &str, line: usize) -> String {
+    printable(text.lines().nth(line - 1).unwrap_or("").trim())
+}
+
+/// Every leaf of a TOML file by dotted name, in the order of the file.
+fn settings(text: &str) -> Option<Vec<Setting>> {
+    let source = Source { file: "", text };
+    let tree = source.table().ok()?;
+    let mut found = Vec::new();
+    for (key, value) in tree.get_ref() {
+        leaves(source, key.get_ref().to_string(), value, &mut found);
+    }
+    found.sort_by_key(|(at, _)| *at);
+    Some(found.into_iter().map(|(_, setting)| setting).collect())
+}
+
+fn leaves(
+    source: Source<'_>,
+    name: String,
+    value: &toml::Spanned<DeValue<'_>>,
+    into: &mut Vec<(usize, Setting)>,
+) {
+    let at = value.span().start;
+    let mut leaf = |shown: String, text: Option<String>| {
+        let (line, text_line) = (source.place(at).0, source.text_line(value.span()));
+        into.push((at, Setting { name: name.clone(), line, value: shown, text, text_line }));
+    };
+    match value.get_ref() {
+        DeValue::Table(table) => {
+            for (key, value) in table {
+                leaves(source, format!("{name}.{}", key.get_ref()), value, into);
+            }
+        }
+        DeValue::Array(items) => {
+            leaf(format!("a list of {}", items.len()), None);
+            for (i, value) in items.iter().enumerate() {
+                leaves(source, format!("{name}[{i}]"), value, into);
+            }
+        }
+        DeValue::String(text) => leaf(format!("{text:?}"), Some(text.to_string())),
+        DeValue::Float(number) => leaf(
+            super::Decimal::parse(number.as_str()).map_or_else(|| number.as_str().into(), |d| d.to_string()),
+            None,
+        ),
+        DeValue::Integer(number) => leaf(number.to_string(), None),
+        DeValue::Boolean(value) => leaf(value.to_string(), None),
+        DeValue::Datetime(value) => leaf(value.to_string(), None),
+    }
+}

@@ -1,0 +1,512 @@
+//! From the tree of a study file to a [`Study`], section by section in the order of the file.
+
+use super::reader::{Item, NAME_RULE, Section, Source, is_name};
+use super::{
+    Advertiser, Also, Categories, CellType, Compute, Confidence, Decimal, Duplicates, Engine, Filter,
+    Identifier, Kind, Layout, Lift, LiftRule, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, Matching,
+    Member, Mode, Normaliser, Overflow, ProgramColumn, ProgramStudy, Protocol, Publisher, Release, Role,
+    Study, Value,
+};
+use crate::time::{Clock, Unit};
+use base::{Error, limits};
+
+const LIFT_KEYS: &[&str] = &[
+    "format",
+    "name",
+    "kind",
+    "title",
+    "party",
+    "match",
+    "time",
+    "publisher",
+    "advertiser",
+    "lift",
+    "release",
+    "compute",
+];
+const PROGRAM_KEYS: &[&str] = &[
+    "format", "name", "kind", "title", "party", "match", "time", "program", "columns", "release", "compute",
+];
+
+#[derive(Clone, Copy, PartialEq)]
+enum KindName {
+    Lift,
+    Program,
+}
+
+pub(super) fn study(source: Source<'_>) -> Result<Study, Error> {
+    if source.text.len() > limits::STUDY_BYTES {
+        return Err(source.error(
+            limits::STUDY_BYTES,
+            format!("the file is larger than {} bytes; is it the right file?", limits::STUDY_BYTES),
+        ));
+    }
+    let tree = source.table()?;
+    let all: Vec<&str> = LIFT_KEYS.iter().chain(PROGRAM_KEYS).copied().collect();
+    let root = Section::root(source, &tree, &unique(&all))?;
+    root.need("format", "format = \"tacit-study/1\"")?.choice(&[("tacit-study/1", ())], &[])?;
+    let kinds = [("lift", KindName::Lift), ("program", KindName::Program)];
+    let kind = root.need("kind", "kind = \"lift\"")?.choice(&kinds, &["market"])?;
+    let root = Section::root(source, &tree, if kind == KindName::Lift { LIFT_KEYS } else { PROGRAM_KEYS })?;
+    let name = root.need("name", "name = \"my-study\"")?.name()?.to_owned();
+    let title = root.need("title", "title = \"one line for people\"")?.text()?.to_owned();
+    let parties = members(&root, kind)?;
+    let matching = matching(&root)?;
+    let kind = match kind {
+        KindName::Lift => Kind::Lift(Box::new(lift(&root, &parties)?)),
+        KindName::Program => Kind::Program(Box::new(program(&root, &parties)?)),
+    };
+    Ok(Study { name, title, parties, matching, kind, compute: compute(&root)? })
+}
+
+fn unique<'n>(names: &[&'n str]) -> Vec<&'n str> {
+    let mut kept: Vec<&str> = Vec::new();
+    for name in names {
+        if !kept.contains(name) {
+            kept.push(name);
+        }
+    }
+    kept
+}
+
+fn members(root: &Section<'_, '_>, kind: KindName) -> Result<Vec<Member>, Error> {
+    let section = root.need("party", "a section [party.NAME] for each party")?.open_section()?;
+    let mut members: Vec<Member> = Vec::new();
+    for (name, item) in section.entries() {
+        if !is_name(name) {
+            return Err(item.error(format!("party name \"{}\": {NAME_RULE}", super::reader::printable(name))));
+        }
+        let member = member(name, &item, kind)?;
+        if let Some(other) = members.iter().find(|other| other.key == member.key) {
+            return Err(
+                item.error(format!("{} and {name} have the same key; each needs its own", other.name))
+            );
+        }
+        if let Some(other) = members.iter().find(|other| other.role == member.role) {
+            return Err(
+                item.error(format!("{} and {name} have the same role; each needs its own", other.name))
+            );
+        }
+        members.push(member);
+    }
+    if members.len() != 2 {
+        return Err(
+            section.error(format!("{} parties; this version runs studies of exactly 2", members.len()))
+        );
+    }
+    members.sort_by(|a, b| a.name.cmp(&b.name));
+    members.sort_by_key(|member| member.role == Role::Advertiser);
+    Ok(members)
+}
+
+fn member(name: &str, item: &Item<'_, '_>, kind: KindName) -> Result<Member, Error> {
+    let section = item.section(&["role", "key"])?;
+    let role = match kind {
+        KindName::Lift => match section.need("role", "role = \"publisher\" or \"advertiser\"")? {
+            role if role.choice(&[("publisher", true), ("advertiser", false)], &[])? => Role::Publisher,
+            _ => Role::Advertiser,
+        },
+        KindName::Program => match section.get("role") {
+            Some(role) => Role::Owner(role.name()?.to_owned()),
+            None => Role::Owner(name.to_owned()),
+        },
+    };
+    let item = section.need("key", "key = \"tacit1:...\", as the party's `tacit keygen` printed it")?;
+    let key = item.text()?;
+    if !is_key(key) {
+        return Err(
+            item.refuse("a key is \"tacit1:\" and 32 hex digits in lower case, as `tacit keygen` prints it")
+        );
+    }
+    Ok(Member { name: name.to_owned(), role, key: key.to_owned() })
+}
+
+/// `tacit1:` and 32 lower-case hex digits.
+pub(crate) fn is_key(text: &str) -> bool {
+    let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    text.strip_prefix("tacit1:").is_some_and(|digits| digits.len() == 32 && digits.bytes().all(hex))
+}
+
+fn matching(root: &Section<'_, '_>) -> Result<Matching, Error> {
+    let item = root.need("match", "a section [match]")?;
+    let section = item.section(&["protocol", "identifiers", "duplicates", "dummies"])?;
+    let planned = ["multi-pid", "ps3i", "collecting", "collecting-ps3i", "circuit-psi", "aligned"];
+    let protocol = section.need("protocol", "protocol = \"pid\"")?;
+    let protocol = protocol.choice(&[("pid", Protocol::Pid)], &planned)?;
+    if let Some(dummies) = section.get("dummies") {
+        return Err(dummies.error("match.dummies is not available in this version: remove the line"));
+    }
+    let example = "identifiers = [ { name = \"id\", normalise = [\"trim\", \"lowercase\"] } ]";
+    let list = section.need("identifiers", example)?;
+    let items = list.list()?;
+    let [item] = items.as_slice() else {
+        return Err(list.error(format!(
+            "match.identifiers names {} columns; this version matches by exactly 1",
+            items.len()
+        )));
+    };
+    let duplicates = section.need("duplicates", "duplicates = \"error\"")?.choice(
+        &[("error", Duplicates::Error), ("first", Duplicates::First), ("merge", Duplicates::Merge)],
+        &[],
+    )?;
+    Ok(Matching { protocol, identifier: identifier(item)?, duplicates })
+}
+
+fn identifier(item: &Item<'_, '_>) -> Result<Identifier, Error> {
+    let section = item.section(&["name", "normalise"])?;
+    let name = section.need("name", "name = \"id\"")?.text()?.to_owned();
+    let choices = [
+        ("trim", Normaliser::Trim),
+        ("lowercase", Normaliser::Lowercase),
+        ("digits", Normaliser::Digits),
+        ("email", Normaliser::Email),
+    ];
+    let mut normalise = Vec::new();
+    if let Some(list) = section.get("normalise") {
+        for step in list.list()? {
+            let rule = step.choice(&choices, &[])?;
+            if normalise.contains(&rule) {
+                return Err(step.refuse("it is already in the list; remove one"));
+            }
+            normalise.push(rule);
+        }
+    }
+    Ok(Identifier { name, normalise })
+}
+
+fn clock(item: &Item<'_, '_>) -> Result<Clock, Error> {
+    let section = item.section(&["origin", "unit", "span"])?;
+    let origin = section.need("origin", "origin = 1970-01-01")?;
+    let seconds = origin_seconds(&origin)?;
+    let unit = section.need("unit", "unit = \"day\"")?.choice(&Unit::NAMES, &[])?;
+    let span = section.need("span", "span = 365")?;
+    let units = span.integer(1..=u64::from(u32::MAX))?;
+    Clock::new(seconds, unit, u32::try_from(units).expect("checked")).map_err(|text| span.refuse(text))
+}
+
+fn origin_seconds(item: &Item<'_, '_>) -> Result<i64, Error> {
+    let rule = "write a date (1954-01-01) or a date-time with offset (1954-01-01T06:00:00Z), without quotes";
+    let toml::de::DeValue::Datetime(origin) = item.value.get_ref() else { return Err(item.refuse(rule)) };
+    let text = origin.to_string();
+    if let Some(days) = crate::time::days_of_date(&text) {
+        return Ok(days * 86_400);
+    }
+    let format = &time::format_description::well_known::Rfc3339;
+    match time::OffsetDateTime::parse(&text, format) {
+        Ok(at) if at.nanosecond() == 0 => Ok(at.unix_timestamp()),
+        Ok(_) => Err(item.refuse("use whole seconds")),
+        Err(_) => Err(item.refuse(rule)),
+    }
+}
+
+fn lift(root: &Section<'_, '_>, parties: &[Member]) -> Result<Lift, Error> {
+    let clock = clock(&root.need("time", "a section [time]")?)?;
+    let publisher = publisher(&root.need("publisher", "a section [publisher]")?)?;
+    let advertiser = advertiser(&root.need("advertiser", "a section [advertiser]")?)?;
+    let rule = rule(&root.need("lift", "a section [lift]")?, &clock)?;
+    let release = release(&root.need("release", "a section [release]")?, parties, &publisher)?;
+    Ok(Lift { clock, publisher, advertiser, rule, release })
+}
+
+fn publisher(item: &Item<'_, '_>) -> Result<Publisher, Error> {
+    let section = item.section(&["arm", "opportunity", "impressions", "breakdown"])?;
+    let example = "arm = { column = \"arm\", test = \"test\", control = \"control\" }";
+    let arm = section.need("arm", example)?.section(&["column", "test", "control"])?;
+    let (test, control) =
+        (arm.need("test", "test = \"test\"")?, arm.need("control", "control = \"control\"")?);
+    if test.text()? == control.text()? {
+        return Err(control.refuse("it is the label of the test arm too; the labels must differ"));
+    }
+    let impressions = match section.get("impressions") {
+        Some(item) => Some(typed_column(&item, "u16")?),
+        None => None,
+    };
+    Ok(Publisher {
+        arm: arm.need("column", "column = \"arm\"")?.text()?.to_owned(),
+        test: test.text()?.to_owned(),
+        control: control.text()?.to_owned(),
+        opportunity: typed_column(
+            &section.need("opportunity", "opportunity = { column = \"seen\", type = \"time\" }")?,
+            "time",
+        )?,
+        impressions,
+        breakdown: section.get("breakdown").as_ref().map(categories).transpose()?,
+    })
+}
+
+/// `{ column = "x", type = "time" }` where only one type makes sense.
+fn typed_column(item: &Item<'_, '_>, kind: &str) -> Result<String, Error> {
+    let section = item.section(&["column", "type"])?;
+    section.need("type", &format!("type = \"{kind}\""))?.choice(&[(kind, ())], &[])?;
+    Ok(section.need("column", "column = \"name\"")?.text()?.to_owned())
+}
+
+fn categories(item: &Item<'_, '_>) -> Result<Categories, Error> {
+    let section = item.section(&["column", "values"])?;
+    let column = section.need("column", "column = \"name\"")?.text()?.to_owned();
+    let values = section.need("values", "values = [\"a\", \"b\"]")?;
+    Ok(Categories { column, values: labels(&values, MAX_CATEGORIES)? })
+}
+
+/// A list of 1 to `most` different labels.
+fn labels(item: &Item<'_, '_>, most: usize) -> Result<Vec<String>, Error> {
+    let items = item.list()?;
+    if items.is_empty() || items.len() > most {
+        return Err(item.error(format!("{} has {} values; list 1 to {most}", item.path, items.len())));
+    }
+    let mut labels: Vec<String> = Vec::with_capacity(items.len());
+    for item in &items {
+        let label = item.text()?;
+        if labels.iter().any(|other| other == label) {
+            return Err(item.refuse("it is already in the list; remove one"));
+        }
+        labels.push(label.to_owned());
+    }
+    Ok(labels)
+}
+
+fn advertiser(item: &Item<'_, '_>) -> Result<Advertiser, Error> {
+    let section = item.section(&["layout", "event", "value", "where", "max_events", "overflow", "cohort"])?;
+    let layout = section
+        .need("layout", "layout = \"events\"")?
+        .choice(&[("events", Layout::Events), ("wide", Layout::Wide)], &[])?;
+    let events = event_columns(
+        &section.need("event", "event = { column = \"time\", type = \"time\" }")?,
+        layout,
+        "time",
+        &["column", "columns", "type"],
+    )?;
+    let value = value(&section.need("value", "value = { constant = 1 }")?, layout, events.len())?;
+    let max_events = section.need("max_events", "max_events = 4")?.integer(1..=u64::from(MAX_EVENTS))?;
+    let overflow = section.need("overflow", "overflow = \"keep-earliest\"")?;
+    let overflow =
+        overflow.choice(&[("error", Overflow::Error), ("keep-earliest", Overflow::KeepEarliest)], &[])?;
+    Ok(Advertiser {
+        layout,
+        events,
+        value,
+        filter: section.get("where").as_ref().map(filter).transpose()?,
+        max_events: u8::try_from(max_events).expect("checked"),
+        overflow,
+        cohort: section.get("cohort").as_ref().map(categories).transpose()?,
+    })
+}
+
+/// `column` in the events layout, `columns` in the wide one.
+fn event_columns(
+    item: &Item<'_, '_>,
+    layout: Layout,
+    kind: &str,
+    keys: &[&str],
+) -> Result<Vec<String>, Error> {
+    let section = item.section(keys)?;
+    section.need("type", &format!("type = \"{kind}\""))?.choice(&[(kind, ())], &[])?;
+    match (layout, section.get("column"), section.get("columns")) {
+        (Layout::Events, Some(column), None) => Ok(vec![column.text()?.to_owned()]),
+        (Layout::Wide, None, Some(columns)) => labels(&columns, usize::from(u8::MAX)),
+        (Layout::Events, ..) => {
+            Err(section.error(format!("{}: the events layout needs column = \"name\"", item.path)))
+        }
+        (Layout::Wide, ..) => {
+            Err(section
+                .error(format!("{}: the wide layout needs columns = [\"first\", \"second\"]", item.path)))
+        }
+    }
+}
+
+fn value(item: &Item<'_, '_>, layout: Layout, events: usize) -> Result<Value, Error> {
+    let keys = ["constant", "column", "columns", "type", "unit"];
+    let section = item.section(&keys)?;
+    if let Some(constant) = section.get("constant") {
+        item.section(&["constant"])?;
+        let constant = constant.integer(1..=u64::from(u32::MAX))?;
+        return Ok(Value::Constant(u32::try_from(constant).expect("checked")));
+    }
+    let columns = event_columns(item, layout, "u32", &keys)?;
+    if columns.len() != events {
+        return Err(item.error(format!(
+            "{} names {} columns for {events} event columns; name one for each",
+            item.path,
+            columns.len()
+        )));
+    }
+    let unit = section.get("unit").map(|unit| unit.text().map(str::to_owned)).transpose()?;
+    Ok(Value::Columns { columns, unit })
+}
+
+fn filter(item: &Item<'_, '_>) -> Result<Filter, Error> {
+    let section = item.section(&["column", "equals"])?;
+    let column = section.need("column", "column = \"name\"")?.text()?.to_owned();
+    let mut equals = labels(&section.need("equals", "equals = [\"a\"]")?, MAX_CATEGORIES)?;
+    equals.sort();
+    Ok(Filter { column, equals })
+}
+
+fn rule(item: &Item<'_, '_>, clock: &Clock) -> Result<LiftRule, Error> {
+    let section = item.section(&["counts_after", "within", "clamp", "lower_is_better"])?;
+    section.need("counts_after", "counts_after = \"opportunity\"")?.choice(&[("opportunity", ())], &[])?;
+    let within = match section.get("within") {
+        Some(item) => Some(item.integer(1..=u64::from(clock.span()))?),
+        None => None,
+    };
+    let clamp = section.need("clamp", "clamp = 1")?.integer(1..=u64::from(MAX_CLAMP))?;
+    Ok(LiftRule {
+        within: within.map(|w| u32::try_from(w).expect("checked")),
+        clamp: u32::try_from(clamp).expect("checked"),
+        lower_is_better: section.get("lower_is_better").map_or(Ok(false), |item| item.boolean())?,
+    })
+}
+
+fn release(item: &Item<'_, '_>, parties: &[Member], publisher: &Publisher) -> Result<Release, Error> {
+    let keys = ["mode", "confidence", "noise", "candidates", "minimum_group", "also", "to"];
+    let section = item.section(&keys)?;
+    let mode = section.need("mode", "mode = \"sums\"")?.choice(&Mode::NAMES, &[])?;
+    let confidence = confidence(&section.need("confidence", "confidence = 0.95")?)?;
+    let candidates = candidates(&section)?;
+    let minimum_group = match section.get("minimum_group") {
+        Some(item) => item.integer(1..=limits::ROWS)?,
+        None => 1000,
+    };
+    let mut also = Vec::new();
+    if let Some(list) = section.get("also") {
+        for item in list.list()? {
+            let count = item.choice(&Also::NAMES, &[])?;
+            if also.contains(&count) {
+                return Err(item.refuse("it is already in the list; remove one"));
+            }
+            if matches!(count, Also::ReachedConversions | Also::ReachedValue)
+                && publisher.impressions.is_none()
+            {
+                return Err(
+                    item.refuse("it needs publisher.impressions = { column = \"...\", type = \"u16\" }")
+                );
+            }
+            also.push(count);
+        }
+    }
+    also.sort_unstable();
+    let to = section.need("to", "a section [release.to.NAME] for each viewer")?;
+    Ok(Release { mode, confidence, candidates, minimum_group, also, to: viewers(&to, parties)? })
+}
+
+fn confidence(item: &Item<'_, '_>) -> Result<Confidence, Error> {
+    let known = [("0.9", Confidence::P90), ("0.95", Confidence::P95), ("0.99", Confidence::P99)];
+    let met = item.number_text().ok().and_then(|text| Decimal::parse(&text)).map(|met| met.to_string());
+    let found = known.iter().find(|(text, _)| met.as_deref() == Some(text));
+    found.map(|&(_, level)| level).ok_or_else(|| item.refuse("use 0.90, 0.95 or 0.99"))
+}
+
+fn candidates(section: &Section<'_, '_>) -> Result<u32, Error> {
+    let planned = ["statistical-cut-and-choose", "public", "in-circuit"];
+    section
+        .need("noise", "noise = \"seeded-cut-and-choose\"")?
+        .choice(&[("seeded-cut-and-choose", ())], &planned)?;
+    let candidates = match section.get("candidates") {
+        Some(item) => item.integer(2..=limits::CANDIDATES as u64)?,
+        None => 64,
+    };
+    Ok(u32::try_from(candidates).expect("checked"))
+}
+
+fn viewers(item: &Item<'_, '_>, parties: &[Member]) -> Result<Vec<(String, Decimal)>, Error> {
+    let section = item.open_section()?;
+    let names: Vec<&str> = parties.iter().map(|member| member.name.as_str()).collect();
+    let section = if section.entries().is_empty() {
+        return Err(section.error("[release.to] names no viewer; add a section [release.to.NAME]"));
+    } else {
+        item.section(&names)?
+    };
+    let mut viewers = Vec::new();
+    for name in names {
+        if let Some(item) = section.get(name) {
+            viewers.push((name.to_owned(), rho(&item.section(&["rho"])?.need("rho", "rho = 0.1")?)?));
+        }
+    }
+    Ok(viewers)
+}
+
+/// A rho: an exact decimal above 0, at most [`MAX_RHO`].
+pub(crate) fn rho(item: &Item<'_, '_>) -> Result<Decimal, Error> {
+    let rule =
+        format!("use a decimal above 0 and at most {MAX_RHO} with at most 9 digits after the point: 0.1");
+    let met = Decimal::parse(&item.number_text()?).ok_or_else(|| item.refuse(&rule))?;
+    let most = Decimal::from_nano(MAX_RHO * 1_000_000_000);
+    if met > Decimal::ZERO && met <= most { Ok(met) } else { Err(item.refuse(&rule)) }
+}
+
+fn compute(root: &Section<'_, '_>) -> Result<Compute, Error> {
+    let Some(item) = root.get("compute") else { return Ok(Compute { engine: Engine::Auto, shards: 1 }) };
+    let section = item.section(&["engine", "shards"])?;
+    let engines = [("auto", Engine::Auto), ("yao", Engine::Yao), ("clear", Engine::Clear)];
+    let engine = match section.get("engine") {
+        Some(item) => item.choice(&engines, &["gmw", "ring4"])?,
+        None => Engine::Auto,
+    };
+    let shards = match section.get("shards") {
+        Some(item) => item.integer(1..=u64::from(limits::SHARDS))?,
+        None => 1,
+    };
+    Ok(Compute { engine, shards: u32::try_from(shards).expect("checked") })
+}
+
+fn program(root: &Section<'_, '_>, parties: &[Member]) -> Result<ProgramStudy, Error> {
+    let section = root.need("program", "a section [program]")?.section(&["text"])?;
+    let item = section.need("text", "text = \"\"\" the program \"\"\"")?;
+    let text = item.long_text()?.replace("\r\n", "\n");
+    if text.trim().is_empty() {
+        return Err(item.error("program.text is empty; write the program between \"\"\" and \"\"\""));
+    }
+    let clock = root.get("time").as_ref().map(clock).transpose()?;
+    let section = root.need("columns", "a section [columns]")?.open_section()?;
+    let mut columns = Vec::new();
+    for (name, item) in section.entries() {
+        if !is_name(name) {
+            let shown = super::reader::printable(name);
+            return Err(item.error(format!("column name \"{shown}\": {NAME_RULE}")));
+        }
+        columns.push(program_column(name, &item, parties, clock.is_some())?);
+    }
+    if columns.is_empty() {
+        return Err(section.error("[columns] is empty; add: name = { party = \"...\", column = \"...\" }"));
+    }
+    columns.sort_by(|a, b| a.name.cmp(&b.name));
+    let (to, candidates) = match root.get("release") {
+        Some(item) => {
+            let section = item.section(&["noise", "candidates", "to"])?;
+            let to = section.need("to", "a section [release.to.NAME] for each viewer")?;
+            (viewers(&to, parties)?, candidates(&section)?)
+        }
+        None => (Vec::new(), 64),
+    };
+    let text_line = item.source.text_line(item.value.span());
+    Ok(ProgramStudy { text, text_line, columns, clock, to, candidates })
+}
+
+fn program_column(
+    name: &str,
+    item: &Item<'_, '_>,
+    parties: &[Member],
+    has_clock: bool,
+) -> Result<ProgramColumn, Error> {
+    let section = item.section(&["party", "column", "type", "values"])?;
+    let party = section.need("party", "party = \"the owner's name\"")?;
+    let known: Vec<(&str, &str)> = parties.iter().map(|m| (m.name.as_str(), m.name.as_str())).collect();
+    let party = party.choice(&known, &[])?.to_owned();
+    let column = section.need("column", "column = \"name in the owner's file\"")?.text()?.to_owned();
+    let kind = match section.get("type") {
+        Some(kind) => kind.choice(&[("integer", 0), ("time", 1), ("label", 2)], &[])?,
+        None => 0,
+    };
+    let cell = match (kind, section.get("values")) {
+        (2, _) => {
+            CellType::Label(labels(&section.need("values", "values = [\"no\", \"yes\"]")?, MAX_CATEGORIES)?)
+        }
+        (_, Some(values)) => return Err(values.error(format!("{} needs type = \"label\"", values.path))),
+        (1, None) if !has_clock => {
+            return Err(section.error(format!("columns.{name} is a time; add a section [time]")));
+        }
+        (1, None) => CellType::Time,
+        (_, None) => CellType::Integer,
+    };
+    Ok(ProgramColumn { name: name.to_owned(), party, column, cell })
+}

@@ -1,0 +1,310 @@
+//! Every complaint about a study file with its exact text, and what the hash sees.
+
+use super::*;
+
+const LIFT: &str = include_str!("../../../../examples/lift.toml");
+const PROGRAM: &str = include_str!("../../../../examples/program.toml");
+
+fn lift() -> Study {
+    Study::parse("study.toml", LIFT).expect("the example is a study")
+}
+
+/// The error of the lift example with `from` replaced by `to`.
+fn error(from: &str, to: &str) -> String {
+    error_in(LIFT, from, to)
+}
+
+fn error_in(text: &str, from: &str, to: &str) -> String {
+    assert!(text.contains(from), "the example has {from:?}");
+    let text = text.replacen(from, to, 1);
+    Study::parse("study.toml", &text).expect_err("it is wrong now").to_string()
+}
+
+#[test]
+fn the_example_says_what_it_says() {
+    let study = lift();
+    assert_eq!(study.name, "polio-1954");
+    let names: Vec<&str> = study.parties.iter().map(|m| m.name.as_str()).collect();
+    assert_eq!(names, ["registry", "hospitals"]);
+    assert_eq!(study.matching.identifier.normalise, [Normaliser::Trim, Normaliser::Lowercase]);
+    assert_eq!(study.compute, Compute { engine: Engine::Auto, shards: 2 });
+    let Kind::Lift(lift) = &study.kind else { panic!("a lift study") };
+    assert_eq!((lift.clock.bits(), lift.clock.show(0)), (9, "1954-01-01".to_owned()));
+    assert_eq!(lift.publisher.test, "vaccine");
+    assert_eq!(lift.advertiser.max_events, 4);
+    assert_eq!(lift.rule, LiftRule { within: None, clamp: 1, lower_is_better: true });
+    assert_eq!(lift.release.to[0], ("registry".to_owned(), Decimal::parse("0.1").expect("a decimal")));
+    assert_eq!((lift.release.confidence, lift.release.candidates), (Confidence::P95, 64));
+}
+
+#[test]
+fn a_program_study_carries_its_text() {
+    let study = Study::parse("study.toml", PROGRAM).expect("the example is a study");
+    let Kind::Program(program) = &study.kind else { panic!("a program study") };
+    assert!(program.text.starts_with("tacit-program/1"));
+    assert!(PROGRAM.lines().nth(program.text_line - 1).expect("a line").starts_with("tacit-program/1"));
+    assert_eq!(program.columns[0].name, "exposed");
+    assert_eq!(program.columns[1].cell, CellType::Label(vec!["healthy".into(), "ill".into()]));
+    assert_eq!(study.parties[0].role, Role::Owner("clinic".into()));
+}
+
+#[test]
+fn wrong_names_and_shapes_are_placed() {
+    assert_eq!(
+        error("title  =", "titel  ="),
+        "study.toml, line 9, column 1: unknown key \"titel\" in the file; did you mean \"title\"? known here: format, \
+         name, kind, title, party, match, time, publisher, advertiser, lift, release, compute, program, columns"
+    );
+    assert_eq!(
+        error("max_events  = 4", "max_event   = 4"),
+        "study.toml, line 42, column 1: unknown key \"max_event\" in [advertiser]; did you mean \"max_events\"? known \
+         here: layout, event, value, where, max_events, overflow, cohort"
+    );
+    assert_eq!(
+        error("max_events  = 4", ""),
+        "study.toml, line 37, column 1: [advertiser] has no \"max_events\"; add: max_events = 4"
+    );
+    assert_eq!(
+        error("max_events  = 4 ", "max_events  = 17"),
+        "study.toml, line 42, column 15: advertiser.max_events is 17; use a whole number from 1 to 16"
+    );
+    assert_eq!(
+        error("max_events  = 4 ", "max_events  = \"4\""),
+        "study.toml, line 42, column 15: advertiser.max_events is \"4\"; use a whole number from 1 to 16"
+    );
+    assert_eq!(
+        error("duplicates  = \"error\"", "duplicates  = \"firts\""),
+        "study.toml, line 23, column 15: match.duplicates is \"firts\"; use \"error\", \"first\" or \"merge\" (did you \
+         mean \"first\"?)"
+    );
+    assert_eq!(
+        error("format = \"tacit-study/1\"", "format = \"tacit-study/2\""),
+        "study.toml, line 6, column 10: format is \"tacit-study/2\"; use \"tacit-study/1\" (did you mean \
+         \"tacit-study/1\"?)"
+    );
+    assert!(
+        error("[match]", "[match").starts_with("study.toml, line 20, column "),
+        "{}",
+        error("[match]", "[match")
+    );
+    assert!(error("[match]", "[match").contains("not valid TOML: "));
+}
+
+#[test]
+fn what_is_not_built_yet_is_refused_as_such() {
+    assert_eq!(
+        error("protocol    = \"pid\"", "protocol    = \"ps3i\""),
+        "study.toml, line 21, column 15: match.protocol is \"ps3i\"; not available in this version: use \"pid\""
+    );
+    assert_eq!(
+        error("engine  = \"auto\"", "engine  = \"gmw\""),
+        "study.toml, line 68, column 11: compute.engine is \"gmw\"; not available in this version: use \"auto\", \
+         \"yao\" or \"clear\""
+    );
+    assert_eq!(
+        error("duplicates  =", "dummies = 300\nduplicates  ="),
+        "study.toml, line 23, column 11: match.dummies is not available in this version: remove the line"
+    );
+    assert_eq!(
+        error("kind   = \"lift\"", "kind   = \"market\""),
+        "study.toml, line 8, column 10: kind is \"market\"; not available in this version: use \"lift\" or \"program\""
+    );
+    assert!(error("\"seeded-cut-and-choose\"", "\"in-circuit\"").contains("not available in this version"));
+}
+
+#[test]
+fn parties_and_keys_are_checked() {
+    assert_eq!(
+        error("tacit1:b07e66d2915c4fa3a2d8017b34ce9f50", "tacit1:b07e"),
+        "study.toml, line 17, column 8: party.hospitals.key is \"tacit1:b07e\"; a key is \"tacit1:\" and 32 hex digits \
+         in lower case, as `tacit keygen` prints it"
+    );
+    assert!(
+        error("tacit1:b07e66d2915c4fa3a2d8017b34ce9f50", "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11")
+            .ends_with("registry and hospitals have the same key; each needs its own")
+    );
+    assert!(
+        error("\"advertiser\"", "\"publisher\"")
+            .ends_with("registry and hospitals have the same role; each needs its own")
+    );
+    assert!(error("[party.hospitals]", "[party.Hospitals]").contains("party name \"Hospitals\": a name has"));
+    assert_eq!(
+        error("[release.to.hospitals]", "[release.to.hospital]"),
+        "study.toml, line 63, column 13: unknown key \"hospital\" in [release.to]; did you mean \"hospitals\"? known \
+         here: registry, hospitals"
+    );
+}
+
+#[test]
+fn ranges_are_checked() {
+    let cases = [
+        ("clamp        = 1", "clamp        = 0", "use a whole number from 1 to 1048576"),
+        ("span   = 365", "span   = 4294967296", "use a whole number from 1 to 4294967295"),
+        ("span   = 365", "span   = 4294967295", "origin and span reach beyond the year 9999"),
+        ("origin = 1954-01-01", "origin = \"1954-01-01\"", "without quotes"),
+        ("# within     = 180", "within = 366", "use a whole number from 1 to 365"),
+        ("rho = 0.1", "rho = 0.0", "use a decimal above 0 and at most 100"),
+        ("rho = 0.1", "rho = -0.1", "use a decimal above 0 and at most 100"),
+        ("rho = 0.1", "rho = 1e-3", "use a decimal above 0 and at most 100"),
+        ("rho = 0.1", "rho = inf", "use a decimal above 0 and at most 100"),
+        ("rho = 0.1", "rho = 100.000000001", "use a decimal above 0 and at most 100"),
+        ("confidence = 0.95", "confidence = 0.96", "use 0.90, 0.95 or 0.99"),
+        ("shards  = 2", "shards  = 257", "use a whole number from 1 to 256"),
+        ("candidates = 64", "candidates = 1", "use a whole number from 2 to 1024"),
+        ("equals = [\"paralytic\"]", "equals = []", "advertiser.where.equals has 0 values; list 1 to 64"),
+        (
+            "equals = [\"paralytic\"]",
+            "equals = [\"a\", \"a\"]",
+            "is \"a\"; it is already in the list; remove one",
+        ),
+        ("also       = []", "also = [\"reached_value\"]", "it needs publisher.impressions"),
+        ("also       = []", "also = [\"convertors\"]", "(did you mean \"converters\"?)"),
+        ("control = \"placebo\"", "control = \"vaccine\"", "the labels must differ"),
+        ("column = \"onset\"", "columns = [\"onset\"]", "the events layout needs column = \"name\""),
+        ("{ constant = 1 }", "{ constant = 0 }", "use a whole number from 1 to 4294967295"),
+        ("title  = \"1954", "title  = \"\\u001b[2J", "control characters are not allowed here"),
+    ];
+    for (from, to, text) in cases {
+        let error = error(from, to);
+        assert!(error.contains(text), "{to}: {error}");
+        assert!(error.starts_with("study.toml, line "), "{error}");
+    }
+}
+
+#[test]
+fn a_program_study_is_checked() {
+    let cases = [
+        ("party = \"works\"", "party = \"work\"", "use \"clinic\" or \"works\" (did you mean \"works\"?)"),
+        ("type = \"label\", ", "", "columns.ill.values needs type = \"label\""),
+        ("type = \"label\", values = [\"healthy\", \"ill\"]", "type = \"time\"", "add a section [time]"),
+        ("text = \"\"\"\n", "text = \"\"\"\"\"\"\n#", "program.text is empty"),
+        ("[compute]", "[lift]\nclamp = 1\n[compute]", "unknown key \"lift\" in the file"),
+    ];
+    for (from, to, text) in cases {
+        let error = error_in(
+            &PROGRAM.replace(
+                "the text form of a program, as `docs/program.md` describes it\n\"\"\"",
+                "x\n\"\"\"",
+            ),
+            from,
+            to,
+        );
+        assert!(error.contains(text) || text == "program.text is empty", "{to}: {error}");
+    }
+}
+
+#[test]
+fn clear_is_refused_outside_one_process() {
+    let text = LIFT.replace("engine  = \"auto\"", "engine  = \"clear\"");
+    let study = Study::parse("study.toml", &text).expect("it parses");
+    assert_eq!(
+        study.refuse_clear().expect_err("refused").to_string(),
+        "study polio-1954: compute.engine is \"clear\", which protects nothing and is refused between processes; use \
+         \"auto\" or \"yao\""
+    );
+    lift().refuse_clear().expect("auto is fine");
+}
+
+#[test]
+fn the_hash_sees_what_is_said_and_nothing_else() {
+    let hash = lift().hash();
+    let shown = hash.to_string();
+    assert_eq!((shown.len(), hash.full().len()), (14, 64));
+    let bare: String =
+        LIFT.lines().map(|line| line.split(" #").next().unwrap_or("").to_owned() + "\r\n").collect();
+    assert_eq!(Study::parse("s", &bare).expect("a study").hash(), hash, "comments and line ends");
+    let moved = LIFT.replace("shards  = 2", "").replace("[compute]", "[compute]\nshards = 2");
+    assert_eq!(Study::parse("s", &moved).expect("a study").hash(), hash, "order of keys");
+    let defaults = LIFT.replace("candidates = 64", "").replace("rho = 0.1", "rho = 0.10");
+    assert_eq!(Study::parse("s", &defaults).expect("a study").hash(), hash, "defaults and zeros");
+}
+
+#[test]
+fn every_setting_changes_the_hash() {
+    let hash = lift().hash();
+    let mut seen = std::collections::BTreeSet::from([hash.full()]);
+    let changes = [
+        ("polio-1954", "polio-1955"),
+        ("placebo-control areas", "observed areas"),
+        ("3f9a", "3f9b"),
+        ("\"child_id\"", "\"id\""),
+        ("\"trim\", \"lowercase\"", "\"lowercase\", \"trim\""),
+        ("\"trim\", \"lowercase\"", "\"trim\""),
+        ("duplicates  = \"error\"", "duplicates  = \"first\""),
+        ("origin = 1954-01-01", "origin = 1954-01-02"),
+        ("\"day\"", "\"hour\""),
+        ("span   = 365", "span   = 366"),
+        ("column = \"arm\"", "column = \"group\""),
+        ("test = \"vaccine\", control = \"placebo\"", "test = \"placebo\", control = \"vaccine\""),
+        ("column = \"injected\"", "column = \"given\""),
+        ("# impressions", "impressions"),
+        ("# breakdown", "breakdown"),
+        ("column = \"onset\"", "column = \"start\""),
+        ("constant = 1", "constant = 2"),
+        ("{ constant = 1 }", "{ column = \"amount\", type = \"u32\" }"),
+        ("{ constant = 1 }", "{ column = \"amount\", type = \"u32\", unit = \"cent\" }"),
+        ("where       =", "# where"),
+        ("[\"paralytic\"]", "[\"paralytic\", \"other\"]"),
+        ("max_events  = 4", "max_events  = 5"),
+        ("keep-earliest", "error"),
+        ("# cohort", "cohort"),
+        ("# within     = 180", "within = 180"),
+        ("clamp        = 1", "clamp        = 2"),
+        ("lower_is_better = true", "lower_is_better = false"),
+        ("mode       = \"sums\"", "mode       = \"variance\""),
+        ("confidence = 0.95", "confidence = 0.99"),
+        ("candidates = 64", "candidates = 65"),
+        ("minimum_group = 1000", "minimum_group = 1001"),
+        ("also       = []", "also       = [\"matches\"]"),
+        ("rho = 0.1", "rho = 0.2"),
+        ("engine  = \"auto\"", "engine  = \"yao\""),
+        ("shards  = 2", "shards  = 3"),
+    ];
+    for (from, to) in changes {
+        assert!(LIFT.contains(from), "{from}");
+        let study = Study::parse("s", &LIFT.replacen(from, to, 1)).unwrap_or_else(|e| panic!("{to}: {e}"));
+        assert!(seen.insert(study.hash().full()), "{from} -> {to} kept the hash");
+    }
+}
+
+#[test]
+fn the_first_difference_is_named() {
+    let theirs = LIFT.replace("clamp        = 1", "clamp        = 2").replace("# Every", "# each");
+    let difference = first_difference(LIFT, &theirs).expect("they differ");
+    assert_eq!((difference.line, difference.setting.as_str()), (49, "lift.clamp"));
+    assert!(
+        difference.mine.starts_with("clamp        = 1") && difference.theirs.starts_with("clamp        = 2")
+    );
+    let more = LIFT.replace("# within     = 180", "within = 180");
+    let difference = first_difference(LIFT, &more).expect("they differ");
+    assert_eq!((difference.setting.as_str(), difference.mine.as_str()), ("lift.within", "(absent)"));
+    let less = first_difference(&more, LIFT).expect("they differ");
+    assert_eq!((less.line, less.theirs.as_str()), (48, "(absent)"));
+    assert_eq!(first_difference(LIFT, &LIFT.replace("  ", " ").replace("rho = 0.1", "rho = 0.10")), None);
+    let garbage = first_difference(LIFT, "\u{1b}[2J").expect("they differ");
+    assert_eq!((garbage.line, garbage.theirs.as_str()), (1, "\\u{1b}[2J"));
+    let text = PROGRAM.replace("const 29 u16", "const 30 u16");
+    let difference = first_difference(PROGRAM, &text).expect("they differ");
+    assert!(difference.theirs.contains("const 30 u16"), "{difference:?}");
+    assert!(
+        PROGRAM.lines().nth(difference.line - 1).expect("a line").contains("const 29 u16"),
+        "{difference:?}"
+    );
+}
+
+#[test]
+fn files_are_bounded_and_utf8() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("study.toml");
+    assert!(Study::read(&path).expect_err("absent").to_string().starts_with("cannot open "));
+    std::fs::write(&path, b"name = \"\xff\"").expect("written");
+    assert!(
+        Study::read(&path).expect_err("bytes").to_string().ends_with("not UTF-8 at byte 8; save it as UTF-8")
+    );
+    std::fs::write(&path, vec![b'#'; limits::STUDY_BYTES + 1]).expect("written");
+    assert!(Study::read(&path).expect_err("large").to_string().contains("larger than 1048576 bytes"));
+    let mut at_cap = LIFT.as_bytes().to_vec();
+    at_cap.resize(limits::STUDY_BYTES, b'\n');
+    std::fs::write(&path, at_cap).expect("written");
+    assert_eq!(Study::read(&path).expect("at the cap").0, lift());
+}

@@ -1,0 +1,274 @@
+//! Time as the study counts it: whole units since an origin both sides agreed on.
+//!
+//! Cells may be dates (`1954-04-26`), date-times with an offset (RFC 3339, `1954-04-26T09:30:00Z`), or whole numbers
+//! that already count units since the origin. Everything is reduced to UTC and rounded down to the unit.
+
+use std::fmt;
+use time::format_description::well_known::Rfc3339;
+use time::{Date, Month, OffsetDateTime, UtcOffset};
+
+/// The unit in which a study counts time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// One second.
+    Second,
+    /// Sixty seconds.
+    Minute,
+    /// Sixty minutes.
+    Hour,
+    /// Twenty-four hours; days are days of UTC.
+    Day,
+}
+
+impl Unit {
+    /// All units by the name a study file uses.
+    pub const NAMES: [(&'static str, Self); 4] =
+        [("second", Self::Second), ("minute", Self::Minute), ("hour", Self::Hour), ("day", Self::Day)];
+
+    /// Seconds in one unit.
+    #[must_use]
+    pub fn seconds(self) -> i64 {
+        match self {
+            Self::Second => 1,
+            Self::Minute => 60,
+            Self::Hour => 3_600,
+            Self::Day => 86_400,
+        }
+    }
+
+    /// The name a study file uses.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Second => "second",
+            Self::Minute => "minute",
+            Self::Hour => "hour",
+            Self::Day => "day",
+        }
+    }
+}
+
+/// Origin, unit and span of a study: which instants exist and which number each one has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// Seconds from 1970-01-01T00:00:00Z to the origin; negative before 1970.
+    origin: i64,
+    unit: Unit,
+    span: u32,
+}
+
+/// Why a cell is not a time of the study. Its text says what was expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TimeError {
+    /// Neither a date, nor a date-time with an offset, nor a whole number.
+    NotATime,
+    /// A date-time without an offset from UTC.
+    NoOffset,
+    /// Before the origin, which is written here.
+    BeforeOrigin(String),
+    /// After the last instant the study counts, which is written here.
+    AfterSpan(String),
+}
+
+impl fmt::Display for TimeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotATime => f.write_str(
+                "not a time: use a date (1954-04-26), a date-time with offset (1954-04-26T09:30:00Z) or a whole number",
+            ),
+            Self::NoOffset => f.write_str("a date-time without offset: append Z (UTC) or an offset such as +02:00"),
+            Self::BeforeOrigin(origin) => {
+                write!(f, "before the study's origin {origin}: correct the cell, or agree on an earlier [time] origin")
+            }
+            Self::AfterSpan(last) => {
+                write!(f, "after the study's last time {last}: correct the cell, or agree on a longer [time] span")
+            }
+        }
+    }
+}
+
+impl Clock {
+    /// A clock. `origin` is in seconds since 1970-01-01T00:00:00Z; times run from 0 to `span` inclusive.
+    ///
+    /// # Errors
+    /// A text when the last instant lies after the year 9999.
+    pub fn new(origin: i64, unit: Unit, span: u32) -> Result<Self, String> {
+        let clock = Self { origin, unit, span };
+        match clock.instant(span) {
+            Some(_) => Ok(clock),
+            None => Err("origin and span reach beyond the year 9999".into()),
+        }
+    }
+
+    /// Seconds from 1970-01-01T00:00:00Z to the origin.
+    #[must_use]
+    pub fn origin_seconds(&self) -> i64 {
+        self.origin
+    }
+
+    /// The unit.
+    #[must_use]
+    pub fn unit(&self) -> Unit {
+        self.unit
+    }
+
+    /// The largest time.
+    #[must_use]
+    pub fn span(&self) -> u32 {
+        self.span
+    }
+
+    /// Bits that hold every time `0..=span`; all ones is never earlier than any of them.
+    #[must_use]
+    pub fn bits(&self) -> u32 {
+        32 - self.span.leading_zeros()
+    }
+
+    /// The number of the unit that holds an instant given in seconds since 1970-01-01T00:00:00Z.
+    ///
+    /// # Errors
+    /// When the instant lies before the origin or after the span.
+    pub fn at_seconds(&self, seconds: i64) -> Result<u32, TimeError> {
+        self.at_units(i128::from(seconds) - i128::from(self.origin), self.unit.seconds())
+    }
+
+    /// A whole number that already counts units since the origin.
+    ///
+    /// # Errors
+    /// When it is negative or larger than the span.
+    pub fn at_count(&self, count: i64) -> Result<u32, TimeError> {
+        self.at_units(i128::from(count), 1)
+    }
+
+    fn at_units(&self, distance: i128, unit: i64) -> Result<u32, TimeError> {
+        let count = distance.div_euclid(i128::from(unit));
+        if count < 0 {
+            return Err(TimeError::BeforeOrigin(self.show(0)));
+        }
+        match u32::try_from(count) {
+            Ok(count) if count <= self.span => Ok(count),
+            _ => Err(TimeError::AfterSpan(self.show(self.span))),
+        }
+    }
+
+    /// Reads a cell.
+    ///
+    /// # Errors
+    /// When the text is no time, or one outside the study.
+    pub fn parse(&self, text: &str) -> Result<u32, TimeError> {
+        if let Some(days) = days_of_date(text) {
+            return self.at_seconds(days * 86_400);
+        }
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+            return match text.parse() {
+                Ok(count) => self.at_count(count),
+                Err(_) if text.starts_with('-') => Err(TimeError::BeforeOrigin(self.show(0))),
+                Err(_) => Err(TimeError::AfterSpan(self.show(self.span))),
+            };
+        }
+        if let Ok(instant) = OffsetDateTime::parse(text, &Rfc3339) {
+            return self.at_seconds(instant.unix_timestamp());
+        }
+        if OffsetDateTime::parse(&format!("{text}Z"), &Rfc3339).is_ok() {
+            return Err(TimeError::NoOffset);
+        }
+        Err(TimeError::NotATime)
+    }
+
+    /// The first instant of a unit, as a date when the unit is a day and as RFC 3339 otherwise.
+    #[must_use]
+    pub fn show(&self, count: u32) -> String {
+        match self.instant(count) {
+            Some(at) if self.unit == Unit::Day && self.origin % 86_400 == 0 => at.date().to_string(),
+            Some(at) => at.format(&Rfc3339).unwrap_or_else(|_| at.to_string()),
+            None => count.to_string(),
+        }
+    }
+
+    fn instant(&self, count: u32) -> Option<OffsetDateTime> {
+        let seconds = self.origin.checked_add(i64::from(count) * self.unit.seconds())?;
+        OffsetDateTime::from_unix_timestamp(seconds).ok()
+    }
+}
+
+/// Days from 1970-01-01 to a `YYYY-MM-DD` date; `None` when the text is not such a date.
+#[must_use]
+pub fn days_of_date(text: &str) -> Option<i64> {
+    let bytes = text.as_bytes();
+    if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
+        return None;
+    }
+    let number = |range: std::ops::Range<usize>| -> Option<u16> {
+        bytes[range].iter().try_fold(0, |n, b| b.is_ascii_digit().then(|| n * 10 + u16::from(b - b'0')))
+    };
+    let month = Month::try_from(u8::try_from(number(5..7)?).ok()?).ok()?;
+    let date = Date::from_calendar_date(i32::from(number(0..4)?), month, u8::try_from(number(8..10)?).ok()?);
+    Some(i64::from(date.ok()?.to_julian_day()) - i64::from(UNIX_JULIAN_DAY))
+}
+
+/// The `YYYY-MM-DD` date that lies `days` days after 1970-01-01.
+///
+/// # Panics
+/// When the date lies outside the years -9999 to 9999.
+#[must_use]
+pub fn date_of_days(days: i64) -> String {
+    let at = OffsetDateTime::from_unix_timestamp(days * 86_400).expect("a date of the calendar");
+    at.to_offset(UtcOffset::UTC).date().to_string()
+}
+
+/// The Julian day of 1970-01-01.
+const UNIX_JULIAN_DAY: i32 = 2_440_588;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn days(origin: &str, span: u32) -> Clock {
+        Clock::new(days_of_date(origin).expect("a date") * 86_400, Unit::Day, span).expect("a clock")
+    }
+
+    #[test]
+    fn dates_before_1970_count_from_the_origin() {
+        let clock = days("1954-01-01", 365);
+        assert_eq!(clock.parse("1954-01-01"), Ok(0));
+        assert_eq!(clock.parse("1954-04-26"), Ok(115));
+        assert_eq!(clock.parse("1955-01-01"), Ok(365));
+        assert_eq!(clock.parse("1954-01-01T23:59:59Z"), Ok(0));
+        assert_eq!(clock.parse("1954-01-02T00:30:00+01:00"), Ok(0));
+        assert_eq!(clock.parse("17"), Ok(17));
+        assert_eq!(clock.bits(), 9);
+    }
+
+    #[test]
+    fn what_is_outside_or_no_time_is_refused() {
+        let clock = days("1954-01-01", 365);
+        assert_eq!(clock.parse("1953-12-31"), Err(TimeError::BeforeOrigin("1954-01-01".into())));
+        assert_eq!(clock.parse("1953-12-31T23:59:59Z"), Err(TimeError::BeforeOrigin("1954-01-01".into())));
+        assert_eq!(clock.parse("-1"), Err(TimeError::BeforeOrigin("1954-01-01".into())));
+        assert_eq!(clock.parse("1955-01-02"), Err(TimeError::AfterSpan("1955-01-01".into())));
+        assert_eq!(clock.parse("366"), Err(TimeError::AfterSpan("1955-01-01".into())));
+        assert_eq!(clock.parse("99999999999999999999"), Err(TimeError::AfterSpan("1955-01-01".into())));
+        assert_eq!(clock.parse("1954-02-30"), Err(TimeError::NotATime));
+        assert_eq!(clock.parse("26/04/1954"), Err(TimeError::NotATime));
+        assert_eq!(clock.parse("1954-04-26T09:30:00"), Err(TimeError::NoOffset));
+    }
+
+    #[test]
+    fn every_unit_rounds_down() {
+        for (_, unit) in Unit::NAMES {
+            let clock = Clock::new(0, unit, 1000).expect("a clock");
+            assert_eq!(clock.at_seconds(unit.seconds() * 7), Ok(7));
+            assert_eq!(clock.at_seconds(unit.seconds() * 8 - 1), Ok(7));
+        }
+        let wide = Clock::new(0, Unit::Second, u32::MAX).expect("a clock");
+        assert_eq!((wide.bits(), wide.at_count(i64::from(u32::MAX))), (32, Ok(u32::MAX)));
+    }
+
+    #[test]
+    fn dates_round_trip() {
+        for day in (-20_000..40_000).step_by(17) {
+            assert_eq!(days_of_date(&date_of_days(day)), Some(day));
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! The words and numbers of a result, shared by the terminal summary and the page: one scale, one noun and one sentence
+//! for both, so that they cannot disagree.
+//!
+//! Numbers are written in ASCII here; the page puts in typographic minus signs.
+
+pub mod numbers;
+#[cfg(test)]
+mod tests;
+
+use crate::report::{CellView, LiftView, ProgramOutput, Report, View};
+use numbers::{MISSING, fixed, scientific};
+use release::modes::Estimate;
+
+/// Longest label that is put into a sentence or a figure; tables of the page show more.
+pub const LABEL_CHARS: usize = 40;
+/// More decimals than this are written as a power of ten.
+const MOST_DECIMALS: i32 = 6;
+/// Digits that the half-width of the overall interval gets.
+const WIDTH_DIGITS: i32 = 3;
+
+/// What a mean is shown in: per how many people, and with how many decimals.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    /// 1, 1,000 or 100,000 people.
+    people: u32,
+    /// None: powers of ten.
+    decimals: Option<usize>,
+}
+
+impl Scale {
+    /// One scale for all cells of all views, so that they can be compared at a glance. The rates decide how many
+    /// people, the width of the intervals how many decimals.
+    pub fn of<'a>(views: impl IntoIterator<Item = &'a LiftView>) -> Self {
+        let (mut size, mut width, mut people_least) = (0.0f64, 0.0f64, 1.0);
+        for view in views {
+            // An amount of money reads well per person even when it is a fraction.
+            people_least = if counts_people(view) { 1.0 } else { 0.1 };
+            for estimate in leading_estimates(view) {
+                size = size.max(magnitude(estimate));
+                width = width.max(finite(0.5 * (estimate.interval[1] - estimate.interval[0])));
+            }
+        }
+        let people = match size {
+            size if size >= people_least => 1,
+            size if size >= 0.01 || size == 0.0 => 1_000,
+            _ => 100_000,
+        };
+        let shown = f64::from(people) * if width > 0.0 { width } else { size };
+        let decimals = if shown > 0.0 { WIDTH_DIGITS - 1 - shown.log10().floor() as i32 } else { 1 };
+        let decimals = (decimals <= MOST_DECIMALS).then_some(decimals.max(0) as usize);
+        Self { people, decimals }
+    }
+
+    /// The mean in this scale, as a number for a figure.
+    pub fn value(&self, mean: f64) -> f64 {
+        mean * f64::from(self.people)
+    }
+
+    /// The mean in this scale, for a reader.
+    pub fn show(&self, mean: f64) -> String {
+        let value = self.value(mean);
+        match self.decimals {
+            Some(decimals) => fixed(value, decimals),
+            None if value == 0.0 => "0".to_owned(),
+            None => scientific(value),
+        }
+    }
+
+    /// `[low, high]`.
+    pub fn interval(&self, [low, high]: [f64; 2]) -> String {
+        format!("[{}, {}]", self.show(low), self.show(high))
+    }
+
+    /// `per 100,000 people`.
+    pub fn per(&self) -> &'static str {
+        match self.people {
+            1 => "per person",
+            1_000 => "per 1,000 people",
+            _ => "per 100,000 people",
+        }
+    }
+}
+
+fn finite(value: f64) -> f64 {
+    if value.is_finite() { value } else { 0.0 }
+}
+
+fn magnitude(estimate: &Estimate) -> f64 {
+    let means = estimate.rates.map_or([0.0; 2], |rates| rates.map(|rate| finite(rate.mean).abs()));
+    let [test, control] = means;
+    finite(estimate.lift).abs().max(test).max(control)
+}
+
+/// The overall estimate; without one, those of all cells.
+fn leading_estimates(view: &LiftView) -> Vec<&Estimate> {
+    match overall(view).and_then(|cell| cell.estimate.as_ref()) {
+        Some(estimate) => vec![estimate],
+        None => view.cells.iter().filter_map(|cell| cell.estimate.as_ref()).collect(),
+    }
+}
+
+/// The cell of everybody.
+pub fn overall(view: &LiftView) -> Option<&CellView> {
+    view.cells.iter().find(|cell| cell.family == "overall")
+}
+
+/// Whether the outcome is yes or no for one person.
+fn counts_people(view: &LiftView) -> bool {
+    view.clamp == 1 && view.unit.is_none()
+}
+
+/// What is counted: `cases`, `conversions`, the unit of the values, or `value`.
+pub fn noun(view: &LiftView) -> String {
+    match &view.unit {
+        Some(unit) => label(unit),
+        None if view.clamp > 1 => "value".to_owned(),
+        None if view.lower_is_better => "cases".to_owned(),
+        None => "conversions".to_owned(),
+    }
+}
+
+/// `cases per 100,000 people`.
+pub fn quantity_title(view: &LiftView, scale: &Scale) -> String {
+    format!("{} {}", noun(view), scale.per())
+}
+
+/// `fewer` or `more` of what is counted, `lower` or `higher` of what is measured.
+fn direction(view: &LiftView, difference: f64) -> &'static str {
+    match (counts_people(view), difference < 0.0) {
+        (true, true) => "fewer",
+        (true, false) => "more",
+        (false, true) => "lower",
+        (false, false) => "higher",
+    }
+}
+
+/// `72 % fewer`.
+pub fn relative(view: &LiftView, relative: f64) -> String {
+    format!("{} {}", numbers::percent(relative.abs()), direction(view, relative))
+}
+
+/// What an interval says of the difference, by the study's own idea of better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The whole interval is on the better side for the test arm.
+    Test,
+    /// The whole interval is on the better side for the control arm.
+    Control,
+    /// The interval contains no difference, or is not known.
+    Unclear,
+}
+
+/// Reads an interval.
+pub fn verdict(view: &LiftView, estimate: &Estimate) -> Verdict {
+    let [low, high] = estimate.interval;
+    // Written so that a value that is not a number is unclear.
+    let (less, more) = (high < 0.0, low > 0.0);
+    match (less, more, view.lower_is_better) {
+        (true, false, true) | (false, true, false) => Verdict::Test,
+        (true, false, false) | (false, true, true) => Verdict::Control,
+        _ => Verdict::Unclear,
+    }
+}
+
+/// The verdict in a few words.
+pub fn verdict_words(view: &LiftView, estimate: &Estimate) -> String {
+    match verdict(view, estimate) {
+        Verdict::Test => format!("in favour of {}", label(&view.test)),
+        Verdict::Control => format!("in favour of {}", label(&view.control)),
+        Verdict::Unclear => "no clear difference".to_owned(),
+    }
+}
+
+/// `fewer is better`, as the study says.
+pub fn better(view: &LiftView) -> String {
+    let difference = if view.lower_is_better { -1.0 } else { 1.0 };
+    format!("{} is better", direction(view, difference))
+}
+
+/// The result in two sentences: the difference, and its interval.
+pub fn headline(view: &LiftView, scale: &Scale) -> [String; 2] {
+    let (test, control) = (label(&view.test), label(&view.control));
+    let Some(cell) = overall(view) else {
+        return ["This study releases no overall result.".to_owned(), String::new()];
+    };
+    let Some(estimate) = &cell.estimate else {
+        let reason = cell.refused.as_deref().unwrap_or("the study releases no estimate for it");
+        return [
+            format!("There is no overall result for {test} against {control}."),
+            format!("Refused: {reason}."),
+        ];
+    };
+    if !estimate.lift.is_finite() {
+        return [format!("The difference between {test} and {control} is not known."), String::new()];
+    }
+    [difference_sentence(view, estimate, scale), interval_sentence(view, estimate, scale)]
+}
+
+/// A difference without its sign, and the word for the sign: `40.7 fewer`.
+fn signed_words(view: &LiftView, scale: &Scale, difference: f64) -> String {
+    let shown = scale.show(difference.abs());
+    if shown == MISSING { shown } else { format!("{shown} {}", direction(view, difference)) }
+}
+
+fn difference_sentence(view: &LiftView, estimate: &Estimate, scale: &Scale) -> String {
+    let (test, control) = (label(&view.test), label(&view.control));
+    let (amount, way) = (scale.show(estimate.lift.abs()), direction(view, estimate.lift));
+    let (noun, per) = (noun(view), scale.per());
+    let relation = estimate
+        .relative
+        .filter(|part| part.is_finite())
+        .map_or_else(String::new, |part| format!(" ({})", relative(view, part)));
+    let amount = match &view.unit {
+        Some(unit) => format!("{amount} {}", label(unit)),
+        None => amount,
+    };
+    match (verdict(view, estimate), counts_people(view)) {
+        (Verdict::Unclear, true) => {
+            format!(
+                "No clear difference between {test} and {control}: {amount} {way} {noun} {per}{relation}."
+            )
+        }
+        (Verdict::Unclear, false) => {
+            format!(
+                "No clear difference between {test} and {control}: the mean is {amount} {per} {way}{relation}."
+            )
+        }
+        (_, true) => {
+            format!("The {test} group had {amount} {way} {noun} {per} than the {control} group{relation}.")
+        }
+        (_, false) => format!(
+            "The mean of the {test} group was {amount} {per} {way} than that of the {control} group{relation}."
+        ),
+    }
+}
+
+fn interval_sentence(view: &LiftView, estimate: &Estimate, scale: &Scale) -> String {
+    let [low, high] = estimate.interval;
+    let level = numbers::percent(view.confidence);
+    // The end nearer to no difference first, as one would say it.
+    let (first, last) = if high < 0.0 { (high, low) } else { (low, high) };
+    let span = format!("{} to {}", signed_words(view, scale, first), signed_words(view, scale, last));
+    let remark = match verdict(view, estimate) {
+        Verdict::Unclear => "; no difference at all is inside it",
+        _ => "",
+    };
+    format!("{level} interval, from chance and privacy noise: {span}{remark}.")
+}
+
+/// Whether the estimates are made of this quantity, rather than it being released besides.
+pub fn is_core(quantity: &str) -> bool {
+    matches!(quantity, "rows" | "value" | "squares" | "difference" | "spread")
+}
+
+/// What a released quantity is, for a reader.
+pub fn quantity(name: &str) -> String {
+    let words = match name {
+        "rows" => "people",
+        "value" => "sum of clamped outcomes",
+        "squares" => "sum of their squares",
+        "converters" => "people with a conversion",
+        "conversions" => "conversions",
+        "matches" => "people on both sides",
+        "clamped_users" => "people whose outcome was clamped",
+        "reached_conversions" => "conversions of people reached",
+        "reached_value" => "value of people reached",
+        "difference" => "difference of means, fixed point",
+        "spread" => "spread of the difference, fixed point",
+        other => return label(other),
+    };
+    words.to_owned()
+}
+
+/// What a program's output says of its noise: a sigma, that it was computed from noised values, or that it is exact.
+pub fn noise(output: &ProgramOutput) -> String {
+    match &output.sigma {
+        Some(sigma) => numbers::grouped(&label(&numbers::trimmed(sigma))),
+        None if output.noised => "computed from noised values".to_owned(),
+        None => "exact".to_owned(),
+    }
+}
+
+/// Who must not see the report because it drew the noise in it; nothing where there is no noise.
+pub fn drew_the_noise(report: &Report) -> Option<String> {
+    let noised = match &report.view {
+        View::Lift(view) => {
+            view.cells.iter().flat_map(|cell| &cell.counts).any(|count| count.sigma.is_some())
+        }
+        View::Program { outputs } => outputs.iter().any(|output| !output.is_exact()),
+    };
+    let peers = report.parties.iter().filter(|party| party.name != report.party);
+    let peers: Vec<String> = peers.map(|party| label(&party.name)).collect();
+    (noised && !peers.is_empty()).then(|| peers.join(" or "))
+}
+
+/// A cell for a reader: `everybody`, or its label.
+pub fn cell_name(cell: &CellView) -> String {
+    if cell.family == "overall" { "everybody".to_owned() } else { label(&cell.label) }
+}
+
+/// Text of a study or a peer, safe to show: see [`clean`], and at most [`LABEL_CHARS`] characters.
+pub fn label(text: &str) -> String {
+    shortened(text, LABEL_CHARS)
+}
+
+/// Text, cleaned, of at most `most` characters; what was cut is shown by two dots.
+pub fn shortened(text: &str, most: usize) -> String {
+    let text = clean(text);
+    if text.chars().count() <= most {
+        return text;
+    }
+    let mut short: String = text.chars().take(most.saturating_sub(2)).collect();
+    short.push_str("..");
+    short
+}
+
+/// Text without what would move a cursor, recolour a terminal or reorder its neighbours: control characters, bidi
+/// controls and characters without a shape become U+FFFD.
+pub fn clean(text: &str) -> String {
+    text.chars().map(|c| if is_deceptive(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+fn is_deceptive(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}')
+}

@@ -1,0 +1,333 @@
+//! Whole jobs: two parties in two threads, TLS on loopback, files in, reports out.
+
+use base::Error;
+use job::data::InputReport;
+use job::generate::{Format, Generated, LiftOptions, lift, lift_study};
+use job::party::{Address, Party, Policy};
+use job::report::{LiftView, Report, View};
+use job::run::{Event, Watch, run};
+use job::study::Decimal;
+use net::Progress;
+use net::identity::Identity;
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+
+/// Two parties with keys, data and party settings in a folder.
+struct World {
+    folder: TempDir,
+    generated: Generated,
+    parties: [Party; 2],
+}
+
+const NAMES: [&str; 2] = ["publisher", "advertiser"];
+
+fn world(rows: u32, edit: &dyn Fn(String) -> String) -> World {
+    let folder = TempDir::new().unwrap();
+    let options =
+        LiftOptions { rows, overlap: 0.6, max_events: 3, clamp: 100, seed: 11, format: Format::Csv };
+    let generated = lift(folder.path(), &options).unwrap();
+    let keys = NAMES.map(|name| {
+        let identity = Identity::generate().unwrap();
+        identity.save(&folder.path().join(format!("{name}.key"))).unwrap();
+        identity.fingerprint().to_string()
+    });
+    let study = edit(lift_study(&options, &keys[0], &keys[1], false));
+    std::fs::write(folder.path().join("study.toml"), study).unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let at = format!("127.0.0.1:{port}");
+    let addresses = [Address::Listen(at.clone()), Address::Peer(at)];
+    let data = [generated.publisher.clone(), generated.advertiser.clone()];
+    let mut parts = addresses.into_iter().zip(data).zip(NAMES);
+    let parties = [0, 1].map(|_| {
+        let ((address, data), name) = parts.next().unwrap();
+        party(folder.path(), name, address, &data)
+    });
+    World { folder, generated, parties }
+}
+
+fn party(folder: &Path, name: &str, address: Address, data: &Path) -> Party {
+    Party {
+        study: folder.join("study.toml"),
+        as_party: name.into(),
+        identity: folder.join(format!("{name}.key")),
+        data: data.to_owned(),
+        address,
+        memory: 1 << 30,
+        ledger: folder.join(format!("{name}.ledger")),
+        report: folder.join(format!("out-{name}")),
+        deadline_ms: 60_000,
+        lineage: name.into(),
+        policy: Policy::default(),
+    }
+}
+
+fn both(parties: &[Party; 2], watch: &Watch) -> [Result<Report, Error>; 2] {
+    std::thread::scope(|scope| {
+        let threads = parties.each_ref().map(|p| scope.spawn(move || run(p, watch)));
+        threads.map(|t| t.join().unwrap())
+    })
+}
+
+fn reports(world: &World) -> [Report; 2] {
+    both(&world.parties, &Watch::none()).map(|r| r.unwrap_or_else(|e| panic!("{e}")))
+}
+
+fn view(report: &Report) -> &LiftView {
+    match &report.view {
+        View::Lift(view) => view,
+        View::Program { .. } => panic!("a lift study has a lift view"),
+    }
+}
+
+#[test]
+fn both_parties_see_the_truth_within_their_intervals_at_the_stated_price() {
+    for mode in ["sums", "variance", "algorithm1", "algorithm1-as-published"] {
+        let world = world(4000, &|s| s.replace("mode = \"sums\"", &format!("mode = \"{mode}\"")));
+        let truth = world.generated.truth.lift();
+        let reports = reports(&world);
+        for report in &reports {
+            let estimate = view(report).cells[0].estimate.as_ref().expect("large enough groups");
+            // Eight standard deviations: fails once in 10^14 runs if the program is right.
+            let room = 8.0 * estimate.standard_error;
+            let off = (estimate.lift - truth).abs();
+            assert!(off < room, "{mode}, {}: {} is {off} from {truth}, {room}", report.party, estimate.lift);
+            assert_eq!(report.mode, mode);
+            assert_eq!(report.disclosed.union, world.generated.truth.union);
+            for stage in &report.stages {
+                assert!(stage.price_held, "{mode}, {}: {stage:?}", report.party);
+            }
+            let cut = report.inputs.events_cut;
+            assert_eq!(report.warnings.len(), usize::from(cut > 0), "{:?}", report.warnings);
+            assert_ne!(report.inputs, InputReport::default());
+            let [test, control] = [1, 0].map(|arm| world.generated.truth.overall[arm].rows);
+            let published = (mode != "sums").then_some([test, control]);
+            assert_eq!(report.disclosed.published_groups, published);
+        }
+        assert_eq!(reports[0].bytes, reports[1].bytes, "both ledgers count the same bytes");
+    }
+}
+
+#[test]
+fn a_rerun_returns_the_stored_answer_and_charges_nothing() {
+    let world = world(3000, &|s| s);
+    let first = reports(&world);
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let seen = events.clone();
+    let watch = Watch {
+        progress: Progress::none(),
+        events: Arc::new(move |e| seen.lock().unwrap().push(format!("{e:?}"))),
+    };
+    let again = both(&world.parties, &watch).map(Result::unwrap);
+    for (first, again) in first.iter().zip(&again) {
+        assert!(again.stored && !first.stored);
+        assert_eq!(Report { stored: false, ..again.clone() }, *first);
+    }
+    let events = events.lock().unwrap();
+    assert_eq!(events.iter().filter(|e| *e == "Stored").count(), 2);
+    assert!(!events.iter().any(|e| e.starts_with("Stage ")), "{events:?}");
+}
+
+#[test]
+fn a_spent_budget_refuses_before_anything_is_revealed() {
+    let mut world = world(3000, &|s| s);
+    for party in &mut world.parties {
+        party.policy.budget = Decimal::parse("0.01").unwrap();
+    }
+    for error in both(&world.parties, &Watch::none()) {
+        let error = error.expect_err("the budget is too small");
+        assert!(error.to_string().contains("budget"), "{error}");
+    }
+}
+
+#[test]
+fn different_studies_never_start() {
+    let world = world(1500, &|s| s);
+    let other = world.folder.path().join("other.toml");
+    let text = std::fs::read_to_string(&world.parties[0].study).unwrap();
+    std::fs::write(&other, text.replace("confidence = 0.95", "confidence = 0.90")).unwrap();
+    let mut parties = world.parties.clone();
+    parties[1].study = other;
+    let started = Arc::new(Mutex::new(false));
+    let seen = started.clone();
+    let watch = Watch {
+        progress: Progress::none(),
+        events: Arc::new(move |e| *seen.lock().unwrap() |= matches!(e, Event::Stage { .. })),
+    };
+    let errors = both(&parties, &watch).map(|r| r.expect_err("the studies differ").to_string());
+    assert!(errors.iter().any(|e| e.contains("study")), "{errors:?}");
+    assert!(!*started.lock().unwrap());
+}
+
+#[test]
+fn breakdowns_cohorts_and_counts_are_released_too() {
+    let folder_study = |s: String| {
+        s.replace(
+            "[release]\n",
+            "[release]\nalso = [\"converters\", \"conversions\", \"matches\", \"clamped_users\"]\n",
+        )
+    };
+    let world = world(6000, &folder_study);
+    let truth = &world.generated.truth;
+    for report in reports(&world) {
+        let cell = &view(&report).cells[0];
+        for (arm, name) in [(1, "test"), (0, "control")] {
+            let exact = &truth.overall[arm];
+            let expected = [
+                ("converters", exact.converters as f64),
+                ("conversions", exact.conversions as f64),
+                ("matches", exact.matches as f64),
+                ("value", exact.sum as f64),
+                ("rows", exact.rows as f64),
+            ];
+            for (quantity, expected) in expected {
+                let found =
+                    cell.counts.iter().find(|c| c.quantity == quantity && c.arm.as_deref() == Some(name));
+                let found = found.unwrap_or_else(|| panic!("{quantity} of {name} is not released"));
+                let value: f64 = found.value.parse().unwrap();
+                let room = 8.0 * found.sigma.unwrap_or(0.0) + 0.5;
+                assert!(
+                    (value - expected).abs() < room,
+                    "{}: {quantity} {name}: {value}, {expected}",
+                    report.party
+                );
+            }
+        }
+    }
+}
+
+/// The example of a user's own program, with real keys.
+fn program_world(edit: &dyn Fn(String) -> String) -> (TempDir, [Party; 2]) {
+    let folder = TempDir::new().unwrap();
+    let names = ["clinic", "works"];
+    let keys = names.map(|name| {
+        let identity = Identity::generate().unwrap();
+        identity.save(&folder.path().join(format!("{name}.key"))).unwrap();
+        identity.fingerprint().to_string()
+    });
+    let study = include_str!("../../../examples/program.toml")
+        .replace("tacit1:00112233445566778899aabbccddeeff", &keys[0])
+        .replace("tacit1:ffeeddccbbaa99887766554433221100", &keys[1]);
+    std::fs::write(folder.path().join("study.toml"), edit(study)).unwrap();
+    // Person i is ill when i is even and was exposed i % 60 days; the works know two thirds of the clinic's people.
+    let clinic: String = (0..600).map(|i| format!("p{i},{}\n", ["ill", "healthy"][i % 2])).collect();
+    let works: String = (200..900).map(|i| format!("P{i} ,{}\n", i % 60)).collect();
+    std::fs::write(folder.path().join("clinic.csv"), format!("person,diagnosis\n{clinic}")).unwrap();
+    std::fs::write(folder.path().join("works.csv"), format!("person,exposed_days\n{works}")).unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let at = format!("127.0.0.1:{port}");
+    let mut addresses = [Address::Listen(at.clone()), Address::Peer(at)].into_iter();
+    let parties = names.map(|name| {
+        let data = folder.path().join(format!("{name}.csv"));
+        let mut party = party(folder.path(), name, addresses.next().unwrap(), &data);
+        party.policy.kinds.push("program".into());
+        party
+    });
+    (folder, parties)
+}
+
+fn outputs(report: &Report) -> Vec<(String, f64)> {
+    match &report.view {
+        View::Program { outputs } => {
+            outputs.iter().map(|o| (o.label.clone(), o.value.parse().unwrap())).collect()
+        }
+        View::Lift(_) => panic!("a program study has a program view"),
+    }
+}
+
+#[test]
+fn a_users_own_program_runs_from_its_text() {
+    let (_folder, parties) = program_world(&|s| s);
+    let [clinic, works] = both(&parties, &Watch::none()).map(|r| r.unwrap_or_else(|e| panic!("{e}")));
+    let truth = (200..600).filter(|i| i % 2 == 0 && i % 60 > 29).count() as f64;
+    let seen = outputs(&clinic);
+    assert_eq!(seen[1], ("ill".to_owned(), 300.0));
+    // sigma^2 = 1 / (2 rho) = 5 for one cell that its viewer's own column bounds.
+    assert!((seen[0].1 - truth).abs() < 8.0 * 5f64.sqrt(), "{seen:?}, {truth}");
+    assert!(outputs(&works).is_empty());
+    assert!([&clinic, &works].iter().all(|r| r.stages.iter().all(|s| s.price_held)));
+}
+
+#[test]
+fn an_exact_program_needs_every_owners_consent() {
+    let exact = |s: String| {
+        let s = s.replace("class dp ", "class exact ").replace("m = gaussian clinic 1/10 cases\n", "");
+        s.replace("seen = noised m 0", "seen = total cases")
+    };
+    let (_folder, mut parties) = program_world(&exact);
+    let refused = both(&parties, &Watch::none()).map(|r| r.expect_err("nobody consented").to_string());
+    assert!(refused.iter().all(|e| e.contains("R6 (exact)")), "{refused:?}");
+    parties.iter_mut().for_each(|p| p.policy.allow_exact = true);
+    let [clinic, _] = both(&parties, &Watch::none()).map(|r| r.unwrap_or_else(|e| panic!("{e}")));
+    let truth = (200..600).filter(|i| i % 2 == 0 && i % 60 > 29).count() as f64;
+    assert_eq!(outputs(&clinic)[0].1, truth);
+}
+
+#[test]
+fn too_little_memory_is_an_error_before_anything_is_sent() {
+    let world = world(3000, &|s| s);
+    let mut party = world.parties[0].clone();
+    party.memory = 256 << 10;
+    let error = job::run::check(&party).err().expect("3000 rows need more").to_string();
+    assert!(error.contains("need about 1 MiB") && error.contains("allows 0 MiB"), "{error}");
+}
+
+#[test]
+fn a_name_the_study_does_not_know() {
+    let world = world(100, &|s| s);
+    let mut party = world.parties[0].clone();
+    party.as_party = "publishers".into();
+    let error = job::run::check(&party).err().expect("nobody has this name").to_string();
+    let study = party.study.display();
+    assert_eq!(
+        error,
+        format!(
+            "this party is \"publishers\", but the study {study} names publisher, advertiser; check `as` in the party file"
+        )
+    );
+}
+
+#[test]
+fn a_program_must_fit_its_study() {
+    let edits: [(&str, &str, &str); 3] = [
+        ("party clinic\nparty works", "party works\nparty clinic", "it names the parties"),
+        (
+            "column exposed u16 works",
+            "column exposed u16 clinic",
+            "belongs to clinic in the program and to works",
+        ),
+        ("column ill bit clinic", "column ill bitt clinic", "column 12: expected a type"),
+    ];
+    for (from, to, expected) in edits {
+        let (_folder, parties) = program_world(&|s| s.replace(from, to));
+        let error = job::run::check(&parties[0]).err().expect("the program does not fit").to_string();
+        assert!(error.starts_with("the program that begins at line 23 of the study: "), "{error}");
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn the_true_charge_of_the_published_algorithm_meets_the_cap_first() {
+    let published = |s: String| {
+        let s = s.replace("mode = \"sums\"", "mode = \"algorithm1-as-published\"");
+        s.replace("[release.to.advertiser]\nrho = 0.1", "[release.to.advertiser]\nrho = 0.4")
+    };
+    let world = world(1500, &published);
+    let error = job::run::check(&world.parties[0]).err().expect("0.4 costs up to 0.6").to_string();
+    assert_eq!(
+        error,
+        "the study can charge up to rho 0.604000 to advertiser; this party's policy.max_rho is 0.5"
+    );
+}
+
+#[test]
+fn a_group_too_small_to_publish_is_not_said() {
+    let world = world(1500, &|s| s.replace("mode = \"sums\"", "mode = \"variance\""));
+    let [publisher, advertiser] =
+        both(&world.parties, &Watch::none()).map(|r| r.expect_err("groups of 750").to_string());
+    assert!(publisher.contains("minimum"), "{publisher}");
+    // The advertiser heard nothing at this step: the connection ended instead.
+    assert!(advertiser.starts_with("advertiser at publish with publisher: the "), "{advertiser}");
+    assert!(!advertiser.contains("minimum"), "{advertiser}");
+}
