@@ -1,0 +1,601 @@
+//! Commands and flags. The help of each command teaches it by example.
+
+use base::Error;
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use job::party::{PartySettings, parse_address, parse_deadline, parse_memory};
+use job::study::Decimal;
+use std::path::PathBuf;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  a file or disk of this machine failed, or a fault of tacit itself
+  2  bad input: a file, a study, a flag (the message says where and what to change)
+  3  the peer or the network: not there, gone, another study, another key
+  4  the peer deviated from the protocol
+  5  refused by this party's own policy or privacy budget
+
+First steps: tacit demo; then docs/start.md and docs/cli.md.";
+
+/// Two organisations compute one result over data they will not show each other.
+///
+/// They match their rows privately, compute on the match under secure computation, and release the result with
+/// differential privacy. Everything both agree on is in a study file; everything private is in a party file.
+#[derive(Debug, Parser)]
+#[command(name = "tacit", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 110)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make an identity; prints the key line for the study
+    Keygen(Keygen),
+    /// Validate this side of a study before any protocol starts
+    Check(Check),
+    /// State gates, bytes, time and privacy cost of a study before it runs
+    Plan(Plan),
+    /// Run this party's half of a study
+    Run(Box<Run>),
+    /// Run a whole study on this machine: the 1954 poliomyelitis trial, two processes over TLS
+    Demo(Demo),
+    /// Make up data with a known answer
+    Generate(Generate),
+    /// Show a report again, or write its page again
+    Report(Report),
+    /// Show the privacy ledger, or reopen a release that broke off
+    Ledger(Ledger),
+    /// Measure, each party in a process of its own on one core
+    Bench(Bench),
+    /// One party of a measurement
+    #[command(hide = true)]
+    BenchParty(BenchParty),
+    /// Print a completion script for a shell
+    Completions(Completions),
+}
+
+impl Command {
+    /// Whether errors are wanted as JSON on standard output, too.
+    pub fn wants_json(&self) -> bool {
+        match self {
+            Self::Keygen(a) => a.json,
+            Self::Check(a) => a.json,
+            Self::Plan(a) => a.json,
+            Self::Run(a) => a.json,
+            Self::Demo(a) => a.json,
+            Self::Generate(a) => a.json,
+            Self::Report(a) => a.json,
+            Self::Ledger(a) => a.json,
+            Self::Bench(a) => a.json,
+            Self::BenchParty(_) => true,
+            Self::Completions(_) => false,
+        }
+    }
+}
+
+/// Makes an identity. The file holds a private key; only its fingerprint goes into a study.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  tacit keygen --out registry.key\n  key  = \"tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11\""
+)]
+pub struct Keygen {
+    /// The new identity file; never overwritten
+    #[arg(long, value_name = "FILE", default_value = "tacit.key")]
+    pub out: PathBuf,
+    /// Print one JSON object: key, file
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Validates this side of a study: the study file, the policy, the program, every row of the data. Sends nothing.
+///
+/// Given a party file (it has `as` and `data`), everything is checked; given a study file, the study alone.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tacit check study.toml\n  tacit check registry.toml\n  tacit check study.toml --peer their-study.toml"
+)]
+pub struct Check {
+    /// A study file or a party file
+    #[arg(value_name = "FILE", required_unless_present = "party")]
+    pub file: Option<PathBuf>,
+    /// A party file
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    pub party: Option<PathBuf>,
+    /// The peer's study file: names the first line in which the two differ
+    #[arg(long, value_name = "FILE")]
+    pub peer: Option<PathBuf>,
+    /// Rows per side that the price is stated for: N or N,M; else the rows of this party's data, or 1M for a study alone
+    #[arg(long, value_name = "N[,M]", value_parser = rows_pair)]
+    pub rows: Option<[u64; 2]>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// States gates, oblivious transfers, bytes, time and privacy cost of every stage, and the smallest effect that the
+/// study could see.
+///
+/// Gates, transfers and bytes are exact for the given sizes. Seconds are an estimate from the link and the speed of one
+/// core; the assumptions are printed with them.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tacit plan study.toml --rows 10M --link 1gbps,20ms\n  tacit plan study.toml --rows 2M,500k --mean 0.01 --json"
+)]
+pub struct Plan {
+    /// The study file
+    pub study: PathBuf,
+    /// Rows of both sides, or of the first and the second: 400k, 10M, 2M,500k
+    #[arg(long, value_name = "N[,M]", value_parser = rows_pair)]
+    pub rows: [u64; 2],
+    /// Bandwidth each way and round-trip time
+    #[arg(long, value_name = "RATE,RTT", value_parser = link, default_value = "10gbps,1ms")]
+    pub link: job::plan::Link,
+    /// Your guess of the control arm's mean outcome per person, for the smallest detectable effect
+    #[arg(long, value_name = "X", default_value_t = 0.01, value_parser = mean)]
+    pub mean: f64,
+    /// Cores of each party
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub cores: u32,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs this party's half of a study; the other party does the same on its machine.
+///
+/// Every line of the party file is also a flag, and the flag wins. The report goes to standard output, and as
+/// report.json and report.html into the report folder; progress goes to standard error.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tacit run registry.toml\n  tacit run registry.toml --listen 0.0.0.0:7001 --json > report.json\n  \
+    tacit run --study study.toml --as hospitals --identity hospitals.key --data hospitals.csv --peer registry.example.org:7000"
+)]
+pub struct Run {
+    /// The party file
+    #[arg(value_name = "PARTY_FILE")]
+    pub party: Option<PathBuf>,
+    /// Flags that win over the party file
+    #[command(flatten)]
+    pub settings: Settings,
+    /// Print the report as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Progress as JSON lines on standard error, for a process that watches this one
+    #[arg(long, hide = true)]
+    pub events: bool,
+}
+
+/// Every line of a party file as a flag.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Settings {
+    /// The study file
+    #[arg(long, value_name = "FILE")]
+    pub study: Option<PathBuf>,
+    /// Which party of the study this is
+    #[arg(long = "as", value_name = "NAME")]
+    pub as_party: Option<String>,
+    /// The identity made by `tacit keygen`
+    #[arg(long, value_name = "FILE")]
+    pub identity: Option<PathBuf>,
+    /// CSV or Parquet, or a folder of them
+    #[arg(long, value_name = "PATH")]
+    pub data: Option<PathBuf>,
+    /// Wait for the peer at this address of this machine
+    #[arg(long, value_name = "HOST:PORT", value_parser = address, conflicts_with = "peer")]
+    pub listen: Option<String>,
+    /// Connect to the peer at this address
+    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
+    pub peer: Option<String>,
+    /// Most memory to use: 512M, 1G
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    pub memory: Option<u64>,
+    /// The privacy ledger
+    #[arg(long, value_name = "FILE")]
+    pub ledger: Option<PathBuf>,
+    /// The folder for reports
+    #[arg(long, value_name = "FOLDER")]
+    pub report: Option<PathBuf>,
+    /// Give up after so long without progress: 90s, 10m
+    #[arg(long, value_name = "TIME", value_parser = deadline)]
+    pub deadline: Option<u64>,
+    /// The stable name of this data: the budget is kept under it
+    #[arg(long, value_name = "NAME")]
+    pub lineage: Option<String>,
+    /// Policy: only this study, by full hash; may be repeated
+    #[arg(long, value_name = "HASH", value_parser = study_hash)]
+    pub allow_study: Vec<job::study::StudyHash>,
+    /// Policy: only these kinds of study; may be repeated
+    #[arg(long, value_name = "KIND", value_parser = ["lift", "program"])]
+    pub allow_kind: Vec<String>,
+    /// Policy: most rho one study may spend on one viewer
+    #[arg(long, value_name = "RHO", value_parser = rho)]
+    pub max_rho: Option<Decimal>,
+    /// Policy: most rho all studies together may spend on one viewer of this data
+    #[arg(long, value_name = "RHO", value_parser = rho)]
+    pub budget: Option<Decimal>,
+    /// Policy: most cells of one study
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub max_cells: Option<u64>,
+    /// Policy: whether exact results may be revealed
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    pub allow_exact: Option<bool>,
+}
+
+impl From<Settings> for PartySettings {
+    fn from(flags: Settings) -> Self {
+        let listed = |list: Vec<_>| (!list.is_empty()).then_some(list);
+        let kinds = flags.allow_kind;
+        Self {
+            study: flags.study,
+            as_party: flags.as_party,
+            identity: flags.identity,
+            data: flags.data,
+            listen: flags.listen,
+            peer: flags.peer,
+            memory: flags.memory,
+            ledger: flags.ledger,
+            report: flags.report,
+            deadline_ms: flags.deadline,
+            lineage: flags.lineage,
+            allow_studies: listed(flags.allow_study),
+            allow_kinds: (!kinds.is_empty()).then_some(kinds),
+            max_rho: flags.max_rho,
+            budget: flags.budget,
+            max_cells: flags.max_cells,
+            allow_exact: flags.allow_exact,
+        }
+    }
+}
+
+/// Runs a whole study on this machine: generates the 1954 poliomyelitis field trial, keys and files for two parties,
+/// starts both as processes of their own over mutually authenticated TLS, and compares what they see with the truth.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tacit demo\n  tacit demo --out /tmp/demo --json\n\nThe folder keeps everything: rerun one side yourself with `tacit run demo-out/registry.toml`."
+)]
+pub struct Demo {
+    /// The folder for data, keys, study and reports; one that a demo made before is made anew, any other is left alone
+    #[arg(long, value_name = "FOLDER", default_value = "demo-out")]
+    pub out: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// One child in so many; all the cases. For tests
+    #[arg(long, hide = true, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub scale: u64,
+}
+
+/// Makes up data with a known answer, and prints that answer.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tacit generate polio --out trial\n  tacit generate lift --rows 1M --overlap 0.3 --format parquet --out big"
+)]
+pub struct Generate {
+    /// polio: the 1954 field trial, from its published counts; lift: a random trial of any size
+    pub what: Kind,
+    /// The folder for both files
+    #[arg(long, value_name = "FOLDER", default_value = "generated")]
+    pub out: PathBuf,
+    /// lift: people on each side
+    #[arg(long, value_name = "N", value_parser = count, default_value = "10k")]
+    pub rows: u64,
+    /// lift: share of the publisher's people whom the advertiser knows
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
+    pub overlap: f64,
+    /// lift: K, events of one person that count
+    #[arg(long, value_name = "K", default_value_t = 4)]
+    pub events: u8,
+    /// lift: R, most that one person adds
+    #[arg(long, value_name = "R", default_value_t = 100)]
+    pub clamp: u32,
+    /// lift: the format of both files
+    #[arg(long, default_value = "csv")]
+    pub format: Format,
+    /// Everything is a function of it
+    #[arg(long, value_name = "N", default_value_t = 1954)]
+    pub seed: u64,
+    /// Print one JSON object: files, rows, truth
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What to generate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// The 1954 poliomyelitis field trial.
+    Polio,
+    /// A random trial.
+    Lift,
+}
+
+/// A file format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Comma-separated values.
+    Csv,
+    /// Parquet.
+    Parquet,
+}
+
+/// Shows a report again, or writes its page again.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tacit report out/registry/report.json\n  tacit report report.json --html report.html"
+)]
+pub struct Report {
+    /// A report.json
+    pub report: PathBuf,
+    /// Write the page to this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Print the report as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The privacy ledger: what was spent of the budget of this party's data, and on whom.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tacit ledger show registry.ledger\n  tacit ledger reopen registry.ledger 5d0c...91 --reason \"disk failed during the release\""
+)]
+pub struct Ledger {
+    /// What to do with it.
+    #[command(subcommand)]
+    pub action: LedgerAction,
+    /// Print one JSON object
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// What to do with a ledger.
+#[derive(Debug, Subcommand)]
+pub enum LedgerAction {
+    /// Show budgets and studies
+    Show {
+        /// The ledger
+        ledger: PathBuf,
+    },
+    /// Give up the noise of a release that broke off and cannot be resumed: its next run draws new noise and is
+    /// charged again. Both parties have to do it
+    Reopen {
+        /// The ledger
+        ledger: PathBuf,
+        /// The release, 64 hex digits as `tacit ledger show --json` and the error text give it
+        #[arg(value_parser = bytes32)]
+        release: [u8; 32],
+        /// Why, for the record
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
+}
+
+/// Measures over loopback, each party in a process of its own that stays on one core, and checks the result.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tacit bench yao --rows 100k\n  tacit bench lift --rows 1M --transport tls --json\n  tacit bench match --rows 50k --overlap 0.5\n\n\
+    yao:   250 independent AND gates of bits shared by both parties, per row\n\
+    lift:  the row program of a lift study with K = 4, 32-bit times and values; session set-up included, no matching\n\
+    match: Private-ID on generated identifiers"
+)]
+pub struct Bench {
+    /// What to measure
+    pub what: What,
+    /// Rows of each side
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub rows: u64,
+    /// The engine; `clear` runs both roles in one process, without protection
+    #[arg(long, default_value = "yao")]
+    pub engine: EngineName,
+    /// match: the protocol
+    #[arg(long, default_value = "pid")]
+    pub protocol: Protocol,
+    /// How bytes travel
+    #[arg(long, default_value = "tcp")]
+    pub transport: TransportName,
+    /// Bits of Delta that the OT extension takes at once: small for fast links, large for slow ones
+    #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=8))]
+    pub k: u32,
+    /// match: share of rows that both sides have
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share)]
+    pub overlap: f64,
+    /// Worker pairs, each on a connection of its own; they share the party's one core
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub shards: u32,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum What {
+    /// AND gates.
+    Yao,
+    /// The lift row program.
+    Lift,
+    /// Private matching.
+    Match,
+}
+
+/// An engine to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EngineName {
+    /// Garbled circuits.
+    Yao,
+    /// The reference: no protection.
+    Clear,
+}
+
+/// A matching protocol to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Protocol {
+    /// Private-ID.
+    Pid,
+}
+
+/// How bytes travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TransportName {
+    /// Plain TCP.
+    Tcp,
+    /// TLS 1.3 with pinned keys.
+    Tls,
+}
+
+/// One party of a measurement: what `tacit bench` starts.
+#[derive(Debug, Args)]
+pub struct BenchParty {
+    /// What to do, as JSON
+    pub task: String,
+}
+
+/// Prints a completion script.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tacit completions bash > ~/.local/share/bash-completion/completions/tacit\n  tacit completions zsh > ~/.zfunc/_tacit"
+)]
+pub struct Completions {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+/// Reads `10000`, `10k`, `2.5M`, `1G`: decimal multiples.
+fn count(text: &str) -> Result<u64, String> {
+    let rule = || "write a whole number above 0, or one with k, M or G: 10000, 400k, 10M".to_owned();
+    let (digits, zeros) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 3),
+        Some(b'M') => (&text[..text.len() - 1], 6),
+        Some(b'G') => (&text[..text.len() - 1], 9),
+        _ => (text, 0),
+    };
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let plain = |t: &str| t.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !plain(whole) || !plain(part) || part.len() > zeros || digits.ends_with('.') {
+        return Err(rule());
+    }
+    let number = format!("{whole}{part}{}", "0".repeat(zeros - part.len()));
+    let rows = number.parse::<u64>().map_err(|_| rule())?;
+    match rows {
+        0 => Err(rule()),
+        _ if rows >= base::limits::ROWS => {
+            Err(format!("at most {} rows are possible", base::limits::ROWS - 1))
+        }
+        _ => Ok(rows),
+    }
+}
+
+fn rows_pair(text: &str) -> Result<[u64; 2], String> {
+    match text.split_once(',') {
+        Some((first, second)) => Ok([count(first.trim())?, count(second.trim())?]),
+        None => count(text).map(|rows| [rows; 2]),
+    }
+}
+
+/// Reads `10gbps,1ms`.
+fn link(text: &str) -> Result<job::plan::Link, String> {
+    let rule = || "write bandwidth and round-trip time: 10gbps,1ms or 100mbps,20ms".to_owned();
+    let (rate, time) = text.split_once(',').ok_or_else(rule)?;
+    let number = |text: &str, units: [(&str, f64); 3]| -> Option<f64> {
+        let lower = text.trim().to_ascii_lowercase();
+        let (digits, unit) = units.iter().find_map(|(name, unit)| Some((lower.strip_suffix(name)?, unit)))?;
+        let value = digits.trim().parse::<f64>().ok()? * unit;
+        (value.is_finite() && value >= 0.0).then_some(value)
+    };
+    let bits = number(rate, [("gbps", 1e9), ("mbps", 1e6), ("kbps", 1e3)]).filter(|rate| *rate > 0.0);
+    let seconds = number(time, [("ms", 1e-3), ("us", 1e-6), ("s", 1.0)]);
+    match (bits, seconds) {
+        (Some(bits_per_s), Some(round_trip_s)) => Ok(job::plan::Link { bits_per_s, round_trip_s }),
+        _ => Err(rule()),
+    }
+}
+
+fn mean(text: &str) -> Result<f64, String> {
+    let mean = text.parse::<f64>().ok().filter(|m| m.is_finite() && *m >= 0.0);
+    mean.ok_or_else(|| "write a number from 0: 0.01".to_owned())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok().filter(|s| (0.0..=1.0).contains(s));
+    share.ok_or_else(|| "write a share from 0 to 1: 0.5".to_owned())
+}
+
+fn rho(text: &str) -> Result<Decimal, String> {
+    let rho = Decimal::parse(text).filter(|rho| *rho > Decimal::ZERO);
+    rho.ok_or_else(|| "write a decimal above 0 with at most 9 digits after the point: 0.1".to_owned())
+}
+
+fn study_hash(text: &str) -> Result<job::study::StudyHash, String> {
+    job::study::StudyHash::parse(text).ok_or_else(|| "write the full hash, 64 hex digits".to_owned())
+}
+
+fn bytes32(text: &str) -> Result<[u8; 32], String> {
+    let hash = job::study::StudyHash::parse(text);
+    hash.map(|hash| *hash.as_bytes()).ok_or_else(|| "write all 64 hex digits of the release".to_owned())
+}
+
+fn address(text: &str) -> Result<String, &'static str> {
+    parse_address(text).map(|()| text.to_owned())
+}
+
+fn memory(text: &str) -> Result<u64, &'static str> {
+    parse_memory(text)
+}
+
+fn deadline(text: &str) -> Result<u64, &'static str> {
+    parse_deadline(text)
+}
+
+/// Settings of a party file, if one is named, under the flags.
+///
+/// # Errors
+/// When the party file cannot be read.
+pub fn settings(party: Option<&PathBuf>, flags: Settings) -> Result<PartySettings, Error> {
+    let file = party.map(|path| PartySettings::read(path)).transpose()?.unwrap_or_default();
+    Ok(PartySettings::from(flags).over(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn counts_and_links_are_read() {
+        for (text, rows) in [("1", 1), ("10k", 10_000), ("2.5M", 2_500_000), ("1G", 1_000_000_000)] {
+            assert_eq!(count(text), Ok(rows), "{text}");
+        }
+        for text in ["", "0", "k", "1.5", "1.", "-1", "1e6", "10 k", "5G", "1.0001k", "99999999999999999999"]
+        {
+            assert!(count(text).is_err(), "{text}");
+        }
+        assert_eq!(rows_pair("2M,500k"), Ok([2_000_000, 500_000]));
+        let fast = link("10gbps,1ms").unwrap();
+        assert_eq!((fast.bits_per_s, fast.round_trip_s), (1e10, 1e-3));
+        for text in ["10gbps", "0gbps,1ms", "fast,1ms", "10gbps,-1ms", "nangbps,1ms", "10gbps,1"] {
+            assert!(link(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_line_of_a_party_file_is_a_flag() {
+        let line = "run --study s --as a --identity i --data d --listen 0.0.0.0:1 --memory 64M --ledger l --report r \
+                    --deadline 1m --lineage x --allow-kind lift --max-rho 0.5 --budget 1 --max-cells 2 --allow-exact";
+        let cli = Cli::try_parse_from(std::iter::once("tacit").chain(line.split_whitespace())).unwrap();
+        let Command::Run(run) = cli.command else { panic!("a run") };
+        let settings = PartySettings::from(run.settings);
+        assert_eq!((settings.memory, settings.deadline_ms), (Some(64 << 20), Some(60_000)));
+        assert_eq!((settings.max_cells, settings.allow_exact), (Some(2), Some(true)));
+        assert_eq!(settings.allow_kinds, Some(vec!["lift".to_owned()]));
+        assert!(settings.complete().is_ok());
+    }
+}

@@ -1,0 +1,282 @@
+//! `tacit bench`: measurements over loopback, each party in a process of its own that stays on one core.
+
+pub mod gates;
+pub mod party;
+pub mod pid;
+
+use crate::args::{Bench, EngineName, TransportName, What};
+use crate::follow::Children;
+use crate::progress::{Board, Line, Working};
+use crate::{machine, output};
+use base::Error;
+use net::Identity;
+use party::{Found, Keys, Measured, Part, Task};
+use program::Program;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use studies::lift::{Arm, Cell, Layout, Lift, Quantity, bench_truth};
+use tempfile::TempDir;
+
+/// The parties of every measurement.
+pub const PARTIES: [&str; 2] = ["publisher", "advertiser"];
+/// Everything measured is a function of it.
+pub const SEED: u64 = 1;
+/// K of `bench lift`.
+pub const LIFT_EVENTS: u8 = 4;
+
+/// The JSON of `tacit bench --json`.
+#[derive(Debug, Serialize)]
+struct Summary {
+    what: What,
+    engine: Option<EngineName>,
+    protocol: Option<&'static str>,
+    transport: &'static str,
+    shards: u32,
+    k: u32,
+    /// Whether every party had a core of its own.
+    core_each: bool,
+    rows: u64,
+    seconds: f64,
+    rows_per_s: f64,
+    and_per_s: f64,
+    /// Application bytes of all parties over the rows of one side.
+    bytes_per_row: f64,
+    bytes: u64,
+    peak_memory_bytes: BTreeMap<String, u64>,
+    cpu_seconds: BTreeMap<String, f64>,
+    /// Rows of both sides without repeats; `match` only.
+    union: Option<u64>,
+    correct: bool,
+}
+
+/// Measures and prints.
+///
+/// # Errors
+/// When a party fails, or the result is wrong.
+pub fn run(args: &Bench) -> Result<(), Error> {
+    if args.what == What::Match && args.engine == EngineName::Clear {
+        return Err(Error::input("bench match measures a protocol and has no engine; remove --engine"));
+    }
+    let board = Board::stderr();
+    let (names, parties) = match args.engine {
+        EngineName::Clear => (vec!["clear"], clear(args, &board)?),
+        EngineName::Yao => (PARTIES.to_vec(), two(args, &board)?),
+    };
+    board.end();
+    let working = Working::on("checking the result");
+    let correct = correct(args, &parties)?;
+    drop(working);
+    let summary = summary(args, &names, &parties, correct)?;
+    if args.json {
+        output::print_json(&summary)?;
+    } else {
+        output::print(&text(&summary))?;
+    }
+    if correct {
+        Ok(())
+    } else {
+        Err(Error::misuse("the result is wrong; this must not happen, please report it"))
+    }
+}
+
+fn task(args: &Bench, party: u8) -> Task {
+    Task {
+        what: args.what,
+        engine: args.engine,
+        rows: args.rows,
+        k: args.k,
+        shards: args.shards,
+        shared: pid::shared(args.rows, args.overlap),
+        party,
+        peer: None,
+        tls: None,
+        core: None,
+    }
+}
+
+fn start(children: &mut Children, name: &str, task: &Task) -> Result<(), Error> {
+    let task =
+        serde_json::to_string(task).map_err(|e| Error::misuse(format!("a task does not serialise: {e}")))?;
+    children.start(name, &["bench-party", &task].map(OsStr::new))
+}
+
+fn clear(args: &Bench, board: &Board) -> Result<Vec<Measured>, Error> {
+    let mut children = Children::default();
+    start(&mut children, "clear", &Task { core: machine::cores().first().copied(), ..task(args, 0) })?;
+    children.finish(|_, line| board.show(line))
+}
+
+fn two(args: &Bench, board: &Board) -> Result<Vec<Measured>, Error> {
+    let cores = core_each();
+    let secrets = keys(args)?;
+    let tls = |party: usize| secrets.as_ref().map(|(_, keys)| keys[party].clone());
+    let mut children = Children::default();
+    let first = Task { core: cores.map(|c| c[0]), tls: tls(0), ..task(args, 0) };
+    start(&mut children, PARTIES[0], &first)?;
+    let address = children.until(|_, line| match line {
+        Line::Waiting { text } => Some(text.clone()),
+        _ => None,
+    })?;
+    let second = Task { core: cores.map(|c| c[1]), tls: tls(1), peer: Some(address), ..task(args, 1) };
+    start(&mut children, PARTIES[1], &second)?;
+    // Both report the same progress: one is enough.
+    children.finish(|index, line| {
+        if index == 1 {
+            board.show(line);
+        }
+    })
+}
+
+/// Two cores, where this machine has them to give.
+fn core_each() -> Option<[usize; 2]> {
+    match machine::cores()[..] {
+        [first, second, ..] => Some([first, second]),
+        _ => None,
+    }
+}
+
+/// Keys of this measurement only.
+fn keys(args: &Bench) -> Result<Option<(TempDir, [Keys; 2])>, Error> {
+    if args.transport == TransportName::Tcp {
+        return Ok(None);
+    }
+    let folder = tempfile::tempdir().map_err(|e| Error::io("cannot make a temporary folder", &e))?;
+    let identities = [Identity::generate()?, Identity::generate()?];
+    let fingerprints = identities.each_ref().map(|identity| identity.fingerprint().to_string());
+    let files = PARTIES.map(|name| folder.path().join(name));
+    for (identity, file) in identities.iter().zip(&files) {
+        identity.save(file)?;
+    }
+    let keys = files.map(|identity| Keys { identity, fingerprints: fingerprints.clone() });
+    Ok(Some((folder, keys)))
+}
+
+fn correct(args: &Bench, parties: &[Measured]) -> Result<bool, Error> {
+    if args.what == What::Match {
+        let [Found::Spine(a), Found::Spine(b)] = [&parties[0].found, &parties[1].found] else {
+            return Ok(false);
+        };
+        return Ok(pid::agree(args.rows, pid::shared(args.rows, args.overlap), [*a, *b]));
+    }
+    let (program, lift) = party::program(args.what)?;
+    let Some(totals) = totals(&program, parties) else { return Ok(false) };
+    Ok(match lift {
+        None => totals == [u128::from(gates::truth(args.rows))],
+        Some((lift, layout)) => lift_correct(&lift, &layout, args.rows, &totals),
+    })
+}
+
+/// The totals, put together from the parties' shares.
+fn totals(program: &Program, parties: &[Measured]) -> Option<Vec<u128>> {
+    let mut shares = Vec::new();
+    for party in parties {
+        let Found::Shares(parts) = &party.found else { return None };
+        shares.push(parts);
+    }
+    let number = |text: &str| u128::from_str_radix(text, 16).ok();
+    let total = |(index, fold): (usize, &program::Fold)| {
+        let mut total = 0u128;
+        for parts in &shares {
+            total = match parts.get(index)? {
+                Part::Additive(text) => total.wrapping_add(number(text)?),
+                Part::Known(text) => return number(text),
+                Part::Absent => total,
+            };
+        }
+        Some(total & fold.ty().mask())
+    };
+    program.folds.iter().enumerate().map(total).collect()
+}
+
+fn lift_correct(lift: &Lift, layout: &Layout, rows: u64, totals: &[u128]) -> bool {
+    let truth = bench_truth(lift, rows, SEED);
+    let known = |arm, quantity| truth.get(Cell::Overall, arm, quantity);
+    let of = |arm, quantity| {
+        let fold = layout.fold(Cell::Overall, arm, quantity)?;
+        totals.get(fold as usize).copied()
+    };
+    Arm::BOTH.iter().all(|&arm| Quantity::CORE.iter().all(|&q| of(arm, q) == Some(known(arm, q))))
+}
+
+fn summary(args: &Bench, names: &[&str], parties: &[Measured], correct: bool) -> Result<Summary, Error> {
+    let is_match = args.what == What::Match;
+    // The party that connects comes last and waits for nobody.
+    let seconds = parties.last().map_or(0.0, |party| party.seconds);
+    let bytes: u64 = parties.iter().map(|party| party.bytes_sent).sum();
+    let gates = if is_match { 0 } else { and_gates(args)? };
+    let union = parties.first().and_then(|party| match &party.found {
+        Found::Spine(digest) => Some(digest.union),
+        Found::Shares(_) => None,
+    });
+    let by_party = names.iter().map(|name| (*name).to_owned());
+    Ok(Summary {
+        what: args.what,
+        engine: (!is_match).then_some(args.engine),
+        protocol: is_match.then_some("pid"),
+        transport: match args.transport {
+            _ if args.engine == EngineName::Clear => "none",
+            TransportName::Tcp => "tcp",
+            TransportName::Tls => "tls",
+        },
+        shards: args.shards,
+        k: args.k,
+        core_each: names.len() < 2 || core_each().is_some(),
+        rows: args.rows,
+        seconds,
+        rows_per_s: args.rows as f64 / seconds,
+        and_per_s: gates as f64 / seconds,
+        bytes_per_row: bytes as f64 / args.rows as f64,
+        bytes,
+        peak_memory_bytes: by_party.clone().zip(parties.iter().map(|p| p.peak_memory_bytes)).collect(),
+        cpu_seconds: by_party.zip(parties.iter().map(|p| p.cpu_seconds)).collect(),
+        union,
+        correct,
+    })
+}
+
+/// AND gates of the rows, as yao counts them.
+fn and_gates(args: &Bench) -> Result<u64, Error> {
+    if args.what == What::Yao {
+        return Ok(gates::GATES * args.rows);
+    }
+    let (program, _) = party::program(args.what)?;
+    let garbler = yao::Yao::new(args.k).garbler(&program);
+    Ok(program::lower::lower_row(&program, garbler).circuit.and_gates() as u64 * args.rows)
+}
+
+fn text(summary: &Summary) -> String {
+    let Summary { rows, seconds, rows_per_s, and_per_s, bytes_per_row, .. } = summary;
+    let mut lines = vec![format!(
+        "{} rows in {}: {} rows/s over {}",
+        output::grouped(*rows),
+        output::duration(*seconds),
+        output::scaled(*rows_per_s).trim_end(),
+        summary.transport
+    )];
+    if *and_per_s > 0.0 {
+        lines.push(format!("  {} AND/s", output::scaled(*and_per_s).trim_end()));
+    }
+    lines
+        .push(format!("  {bytes_per_row:.1} bytes per row, both parties ({})", output::bytes(summary.bytes)));
+    for (name, peak) in &summary.peak_memory_bytes {
+        let cpu = summary.cpu_seconds.get(name).copied().unwrap_or_default();
+        lines.push(format!("  {name:12} {cpu:>8.2} CPU s   peak memory {}", output::bytes(*peak)));
+    }
+    if let Some(union) = summary.union {
+        lines.push(format!("  union of both sides: {} rows", output::grouped(union)));
+    }
+    if !summary.core_each {
+        lines.push("  note: both parties shared one core".to_owned());
+    }
+    lines.push(format!("  result {}", if summary.correct { "correct" } else { "WRONG" }));
+    lines.join("\n")
+}
+
+/// A bijection of 64 bits that scatters neighbours (the finaliser of SplitMix64).
+pub fn mix(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
+}

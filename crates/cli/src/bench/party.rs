@@ -1,0 +1,261 @@
+//! One party of a measurement, in a process of its own: `tacit bench-party TASK`.
+
+use super::{PARTIES, SEED, gates, pid};
+use crate::args::{BenchParty, EngineName, What};
+use crate::progress::{Board, Line};
+use crate::{machine, output};
+use base::{Error, PartyId, Roster, Seed};
+use engine::{Clear, Engine, Rows, Share, Shares};
+use job::usage;
+use net::{Endpoint, Fingerprint, Identity, Ledger, Meet, Meeting, Progress, Session, Status, Transport};
+use program::Program;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use studies::lift::{self, BenchRows, Layout, Lift};
+use yao::Yao;
+
+/// What one party is to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Task {
+    pub what: What,
+    pub engine: EngineName,
+    pub rows: u64,
+    pub k: u32,
+    pub shards: u32,
+    pub shared: u64,
+    /// Which party, 0 or 1.
+    pub party: u8,
+    /// The peer's address; absent: listen, and say where.
+    pub peer: Option<String>,
+    /// Absent: plain TCP.
+    pub tls: Option<Keys>,
+    /// The core to stay on.
+    pub core: Option<usize>,
+}
+
+/// Keys of a measurement over TLS.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Keys {
+    pub identity: PathBuf,
+    pub fingerprints: [String; 2],
+}
+
+/// What one party measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Measured {
+    /// From the first connection to the last byte. At the party that connects this holds no waiting for a process.
+    pub seconds: f64,
+    pub bytes_sent: u64,
+    pub peak_memory_bytes: u64,
+    pub cpu_seconds: f64,
+    pub found: Found,
+}
+
+/// What a party can say of the result.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Found {
+    /// Its shares of the totals.
+    Shares(Vec<Part>),
+    /// Its rows in the spine.
+    Spine(pid::Digest),
+}
+
+/// A share of a total, in hexadecimal.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Part {
+    Additive(String),
+    Known(String),
+    Absent,
+}
+
+/// Does the task and prints what was measured.
+///
+/// # Errors
+/// Those of the network and of the protocol.
+pub fn run(args: &BenchParty) -> Result<(), Error> {
+    let task: Task = serde_json::from_str(&args.task)
+        .map_err(|e| Error::input(format!("not a task of `tacit bench`: {e}; use `tacit bench`")))?;
+    machine::end_with_parent();
+    if let Some(core) = task.core {
+        machine::stay_on(core)?;
+    }
+    let board = Board::events();
+    let measured = match task.engine {
+        EngineName::Clear => alone(&task, &board)?,
+        EngineName::Yao => together(&task, &board)?,
+    };
+    output::print_json(&measured)
+}
+
+/// The program of an engine's measurement, and its layout.
+pub fn program(what: What) -> Result<(Program, Option<(Lift, Layout)>), Error> {
+    match what {
+        What::Lift => {
+            let lift = Lift::bench(super::LIFT_EVENTS);
+            let (program, layout) = lift::build(&lift)?;
+            Ok((program, Some((lift, layout))))
+        }
+        What::Yao | What::Match => Ok((gates::program(), None)),
+    }
+}
+
+/// The rows of a shard, of one party or of both.
+fn rows(task: &Task, lift: Option<&(Lift, Layout)>, party: Option<PartyId>, shard: u32) -> Box<dyn Rows> {
+    match lift {
+        Some((lift, layout)) => {
+            Box::new(BenchRows::new(lift, layout, party, task.rows, SEED).shard(shard, task.shards))
+        }
+        None => Box::new(gates::Words { rows: task.rows, shard: (shard.into(), task.shards.into()) }),
+    }
+}
+
+/// The clear engine: both roles at once.
+fn alone(task: &Task, board: &Board) -> Result<Measured, Error> {
+    let (program, lift) = program(task.what)?;
+    let start = Instant::now();
+    let mut session =
+        Session::alone(Roster::new(PARTIES), Seed::from_system()).with_progress(board.reporter());
+    let mut total: Option<Shares> = None;
+    for shard in 0..task.shards {
+        let mut rows = rows(task, lift.as_ref(), None, shard);
+        let shares = session.step("compute", |s| Clear.rows(&program, &mut *rows, s))?;
+        add(&program, &mut total, shares)?;
+    }
+    Ok(measured(start, 0, Found::Shares(parts(&total.expect("at least one shard")))))
+}
+
+fn measured(start: Instant, bytes_sent: u64, found: Found) -> Measured {
+    Measured {
+        seconds: start.elapsed().as_secs_f64(),
+        bytes_sent,
+        peak_memory_bytes: usage::peak_memory_bytes(),
+        cpu_seconds: usage::cpu_seconds(),
+        found,
+    }
+}
+
+fn add(program: &Program, total: &mut Option<Shares>, shares: Shares) -> Result<(), Error> {
+    match total {
+        Some(total) => total.add(program, &shares),
+        None => {
+            *total = Some(shares);
+            Ok(())
+        }
+    }
+}
+
+fn parts(shares: &Shares) -> Vec<Part> {
+    let part = |share: &Share| match share {
+        Share::Additive(value) => Part::Additive(format!("{value:x}")),
+        Share::Known(value) => Part::Known(format!("{value:x}")),
+        Share::Absent => Part::Absent,
+    };
+    shares.folds().iter().map(part).collect()
+}
+
+/// One of two parties.
+fn together(task: &Task, board: &Board) -> Result<Measured, Error> {
+    let (me, roster) = (PartyId(task.party), Roster::new(PARTIES));
+    let lanes = if task.what == What::Match { 0 } else { task.shards };
+    let meet = meet(task, me, &roster, board)?;
+    let start = Instant::now();
+    let Meeting { control, workers, .. } = meet.meet(lanes)?;
+    let session =
+        |channel| Session::new(me, roster.clone(), vec![(me.other(), channel)], Seed::from_system());
+    let mut session_of_control = session(control).with_progress(board.reporter());
+    let mut ledger = Ledger::default();
+    let found = match task.what {
+        What::Match => {
+            let people = pid::people(task.party, task.rows, task.shared);
+            let options = matching::Options { threads: 1, ..matching::Options::default() };
+            Done::Rows(session_of_control.step("match", |s| matching::pid::run(s, &people, &options))?)
+        }
+        What::Yao | What::Lift => {
+            let sessions: Vec<Session> = workers.into_iter().map(session).collect();
+            Done::Totals(compute(task, me, sessions, &board.reporter(), &mut ledger)?)
+        }
+    };
+    // Both are done before either stops its clock.
+    session_of_control.step("done", |s| s.link(me.other()).exchange(&[1], &mut [0]))?;
+    session_of_control.finish()?;
+    ledger.merge(session_of_control.ledger());
+    // Memory and time are taken before the digest, which is no part of the protocol.
+    let mut measured = measured(start, ledger.sent(""), Found::Shares(Vec::new()));
+    measured.found = match found {
+        Done::Totals(shares) => Found::Shares(parts(&shares)),
+        Done::Rows(spine) => {
+            let people = pid::people(task.party, task.rows, task.shared);
+            Found::Spine(pid::digest(people, task.rows, task.shared, &spine))
+        }
+    };
+    Ok(measured)
+}
+
+enum Done {
+    Totals(Shares),
+    Rows(matching::Spine),
+}
+
+/// Row and combine on every shard, each on a thread and a connection of its own.
+fn compute(
+    task: &Task,
+    me: PartyId,
+    sessions: Vec<Session>,
+    progress: &Progress,
+    ledger: &mut Ledger,
+) -> Result<Shares, Error> {
+    let (program, lift) = program(task.what)?;
+    let work = |index: usize, session: Session| -> Result<(Shares, Ledger), Error> {
+        let mut session = session.with_progress(progress.clone());
+        let mut rows = rows(task, lift.as_ref(), Some(me), index as u32);
+        let step = format!("compute/{index}");
+        let shares = session.step(&step, |s| Yao::new(task.k).rows(&program, &mut *rows, s))?;
+        session.finish()?;
+        Ok((shares, session.ledger().clone()))
+    };
+    let done: Vec<_> = std::thread::scope(|scope| {
+        let work = &work;
+        let start = |(index, session)| scope.spawn(move || work(index, session));
+        let threads: Vec<_> = sessions.into_iter().enumerate().map(start).collect();
+        let join = |t: std::thread::ScopedJoinHandle<'_, _>| {
+            t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        threads.into_iter().map(join).collect()
+    });
+    let mut total = None;
+    for worker in done {
+        let (shares, said) = worker?;
+        ledger.merge(&said);
+        add(&program, &mut total, shares)?;
+    }
+    total.ok_or_else(|| Error::misuse("a measurement has at least one shard"))
+}
+
+fn meet(task: &Task, me: PartyId, roster: &Roster, board: &Board) -> Result<Meet, Error> {
+    let endpoint = match &task.peer {
+        Some(address) => Endpoint::Dial(address.clone()),
+        None => Endpoint::Listen("127.0.0.1:0".to_owned()),
+    };
+    let transport = match &task.tls {
+        None => Transport::Tcp,
+        Some(keys) => {
+            let parse = |text: &String| text.parse::<Fingerprint>();
+            let fingerprints = keys.fingerprints.iter().map(parse).collect::<Result<_, Error>>()?;
+            Transport::Tls { identity: Arc::new(Identity::load(&keys.identity)?), keys: fingerprints }
+        }
+    };
+    let agreement = *Seed::from_bytes([0; 32]).fork("tacit bench").expose();
+    let board = board.clone();
+    let watch = move |status: &Status| {
+        let text = match status {
+            Status::Listening { at, .. } => at.to_string(),
+            other => other.to_string(),
+        };
+        board.show(&Line::Waiting { text });
+    };
+    Ok(Meet::new(me, roster.clone(), endpoint, transport, agreement)
+        .patience(Duration::from_secs(60))
+        .watch(watch))
+}

@@ -1,0 +1,254 @@
+//! `tacit check`: this side of a study before any protocol starts.
+
+use crate::progress::Working;
+use crate::{args, output, plan};
+use base::{Error, Roster, limits};
+use job::data::InputReport;
+use job::party::PartySettings;
+use job::plan::{Assumed, Link, Plan, Speeds};
+use job::prepare::{self, Built};
+use job::study::{self, Study};
+use program::{Class, Ratio};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The JSON of `tacit check --json`.
+#[derive(Serialize)]
+struct Checked {
+    study: Named,
+    /// Party name to key.
+    parties: BTreeMap<String, String>,
+    /// `dp` or `exact`.
+    class: &'static str,
+    /// Labels of what each viewer is shown.
+    revealed: BTreeMap<String, Vec<String>>,
+    /// zCDP spent on each viewer.
+    rho: BTreeMap<String, f64>,
+    plan: Plan,
+    /// What reading this party's data did; with a party file only.
+    inputs: Option<InputReport>,
+    /// Whether the peer's study says the same; with `--peer` only.
+    peer_agrees: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct Named {
+    name: String,
+    title: String,
+    hash: String,
+    program: String,
+}
+
+/// Checks and prints what would happen.
+///
+/// # Errors
+/// The first thing that is wrong, or the first line in which the peer's study differs.
+pub fn run(args: args::Check) -> Result<(), Error> {
+    if let Some(peer) = args.peer.as_deref() {
+        expect_study(peer)?;
+    }
+    let (study, text, built, inputs) = side(&args)?;
+    let peer_agrees = args.peer.as_deref().map(|peer| compare(&text, peer)).transpose()?;
+    let link = Link { bits_per_s: 1e10, round_trip_s: 1e-3 };
+    let assumed = Assumed { rows: priced_rows(args.rows, inputs.as_ref()), mean: 0.01 };
+    let mut plan = job::plan::plan(&study, &assumed, link, Speeds::default())?;
+    if let (None, Some(own)) = (args.rows, &inputs) {
+        let rows =
+            format!("{} of this party's data, and as many of the peer's; else say --rows", own.rows_kept);
+        plan.assumptions.insert("rows".to_owned(), rows);
+    }
+    plan::say_link(&mut plan, link);
+    let checked = describe(&study, &built, plan, inputs, peer_agrees);
+    let file = args.party.as_ref().or(args.file.as_ref());
+    let file = file.map_or_else(|| "PARTY_FILE".to_owned(), |file| file.display().to_string());
+    if args.json { output::print_json(&checked) } else { output::print(&text_of(&checked, &study, &file)) }
+}
+
+/// Rows to state the price for: those that were asked for, else those of the data that was just read, else a million.
+fn priced_rows(asked: Option<[u64; 2]>, inputs: Option<&InputReport>) -> [u64; 2] {
+    // An empty file has a price, too; and both sides together stay within what a study may have.
+    let own = inputs.map_or(1_000_000, |inputs| inputs.rows_kept.max(1));
+    asked.unwrap_or([own, own.min(limits::ROWS.saturating_sub(own))])
+}
+
+type Side = (Study, String, Built, Option<InputReport>);
+
+/// Everything that this side can check: all of it given a party file, the study alone given a study file.
+fn side(args: &args::Check) -> Result<Side, Error> {
+    if let Some(path) = &args.party {
+        expect_party(path)?;
+        return whole(PartySettings::read(path)?);
+    }
+    let file = args.file.as_ref().ok_or_else(|| Error::input("name a study file or a party file"))?;
+    if is_party_file(file) {
+        return whole(PartySettings::read(file)?);
+    }
+    let (study, text) = Study::read(file)?;
+    // Nobody's policy is at hand: everything well-formed passes.
+    let policy = program::Policy {
+        max_rho: Ratio::new(u128::from(study::MAX_RHO), 1)
+            .ok_or_else(|| Error::misuse("a whole number is a ratio"))?,
+        max_outputs: usize::MAX,
+        allow_exact: true,
+    };
+    let built = prepare::build(&study, &policy)?;
+    Ok((study, text, built, None))
+}
+
+fn whole(settings: PartySettings) -> Result<Side, Error> {
+    let party = settings.complete()?;
+    let working = Working::on(format!("reading {}", party.data.display()));
+    let checked = prepare::check(&party)?;
+    drop(working);
+    checked.study.refuse_clear()?;
+    identity(&party.identity, &checked.study, &party.as_party)?;
+    Ok((checked.study, checked.text, checked.built, Some(checked.inputs)))
+}
+
+/// Whether an identity is the one that the study names for a party.
+///
+/// # Errors
+/// When it is another one, or cannot be read.
+pub fn identity(path: &Path, study: &Study, party: &str) -> Result<(), Error> {
+    let own = net::Identity::load(path)?.fingerprint().to_string();
+    match study.member(party) {
+        Some(member) if member.key != own => Err(Error::input(format!(
+            "the identity {} is {own}, but the study names {} for {party}; check `identity`, or the line `key` under \
+             [party.{party}]",
+            path.display(),
+            member.key
+        ))),
+        // A party that the study does not name at all is refused in other words.
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a party file where a study file is expected.
+///
+/// # Errors
+/// When it is one.
+pub fn expect_study(path: &Path) -> Result<(), Error> {
+    if !is_party_file(path) {
+        return Ok(());
+    }
+    Err(Error::input(format!(
+        "{} is a party file; a study file is expected here: name the one after `study` in it",
+        path.display()
+    )))
+}
+
+/// Refuses a study file where a party file is expected.
+///
+/// # Errors
+/// When it is one.
+pub fn expect_party(path: &Path) -> Result<(), Error> {
+    let Ok(text) = std::fs::read_to_string(path) else { return Ok(()) };
+    let format = text.lines().find(|line| line.trim_start().starts_with("format"));
+    if is_party_file(path) || !format.is_some_and(|line| line.contains("tacit-study/")) {
+        return Ok(());
+    }
+    Err(Error::input(format!(
+        "{} is a study file; a party file is expected here: it has `study`, `as`, `identity` and `data` \
+         (examples/party-registry.toml)",
+        path.display()
+    )))
+}
+
+/// A party file says who this is; a study never does.
+fn is_party_file(path: &Path) -> bool {
+    let Ok(text) = std::fs::read_to_string(path) else { return false };
+    let says = |line: &str, key: &str| {
+        line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
+    };
+    let before_tables = || text.lines().take_while(|line| !line.trim_start().starts_with('['));
+    !before_tables().any(|line| says(line, "format"))
+        && before_tables().any(|line| ["as", "study", "identity", "data"].iter().any(|key| says(line, key)))
+}
+
+/// Whether the peer's study says the same as ours.
+fn compare(mine: &str, peer: &Path) -> Result<bool, Error> {
+    let shown = peer.display();
+    let length = std::fs::metadata(peer).map_err(|e| Error::io(format!("cannot open {shown}"), &e))?.len();
+    if length > limits::STUDY_BYTES as u64 {
+        return Err(Error::input(format!(
+            "{shown}: larger than {} bytes; is it the right file?",
+            limits::STUDY_BYTES
+        )));
+    }
+    let theirs = std::fs::read_to_string(peer).map_err(|e| Error::io(format!("cannot read {shown}"), &e))?;
+    match study::first_difference(mine, &theirs) {
+        None => Ok(true),
+        Some(d) => Err(Error::input(format!(
+            "the two studies differ first in line {}, {}: here `{}`, in {shown} `{}`; agree on one file",
+            d.line, d.setting, d.mine, d.theirs
+        ))),
+    }
+}
+
+fn describe(
+    study: &Study,
+    built: &Built,
+    plan: Plan,
+    inputs: Option<InputReport>,
+    peer_agrees: Option<bool>,
+) -> Checked {
+    let roster = Roster::new(study.parties.iter().map(|m| m.name.clone()));
+    let mut revealed: BTreeMap<String, Vec<String>> =
+        study.parties.iter().map(|m| (m.name.clone(), Vec::new())).collect();
+    for output in &built.program.outputs {
+        revealed.entry(roster.name(output.to)).or_default().push(output.label.clone());
+    }
+    let named = Named {
+        name: study.name.clone(),
+        title: study.title.clone(),
+        hash: study.hash().full(),
+        program: built.program.hash().iter().map(|b| format!("{b:02x}")).collect(),
+    };
+    Checked {
+        study: named,
+        parties: study.parties.iter().map(|m| (m.name.clone(), m.key.clone())).collect(),
+        class: if built.program.class == Class::Dp { "dp" } else { "exact" },
+        revealed,
+        rho: plan.rho.clone(),
+        plan,
+        inputs,
+        peer_agrees,
+    }
+}
+
+fn text_of(checked: &Checked, study: &Study, file: &str) -> String {
+    let mut lines = vec![
+        format!("study      {}: {}", study.name, study.title),
+        format!("hash       {}   in full {}", study.hash(), checked.study.hash),
+        format!("program    {}", checked.study.program),
+    ];
+    if checked.peer_agrees == Some(true) {
+        lines.push("peer       the peer's study says the same".to_owned());
+    }
+    if let Some(inputs) = &checked.inputs {
+        lines.push("data       read and valid:".to_owned());
+        lines.push(inputs.to_string());
+    }
+    for (viewer, labels) in &checked.revealed {
+        if labels.is_empty() {
+            lines.push(format!("revealed   nothing is revealed to {viewer}"));
+            continue;
+        }
+        let how = match checked.class {
+            "dp" => "with noise, but for what it knows itself",
+            _ => "EXACTLY",
+        };
+        lines.push(format!("revealed   to {viewer}, {how}: {}", labels.join("; ")));
+    }
+    lines.push("besides    both learn both set sizes and the size of the match, exactly".to_owned());
+    lines.push(String::new());
+    lines.push(plan::text(&checked.plan));
+    lines.push(String::new());
+    lines.push(if checked.inputs.is_some() {
+        format!("This side is ready: tacit run {file}")
+    } else {
+        "The study is sound. Check your data, too: tacit check PARTY_FILE".to_owned()
+    });
+    lines.join("\n")
+}

@@ -1,0 +1,144 @@
+//! `tacit demo`: a whole study on this machine, with the truth beside what each party sees.
+
+mod files;
+mod story;
+
+use crate::args::Demo;
+use crate::follow::Children;
+use crate::output;
+use crate::progress::{Board, Line, Working};
+use base::Error;
+use files::Folder;
+use job::report::{Report, View};
+use release::modes::Estimate;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+
+/// The parties in the order of the study: the first sees the headline of the JSON.
+pub const PARTIES: [&str; 2] = ["registry", "hospitals"];
+
+/// The JSON of `tacit demo --json`.
+#[derive(Debug, Serialize)]
+struct Summary {
+    /// Absolute difference of mean clamped outcomes, test minus control, per person, as the publisher sees it.
+    lift: f64,
+    interval: [f64; 2],
+    noise_interval: [f64; 2],
+    truth: f64,
+    /// Whether every view's interval contains the truth.
+    contains_truth: bool,
+    views: BTreeMap<String, Seen>,
+    /// Rows of the union.
+    rows: u64,
+    matched_upper_bound: u64,
+    /// From the first byte of matching to the last report.
+    seconds: f64,
+    /// Application bytes sent by all parties before TLS.
+    bytes: u64,
+    engine: String,
+    mode: String,
+    peak_memory_bytes: BTreeMap<String, u64>,
+    cpu_seconds: BTreeMap<String, f64>,
+    study: String,
+}
+
+/// One party's view.
+#[derive(Debug, Serialize)]
+struct Seen {
+    lift: f64,
+    interval: [f64; 2],
+    noise_interval: [f64; 2],
+    rho: f64,
+}
+
+/// Runs the demo.
+///
+/// # Errors
+/// When the folder is not the demo's, a party fails, or an interval misses the truth.
+pub fn run(args: &Demo) -> Result<(), Error> {
+    let folder = Folder::claim(&args.out)?;
+    let working = Working::on(format!("making data, keys and study in {}", args.out.display()));
+    let made = folder.fill(args.scale)?;
+    drop(working);
+    let tell = |text: &str| if args.json { Ok(()) } else { output::print(text) };
+    tell(&story::opening(&made, args.scale)?)?;
+    let reports = follow(&folder, args.json)?;
+    let [first, second] = &reports[..] else { return Err(Error::misuse("a demo has two parties")) };
+    let truth = made.truth();
+    let summary = summary(&[first, second], truth)?;
+    if args.json {
+        output::print_json(&summary)?;
+    } else {
+        output::print(&story::closing([first, second], truth, summary.contains_truth, &folder))?;
+    }
+    if summary.contains_truth {
+        return Ok(());
+    }
+    Err(Error::misuse(
+        "an interval misses the truth; this happens by chance less than once in a thousand runs: run again",
+    ))
+}
+
+/// Both parties as processes; their reports in order.
+fn follow(folder: &Folder, json: bool) -> Result<Vec<Report>, Error> {
+    let mut children = Children::default();
+    for party in PARTIES {
+        let file = folder.party_file(party);
+        let words = ["run".as_ref(), file.as_os_str(), "--json".as_ref(), "--events".as_ref()];
+        children.start(party, &words.map(|word: &OsStr| word))?;
+    }
+    let board = Board::stderr();
+    let reports = children.finish(|index, line| match line {
+        // One party's progress stands for both; that the other one is awaited is of no interest here.
+        Line::Waiting { .. } | Line::Connected { .. } => {}
+        _ if index == 0 => board.show(line),
+        _ => {}
+    });
+    if !json || reports.is_err() {
+        board.end();
+    }
+    reports
+}
+
+/// The overall estimate of a report.
+fn estimate(report: &Report) -> Result<&Estimate, Error> {
+    let View::Lift(view) = &report.view else { return Err(Error::misuse("the demo is a lift study")) };
+    let overall = view.cells.first().ok_or_else(|| Error::misuse("a lift view has an overall cell"))?;
+    overall.estimate.as_ref().ok_or_else(|| {
+        Error::misuse(format!(
+            "{} was shown no estimate: {}",
+            report.party,
+            overall.refused.as_deref().unwrap_or("no reason")
+        ))
+    })
+}
+
+fn summary(reports: &[&Report; 2], truth: f64) -> Result<Summary, Error> {
+    let [first, second] = reports;
+    let mut views = BTreeMap::new();
+    for report in reports {
+        let Estimate { lift, interval, noise_interval, .. } = *estimate(report)?;
+        let rho = report.privacy.rho_value;
+        views.insert(report.party.clone(), Seen { lift, interval, noise_interval, rho });
+    }
+    let Estimate { lift, interval, noise_interval, .. } = *estimate(first)?;
+    let contains = |seen: &Seen| (seen.interval[0]..=seen.interval[1]).contains(&truth);
+    Ok(Summary {
+        lift,
+        interval,
+        noise_interval,
+        truth,
+        contains_truth: views.values().all(contains),
+        views,
+        rows: first.disclosed.union,
+        matched_upper_bound: first.disclosed.matched_upper_bound,
+        seconds: first.seconds.max(second.seconds),
+        bytes: first.bytes,
+        engine: first.engine.clone(),
+        mode: first.mode.clone(),
+        peak_memory_bytes: reports.iter().map(|r| (r.party.clone(), r.peak_memory_bytes)).collect(),
+        cpu_seconds: reports.iter().map(|r| (r.party.clone(), r.cpu_seconds)).collect(),
+        study: first.study.hash.clone(),
+    })
+}

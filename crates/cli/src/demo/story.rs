@@ -1,0 +1,91 @@
+//! What the demo says.
+
+use super::PARTIES;
+use super::files::{Folder, Made};
+use crate::output::{bytes, duration, grouped};
+use base::Error;
+use job::plan::{Assumed, Link, Speeds, plan};
+use job::report::Report;
+use job::study::Kind;
+use job::summary;
+
+/// Loopback, for the plan.
+const LINK: Link = Link { bits_per_s: 2e10, round_trip_s: 1e-4 };
+
+/// Who takes part, what they agreed on and what it will cost.
+///
+/// # Errors
+/// When the study is refused.
+pub fn opening(made: &Made, scale: u64) -> Result<String, Error> {
+    let study = &made.study;
+    let Kind::Lift(lift) = &study.kind else { return Err(Error::misuse("the demo is a lift study")) };
+    let counts = [made.generated.publisher_rows, made.generated.advertiser_rows];
+    let what = ["children: arm, injection date", "records: onset date, severity"];
+    let mut lines = vec![
+        "Tacit demo: the 1954 poliomyelitis field trial (Francis 1955), rebuilt row by row from its published counts."
+            .to_owned(),
+        "Two processes, mutually authenticated TLS 1.3. Neither shows the other a row.".to_owned(),
+        String::new(),
+    ];
+    if scale > 1 {
+        lines.insert(1, format!("A small variant: one child in {scale}, but all the cases."));
+    }
+    for ((member, rows), what) in study.parties.iter().zip(counts).zip(what) {
+        let key: net::Fingerprint = member.key.parse()?;
+        lines.push(format!("  {:10} {:>9} {what:32} key {}", member.name, grouped(rows), key.short()));
+    }
+    let rho: Vec<String> = lift.release.to.iter().map(|(_, rho)| rho.to_string()).collect();
+    lines.push(format!("  study      {}, hash {}   rho {}", study.name, study.hash(), rho.join(" and ")));
+    let mean = made.generated.truth.overall.iter().map(|arm| arm.sum).sum::<u64>() as f64
+        / made.generated.truth.overall.iter().map(|arm| arm.rows).sum::<u64>() as f64;
+    let plan = plan(study, &Assumed { rows: counts, mean }, LINK, Speeds::default())?;
+    let seconds: f64 = plan.stages.iter().map(|s| s.seconds).sum();
+    let sent: u64 = plan.stages.iter().flat_map(|s| s.bytes_sent.values()).sum();
+    let effect = plan.minimum_detectable_effect.map_or_else(String::new, |effect| {
+        format!(", smallest effect it can see: {:.0} per 100,000", effect * 1e5)
+    });
+    lines.push(format!("  plan       {}, {}{effect}", duration(seconds), bytes(sent)));
+    Ok(lines.join("\n") + "\n")
+}
+
+/// What each sees, beside the truth.
+pub fn closing(reports: [&Report; 2], truth: f64, contained: bool, folder: &Folder) -> String {
+    let [first, second] = reports;
+    let mut text = ledger(reports);
+    text += "\n\n";
+    text += &summary::lift_table(&reports, Some(truth));
+    text += &format!(
+        "\n  The truth is from the published counts of cases, 33 and 115.   {}\n",
+        if contained { "OK" } else { "NOT OK" }
+    );
+    text += &format!("  What each side learned besides: {}\n", summary::besides(first));
+    let pages = PARTIES.map(|party| folder.report(party).join("report.html").display().to_string());
+    text += &format!(
+        "\n  Reports: {} (and .json).\n  Total {}, {}, peak memory {} and {}\n",
+        pages.join(", "),
+        duration(first.seconds.max(second.seconds)),
+        bytes(first.bytes),
+        bytes(first.peak_memory_bytes),
+        bytes(second.peak_memory_bytes)
+    );
+    text + "  Next: tacit check examples/lift.toml     tacit plan examples/lift.toml --rows 10M --mean 0.0004 --link 1gbps,20ms     docs/cli.md"
+}
+
+/// What each party's own ledger says of the other as a viewer.
+fn ledger(reports: [&Report; 2]) -> String {
+    let [first, second] = reports;
+    let side = |own: &Report, viewer: &Report| {
+        let privacy = &own.privacy;
+        format!("{} has seen {} of {} of {}'s data", viewer.party, privacy.spent, privacy.budget, own.party)
+    };
+    let engine = format!("engine {}, mode {}, {} shards", first.engine, first.mode, first.shards);
+    let checked = match first.privacy.candidates {
+        0 | 1 => String::new(),
+        n => format!("; noise checked by the other side: {} of {n} opened", n - 1),
+    };
+    format!(
+        "  {engine}{checked}\n  ledger   rho debited before the reveal: {}; {}",
+        side(first, second),
+        side(second, first)
+    )
+}

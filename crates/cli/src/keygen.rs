@@ -1,0 +1,28 @@
+//! `tacit keygen`: a new identity.
+
+use crate::{args, output};
+use base::Error;
+use net::Identity;
+use serde_json::json;
+
+/// Makes an identity file and prints the line for the study.
+///
+/// # Errors
+/// When the file exists or cannot be written.
+pub fn run(args: &args::Keygen) -> Result<(), Error> {
+    let identity = Identity::generate()?;
+    identity.save(&args.out)?;
+    let (key, file) = (identity.fingerprint().to_string(), args.out.display().to_string());
+    if args.json {
+        return output::print_json(&json!({ "key": key, "file": file }));
+    }
+    output::print(&format!("key  = \"{key}\""))?;
+    eprintln!(
+        "The private key is in {file} (readable by you alone). Paste the line above into the study, under"
+    );
+    eprintln!("[party.YOUR_NAME], and into your party file:");
+    let name = args.out.file_name().map_or_else(|| file.clone(), |name| name.to_string_lossy().into_owned());
+    eprintln!("identity = \"{name}\"  # relative to the party file");
+    eprintln!("Keep the key file: it cannot be made again.");
+    Ok(())
+}

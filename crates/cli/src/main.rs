@@ -1,0 +1,46 @@
+//! The `tacit` command line. It parses, calls and prints; what is computed and how is decided below it.
+
+mod args;
+mod bench;
+mod check;
+mod complete;
+mod demo;
+mod follow;
+mod generate;
+mod keygen;
+mod ledger;
+mod machine;
+mod output;
+mod plan;
+mod progress;
+mod report;
+mod run;
+
+use args::{Cli, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command,
+        Err(usage) => return output::usage(&usage, std::env::args().any(|arg| arg == "--json")),
+    };
+    let json = command.wants_json();
+    let done = match command {
+        Command::Keygen(args) => keygen::run(&args),
+        Command::Check(args) => check::run(args),
+        Command::Plan(args) => plan::run(&args),
+        Command::Run(args) => run::run(*args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Generate(args) => generate::run(&args),
+        Command::Report(args) => report::run(&args),
+        Command::Ledger(args) => ledger::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::BenchParty(args) => bench::party::run(&args),
+        Command::Completions(args) => complete::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => output::fail(&error, json),
+    }
+}

@@ -1,0 +1,186 @@
+//! What leaves the program: results on standard output, everything else on standard error, and the exit code.
+
+use base::{Error, Kind};
+use serde::Serialize;
+use serde_json::json;
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+
+/// What an exit code stands for; `docs/cli.md` and the help list the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The exit code.
+    pub code: u8,
+    /// The `kind` of the JSON error object.
+    pub name: &'static str,
+}
+
+/// Whose turn it is to act on an error.
+pub fn verdict(error: &Error) -> Verdict {
+    let with_peer = error.at().peer.is_some();
+    let (code, name) = match error.kind() {
+        Kind::Refused(_) => (5, "refused"),
+        Kind::Malformed(_) | Kind::Deviated(_) => (4, "deviated"),
+        Kind::Channel(_) => (3, "peer"),
+        // What was found out from the peer: another study, another key, more rows than we take.
+        Kind::Input(_) | Kind::Limit { .. } if with_peer => (3, "peer"),
+        Kind::Input(_) | Kind::Limit { .. } => (2, "input"),
+        Kind::Io(_) => (1, "file"),
+        _ => (1, "internal"),
+    };
+    Verdict { code, name }
+}
+
+/// Reports an error on standard error, with `--json` also as one object on standard output.
+pub fn fail(error: &Error, json: bool) -> ExitCode {
+    let Verdict { code, name } = verdict(error);
+    // When even standard error is gone, the exit code still tells.
+    let _ = writeln!(std::io::stderr(), "error: {error}");
+    if json {
+        let at = error.at();
+        let party = (!at.party.is_empty()).then_some(&at.party);
+        let step = (!at.step.is_empty()).then_some(&at.step);
+        let object = json!({ "error": {
+            "kind": name, "code": code, "message": error.to_string(), "party": party, "peer": at.peer, "step": step,
+        }});
+        let _ = print(&object.to_string());
+    }
+    ExitCode::from(code)
+}
+
+/// Reports a mistake on the command line, or prints the help that was asked for.
+pub fn usage(error: &clap::Error, json: bool) -> ExitCode {
+    let _ = error.print();
+    if error.use_stderr() && json {
+        let message = error.to_string();
+        let message = message.trim_end().strip_prefix("error: ").unwrap_or(&message);
+        let object = json!({ "error": {
+            "kind": "input", "code": 2, "message": message, "party": null, "peer": null, "step": null,
+        }});
+        let _ = print(&object.to_string());
+    }
+    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+}
+
+/// Writes text and a line end to standard output. A reader that left early is no error.
+///
+/// # Errors
+/// When standard output cannot be written, such as on a full disk.
+pub fn print(text: &str) -> Result<(), Error> {
+    let mut out = std::io::stdout().lock();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Error::io("writing to standard output", &e)),
+        _ => Ok(()),
+    }
+}
+
+/// Writes one JSON object.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_json(value: &impl Serialize) -> Result<(), Error> {
+    let text = serde_json::to_string_pretty(value);
+    print(&text.map_err(|e| Error::misuse(format!("a result does not serialise: {e}")))?)
+}
+
+/// Writes a whole file: what is there after an error is the old file or nothing.
+///
+/// # Errors
+/// When the file cannot be written, such as on a full disk.
+pub fn write_file(path: &std::path::Path, bytes: &[u8]) -> Result<(), Error> {
+    let failed = |e: std::io::Error| Error::io(format!("cannot write {}", path.display()), &e);
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(std::path::Path::new("."));
+    std::fs::create_dir_all(folder)
+        .map_err(|e| Error::io(format!("cannot create {}", folder.display()), &e))?;
+    let mut file = tempfile::Builder::new();
+    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    let mut file = file.permissions(readable).tempfile_in(folder).map_err(failed)?;
+    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
+    file.persist(path).map_err(|e| failed(e.error))?;
+    Ok(())
+}
+
+/// `402,201`.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Three significant digits with a decimal prefix: `68.0 M`.
+pub fn scaled(value: f64) -> String {
+    let (mut value, mut prefix) = (value, "");
+    for next in ["k", "M", "G", "T"] {
+        if value < 999.5 {
+            break;
+        }
+        (value, prefix) = (value / 1e3, next);
+    }
+    let number = match value {
+        v if v >= 99.95 || v.fract() == 0.0 => format!("{v:.0}"),
+        v if v >= 9.995 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
+    };
+    format!("{number} {prefix}")
+}
+
+/// `96.0 MB`, decimal.
+pub fn bytes(n: u64) -> String {
+    format!("{}B", scaled(n as f64))
+}
+
+/// `41.2 s`, `3 min 20 s`, `2 h 5 min`.
+pub fn duration(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    match whole {
+        0..100 => format!("{seconds:.1} s"),
+        100..7200 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{At, ChannelError};
+
+    #[test]
+    fn numbers_read_well() {
+        for (n, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(n), text);
+        }
+        for (n, text) in
+            [(0, "0 B"), (999, "999 B"), (68_040_000, "68.0 MB"), (999_960, "1.00 MB"), (1234, "1.23 kB")]
+        {
+            assert_eq!(bytes(n), text, "{n}");
+        }
+        for (s, text) in [(0.4, "0.4 s"), (200.0, "3 min 20 s"), (7500.0, "2 h 5 min")] {
+            assert_eq!(duration(s), text);
+        }
+    }
+
+    #[test]
+    fn an_exit_code_says_who_must_act() {
+        let with_peer =
+            |kind| Error::new(At { party: "a".into(), peer: Some("b".into()), step: "s".into() }, kind);
+        for (error, code) in [
+            (Error::input("x"), 2),
+            (Error::limit("x", 2, 1), 2),
+            (with_peer(Kind::Input("another study".into())), 3),
+            (with_peer(Kind::Channel(ChannelError::Closed)), 3),
+            (with_peer(Kind::Deviated("check")), 4),
+            (with_peer(Kind::Malformed("hello")), 4),
+            (Error::refused("rho"), 5),
+            (Error::io("x", &std::io::Error::other("y")), 1),
+            (Error::misuse("x"), 1),
+        ] {
+            assert_eq!(verdict(&error).code, code, "{error:?}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! `tacit plan`: what a study will cost, before anything is spent.
+
+use crate::{args, output};
+use base::Error;
+use job::plan::{Assumed, Link, Plan, Speeds, plan};
+use job::study::Study;
+
+/// Prints the plan of a study.
+///
+/// # Errors
+/// When the study is refused.
+pub fn run(args: &args::Plan) -> Result<(), Error> {
+    crate::check::expect_study(&args.study)?;
+    let (study, _) = Study::read(&args.study)?;
+    let speeds = Speeds { cores: f64::from(args.cores), ..Speeds::default() };
+    let mut plan = plan(&study, &Assumed { rows: args.rows, mean: args.mean }, args.link, speeds)?;
+    say_link(&mut plan, args.link);
+    if args.json { output::print_json(&plan) } else { output::print(&text(&plan)) }
+}
+
+/// States the link in the units in which people buy it.
+pub fn say_link(plan: &mut Plan, link: Link) {
+    let rate = output::scaled(link.bits_per_s);
+    let text = format!("{rate}bit/s, {} ms round trip", link.round_trip_s * 1e3);
+    plan.assumptions.insert("link".to_owned(), text);
+}
+
+/// A plan for people.
+pub fn text(plan: &Plan) -> String {
+    let mut lines = vec![format!(
+        "{:10} {:>12} {:>10} {:>12} {:>8} {:>12}",
+        "stage", "AND gates", "OTs", "bytes", "rounds", "time"
+    )];
+    let row = |name: &str, ands: u64, ots: u64, sent: u64, rounds: u64, seconds: f64| {
+        format!(
+            "{name:10} {:>12} {:>10} {:>12} {rounds:>8} {:>12}",
+            output::scaled(ands as f64).trim_end(),
+            output::scaled(ots as f64).trim_end(),
+            output::bytes(sent),
+            output::duration(seconds)
+        )
+    };
+    let stages = &plan.stages;
+    let sum = |field: fn(&job::plan::PlanStage) -> u64| stages.iter().map(field).sum::<u64>();
+    for s in stages {
+        lines.push(row(&s.name, s.and_gates, s.ots, s.bytes_sent.values().sum(), s.rounds, s.seconds));
+    }
+    lines.push(row(
+        "total",
+        sum(|s| s.and_gates),
+        sum(|s| s.ots),
+        sum(|s| s.bytes_sent.values().sum()),
+        sum(|s| s.rounds),
+        stages.iter().map(|s| s.seconds).sum(),
+    ));
+    lines.push(String::new());
+    for (viewer, rho) in &plan.rho {
+        if *rho == 0.0 {
+            lines.push(format!("privacy    no noised value is for {viewer}: nothing is charged"));
+            continue;
+        }
+        let epsilon = release::scale::rho_to_epsilon(*rho, 1e-6);
+        lines.push(format!("privacy    {viewer} sees the result at rho {rho}: ({epsilon:.2}, 1e-6)-DP"));
+    }
+    if let Some(effect) = plan.minimum_detectable_effect {
+        lines.push(format!(
+            "effect     smallest difference of means it would detect: {effect:.3e} per person"
+        ));
+    }
+    // Only a lift study has arms, a mean and an effect.
+    let of_lift = |name: &str| ["arms", "mean_outcome", "power"].contains(&name);
+    let shown = |name: &str| plan.minimum_detectable_effect.is_some() || !of_lift(name);
+    let assumed = plan.assumptions.iter().filter(|(name, _)| shown(name));
+    lines.extend(assumed.map(|(name, what)| format!("assumed    {name}: {what}")));
+    lines.join("\n")
+}

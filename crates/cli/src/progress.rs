@@ -1,0 +1,370 @@
+//! Progress on standard error: bars on a terminal, plain lines elsewhere, JSON lines for a process that watches this one.
+
+use crate::output::{self, grouped, scaled};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use job::run::{Event, Watch};
+use net::Progress;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Least time between two plain lines of one stage, and between two JSON lines.
+const LINE_EVERY: Duration = Duration::from_secs(2);
+const EVENT_EVERY: Duration = Duration::from_millis(100);
+/// Least time before a rate means anything.
+const RATE_AFTER: Duration = Duration::from_millis(300);
+
+/// What a watched process says, one JSON object a line on standard error.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Line {
+    /// Waits for the peer.
+    Waiting {
+        /// A line to print.
+        text: String,
+    },
+    /// The peer is there.
+    Connected {
+        /// Its name.
+        peer: String,
+    },
+    /// A stage begins.
+    Stage {
+        /// Its name.
+        name: String,
+        /// Rows it will handle.
+        rows: u64,
+    },
+    /// Rows done of a step.
+    Progress {
+        /// The step, as a path.
+        step: String,
+        /// Rows done.
+        done: u64,
+        /// Rows in all.
+        total: u64,
+    },
+    /// A stage is over.
+    StageDone {
+        /// Its name.
+        name: String,
+        /// Wall seconds.
+        seconds: f64,
+        /// Rows handled.
+        rows: u64,
+        /// Bytes sent by all parties.
+        bytes: u64,
+    },
+    /// The stored answer of an earlier run is returned.
+    Stored,
+}
+
+/// Where progress is shown. Cloneable; all clones are one board.
+#[derive(Clone)]
+pub struct Board(Arc<Mutex<State>>);
+
+struct State {
+    style: Style,
+    stage: Option<Stage>,
+}
+
+enum Style {
+    Bars(MultiProgress),
+    Lines,
+    Events,
+}
+
+struct Stage {
+    name: String,
+    bar: Option<ProgressBar>,
+    /// Steps of the same phase, such as those of several shards: (done, total) of each.
+    phase: String,
+    steps: BTreeMap<String, (u64, u64)>,
+    began: Instant,
+    said: Instant,
+}
+
+impl Board {
+    /// Bars on a terminal, lines elsewhere.
+    #[must_use]
+    pub fn stderr() -> Self {
+        let bars = std::io::stderr().is_terminal();
+        Self::new(if bars { Style::Bars(MultiProgress::new()) } else { Style::Lines })
+    }
+
+    /// JSON lines.
+    #[must_use]
+    pub fn events() -> Self {
+        Self::new(Style::Events)
+    }
+
+    fn new(style: Style) -> Self {
+        Self(Arc::new(Mutex::new(State { style, stage: None })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A thread that panicked while it drew a bar does not matter to the others.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something happened.
+    pub fn show(&self, line: &Line) {
+        self.lock().show(line);
+    }
+
+    /// `done` of `total` rows of `step`.
+    pub fn progress(&self, step: &str, done: u64, total: u64) {
+        self.lock().progress(step, done, total);
+    }
+
+    /// Ends whatever bar is left: call before printing a result or an error.
+    pub fn end(&self) {
+        self.lock().end(None);
+    }
+
+    /// A watch of a job that reports here.
+    #[must_use]
+    pub fn watch(&self) -> Watch {
+        let events = self.clone();
+        Watch {
+            progress: self.reporter(),
+            events: Arc::new(move |event: Event| events.show(&Line::of(event))),
+        }
+    }
+
+    /// Progress of protocol steps that reports here.
+    #[must_use]
+    pub fn reporter(&self) -> Progress {
+        let board = self.clone();
+        Progress::new(move |step, done, total| board.progress(step, done, total))
+    }
+}
+
+impl Line {
+    fn of(event: Event) -> Self {
+        match event {
+            Event::Waiting(text) => Self::Waiting { text },
+            Event::Connected { peer } => Self::Connected { peer },
+            Event::Stage { name, rows } => Self::Stage { name, rows },
+            Event::StageDone(stage) => Self::StageDone {
+                name: stage.name,
+                seconds: stage.seconds,
+                rows: stage.rows,
+                bytes: stage.bytes_sent.iter().sum(),
+            },
+            Event::Stored => Self::Stored,
+        }
+    }
+}
+
+impl State {
+    fn show(&mut self, line: &Line) {
+        if matches!(self.style, Style::Events) {
+            return say_json(line);
+        }
+        match line {
+            Line::Waiting { text } => self.say(text),
+            Line::Connected { peer } => self.say(&format!("{peer} is there and has proven its key")),
+            Line::Stored => {
+                self.say("this study has run on this data before: its stored answer, no new charge")
+            }
+            Line::Progress { step, done, total } => self.progress(step, *done, *total),
+            Line::Stage { name, rows } => self.begin(name, *rows),
+            Line::StageDone { name, seconds, rows, bytes } => {
+                let rate = scaled(*rows as f64 / seconds.max(1e-3));
+                let rate = rate.trim_end();
+                let what = if name == "release" { "values" } else { "rows" };
+                let text = format!(
+                    "{:>9} {what}   {:>9}   {:>9}   {rate} {what}/s",
+                    grouped(*rows),
+                    output::duration(*seconds),
+                    output::bytes(*bytes)
+                );
+                self.end(Some((name, &text)));
+            }
+        }
+    }
+
+    fn say(&self, text: &str) {
+        match &self.style {
+            Style::Bars(all) => drop(all.println(format!("  {text}"))),
+            _ => drop(writeln!(std::io::stderr(), "  {text}")),
+        }
+    }
+
+    fn begin(&mut self, name: &str, rows: u64) {
+        self.end(None);
+        let bar = match &self.style {
+            Style::Bars(all) => {
+                let bar = all.add(ProgressBar::new(rows.max(1)));
+                let style =
+                    ProgressStyle::with_template("  {prefix:8} [{bar:20.green}] {percent:>3} %  {msg}");
+                bar.set_style(style.expect("the template is valid").progress_chars("##-"));
+                bar.set_prefix(name.to_owned());
+                Some(bar)
+            }
+            _ => None,
+        };
+        let (phase, steps, now) = (String::new(), BTreeMap::new(), Instant::now());
+        self.stage = Some(Stage { name: name.to_owned(), bar, phase, steps, began: now, said: now });
+    }
+
+    fn progress(&mut self, step: &str, done: u64, total: u64) {
+        let first = step.split('/').next().unwrap_or(step);
+        if self.stage.as_ref().is_none_or(|stage| stage.name != first) {
+            if matches!(self.style, Style::Events) {
+                // Only the time of the last line is of interest then.
+                let now = Instant::now();
+                let (phase, steps) = (String::new(), BTreeMap::new());
+                let said = now.checked_sub(EVENT_EVERY).unwrap_or(now);
+                self.stage =
+                    Some(Stage { name: first.to_owned(), bar: None, phase, steps, began: now, said });
+            } else {
+                self.begin(first, total);
+            }
+        }
+        let Some(stage) = &mut self.stage else { return };
+        match self.style {
+            Style::Events => {
+                if stage.said.elapsed() >= EVENT_EVERY || done == total {
+                    stage.said = Instant::now();
+                    say_json(&Line::Progress { step: step.to_owned(), done, total });
+                }
+            }
+            _ => {
+                if let Some(text) = stage.advance(step, done, total) {
+                    self.say(&text);
+                }
+            }
+        }
+    }
+
+    /// Ends the stage, with a last word on it where there is one.
+    fn end(&mut self, last: Option<(&str, &str)>) {
+        let stage = self.stage.take();
+        let bar = stage.and_then(|stage| stage.bar);
+        match (bar, last) {
+            (Some(bar), Some((_, text))) => {
+                bar.set_length(1);
+                bar.set_position(1);
+                bar.finish_with_message(text.to_owned());
+            }
+            (Some(bar), None) => bar.finish_and_clear(),
+            (None, Some((name, text))) => self.say(&format!("{name:8} done   {text}")),
+            (None, None) => {}
+        }
+    }
+}
+
+impl Stage {
+    /// Notes what is done. Returns a line when it is time for one and there is no bar.
+    fn advance(&mut self, step: &str, done: u64, total: u64) -> Option<String> {
+        let shared = |part: &&str| part.parse::<u32>().is_err();
+        let phase = step.split('/').filter(shared).collect::<Vec<_>>().join("/");
+        if phase != self.phase {
+            (self.phase, self.began) = (phase, Instant::now());
+            self.steps.clear();
+        }
+        self.steps.insert(step.to_owned(), (done, total));
+        let (done, total) = self.steps.values().fold((0, 0), |(d, t), step| (d + step.0, t + step.1));
+        // A third part of the path names a later phase: the bar starts anew for it.
+        let phase = self.phase.split('/').nth(2).map_or_else(String::new, |name| format!("   ({name})"));
+        let text = format!("{} of {}{}{phase}", grouped(done), grouped(total), self.pace(done, total));
+        if let Some(bar) = &self.bar {
+            bar.set_length(total.max(1));
+            bar.set_position(done);
+            bar.set_message(text);
+            return None;
+        }
+        if self.said.elapsed() < LINE_EVERY {
+            return None;
+        }
+        self.said = Instant::now();
+        let percent = 100 * done / total.max(1);
+        Some(format!("{:8} {percent:>3} %  {text}", self.name))
+    }
+
+    /// Rate and time left, once they mean anything.
+    fn pace(&self, done: u64, total: u64) -> String {
+        let elapsed = self.began.elapsed();
+        if elapsed < RATE_AFTER || done == 0 {
+            return String::new();
+        }
+        let rate = done as f64 / elapsed.as_secs_f64();
+        let left = total.saturating_sub(done) as f64 / rate;
+        format!("   {}/s   {} left", scaled(rate), output::duration(left))
+    }
+}
+
+/// Work without a measure of how far it is: what it is, and for how long it goes on; gone when dropped.
+pub struct Working(Option<ProgressBar>);
+
+impl Working {
+    /// A running clock on a terminal, a line elsewhere.
+    #[must_use]
+    pub fn on(text: impl Into<String>) -> Self {
+        let text = text.into();
+        if !std::io::stderr().is_terminal() {
+            let _ = writeln!(std::io::stderr(), "  {text}");
+            return Self(None);
+        }
+        let style = ProgressStyle::with_template("  {msg}  {elapsed}").expect("the template is valid");
+        let bar = ProgressBar::new_spinner().with_style(style).with_message(text);
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self(Some(bar))
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn say_json(line: &Line) {
+    if let Ok(text) = serde_json::to_string(line) {
+        let _ = writeln!(std::io::stderr(), "{text}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_of_one_phase_add_up_and_a_new_phase_starts_anew() {
+        let now = Instant::now();
+        let mut stage = Stage {
+            name: "compute".into(),
+            bar: None,
+            phase: String::new(),
+            steps: BTreeMap::new(),
+            began: now,
+            said: now.checked_sub(LINE_EVERY).unwrap(),
+        };
+        assert!(stage.advance("compute/0/rows", 10, 100).unwrap().contains("10 of 100"));
+        assert_eq!(stage.advance("compute/1/rows", 20, 100), None, "too soon for another line");
+        stage.said = now.checked_sub(LINE_EVERY).unwrap();
+        assert!(stage.advance("compute/0/rows", 50, 100).unwrap().contains("35 %  70 of 200"));
+        stage.said = now.checked_sub(LINE_EVERY).unwrap();
+        assert!(stage.advance("compute/0/other", 1, 2).unwrap().contains("50 %  1 of 2"));
+    }
+
+    #[test]
+    fn lines_for_a_watcher_round_trip() {
+        for line in [
+            Line::Stored,
+            Line::Waiting { text: "x".into() },
+            Line::Stage { name: "match".into(), rows: 5 },
+            Line::Progress { step: "match/pid".into(), done: 1, total: 2 },
+            Line::StageDone { name: "match".into(), seconds: 0.5, rows: 5, bytes: 7 },
+        ] {
+            let text = serde_json::to_string(&line).unwrap();
+            assert_eq!(serde_json::from_str::<Line>(&text).unwrap(), line, "{text}");
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! `tacit report`: a report again, from its JSON.
+
+use crate::{args, output};
+use base::Error;
+use job::{compose, html, summary};
+
+/// Reads a report and shows it.
+///
+/// # Errors
+/// When the file cannot be read or is no report, or the page cannot be written.
+pub fn run(args: &args::Report) -> Result<(), Error> {
+    let shown = args.report.display();
+    let text =
+        std::fs::read_to_string(&args.report).map_err(|e| Error::io(format!("cannot read {shown}"), &e))?;
+    let report = compose::from_json(&text).map_err(|e| Error::input(format!("{shown}: {e}")))?;
+    if let Some(page) = &args.html {
+        output::write_file(page, html::render(&report).as_bytes())?;
+        eprintln!("The page is in {}", page.display());
+    }
+    if args.json {
+        return output::print(&compose::to_json(&report)?);
+    }
+    output::print(summary::terminal(&report).trim_end())
+}

@@ -1,0 +1,162 @@
+//! The JSON that other programs rely on: fields are added, never renamed.
+
+use crate::support::{Pair, read, tacit};
+use serde_json::Value;
+use std::path::Path;
+
+fn numbers(object: &Value, fields: &[&str]) {
+    for field in fields {
+        assert!(object[*field].is_number(), "{field} in {object}");
+    }
+}
+
+fn interval(value: &Value) -> [f64; 2] {
+    let ends: Vec<f64> = value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
+    let ends: [f64; 2] = ends.try_into().unwrap();
+    assert!(ends[0] < ends[1]);
+    ends
+}
+
+/// A small demo, its JSON, its files, and a rerun that costs nothing.
+#[test]
+fn the_demo_sees_the_truth_and_keeps_its_contract() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("demo");
+    let demo = tacit(["demo", "--scale", "20", "--json", "--out", out.to_str().unwrap()]).fine().json();
+    numbers(&demo, &["lift", "truth", "rows", "matched_upper_bound", "seconds", "bytes"]);
+    assert_eq!((demo["engine"].as_str(), demo["mode"].as_str()), (Some("yao"), Some("sums")));
+    // One child in 20, all the cases: 33 of 10,037 and 115 of 10,061.
+    let truth = 33.0 / 10_037.0 - 115.0 / 10_061.0;
+    assert!((demo["truth"].as_f64().unwrap() - truth).abs() < 1e-12);
+    for view in [&demo, &demo["views"]["registry"], &demo["views"]["hospitals"]] {
+        let (lift, [low, high]) = (view["lift"].as_f64().unwrap(), interval(&view["interval"]));
+        let [noise_low, noise_high] = interval(&view["noise_interval"]);
+        assert!(low < truth && truth < high, "{view}");
+        assert!(low <= noise_low && noise_low < lift && lift < noise_high && noise_high <= high, "{view}");
+    }
+    assert_eq!(demo["views"]["registry"]["lift"], demo["lift"]);
+    assert_eq!(demo["views"]["hospitals"]["rho"], 0.1);
+    assert_eq!(demo["rows"], 20_098 + 1_200);
+    assert_eq!(demo["matched_upper_bound"], 288);
+    shows_again(&out, &demo);
+    runs_again(&out, &demo);
+}
+
+/// A report reads back, as text, JSON and page.
+fn shows_again(out: &Path, demo: &Value) {
+    let report = out.join("registry/report.json");
+    let again = tacit(["report", report.to_str().unwrap(), "--json"]).fine().json();
+    assert_eq!(again["format"], "tacit-report/1");
+    assert_eq!(again["view"]["cells"][0]["estimate"]["lift"], demo["lift"]);
+    let held = again["stages"].as_array().unwrap().iter().all(|stage| stage["price_held"] == true);
+    assert!(held, "price and ledger differ: {}", again["stages"]);
+    let page = out.join("again.html");
+    let text = tacit(["report", report.to_str().unwrap(), "--html", page.to_str().unwrap()]).fine().stdout;
+    assert!(text.contains("vaccine") && text.contains("placebo"), "{text}");
+    assert_eq!(read(&page), read(&out.join("registry/report.html")));
+    let ledger = out.join("registry.ledger");
+    let entries = tacit(["ledger", "show", ledger.to_str().unwrap(), "--json"]).fine().json();
+    assert_eq!(entries["entries"].as_array().unwrap().len(), 2);
+}
+
+/// The same study on the same data again: the stored answer, no new noise and no charge.
+fn runs_again(out: &Path, demo: &Value) {
+    use crate::support::{Running, command};
+    let start = |party: &str| {
+        let file = out.join(format!("{party}.toml"));
+        Running::start(command(["run".as_ref(), file.as_os_str(), "--json".as_ref()]))
+    };
+    let (registry, hospitals) = (start("registry"), start("hospitals"));
+    let registry = registry.end().fine().json();
+    hospitals.end().fine();
+    assert_eq!(registry["stored"], true);
+    assert_eq!(registry["view"]["cells"][0]["estimate"]["lift"], demo["lift"]);
+    let ledger = out.join("registry.ledger");
+    let entries = tacit(["ledger", "show", ledger.to_str().unwrap(), "--json"]).fine().json();
+    assert_eq!(entries["entries"].as_array().unwrap().len(), 2, "a rerun is not charged");
+}
+
+#[test]
+fn the_demo_leaves_other_folders_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("thesis.txt"), "years of work").unwrap();
+    let done = tacit(["demo", "--scale", "20", "--json", "--out", folder.path().to_str().unwrap()]);
+    done.failed(2, &["holds files that no demo made"]);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn every_measurement_is_correct_and_keeps_its_contract() {
+    let cases: [(&str, &[&str], &[&str]); 6] = [
+        ("yao", &["--rows", "3k"], &["publisher", "advertiser"]),
+        ("yao", &["--rows", "1000", "--engine", "clear"], &["clear"]),
+        ("lift", &["--rows", "2k", "--transport", "tls"], &["publisher", "advertiser"]),
+        ("lift", &["--rows", "2001", "--shards", "3", "--k", "4"], &["publisher", "advertiser"]),
+        ("match", &["--rows", "200", "--protocol", "pid"], &["publisher", "advertiser"]),
+        ("match", &["--rows", "100", "--overlap", "1", "--transport", "tls"], &["publisher", "advertiser"]),
+    ];
+    for (what, flags, parties) in cases {
+        let words = ["bench", what, "--json"].into_iter().chain(flags.iter().copied());
+        let bench = tacit(words).fine().json();
+        numbers(&bench, &["rows", "rows_per_s", "and_per_s", "bytes_per_row", "seconds"]);
+        assert_eq!(bench["correct"], true, "{bench}");
+        for field in ["peak_memory_bytes", "cpu_seconds"] {
+            let by_party = bench[field].as_object().unwrap();
+            assert!(
+                by_party.len() == parties.len() && parties.iter().all(|p| by_party[*p].is_number()),
+                "{bench}"
+            );
+        }
+        if what == "match" {
+            let (rows, overlap) =
+                (bench["rows"].as_u64().unwrap(), if flags.contains(&"1") { 1.0 } else { 0.5 });
+            assert_eq!(bench["union"], 2 * rows - (rows as f64 * overlap) as u64);
+        }
+    }
+    let done = tacit(["bench", "match", "--rows", "10", "--engine", "clear", "--json"]);
+    done.failed(2, &["remove --engine"]);
+}
+
+#[test]
+fn a_plan_keeps_its_contract() {
+    let pair = Pair::csv(50);
+    let study = pair.path("study.toml");
+    let study = study.to_str().unwrap();
+    let plan = |rows: &str, link: &str| {
+        tacit(["plan", study, "--rows", rows, "--link", link, "--json"]).fine().json()
+    };
+    let (small, large) = (plan("10k", "10gbps,1ms"), plan("1M", "10gbps,1ms"));
+    for stage in small["stages"].as_array().unwrap() {
+        numbers(stage, &["and_gates", "ots", "rounds", "seconds"]);
+        assert!(stage["name"].is_string() && stage["bytes_sent"]["publisher"].is_number(), "{stage}");
+    }
+    assert_eq!(small["rho"]["publisher"], 0.1);
+    assert!(small["assumptions"].is_object());
+    let effect = |plan: &Value| plan["minimum_detectable_effect"].as_f64().unwrap();
+    assert!(effect(&large) < effect(&small), "more people see smaller effects");
+    let seconds = |plan: &Value| {
+        plan["stages"].as_array().unwrap().iter().map(|s| s["seconds"].as_f64().unwrap()).sum::<f64>()
+    };
+    assert!(seconds(&plan("1M", "10mbps,100ms")) > seconds(&large), "a slow link takes longer");
+    tacit(["plan", study, "--rows", "many", "--json"]).failed(2, &["write a whole number"]);
+    tacit(["plan", study, "--rows", "1M", "--link", "fast", "--json"]).failed(2, &["10gbps,1ms"]);
+    tacit(["plan", study, "--rows", "4G,1G", "--json"]).failed(2, &["limits::ROWS"]);
+}
+
+#[test]
+fn completions_and_help_know_every_command() {
+    let commands =
+        ["keygen", "check", "plan", "run", "demo", "generate", "report", "ledger", "bench", "completions"];
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = tacit(["completions", shell]).fine().stdout;
+        assert!(commands.iter().all(|command| script.contains(command)), "{shell}");
+    }
+    let help = tacit(["--help"]).fine().stdout;
+    assert!(commands.iter().all(|command| help.contains(command)) && help.contains("Exit codes"), "{help}");
+    for command in &commands {
+        let help = tacit([command, "--help"]).fine().stdout;
+        assert!(help.contains("Example") && help.contains(&format!("tacit {command}")), "{help}");
+    }
+    assert!(tacit(["--version"]).fine().stdout.starts_with("tacit "));
+    assert_eq!(tacit(["frobnicate"]).code, 2);
+}

@@ -1,0 +1,204 @@
+//! Files: identities, studies, data, reports.
+
+use crate::support::{Pair, Running, command, read, tacit};
+use job::generate::Format;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+#[test]
+fn an_identity_is_private_and_never_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.key");
+    let file = file.to_str().unwrap();
+    let line = tacit(["keygen", "--out", file]).fine().stdout;
+    let key = line.trim().strip_prefix("key  = \"tacit1:").and_then(|rest| rest.strip_suffix('"')).unwrap();
+    assert!(key.len() == 32 && key.bytes().all(|b| b.is_ascii_hexdigit()), "{line}");
+    assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+    let before = read(file.as_ref());
+    tacit(["keygen", "--out", file, "--json"]).failed(2, &["exists and is not overwritten"]);
+    assert_eq!(read(file.as_ref()), before);
+}
+
+#[test]
+fn check_accepts_what_is_sound_and_says_what_it_means() {
+    let pair = Pair::csv(300);
+    let party = pair.path("publisher.toml");
+    let checked = tacit(["check", party.to_str().unwrap(), "--json"]).fine().json();
+    assert_eq!(checked["inputs"]["rows_kept"], 300);
+    assert_eq!((checked["class"].as_str(), checked["rho"]["advertiser"].as_f64()), (Some("dp"), Some(0.1)));
+    assert!(checked["revealed"]["publisher"].as_array().unwrap().len() >= 6);
+    let study = pair.path("study.toml");
+    let alone = tacit(["check", study.to_str().unwrap(), "--json"]).fine().json();
+    assert_eq!(alone["study"]["hash"], checked["study"]["hash"]);
+    assert!(alone["inputs"].is_null());
+    let text = tacit(["check", "--party", party.to_str().unwrap()]).fine().stdout;
+    assert!(text.contains("revealed   to advertiser") && text.contains("This side is ready"), "{text}");
+}
+
+#[test]
+fn check_names_file_line_and_column() {
+    let pair = Pair::csv(20);
+    let party = |name: &str| pair.path(&format!("{name}.toml")).to_str().unwrap().to_owned();
+    let data = read(&pair.path("advertiser.csv"));
+    let third: Vec<&str> = data.lines().nth(2).unwrap().split(',').collect();
+    let negative = format!("{},{},-5,{}", third[0], third[1], third[3]);
+    pair.edit("advertiser.csv", &third.join(","), &negative);
+    let done = tacit(["check", &party("advertiser"), "--json"]);
+    done.failed(2, &["advertiser.csv, line 3, column \"amount\"", "negative"]);
+    pair.edit("publisher.csv", "arm", "army");
+    tacit(["check", &party("publisher")])
+        .failed(2, &["publisher.csv: no column \"arm\"", "did you mean \"army\""]);
+    pair.edit("study.toml", "max_events = 4", "max_events = 17");
+    tacit(["check", pair.path("study.toml").to_str().unwrap()])
+        .failed(2, &["study.toml, line ", "max_events is 17"]);
+}
+
+#[test]
+fn a_truncated_parquet_file_is_named() {
+    let pair = Pair::new(500, Format::Parquet);
+    let party = pair.path("publisher.toml");
+    tacit(["check".as_ref(), party.as_os_str()]).fine();
+    let file = pair.path("publisher.parquet");
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+    let done = tacit(["check".as_ref(), party.as_os_str()]);
+    done.failed(2, &["publisher.parquet: not a complete Parquet file"]);
+}
+
+#[test]
+fn check_names_the_first_line_that_differs() {
+    let pair = Pair::csv(20);
+    let study = read(&pair.path("study.toml"));
+    let line = 1 + study.lines().position(|line| line.starts_with("max_events")).unwrap();
+    let theirs = pair.path("theirs.toml");
+    let check = |text: &str| {
+        std::fs::write(&theirs, text).unwrap();
+        let mine = pair.path("study.toml");
+        tacit(["check", mine.to_str().unwrap(), "--peer", theirs.to_str().unwrap(), "--json"])
+    };
+    assert_eq!(check(&format!("# a comment\n{study}")).fine().json()["peer_agrees"], true);
+    let done = check(&study.replace("max_events = 4", "max_events = 5"));
+    done.failed(2, &[&format!("line {line}, advertiser.max_events"), "max_events = 4", "max_events = 5"]);
+}
+
+#[test]
+fn an_identity_that_the_study_does_not_name_is_found_before_anything_is_sent() {
+    let pair = Pair::csv(20);
+    let (party, other) = (pair.path("publisher.toml"), pair.path("advertiser.key"));
+    pair.edit("publisher.toml", "publisher.key", other.to_str().unwrap());
+    tacit(["check".as_ref(), party.as_os_str()]).failed(2, &["check `identity`"]);
+    Running::start(pair.run("publisher", &[])).end().failed(2, &["check `identity`"]);
+}
+
+#[test]
+fn policy_refuses_with_a_code_of_its_own() {
+    let pair = Pair::csv(20);
+    let refused = |more: &[&str]| Running::start(pair.run("publisher", more)).end();
+    refused(&["--max-rho", "0.05"]).failed(5, &["policy.max_rho is 0.05"]);
+    refused(&["--allow-study", &"0".repeat(64)]).failed(5, &["not on this party's list"]);
+    refused(&["--allow-kind", "program"]).failed(5, &["does not allow studies of kind"]);
+}
+
+#[test]
+fn a_spent_budget_ends_both_sides_before_anything_is_charged() {
+    let pair = Pair::csv(20);
+    let [publisher, advertiser] = pair.both([&["--budget", "0.05"], &[]]);
+    publisher.failed(5, &["0 of 0.05 spent on lineage publisher", "this release needs 0.1"]);
+    assert_ne!(advertiser.code, 0);
+    for name in ["publisher", "advertiser"] {
+        let ledger = pair.path(&format!("{name}.ledger"));
+        let shown = tacit(["ledger", "show", ledger.to_str().unwrap(), "--json"]).fine().json();
+        assert_eq!(shown["entries"].as_array().unwrap().len(), 0);
+    }
+}
+
+#[test]
+fn a_study_file_and_a_party_file_are_told_apart() {
+    let pair = Pair::csv(20);
+    let paths = ["study.toml", "publisher.toml"].map(|name| pair.path(name).to_str().unwrap().to_owned());
+    let [study, party] = [&paths[0], &paths[1]];
+    tacit(["run", study, "--json"]).failed(2, &["study.toml is a study file"]);
+    tacit(["check", "--party", study]).failed(2, &["study.toml is a study file"]);
+    tacit(["plan", party, "--rows", "10"]).failed(2, &["publisher.toml is a party file"]);
+    tacit(["check", study, "--peer", party]).failed(2, &["publisher.toml is a party file"]);
+}
+
+#[test]
+fn a_check_is_priced_at_the_rows_that_were_read() {
+    let pair = Pair::csv(300);
+    let party = pair.path("publisher.toml").to_str().unwrap().to_owned();
+    let rows = |more: &[&str]| {
+        let words = ["check", &party, "--json"].into_iter().chain(more.iter().copied());
+        tacit(words).fine().json()["plan"]["assumptions"]["rows"].as_str().unwrap().to_owned()
+    };
+    assert!(rows(&[]).starts_with("300 of this party's data"));
+    assert_eq!(rows(&["--rows", "10k,20k"]), "10000 and 20000");
+    let shown = tacit(["check", &party]).fine().stdout;
+    assert!(shown.contains(&format!("This side is ready: tacit run {party}")), "{shown}");
+}
+
+#[test]
+fn the_examples_are_sound_and_a_program_has_no_arms() {
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/");
+    for name in ["lift", "generated", "program"] {
+        let shown = tacit(["check", &format!("{examples}{name}.toml")]).fine().stdout;
+        let lift = name != "program";
+        assert_eq!(shown.contains("mean_outcome") && shown.contains("arms:"), lift, "{shown}");
+        assert!(shown.contains("link: 10 Gbit/s, 1 ms round trip"), "{shown}");
+        assert_eq!(shown.contains("nothing is revealed to works"), !lift, "{shown}");
+    }
+}
+
+#[test]
+fn the_example_for_generated_data_is_the_generators_own_study() {
+    use job::generate::{LiftOptions, lift_study};
+    use job::study::Study;
+    let text = include_str!("../../../../examples/generated.toml");
+    let example = Study::parse("generated.toml", text).unwrap();
+    let options =
+        LiftOptions { rows: 10, overlap: 0.5, max_events: 4, clamp: 100, seed: 1, format: Format::Csv };
+    let keys = ["publisher", "advertiser"].map(|name| example.member(name).unwrap().key.clone());
+    let own = Study::parse("own.toml", &lift_study(&options, &keys[0], &keys[1], false)).unwrap();
+    assert_eq!(example.hash(), own.hash());
+}
+
+#[test]
+fn missing_settings_are_named() {
+    tacit(["run", "--json"]).failed(2, &["PARTY_FILE is missing"]);
+    tacit(["run", "--as", "a", "--json"]).failed(2, &["neither listen nor peer is set"]);
+    tacit(["run", "--peer", "a:1", "--json"]).failed(2, &["--as"]);
+    tacit(["run", "--peer", "nonsense", "--json"]).failed(2, &["host:port"]);
+    tacit(["ledger", "show", "none.ledger", "--json"]).failed(2, &["there is no ledger none.ledger"]);
+}
+
+#[test]
+fn a_report_folder_that_cannot_be_is_found_before_anything_is_sent() {
+    let pair = Pair::csv(20);
+    let file = pair.path("publisher.csv");
+    let done = Running::start(pair.run("publisher", &["--report", file.to_str().unwrap()])).end();
+    done.failed(1, &["reports cannot be written", "change `report`"]);
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_not_a_panic() {
+    let pair = Pair::csv(20);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut check = command(["check".as_ref(), pair.path("study.toml").as_os_str()]);
+    let done = check.stdout(Stdio::from(full)).output().unwrap();
+    assert_eq!(done.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("No space left"));
+    // A file system of one page, in a name space of its own, where the system lets us have one.
+    let script = "mount -t tmpfs -o size=4k tmpfs \"$1\" && head -c 4096 /dev/zero > \"$1/full\" && shift && exec \"$@\"";
+    let disk = tempfile::tempdir().unwrap();
+    let mut inside = std::process::Command::new("unshare");
+    inside.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]).arg(disk.path());
+    inside.arg(env!("CARGO_BIN_EXE_tacit")).arg("run").arg(pair.path("publisher.toml"));
+    inside.args(["--json", "--report"]).arg(disk.path());
+    match inside.output() {
+        Ok(output) if String::from_utf8_lossy(&output.stderr).contains("reports cannot be written") => {
+            assert_eq!(output.status.code(), Some(1));
+            assert!(String::from_utf8_lossy(&output.stderr).contains("No space left"));
+        }
+        _ => eprintln!("skipped: no file system could be mounted here"),
+    }
+}
