@@ -9,7 +9,6 @@ use job::run::{Event, Watch, run};
 use job::study::Decimal;
 use net::Progress;
 use net::identity::Identity;
-use std::net::TcpListener;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
@@ -35,8 +34,7 @@ fn world(rows: u32, edit: &dyn Fn(String) -> String) -> World {
     });
     let study = edit(lift_study(&options, &keys[0], &keys[1], false));
     std::fs::write(folder.path().join("study.toml"), study).unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let at = format!("127.0.0.1:{port}");
+    let at = net::connect::free_address().unwrap();
     let addresses = [Address::Listen(at.clone()), Address::Peer(at)];
     let data = [generated.publisher.clone(), generated.advertiser.clone()];
     let mut parts = addresses.into_iter().zip(data).zip(NAMES);
@@ -215,8 +213,7 @@ fn program_world(edit: &dyn Fn(String) -> String) -> (TempDir, [Party; 2]) {
     let works: String = (200..900).map(|i| format!("P{i} ,{}\n", i % 60)).collect();
     std::fs::write(folder.path().join("clinic.csv"), format!("person,diagnosis\n{clinic}")).unwrap();
     std::fs::write(folder.path().join("works.csv"), format!("person,exposed_days\n{works}")).unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let at = format!("127.0.0.1:{port}");
+    let at = net::connect::free_address().unwrap();
     let mut addresses = [Address::Listen(at.clone()), Address::Peer(at)].into_iter();
     let parties = names.map(|name| {
         let data = folder.path().join(format!("{name}.csv"));

@@ -4,6 +4,8 @@
 //! what the parties agreed on. Every worker channel is a connection of its own that proves the keys again and names
 //! the session and its lane. See `docs/protocols/wire.md`.
 
+pub use crate::free::free_address;
+
 use crate::Channel;
 use crate::accept::{Acceptor, Arrival, HANDSHAKE, hear};
 use crate::hello::{FORMAT_VERSION, Hello, NoHello, Topic, Verdict, session_id};

@@ -9,6 +9,7 @@ mod channel;
 pub mod cluster;
 pub mod connect;
 pub mod faults;
+mod free;
 mod hello;
 pub mod identity;
 mod ledger;

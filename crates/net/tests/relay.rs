@@ -30,7 +30,7 @@ fn a_round_trip_takes_two_delays() {
     a.control.recv(&mut [0; 4]).unwrap();
     let took = start.elapsed();
     other.join().unwrap();
-    assert!((Duration::from_millis(60)..Duration::from_millis(500)).contains(&took), "{took:?}");
+    assert!(took >= Duration::from_millis(60), "{took:?}");
 }
 
 #[test]
@@ -48,6 +48,6 @@ fn bandwidth_is_bounded_and_nothing_is_lost() {
     let took = start.elapsed();
     other.join().unwrap();
     assert!(got == data);
-    assert!((Duration::from_millis(200)..Duration::from_secs(3)).contains(&took), "{took:?}");
+    assert!(took >= Duration::from_millis(200), "{took:?}");
     assert_eq!(b.control.recv(&mut [0; 1]), Err(base::ChannelError::Closed), "the goodbye passes too");
 }

@@ -5,7 +5,7 @@ mod common;
 use base::{ChannelError, PartyId, Seed};
 use common::{HOSPITALS, Keys, REGISTRY, met, met_tcp, met_tls};
 use net::{Meeting, Session, Transport};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn both_kinds(test: impl Fn(Meeting, Meeting, bool)) {
     let (a, b) = met_tcp(0);
@@ -108,10 +108,8 @@ fn a_panic_of_one_party_ends_the_other() {
             a.control.send(&[1]).unwrap();
             panic!("on purpose");
         });
-        let start = Instant::now();
         let error = b.control.recv(&mut [0; 2]).unwrap_err();
         assert_eq!(error, if tls { ChannelError::Cut } else { ChannelError::Closed });
-        assert!(start.elapsed() < Duration::from_secs(5));
         assert!(dying.join().is_err());
     });
 }
@@ -135,12 +133,10 @@ fn silence_and_a_peer_that_takes_nothing_end_at_the_deadline() {
         let dial = common::meet(REGISTRY, listening.dial(), registry);
         let mut a = dial.deadline(Duration::from_millis(200)).meet(0).unwrap();
         let _b = listening.join().unwrap();
-        let start = Instant::now();
         assert_eq!(a.control.recv(&mut [0; 1]), Err(ChannelError::Deadline { limit_ms: 200 }));
         let chunk = vec![0; 1 << 20];
         let error = (0..1000).find_map(|_| a.control.send(&chunk).err());
         assert_eq!(error, Some(ChannelError::Deadline { limit_ms: 200 }));
-        assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
     }
 }
 

@@ -6,7 +6,7 @@ use base::Error;
 use job::generate::{self, Generated};
 use job::study::Study;
 use net::Identity;
-use std::net::TcpListener;
+use net::connect::free_address;
 use std::path::{Path, PathBuf};
 
 /// Marks a folder as made by a demo, so that the next one may replace it.
@@ -133,12 +133,6 @@ fn party_text(party: &str, side: &str, address: &str) -> String {
          study    = \"study.toml\"\nas       = \"{party}\"\nidentity = \"{party}.key\"\ndata     = \"{party}.csv\"\n\
          {side:8} = \"{address}\"\nledger   = \"{party}.ledger\"\nreport   = \"{party}\"\ndeadline = \"2m\"\n"
     )
-}
-
-/// A loopback address that nobody listens at right now.
-fn free_address() -> Result<String, Error> {
-    let bound = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    bound.map(|at| at.to_string()).map_err(|e| Error::io("no free port on 127.0.0.1", &e))
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use job::generate::{Format, LiftOptions, lift, lift_study};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -80,7 +79,7 @@ impl Running {
     /// Reads standard error until a line holds `text`.
     #[track_caller]
     pub fn hear(&mut self, text: &str) -> String {
-        let until = Instant::now() + Duration::from_secs(60);
+        let until = Instant::now() + Duration::from_secs(120);
         loop {
             let mut line = String::new();
             let read = self.stderr.read_line(&mut line).unwrap();
@@ -138,12 +137,12 @@ impl Pair {
         });
         std::fs::write(folder.path().join("study.toml"), lift_study(&options, &keys[0], &keys[1], false))
             .unwrap();
-        let address = free_address();
+        let address = net::connect::free_address().unwrap();
         for (name, side) in NAMES.into_iter().zip(["listen", "peer"]) {
             let extension = format.extension();
             let text = format!(
                 "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \"{name}.{extension}\"\n\
-                 {side} = \"{address}\"\nledger = \"{name}.ledger\"\nreport = \"out-{name}\"\ndeadline = \"20s\"\n"
+                 {side} = \"{address}\"\nledger = \"{name}.ledger\"\nreport = \"out-{name}\"\ndeadline = \"60s\"\n"
             );
             std::fs::write(folder.path().join(format!("{name}.toml")), text).unwrap();
         }
@@ -179,10 +178,6 @@ impl Pair {
         assert!(text.contains(from), "{from:?} is not in {name}");
         std::fs::write(self.path(name), text.replacen(from, to, 1)).unwrap();
     }
-}
-
-pub fn free_address() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
 pub fn read(path: &Path) -> String {

@@ -33,10 +33,10 @@ impl Keys {
     }
 }
 
-/// One side's appointment; short limits, the same agreement everywhere.
+/// One side's appointment; a minute for everything, the same agreement everywhere.
 pub fn meet(me: PartyId, endpoint: Endpoint, transport: Transport) -> Meet {
     let meet = Meet::new(me, roster(), endpoint, transport, [7; 32]);
-    meet.patience(Duration::from_secs(10)).deadline(Duration::from_secs(10))
+    meet.patience(Duration::from_secs(60)).deadline(Duration::from_secs(60))
 }
 
 /// What a listening side on a thread of its own reports.
@@ -53,7 +53,7 @@ impl Listening {
 
     /// Waits until so many connections have been refused.
     pub fn wait_refused(&self, count: usize) {
-        for _ in 0..1000 {
+        for _ in 0..6000 {
             if self.refused.lock().unwrap().len() >= count {
                 return;
             }
