@@ -1,12 +1,12 @@
 //! The clear engine: one process, all columns, no protection. It defines what a program means; tests and dry runs use it.
 
 use crate::{Ceremony, Engine, Rows, Share, Shares};
-use base::{Cost, Error};
+use base::{Cost, Error, PartyId};
 use net::Session;
 use program::circuit::Wire;
 use program::eval::{Values, closure};
 use program::lower::{ReleasePlan, WordKind};
-use program::{Op, Program};
+use program::{Fold, Op, Order, Program, Section};
 
 /// Rows evaluated at once.
 const BATCH: u64 = 4096;
@@ -24,9 +24,13 @@ impl Engine for Clear {
         Cost::zero(program.parties.len())
     }
 
+    fn check(&self, _: &Program) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn rows(&mut self, program: &Program, rows: &mut dyn Rows, _: &mut Session) -> Result<Shares, Error> {
-        let wanted = closure(&program.row, program.folds.iter().map(|f| f.value()));
-        let mut totals = vec![0u128; program.folds.len()];
+        let wanted = closure(&program.row, program.folds.iter().flat_map(Fold::values));
+        let mut totals: Vec<Total> = program.folds.iter().map(Total::new).collect();
         let mut values = Values::default();
         let mut from = 0;
         while from < rows.len() {
@@ -35,14 +39,10 @@ impl Engine for Clear {
                 Op::Column(column) => rows.read(*column, from, out),
                 _ => Err(Error::misuse("a row section has columns only")),
             })?;
-            for (total, fold) in totals.iter_mut().zip(&program.folds) {
-                let ty = program.row.ty(fold.value());
-                let mut numbers = values.get(fold.value()).iter().map(|v| ty.to_signed(*v) as u128);
-                *total = numbers.by_ref().fold(*total, u128::wrapping_add) & fold.ty().mask();
-            }
+            totals.iter_mut().zip(&program.folds).for_each(|(t, f)| t.fold(f, &program.row, &values, from));
             from += lanes;
         }
-        Ok(Shares::new(totals.into_iter().map(Share::Known).collect()))
+        Ok(Shares::new(totals.into_iter().zip(&program.folds).map(|(t, f)| t.share(f)).collect()))
     }
 
     fn price_release(&self, _: &ReleasePlan, _: usize) -> Cost {
@@ -68,8 +68,8 @@ impl Engine for Clear {
             words.push(match word.kind {
                 WordKind::Noise(..) => *noises.next().ok_or_else(|| Error::misuse("too few noises"))? as u128,
                 // In one process the whole total is one party's "share" and the others hold zero.
-                WordKind::Share(fold) | WordKind::Alone(fold) => match totals.folds()[fold as usize] {
-                    Share::Known(total) if word.kind == WordKind::Alone(fold) || word.owner.0 == 0 => total,
+                WordKind::Share(fold) | WordKind::Alone(fold) => match &totals.folds()[fold as usize] {
+                    Share::Known(total) if word.kind == WordKind::Alone(fold) || word.owner.0 == 0 => *total,
                     Share::Known(_) => 0,
                     _ => return Err(Error::misuse("the clear engine needs whole totals")),
                 },
@@ -82,5 +82,85 @@ impl Engine for Clear {
             lits.iter().enumerate().fold(0, |v, (i, l)| v | bit(l) << i)
         };
         Ok(plan.outputs.iter().map(|(_, lits)| value(lits)).collect())
+    }
+    fn price_lists(&self, program: &Program, _: u64, _: PartyId) -> Cost {
+        Cost::zero(program.parties.len())
+    }
+
+    fn lists(
+        &mut self,
+        program: &Program,
+        _: u64,
+        viewer: PartyId,
+        totals: &Shares,
+        _: &mut Session,
+    ) -> Result<Vec<Vec<u64>>, Error> {
+        let mine = program.lists.iter().filter(|l| l.to == viewer);
+        mine.map(|l| match &totals.folds()[l.fold as usize] {
+            Share::Rows(rows) => Ok(rows.clone()),
+            _ => Err(Error::misuse("the clear engine needs whole lists")),
+        })
+        .collect()
+    }
+}
+
+/// A total in the making.
+enum Total {
+    Sum(u128),
+    /// Key and row of the best so far.
+    Best(Option<(u128, u64)>),
+    Rows(Vec<u64>),
+}
+
+impl Total {
+    fn new(fold: &Fold) -> Self {
+        match fold {
+            Fold::Sum { .. } => Self::Sum(0),
+            Fold::Best { .. } => Self::Best(None),
+            Fold::Collect { .. } => Self::Rows(Vec::new()),
+        }
+    }
+
+    /// Takes in the rows `from ..` that `values` holds.
+    fn fold(&mut self, fold: &Fold, row: &Section, values: &Values, from: u64) {
+        let of = values.get(fold.value());
+        match (self, fold) {
+            (Self::Sum(total), Fold::Sum { value, ty }) => {
+                let number = |v: &u128| row.ty(*value).to_signed(*v) as u128;
+                *total = of.iter().map(number).fold(*total, u128::wrapping_add) & ty.mask();
+            }
+            (Self::Best(best), Fold::Best { order, valid, .. }) => {
+                let valid = values.get(*valid);
+                for (i, key) in of.iter().enumerate().filter(|(i, _)| valid[*i] == 1) {
+                    let better = |(held, _): (u128, u64)| match order {
+                        Order::Least => *key < held,
+                        Order::Greatest => *key > held,
+                    };
+                    if best.is_none_or(better) {
+                        *best = Some((*key, from + i as u64));
+                    }
+                }
+            }
+            (Self::Rows(rows), _) => {
+                for (i, bit) in of.iter().enumerate() {
+                    let at = from as usize + i;
+                    rows.resize(at / 64 + 1, 0);
+                    rows[at / 64] |= (*bit as u64) << (at % 64);
+                }
+            }
+            _ => unreachable!("a total is made for its fold"),
+        }
+    }
+
+    fn share(self, fold: &Fold) -> Share {
+        match self {
+            Self::Sum(total) => Share::Known(total),
+            Self::Rows(rows) => Share::Rows(rows),
+            Self::Best(None) => Share::Known(0),
+            Self::Best(Some((key, index))) => {
+                let found = 1 << (fold.word_bits() - 1);
+                Share::Known(key | u128::from(index) << fold.ty().width | found)
+            }
+        }
     }
 }

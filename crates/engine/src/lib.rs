@@ -13,8 +13,8 @@ pub use shares::{Share, Shares};
 
 use base::{Cost, Error, PartyId};
 use net::Session;
-use program::Program;
 use program::lower::ReleasePlan;
+use program::{Program, Sharing};
 
 /// Columns of one shard, row by row on demand, so that memory does not grow with rows.
 pub trait Rows: Send {
@@ -65,6 +65,22 @@ pub trait Engine: Send {
     /// Short name, as in study files.
     fn name(&self) -> &'static str;
 
+    /// Whether this engine can run a program: its number of parties and its folds.
+    ///
+    /// # Errors
+    /// What it cannot run, and which engine can.
+    fn check(&self, program: &Program) -> Result<(), Error> {
+        if program.sharing() == Sharing::Additive {
+            return Ok(());
+        }
+        let (engine, parties) = (self.name(), program.parties.len());
+        Err(Error::input(format!(
+            "{engine} runs sums between two parties; the program {} has {parties} parties or folds that are not sums: \
+             use gmw",
+            program.name
+        )))
+    }
+
     /// Cost of [`Engine::rows`] for a program of two or more parties. Exact.
     fn price_rows(&self, program: &Program, rows: u64) -> Cost;
 
@@ -94,6 +110,30 @@ pub trait Engine: Send {
         ceremony: &mut dyn Ceremony,
         session: &mut Session,
     ) -> Result<Vec<u128>, Error>;
+
+    /// Cost of [`Engine::lists`] of `rows` rows. Exact.
+    fn price_lists(&self, program: &Program, _rows: u64, _viewer: PartyId) -> Cost {
+        Cost::zero(program.parties.len())
+    }
+
+    /// Reveals the viewer's lists. Returns, at the viewer, for each of its lists in order one bit per row, packed as
+    /// [`Share::Rows`]; elsewhere nothing.
+    ///
+    /// # Errors
+    /// Those of the conversation.
+    fn lists(
+        &mut self,
+        program: &Program,
+        _rows: u64,
+        _viewer: PartyId,
+        _totals: &Shares,
+        _session: &mut Session,
+    ) -> Result<Vec<Vec<u64>>, Error> {
+        if program.lists.is_empty() {
+            return Ok(Vec::new());
+        }
+        Err(Error::misuse(format!("{} reveals no lists", self.name())))
+    }
 }
 
 // Fails to compile if an engine could no longer be chosen at run time.

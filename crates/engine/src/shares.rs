@@ -1,15 +1,19 @@
-//! What leaves a shard: for each fold a uniformly random additive share, or a total that its owner knows alone.
+//! What leaves a shard: for each fold a uniformly random share, or a total that its owner knows alone.
 
 use base::{Error, PartyId};
-use program::Program;
+use program::{Fold, Program};
 use zeroize::Zeroize;
 
 /// One party's part of one fold's total.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Share {
     /// An additive share modulo 2^width: uniformly random, says nothing alone.
     Additive(u128),
-    /// The whole total, which this party computes from its own columns.
+    /// An exclusive-or share of the fold's word ([`program::Fold::word_bits`]).
+    Boolean(u128),
+    /// Exclusive-or shares of one bit per row, packed: row r is bit r mod 64 of word r / 64.
+    Rows(Vec<u64>),
+    /// The whole word, which this party computes from its own columns.
     Known(u128),
     /// Another party knows the total.
     Absent,
@@ -43,12 +47,18 @@ impl Shares {
             return Err(Error::misuse("shares of another program"));
         }
         for ((mine, theirs), fold) in self.folds.iter_mut().zip(&other.folds).zip(&program.folds) {
-            let mask = fold.ty().mask();
-            *mine = match (*mine, *theirs) {
-                (Share::Additive(a), Share::Additive(b)) => Share::Additive(a.wrapping_add(b) & mask),
-                (Share::Known(a), Share::Known(b)) => Share::Known(a.wrapping_add(b) & mask),
+            let Fold::Sum { ty, .. } = fold else {
+                return Err(Error::misuse("only sums are computed in more than one shard"));
+            };
+            *mine = match (&*mine, theirs) {
+                (Share::Additive(a), Share::Additive(b)) => Share::Additive(a.wrapping_add(*b) & ty.mask()),
+                (Share::Known(a), Share::Known(b)) => Share::Known(a.wrapping_add(*b) & ty.mask()),
                 (Share::Absent, Share::Absent) => Share::Absent,
-                _ => return Err(Error::misuse("shards disagree on who knows a total")),
+                _ => {
+                    return Err(Error::misuse(
+                        "shards disagree on who knows a total, or their shares do not add",
+                    ));
+                }
             };
         }
         Ok(())
@@ -60,14 +70,14 @@ impl Shares {
     /// When the word is not this party's to enter.
     pub fn word(&self, kind: program::lower::WordKind, me: PartyId) -> Result<u128, Error> {
         use program::lower::WordKind;
-        let share = |fold: u32| self.folds.get(fold as usize).copied().unwrap_or(Share::Absent);
+        let share = |fold: u32| self.folds.get(fold as usize).unwrap_or(&Share::Absent);
         match kind {
             WordKind::Share(fold) => match share(fold) {
-                Share::Additive(value) => Ok(value),
+                Share::Additive(value) | Share::Boolean(value) => Ok(*value),
                 _ => Err(Error::misuse(format!("{me} holds no share of fold {fold}"))),
             },
             WordKind::Alone(fold) => match share(fold) {
-                Share::Known(value) => Ok(value),
+                Share::Known(value) => Ok(*value),
                 _ => Err(Error::misuse(format!("{me} does not know the total of fold {fold}"))),
             },
             WordKind::Noise(..) => Err(Error::misuse("noise comes from the ceremony, not from shares")),
@@ -78,8 +88,10 @@ impl Shares {
 impl Drop for Shares {
     fn drop(&mut self) {
         for share in &mut self.folds {
-            if let Share::Additive(value) | Share::Known(value) = share {
-                value.zeroize();
+            match share {
+                Share::Additive(value) | Share::Boolean(value) | Share::Known(value) => value.zeroize(),
+                Share::Rows(rows) => rows.zeroize(),
+                Share::Absent => {}
             }
         }
     }

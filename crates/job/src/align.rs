@@ -3,7 +3,7 @@
 use crate::data::{AdvertiserRows, Arm, ProgramRows, PublisherRows};
 use crate::prepare::{Built, Rows};
 use base::{Error, PartyId};
-use program::{Program, Type};
+use program::{Holder, Program, Type};
 use std::sync::Arc;
 use studies::lift::{Content, Layout, Lift, NO_VALUE};
 
@@ -75,7 +75,7 @@ impl Shard {
 
 fn sources(program: &Program, lift: Option<&(Lift, Layout)>, rows: &Rows, me: PartyId) -> Vec<Source> {
     let source = |(i, column): (usize, &program::Column)| {
-        if column.owner != Some(me) {
+        if column.holder != Holder::Party(me) {
             return Source::Foreign;
         }
         match (lift, rows) {

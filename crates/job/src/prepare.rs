@@ -209,7 +209,7 @@ fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Erro
     }
     for column in &program.columns {
         let mapped = own.columns.iter().find(|c| c.name == column.name);
-        let owner = column.owner.map(|p| &program.parties[p.index()]);
+        let owner = column.holder.only().map(|p| &program.parties[p.index()]);
         match (mapped, owner) {
             (Some(mapped), Some(owner)) if mapped.party == *owner => {}
             (Some(mapped), Some(owner)) => {

@@ -1,7 +1,7 @@
 //! What is known about a node before it is computed: typing, owners, range, boundedness, guards.
 
 use crate::graph::{Lookup, MechanismKind, Node, Section};
-use crate::{Fold, NodeId, Op, Owners, Program, Type};
+use crate::{Fold, Holder, NodeId, Op, Owners, Program, Type};
 use base::{Error, limits};
 use std::collections::BTreeSet;
 
@@ -56,7 +56,8 @@ impl Program {
     #[must_use]
     pub fn fold_owners(&self) -> Vec<Owners> {
         let facts = self.row_facts();
-        self.folds.iter().map(|fold| facts[fold.value().index()].owners).collect()
+        let owners = |id: NodeId| facts[id.index()].owners;
+        self.folds.iter().map(|f| f.values().fold(Owners::PUBLIC, |o, id| o.union(owners(id)))).collect()
     }
 
     /// Type of a mechanism's output: room for the total and for noise 64 times as large.
@@ -101,14 +102,8 @@ impl Program {
     }
 
     fn check_tail(&self) -> Result<(), String> {
-        for (i, Fold::Sum { value, ty }) in self.folds.iter().enumerate() {
-            let node = self.row.nodes.get(value.index()).ok_or(format!("f{i} sums an unknown row node"))?;
-            if node.ty.width > ty.width || node.ty.signed != ty.signed {
-                return Err(format!(
-                    "f{i}: a sum of {} needs a {ty} at least as wide and alike signed",
-                    node.ty
-                ));
-            }
+        for (i, fold) in self.folds.iter().enumerate() {
+            self.check_fold(fold).map_err(|text| format!("f{i}: {text}"))?;
         }
         for (i, mechanism) in self.mechanisms.iter().enumerate() {
             if mechanism.to.index() >= self.parties.len() {
@@ -128,9 +123,44 @@ impl Program {
                 return Err(format!("m{i} noises f{f}, which is wider than 120 bits: no room for noise"));
             }
         }
+        for list in &self.lists {
+            let fold = self.folds.get(list.fold as usize);
+            if list.to.index() >= self.parties.len() || !matches!(fold, Some(Fold::Collect { .. })) {
+                return Err(format!("the list {:?} names an unknown party or no collect fold", list.label));
+            }
+        }
         for output in &self.outputs {
             if output.to.index() >= self.parties.len() || output.value.index() >= self.release.nodes.len() {
                 return Err(format!("the output {:?} names an unknown party or node", output.label));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_fold(&self, fold: &Fold) -> Result<(), String> {
+        let ty =
+            |id: NodeId| self.row.nodes.get(id.index()).map(|n| n.ty).ok_or("it folds an unknown row node");
+        match fold {
+            Fold::Sum { value, ty: sum } => {
+                let value = ty(*value)?;
+                if value.width > sum.width || value.signed != sum.signed {
+                    return Err(format!("a sum of {value} needs a {sum} at least as wide and alike signed"));
+                }
+            }
+            Fold::Best { key, valid, ty: total, .. } => {
+                let (key, valid) = (ty(*key)?, ty(*valid)?);
+                if key != *total || key.signed || key.width > Fold::KEY_BITS || valid != Type::BIT {
+                    let most = Fold::KEY_BITS;
+                    return Err(format!(
+                        "best takes an unsigned key of at most {most} bits and a bit, not {key} and {valid}"
+                    ));
+                }
+            }
+            Fold::Collect { value } => {
+                let value = ty(*value)?;
+                if value != Type::BIT {
+                    return Err(format!("collect takes a bit, not {value}"));
+                }
             }
         }
         Ok(())
@@ -163,7 +193,18 @@ impl Program {
             }
             Op::Total(f) => {
                 let fold = self.folds.get(*f as usize).filter(|_| !row).ok_or("unknown fold")?;
+                if matches!(fold, Fold::Collect { .. }) {
+                    return Err("a collect fold has no total; reveal its rows".into());
+                }
                 if fold.ty() == ty { Ok(()) } else { Err(format!("the fold is {}", fold.ty())) }
+            }
+            Op::Index(f) | Op::Found(f) => {
+                let fold = self.folds.get(*f as usize).filter(|_| !row).ok_or("unknown fold")?;
+                if !matches!(fold, Fold::Best { .. }) {
+                    return Err("only least and greatest have an index and a found bit".into());
+                }
+                let wanted = if matches!(node.op, Op::Index(_)) { Fold::INDEX } else { Type::BIT };
+                if ty == wanted { Ok(()) } else { Err(format!("it is {wanted}")) }
             }
             Op::Noised(m, o) => {
                 let noised = self.noised_type(*m, *o).filter(|_| !row).ok_or("unknown noised value")?;
@@ -245,8 +286,11 @@ fn facts_of(program: &Program, node: &Node, section: &Section, facts: &[Facts]) 
     out.clamped = node.ty == Type::BIT;
     match &node.op {
         Op::Column(c) => {
-            let owner = program.columns[*c as usize].owner;
-            out.owners = owner.map_or(Owners::PUBLIC, Owners::one);
+            out.owners = match program.columns[*c as usize].holder {
+                Holder::Public => Owners::PUBLIC,
+                Holder::Party(party) => Owners::one(party),
+                Holder::Shared => Owners::all(program.parties.len()),
+            };
         }
         Op::Const(value) if !node.ty.signed => {
             out.bounds = Some(Bounds { low: *value, high: *value });

@@ -2,7 +2,7 @@
 //! text go through the parser, which reports instead.
 
 use crate::graph::{Lookup, Mechanism, MechanismKind, Node, Section};
-use crate::{Class, Column, Fold, NodeId, Op, Output, Program, Ratio, Type};
+use crate::{Class, Column, Fold, Holder, List, NodeId, Op, Order, Output, Program, Ratio, Type};
 use base::PartyId;
 use std::collections::HashMap;
 
@@ -34,6 +34,7 @@ impl Builder {
             mechanisms: Vec::new(),
             release: Section::default(),
             outputs: Vec::new(),
+            lists: Vec::new(),
         };
         Self { program, row: HashMap::new(), release: HashMap::new(), section: Which::Row }
     }
@@ -80,9 +81,10 @@ impl Builder {
         self.section().ty(a)
     }
 
-    /// A column held by `owner`; `None`: public.
-    pub fn column(&mut self, name: &str, ty: Type, owner: Option<PartyId>) -> NodeId {
-        let column = Column { name: name.to_owned(), ty, owner };
+    /// A column.
+    pub fn column(&mut self, name: &str, ty: Type, holder: impl Into<Holder>) -> NodeId {
+        let holder = holder.into();
+        let column = Column { name: name.to_owned(), ty, holder };
         let index = match self.program.columns.iter().position(|c| c.name == name) {
             Some(index) => index,
             None => {
@@ -100,8 +102,21 @@ impl Builder {
 
     /// The sum of a row node over all rows; returns the fold's index.
     pub fn sum(&mut self, value: NodeId, ty: Type) -> u32 {
+        self.fold(Fold::Sum { value, ty })
+    }
+
+    /// The valid row with the least or greatest key; returns the fold's index.
+    pub fn best(&mut self, order: Order, key: NodeId, valid: NodeId) -> u32 {
+        self.fold(Fold::Best { order, key, valid, ty: self.ty(key) })
+    }
+
+    /// A bit of every row, for [`Builder::reveal_rows`]; returns the fold's index.
+    pub fn collect(&mut self, value: NodeId) -> u32 {
+        self.fold(Fold::Collect { value })
+    }
+
+    fn fold(&mut self, fold: Fold) -> u32 {
         assert!(self.section == Which::Row, "folds are over row nodes");
-        let fold = Fold::Sum { value, ty };
         if let Some(index) = self.program.folds.iter().position(|f| *f == fold) {
             return index as u32;
         }
@@ -121,6 +136,16 @@ impl Builder {
         self.push(Op::Total(fold), ty)
     }
 
+    /// The row index of a best row, in the release section.
+    pub fn index(&mut self, fold: u32) -> NodeId {
+        self.push(Op::Index(fold), Fold::INDEX)
+    }
+
+    /// Whether there was a best row, in the release section.
+    pub fn found(&mut self, fold: u32) -> NodeId {
+        self.push(Op::Found(fold), Type::BIT)
+    }
+
     /// A noised value, in the release section.
     pub fn noised(&mut self, mechanism: u32, output: u32) -> NodeId {
         let ty = self.program.noised_type(mechanism, output).expect("the mechanism has this output");
@@ -130,6 +155,11 @@ impl Builder {
     /// Reveals a release node to one party under a label.
     pub fn reveal(&mut self, label: &str, to: PartyId, value: NodeId) {
         self.program.outputs.push(Output { label: label.to_owned(), to, value });
+    }
+
+    /// Reveals a collected bit of every row to one party under a label.
+    pub fn reveal_rows(&mut self, label: &str, to: PartyId, fold: u32) {
+        self.program.lists.push(List { label: label.to_owned(), to, fold });
     }
 
     /// `a + b` modulo 2^width.

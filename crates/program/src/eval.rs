@@ -38,7 +38,7 @@ impl Values {
             let out = &mut rest[0];
             out.clear();
             out.resize(lanes, 0);
-            if matches!(node.op, Op::Column(_) | Op::Total(_) | Op::Noised(..)) {
+            if node.op.is_leaf() {
                 leaf(&node.op, out)?;
                 debug_assert!(out.iter().all(|v| v & !node.ty.mask() == 0), "a leaf fits its type");
             } else {

@@ -20,8 +20,12 @@ impl NodeId {
 pub enum Op {
     /// The value of a column (row section only).
     Column(u32),
-    /// The total of a fold (release section only).
+    /// The total of a fold (release section only): the sum, or the key of the best row, 0 when there is none.
     Total(u32),
+    /// The row index of a best row (release section only), [`Fold::INDEX`]; 0 when there is none.
+    Index(u32),
+    /// Whether any row was valid for a best row (release section only); a bit.
+    Found(u32),
     /// Output `1` of mechanism `0` (release section only).
     Noised(u32, u32),
     /// A constant bit pattern.
@@ -105,10 +109,16 @@ pub struct Node {
 }
 
 impl Op {
+    /// Whether its value comes from outside the section: columns, totals, noised values.
+    #[must_use]
+    pub fn is_leaf(&self) -> bool {
+        matches!(self, Op::Column(_) | Op::Total(_) | Op::Index(_) | Op::Found(_) | Op::Noised(..))
+    }
+
     /// Calls `visit` with every operand.
     pub fn operands(&self, mut visit: impl FnMut(NodeId)) {
         match self {
-            Op::Column(_) | Op::Total(_) | Op::Noised(..) | Op::Const(_) => {}
+            Op::Column(_) | Op::Total(_) | Op::Index(_) | Op::Found(_) | Op::Noised(..) | Op::Const(_) => {}
             Op::Not(a) | Op::Isqrt(a) | Op::Popcount(a) | Op::Cast(a) => visit(*a),
             Op::Shl(a, _) | Op::Shr(a, _) | Op::Clamp(a, _) => visit(*a),
             Op::And(a, b) | Op::Or(a, b) | Op::Xor(a, b) => [*a, *b].into_iter().for_each(visit),
@@ -153,15 +163,63 @@ impl Section {
     }
 }
 
-/// A column of the row section: one value per row, held by one party (or public).
+/// Who holds a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// Everybody.
+    Public,
+    /// One party.
+    Party(PartyId),
+    /// Every row's value is the exclusive or of what the parties enter: a provider enters the rows that are its own,
+    /// the others enter zero.
+    Shared,
+}
+
+impl Holder {
+    /// The one party that holds it.
+    #[must_use]
+    pub fn only(self) -> Option<PartyId> {
+        if let Self::Party(party) = self { Some(party) } else { None }
+    }
+
+    /// Whether `party` enters values for it.
+    #[must_use]
+    pub fn held_by(self, party: PartyId) -> bool {
+        self.only().is_none_or(|p| p == party)
+    }
+}
+
+impl From<PartyId> for Holder {
+    fn from(party: PartyId) -> Self {
+        Self::Party(party)
+    }
+}
+
+impl From<Option<PartyId>> for Holder {
+    /// `None` is everybody.
+    fn from(party: Option<PartyId>) -> Self {
+        party.map_or(Self::Public, Self::Party)
+    }
+}
+
+/// A column of the row section: one value per row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     /// Name, unique in the program.
     pub name: String,
     /// Type.
     pub ty: Type,
-    /// Who holds it; `None`: public.
-    pub owner: Option<PartyId>,
+    /// Who holds it.
+    pub holder: Holder,
+}
+
+/// Which row is the best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// The smallest key.
+    Least,
+    /// The largest key.
+    Greatest,
 }
 
 /// An associative fold over all rows.
@@ -174,21 +232,66 @@ pub enum Fold {
         /// Type of the sum.
         ty: Type,
     },
+    /// The valid row with the least or greatest key; of equal keys the row with the smallest index. Its total is the
+    /// key, the index and whether there was a valid row at all, all zero when there was none.
+    Best {
+        /// Which key wins.
+        order: Order,
+        /// Row node of the key; unsigned, at most [`Fold::KEY_BITS`] wide.
+        key: NodeId,
+        /// Row node, a bit: which rows may win.
+        valid: NodeId,
+        /// Type of the key.
+        ty: Type,
+    },
+    /// A bit of every row, kept apart for a [`List`].
+    Collect {
+        /// Row node, a bit.
+        value: NodeId,
+    },
 }
 
 impl Fold {
-    /// The type of the total.
+    /// Type of a row index.
+    pub const INDEX: Type = Type::u(32);
+    /// Widest key of a best row: with its index and the bit that it was found it is one word of 128 bits.
+    pub const KEY_BITS: u8 = 95;
+
+    /// The type of [`Op::Total`]; of a `Collect`, that of one entry.
     #[must_use]
     pub fn ty(&self) -> Type {
-        let Fold::Sum { ty, .. } = self;
-        *ty
+        match self {
+            Self::Sum { ty, .. } | Self::Best { ty, .. } => *ty,
+            Self::Collect { .. } => Type::BIT,
+        }
     }
 
-    /// The row node that is folded.
+    /// The row node that is summed, compared or collected.
     #[must_use]
     pub fn value(&self) -> NodeId {
-        let Fold::Sum { value, .. } = self;
-        *value
+        match self {
+            Self::Sum { value, .. } | Self::Collect { value } => *value,
+            Self::Best { key, .. } => *key,
+        }
+    }
+
+    /// Bits of the word that leaves a shard: for a best row key, index and found bit, from the least significant.
+    #[must_use]
+    pub fn word_bits(&self) -> u8 {
+        let extra = if matches!(self, Self::Best { .. }) { Self::INDEX.width + 1 } else { 0 };
+        self.ty().width + extra
+    }
+
+    /// The bits of [`Fold::word_bits`].
+    #[must_use]
+    pub fn word_mask(&self) -> u128 {
+        u128::MAX >> (128 - u32::from(self.word_bits()))
+    }
+
+    /// The row nodes that are folded.
+    pub fn values(&self) -> impl Iterator<Item = NodeId> + use<> {
+        let valid = if let Self::Best { valid, .. } = self { Some(*valid) } else { None };
+        [Some(self.value()), valid].into_iter().flatten()
     }
 }
 
@@ -252,6 +355,26 @@ pub struct Output {
     pub value: NodeId,
 }
 
+/// One bit per row revealed to one party: which rows matched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct List {
+    /// Label shown to the user.
+    pub label: String,
+    /// Who learns it.
+    pub to: PartyId,
+    /// A `Collect` fold.
+    pub fold: u32,
+}
+
+/// How the totals of a program leave its shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Additive shares: two parties and sums only.
+    Additive,
+    /// Exclusive-or shares.
+    Boolean,
+}
+
 /// What kind of guarantee the outputs carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
@@ -282,6 +405,8 @@ pub struct Program {
     pub release: Section,
     /// What is revealed, in order.
     pub outputs: Vec<Output>,
+    /// Lists revealed after them.
+    pub lists: Vec<List>,
 }
 
 impl Program {
@@ -289,6 +414,13 @@ impl Program {
     #[must_use]
     pub fn hash(&self) -> [u8; 32] {
         *blake3::hash(self.to_text().as_bytes()).as_bytes()
+    }
+
+    /// How totals leave shards.
+    #[must_use]
+    pub fn sharing(&self) -> Sharing {
+        let sums = self.folds.iter().all(|f| matches!(f, Fold::Sum { .. }));
+        if self.parties.len() == 2 && sums { Sharing::Additive } else { Sharing::Boolean }
     }
 
     /// Positions in `outputs` of what `viewer` sees.

@@ -21,8 +21,8 @@ pub use analysis::GATES;
 pub use analysis::{Bounds, Facts};
 pub use builder::Builder;
 pub use graph::{
-    Class, Column, Fold, Lookup, Mechanism, MechanismKind, Node, NodeId, Op, Output, Program, Section,
-    Statistic,
+    Class, Column, Fold, Holder, List, Lookup, Mechanism, MechanismKind, Node, NodeId, Op, Order, Output,
+    Program, Section, Sharing, Statistic,
 };
 pub use names::LABEL_BYTES;
 pub use types::{Owners, Ratio, Type};

@@ -42,7 +42,7 @@ pub(crate) fn check(program: &Program) -> Result<(), String> {
     check_label("the program's name", &program.name)?;
     let mut seen = HashSet::new();
     for party in &program.parties {
-        if !is_name(party) || party == "public" || !seen.insert(party) {
+        if !is_name(party) || matches!(party.as_str(), "public" | "shared") || !seen.insert(party) {
             return Err(format!("the party {party:?} is not a name, is reserved or is named twice"));
         }
     }
@@ -51,7 +51,7 @@ pub(crate) fn check(program: &Program) -> Result<(), String> {
         if !is_name(&column.name) || !seen.insert(&column.name) {
             return Err(format!("the column {:?} is not a name or is named twice", column.name));
         }
-        if column.owner.is_some_and(|o| o.index() >= program.parties.len()) {
+        if column.holder.only().is_some_and(|o| o.index() >= program.parties.len()) {
             return Err(format!("the column {} is held by an unknown party", column.name));
         }
     }
@@ -60,6 +60,12 @@ pub(crate) fn check(program: &Program) -> Result<(), String> {
         check_label(&format!("the label of output {i}"), &output.label)?;
         if !seen.insert((output.to, &output.label)) {
             return Err(format!("two outputs for one party are labelled {:?}", output.label));
+        }
+    }
+    for (i, list) in program.lists.iter().enumerate() {
+        check_label(&format!("the label of list {i}"), &list.label)?;
+        if !seen.insert((list.to, &list.label)) {
+            return Err(format!("two outputs for one party are labelled {:?}", list.label));
         }
     }
     Ok(())

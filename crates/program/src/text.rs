@@ -1,6 +1,6 @@
 //! The text form: one definition per line, readable, canonical when printed. Grammar: `docs/program.md`.
 
-use crate::graph::{Fold, Lookup, Mechanism, MechanismKind, Node, Section, Statistic};
+use crate::graph::{Fold, Holder, List, Lookup, Mechanism, MechanismKind, Node, Order, Section, Statistic};
 use crate::names::{is_deceptive, is_name, quote};
 use crate::{Class, Column, NodeId, Op, Output, Program, Ratio, Type};
 use base::{Error, PartyId, limits};
@@ -22,14 +22,25 @@ impl Program {
             let _ = writeln!(t, "party {party}");
         }
         for c in &self.columns {
-            let owner = c.owner.map_or("public", |p| &self.parties[p.index()]);
-            let _ = writeln!(t, "column {} {} {owner}", c.name, c.ty);
+            let holder = match c.holder {
+                Holder::Public => "public",
+                Holder::Shared => "shared",
+                Holder::Party(p) => &self.parties[p.index()],
+            };
+            let _ = writeln!(t, "column {} {} {holder}", c.name, c.ty);
         }
         t.push_str("row\n");
         self.print_section(&mut t, &self.row);
         t.push_str("combine\n");
-        for (i, Fold::Sum { value, ty }) in self.folds.iter().enumerate() {
-            let _ = writeln!(t, "f{i} = sum v{} {ty}", value.0);
+        for (i, fold) in self.folds.iter().enumerate() {
+            let _ = match fold {
+                Fold::Sum { value, ty } => writeln!(t, "f{i} = sum v{} {ty}", value.0),
+                Fold::Best { order, key, valid, .. } => {
+                    let word = if *order == Order::Least { "least" } else { "greatest" };
+                    writeln!(t, "f{i} = {word} v{} where v{}", key.0, valid.0)
+                }
+                Fold::Collect { value } => writeln!(t, "f{i} = collect v{}", value.0),
+            };
         }
         t.push_str("release\n");
         for (i, m) in self.mechanisms.iter().enumerate() {
@@ -48,6 +59,9 @@ impl Program {
         for o in &self.outputs {
             let _ = writeln!(t, "reveal v{} {} {}", o.value.0, self.parties[o.to.index()], quote(&o.label));
         }
+        for l in &self.lists {
+            let _ = writeln!(t, "reveal-rows f{} {} {}", l.fold, self.parties[l.to.index()], quote(&l.label));
+        }
         t
     }
 
@@ -62,6 +76,8 @@ impl Program {
             let body = match &node.op {
                 Op::Column(c) => format!("column {}", self.columns[*c as usize].name),
                 Op::Total(f) => format!("total f{f}"),
+                Op::Index(f) => format!("index f{f}"),
+                Op::Found(f) => format!("found f{f}"),
                 Op::Noised(m, o) => format!("noised m{m} {o}"),
                 Op::Const(value) => format!("const {value} {}", node.ty),
                 Op::Popcount(a) => format!("popcount v{} {}", a.0, node.ty),
@@ -281,6 +297,7 @@ impl Default for Parser {
             mechanisms: Vec::new(),
             release: Section::default(),
             outputs: Vec::new(),
+            lists: Vec::new(),
         };
         let names = HashMap::new;
         Self {
@@ -346,7 +363,7 @@ impl Parser {
             }
             "party" => {
                 let name = t.parsed("a party's name", |n| is_name(n).then(|| n.to_owned()))?;
-                if self.program.parties.contains(&name) || name == "public" {
+                if self.program.parties.contains(&name) || name == "public" || name == "shared" {
                     return Err((column, format!("the party {name:?} is named twice or reserved")));
                 }
                 self.program.parties.push(name);
@@ -354,26 +371,28 @@ impl Parser {
             "column" => {
                 let name = t.parsed("a column's name", |n| is_name(n).then(|| n.to_owned()))?;
                 let ty = t.parsed("a type such as bit, u32 or i64", Type::parse)?;
-                let owner = self.party_or_public(t)?;
+                let holder = self.holder(t)?;
                 if self.program.columns.len() == COLUMNS {
                     return Err((column, format!("a program has at most {COLUMNS} columns")));
                 }
                 if self.program.columns.iter().any(|c| c.name == name) {
                     return Err((column, format!("the column {name:?} is named twice")));
                 }
-                self.program.columns.push(Column { name, ty, owner });
+                self.program.columns.push(Column { name, ty, holder });
             }
             _ => return Err((column, format!("expected name, class, party, column or row, found {word:?}"))),
         }
         t.end()
     }
 
-    fn party_or_public(&self, t: &mut Tokens) -> Result<Option<PartyId>, Fault> {
-        if t.peek() == Some("public") {
-            t.take("public")?;
-            return Ok(None);
-        }
-        self.party(t).map(Some)
+    fn holder(&self, t: &mut Tokens) -> Result<Holder, Fault> {
+        let holder = match t.peek() {
+            Some("public") => Holder::Public,
+            Some("shared") => Holder::Shared,
+            _ => return self.party(t).map(Holder::Party),
+        };
+        t.take("a holder")?;
+        Ok(holder)
     }
 
     fn party(&self, t: &mut Tokens) -> Result<PartyId, Fault> {
@@ -389,19 +408,24 @@ impl Parser {
             self.program.outputs.push(Output { label, to, value });
             return t.end();
         }
+        if self.stage == Stage::Release && name == "reveal-rows" {
+            let fold = self.fold(t)?;
+            let to = self.party(t)?;
+            let label = t.string("a label")?;
+            self.program.lists.push(List { label, to, fold });
+            return t.end();
+        }
         if !is_name(&name) {
             return Err((column, format!("expected a definition, found {name:?}")));
         }
         t.parsed("=", |e| (e == "=").then_some(()))?;
         let (op, at) = t.take("an operation")?;
         let taken = match (self.stage, op.as_str()) {
-            (Stage::Combine, "sum") => {
-                let value = self.node(t)?;
-                let ty = t.parsed("a type such as u64", Type::parse)?;
-                self.program.folds.push(Fold::Sum { value, ty });
+            (Stage::Combine, _) => {
+                let fold = self.combine(&op, at, t)?;
+                self.program.folds.push(fold);
                 self.folds.insert(name.clone(), self.program.folds.len() as u32 - 1)
             }
-            (Stage::Combine, _) => return Err((at, format!("expected sum, found {op:?}"))),
             (Stage::Release, "gaussian" | "variance" | "algorithm1" | "algorithm1-as-published") => {
                 let mechanism = self.mechanism(&op, at, t)?;
                 self.program.mechanisms.push(mechanism);
@@ -426,12 +450,32 @@ impl Parser {
         t.end()
     }
 
+    fn combine(&self, op: &str, at: usize, t: &mut Tokens) -> Result<Fold, Fault> {
+        let order = match op {
+            "sum" => {
+                let value = self.node(t)?;
+                return Ok(Fold::Sum { value, ty: t.parsed("a type such as u64", Type::parse)? });
+            }
+            "collect" => return Ok(Fold::Collect { value: self.node(t)? }),
+            "least" => Order::Least,
+            "greatest" => Order::Greatest,
+            _ => return Err((at, format!("expected sum, least, greatest or collect, found {op:?}"))),
+        };
+        let key = self.node(t)?;
+        t.parsed("where", |n| (n == "where").then_some(()))?;
+        Ok(Fold::Best { order, key, valid: self.node(t)?, ty: self.program.row.ty(key) })
+    }
+
+    fn fold(&self, t: &mut Tokens) -> Result<u32, Fault> {
+        t.parsed("a fold", |n| self.folds.get(n).copied())
+    }
+
     fn mechanism(&self, op: &str, at: usize, t: &mut Tokens) -> Result<Mechanism, Fault> {
         let to = self.party(t)?;
         let rho = t.parsed("a share of rho such as 1/40 or 0.025", Ratio::parse)?;
         let mut folds = Vec::new();
         while t.peek().is_some() {
-            folds.push(t.parsed("a fold", |n| self.folds.get(n).copied())?);
+            folds.push(self.fold(t)?);
         }
         let kind = if op == "gaussian" {
             MechanismKind::Gaussian(folds)
@@ -490,9 +534,11 @@ impl Parser {
                 Node { op: Op::Column(index as u32), ty: self.program.columns[index].ty }
             }
             "total" => {
-                let fold = t.parsed("a fold", |n| self.folds.get(n).copied())?;
+                let fold = self.fold(t)?;
                 Node { op: Op::Total(fold), ty: self.program.folds[fold as usize].ty() }
             }
+            "index" => Node { op: Op::Index(self.fold(t)?), ty: Fold::INDEX },
+            "found" => Node { op: Op::Found(self.fold(t)?), ty: Type::BIT },
             "noised" => {
                 let m = t.parsed("a mechanism", |n| self.mechanisms.get(n).copied())?;
                 let o = t.parsed("an output's number", |n| number(n).and_then(|o| u32::try_from(o).ok()))?;

@@ -92,6 +92,12 @@ impl Owners {
         Self(1 << party.0)
     }
 
+    /// Depends on the data of every one of so many parties.
+    #[must_use]
+    pub fn all(parties: usize) -> Self {
+        (0..parties as u8).fold(Self::PUBLIC, |all, p| all.union(Self::one(PartyId(p))))
+    }
+
     /// Depends on what either depends on.
     #[must_use]
     pub fn union(self, other: Self) -> Self {

@@ -5,11 +5,11 @@
 //! R2 raw totals enter nothing but mechanisms; R3 what a mechanism noises is a sum of rows whose last operation is a
 //! clamp or a bit; R4 sensitivities are derived, cells of one mechanism are provably disjoint; R5 the local policy caps
 //! rho per viewer and the number of outputs; R6 `exact` programs need the owner's permission; R7 a sum cannot wrap at
-//! the number of rows at hand.
+//! the number of rows at hand; R8 best rows and lists are exact, so a `dp` program has none.
 
 use crate::analysis::{GUARDS, guard_of};
 use crate::graph::{MechanismKind, Op};
-use crate::{Class, Facts, NodeId, Owners, Program, Ratio, Type};
+use crate::{Class, Facts, Fold, Holder, NodeId, Owners, Program, Ratio, Type};
 use base::{Error, PartyId};
 use std::collections::HashSet;
 
@@ -76,8 +76,9 @@ pub fn verify(program: &Program, policy: &Policy, rows: u64) -> Result<Audit, Er
     program.check()?;
     let facts = program.row_facts();
     let refuse = |rule: &str, text: String| Error::refused(format!("refused by rule {rule}: {text}"));
-    if program.outputs.len() > policy.max_outputs {
-        let (met, cap) = (program.outputs.len(), policy.max_outputs);
+    let met = program.outputs.len() + program.lists.len();
+    if met > policy.max_outputs {
+        let cap = policy.max_outputs;
         return Err(refuse("R5 (outputs)", format!("{met} outputs, the local policy allows {cap}")));
     }
     check_sums(program, &facts, rows).map_err(|t| refuse("R7 (overflow)", t))?;
@@ -93,6 +94,9 @@ pub fn verify(program: &Program, policy: &Policy, rows: u64) -> Result<Audit, Er
             return Err(refuse("R6 (exact)", "an exact program has no mechanisms; use class dp".into()));
         }
         Class::Exact => Vec::new(),
+        Class::Dp if program.folds.iter().any(|f| !matches!(f, Fold::Sum { .. })) => {
+            return Err(refuse("R8 (exact folds)", "a dp program has sums only; use class exact".into()));
+        }
         Class::Dp => {
             check_release(program, &fold_owners).map_err(|t| refuse("R1 (reveal)", t))?;
             derive(program, &facts)?
@@ -113,7 +117,10 @@ pub fn verify(program: &Program, policy: &Policy, rows: u64) -> Result<Audit, Er
         }
     }
     let exact = match program.class {
-        Class::Exact => program.outputs.iter().map(|o| (o.to, o.label.clone())).collect(),
+        Class::Exact => {
+            let lists = program.lists.iter().map(|l| (l.to, l.label.clone()));
+            program.outputs.iter().map(|o| (o.to, o.label.clone())).chain(lists).collect()
+        }
         Class::Dp => Vec::new(),
     };
     Ok(Audit { charges, rho, exact })
@@ -121,6 +128,9 @@ pub fn verify(program: &Program, policy: &Policy, rows: u64) -> Result<Audit, Er
 
 fn check_sums(program: &Program, facts: &[Facts], rows: u64) -> Result<(), String> {
     for (i, fold) in program.folds.iter().enumerate() {
+        if !matches!(fold, Fold::Sum { .. }) {
+            continue;
+        }
         // Without bounds the value is signed: its magnitude is at most one above its maximum.
         let signed = || program.row.ty(fold.value()).max() + 1;
         let high = facts[fold.value().index()].bounds.map_or_else(signed, |b| b.high);
@@ -216,7 +226,7 @@ fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
                         return Err(refuse("R4 (disjoint)", text));
                     };
                     // A cell is fixed for a row when some separating column is the viewer's own.
-                    let own = |c: &u32| program.columns[*c as usize].owner == Some(mechanism.to);
+                    let own = |c: &u32| program.columns[*c as usize].holder == Holder::Party(mechanism.to);
                     moves |= !columns.iter().any(own);
                 }
             }

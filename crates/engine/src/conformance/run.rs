@@ -180,7 +180,7 @@ fn play(make: &Make<'_>, case: &Case, plans: &[ReleasePlan], session: &mut Sessi
 
 fn compare(case: &Case, plans: &[ReleasePlan], a: &View, b: &View) -> Result<(), String> {
     for (at, total) in case.totals.iter().enumerate() {
-        compare_fold(case, at, *total, a.shares.folds()[at], b.shares.folds()[at])?;
+        compare_fold(case, at, *total, &a.shares.folds()[at], &b.shares.folds()[at])?;
     }
     for (plan, view) in plans.iter().zip([a, b]) {
         compare_outputs(case, plan, &view.outputs[plan.viewer.index()])?;
@@ -191,14 +191,14 @@ fn compare(case: &Case, plans: &[ReleasePlan], a: &View, b: &View) -> Result<(),
     Ok(())
 }
 
-fn compare_fold(case: &Case, at: usize, total: u128, a: Share, b: Share) -> Result<(), String> {
+fn compare_fold(case: &Case, at: usize, total: u128, a: &Share, b: &Share) -> Result<(), String> {
     let fold = &case.program.folds[at];
     let owners = case.program.fold_owners()[at];
     let fails = |text: String| Err(format!("fold {at}: {text}"));
     let known = match (owners.is_public(), owners.only(), a, b) {
-        (true, _, Share::Known(x), Share::Known(y)) if x == y => x,
-        (_, Some(PartyId(0)), Share::Known(x), Share::Absent) => x,
-        (_, Some(PartyId(1)), Share::Absent, Share::Known(y)) => y,
+        (true, _, Share::Known(x), Share::Known(y)) if x == y => *x,
+        (_, Some(PartyId(0)), Share::Known(x), Share::Absent) => *x,
+        (_, Some(PartyId(1)), Share::Absent, Share::Known(y)) => *y,
         (false, None, Share::Additive(x), Share::Additive(y)) => {
             let mask = fold.ty().mask();
             if (x | y) & !mask != 0 {
@@ -206,11 +206,11 @@ fn compare_fold(case: &Case, at: usize, total: u128, a: Share, b: Share) -> Resu
             }
             let random = case.random_shares && case.rows > 0 && fold.ty().width >= 40;
             // A total that is zero whatever the inputs are, such as a bit shifted out, needs no masking.
-            let void = total == 0 && x == 0 && y == 0;
-            if random && !void && [x, y].iter().any(|s| *s == 0 || *s == total) {
+            let void = total == 0 && *x == 0 && *y == 0;
+            if random && !void && [x, y].iter().any(|s| **s == 0 || **s == total) {
                 return fails("a share is not random".into());
             }
-            x.wrapping_add(y) & mask
+            x.wrapping_add(*y) & mask
         }
         _ => return fails(format!("data of {owners:?} give the wrong kinds of shares")),
     };

@@ -2,7 +2,7 @@
 
 use crate::Rows;
 use base::{Error, PartyId};
-use program::Program;
+use program::{Column, Holder, Program};
 
 /// The columns that one holder may read: reading a foreign one is an error.
 pub struct Table {
@@ -14,9 +14,18 @@ impl Table {
     /// The columns of `party` and the public ones; everything for `None`. `columns` has one entry per column.
     #[must_use]
     pub fn new(program: &Program, columns: &[Vec<u128>], rows: u64, party: Option<PartyId>) -> Self {
-        let held = |owner: Option<PartyId>| owner.is_none() || party.is_none() || owner == party;
-        let columns =
-            program.columns.iter().zip(columns).map(|(c, v)| held(c.owner).then(|| v.clone())).collect();
+        // Of a shared column every row is entered by one party in turn.
+        let parties = program.parties.len() as u64;
+        let part = |v: &[u128], me: PartyId| {
+            let mine = |row: u64| row % parties == u64::from(me.0);
+            v.iter().enumerate().map(|(row, value)| if mine(row as u64) { *value } else { 0 }).collect()
+        };
+        let entered = |c: &Column, v: &Vec<u128>| match party {
+            Some(me) if c.holder == Holder::Shared => Some(part(v, me)),
+            Some(me) => c.holder.held_by(me).then(|| v.clone()),
+            None => Some(v.clone()),
+        };
+        let columns = program.columns.iter().zip(columns).map(|(c, v)| entered(c, v)).collect();
         Self { columns, rows }
     }
 }

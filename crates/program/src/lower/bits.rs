@@ -100,7 +100,9 @@ impl<'a> Bits<'a> {
             }
             Op::Clamp(a, cap) => self.clamp(*a, *cap, width),
             Op::Lookup(l) => self.lookup(l, width),
-            Op::Column(_) | Op::Total(_) | Op::Noised(..) => unreachable!("leaves are inputs"),
+            Op::Column(_) | Op::Total(_) | Op::Index(_) | Op::Found(_) | Op::Noised(..) => {
+                unreachable!("leaves are inputs")
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::row::{RowPlan, Source, Step};
 use crate::circuit::Wire;
-use crate::{Facts, NodeId, Program};
+use crate::{Facts, Holder, NodeId, Op, Program};
 use base::{Error, PartyId};
 
 impl RowPlan {
@@ -20,10 +20,19 @@ impl RowPlan {
         random: &mut dyn FnMut() -> u128,
     ) -> Result<Vec<[u128; 2]>, Error> {
         let owners = |node: NodeId| facts[node.index()].owners;
-        let wires = self.circuit.evaluate(|input| value(NodeId(input.word)) >> input.bit & 1 == 1);
+        let shared = |node: NodeId| match program.row.node(node).op {
+            Op::Column(c) => program.columns[c as usize].holder == Holder::Shared,
+            _ => false,
+        };
+        // A shared column enters whole at the first party.
+        let wires = self.circuit.evaluate(|input| {
+            let entered = !shared(NodeId(input.word)) || input.owner == Some(PartyId(0));
+            entered && value(NodeId(input.word)) >> input.bit & 1 == 1
+        });
         for wire in &self.circuit.wires {
             if let Wire::Input(i) = wire
                 && i.owner != owners(NodeId(i.word)).only()
+                && !shared(NodeId(i.word))
             {
                 return Err(Error::misuse(format!("row v{} enters as somebody else's bit", i.word)));
             }

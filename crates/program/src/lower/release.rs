@@ -3,7 +3,7 @@
 use super::bits::Bits;
 use crate::circuit::{Circuit, Gates, Input, Lit};
 use crate::gadgets::{self as gadget, Word};
-use crate::graph::{MechanismKind, Statistic};
+use crate::graph::{Fold, MechanismKind, Sharing, Statistic};
 use crate::{NodeId, Op, Owners, Program};
 use base::{Error, PartyId};
 
@@ -34,7 +34,7 @@ pub struct ReleaseWord {
 /// Kinds of words that enter a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordKind {
-    /// The owner's additive share of a fold's total.
+    /// The owner's share of a fold's word: additive or exclusive-or, as [`Program::sharing`] says.
     Share(u32),
     /// A fold's total that the owner knows alone.
     Alone(u32),
@@ -92,6 +92,8 @@ pub fn lower_release(
     for index in program.outputs_to(viewer) {
         let mut leaf = |g: &mut Gates, id: NodeId| match program.release.node(id).op {
             Op::Total(fold) => Some(words.total(g, fold)),
+            Op::Index(fold) => Some(words.part(g, fold, Part::Index)),
+            Op::Found(fold) => Some(words.part(g, fold, Part::Found)),
             Op::Noised(m, o) => {
                 let width = usize::from(program.release.ty(id).width);
                 let value = match &program.mechanisms[m as usize].kind {
@@ -117,6 +119,14 @@ pub fn lower_release(
     Ok(ReleasePlan { viewer, circuit: bits.gates.finish(), words: words.words, outputs })
 }
 
+/// What of a fold's word a release node reads.
+#[derive(Clone, Copy)]
+enum Part {
+    Total,
+    Index,
+    Found,
+}
+
 struct Words<'a> {
     program: &'a Program,
     fold_owners: &'a [Owners],
@@ -135,9 +145,26 @@ impl Words<'_> {
         (0..width).map(|bit| g.input(input(bit))).collect()
     }
 
-    /// A fold's total: entered by the one who knows it, or the sum of everybody's additive shares.
+    /// A fold's total.
     fn total(&mut self, g: &mut Gates, fold: u32) -> Word {
-        let width = self.program.folds[fold as usize].ty().width;
+        self.part(g, fold, Part::Total)
+    }
+
+    /// A part of a fold's word.
+    fn part(&mut self, g: &mut Gates, fold: u32, part: Part) -> Word {
+        let mut word = self.word(g, fold);
+        let (key, index) = (usize::from(self.program.folds[fold as usize].ty().width), Fold::INDEX.width);
+        let bits = match part {
+            Part::Total => 0..key,
+            Part::Index => key..key + usize::from(index),
+            Part::Found => word.len() - 1..word.len(),
+        };
+        word.drain(bits).collect()
+    }
+
+    /// A fold's word: entered by the one who knows it, or put together from everybody's shares.
+    fn word(&mut self, g: &mut Gates, fold: u32) -> Word {
+        let width = self.program.folds[fold as usize].word_bits();
         let owners = self.fold_owners[fold as usize];
         if owners.is_public() || owners.only().is_some() {
             let owner = owners.only().unwrap_or(self.viewer);
@@ -145,7 +172,11 @@ impl Words<'_> {
         }
         let parties = (0..self.program.parties.len() as u8).map(PartyId);
         let shares: Vec<Word> = parties.map(|p| self.enter(g, WordKind::Share(fold), p, width)).collect();
-        shares.into_iter().reduce(|a, b| gadget::add(g, &a, &b)).expect("a program has parties")
+        let join = |a: Word, b: Word| match self.program.sharing() {
+            Sharing::Additive => gadget::add(g, &a, &b),
+            Sharing::Boolean => a.iter().zip(&b).map(|(x, y)| g.xor(*x, *y)).collect(),
+        };
+        shares.into_iter().reduce(join).expect("a program has parties")
     }
 
     fn gaussian(&mut self, g: &mut Gates, fold: u32, width: usize) -> Word {

@@ -4,7 +4,7 @@ use super::bits::Bits;
 use crate::circuit::{Circuit, Gates, Input, Lit, Wire};
 use crate::gadgets::Word;
 use crate::graph::Lookup;
-use crate::{Facts, Fold, NodeId, Op, Program, Type};
+use crate::{Facts, Fold, Holder, NodeId, Op, Program, Sharing, Type};
 use base::PartyId;
 use std::collections::HashMap;
 
@@ -125,9 +125,10 @@ impl RowPlan {
     }
 }
 
-/// Lowers the row section of a two-party program.
+/// Lowers the row section of a two-party program of sums.
 #[must_use]
 pub fn lower_row(program: &Program, sender: PartyId) -> RowPlan {
+    debug_assert_eq!(program.sharing(), Sharing::Additive, "engines check what they can run");
     let facts = program.row_facts();
     let mut lowering = Lowering {
         program,
@@ -367,11 +368,20 @@ impl Lowering<'_> {
         let mut leaf = |gates: &mut Gates, id: NodeId| -> Option<Word> {
             let owners = facts[id.index()].owners;
             let constant = matches!(section.node(id).op, Op::Const(_));
+            let width = section.ty(id).width;
+            let enter = |gates: &mut Gates, owner: Option<PartyId>| -> Word {
+                (0..width).map(|bit| gates.input(Input { owner, word: id.0, bit })).collect()
+            };
+            if let Op::Column(c) = section.node(id).op
+                && self.program.columns[c as usize].holder == Holder::Shared
+            {
+                let parts = [0, 1].map(|p| enter(gates, Some(PartyId(p))));
+                return Some(parts[0].iter().zip(&parts[1]).map(|(a, b)| gates.xor(*a, *b)).collect());
+            }
             if constant || !(owners.is_public() || owners.only().is_some()) {
                 return None;
             }
-            let input = |bit| Input { owner: owners.only(), word: id.0, bit };
-            Some((0..section.ty(id).width).map(|bit| gates.input(input(bit))).collect())
+            Some(enter(gates, owners.only()))
         };
         self.bits.word(id, &mut leaf)
     }

@@ -74,7 +74,7 @@ impl Study<'_> {
         if self.layout.column(content).is_none() {
             self.layout.columns.push(content);
         }
-        self.b.column(&name, ty, Some(content.owner()))
+        self.b.column(&name, ty, content.owner())
     }
 
     /// `column == code`, written so that the verifier sees which column separates cells.
