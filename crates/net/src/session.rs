@@ -222,6 +222,21 @@ impl Link<'_> {
         done.map_err(|e| self.fault(e))
     }
 
+    /// Hands over what is queued without waiting for an answer. [`Link::recv`] does so towards its own peer only: a party
+    /// that has spoken to several peers flushes each before it waits for the first.
+    ///
+    /// # Errors
+    /// As [`Link::send`].
+    pub fn flush(&mut self) -> Result<(), Error> {
+        // A receive of nothing hands over what is queued.
+        self.channel().recv(&mut []).map_err(|e| self.fault(e))
+    }
+
+    /// Bytes that one side may send while the peer reads nothing.
+    pub fn window(&mut self) -> usize {
+        self.channel().window()
+    }
+
     /// Receives a message that fills `into`. The receiver states the length, so no peer can make us allocate.
     ///
     /// # Errors

@@ -1,15 +1,12 @@
 //! The conversation around the steps: base OTs, set-up and extension with one peer.
 
 use crate::base_ot::{self, BaseChosen, BasePairs, Context};
+use crate::flavours::{BATCH, batches, check_call};
 use crate::{BASE_OTS, OtReceiver, OtSender, Pads, softspoken};
 use base::{Error, PartyId};
 use kernels::Block;
 use net::Session;
-
-/// OTs per message of a long extension: small enough for the cache, large enough for the channel.
-const BATCH: usize = 1 << 14;
-
-const _: () = assert!(BATCH.is_multiple_of(128), "only the last batch of a call is padded");
+use std::collections::VecDeque;
 
 /// Base OTs in which this party chooses: they seed an extension in which it sends, with Delta = `choices`.
 ///
@@ -48,9 +45,14 @@ pub(crate) fn offer(session: &mut Session, peer: PartyId) -> Result<BasePairs, E
 pub struct CotSender {
     core: softspoken::Sender,
     peer: PartyId,
+    posted: VecDeque<usize>,
 }
 
 impl CotSender {
+    pub(crate) fn over(core: softspoken::Sender, peer: PartyId) -> Self {
+        Self { core, peer, posted: VecDeque::new() }
+    }
+
     /// Base OTs and set-up in one go. `delta` must be fresh for this session; for garbling its bit 0 must
     /// be set ([`crate::fresh_delta`]). The peer calls [`CotReceiver::new`] with the same `k`.
     ///
@@ -73,7 +75,7 @@ impl CotSender {
             if !message.is_empty() {
                 session.link(peer).recv(&mut message)?;
             }
-            Ok(Self { core: softspoken::Sender::new(&base, k, &message)?, peer })
+            Ok(Self::over(softspoken::Sender::new(&base, k, &message)?, peer))
         })
     }
 }
@@ -92,8 +94,7 @@ impl OtSender for CotSender {
         let k = self.core.k();
         let mut message = vec![0; softspoken::extension_bytes(k, n.min(BATCH))];
         let mut link = session.link(self.peer);
-        for at in (0..n).step_by(BATCH) {
-            let batch = BATCH.min(n - at);
+        for batch in batches(n) {
             let message = &mut message[..softspoken::extension_bytes(k, batch)];
             link.recv(message)?;
             self.core.absorb(batch, message, out)?;
@@ -102,18 +103,54 @@ impl OtSender for CotSender {
         Ok(())
     }
 
+    fn post(&mut self, _: &mut Session, n: usize) -> Result<(), Error> {
+        check_call(n)?;
+        self.posted.push_back(n);
+        Ok(())
+    }
+
+    fn take(&mut self, session: &mut Session, n: usize, out: &mut Vec<Block>) -> Result<(), Error> {
+        match_post(self.posted.pop_front(), n)?;
+        let mut message = vec![0; softspoken::random_bytes(self.core.k(), n)];
+        let mut link = session.link(self.peer);
+        link.recv(&mut message)?;
+        self.core.absorb_random(n, &message, out)?;
+        link.tally(0, n as u64);
+        Ok(())
+    }
+
     fn pads(&mut self) -> &mut Pads {
         self.core.pads()
     }
+}
+
+/// A `take` gives out what the oldest `post` asked for.
+fn match_post(posted: Option<usize>, taken: usize) -> Result<(), Error> {
+    if posted == Some(taken) {
+        return Ok(());
+    }
+    Err(Error::misuse(format!("{taken} OTs taken where {} were posted", posted.unwrap_or(0))))
+}
+
+/// OTs with random choices that were posted and not yet taken.
+struct Posted {
+    n: usize,
+    choices: Vec<u64>,
+    t: Vec<Block>,
 }
 
 /// The receiving side of SoftSpoken with one peer. It only sends, so it may run ahead of the sender.
 pub struct CotReceiver {
     core: softspoken::Receiver,
     peer: PartyId,
+    posted: VecDeque<Posted>,
 }
 
 impl CotReceiver {
+    pub(crate) fn over(core: softspoken::Receiver, peer: PartyId) -> Self {
+        Self { core, peer, posted: VecDeque::new() }
+    }
+
     /// Base OTs and set-up in one go. The peer calls [`CotSender::new`] with the same `k`.
     ///
     /// # Errors
@@ -134,7 +171,7 @@ impl CotReceiver {
             if !message.is_empty() {
                 session.link(peer).send(&message)?;
             }
-            Ok(Self { core, peer })
+            Ok(Self::over(core, peer))
         })
     }
 }
@@ -167,16 +204,36 @@ impl OtReceiver for CotReceiver {
         Ok(())
     }
 
+    fn post(&mut self, session: &mut Session, n: usize) -> Result<(), Error> {
+        check_call(n)?;
+        let (mut choices, mut t, mut message) = (Vec::new(), Vec::with_capacity(n + 127), Vec::new());
+        self.core.prepare_random(n, &mut choices, &mut t, &mut message)?;
+        let mut link = session.link(self.peer);
+        link.send(&message)?;
+        link.tally(0, n as u64);
+        self.posted.push_back(Posted { n, choices, t });
+        Ok(())
+    }
+
+    fn take(
+        &mut self,
+        _: &mut Session,
+        n: usize,
+        choices: &mut Vec<u64>,
+        out: &mut Vec<Block>,
+    ) -> Result<(), Error> {
+        let posted = self.posted.pop_front();
+        match_post(posted.as_ref().map(|p| p.n), n)?;
+        if let Some(posted) = posted {
+            out.extend_from_slice(&posted.t);
+            *choices = posted.choices;
+        }
+        Ok(())
+    }
+
     fn pads(&mut self) -> &mut Pads {
         self.core.pads()
     }
-}
-
-fn check_call(n: usize) -> Result<(), Error> {
-    if n > crate::OTS_PER_CALL {
-        return Err(Error::limit("OTs per call", n as u64, crate::OTS_PER_CALL as u64));
-    }
-    Ok(())
 }
 
 const _: () = assert!(base_ot::REPLY_BYTES == 32 * BASE_OTS && base_ot::CHOICE_BYTES == 64 * BASE_OTS);

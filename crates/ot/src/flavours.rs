@@ -1,5 +1,10 @@
 //! Random and chosen OT on top of correlated OT, behind one object-safe interface.
 //!
+//! Correlated OT comes with chosen or with random choice bits. The two differ on the wire, so both sides
+//! make the same call. With random bits the call has two halves: `post` sends what this side says first and
+//! waits for nothing, `take` receives and gives out. A party with several peers, or with both directions,
+//! posts to all before it takes from the first; [`crate::correlated_all`] does that.
+//!
 //! Functionality: random OT gives the sender two random messages and the receiver the one it chose; chosen
 //! OT transfers one of the sender's two messages. Security: semi-honest, from correlated OT by hashing with
 //! the multi-instance-secure hash of `kernels`: m0 = H(q), m1 = H(q + Delta). Up to [`LANES`] OTs share a
@@ -36,7 +41,7 @@ impl Pads {
     }
 
     /// `words` blocks per OT for each of `sides` (the same OTs, shifted by Delta or not), lane by lane.
-    fn expand<const N: usize>(&mut self, sides: [&[Block]; N], words: usize) -> [Vec<Block>; N] {
+    pub(crate) fn expand<const N: usize>(&mut self, sides: [&[Block]; N], words: usize) -> [Vec<Block>; N] {
         let n = sides.first().map_or(0, |s| s.len());
         let mut out = [(); N].map(|()| vec![Block::ZERO; n * words]);
         for at in (0..n).step_by(LANES) {
@@ -50,10 +55,27 @@ impl Pads {
         out
     }
 
-    fn both(&mut self, q: &[Block], delta: Block, words: usize) -> [Vec<Block>; 2] {
+    pub(crate) fn both(&mut self, q: &[Block], delta: Block, words: usize) -> [Vec<Block>; 2] {
         let shifted: Vec<Block> = q.iter().map(|&q| q ^ delta).collect();
         self.expand([q, &shifted], words)
     }
+}
+
+/// OTs per message of a long extension: small enough for the cache, large enough for the channel.
+pub(crate) const BATCH: usize = 1 << 14;
+
+const _: () = assert!(BATCH.is_multiple_of(128), "only the last batch of a call is padded");
+
+/// `n` cut into batches.
+pub(crate) fn batches(n: usize) -> impl Iterator<Item = usize> {
+    (0..n).step_by(BATCH).map(move |at| BATCH.min(n - at))
+}
+
+pub(crate) fn check_call(n: usize) -> Result<(), Error> {
+    if n > crate::OTS_PER_CALL {
+        return Err(Error::limit("OTs per call", n as u64, crate::OTS_PER_CALL as u64));
+    }
+    Ok(())
 }
 
 fn check_words(words: usize) -> Result<(), Error> {
@@ -76,6 +98,38 @@ pub trait OtSender: Send {
     /// # Errors
     /// Those of the channel, and `n` over [`crate::OTS_PER_CALL`].
     fn correlated(&mut self, session: &mut Session, n: usize, out: &mut Vec<Block>) -> Result<(), Error>;
+
+    /// First half of `n` correlated OTs whose choices are random: sends what this side says first and waits
+    /// for nothing but window space.
+    ///
+    /// # Errors
+    /// As [`OtSender::correlated`].
+    fn post(&mut self, session: &mut Session, n: usize) -> Result<(), Error>;
+
+    /// Second half: appends `n` random q_i to `out`; the receiver gets random bits b_i and q_i + b_i Delta.
+    /// Calls match those of [`OtSender::post`] in order and `n`; several may be outstanding.
+    ///
+    /// # Errors
+    /// As [`OtSender::correlated`], and when nothing of this size was posted.
+    fn take(&mut self, session: &mut Session, n: usize, out: &mut Vec<Block>) -> Result<(), Error>;
+
+    /// Correlated OT whose choices are random: [`OtSender::post`] and [`OtSender::take`] in batches.
+    ///
+    /// # Errors
+    /// As [`OtSender::take`].
+    fn correlated_random(
+        &mut self,
+        session: &mut Session,
+        n: usize,
+        out: &mut Vec<Block>,
+    ) -> Result<(), Error> {
+        check_call(n)?;
+        for batch in batches(n) {
+            self.post(session, batch)?;
+            self.take(session, batch, out)?;
+        }
+        Ok(())
+    }
 
     /// The hash state. For implementations of this trait.
     fn pads(&mut self) -> &mut Pads;
@@ -133,6 +187,49 @@ pub trait OtReceiver: Send {
         n: usize,
         out: &mut Vec<Block>,
     ) -> Result<(), Error>;
+
+    /// First half of `n` correlated OTs whose choices are random, as [`OtSender::post`].
+    ///
+    /// # Errors
+    /// As [`OtSender::correlated`].
+    fn post(&mut self, session: &mut Session, n: usize) -> Result<(), Error>;
+
+    /// Second half: appends `n` blocks q_i + b_i Delta to `out` and fills `choices` with the random b_i,
+    /// `ceil(n / 64)` words, bits from `n` on clear. Calls match those of [`OtReceiver::post`] in order and
+    /// `n`; several may be outstanding.
+    ///
+    /// # Errors
+    /// As [`OtReceiver::post`], and when nothing of this size was posted.
+    fn take(
+        &mut self,
+        session: &mut Session,
+        n: usize,
+        choices: &mut Vec<u64>,
+        out: &mut Vec<Block>,
+    ) -> Result<(), Error>;
+
+    /// Correlated OT whose choices are random: [`OtReceiver::post`] and [`OtReceiver::take`] in batches.
+    /// `choices` is filled with `ceil(n / 64)` words, bits from `n` on clear; `out` grows by `n`.
+    ///
+    /// # Errors
+    /// As [`OtReceiver::take`].
+    fn correlated_random(
+        &mut self,
+        session: &mut Session,
+        n: usize,
+        choices: &mut Vec<u64>,
+        out: &mut Vec<Block>,
+    ) -> Result<(), Error> {
+        check_call(n)?;
+        choices.clear();
+        let mut drawn = Vec::new();
+        for batch in batches(n) {
+            self.post(session, batch)?;
+            self.take(session, batch, &mut drawn, out)?;
+            choices.extend_from_slice(&drawn);
+        }
+        Ok(())
+    }
 
     /// The hash state. For implementations of this trait.
     fn pads(&mut self) -> &mut Pads;

@@ -28,6 +28,11 @@ fn worker_start(hub: Block, worker: u64) -> Block {
     Block::from_bytes(bytes)
 }
 
+/// Start value of the extension the other way round between two parties: no worker has this number.
+pub(crate) fn reverse_start(start: Block) -> Block {
+    worker_start(start, u64::MAX)
+}
+
 /// Hub of the party that *sends* in the workers' extensions.
 pub struct SenderHub {
     cot: CotReceiver,

@@ -13,12 +13,16 @@ mod drivers;
 mod flavours;
 mod ggm;
 mod hub;
+mod kind;
+mod pair;
 pub mod softspoken;
 
 pub use cost::Price;
 pub use drivers::{CotReceiver, CotSender};
 pub use flavours::{OtReceiver, OtSender, Pads};
 pub use hub::{ReceiverHub, SenderHub};
+pub use kind::OtKind;
+pub use pair::{Correlated, Pair, correlated_all, leads, setup_all};
 
 use kernels::Block;
 

@@ -16,10 +16,11 @@
 //!             so v'_j + d_j (u + b) = v_j + d_j b
 //! Row (block, j) of the sender is q, that of the receiver is t; a transpose gives one 128-bit block per OT.
 //!
-//! Deviation: the receiver's own bits are folded into the correction of every block, so no derandomisation
-//! message follows (with random choices the first block could be had for nothing).
+//! With random choices b is the u of the first block, whose correction is then zero and not sent. With
+//! chosen ones b goes into the correction of every block, so no derandomisation message follows.
 //!
-//! Cost: ceil(128 / k) bits per OT, rounded up to 128 OTs per call, from the receiver only. It never waits.
+//! Cost: ceil(128 / k) bits per OT, one less with random choices, rounded up to 128 OTs per call, from the
+//! receiver only. It never waits.
 
 use crate::base_ot::{BaseChosen, BasePairs};
 use crate::{BASE_OTS, OTS_PER_CALL, OTS_PER_SESSION, Pads, ggm};
@@ -53,6 +54,12 @@ pub fn setup_bytes(k: u32) -> usize {
 #[must_use]
 pub fn extension_bytes(k: u32, n: usize) -> usize {
     block_count(k) * n.div_ceil(128) * Block::BYTES
+}
+
+/// Bytes of the receiver's message for `n` OTs of one call whose choices are random.
+#[must_use]
+pub fn random_bytes(k: u32, n: usize) -> usize {
+    (block_count(k) - 1) * n.div_ceil(128) * Block::BYTES
 }
 
 /// A valid k.
@@ -158,26 +165,74 @@ impl Receiver {
         if choices.len() * 64 < n {
             return Err(Error::misuse(format!("{n} OTs with {} choice bits", choices.len() * 64)));
         }
-        let mut first = self.streams.take(n)?;
         let choices = columns(choices, n);
-        let at = grow_by(out, n);
-        let mut rows = vec![Block::ZERO; BASE_OTS * CHUNK];
-        for (out, choices) in out[at..].chunks_mut(128 * CHUNK).zip(choices.chunks(CHUNK)) {
-            let width = choices.len();
-            let rows = &mut rows[..BASE_OTS * width];
-            self.streams.fold(first, width, rows, |_, sum, _| {
-                kernels::xor_into(sum, choices);
+        self.extend(n, out, |_, sum, at| {
+            kernels::xor_into(sum, &choices[at..at + sum.len()]);
+            message.extend_from_slice(Block::bytes_of(sum));
+        })
+    }
+
+    /// Makes `n` correlated OTs with random choice bits: appends t_i to `out` and the bytes for the sender to
+    /// `message` ([`random_bytes`]), and fills `choices` with `ceil(n / 64)` words of packed bits, those
+    /// from `n` on cleared.
+    ///
+    /// # Errors
+    /// When a limit is met.
+    pub fn prepare_random(
+        &mut self,
+        n: usize,
+        choices: &mut Vec<u64>,
+        out: &mut Vec<Block>,
+        message: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let mut drawn: Vec<Block> = Vec::with_capacity(n.div_ceil(128));
+        self.extend(n, out, |block, sum, at| {
+            if block == 0 {
+                drawn.extend_from_slice(sum);
+            } else {
+                kernels::xor_into(sum, &drawn[at..at + sum.len()]);
                 message.extend_from_slice(Block::bytes_of(sum));
-            });
+            }
+        })?;
+        choices.clear();
+        choices.extend(drawn.iter().flat_map(|b| [b.0 as u64, (b.0 >> 64) as u64]));
+        clear_from(choices, n);
+        Ok(())
+    }
+
+    /// Appends t_i of `n` OTs to `out`. `correct` gets each block's index, its sum u and the first column of
+    /// it, columns in order.
+    fn extend(
+        &mut self,
+        n: usize,
+        out: &mut Vec<Block>,
+        mut correct: impl FnMut(usize, &mut [Block], usize),
+    ) -> Result<(), Error> {
+        let first = self.streams.take(n)?;
+        let from = grow_by(out, n);
+        let mut rows = vec![Block::ZERO; BASE_OTS * CHUNK];
+        let mut at = 0;
+        for out in out[from..].chunks_mut(128 * CHUNK) {
+            let width = out.len() / 128;
+            let rows = &mut rows[..BASE_OTS * width];
+            self.streams.fold(first + at as u64, width, rows, |block, sum, _| correct(block, sum, at));
             transpose128(rows, out);
-            first += width as u64;
+            at += width;
         }
-        out.truncate(at + n);
+        out.truncate(from + n);
         Ok(())
     }
 
     pub(crate) fn pads(&mut self) -> &mut Pads {
         &mut self.pads
+    }
+}
+
+/// Packed bits cut to `ceil(n / 64)` words, those from `n` on cleared.
+pub(crate) fn clear_from(bits: &mut Vec<u64>, n: usize) {
+    bits.truncate(n.div_ceil(64));
+    if let (Some(last), 1..) = (bits.last_mut(), n % 64) {
+        *last &= (1 << (n % 64)) - 1;
     }
 }
 
@@ -244,7 +299,26 @@ impl Sender {
     /// # Errors
     /// When the message has a wrong length or a limit is met.
     pub fn absorb(&mut self, n: usize, message: &[u8], out: &mut Vec<Block>) -> Result<(), Error> {
-        if message.len() != extension_bytes(self.k, n) {
+        self.extend(n, 0, message, out)
+    }
+
+    /// Takes the receiver's message for `n` OTs whose choices are random: appends q_i to `out`.
+    ///
+    /// # Errors
+    /// As [`Sender::absorb`].
+    pub fn absorb_random(&mut self, n: usize, message: &[u8], out: &mut Vec<Block>) -> Result<(), Error> {
+        self.extend(n, 1, message, out)
+    }
+
+    /// Appends q_i of `n` OTs to `out`; the message corrects the blocks of Delta from `corrected` on.
+    fn extend(
+        &mut self,
+        n: usize,
+        corrected: usize,
+        message: &[u8],
+        out: &mut Vec<Block>,
+    ) -> Result<(), Error> {
+        if message.len() != (block_count(self.k) - corrected) * n.div_ceil(128) * Block::BYTES {
             return Err(malformed("OT extension message of a wrong length"));
         }
         let mut first = self.streams.take(n)?;
@@ -255,7 +329,11 @@ impl Sender {
             let width = out.len() / 128;
             let rows = &mut rows[..BASE_OTS * width];
             let mut delta = self.delta.0;
-            self.streams.fold(first, width, rows, |_, correction, own| {
+            self.streams.fold(first, width, rows, |block, correction, own| {
+                if block < corrected {
+                    delta >>= own.len() / width;
+                    return;
+                }
                 let (mine, after) = rest.split_at(width * Block::BYTES);
                 Block::read_slice(mine, correction);
                 rest = after;
@@ -312,6 +390,15 @@ mod tests {
         assert!(streams.take(128).is_ok());
         let over = streams.take(1).unwrap_err().to_string();
         assert!(over.starts_with("OTs per session: "), "{over}");
+    }
+
+    #[test]
+    fn bits_are_cut() {
+        for (n, left) in [(0, vec![]), (1, vec![1]), (64, vec![u64::MAX]), (65, vec![u64::MAX, 1])] {
+            let mut bits = vec![u64::MAX; 4];
+            clear_from(&mut bits, n);
+            assert_eq!(bits, left, "{n}");
+        }
     }
 
     #[test]

@@ -45,6 +45,7 @@ fn suite(
     receiver: impl Fn(&mut Session) -> Result<Box<dyn OtReceiver>, Error> + Sync,
 ) {
     correlated(what, &sender, &receiver);
+    correlated_random(what, &sender, &receiver);
     random_and_chosen(what, &sender, &receiver);
 }
 
@@ -83,6 +84,58 @@ fn correlated(
     distinct.sort_unstable();
     distinct.dedup();
     assert_eq!(distinct.len(), q.len(), "{what}: a correlation came twice");
+}
+
+fn correlated_random(
+    what: &str,
+    sender: &(impl Fn(&mut Session) -> Result<Box<dyn OtSender>, Error> + Sync),
+    receiver: &(impl Fn(&mut Session) -> Result<Box<dyn OtReceiver>, Error> + Sync),
+) {
+    const N: usize = 40_000;
+    let ((delta, q), (choices, t)) = pair(
+        11,
+        |session| {
+            let mut ot = sender(session)?;
+            let mut q = Vec::new();
+            for n in SIZES.into_iter().chain([N]) {
+                ot.correlated_random(session, n, &mut q)?;
+            }
+            Ok((ot.delta(), q))
+        },
+        |session| {
+            let mut ot = receiver(session)?;
+            let (mut t, mut choices) = (Vec::new(), vec![vec![7]]);
+            for n in SIZES.into_iter().chain([N]) {
+                let mut drawn = choices.last().unwrap().clone();
+                ot.correlated_random(session, n, &mut drawn, &mut t)?;
+                assert_eq!(drawn.len(), n.div_ceil(64));
+                assert!((n..drawn.len() * 64).all(|i| bit(&drawn, i) == 0), "{n}");
+                choices.push(drawn);
+            }
+            Ok((choices, t))
+        },
+    );
+    let mut all = Vec::new();
+    for (n, drawn) in SIZES.into_iter().chain([N]).zip(&choices[1..]) {
+        all.extend((0..n).map(|i| bit(drawn, i)));
+    }
+    assert_eq!((q.len(), t.len()), (all.len(), all.len()));
+    assert!((0..q.len()).all(|i| q[i] ^ t[i] == delta.when(all[i])), "{what}");
+    looks_random(what, choices.last().unwrap(), N);
+    let mut distinct: Vec<u128> = q.iter().map(|q| q.0).collect();
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert_eq!(distinct.len(), q.len(), "{what}: a correlation came twice");
+}
+
+/// Ones, and changes from one bit to the next, within six standard deviations of a half.
+fn looks_random(what: &str, bits: &[u64], n: usize) {
+    let ones: u64 = (0..n).map(|i| bit(bits, i)).sum();
+    let changes: u64 = (1..n).map(|i| bit(bits, i) ^ bit(bits, i - 1)).sum();
+    for count in [ones, changes] {
+        let off = (count as f64 - n as f64 / 2.0) / (n as f64).sqrt() * 2.0;
+        assert!(off.abs() < 6.0, "{what}: {ones} ones and {changes} changes of {n}");
+    }
 }
 
 fn random_and_chosen(
@@ -208,25 +261,28 @@ fn the_price_is_what_the_ledger_books() {
             |session| {
                 let mut ot = session.step("setup", |s| new_sender(s, k))?;
                 session.step("cot", |s| ot.correlated(s, n, &mut Vec::new()))?;
+                session.step("posted", |s| ot.correlated_random(s, n, &mut Vec::new()))?;
                 session.step("rot", |s| ot.random(s, n, 2))?;
                 session.step("chosen", |s| ot.chosen(s, 3, &chosen, &chosen))?;
                 session.step("hub", |s| SenderHub::new(s, RECEIVER)?.fork(s, 5))?;
-                Ok(["setup", "cot", "rot", "chosen", "hub"].map(|step| booked(session, step)))
+                Ok(["setup", "cot", "posted", "rot", "chosen", "hub"].map(|step| booked(session, step)))
             },
             |session| {
                 let b = bits(1, n);
                 let mut ot = session.step("setup", |s| CotReceiver::new(s, SENDER, k))?;
                 session.step("cot", |s| ot.correlated(s, &b, n, &mut Vec::new()))?;
+                session.step("posted", |s| ot.correlated_random(s, n, &mut Vec::new(), &mut Vec::new()))?;
                 session.step("rot", |s| ot.random(s, &b, n, 2))?;
                 session.step("chosen", |s| ot.chosen(s, &b, n, 3))?;
                 session.step("hub", |s| ReceiverHub::new(s, SENDER)?.fork(s, 5))?;
-                Ok(["setup", "cot", "rot", "chosen", "hub"].map(|step| booked(session, step)))
+                Ok(["setup", "cot", "posted", "rot", "chosen", "hub"].map(|step| booked(session, step)))
             },
         );
         let n = n as u64;
         let prices = [
             Price::base() + Price::setup(k),
             Price::correlated(k, n),
+            Price::posted(k, n),
             Price::random(k, n),
             Price::chosen(k, n, 3),
             Price::hub() + Price::fork(5),

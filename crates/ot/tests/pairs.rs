@@ -1,0 +1,157 @@
+//! Both directions with every peer at once: the functionality, the price, the wire, faults.
+
+use base::{Error, PartyId};
+use kernels::bit;
+use net::Session;
+use net::cluster::Cluster;
+use net::faults::Fault;
+use ot::*;
+use std::time::Duration;
+
+fn peers(session: &Session) -> Vec<PartyId> {
+    session.roster().parties().filter(|&p| p != session.me()).collect()
+}
+
+type Held = Vec<(PartyId, kernels::Block, Correlated)>;
+
+/// Sets up and makes `n` OTs per direction; what this party holds, by peer.
+fn work(session: &mut Session, kind: OtKind, n: usize) -> Result<Held, Error> {
+    let peers = peers(session);
+    let mut pairs = session.step("setup", |s| setup_all(s, &peers, kind, n as u64))?;
+    let mut out: Vec<Correlated> = peers.iter().map(|_| Correlated::default()).collect();
+    session.step("make", |s| correlated_all(s, &mut pairs, n, &mut out))?;
+    let held = pairs.iter().zip(out).map(|(pair, out)| (pair.peer, pair.sender.delta(), out));
+    Ok(held.collect())
+}
+
+/// Every pair's correlation holds, in both directions, and no Delta is used twice.
+fn check(parties: &[Held], n: usize) {
+    let mut deltas = Vec::new();
+    for (me, held) in parties.iter().enumerate() {
+        for (peer, delta, mine) in held {
+            let (_, _, theirs) =
+                parties[peer.index()].iter().find(|(p, ..)| p.index() == me).expect("both hold the pair");
+            assert!(delta.lsb());
+            assert_eq!((mine.q.len(), theirs.t.len(), theirs.choices.len()), (n, n, n.div_ceil(64)));
+            for i in 0..n {
+                let held = mine.q[i] ^ theirs.t[i] == delta.when(bit(&theirs.choices, i));
+                assert!(held, "p{me} to {peer}: OT {i}");
+            }
+            deltas.push(delta.0);
+        }
+    }
+    let count = deltas.len();
+    deltas.sort_unstable();
+    deltas.dedup();
+    assert_eq!(deltas.len(), count, "a Delta came twice");
+}
+
+fn kinds() -> [OtKind; 2] {
+    [OtKind::default(), OtKind::SoftSpoken { k: 5 }]
+}
+
+#[test]
+fn five_parties_hold_correlations_pairwise() {
+    for kind in kinds() {
+        for n in [0, 1000] {
+            let done = Cluster::new(5, 3).run(|s| work(s, kind, n));
+            check(&done.into_iter().map(Result::unwrap).collect::<Vec<_>>(), n);
+        }
+    }
+}
+
+#[test]
+fn a_tiny_window_suffices() {
+    for kind in kinds() {
+        let done = Cluster::new(3, 4).tiny_window().run(|s| work(s, kind, 20_000));
+        check(&done.into_iter().map(Result::unwrap).collect::<Vec<_>>(), 20_000);
+    }
+}
+
+#[test]
+fn leading_is_decided_and_even() {
+    for n in 2..=13u8 {
+        for me in 0..n {
+            let led = (0..n).filter(|&peer| peer != me && leads(PartyId(me), PartyId(peer))).count();
+            assert!(led.abs_diff(usize::from(n - 1) / 2) <= 1, "{me} of {n} leads {led}");
+            for peer in (0..n).filter(|&peer| peer != me) {
+                assert!(leads(PartyId(me), PartyId(peer)) != leads(PartyId(peer), PartyId(me)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cut_at_set_up_names_party_peer_and_step() {
+    for step in ["setup", "make"] {
+        let cluster = Cluster::new(3, 5).deadline(Duration::from_secs(20));
+        let done = cluster.fault(PartyId(1), step, Fault::Cut).run(|s| work(s, OtKind::default(), 5000));
+        for (me, done) in done.into_iter().enumerate() {
+            let error = done.err().expect("nobody goes on without p1");
+            let at = error.at();
+            assert_eq!(at.party, format!("p{me}"));
+            assert!(at.peer.is_some() && at.step.starts_with(step), "{error}");
+        }
+    }
+}
+
+#[test]
+fn takes_match_posts() {
+    let done = Cluster::new(2, 6).run(|session| {
+        let peer = session.me().other();
+        let mut pairs = setup_all(session, &[peer], OtKind::default(), 128)?;
+        let pair = &mut pairs[0];
+        let over = pair.sender.post(session, OTS_PER_CALL + 1).unwrap_err().to_string();
+        assert!(over.starts_with("OTs per call"), "{over}");
+        let mut out = [Vec::new(), Vec::new()];
+        let early = pair.sender.take(session, 128, &mut out[0]).unwrap_err().to_string();
+        assert_eq!(early, "128 OTs taken where 0 were posted");
+        correlated_all(session, &mut pairs, 10, &mut []).map_err(|e| e.to_string()).unwrap_err();
+        // Two posts may be under way.
+        let pair = &mut pairs[0];
+        for n in [128, 60] {
+            pair.sender.post(session, n)?;
+            pair.receiver.post(session, n)?;
+            session.link(peer).flush()?;
+        }
+        let (mut choices, [mut q, mut t]) = (Vec::new(), out);
+        for n in [128, 60] {
+            pair.sender.take(session, n, &mut q)?;
+            pair.receiver.take(session, n, &mut choices, &mut t)?;
+        }
+        Ok((pair.sender.delta(), q, t, choices))
+    });
+    let done: Vec<_> = done.into_iter().map(Result::unwrap).collect();
+    for (mine, theirs) in [(&done[0], &done[1]), (&done[1], &done[0])] {
+        assert_eq!(mine.1.len(), 188);
+        let held = |i: usize| mine.1[128 + i] ^ theirs.2[128 + i] == mine.0.when(bit(&theirs.3, i));
+        assert!((0..60).all(held));
+    }
+}
+
+#[test]
+fn the_price_of_a_pair_is_what_the_ledger_books() {
+    for k in [1, 2, 5, 8] {
+        let done = Cluster::new(3, 7).run(|session| {
+            work(session, OtKind::SoftSpoken { k }, 1000)?;
+            Ok(session.ledger().clone())
+        });
+        let ledgers: Vec<_> = done.into_iter().map(Result::unwrap).collect();
+        for (me, ledger) in ledgers.iter().enumerate() {
+            for peer in (0..3).filter(|&peer| peer != me) {
+                let of_peer = |step: &str| {
+                    let entries = ledger.entries().iter().filter(|e| e.peer.index() == peer);
+                    let under = entries.filter(|e| e.step.starts_with(step));
+                    under.fold((0, 0), |(sent, turns), e| (sent + e.sent, turns + e.turns))
+                };
+                let price = Price::pair(k);
+                let leader = leads(PartyId(me as u8), PartyId(peer as u8));
+                let sent = if leader { price.sender } else { price.receiver };
+                let (bytes, turns) = of_peer("setup");
+                assert_eq!(bytes, sent, "p{me} to p{peer}");
+                assert!(if leader { turns == price.turns } else { turns <= price.turns }, "{turns}");
+                assert_eq!(of_peer("make").0, Price::posted(k, 1000).receiver);
+            }
+        }
+    }
+}
