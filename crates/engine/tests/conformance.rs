@@ -37,7 +37,7 @@ struct Open {
 
 impl Open {
     fn own(program: &Program, party: PartyId) -> Vec<u32> {
-        let own = |c: &u32| program.columns[*c as usize].owner == Some(party);
+        let own = |c: &u32| program.columns[*c as usize].holder.only() == Some(party);
         (0..program.columns.len() as u32).filter(own).collect()
     }
 
@@ -53,7 +53,7 @@ impl Open {
         let mut columns = vec![vec![0; lanes]; program.columns.len()];
         for (c, column) in program.columns.iter().enumerate() {
             let foreign = self.fault == Fault::ForeignColumn;
-            if column.owner.is_none_or(|o| o == me || foreign) {
+            if column.holder.only().is_none_or(|o| o == me || foreign) {
                 rows.read(c as u32, 0, &mut columns[c])?;
             }
         }
