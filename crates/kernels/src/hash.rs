@@ -73,6 +73,46 @@ impl TweakedHash {
         }
     }
 
+    /// Bit 0 of H(`x[i]`, `tweak`), packed: bit i of `out`. Bits beyond `x.len()` are clear.
+    ///
+    /// # Panics
+    /// When `out` is not exactly as many words as needed.
+    pub fn hash_lsbs(&self, tweak: Block, x: &[Block], out: &mut [u64]) {
+        assert_eq!(out.len(), x.len().div_ceil(64), "64 bits per word");
+        let keys = self.keys(tweak);
+        match self.backend {
+            #[cfg(target_arch = "x86_64")]
+            Backend::AesNi | Backend::Vaes512 => {
+                out.fill(0);
+                x86::hash_lsbs(self.backend, &keys, x, out);
+            }
+            _ => portable::hash_lsbs(&keys, x, Block::ZERO, out),
+        }
+    }
+
+    /// As [`TweakedHash::hash_lsbs`], of `x[i]` into `zero` and of `x[i] xor delta` into `one`: both messages of
+    /// one-bit random OTs.
+    ///
+    /// # Panics
+    /// As [`TweakedHash::hash_lsbs`].
+    pub fn hash_lsbs_both(&self, tweak: Block, delta: Block, x: &[Block], zero: &mut [u64], one: &mut [u64]) {
+        let words = x.len().div_ceil(64);
+        assert!(zero.len() == words && one.len() == words, "64 bits per word");
+        let keys = self.keys(tweak);
+        match self.backend {
+            #[cfg(target_arch = "x86_64")]
+            Backend::AesNi | Backend::Vaes512 => {
+                zero.fill(0);
+                one.fill(0);
+                x86::hash_lsbs_both(self.backend, &keys, delta, x, zero, one);
+            }
+            _ => {
+                portable::hash_lsbs(&keys, x, Block::ZERO, zero);
+                portable::hash_lsbs(&keys, x, delta, one);
+            }
+        }
+    }
+
     /// Expands every input to `words` blocks: `out[i * words + w]` = H(`x[i]`, `tweak xor w`). The two lowest
     /// bits of the tweak are the word counter and must be clear.
     ///

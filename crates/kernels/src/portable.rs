@@ -200,6 +200,13 @@ pub fn hash(keys: &[Block; 11], x: &[Block], out: &mut [Block]) {
     out.iter_mut().zip(x).for_each(|(o, x)| *o ^= x.sigma());
 }
 
+/// Bit 0 of H of every input plus `offset`, packed.
+pub fn hash_lsbs(keys: &[Block; 11], x: &[Block], offset: Block, out: &mut [u64]) {
+    for (x, out) in x.chunks(64).zip(out) {
+        *out = hashed(keys, x, offset).iter().rev().fold(0, |word, h| word << 1 | u64::from(h.lsb()));
+    }
+}
+
 fn hashed(keys: &[Block; 11], x: &[Block], offset: Block) -> Vec<Block> {
     let shifted: Vec<Block> = x.iter().map(|&x| x ^ offset).collect();
     let mut out = vec![Block::ZERO; x.len()];

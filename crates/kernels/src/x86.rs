@@ -37,6 +37,8 @@ trait Wide: Copy {
     unsafe fn sigma(self) -> Self;
     /// All ones in every block whose bit 0 is set.
     unsafe fn lsb_mask(self) -> Self;
+    /// Bit 0 of every block: bit i is that of block i.
+    unsafe fn lsbs(self) -> u64;
     unsafe fn round(self, key: Self) -> Self;
     unsafe fn last_round(self, key: Self) -> Self;
     /// Interleaves blocks: `x0 y0 x1 y1 ..` in two vectors.
@@ -89,6 +91,10 @@ impl Wide for __m128i {
     #[inline(always)]
     unsafe fn lsb_mask(self) -> Self {
         _mm_shuffle_epi32::<0>(_mm_srai_epi32::<31>(_mm_slli_epi32::<31>(self)))
+    }
+    #[inline(always)]
+    unsafe fn lsbs(self) -> u64 {
+        _mm_cvtsi128_si64(self) as u64 & 1
     }
     #[inline(always)]
     unsafe fn round(self, key: Self) -> Self {
@@ -162,6 +168,11 @@ impl Wide for __m512i {
     #[inline(always)]
     unsafe fn lsb_mask(self) -> Self {
         _mm512_shuffle_epi32::<0>(_mm512_srai_epi32::<31>(_mm512_slli_epi32::<31>(self)))
+    }
+    #[inline(always)]
+    unsafe fn lsbs(self) -> u64 {
+        let set = _mm512_test_epi64_mask(self, _mm512_set_epi64(0, 1, 0, 1, 0, 1, 0, 1));
+        u64::from(_pext_u32(set.into(), 0x55))
     }
     #[inline(always)]
     unsafe fn round(self, key: Self) -> Self {
@@ -359,6 +370,28 @@ kernel!(hash, hash_step, lanes out.len(), (keys: &Keys, x: &[Block], out: &mut [
     let h = hash_one::<W, N>(&get_all(x, i, n), keys);
     for j in 0..N {
         put(h[j], out, i + j * W::LANES, n);
+    }
+});
+
+/// ORs bit 0 of the first `n` blocks of `x` into the bits from lane `i` on, which lie in one word.
+#[inline(always)]
+unsafe fn put_lsbs<W: Wide>(x: W, to: &mut [u64], i: usize, n: usize) {
+    to[i / 64] |= (x.lsbs() & ((1 << n) - 1)) << (i % 64);
+}
+
+kernel!(hash_lsbs, hash_lsbs_step, lanes x.len(), (keys: &Keys, x: &[Block], out: &mut [u64]), (i, n) {
+    let h = hash_one::<W, N>(&get_all(x, i, n), keys);
+    for j in 0..N {
+        put_lsbs(h[j], out, i + j * W::LANES, n);
+    }
+});
+
+kernel!(hash_lsbs_both, hash_lsbs_both_step, lanes x.len(),
+(keys: &Keys, delta: Block, x: &[Block], zero: &mut [u64], one: &mut [u64]), (i, n) {
+    let h = hash_two(&get_all::<W, N>(x, i, n), W::splat(delta), keys);
+    for j in 0..N {
+        put_lsbs(h[0][j], zero, i + j * W::LANES, n);
+        put_lsbs(h[1][j], one, i + j * W::LANES, n);
     }
 });
 

@@ -107,6 +107,30 @@ fn the_hash_is_its_definition_on_every_backend() {
     }
 }
 
+#[test]
+fn packed_bits_of_the_hash_are_its_lowest_bits() {
+    let mut source = Source::new(31);
+    let (start, tweak, delta) = (source.block(), source.block(), source.block());
+    for n in LENGTHS {
+        let x = source.blocks(n);
+        let shifted: Vec<Block> = x.iter().map(|&x| x ^ delta).collect();
+        let expected = [&x, &shifted].map(|x| {
+            let (mut h, mut bits) = (vec![Block::ZERO; n], vec![0; n.div_ceil(64)]);
+            TweakedHash::on(Backend::Portable, start).hash(tweak, x, &mut h);
+            kernels::lsbs(&h, &mut bits);
+            bits
+        });
+        for backend in Backend::available() {
+            let hash = TweakedHash::on(backend, start);
+            let [mut one_side, mut zero, mut one] = [(); 3].map(|()| vec![u64::MAX; n.div_ceil(64)]);
+            hash.hash_lsbs(tweak, &x, &mut one_side);
+            hash.hash_lsbs_both(tweak, delta, &x, &mut zero, &mut one);
+            assert_eq!(one_side, expected[0], "{backend:?} at {n}");
+            assert_eq!([zero, one], expected, "{backend:?} at {n}");
+        }
+    }
+}
+
 struct Lanes {
     start: Block,
     t: [Block; 2],
