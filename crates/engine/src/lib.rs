@@ -4,10 +4,12 @@
 //! An engine is called once per program, never per gate. [`Engine::rows`] is what a worker pair does with one shard:
 //! row and combine; what leaves it are [`Shares`]. [`Engine::release`] is what the aggregator pair does for one viewer.
 
+pub mod circuits;
 mod clear;
 pub mod conformance;
 mod shares;
 
+pub use circuits::Circuits;
 pub use clear::Clear;
 pub use shares::{Share, Shares};
 

@@ -61,7 +61,7 @@ pub struct Input {
     /// The word: a row node, or an entry of a release plan's words.
     pub word: u32,
     /// The bit, 0 is least significant.
-    pub bit: u8,
+    pub bit: u16,
 }
 
 /// What drives a wire. Operands are earlier wires.
@@ -94,6 +94,12 @@ impl Circuit {
     /// Longest chain of AND gates.
     #[must_use]
     pub fn and_depth(&self) -> usize {
+        self.and_depths().into_iter().max().unwrap_or(0) as usize
+    }
+
+    /// Longest chain of AND gates that ends at each wire, its own gate included.
+    #[must_use]
+    pub fn and_depths(&self) -> Vec<u32> {
         let mut depth = vec![0; self.wires.len()];
         for (i, wire) in self.wires.iter().enumerate() {
             depth[i] = match wire {
@@ -102,7 +108,7 @@ impl Circuit {
                 _ => 0,
             };
         }
-        depth.into_iter().max().unwrap_or(0)
+        depth
     }
 
     /// Evaluates on one row of clear bits: the definition that garbled evaluation is tested against.

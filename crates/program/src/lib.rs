@@ -16,6 +16,7 @@ mod names;
 mod text;
 mod types;
 mod verify;
+pub mod wired;
 
 pub use analysis::GATES;
 pub use analysis::{Bounds, Facts};

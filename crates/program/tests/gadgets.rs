@@ -4,7 +4,7 @@ use program::circuit::{Gates, Input, Lit};
 use program::gadgets as gadget;
 
 fn input(g: &mut Gates, word: u32, width: usize) -> Vec<Lit> {
-    (0..width).map(|bit| g.input(Input { owner: None, word, bit: bit as u8 })).collect()
+    (0..width).map(|bit| g.input(Input { owner: None, word, bit: bit as u16 })).collect()
 }
 
 /// AND gates of a gadget on two words of `width` bits.

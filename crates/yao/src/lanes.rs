@@ -316,7 +316,7 @@ mod tests {
     fn packing_takes_the_right_bits() {
         let values: Vec<u128> =
             (0..300u128).map(|i| i.wrapping_mul(0x1234_5678_9abc_def1_2345_6789)).collect();
-        let wanted: Vec<Input> = [0u8, 3, 64, 127].map(|bit| Input { owner: None, word: 7, bit }).to_vec();
+        let wanted: Vec<Input> = [0u16, 3, 64, 127].map(|bit| Input { owner: None, word: 7, bit }).to_vec();
         let packed = pack(&wanted, 300, &|_| &values);
         for (input, bits) in wanted.iter().zip(&packed) {
             assert_eq!(bits.len(), 5);

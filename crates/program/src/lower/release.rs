@@ -142,7 +142,7 @@ impl Words<'_> {
             self.words.len() - 1
         });
         let input = |bit| Input { owner: Some(owner), word: index as u32, bit };
-        (0..width).map(|bit| g.input(input(bit))).collect()
+        (0..width.into()).map(|bit| g.input(input(bit))).collect()
     }
 
     /// A fold's total.

@@ -370,7 +370,7 @@ impl Lowering<'_> {
             let constant = matches!(section.node(id).op, Op::Const(_));
             let width = section.ty(id).width;
             let enter = |gates: &mut Gates, owner: Option<PartyId>| -> Word {
-                (0..width).map(|bit| gates.input(Input { owner, word: id.0, bit })).collect()
+                (0..width.into()).map(|bit| gates.input(Input { owner, word: id.0, bit })).collect()
             };
             if let Op::Column(c) = section.node(id).op
                 && self.program.columns[c as usize].holder == Holder::Shared
