@@ -1,6 +1,6 @@
 //! The text form: every mistake with its place, and no panic on any bytes.
 
-use program::{Builder, Class, Program, Type};
+use program::{Builder, Class, Holder, Op, Order, Program, Type};
 use proptest::prelude::*;
 
 const HEAD: &str = "tacit-program/1\nname \"x\"\nclass dp\nparty a\nparty b\ncolumn c u8 a\n";
@@ -111,7 +111,7 @@ fn mistakes_in_the_row_section_have_a_place() {
 fn mistakes_after_the_row_section_have_a_place() {
     let start = format!("{HEAD}row\nv0 = column c\ncombine\n");
     for (line, words) in [
-        ("f0 = product v0 u16", "line 10, column 6: expected sum, found \"product\""),
+        ("f0 = product v0 u16", "line 10, column 6: expected sum, least, greatest or collect, found \"product\""),
         ("f0 = sum v1 u16", "line 10, column 10: expected a value defined above, found \"v1\""),
         ("f0 = sum v0 16", "line 10, column 13: expected a type such as u64, found \"16\""),
         ("f0 = sum v0 u16\nf0 = sum v0 u16", "line 11, column 1: \"f0\" is defined twice"),
@@ -233,5 +233,68 @@ proptest! {
             let _ = program::verify(&program, &program::Policy::default(), u64::MAX);
             let _ = program::lower::lower_row(&program, base::PartyId(0));
         }
+    }
+}
+
+/// A market: a shared price, the customer's wish, the cheapest row and all rows.
+const MARKET: &str = "tacit-program/1\nname \"m\"\nclass exact\nparty a\nparty b\nparty c\ncolumn price u16 shared\n\
+    column wish bit a\nrow\nv0 = column price\nv1 = column wish\ncombine\nf0 = least v0 where v1\nf1 = collect v1\n\
+    release\nv0 = total f0\nv1 = index f0\nv2 = found f0\nreveal v0 a \"price\"\nreveal v1 a \"row\"\n\
+    reveal v2 a \"found\"\nreveal-rows f1 a \"rows\"\n";
+
+#[test]
+fn best_rows_lists_and_shared_columns_round_trip() {
+    let a = base::PartyId(0);
+    let mut b = Builder::new("m", Class::Exact, ["a", "b", "c"]);
+    let price = b.column("price", Type::u(16), Holder::Shared);
+    let wish = b.column("wish", Type::BIT, a);
+    let (best, all) = (b.best(Order::Least, price, wish), b.collect(wish));
+    b.release();
+    let parts = [b.total(best), b.index(best), b.found(best)];
+    for (label, node) in ["price", "row", "found"].into_iter().zip(parts) {
+        b.reveal(label, a, node);
+    }
+    b.reveal_rows("rows", a, all);
+    let program = b.finish();
+    assert_eq!(program.to_text(), MARKET);
+    assert_eq!(Program::parse(MARKET).unwrap(), program);
+    assert_eq!(program.sharing(), program::Sharing::Boolean);
+    assert_eq!(program.folds[0].word_bits(), 16 + 32 + 1);
+    assert_eq!(program.release.nodes[1].op, Op::Index(0));
+}
+
+#[test]
+fn mistakes_in_folds_have_a_place() {
+    for (from, to, words) in [
+        (
+            "least v0",
+            "least v1",
+            "f0: best takes an unsigned key of at most 95 bits and a bit, not bit and u16",
+        ),
+        ("where v1", "when v1", "line 13, column 15: expected where, found \"when\""),
+        ("f1 = collect v1", "f1 = collect v0", "f1: collect takes a bit, not u16"),
+        (
+            "collect v1",
+            "most v1",
+            "line 14, column 6: expected sum, least, greatest or collect, found \"most\"",
+        ),
+        ("index f0", "index f1", "line 17, column 6: only least and greatest have an index and a found bit"),
+        ("total f0", "total f1", "line 16, column 6: a collect fold has no total; reveal its rows"),
+        ("reveal-rows f1", "reveal-rows f0", "the list \"rows\" names an unknown party or no collect fold"),
+        ("party c", "party shared", "line 6, column 1: the party \"shared\" is named twice or reserved"),
+        (
+            "price u16 shared",
+            "price u96 shared",
+            "f0: best takes an unsigned key of at most 95 bits and a bit, not u96 and bit",
+        ),
+        ("a \"rows\"", "a \"row\"", "two outputs for one party are labelled \"row\""),
+    ] {
+        let text = if to == "least v1" {
+            MARKET.replace("least v0 where v1", "least v1 where v0")
+        } else {
+            MARKET.replacen(from, to, 1)
+        };
+        assert_ne!(text, MARKET, "{from} is in the program");
+        assert_eq!(error(&text), words, "{to}");
     }
 }

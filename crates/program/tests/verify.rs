@@ -2,7 +2,7 @@
 
 use base::PartyId;
 use program::{
-    Audit, Builder, Class, MechanismKind, NodeId, Policy, Program, Ratio, Statistic, Type, verify,
+    Audit, Builder, Class, MechanismKind, NodeId, Order, Policy, Program, Ratio, Statistic, Type, verify,
 };
 
 const P: Option<PartyId> = Some(PartyId(0));
@@ -549,4 +549,29 @@ fn a_study_cannot_exhaust_its_peer() {
     let error = std::panic::catch_unwind(move || b.finish()).expect_err("the builder refuses");
     let text = error.downcast_ref::<String>().unwrap();
     assert!(text.contains("AND gates of a section: 9830400 is over the limit of 8388608"), "{text}");
+}
+
+#[test]
+fn best_rows_and_lists_are_exact_only() {
+    for (class, allow) in [(Class::Dp, true), (Class::Exact, false), (Class::Exact, true)] {
+        let mut s = Study::of(class);
+        let wanted = s.is(s.arm, 1);
+        let best = s.b.best(Order::Greatest, s.value, wanted);
+        let rows = s.b.collect(wanted);
+        s.b.release();
+        let found = s.b.found(best);
+        s.b.reveal("found", PUBLISHER, found);
+        s.b.reveal_rows("who", PUBLISHER, rows);
+        let policy = Policy { allow_exact: allow, ..Policy::default() };
+        let audit = verify(&s.b.finish(), &policy, ROWS);
+        match (class, allow) {
+            (Class::Dp, _) => assert!(audit.unwrap_err().to_string().contains("rule R8 (exact folds)")),
+            (_, false) => assert!(audit.unwrap_err().to_string().contains("rule R6 (exact)")),
+            // The consent screen names lists as well as values.
+            _ => assert_eq!(
+                audit.unwrap().exact.iter().map(|(_, l)| l.as_str()).collect::<Vec<_>>(),
+                ["found", "who"]
+            ),
+        }
+    }
 }
