@@ -137,6 +137,29 @@ impl Op {
     }
 }
 
+impl Op {
+    /// Calls `visit` with a place for every operand, in the order of [`Op::operands`].
+    pub fn operands_mut(&mut self, mut visit: impl FnMut(&mut NodeId)) {
+        match self {
+            Op::Column(_) | Op::Total(_) | Op::Index(_) | Op::Found(_) | Op::Noised(..) | Op::Const(_) => {}
+            Op::Not(a) | Op::Isqrt(a) | Op::Popcount(a) | Op::Cast(a) => visit(a),
+            Op::Shl(a, _) | Op::Shr(a, _) | Op::Clamp(a, _) => visit(a),
+            Op::And(a, b) | Op::Or(a, b) | Op::Xor(a, b) => [a, b].into_iter().for_each(visit),
+            Op::Add(a, b) | Op::Sub(a, b) | Op::Mul(a, b) | Op::Div(a, b) => {
+                [a, b].into_iter().for_each(visit);
+            }
+            Op::Lt(a, b) | Op::Eq(a, b) | Op::Min(a, b) | Op::Max(a, b) => {
+                [a, b].into_iter().for_each(visit);
+            }
+            Op::Select(a, b, c) => [a, b, c].into_iter().for_each(visit),
+            Op::Lookup(l) => {
+                visit(&mut l.after);
+                l.until.iter_mut().chain(&mut l.keys).chain(&mut l.values).for_each(visit);
+            }
+        }
+    }
+}
+
 /// Nodes in evaluation order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Section {

@@ -5,12 +5,16 @@
 //! 2. A sum is never a boolean adder. The engine ends a row with *additive* shares, which add up locally for free.
 //! 3. A secret bit times a value that the sender knows is one masked value on the wire ([`Mask`]), whatever its width.
 //!
-//! The sender is the party that can answer a correlated OT on a wire: the garbler of `yao`.
+//! Under garbling the sender is the party that can answer a correlated OT on a wire: the garbler of `yao`. Under shared
+//! bits ([`lower_pair`]) either party answers for the values that it knows, products of shares go both ways, and
+//! comparisons between the two parties' own words are noted, so that the engine need not do them by gates.
 
 mod bits;
+mod factor;
 mod reference;
 mod release;
 mod row;
 
+pub use factor::factor;
 pub use release::{Difference, ReleasePlan, ReleaseWord, WordKind, lower_release};
-pub use row::{Field, FoldPlan, Mask, RowPlan, Source, Step, lower_row};
+pub use row::{Compare, Field, FoldPlan, Mask, RowPlan, Source, Step, lower_pair, lower_row};

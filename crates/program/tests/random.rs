@@ -2,7 +2,7 @@
 
 use base::{PartyId, Rng, Seed};
 use program::eval::Values;
-use program::lower::{FoldPlan, lower_release, lower_row};
+use program::lower::{FoldPlan, factor, lower_pair, lower_release, lower_row};
 use program::{Builder, Class, Lookup, NodeId, Op, Program, Type};
 use proptest::prelude::*;
 
@@ -115,11 +115,20 @@ fn step(rng: &mut Rng, b: &mut Builder, nodes: &[NodeId]) -> NodeId {
 fn values(rng: &mut Rng, program: &Program) -> Values {
     let columns: Vec<Vec<u128>> =
         program.columns.iter().map(|c| (0..LANES).map(|_| number(rng, c.ty)).collect()).collect();
+    evaluate(program, &|c| columns[c as usize].clone())
+}
+
+/// The values of all nodes of a program with the columns of another one's values; columns come first in both.
+fn again(program: &Program, before: &Values) -> Values {
+    evaluate(program, &|c| before.get(NodeId(c)).to_vec())
+}
+
+fn evaluate(program: &Program, columns: &dyn Fn(u32) -> Vec<u128>) -> Values {
     let mut values = Values::default();
     let all = vec![true; program.row.nodes.len()];
     let mut leaf = |op: &Op, out: &mut [u128]| {
         let Op::Column(c) = op else { unreachable!("a row section has columns only") };
-        out.copy_from_slice(&columns[*c as usize]);
+        out.copy_from_slice(&columns(*c));
         Ok(())
     };
     values.evaluate(&program.row, &all, LANES, &mut leaf).unwrap();
@@ -161,18 +170,27 @@ proptest! {
         }
     }
 
-    /// What the two parties' shares add up to is the clear value, whoever is the sender.
+    /// What the two parties' shares add up to is the clear value, whoever is the sender, and with shared bits.
     #[test]
-    fn shares_add_up_to_the_clear_value(seed: u64, sender in 0u8..2) {
+    fn shares_add_up_to_the_clear_value(seed: u64, sender in 0u8..3) {
         let mut rng = rng(seed);
-        let program = random(&mut rng, 25);
-        let (facts, values) = (program.row_facts(), values(&mut rng, &program));
-        let plan = lower_row(&program, PartyId(sender));
+        let mut program = random(&mut rng, 25);
+        let before = values(&mut rng, &program);
+        let old: Vec<NodeId> = program.folds.iter().map(|f| f.value()).collect();
+        let shared = sender == 2;
+        if shared {
+            program = factor(&program);
+        }
+        let facts = program.row_facts();
+        let plan = if shared { lower_pair(&program) } else { lower_row(&program, PartyId(sender)) };
+        prop_assert!(shared || plan.compares.is_empty());
+        let values = again(&program, &before);
         for lane in 0..LANES {
             let mut random = || u128::from_le_bytes(rng.bytes());
             let shares = plan.reference(&program, &facts, &|id| values.get(id)[lane], &mut random).unwrap();
-            for (place, fold) in plan.folds.iter().zip(&program.folds) {
+            for ((place, fold), old) in plan.folds.iter().zip(&program.folds).zip(&old) {
                 let owners = facts[fold.value().index()].owners;
+                prop_assert_eq!(values.get(fold.value())[lane], before.get(*old)[lane]);
                 match place {
                     FoldPlan::Alone(None) => prop_assert!(owners.is_public()),
                     FoldPlan::Alone(party) => prop_assert_eq!(*party, owners.only()),

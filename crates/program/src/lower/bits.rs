@@ -1,9 +1,11 @@
 //! Word operations of a section as gates.
 
+use super::row::Compare;
 use crate::circuit::{Gates, Lit};
 use crate::gadgets::{self as gadget, Word};
 use crate::graph::{Lookup, Section};
-use crate::{NodeId, Op};
+use crate::{Facts, NodeId, Op};
+use std::collections::HashSet;
 
 /// Gates of a section, node by node on demand.
 pub(super) struct Bits<'a> {
@@ -11,11 +13,22 @@ pub(super) struct Bits<'a> {
     pub(super) gates: Gates,
     /// Bits of the nodes that are done: inputs first, then whatever was asked for.
     pub(super) done: Vec<Option<Word>>,
+    /// Row facts, when comparisons between two parties' own words are to be noted in `compares`.
+    pub(super) owners: Option<&'a [Facts]>,
+    pub(super) compares: Vec<Compare>,
+    noted: HashSet<(NodeId, Vec<NodeId>)>,
 }
 
 impl<'a> Bits<'a> {
     pub(super) fn new(section: &'a Section) -> Self {
-        Self { section, gates: Gates::default(), done: vec![None; section.nodes.len()] }
+        Self {
+            section,
+            gates: Gates::default(),
+            done: vec![None; section.nodes.len()],
+            owners: None,
+            compares: Vec::new(),
+            noted: HashSet::new(),
+        }
     }
 
     /// The bits of a node. Its leaves must have been entered into `done`, or be given by `leaf`.
@@ -113,8 +126,23 @@ impl<'a> Bits<'a> {
 
     fn less(&mut self, a: NodeId, b: NodeId) -> Lit {
         let signed = self.section.ty(a).signed;
-        let (a, b) = (self.get(a), self.get(b));
-        gadget::less(&mut self.gates, &a, &b, signed)
+        let (x, y) = (self.get(a), self.get(b));
+        let less = gadget::less(&mut self.gates, &x, &y, signed);
+        if !signed {
+            self.note_compare(a, &[b], &[less]);
+        }
+        less
+    }
+
+    /// Notes that `less[i]` is `[bound < keys[i]]`, where one party alone knows the bound and the other the keys.
+    fn note_compare(&mut self, bound: NodeId, keys: &[NodeId], less: &[Lit]) {
+        let Some(facts) = self.owners else { return };
+        let owner = |id: NodeId| facts[id.index()].owners.only();
+        let (Some(chooser), Some(sender)) = (owner(bound), owner(keys[0])) else { return };
+        let apart = chooser != sender && keys.iter().all(|k| owner(*k) == Some(sender));
+        if apart && self.noted.insert((bound, keys.to_vec())) {
+            self.compares.push(Compare { chooser, bound, keys: keys.to_vec(), less: less.to_vec() });
+        }
     }
 
     fn choose(&mut self, a: NodeId, b: NodeId, larger: bool) -> Word {
@@ -153,12 +181,18 @@ impl<'a> Bits<'a> {
             tops.iter().map(|top| gadget::less(&mut bits.gates, bound, top, false)).collect()
         };
         let above = steps(self, &after);
+        if sorted {
+            self.note_compare(l.after, &l.keys, &above);
+        }
         let first: Vec<Lit> = (0..above.len())
             .map(|j| if j == 0 { above[0] } else { self.gates.xor(above[j], above[j - 1]) })
             .collect();
-        let Some(until) = l.until else { return first };
-        let until = self.get(until);
+        let Some(end) = l.until else { return first };
+        let until = self.get(end);
         let beyond = steps(self, &until);
+        if sorted {
+            self.note_compare(end, &l.keys, &beyond);
+        }
         let last: Vec<Lit> = (0..beyond.len())
             .map(|j| {
                 let next = beyond.get(j + 1).copied().unwrap_or(Lit::TRUE);
@@ -188,7 +222,7 @@ impl<'a> Bits<'a> {
 }
 
 /// Whether `key` is `max(before, ..)`: the owner has made it no smaller than the key before it, in the clear.
-fn is_maximum_with(section: &Section, before: NodeId, key: NodeId) -> bool {
+pub(super) fn is_maximum_with(section: &Section, before: NodeId, key: NodeId) -> bool {
     matches!(&section.node(key).op, Op::Max(a, b) if *a == before || *b == before)
 }
 

@@ -42,6 +42,15 @@ impl RowPlan {
             let known = owners(node).within(party);
             known.then_some(()).ok_or_else(|| Error::misuse(format!("{party} does not know row v{}", node.0)))
         };
+        for compare in &self.compares {
+            knows(compare.chooser, compare.bound)?;
+            for (key, less) in compare.keys.iter().zip(&compare.less) {
+                knows(compare.chooser.other(), *key)?;
+                if (value(compare.bound) < value(*key)) != (wires[less.wire()] ^ less.inverted()) {
+                    return Err(Error::misuse(format!("the comparison with v{} is not its wire", key.0)));
+                }
+            }
+        }
         let mut shares = vec![[0u128; 2]; self.temps.len()];
         for step in &self.steps {
             match step {
@@ -62,7 +71,7 @@ impl RowPlan {
                     for field in &mask.fields {
                         let factor = match field.source {
                             Source::Node(node) => {
-                                knows(self.sender, node)?;
+                                knows(mask.sender, node)?;
                                 number(node)
                             }
                             Source::Constant(constant) => constant,
@@ -71,6 +80,10 @@ impl RowPlan {
                                 self.receiver_knows(mask.selector.wire())?;
                                 let [a, b] = shares[other as usize];
                                 a.wrapping_add(b)
+                            }
+                            Source::Own(other) => {
+                                self.narrower(field.temp, other)?;
+                                shares[other as usize][mask.sender.index()]
                             }
                         };
                         let product = if selector { factor } else { 0 };

@@ -11,16 +11,32 @@ use std::collections::HashMap;
 /// What one row costs and yields, for a given sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowPlan {
-    /// The party that answers masks: it knows their values (garbler of `yao`).
+    /// The party that adds public values, and that answers masks where only one party can (garbler of `yao`).
     pub sender: PartyId,
     /// Gates; the inputs' words are row nodes.
     pub circuit: Circuit,
+    /// Wires of the circuit that can be had by comparing digits instead of by gates; [`lower_pair`] only.
+    pub compares: Vec<Compare>,
     /// Bytes of each temporary: additive shares modulo 2^(8 bytes), one per row.
     pub temps: Vec<u8>,
     /// What to do once the wires are known, in order.
     pub steps: Vec<Step>,
     /// Where each fold's total comes from.
     pub folds: Vec<FoldPlan>,
+}
+
+/// Comparisons of one party's words with a word of the other: `less[i]` is `[bound < keys[i]]`, unsigned. The circuit
+/// computes the same bits by gates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compare {
+    /// The party that alone knows the bound; the other one alone knows the keys.
+    pub chooser: PartyId,
+    /// The bound.
+    pub bound: NodeId,
+    /// The keys, of the bound's type.
+    pub keys: Vec<NodeId>,
+    /// The results, one per key.
+    pub less: Vec<Lit>,
 }
 
 /// One step on temporaries.
@@ -49,6 +65,8 @@ pub enum Step {
 /// `temp += selector * value` for each field: one masked message per field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mask {
+    /// Who answers: it knows the values.
+    pub sender: PartyId,
     /// The secret bit.
     pub selector: Lit,
     /// What it multiplies.
@@ -73,6 +91,8 @@ pub enum Source {
     Constant(u128),
     /// A temporary: the receiver knows the selector and multiplies its own share, the mask covers the sender's.
     Temp(u32),
+    /// The sender's own share of a temporary; another mask covers the other party's ([`lower_pair`] only).
+    Own(u32),
 }
 
 /// Where a fold's total comes from.
@@ -105,13 +125,20 @@ impl RowPlan {
         for step in &self.steps {
             match step {
                 Step::Known { party: p, node, .. } if *p == party => roots.push(*node),
-                Step::Mask(mask) if party == self.sender => {
+                Step::Mask(mask) if party == mask.sender => {
                     roots.extend(mask.fields.iter().filter_map(|f| match f.source {
                         Source::Node(node) => Some(node),
                         _ => None,
                     }));
                 }
                 _ => {}
+            }
+        }
+        for compare in &self.compares {
+            if party == compare.chooser {
+                roots.push(compare.bound);
+            } else {
+                roots.extend(&compare.keys);
             }
         }
         for (plan, fold) in self.folds.iter().zip(&program.folds) {
@@ -125,14 +152,35 @@ impl RowPlan {
     }
 }
 
-/// Lowers the row section of a two-party program of sums.
+/// Lowers the row section of a two-party program of sums for garbling by `sender`.
 #[must_use]
 pub fn lower_row(program: &Program, sender: PartyId) -> RowPlan {
+    lower(program, Style::Garbled(sender))
+}
+
+/// Lowers the row section of a two-party program of sums for shared bits. [`super::factor`] first makes it cheaper.
+#[must_use]
+pub fn lower_pair(program: &Program) -> RowPlan {
+    lower(program, Style::Shared)
+}
+
+/// How an engine holds secret bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Style {
+    /// As labels of this garbler, which alone can multiply them with values that it knows.
+    Garbled(PartyId),
+    /// As exclusive-or shares, which either party can multiply with what it knows.
+    Shared,
+}
+
+fn lower(program: &Program, style: Style) -> RowPlan {
     debug_assert_eq!(program.sharing(), Sharing::Additive, "engines check what they can run");
     let facts = program.row_facts();
+    let sender = if let Style::Garbled(sender) = style { sender } else { PartyId(0) };
     let mut lowering = Lowering {
         program,
         facts: &facts,
+        style,
         sender,
         bits: Bits::new(&program.row),
         temps: Vec::new(),
@@ -141,16 +189,18 @@ pub fn lower_row(program: &Program, sender: PartyId) -> RowPlan {
         known: HashMap::new(),
         cheap: Vec::with_capacity(program.row.nodes.len()),
     };
+    lowering.bits.owners = (style == Style::Shared).then_some(&facts);
     lowering.find_cheap();
     let folds = program.folds.iter().map(|fold| lowering.fold(fold)).collect();
     let Lowering { bits, temps, steps, .. } = lowering;
     let steps = gather(steps);
-    RowPlan { sender, circuit: bits.gates.finish(), temps, steps, folds }
+    RowPlan { sender, circuit: bits.gates.finish(), compares: bits.compares, temps, steps, folds }
 }
 
 struct Lowering<'a> {
     program: &'a Program,
     facts: &'a [Facts],
+    style: Style,
     sender: PartyId,
     bits: Bits<'a>,
     temps: Vec<u8>,
@@ -173,22 +223,12 @@ enum Way {
     Mask(NodeId, NodeId),
     /// A bit that the receiver knows times shares.
     MaskShares(NodeId, NodeId),
-    /// One mask per value, all known to the sender.
+    /// The second node where the first is set, else the third; shared bits only.
+    Select(NodeId, NodeId, NodeId),
+    /// A product per value: under garbling all values are known to the sender.
     Lookup,
     /// From its bits.
     Bits,
-}
-
-impl Way {
-    /// Nodes that must be shared first.
-    fn parts(&self) -> impl Iterator<Item = NodeId> + use<> {
-        let parts = match self {
-            Way::Sum(parts) => *parts,
-            Way::MaskShares(_, a) => [Some(*a), None],
-            _ => [None, None],
-        };
-        parts.into_iter().flatten()
-    }
 }
 
 impl Lowering<'_> {
@@ -236,7 +276,9 @@ impl Lowering<'_> {
             }
             let way = self.way(next);
             let waiting = stack.len();
-            stack.extend(way.parts().filter(|part| !self.known.contains_key(&(*part, bytes))));
+            stack.extend(
+                self.parts(next, &way).into_iter().filter(|part| !self.known.contains_key(&(*part, bytes))),
+            );
             if stack.len() == waiting {
                 stack.pop();
                 let temp = self.fill(next, &way, bytes);
@@ -255,6 +297,8 @@ impl Lowering<'_> {
         match &self.program.row.node(id).op {
             Op::Cast(a) if self.keeps_value(*a, id) => Way::Sum([Some(*a), None]),
             Op::Add(a, b) if self.cannot_wrap(id, *a, *b) => Way::Sum([Some(*a), Some(*b)]),
+            Op::Select(c, a, b) if self.style == Style::Shared => Way::Select(*c, *a, *b),
+            Op::Lookup(_) if self.style == Style::Shared => Way::Lookup,
             Op::Select(c, a, b) if self.program.row.node(*b).op == Op::Const(0) => {
                 if self.sender_knows(*a) {
                     return Way::Mask(*c, *a);
@@ -264,6 +308,21 @@ impl Lowering<'_> {
             }
             Op::Lookup(l) if l.values.iter().all(|v| self.sender_knows(*v)) => Way::Lookup,
             _ => Way::Bits,
+        }
+    }
+
+    /// Nodes that must be shared before a node is.
+    fn parts(&self, id: NodeId, way: &Way) -> Vec<NodeId> {
+        let unknown = |id: &NodeId| {
+            let owners = self.facts[id.index()].owners;
+            !owners.is_public() && owners.only().is_none()
+        };
+        match (way, &self.program.row.node(id).op) {
+            (Way::Sum(parts), _) => parts.iter().flatten().copied().collect(),
+            (Way::MaskShares(_, a), _) => vec![*a],
+            (Way::Select(_, a, b), _) => [*a, *b].into_iter().filter(unknown).collect(),
+            (Way::Lookup, Op::Lookup(l)) => l.values.iter().copied().filter(unknown).collect(),
+            _ => Vec::new(),
         }
     }
 
@@ -280,15 +339,26 @@ impl Lowering<'_> {
             }
             Way::Mask(c, a) => {
                 let selector = self.word(*c)[0];
-                self.mask(0, selector, Source::Node(*a), temp);
+                self.mask(self.sender, 0, selector, Source::Node(*a), temp);
             }
             Way::MaskShares(c, a) => {
                 let selector = self.word(*c)[0];
                 let source = self.known[&(*a, bytes)];
-                self.mask(self.levels[source as usize] + 1, selector, Source::Temp(source), temp);
+                self.mask(
+                    self.sender,
+                    self.levels[source as usize] + 1,
+                    selector,
+                    Source::Temp(source),
+                    temp,
+                );
+            }
+            Way::Select(c, a, b) => {
+                let selector = self.word(*c)[0];
+                self.product(selector, *a, temp, bytes);
+                self.product(!selector, *b, temp, bytes);
             }
             Way::Lookup => match &self.program.row.node(id).op {
-                Op::Lookup(l) => self.lookup(temp, l),
+                Op::Lookup(l) => self.lookup(temp, l, bytes),
                 _ => unreachable!("only lookups are shared as lookups"),
             },
             Way::Bits => self.weigh_bits(temp, id),
@@ -317,17 +387,37 @@ impl Lowering<'_> {
         }
     }
 
-    fn lookup(&mut self, temp: u32, l: &Lookup) {
+    fn lookup(&mut self, temp: u32, l: &Lookup, bytes: u8) {
         let operands = [l.after].into_iter().chain(l.until).chain(l.keys.iter().copied());
         operands.for_each(|id| drop(self.word(id)));
         let selectors = self.bits.selectors(l);
         for (selector, value) in selectors.into_iter().zip(&l.values) {
-            let source = match self.program.row.node(*value).op {
-                Op::Const(0) => continue,
-                Op::Const(v) => Source::Constant(v),
-                _ => Source::Node(*value),
-            };
-            self.mask(0, selector, source, temp);
+            self.product(selector, *value, temp, bytes);
+        }
+    }
+
+    /// Adds `selector * node` to a temporary: by who knows the node, or by both out of their shares of it.
+    fn product(&mut self, selector: Lit, node: NodeId, temp: u32, bytes: u8) {
+        let owners = self.facts[node.index()].owners;
+        match self.program.row.node(node).op {
+            Op::Const(0) => {}
+            Op::Const(value) => {
+                let value = self.ty(node).to_signed(value) as u128;
+                self.mask(self.sender, 0, selector, Source::Constant(value), temp);
+            }
+            _ if owners.is_public() || self.sender_knows(node) => {
+                self.mask(self.sender, 0, selector, Source::Node(node), temp);
+            }
+            _ => match owners.only() {
+                Some(owner) => self.mask(owner, 0, selector, Source::Node(node), temp),
+                None => {
+                    let shared = self.known[&(node, bytes)];
+                    let level = self.levels[shared as usize] + 1;
+                    for party in [self.sender, self.sender.other()] {
+                        self.mask(party, level, selector, Source::Own(shared), temp);
+                    }
+                }
+            },
         }
     }
 
@@ -339,16 +429,16 @@ impl Lowering<'_> {
         for (i, bit) in word.into_iter().enumerate() {
             let power = 1u128 << i;
             let weight = if signed && i == top { power.wrapping_neg() } else { power };
-            self.mask(0, bit, Source::Constant(weight), temp);
+            self.mask(self.sender, 0, bit, Source::Constant(weight), temp);
         }
     }
 
-    fn mask(&mut self, level: u32, selector: Lit, source: Source, temp: u32) {
+    fn mask(&mut self, sender: PartyId, level: u32, selector: Lit, source: Source, temp: u32) {
         if selector == Lit::FALSE {
             return;
         }
         let fields = vec![Field { source, temp }];
-        self.push(level, temp, Step::Mask(Mask { selector, fields }));
+        self.push(level, temp, Step::Mask(Mask { sender, selector, fields }));
     }
 
     fn keeps_value(&self, from: NodeId, to: NodeId) -> bool {
@@ -392,16 +482,16 @@ fn gather(mut steps: Vec<(u32, Step)>) -> Vec<Step> {
     // Within a level: known values and masks first, then sums of temporaries in the order they were found.
     steps.sort_by_key(|(level, step)| (*level, matches!(step, Step::Add { .. })));
     let mut out: Vec<Step> = Vec::with_capacity(steps.len());
-    let mut place: HashMap<(u32, Lit), usize> = HashMap::new();
+    let mut place: HashMap<(u32, Lit, PartyId), usize> = HashMap::new();
     for (level, step) in steps {
         match step {
-            Step::Mask(mask) => match place.get(&(level, mask.selector)) {
+            Step::Mask(mask) => match place.get(&(level, mask.selector, mask.sender)) {
                 Some(at) => match &mut out[*at] {
                     Step::Mask(first) => first.fields.extend(mask.fields),
                     _ => unreachable!("places hold masks"),
                 },
                 None => {
-                    place.insert((level, mask.selector), out.len());
+                    place.insert((level, mask.selector, mask.sender), out.len());
                     out.push(Step::Mask(mask));
                 }
             },
