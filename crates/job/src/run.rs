@@ -22,7 +22,7 @@ use engine::{Engine, NoNoise, Shares};
 use matching::pid;
 use net::connect::{Endpoint, Meet, Meeting, Status, Transport};
 use net::identity::{Fingerprint, Identity};
-use net::{Channel, Ledger as Said, Progress, Session};
+use net::{Channels, Ledger as Said, Progress, Session};
 use release::choose::{Context, Setup, Side};
 use stages::Stages;
 use std::sync::{Arc, Mutex};
@@ -108,7 +108,7 @@ struct Coordinator<'a> {
     ledger: Arc<Mutex<Ledger>>,
     watch: &'a Watch,
     session: Session,
-    workers: Vec<Box<dyn Channel>>,
+    workers: Vec<Channels>,
     engine: fn() -> Box<dyn Engine>,
     stages: Stages,
 }
@@ -125,9 +125,7 @@ impl<'a> Coordinator<'a> {
         watch: &'a Watch,
         meeting: Meeting,
     ) -> Result<Self, Error> {
-        let peer = checked.me.other();
-        let channels = vec![(peer, meeting.control)];
-        let session = Session::new(checked.me, checked.roster.clone(), channels, Seed::from_system())
+        let session = Session::new(checked.me, checked.roster.clone(), meeting.control, Seed::from_system())
             .with_progress(watch.progress.clone());
         let engine = match checked.study.compute.engine {
             Choice::Auto | Choice::Yao => yao,
@@ -240,9 +238,8 @@ impl<'a> Coordinator<'a> {
             let threads: Vec<_> = workers
                 .into_iter()
                 .enumerate()
-                .map(|(index, channel)| {
+                .map(|(index, channels)| {
                     let mut shard = Shard::new(aligned.clone(), &checked.built, me, index as u32, of);
-                    let channels = vec![(me.other(), channel)];
                     let session = Session::new(me, checked.roster.clone(), channels, Seed::from_system());
                     let session = session.with_progress(progress.clone());
                     scope.spawn(move || work(&mut *make(), checked, &mut shard, session, index))

@@ -90,7 +90,8 @@ fn connected(name: &str) -> Result<Ends, Error> {
         }
     });
     let listening = std::thread::spawn(move || listening.meet(0));
-    let dialled = side(0, Endpoint::Dial(told.recv().expect("it listens"))).meet(0)?;
-    let listened = listening.join().expect("the listener ended well")?;
-    Ok((dialled.control, listened.control))
+    let mut dialled = side(0, Endpoint::Dial(told.recv().expect("it listens"))).meet(0)?;
+    let mut listened = listening.join().expect("the listener ended well")?;
+    let (a, b) = (dialled.control.remove(0), listened.control.remove(0));
+    Ok((a.1, b.1))
 }

@@ -6,8 +6,9 @@
 use crate::Channel;
 use crate::connect::Gate;
 use crate::hello::{HELLO_BYTES, Hello, NoHello};
+use crate::identity::Fingerprint;
 use crate::socket::{Incoming, SocketChannel, tune};
-use crate::tls::{Refusal, shake};
+use crate::tls::{Refusal, proven, shake};
 use base::{Error, limits};
 use socket2::SockRef;
 use std::io::ErrorKind;
@@ -29,8 +30,14 @@ pub(crate) const HANDSHAKE: Duration = Duration::from_millis(limits::HANDSHAKE_M
 
 /// Somebody came.
 pub(crate) enum Arrival {
-    /// It proved to be the peer and said this.
-    Hello { channel: Box<SocketChannel>, hello: Result<Hello, NoHello>, from: SocketAddr },
+    /// It proved to be a peer and said this.
+    Hello {
+        channel: Box<SocketChannel>,
+        hello: Result<Hello, NoHello>,
+        /// The key it proved; none without TLS.
+        key: Option<Fingerprint>,
+        from: SocketAddr,
+    },
     /// It was turned away.
     Refused { from: SocketAddr, why: Refusal },
 }
@@ -107,7 +114,7 @@ fn accept(listener: &TcpListener, gate: &Gate, report: &SyncSender<Arrival>, sto
         let (gate, report, done) = (gate.clone(), report.clone(), busy.clone());
         let welcome = move || {
             let arrival = match prove(stream, &gate) {
-                Ok((channel, hello)) => Arrival::Hello { channel: Box::new(channel), hello, from },
+                Ok((channel, hello, key)) => Arrival::Hello { channel: Box::new(channel), hello, key, from },
                 Err(why) => Arrival::Refused { from, why },
             };
             done.fetch_sub(1, Ordering::Relaxed);
@@ -121,8 +128,10 @@ fn accept(listener: &TcpListener, gate: &Gate, report: &SyncSender<Arrival>, sto
     }
 }
 
+type Proven = (SocketChannel, Result<Hello, NoHello>, Option<Fingerprint>);
+
 /// Lets a connection prove who it is and say what it wants.
-fn prove(stream: TcpStream, gate: &Gate) -> Result<(SocketChannel, Result<Hello, NoHello>), Refusal> {
+fn prove(stream: TcpStream, gate: &Gate) -> Result<Proven, Refusal> {
     let failed = |e: std::io::Error| Refusal::of_io(&e, HANDSHAKE);
     tune(&stream, HANDSHAKE).map_err(failed)?;
     let (tls, incoming) = match gate {
@@ -132,9 +141,10 @@ fn prove(stream: TcpStream, gate: &Gate) -> Result<(SocketChannel, Result<Hello,
             (Some(tls), incoming)
         }
     };
+    let key = tls.as_ref().and_then(proven);
     let mut channel = SocketChannel::new(stream, tls, incoming, HANDSHAKE).map_err(failed)?;
     let hello = hear(&mut channel)?;
-    Ok((channel, hello))
+    Ok((channel, hello, key))
 }
 
 /// Receives a hello.

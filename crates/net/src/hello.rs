@@ -18,7 +18,7 @@
 use base::PartyId;
 
 /// Version of everything net puts on the wire. Two sides with different versions part at once.
-pub const FORMAT_VERSION: u16 = 1;
+pub const FORMAT_VERSION: u16 = 2;
 
 /// Bytes of a hello.
 pub(crate) const HELLO_BYTES: usize = 96;
@@ -123,16 +123,13 @@ impl Verdict {
     }
 }
 
-/// The id of a session: both sides' nonces, so that neither can bring an old one back, what they agreed on, and who
-/// they are.
-pub(crate) fn session_id(
-    dialer: (PartyId, &[u8; 32]),
-    listener: (PartyId, &[u8; 32]),
-    agreement: &[u8; 32],
-) -> [u8; 32] {
-    let mut hash = blake3::Hasher::new_derive_key("tacit 2026-01 session id v1");
-    hash.update(&[dialer.0.0, listener.0.0]).update(dialer.1).update(listener.1).update(agreement);
-    *hash.finalize().as_bytes()
+/// The id of a session: the nonces of all parties in party order, so that none can bring an old one back, what they
+/// agreed on, and who they are.
+pub(crate) fn session_id(nonces: &[(PartyId, [u8; 32])], agreement: &[u8; 32]) -> [u8; 32] {
+    let mut hash = blake3::Hasher::new_derive_key("tacit 2026-01 session id v2");
+    nonces.iter().for_each(|(party, _)| _ = hash.update(&[party.0]));
+    nonces.iter().for_each(|(_, nonce)| _ = hash.update(nonce));
+    *hash.update(agreement).finalize().as_bytes()
 }
 
 #[cfg(test)]
@@ -184,13 +181,19 @@ mod tests {
 
     #[test]
     fn every_part_of_a_session_id_counts() {
-        let id = |d: u8, dn: u8, l: u8, ln: u8, a: u8| {
-            session_id((PartyId(d), &[dn; 32]), (PartyId(l), &[ln; 32]), &[a; 32])
+        let id = |nonces: &[(u8, u8)], a: u8| {
+            let nonces: Vec<_> = nonces.iter().map(|(p, n)| (PartyId(*p), [*n; 32])).collect();
+            session_id(&nonces, &[a; 32])
         };
-        let base = id(0, 1, 1, 2, 3);
-        for other in
-            [id(1, 1, 0, 2, 3), id(0, 9, 1, 2, 3), id(0, 1, 1, 9, 3), id(0, 1, 1, 2, 9), id(0, 2, 1, 1, 3)]
-        {
+        let base = id(&[(0, 1), (1, 2)], 3);
+        for other in [
+            id(&[(1, 1), (0, 2)], 3),
+            id(&[(0, 9), (1, 2)], 3),
+            id(&[(0, 1), (1, 9)], 3),
+            id(&[(0, 1), (1, 2)], 9),
+            id(&[(0, 2), (1, 1)], 3),
+            id(&[(0, 1), (1, 2), (2, 3)], 3),
+        ] {
             assert_ne!(base, other);
         }
     }

@@ -8,6 +8,7 @@ mod accept;
 mod channel;
 pub mod cluster;
 pub mod connect;
+mod farewell;
 pub mod faults;
 mod free;
 mod hello;
@@ -22,7 +23,8 @@ mod tls;
 mod window;
 
 pub use channel::{Channel, pair};
-pub use connect::{Endpoint, Meet, Meeting, Status, Transport};
+pub use connect::{Channels, Endpoint, Meet, Meeting, Status, Transport};
+pub use farewell::Farewell;
 pub use faults::Fault;
 pub use hello::FORMAT_VERSION;
 pub use identity::{Fingerprint, Identity};

@@ -9,12 +9,17 @@ use std::fmt::Display;
 /// The names and keys that the wording needs.
 pub(crate) struct Wording {
     pub me: String,
-    pub peer: String,
+    /// Who may be behind the connection: one peer, or all that are awaited.
+    pub peers: Vec<String>,
     /// Names and keys of all parties of the study; empty without TLS.
     pub keys: Vec<(String, Fingerprint)>,
 }
 
 impl Wording {
+    fn peer(&self) -> String {
+        self.peers.join(" or ")
+    }
+
     fn key_of(&self, party: &str) -> String {
         let found = self.keys.iter().find(|(name, _)| name == party);
         found.map_or_else(|| "no key".to_owned(), |(_, key)| key.to_string())
@@ -22,7 +27,7 @@ impl Wording {
 
     /// What to tell the operator about a refused connection with `address`.
     pub(crate) fn text(&self, refusal: &Refusal, address: &dyn Display) -> String {
-        let (me, peer) = (&self.me, &self.peer);
+        let (me, peer) = (&self.me, &self.peer());
         match refusal {
             Refusal::NotTls { http } => {
                 let spoke = if *http { " but HTTP" } else { "" };
@@ -36,6 +41,13 @@ impl Wording {
                     Some((name, _)) => format!("the key of {name}"),
                     None => "no party of this study".to_owned(),
                 };
+                if self.peers.len() > 1 {
+                    return format!(
+                        "{address} presented {presented} ({whose}), but awaited here are {}; check the lines `key` of \
+                         the study, and which identity the caller uses",
+                        self.peers.join(", ")
+                    );
+                }
                 format!(
                     "{address} presented {presented} ({whose}), but {peer} has {}; check the line `key` under \
                      [party.{peer}] of the study, and which identity {peer} uses",
@@ -66,7 +78,7 @@ impl Wording {
 
     /// What a verdict on a hello means, in the same words on both sides.
     pub(crate) fn verdict(&self, verdict: Verdict, lanes: (u32, u32)) -> String {
-        let peer = &self.peer;
+        let peer = &self.peer();
         match verdict {
             Verdict::Question | Verdict::Taken => "the answer to our hello is none".into(),
             Verdict::Version => version_text(peer, None),

@@ -24,10 +24,10 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Accepts one key, whatever the certificate around it says.
+/// Accepts some keys, whatever the certificates around them say.
 #[derive(Debug)]
 struct Pinned {
-    key: Fingerprint,
+    keys: Vec<Fingerprint>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
@@ -46,7 +46,7 @@ impl std::error::Error for OtherKey {}
 impl Pinned {
     fn check(&self, certificate: &CertificateDer<'_>) -> Result<(), rustls::Error> {
         let presented = Fingerprint::of_certificate(certificate).ok_or(CertificateError::BadEncoding)?;
-        if presented == self.key {
+        if self.keys.contains(&presented) {
             return Ok(());
         }
         Err(CertificateError::Other(OtherError(Arc::new(OtherKey(presented)))).into())
@@ -153,7 +153,7 @@ fn provider() -> CryptoProvider {
     }
 }
 
-/// Both roles of one party towards one peer.
+/// Both roles of one party towards some peers.
 #[derive(Clone)]
 pub(crate) struct Tls {
     client: Arc<ClientConfig>,
@@ -161,12 +161,12 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Speaks as `identity` and only to `peer`.
-    pub(crate) fn new(identity: &Identity, peer: Fingerprint) -> Result<Self, Error> {
+    /// Speaks as `identity` and only to `peers`.
+    pub(crate) fn new(identity: &Identity, peers: Vec<Fingerprint>) -> Result<Self, Error> {
         let failed = |e: rustls::Error| Error::misuse(format!("TLS cannot be set up: {e}"));
         let provider = Arc::new(provider());
         let algorithms = provider.signature_verification_algorithms;
-        let pinned = Arc::new(Pinned { key: peer, algorithms });
+        let pinned = Arc::new(Pinned { keys: peers, algorithms });
         let certified = || SingleCertAndKey::from((*identity.certified).clone());
         let mut client = ClientConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(&[&TLS13])
@@ -199,6 +199,11 @@ impl Tls {
         let state = ServerConnection::new(self.server.clone()).map_err(|e| Refusal::of_tls(&e))?;
         Ok(Connection::Server(state))
     }
+}
+
+/// The key that the other side proved to hold, after the handshake.
+pub(crate) fn proven(tls: &Connection) -> Option<Fingerprint> {
+    Fingerprint::of_certificate(tls.peer_certificates()?.first()?)
 }
 
 /// Why a connection was not taken.

@@ -22,12 +22,12 @@ fn a_round_trip_takes_two_delays() {
     let (mut a, mut b) = through(Duration::from_millis(30), 0);
     let start = Instant::now();
     let other = std::thread::spawn(move || {
-        b.control.recv(&mut [0; 4]).unwrap();
-        b.control.send(&[2; 4]).unwrap();
-        b.control.finish().unwrap();
+        b.control[0].1.recv(&mut [0; 4]).unwrap();
+        b.control[0].1.send(&[2; 4]).unwrap();
+        b.control[0].1.finish().unwrap();
     });
-    a.control.send(&[1; 4]).unwrap();
-    a.control.recv(&mut [0; 4]).unwrap();
+    a.control[0].1.send(&[1; 4]).unwrap();
+    a.control[0].1.recv(&mut [0; 4]).unwrap();
     let took = start.elapsed();
     other.join().unwrap();
     assert!(took >= Duration::from_millis(60), "{took:?}");
@@ -40,14 +40,14 @@ fn bandwidth_is_bounded_and_nothing_is_lost() {
     let data: Vec<u8> = (0..4_000_000u32).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect();
     let sent = data.clone();
     let other = std::thread::spawn(move || {
-        a.control.send(&sent).unwrap();
-        a.control.finish().unwrap();
+        a.control[0].1.send(&sent).unwrap();
+        a.control[0].1.finish().unwrap();
     });
     let mut got = vec![0; data.len()];
-    b.control.recv(&mut got).unwrap();
+    b.control[0].1.recv(&mut got).unwrap();
     let took = start.elapsed();
     other.join().unwrap();
     assert!(got == data);
     assert!(took >= Duration::from_millis(200), "{took:?}");
-    assert_eq!(b.control.recv(&mut [0; 1]), Err(base::ChannelError::Closed), "the goodbye passes too");
+    assert_eq!(b.control[0].1.recv(&mut [0; 1]), Err(base::ChannelError::Closed), "the goodbye passes too");
 }

@@ -31,21 +31,21 @@ fn messages_of_every_size_arrive_in_order() {
     both_kinds(|mut a, mut b, _| {
         let sender = std::thread::spawn(move || {
             for (i, &size) in sizes.iter().enumerate() {
-                a.control.send(&pattern(size, i as u8)).unwrap();
+                a.control[0].1.send(&pattern(size, i as u8)).unwrap();
                 // A receive hands over what is queued: messages go out one by one and in batches.
                 if i % 3 == 0 {
-                    a.control.recv(&mut [0; 1]).unwrap();
+                    a.control[0].1.recv(&mut [0; 1]).unwrap();
                 }
             }
-            a.control.finish().unwrap();
+            a.control[0].1.finish().unwrap();
         });
         for (i, &size) in sizes.iter().enumerate() {
             let mut got = vec![0; size];
-            b.control.recv(&mut got).unwrap();
+            b.control[0].1.recv(&mut got).unwrap();
             assert!(got == pattern(size, i as u8), "message {i} of {size} bytes");
             if i % 3 == 0 {
-                b.control.send(&[1]).unwrap();
-                b.control.finish().unwrap();
+                b.control[0].1.send(&[1]).unwrap();
+                b.control[0].1.finish().unwrap();
             }
         }
         sender.join().unwrap();
@@ -57,7 +57,7 @@ fn both_sides_may_stream_at_once() {
     both_kinds(|a, b, _| {
         let run = |me: PartyId, meeting: Meeting| {
             let peer = me.other();
-            let channels = vec![(peer, meeting.control)];
+            let channels = meeting.control;
             let mut session = Session::new(me, common::roster(), channels, Seed::from_bytes([me.0; 32]));
             let (mine, mut theirs) = (pattern(48 << 20, me.0), vec![0; 48 << 20]);
             session.link(peer).exchange(&mine, &mut theirs).unwrap();
@@ -76,28 +76,28 @@ fn nothing_sent_before_the_end_is_lost() {
         let data = pattern(20 << 20, 3);
         let sent = data.clone();
         let sender = std::thread::spawn(move || {
-            a.control.send(&sent).unwrap();
-            a.control.finish().unwrap();
+            a.control[0].1.send(&sent).unwrap();
+            a.control[0].1.finish().unwrap();
         });
         // The receiver is late: what does not fit the kernel waits in the sender's process, and finish() with it.
         std::thread::sleep(Duration::from_millis(100));
         let mut got = vec![0; data.len()];
-        b.control.recv(&mut got).unwrap();
+        b.control[0].1.recv(&mut got).unwrap();
         assert!(got == data);
         sender.join().unwrap();
-        assert_eq!(b.control.recv(&mut [0; 1]), Err(ChannelError::Closed), "tls {tls}");
+        assert_eq!(b.control[0].1.recv(&mut [0; 1]), Err(ChannelError::Closed), "tls {tls}");
     });
 }
 
 #[test]
 fn a_cut_is_told_from_a_goodbye() {
     let (mut a, mut b) = met_tls(0);
-    a.control.send(b"half a").unwrap();
+    a.control[0].1.send(b"half a").unwrap();
     drop(a);
     let mut got = [0; 6];
-    b.control.recv(&mut got).unwrap();
+    b.control[0].1.recv(&mut got).unwrap();
     assert_eq!(&got, b"half a", "what was queued arrives even when the sender gives up");
-    assert_eq!(b.control.recv(&mut [0; 1]), Err(ChannelError::Cut));
+    assert_eq!(b.control[0].1.recv(&mut [0; 1]), Err(ChannelError::Cut));
 }
 
 #[test]
@@ -105,10 +105,10 @@ fn a_panic_of_one_party_ends_the_other() {
     both_kinds(|a, mut b, tls| {
         let dying = std::thread::spawn(move || {
             let mut a = a;
-            a.control.send(&[1]).unwrap();
+            a.control[0].1.send(&[1]).unwrap();
             panic!("on purpose");
         });
-        let error = b.control.recv(&mut [0; 2]).unwrap_err();
+        let error = b.control[0].1.recv(&mut [0; 2]).unwrap_err();
         assert_eq!(error, if tls { ChannelError::Cut } else { ChannelError::Closed });
         assert!(dying.join().is_err());
     });
@@ -119,7 +119,7 @@ fn sending_to_a_peer_that_left_fails() {
     both_kinds(|mut a, b, _| {
         drop(b);
         let chunk = vec![0; 1 << 20];
-        let error = (0..1000).find_map(|_| a.control.send(&chunk).err());
+        let error = (0..1000).find_map(|_| a.control[0].1.send(&chunk).err());
         assert_eq!(error, Some(ChannelError::Cut));
     });
 }
@@ -133,9 +133,9 @@ fn silence_and_a_peer_that_takes_nothing_end_at_the_deadline() {
         let dial = common::meet(REGISTRY, listening.dial(), registry);
         let mut a = dial.deadline(Duration::from_millis(200)).meet(0).unwrap();
         let _b = listening.join().unwrap();
-        assert_eq!(a.control.recv(&mut [0; 1]), Err(ChannelError::Deadline { limit_ms: 200 }));
+        assert_eq!(a.control[0].1.recv(&mut [0; 1]), Err(ChannelError::Deadline { limit_ms: 200 }));
         let chunk = vec![0; 1 << 20];
-        let error = (0..1000).find_map(|_| a.control.send(&chunk).err());
+        let error = (0..1000).find_map(|_| a.control[0].1.send(&chunk).err());
         assert_eq!(error, Some(ChannelError::Deadline { limit_ms: 200 }));
     }
 }
@@ -156,16 +156,16 @@ fn lanes_are_channels_of_their_own() {
     let mut listened: Vec<_> = std::mem::take(&mut b.workers).into_iter().chain(more).collect();
     assert_eq!((dialled.len(), listened.len()), (5, 5));
     for (lane, channel) in dialled.iter_mut().enumerate().rev() {
-        channel.send(&[lane as u8; 4]).unwrap();
-        channel.finish().unwrap();
+        channel[0].1.send(&[lane as u8; 4]).unwrap();
+        channel[0].1.finish().unwrap();
     }
     for (lane, channel) in listened.iter_mut().enumerate() {
         let mut got = [0; 4];
-        channel.recv(&mut got).unwrap();
+        channel[0].1.recv(&mut got).unwrap();
         assert_eq!(got, [lane as u8; 4]);
     }
-    let error = a.more(252).err().unwrap().to_string();
-    assert_eq!(error, "registry at meet with hospitals: lanes: 257 is over the limit of 256");
+    let error = a.more(253).err().unwrap().to_string();
+    assert_eq!(error, "registry at meet with hospitals: lanes: 258 is over the limit of 257");
 }
 
 #[test]

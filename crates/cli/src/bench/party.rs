@@ -163,8 +163,7 @@ fn together(task: &Task, board: &Board) -> Result<Measured, Error> {
     let meet = meet(task, me, &roster, board)?;
     let start = Instant::now();
     let Meeting { control, workers, .. } = meet.meet(lanes)?;
-    let session =
-        |channel| Session::new(me, roster.clone(), vec![(me.other(), channel)], Seed::from_system());
+    let session = |channels| Session::new(me, roster.clone(), channels, Seed::from_system());
     let mut session_of_control = session(control).with_progress(board.reporter());
     let mut ledger = Ledger::default();
     let found = match task.what {

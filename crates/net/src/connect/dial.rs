@@ -1,0 +1,200 @@
+//! The side of a pair that dials.
+
+use super::{Effort, Gate, Lanes, Meet, Met, RETRY, Status};
+use crate::Channel;
+use crate::accept::{HANDSHAKE, hear};
+use crate::hello::{Hello, NoHello, Topic, Verdict};
+use crate::refusal::version_text;
+use crate::socket::{Incoming, SocketChannel, tune};
+use crate::tls::{Refusal, shake};
+use base::{ChannelError, Error, Kind, PartyId};
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Instant;
+
+type Connected = (SocketChannel, SocketAddr);
+
+impl Meet {
+    /// The control channel to a peer that listens; nothing when the meeting failed elsewhere.
+    pub(super) fn dial(
+        &self,
+        peer: PartyId,
+        gate: &Gate,
+        nonce: [u8; 32],
+        until: Instant,
+        effort: &Effort,
+    ) -> Result<Option<Met>, Error> {
+        let Some((mut channel, at)) = self.reach(peer, gate, until, effort)? else { return Ok(None) };
+        let question = self.control(peer, Verdict::Question, nonce);
+        let answer = self.ask(&mut channel, &question, &at)?;
+        let Topic::Control { nonce, agreement } = answer.topic else {
+            return Err(self.error(peer, Kind::Malformed("an answer to another question")));
+        };
+        if agreement != self.agreement {
+            return Err(self.other_study(peer, &agreement));
+        }
+        self.taken(&answer, (0, 0), &at)?;
+        channel.begin(self.deadline).map_err(|e| self.error(peer, Kind::Channel(e)))?;
+        Ok(Some(Met { peer, channel, nonce }))
+    }
+
+    /// The worker channels to a peer that listens, in lane order.
+    pub(super) fn dial_lanes(
+        &self,
+        peer: PartyId,
+        gate: &Gate,
+        lanes: Lanes,
+        effort: &Effort,
+    ) -> Result<Option<(PartyId, Vec<SocketChannel>)>, Error> {
+        let Lanes { session, first, count } = lanes;
+        let mut channels = Vec::new();
+        for lane in first..first + count {
+            let until = Instant::now() + self.deadline;
+            let Some((mut channel, at)) = self.reach(peer, gate, until, effort)? else { return Ok(None) };
+            // Not the deadline of a handshake: the other side may still be busy with the step before the lanes.
+            channel.begin(self.deadline).map_err(|e| self.error(peer, Kind::Channel(e)))?;
+            let question = self.hello(peer, Verdict::Question, Topic::Worker { session, lane, first, count });
+            let answer = self.ask(&mut channel, &question, &at)?;
+            self.taken(&answer, (lane, count), &at)?;
+            if answer.topic != question.topic {
+                return Err(self.error(peer, Kind::Malformed("an answer to another question")));
+            }
+            channels.push(channel);
+        }
+        Ok(Some((peer, channels)))
+    }
+
+    /// Sends a hello and receives the answer.
+    fn ask(&self, channel: &mut SocketChannel, question: &Hello, at: &SocketAddr) -> Result<Hello, Error> {
+        let peer = question.to;
+        // A refusal of our key is found when reading, so a failed send is not the last word.
+        let sent = channel.send(&question.encode());
+        let heard = hear(channel).map_err(|refusal| self.refused(peer, &refusal, at))?;
+        sent.map_err(|e| self.error(peer, Kind::Channel(e)))?;
+        let answer = heard.map_err(|no| self.no_hello(peer, no, at))?;
+        if answer.from != peer || answer.to != self.me {
+            let text = self.wording(&[peer]).verdict(Verdict::Roster, (0, 0));
+            return Err(self.refused(peer, &Refusal::Hello(text), at));
+        }
+        Ok(answer)
+    }
+
+    fn no_hello(&self, peer: PartyId, no: NoHello, at: &SocketAddr) -> Error {
+        let name = self.roster.name(peer);
+        match no {
+            NoHello::Version(theirs) => self.error(peer, Kind::Input(version_text(&name, Some(theirs)))),
+            NoHello::Magic => {
+                self.refused(peer, &Refusal::Hello("it does not speak Tacit's protocol".into()), at)
+            }
+            NoHello::Malformed => self.error(peer, Kind::Malformed("a hello")),
+        }
+    }
+
+    fn taken(&self, answer: &Hello, lanes: (u32, u32), at: &SocketAddr) -> Result<(), Error> {
+        if answer.verdict == Verdict::Taken {
+            return Ok(());
+        }
+        let peer = answer.from;
+        let text = self.wording(&[peer]).verdict(answer.verdict, lanes);
+        Err(self.refused(peer, &Refusal::Hello(text), at))
+    }
+
+    /// Connects and proves keys; tries again until the peer is there or the meeting failed elsewhere.
+    fn reach(
+        &self,
+        peer: PartyId,
+        gate: &Gate,
+        until: Instant,
+        effort: &Effort,
+    ) -> Result<Option<Connected>, Error> {
+        let address = self.dial.get(&peer).ok_or_else(|| Error::misuse("only a dialled peer is reached"))?;
+        let start = Instant::now();
+        let mut wait = RETRY.0;
+        while !effort.over() {
+            let why = match self.attempt(peer, address, gate, until)? {
+                Ok(connected) => return Ok(Some(connected)),
+                Err(why) => why,
+            };
+            let name = self.roster.name(peer);
+            if Instant::now() + wait >= until {
+                let waited = start.elapsed().as_secs_f64();
+                return Err(self.error(
+                    peer,
+                    Kind::Channel(ChannelError::Io(format!(
+                        "no answer from {name} at {address} within {waited:.1} s ({why}); check that {name} is \
+                         running, that it listens there and that no firewall is between"
+                    ))),
+                ));
+            }
+            (self.watch)(&Status::Waiting { peer: name, at: address.clone(), why });
+            std::thread::sleep(wait);
+            wait = (2 * wait).min(RETRY.1);
+        }
+        Ok(None)
+    }
+
+    /// One attempt. The outer error is final, the inner one says why to try again.
+    fn attempt(
+        &self,
+        peer: PartyId,
+        address: &str,
+        gate: &Gate,
+        until: Instant,
+    ) -> Result<Result<Connected, String>, Error> {
+        let resolved = address.to_socket_addrs().map_err(|e| {
+            self.error(
+                peer,
+                Kind::Input(format!(
+                    "`{address}` is no address ({e}); change `peer` to something like hospitals.example.org:7000"
+                )),
+            )
+        })?;
+        let mut why = "the name has no address".to_owned();
+        for at in resolved {
+            let left = until.saturating_duration_since(Instant::now()).clamp(RETRY.0, HANDSHAKE);
+            let stream = match TcpStream::connect_timeout(&at, left) {
+                Ok(stream) => stream,
+                Err(e) => {
+                    why = connect_error(&e);
+                    continue;
+                }
+            };
+            if stream.local_addr().is_ok_and(|own| own == at) {
+                // A connection to an unused local port can meet itself.
+                why = connect_error(&ErrorKind::ConnectionRefused.into());
+                continue;
+            }
+            match open(stream, gate) {
+                Ok(channel) => return Ok(Ok((channel, at))),
+                // Nobody behind the door yet: a tunnel or relay whose far end is not up.
+                Err(refusal @ (Refusal::Left | Refusal::Silent(_))) => {
+                    why = self.wording(&[peer]).text(&refusal, &at);
+                }
+                Err(refusal) => return Err(self.refused(peer, &refusal, &at)),
+            }
+        }
+        Ok(Err(why))
+    }
+}
+
+/// The dialling side of one connection.
+fn open(stream: TcpStream, gate: &Gate) -> Result<SocketChannel, Refusal> {
+    let failed = |e: std::io::Error| Refusal::of_io(&e, HANDSHAKE);
+    tune(&stream, HANDSHAKE).map_err(failed)?;
+    let (tls, incoming) = match gate {
+        Gate::Open => (None, Incoming::new()),
+        Gate::Pinned(tls) => {
+            let (tls, incoming) = shake(&stream, tls.dialer()?, HANDSHAKE)?;
+            (Some(tls), incoming)
+        }
+    };
+    SocketChannel::new(stream, tls, incoming, HANDSHAKE).map_err(failed)
+}
+
+fn connect_error(error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::ConnectionRefused => "connection refused".into(),
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => "no reply".into(),
+        _ => error.to_string(),
+    }
+}

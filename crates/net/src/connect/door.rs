@@ -1,0 +1,257 @@
+//! The listening side: one address for all peers that come, sorted by the key that they prove and what they say.
+
+use super::{Effort, Gate, LANES, Lanes, Meet, Met, RETRY, Status, Transport};
+use crate::Channel;
+use crate::accept::{Acceptor, Arrival};
+use crate::hello::{Hello, NoHello, Topic, Verdict};
+use crate::identity::Fingerprint;
+use crate::refusal::version_text;
+use crate::socket::SocketChannel;
+use crate::tls::Refusal;
+use base::{ChannelError, Error, Kind, PartyId, limits};
+use std::net::SocketAddr;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+/// Connections for later lanes that may wait here.
+const EARLY: usize = limits::SHARDS as usize;
+
+/// A bound address, and the peers that come there.
+pub(super) struct Door {
+    acceptor: Acceptor,
+    awaited: Vec<PartyId>,
+    early: Vec<Came>,
+}
+
+/// A connection that proved one of the awaited keys.
+struct Came {
+    channel: SocketChannel,
+    hello: Hello,
+    key: Option<Fingerprint>,
+    from: SocketAddr,
+}
+
+/// The lanes of a peer that have come.
+type Row = (PartyId, Vec<Option<SocketChannel>>);
+
+/// All lanes of all peers; nothing when the meeting failed elsewhere.
+type Found = Option<Vec<(PartyId, Vec<SocketChannel>)>>;
+
+/// Until when to wait for whom, and who was refused meanwhile.
+struct Wait<'a> {
+    until: Instant,
+    patience: Duration,
+    last: Option<String>,
+    effort: &'a Effort,
+}
+
+impl Door {
+    /// Binds the address; whoever passes `gate` may come.
+    pub(super) fn open(address: &str, gate: Gate, awaited: Vec<PartyId>) -> Result<Self, Error> {
+        Ok(Self { acceptor: Acceptor::bind(address, gate)?, awaited, early: Vec::new() })
+    }
+
+    /// The control channels of all awaited peers; nothing when the meeting failed elsewhere.
+    pub(super) fn controls(
+        &mut self,
+        meet: &Meet,
+        nonce: [u8; 32],
+        until: Instant,
+        effort: &Effort,
+    ) -> Result<Option<Vec<Met>>, Error> {
+        let mut wait = Wait { until, patience: meet.patience, last: None, effort };
+        let mut met: Vec<Met> = Vec::new();
+        loop {
+            let came = |p: &PartyId| met.iter().any(|met| met.peer == *p);
+            let missing: Vec<PartyId> = self.awaited.iter().copied().filter(|p| !came(p)).collect();
+            if missing.is_empty() {
+                return Ok(Some(met));
+            }
+            let (peer, at) = (meet.names(&missing), self.acceptor.address);
+            (meet.watch)(&Status::Listening { peer, at });
+            // Until one of the missing is there.
+            let before = met.len();
+            while met.len() == before {
+                let Some(mut came) = self.next(meet, &missing, &mut wait)? else { return Ok(None) };
+                let Topic::Control { nonce: theirs, agreement } = came.hello.topic else {
+                    self.turn_away(meet, came, Verdict::Session, &mut wait.last);
+                    continue;
+                };
+                let peer = came.hello.from;
+                let verdict = match () {
+                    () if !self.ours(meet, &came) => Verdict::Roster,
+                    () if agreement != meet.agreement => Verdict::Agreement,
+                    () if !missing.contains(&peer) => Verdict::Busy,
+                    () => Verdict::Taken,
+                };
+                if verdict == Verdict::Busy {
+                    self.turn_away(meet, came, verdict, &mut wait.last);
+                    continue;
+                }
+                let answer = meet.control(peer, verdict, nonce).encode();
+                let answered = came.channel.send(&answer).and_then(|()| came.channel.finish());
+                match verdict {
+                    Verdict::Taken => {}
+                    Verdict::Agreement => return Err(meet.other_study(peer, &agreement)),
+                    other => {
+                        let text = meet.wording(&missing).verdict(other, (0, 0));
+                        let refusal = Refusal::Hello(text);
+                        let text = meet.wording(&missing).text(&refusal, &came.from);
+                        return Err(Error::new(meet.at(&missing), Kind::Input(text)));
+                    }
+                }
+                let ready = answered.and_then(|()| came.channel.begin(meet.deadline));
+                ready.map_err(|e| meet.error(peer, Kind::Channel(e)))?;
+                met.push(Met { peer, channel: came.channel, nonce: theirs });
+            }
+        }
+    }
+
+    /// Whether a hello comes from an awaited peer that proved its own key, and is meant for us.
+    fn ours(&self, meet: &Meet, came: &Came) -> bool {
+        let (from, to) = (came.hello.from, came.hello.to);
+        let proven = match (&meet.transport, came.key) {
+            (Transport::Tcp, _) => true,
+            (Transport::Tls { keys, .. }, key) => key.is_some() && keys.get(from.index()).copied() == key,
+        };
+        proven && to == meet.me && self.awaited.contains(&from)
+    }
+
+    /// The next connection that proved an awaited key; nothing when the meeting failed elsewhere.
+    fn next(&self, meet: &Meet, missing: &[PartyId], wait: &mut Wait<'_>) -> Result<Option<Came>, Error> {
+        while !wait.effort.over() {
+            let left = wait.until.saturating_duration_since(Instant::now());
+            let arrival = match self.acceptor.arrivals.recv_timeout(left.min(RETRY.1)) {
+                Ok(arrival) => arrival,
+                Err(RecvTimeoutError::Timeout) if left > RETRY.1 => continue,
+                Err(_) => return Err(self.nobody(meet, missing, wait)),
+            };
+            let (refusal, from) = match arrival {
+                Arrival::Hello { channel, hello: Ok(hello), key, from } => {
+                    return Ok(Some(Came { channel: *channel, hello, key, from }));
+                }
+                Arrival::Hello { mut channel, hello: Err(NoHello::Version(theirs)), .. } => {
+                    // Our own version tells the other side what is wrong.
+                    let answer = meet.control(missing[0], Verdict::Version, [0; 32]).encode();
+                    let _ = channel.send(&answer).and_then(|()| channel.finish());
+                    let text = version_text(&meet.names(missing), Some(theirs));
+                    return Err(Error::new(meet.at(missing), Kind::Input(text)));
+                }
+                Arrival::Hello { hello: Err(_), from, .. } => {
+                    (Refusal::Hello("it does not speak Tacit's protocol".into()), from)
+                }
+                Arrival::Refused { from, why } => (why, from),
+            };
+            note(meet, meet.wording(missing).text(&refusal, &from), &mut wait.last);
+        }
+        Ok(None)
+    }
+
+    fn nobody(&self, meet: &Meet, missing: &[PartyId], wait: &mut Wait<'_>) -> Error {
+        let (names, waited) = (meet.names(missing), wait.patience.as_secs_f64());
+        let at = self.acceptor.address;
+        let who = if missing.len() == 1 { &*names } else { "each of them" };
+        let mut text = format!(
+            "{names} did not come to {at} within {waited:.1} s; check that {who} is running and dials this address"
+        );
+        if let Some(last) = wait.last.take() {
+            text += &format!(". The last connection was refused: {last}");
+        }
+        Error::new(meet.at(missing), Kind::Channel(ChannelError::Io(text)))
+    }
+
+    fn turn_away(&self, meet: &Meet, mut came: Came, verdict: Verdict, last: &mut Option<String>) {
+        let (topic, lanes) = match &came.hello.topic {
+            Topic::Control { .. } => (Topic::Control { nonce: [0; 32], agreement: meet.agreement }, (0, 0)),
+            worker @ Topic::Worker { lane, count, .. } => (worker.clone(), (*lane, *count)),
+        };
+        let answer = meet.hello(came.hello.from, verdict, topic).encode();
+        let _ = came.channel.send(&answer).and_then(|()| came.channel.finish());
+        // The name that it gave, if it is one of those who may come here.
+        let from = came.hello.from;
+        let who = if self.awaited.contains(&from) { vec![from] } else { self.awaited.clone() };
+        let wording = meet.wording(&who);
+        let why = Refusal::Hello(wording.verdict(verdict, lanes));
+        note(meet, wording.text(&why, &came.from), last);
+    }
+
+    /// Collects the worker connections of some lanes from all awaited peers.
+    pub(super) fn lanes(&mut self, meet: &Meet, lanes: Lanes, effort: &Effort) -> Result<Found, Error> {
+        let (until, patience) = (Instant::now() + meet.deadline, meet.deadline);
+        let mut wait = Wait { until, patience, last: None, effort };
+        let row = |peer: &PartyId| (*peer, (0..lanes.count).map(|_| None).collect());
+        let mut grid: Vec<Row> = self.awaited.iter().map(row).collect();
+        let mut waiting = std::mem::take(&mut self.early);
+        loop {
+            let lacks = |row: &&Row| row.1.iter().any(Option::is_none);
+            let missing: Vec<PartyId> = grid.iter().filter(lacks).map(|(peer, _)| *peer).collect();
+            if missing.is_empty() {
+                let whole =
+                    |(peer, row): (PartyId, Vec<Option<_>>)| (peer, row.into_iter().flatten().collect());
+                return Ok(Some(grid.into_iter().map(whole).collect()));
+            }
+            let mut came = match waiting.pop() {
+                Some(came) => came,
+                None => match self.next(meet, &missing, &mut wait)? {
+                    Some(came) => came,
+                    None => return Ok(None),
+                },
+            };
+            let peer = came.hello.from;
+            match self.place(meet, &came, lanes, &grid) {
+                Ok(Place::Later) => self.early.push(came),
+                Ok(Place::At(row, index)) => {
+                    let taken = meet.hello(peer, Verdict::Taken, came.hello.topic).encode();
+                    let ready = came.channel.send(&taken).and_then(|()| came.channel.finish());
+                    let ready = ready.and_then(|()| came.channel.begin(meet.deadline));
+                    ready.map_err(|e| meet.error(peer, Kind::Channel(e)))?;
+                    grid[row].1[index] = Some(came.channel);
+                }
+                Err(verdict) => {
+                    self.turn_away(meet, came, verdict, &mut wait.last);
+                    if verdict == Verdict::Lanes {
+                        let text = meet.wording(&[peer]).verdict(verdict, (0, lanes.count));
+                        return Err(meet.error(peer, Kind::Input(text)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where a worker connection belongs, or why it does not.
+    fn place(&self, meet: &Meet, came: &Came, lanes: Lanes, grid: &[Row]) -> Result<Place, Verdict> {
+        let Topic::Worker { session, lane, first, count } = came.hello.topic else {
+            return Err(Verdict::Busy);
+        };
+        if !self.ours(meet, came) {
+            return Err(Verdict::Roster);
+        }
+        if session != lanes.session {
+            return Err(Verdict::Session);
+        }
+        if first >= lanes.first + lanes.count && lane < LANES {
+            // The dialler is ahead of us: these lanes are for a later call.
+            return if self.early.len() < EARLY { Ok(Place::Later) } else { Err(Verdict::Lane) };
+        }
+        if (first, count) != (lanes.first, lanes.count) {
+            return Err(Verdict::Lanes);
+        }
+        let row = grid.iter().position(|(peer, _)| *peer == came.hello.from).ok_or(Verdict::Roster)?;
+        let index = lane.checked_sub(lanes.first).map(|i| i as usize);
+        let free = index.filter(|&i| grid[row].1.get(i).is_some_and(Option::is_none));
+        free.map(|index| Place::At(row, index)).ok_or(Verdict::Lane)
+    }
+}
+
+/// Where a worker connection belongs.
+enum Place {
+    /// Peer and lane of this call.
+    At(usize, usize),
+    /// A later call.
+    Later,
+}
+
+fn note(meet: &Meet, why: String, last: &mut Option<String>) {
+    (meet.watch)(&Status::Refused { why: why.clone() });
+    *last = Some(why);
+}
