@@ -41,6 +41,35 @@ pub fn add(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Word {
     sum
 }
 
+/// Sum of words of one width modulo 2^width: full adders over columns of equal weight, one AND each, until every column
+/// has one bit. Constants cost no gate where they stand alone with one bit.
+pub fn sum(g: &mut Gates, words: &[Word]) -> Word {
+    let width = words.first().map_or(0, Vec::len);
+    let mut total = Word::with_capacity(width);
+    let mut carries = Vec::new();
+    for place in 0..width {
+        // Bits wait in order of arrival, so that the carries, which come late, are added late. A constant is last.
+        let (mut column, mut last): (Vec<Lit>, Vec<Lit>) =
+            words.iter().map(|w| w[place]).partition(|bit| bit.as_constant().is_none());
+        column.append(&mut carries);
+        last.retain(|bit| *bit == Lit::TRUE);
+        column.append(&mut last);
+        while column.len() > 1 {
+            let (x, y) = (column.remove(0), column.remove(0));
+            let z = if column.is_empty() { Lit::FALSE } else { column.remove(0) };
+            let xyz = g.xor(x, y);
+            column.push(g.xor(xyz, z));
+            if place + 1 < width {
+                let (xz, yz) = (g.xor(x, z), g.xor(y, z));
+                let both = g.and(xz, yz);
+                carries.push(g.xor(both, z));
+            }
+        }
+        total.push(column.first().copied().unwrap_or(Lit::FALSE));
+    }
+    total
+}
+
 /// `a - b` modulo 2^width.
 pub fn sub(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Word {
     // a - b = ~(~a + b)
@@ -100,21 +129,26 @@ pub fn mul(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Word {
     product
 }
 
-/// `a / b` rounded down, all ones when `b` is zero: restoring division.
+/// `a / b` rounded down, all ones when `b` is zero: restoring division. After `s` steps the remainder has `s` bits, so
+/// the divisor's higher bits only need to be zero.
 pub fn div(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Word {
     let width = a.len();
+    // high[s]: some bit of b from s on is set.
+    let mut high = constant(0, width + 1);
+    for s in (0..width).rev() {
+        high[s] = g.or(high[s + 1], b[s]);
+    }
     let mut quotient = constant(0, width);
-    // The remainder is below b, so one more bit than b holds it shifted.
-    let mut rest: Word = constant(0, width + 1);
-    let mut divisor = b.to_vec();
-    divisor.push(Lit::FALSE);
-    for i in (0..width).rev() {
-        rest.pop();
-        rest.insert(0, a[i]);
-        let below = less(g, &rest, &divisor, false);
-        let taken = mask(g, !below, &divisor);
-        rest = sub(g, &rest, &taken);
-        quotient[i] = !below;
+    let mut rest = Word::new();
+    for step in 1..=width {
+        rest.insert(0, a[width - step]);
+        // ~rest + b carries out exactly when b is the larger; its sum's complement is rest - b.
+        let (sum, below) = add_carry(g, &complement(&rest), &b[..step], Lit::FALSE);
+        let fits = !g.or(below, high[step]);
+        quotient[width - step] = fits;
+        if step < width {
+            rest = select(g, fits, &complement(&sum), &rest);
+        }
     }
     quotient
 }

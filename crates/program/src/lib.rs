@@ -13,6 +13,7 @@ pub mod gadgets;
 mod graph;
 pub mod lower;
 mod names;
+pub mod standard;
 mod text;
 mod types;
 mod verify;
