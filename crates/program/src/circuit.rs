@@ -149,6 +149,12 @@ impl Gates {
         Lit(index << 1)
     }
 
+    /// Wires so far.
+    #[must_use]
+    pub fn wires(&self) -> usize {
+        self.wires.len()
+    }
+
     /// A known bit.
     pub fn input(&mut self, input: Input) -> Lit {
         self.wire(Wire::Input(input))
@@ -183,6 +189,13 @@ impl Gates {
             _ if a == !b => Lit::FALSE,
             _ => self.wire(Wire::And(a, b)),
         }
+    }
+
+    /// `a & b` as a gate of its own, where [`Gates::and`] would fold a constant or share an equal gate too: for
+    /// circuits that match published ones gate by gate.
+    pub fn and_gate(&mut self, a: Lit, b: Lit) -> Lit {
+        self.wires.push(Wire::And(a, b));
+        Lit((self.wires.len() as u32 - 1) << 1)
     }
 
     /// `a | b`.

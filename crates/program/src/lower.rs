@@ -8,13 +8,21 @@
 //! Under garbling the sender is the party that can answer a correlated OT on a wire: the garbler of `yao`. Under shared
 //! bits ([`lower_pair`]) either party answers for the values that it knows, products of shares go both ways, and
 //! comparisons between the two parties' own words are noted, so that the engine need not do them by gates.
+//!
+//! Programs of more parties, and of best rows and lists, are gates throughout: [`lower_boolean`] for rows as lanes and
+//! [`combine`] for how they merge; [`unroll`] makes one stand-alone circuit of a whole program.
 
 mod bits;
+mod boolean;
+pub mod combine;
 mod factor;
 mod reference;
 mod release;
 mod row;
+mod unroll;
 
+pub use boolean::{BooleanFold, BooleanPlan, INDEX_WORD, Piece, lower_boolean};
 pub use factor::factor;
 pub use release::{Difference, ReleasePlan, ReleaseWord, WordKind, lower_release};
 pub use row::{Compare, Field, FoldPlan, Mask, RowPlan, Source, Step, lower_pair, lower_row};
+pub use unroll::{UNROLLED_ROWS, UNROLLED_WIRES, unroll};

@@ -121,10 +121,23 @@ pub fn lower_release(
 
 /// What of a fold's word a release node reads.
 #[derive(Clone, Copy)]
-enum Part {
+pub(super) enum Part {
     Total,
     Index,
     Found,
+}
+
+impl Part {
+    /// The bits of the fold's word.
+    pub(super) fn of(self, fold: &Fold) -> std::ops::Range<usize> {
+        let key = usize::from(fold.ty().width);
+        let index = key + usize::from(Fold::INDEX.width);
+        match self {
+            Part::Total => 0..key,
+            Part::Index => key..index,
+            Part::Found => index..index + 1,
+        }
+    }
 }
 
 struct Words<'a> {
@@ -153,13 +166,7 @@ impl Words<'_> {
     /// A part of a fold's word.
     fn part(&mut self, g: &mut Gates, fold: u32, part: Part) -> Word {
         let mut word = self.word(g, fold);
-        let (key, index) = (usize::from(self.program.folds[fold as usize].ty().width), Fold::INDEX.width);
-        let bits = match part {
-            Part::Total => 0..key,
-            Part::Index => key..key + usize::from(index),
-            Part::Found => word.len() - 1..word.len(),
-        };
-        word.drain(bits).collect()
+        word.drain(part.of(&self.program.folds[fold as usize])).collect()
     }
 
     /// A fold's word: entered by the one who knows it, or put together from everybody's shares.

@@ -1,0 +1,187 @@
+//! The row section among n parties whose totals leave as exclusive-or shares: a circuit per row, then a tree of merges
+//! ([`super::combine`]), then each fold's word.
+//!
+//! What one party knows alone enters as its input, whatever it was computed from; a total that it knows alone is no
+//! gate at all. A shared column is a sharing already: what the parties enter *are* the shares.
+
+use super::bits::Bits;
+use super::combine::{Combine, Shape, lanes, levels};
+use crate::circuit::{Circuit, Gates, Input, Lit};
+use crate::gadgets::Word;
+use crate::{Facts, Fold, Holder, NodeId, Op, Program};
+use base::PartyId;
+
+/// The word of a row's own index, where a circuit reads it as an input. Everybody knows it; it enters as the first
+/// party's, because in the paper's circuit selecting it is a gate like any other.
+pub const INDEX_WORD: u32 = u32::MAX;
+
+/// The row program of n parties for a number of rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BooleanPlan {
+    /// What is done for one row. Its inputs' words are row nodes, or [`INDEX_WORD`]; its roots are the lanes of all
+    /// trees, then the bits of all lists.
+    pub leaf: Piece,
+    /// By fold, what becomes of it.
+    pub folds: Vec<BooleanFold>,
+    /// Number of rows.
+    pub rows: u64,
+    shared: Vec<bool>,
+}
+
+/// What becomes of a fold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BooleanFold {
+    /// One party knows every row: it folds alone. `None`: everybody does.
+    Alone(Option<PartyId>),
+    /// Rows are merged.
+    Tree(Combine),
+    /// One bit of every row is kept.
+    Rows,
+}
+
+/// A circuit and the literals wanted of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The gates.
+    pub circuit: Circuit,
+    /// What is wanted.
+    pub roots: Vec<Lit>,
+}
+
+/// Lowers the row section for `rows` rows, at most 2^32.
+#[must_use]
+pub fn lower_boolean(program: &Program, shape: Shape, rows: u64) -> BooleanPlan {
+    let facts = program.row_facts();
+    let owners = program.fold_owners();
+    let mut bits = Bits::new(&program.row);
+    let mut leaf = |g: &mut Gates, id: NodeId| enter(program, &facts, g, id);
+    let (mut lanes, mut kept) = (Word::new(), Word::new());
+    let mut folds = Vec::with_capacity(program.folds.len());
+    for (index, fold) in program.folds.iter().enumerate() {
+        let owner = owners[index];
+        let Some(combine) = Combine::new(program, index as u32, shape, rows) else {
+            kept.push(bits.word(fold.value(), &mut leaf)[0]);
+            folds.push(BooleanFold::Rows);
+            continue;
+        };
+        if owner.is_public() || owner.only().is_some() {
+            folds.push(BooleanFold::Alone(owner.only()));
+            continue;
+        }
+        let value = bits.word(fold.value(), &mut leaf);
+        let valid = match fold {
+            Fold::Best { valid, .. } => bits.word(*valid, &mut leaf)[0],
+            _ => Lit::TRUE,
+        };
+        let input = |bit| Input { owner: Some(PartyId(0)), word: INDEX_WORD, bit };
+        let index_bits = if combine.takes_index() { levels(rows) as u16 } else { 0 };
+        let index: Word = (0..index_bits).map(|bit| bits.gates.input(input(bit))).collect();
+        lanes.extend(combine.leaf(&mut bits.gates, &value, valid, &index));
+        folds.push(BooleanFold::Tree(combine));
+    }
+    lanes.extend(kept);
+    let shared = program.row.ids().map(|id| is_shared(program, id)).collect();
+    BooleanPlan { leaf: Piece { circuit: bits.gates.finish(), roots: lanes }, folds, rows, shared }
+}
+
+fn is_shared(program: &Program, id: NodeId) -> bool {
+    matches!(program.row.node(id).op, Op::Column(c) if program.columns[c as usize].holder == Holder::Shared)
+}
+
+/// The bits of a node that need no gates: what somebody knows, and shared columns.
+fn enter(program: &Program, facts: &[Facts], g: &mut Gates, id: NodeId) -> Option<Word> {
+    let (owners, node) = (facts[id.index()].owners, program.row.node(id));
+    let known = owners.is_public() || owners.only().is_some();
+    if matches!(node.op, Op::Const(_)) || !(known || is_shared(program, id)) {
+        return None;
+    }
+    let input = |bit| Input { owner: owners.only(), word: id.0, bit };
+    Some((0..node.ty.width.into()).map(|bit| g.input(input(bit))).collect())
+}
+
+impl BooleanPlan {
+    /// Whether an input of the row circuit holds exclusive-or shares of all parties.
+    #[must_use]
+    pub fn is_shared(&self, input: &Input) -> bool {
+        self.shared.get(input.word as usize).copied().unwrap_or(false)
+    }
+
+    /// The trees, in order of folds.
+    pub fn trees(&self) -> impl Iterator<Item = &Combine> {
+        self.folds
+            .iter()
+            .filter_map(|f| if let BooleanFold::Tree(combine) = f { Some(combine) } else { None })
+    }
+
+    /// Whether the parties need not talk: every fold is one party's own or a list of somebody's bits.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.rows == 0 || (self.trees().next().is_none() && self.leaf.circuit.and_gates() == 0)
+    }
+
+    /// Row nodes that `party` computes in the clear: its input bits, its shares, and folds of its own.
+    #[must_use]
+    pub fn clear_roots(&self, program: &Program, party: PartyId) -> Vec<NodeId> {
+        let mine = |input: &Input| {
+            input.word != INDEX_WORD && (self.is_shared(input) || input.owner.is_none_or(|o| o == party))
+        };
+        let mut roots: Vec<NodeId> = Vec::new();
+        for wire in &self.leaf.circuit.wires {
+            if let crate::circuit::Wire::Input(input) = wire
+                && mine(input)
+            {
+                roots.push(NodeId(input.word));
+            }
+        }
+        for (plan, fold) in self.folds.iter().zip(&program.folds) {
+            if matches!(plan, BooleanFold::Alone(owner) if owner.is_none_or(|o| o == party)) {
+                roots.extend(fold.values());
+            }
+        }
+        roots.sort_unstable();
+        roots.dedup();
+        roots
+    }
+
+    /// Levels of the trees.
+    #[must_use]
+    pub fn levels(&self) -> u32 {
+        if self.trees().next().is_some() { levels(self.rows) } else { 0 }
+    }
+
+    /// Lanes that a level starts with.
+    #[must_use]
+    pub fn lanes(&self, level: u32) -> u64 {
+        lanes(self.rows, level)
+    }
+
+    /// Merges the lanes of all trees at a level. Inputs: word 2t is the left lane of tree t, word 2t + 1 the right one;
+    /// they are shares.
+    #[must_use]
+    pub fn merge(&self, level: u32) -> Piece {
+        let mut g = Gates::default();
+        let mut roots = Word::new();
+        for (tree, combine) in self.trees().enumerate() {
+            let width = combine.lane_bits(level);
+            let [left, right] = [0, 1].map(|side| enter_shares(&mut g, 2 * tree as u32 + side, width));
+            roots.extend(combine.merge(&mut g, level, &left, &right));
+        }
+        Piece { circuit: g.finish(), roots }
+    }
+
+    /// The words of all trees from their last lanes. Inputs: word t is the lane of tree t, as shares.
+    #[must_use]
+    pub fn finish(&self) -> Piece {
+        let mut g = Gates::default();
+        let mut roots = Word::new();
+        for (tree, combine) in self.trees().enumerate() {
+            let lane = enter_shares(&mut g, tree as u32, combine.lane_bits(combine.levels()));
+            roots.extend(combine.finish(&mut g, &lane));
+        }
+        Piece { circuit: g.finish(), roots }
+    }
+}
+
+fn enter_shares(g: &mut Gates, word: u32, width: usize) -> Word {
+    (0..width as u16).map(|bit| g.input(Input { owner: None, word, bit })).collect()
+}
