@@ -1,7 +1,6 @@
 //! What OTs cost, exactly: application bytes by direction and turns. Tests hold the ledger against it.
 
 use crate::hub::HUB_K;
-use crate::pair::follow_bytes;
 use crate::{BASE_OTS, base_ot, softspoken};
 use base::{Cost, PartyId};
 use kernels::Block;
@@ -60,14 +59,6 @@ impl Price {
     pub fn chosen(k: u32, n: u64, words: u64) -> Self {
         let sender = 2 * n * words * Block::BYTES as u64;
         Self { sender, turns: 1, ..Self::correlated(k, n) }
-    }
-
-    /// Both directions of one pair, set up by [`crate::setup_all`]. `sender` is the leader.
-    #[must_use]
-    pub fn pair(k: u32) -> Self {
-        let setup = softspoken::setup_bytes(k) as u64;
-        let (sender, receiver) = (base_ot::CHOICE_BYTES as u64 + setup, follow_bytes(k) as u64);
-        Self { ots: 0, sender, receiver, turns: 1 }
     }
 
     /// A hub, without its forks. The sender is the sender of the workers' extensions.

@@ -1,7 +1,7 @@
 //! The conversation around the steps: base OTs, set-up and extension with one peer.
 
 use crate::base_ot::{self, BaseChosen, BasePairs, Context};
-use crate::flavours::{BATCH, batches, check_call};
+use crate::flavours::{BATCH, batches, check_call, match_post};
 use crate::{BASE_OTS, OtReceiver, OtSender, Pads, softspoken};
 use base::{Error, PartyId};
 use kernels::Block;
@@ -51,6 +51,10 @@ pub struct CotSender {
 impl CotSender {
     pub(crate) fn over(core: softspoken::Sender, peer: PartyId) -> Self {
         Self { core, peer, posted: VecDeque::new() }
+    }
+
+    pub(crate) fn into_pads(self) -> Pads {
+        self.core.into_pads()
     }
 
     /// Base OTs and set-up in one go. `delta` must be fresh for this session; for garbling its bit 0 must
@@ -124,14 +128,6 @@ impl OtSender for CotSender {
     }
 }
 
-/// A `take` gives out what the oldest `post` asked for.
-fn match_post(posted: Option<usize>, taken: usize) -> Result<(), Error> {
-    if posted == Some(taken) {
-        return Ok(());
-    }
-    Err(Error::misuse(format!("{taken} OTs taken where {} were posted", posted.unwrap_or(0))))
-}
-
 /// OTs with random choices that were posted and not yet taken.
 struct Posted {
     n: usize,
@@ -149,6 +145,10 @@ pub struct CotReceiver {
 impl CotReceiver {
     pub(crate) fn over(core: softspoken::Receiver, peer: PartyId) -> Self {
         Self { core, peer, posted: VecDeque::new() }
+    }
+
+    pub(crate) fn into_pads(self) -> Pads {
+        self.core.into_pads()
     }
 
     /// Base OTs and set-up in one go. The peer calls [`CotSender::new`] with the same `k`.

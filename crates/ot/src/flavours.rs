@@ -78,6 +78,14 @@ pub(crate) fn check_call(n: usize) -> Result<(), Error> {
     Ok(())
 }
 
+/// A `take` gives out what the oldest `post` asked for.
+pub(crate) fn match_post(posted: Option<usize>, taken: usize) -> Result<(), Error> {
+    if posted == Some(taken) {
+        return Ok(());
+    }
+    Err(Error::misuse(format!("{taken} OTs taken where {} were posted", posted.unwrap_or(0))))
+}
+
 fn check_words(words: usize) -> Result<(), Error> {
     if (1..=WORDS_MAX).contains(&words) {
         return Ok(());

@@ -10,19 +10,23 @@
 pub mod base_ot;
 mod cost;
 mod drivers;
+pub mod ferret;
 mod flavours;
 mod ggm;
 mod hub;
 mod kind;
 mod pair;
+mod price;
 pub mod softspoken;
 
 pub use cost::Price;
 pub use drivers::{CotReceiver, CotSender};
+pub use ferret::{FerretReceiver, FerretSender};
 pub use flavours::{OtReceiver, OtSender, Pads};
 pub use hub::{ReceiverHub, SenderHub};
 pub use kind::OtKind;
 pub use pair::{Correlated, Pair, correlated_all, leads, setup_all};
+pub use price::Meter;
 
 use kernels::Block;
 

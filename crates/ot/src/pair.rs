@@ -21,8 +21,12 @@
 //! Cost: [`crate::Price::pair`]; one turn for the leader and one for the follower.
 
 use crate::base_ot::{self, BaseChosen, BasePairs, Context};
+use crate::ferret;
 use crate::hub::reverse_start;
-use crate::{BASE_OTS, CotReceiver, CotSender, OtKind, OtReceiver, OtSender, fresh_delta, softspoken};
+use crate::{
+    BASE_OTS, CotReceiver, CotSender, FerretReceiver, FerretSender, OtKind, OtReceiver, OtSender,
+    fresh_delta, softspoken,
+};
 use base::{Error, PartyId, Seed};
 use kernels::Block;
 use net::Session;
@@ -70,16 +74,63 @@ pub fn setup_all(
     kind: OtKind,
     expected: u64,
 ) -> Result<Vec<Pair>, Error> {
-    let OtKind::SoftSpoken { k } = kind;
-    let _ = expected;
+    let k = kind.k();
     softspoken::check_k(k)?;
-    let cores = softspoken_all(session, peers, k)?;
-    let pair = |(peer, sender, receiver)| Pair {
-        peer,
-        sender: Box::new(CotSender::over(sender, peer)),
-        receiver: Box::new(CotReceiver::over(receiver, peer)),
-    };
-    Ok(cores.into_iter().map(pair).collect())
+    let cores = softspoken_all(session, peers, k)?.into_iter();
+    let bases = cores.map(|(peer, s, r)| (peer, CotSender::over(s, peer), CotReceiver::over(r, peer)));
+    match kind {
+        OtKind::SoftSpoken { .. } => Ok(bases.map(boxed).collect()),
+        OtKind::Ferret => session.step("ot-setup", |session| ferret_all(session, bases.collect(), expected)),
+    }
+}
+
+fn boxed<S: OtSender + 'static, R: OtReceiver + 'static>((peer, sender, receiver): (PartyId, S, R)) -> Pair {
+    Pair { peer, sender: Box::new(sender), receiver: Box::new(receiver) }
+}
+
+/// Ferret over an extension at hand with every peer, both ways.
+fn ferret_all(
+    session: &mut Session,
+    mut bases: Vec<(PartyId, CotSender, CotReceiver)>,
+    expected: u64,
+) -> Result<Vec<Pair>, Error> {
+    let mut inputs: Vec<Correlated> = bases.iter().map(|_| Correlated::default()).collect();
+    let mut both: Vec<Both> = bases.iter_mut().map(|(peer, s, r)| (*peer, s as _, r as _)).collect();
+    make_all(session, &mut both, ferret::inputs(expected), &mut inputs)?;
+    let mut pairs = Vec::with_capacity(bases.len());
+    for ((peer, sender, receiver), Correlated { q, choices, t }) in bases.into_iter().zip(inputs) {
+        let sender = FerretSender::over(session, sender, q, expected)?;
+        pairs.push((peer, sender, FerretReceiver::over(receiver, t, &choices, expected)?));
+    }
+    boot_all(session, &mut pairs)?;
+    Ok(pairs.into_iter().map(boxed).collect())
+}
+
+/// The part of Ferret's set-up in which the senders speak: as much at once as fits a quarter of the windows.
+fn boot_all(
+    session: &mut Session,
+    pairs: &mut [(PartyId, FerretSender, FerretReceiver)],
+) -> Result<(), Error> {
+    let ahead = pairs.iter().map(|(peer, s, _)| session.link(*peer).window() / 4 / s.step_bytes().max(1));
+    let ahead = ahead.min().unwrap_or(0).max(1);
+    while pairs.iter().any(|(_, sender, _)| sender.is_boot()) {
+        for (peer, sender, _) in pairs.iter_mut() {
+            for _ in 0..ahead {
+                if sender.is_boot() {
+                    sender.step(session)?;
+                }
+            }
+            session.link(*peer).flush()?;
+        }
+        for (_, _, receiver) in pairs.iter_mut() {
+            for _ in 0..ahead {
+                if receiver.is_boot() {
+                    receiver.step(session)?;
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 type Cores = (PartyId, softspoken::Sender, softspoken::Receiver);
@@ -269,13 +320,32 @@ pub fn correlated_all(
     n: usize,
     out: &mut [Correlated],
 ) -> Result<(), Error> {
+    let mut both: Vec<Both> = Vec::with_capacity(pairs.len());
+    for Pair { peer, sender, receiver } in pairs {
+        both.push((*peer, &mut **sender, &mut **receiver));
+    }
+    make_all(session, &mut both, n, out)
+}
+
+/// Both directions with one peer.
+type Both<'a> = (PartyId, &'a mut dyn OtSender, &'a mut dyn OtReceiver);
+
+/// OTs of one batch at most.
+pub(crate) const BATCH_MAX: usize = 1 << 16;
+
+fn make_all(
+    session: &mut Session,
+    pairs: &mut [Both],
+    n: usize,
+    out: &mut [Correlated],
+) -> Result<(), Error> {
     crate::flavours::check_call(n)?;
     if pairs.len() != out.len() {
         return Err(Error::misuse(format!("{} peers with {} places", pairs.len(), out.len())));
     }
-    let window = pairs.iter().map(|pair| session.link(pair.peer).window()).min().unwrap_or(0);
+    let window = pairs.iter().map(|(peer, ..)| session.link(*peer).window()).min().unwrap_or(0);
     // At most 128 bits per OT and direction.
-    let batch = (window / 4 / Block::BYTES / 128 * 128).clamp(128, 1 << 16);
+    let batch = (window / 4 / Block::BYTES / 128 * 128).clamp(128, BATCH_MAX);
     let size = |at: usize| batch.min(n - at);
     if n > 0 {
         post_all(session, pairs, size(0))?;
@@ -285,20 +355,20 @@ pub fn correlated_all(
         if at + batch < n {
             post_all(session, pairs, size(at + batch))?;
         }
-        for (pair, out) in pairs.iter_mut().zip(out.iter_mut()) {
-            pair.sender.take(session, size(at), &mut out.q)?;
-            pair.receiver.take(session, size(at), &mut drawn, &mut out.t)?;
+        for ((_, sender, receiver), out) in pairs.iter_mut().zip(out.iter_mut()) {
+            sender.take(session, size(at), &mut out.q)?;
+            receiver.take(session, size(at), &mut drawn, &mut out.t)?;
             out.choices.extend_from_slice(&drawn);
         }
     }
     Ok(())
 }
 
-fn post_all(session: &mut Session, pairs: &mut [Pair], n: usize) -> Result<(), Error> {
-    for pair in pairs {
-        pair.sender.post(session, n)?;
-        pair.receiver.post(session, n)?;
-        session.link(pair.peer).flush()?;
+fn post_all(session: &mut Session, pairs: &mut [Both], n: usize) -> Result<(), Error> {
+    for (peer, sender, receiver) in pairs {
+        sender.post(session, n)?;
+        receiver.post(session, n)?;
+        session.link(*peer).flush()?;
     }
     Ok(())
 }

@@ -226,6 +226,12 @@ impl Receiver {
     pub(crate) fn pads(&mut self) -> &mut Pads {
         &mut self.pads
     }
+
+    /// What another extension with the same Delta goes on with, so that no tweak comes twice.
+    pub(crate) fn into_pads(mut self) -> Pads {
+        let none = Pads::new(TweakedHash::new(Block::ZERO));
+        std::mem::replace(&mut self.pads, none)
+    }
 }
 
 /// Packed bits cut to `ceil(n / 64)` words, those from `n` on cleared.
@@ -352,6 +358,12 @@ impl Sender {
 
     pub(crate) fn pads(&mut self) -> &mut Pads {
         &mut self.pads
+    }
+
+    /// What another extension with the same Delta goes on with, so that no tweak comes twice.
+    pub(crate) fn into_pads(mut self) -> Pads {
+        let none = Pads::new(TweakedHash::new(Block::ZERO));
+        std::mem::replace(&mut self.pads, none)
     }
 }
 

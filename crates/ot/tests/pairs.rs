@@ -46,8 +46,8 @@ fn check(parties: &[Held], n: usize) {
     assert_eq!(deltas.len(), count, "a Delta came twice");
 }
 
-fn kinds() -> [OtKind; 2] {
-    [OtKind::default(), OtKind::SoftSpoken { k: 5 }]
+fn kinds() -> [OtKind; 3] {
+    [OtKind::default(), OtKind::SoftSpoken { k: 5 }, OtKind::Ferret]
 }
 
 #[test]
@@ -129,11 +129,19 @@ fn takes_match_posts() {
     }
 }
 
+/// Expected OTs that call for the large set.
+const MANY: u64 = 1 << 40;
+
 #[test]
 fn the_price_of_a_pair_is_what_the_ledger_books() {
-    for k in [1, 2, 5, 8] {
+    let kinds = [1, 2, 5, 8].map(|k| (OtKind::SoftSpoken { k }, 0));
+    for (kind, expected) in kinds.into_iter().chain([(OtKind::Ferret, 0), (OtKind::Ferret, MANY)]) {
+        let n = 70_000;
         let done = Cluster::new(3, 7).run(|session| {
-            work(session, OtKind::SoftSpoken { k }, 1000)?;
+            let peers = peers(session);
+            let mut pairs = session.step("setup", |s| setup_all(s, &peers, kind, expected))?;
+            let mut out = [Correlated::default(), Correlated::default()];
+            session.step("make", |s| correlated_all(s, &mut pairs, n, &mut out))?;
             Ok(session.ledger().clone())
         });
         let ledgers: Vec<_> = done.into_iter().map(Result::unwrap).collect();
@@ -142,15 +150,22 @@ fn the_price_of_a_pair_is_what_the_ledger_books() {
                 let of_peer = |step: &str| {
                     let entries = ledger.entries().iter().filter(|e| e.peer.index() == peer);
                     let under = entries.filter(|e| e.step.starts_with(step));
-                    under.fold((0, 0), |(sent, turns), e| (sent + e.sent, turns + e.turns))
+                    under.fold((0, 0, 0), |(b, t, o), e| (b + e.sent, t + e.turns, o + e.ots))
                 };
-                let price = Price::pair(k);
+                let price = Price::pair(kind, expected);
                 let leader = leads(PartyId(me as u8), PartyId(peer as u8));
                 let sent = if leader { price.sender } else { price.receiver };
-                let (bytes, turns) = of_peer("setup");
-                assert_eq!(bytes, sent, "p{me} to p{peer}");
-                assert!(if leader { turns == price.turns } else { turns <= price.turns }, "{turns}");
-                assert_eq!(of_peer("make").0, Price::posted(k, 1000).receiver);
+                let (bytes, turns, ots) = of_peer("setup");
+                assert_eq!((bytes, ots), (sent, price.ots), "{kind}: p{me} to p{peer}");
+                assert!(if leader { turns == price.turns } else { turns <= price.turns }, "{kind}: {turns}");
+                let mut meter = Meter::new(kind, expected);
+                meter.setup();
+                let before = meter.price();
+                meter.correlated_random(n);
+                let after = meter.price();
+                let both_ways = after.sender - before.sender + after.receiver - before.receiver;
+                let made = of_peer("make");
+                assert_eq!((made.0, made.2), (both_ways, 2 * n as u64), "{kind}");
             }
         }
     }

@@ -205,6 +205,72 @@ fn a_worker_of_a_hub_passes_the_suite() {
     );
 }
 
+/// Expected OTs that call for the large set of Ferret.
+const MANY: u64 = 1 << 40;
+
+#[test]
+fn ferret_passes_the_suite_with_both_sets() {
+    for expected in [0, MANY] {
+        suite(
+            &format!("ferret for {expected}"),
+            |session| {
+                let delta = fresh_delta(&mut session.fork_seed("delta").into_rng());
+                OtKind::Ferret.sender(session, RECEIVER, delta, expected)
+            },
+            |session| OtKind::Ferret.receiver(session, SENDER, expected),
+        );
+    }
+}
+
+#[test]
+fn ferret_runs_over_a_hub() {
+    suite(
+        "ferret over a hub",
+        |session| {
+            let base = SenderHub::new(session, RECEIVER)?.fork(session, 1)?.pop().unwrap();
+            OtKind::Ferret.sender_over(session, RECEIVER, base, 0)
+        },
+        |session| {
+            let base = ReceiverHub::new(session, SENDER)?.fork(session, 1)?.pop().unwrap();
+            OtKind::Ferret.receiver_over(session, SENDER, base, 0)
+        },
+    );
+}
+
+/// Over the end of two extensions: the correlation holds, and no q comes twice.
+#[test]
+fn ferret_goes_on_from_extension_to_extension() {
+    let n = 2 * ferret::SMALL.yields() + 100_000;
+    let calls = [n / 3, n / 3, n - 2 * (n / 3)];
+    let ((delta, q), (choices, t)) = pair(
+        12,
+        |session| {
+            let delta = fresh_delta(&mut session.fork_seed("delta").into_rng());
+            let mut ot = OtKind::Ferret.sender(session, RECEIVER, delta, 0)?;
+            let mut q = Vec::new();
+            calls.into_iter().try_for_each(|n| ot.correlated_random(session, n, &mut q))?;
+            Ok((delta, q))
+        },
+        |session| {
+            let mut ot = OtKind::Ferret.receiver(session, SENDER, 0)?;
+            let (mut t, mut all, mut drawn) = (Vec::new(), Vec::new(), Vec::new());
+            for n in calls {
+                ot.correlated_random(session, n, &mut drawn, &mut t)?;
+                all.extend((0..n).map(|i| bit(&drawn, i)));
+            }
+            Ok((all, t))
+        },
+    );
+    assert_eq!((q.len(), t.len(), choices.len()), (n, n, n));
+    assert!((0..n).all(|i| q[i] ^ t[i] == delta.when(choices[i])));
+    let mut distinct: Vec<u128> = q.iter().map(|q| q.0).collect();
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert_eq!(distinct.len(), n, "a correlation came twice");
+    let ones = choices.iter().sum::<u64>() as f64;
+    assert!((ones - n as f64 / 2.0).abs() < 3.0 * (n as f64).sqrt(), "{ones} ones of {n}");
+}
+
 #[test]
 fn every_worker_has_its_own_delta_and_correlations() {
     const WORKERS: usize = 3;
@@ -294,6 +360,62 @@ fn the_price_is_what_the_ledger_books() {
     }
     let cost = Price::chosen(4, 128, 1).cost(PartyId(2), PartyId(0), 3);
     assert_eq!((cost.ots, cost.rounds, cost.sent), (128, 1, vec![512, 0, 4096]));
+}
+
+/// A conversation of every flavour, priced as a whole and step by step.
+#[test]
+fn the_meter_says_what_the_ledger_books() {
+    let steps = ["setup", "r1", "c1", "chosen", "r2"];
+    let cases = [(OtKind::SoftSpoken { k: 4 }, 0), (OtKind::Ferret, 0), (OtKind::Ferret, MANY)];
+    for (kind, expected) in cases {
+        let message = vec![Block::ONE; 200];
+        let booked = |session: &Session| steps.map(|step| session.ledger().sent(step));
+        let ends =
+            |session: &Session| (booked(session), session.ledger().turns(""), session.ledger().ots(""));
+        let (s, r) = pair(
+            13,
+            |session| {
+                let mut ot = session.step("setup", |s| {
+                    let delta = fresh_delta(&mut s.fork_seed("delta").into_rng());
+                    kind.sender(s, RECEIVER, delta, expected)
+                })?;
+                session.step("r1", |s| ot.correlated_random(s, 100_001, &mut Vec::new()))?;
+                session.step("c1", |s| ot.correlated(s, 70_003, &mut Vec::new()))?;
+                session.step("chosen", |s| ot.chosen(s, 2, &message, &message))?;
+                session.step("r2", |s| ot.correlated_random(s, 900_000, &mut Vec::new()))?;
+                Ok(ends(session))
+            },
+            |session| {
+                let (mut bits_out, mut t) = (Vec::new(), Vec::new());
+                let mut ot = session.step("setup", |s| kind.receiver(s, SENDER, expected))?;
+                session.step("r1", |s| ot.correlated_random(s, 100_001, &mut bits_out, &mut t))?;
+                session.step("c1", |s| ot.correlated(s, &bits(1, 70_003), 70_003, &mut t))?;
+                session.step("chosen", |s| ot.chosen(s, &bits(1, 100), 100, 2))?;
+                session.step("r2", |s| ot.correlated_random(s, 900_000, &mut bits_out, &mut t))?;
+                Ok(ends(session))
+            },
+        );
+        let mut meter = Meter::new(kind, expected);
+        let mut before = meter.price();
+        for i in 0..steps.len() {
+            match i {
+                0 => {
+                    meter.base();
+                    meter.setup();
+                }
+                1 => meter.correlated_random(100_001),
+                2 => meter.correlated(70_003),
+                3 => meter.chosen(100, 2),
+                _ => meter.correlated_random(900_000),
+            }
+            let price = meter.price();
+            let said = (price.sender - before.sender, price.receiver - before.receiver);
+            assert_eq!((s.0[i], r.0[i]), said, "{kind} for {expected} at {}", steps[i]);
+            before = price;
+        }
+        assert_eq!(before.turns, s.1.max(r.1), "{kind} for {expected}");
+        assert_eq!((s.2, r.2), (before.ots, before.ots), "{kind} for {expected}");
+    }
 }
 
 /// Both halves of an extension without a network, with the set-up message passed by `tamper`.
