@@ -14,17 +14,19 @@
 //! is shared as (the bit, 0, .., 0), which costs nothing; layers over lanes instead of gates.
 //!
 //! Cost, per AND and lane: 2 bits online to each peer; n - 1 correlated OTs in each direction, and 2 bits to each peer
-//! but one. One round per layer. The page is `docs/protocols/gmw.md`.
+//! but one. One round per layer. [`Quote`] has it exactly. The page is `docs/protocols/gmw.md`.
 
 mod bits;
 mod layers;
 mod party;
+mod quote;
 mod supply;
 mod talk;
 mod triples;
 
 pub use layers::Layers;
 pub use party::{Known, Party, Times};
+pub use quote::Quote;
 
 /// Triples made at once: 128 KiB per share and peer.
 pub const TRIPLES_PER_BATCH: u64 = 1 << 20;

@@ -267,6 +267,7 @@ impl Party {
         let mut talks: Vec<Talk> = self.peers.iter().map(talk).collect();
         exchange(session, self.window, &mut talks)?;
         for talk in &talks {
+            session.link(talk.peer).tally(n as u64, 0);
             let (theirs_d, theirs_e) = talk.hear.split_at(bits::bytes(n));
             bits::xor_bytes(theirs_d, n, &mut d);
             bits::xor_bytes(theirs_e, n, &mut e);

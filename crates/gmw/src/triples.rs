@@ -184,7 +184,6 @@ impl Maker {
         exchange(session, self.window, &mut talks)?;
         for (peer, talk) in self.peers.iter_mut().zip(&talks) {
             fold(&peer.bits, &talk.hear, n, &a, &mut c);
-            session.link(talk.peer).tally(n as u64, 0);
         }
         pool.compact();
         for (bits, words) in [(&mut pool.a, a), (&mut pool.b, b), (&mut pool.c, c)] {

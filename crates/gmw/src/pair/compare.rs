@@ -1,0 +1,106 @@
+//! Comparison of one party's words with a word of the other, digit by digit.
+//!
+//! The bound is cut into digits of four bits (the top one takes what is left). Per digit one 1-of-16 OT gives shares of
+//! `[digit of key > digit of bound]` and `[=]` for all keys at once; a tree joins digits pairwise:
+//! (g, e) = (g_h + e_h g_l, e_h e_l). The lowest digit needs no equality, nor does any node that contains it.
+
+use super::schedule::{Builder, Gate, In, Kind, Leaf, Place};
+use program::Program;
+use program::lower::Compare;
+use std::collections::HashMap;
+
+/// Bits of a digit: 2^4 leaves fill the bytes of one block.
+pub const DIGIT: u8 = 4;
+
+/// One digit, or a run of them: slots of greater, and of equal unless it holds the lowest digit; by key.
+struct Node {
+    greater: Vec<u32>,
+    equal: Option<Vec<u32>>,
+}
+
+/// Schedules the comparisons that the plan's selectors need, and says which wires they give.
+pub(super) fn comparisons(builder: &mut Builder<'_>, program: &Program) -> HashMap<usize, Place> {
+    let mut cut = HashMap::new();
+    let needed = builder.needed();
+    for compare in &builder.plan.compares {
+        let open = |w: usize| builder.kinds[w] == Kind::Shared && needed[w] && !cut.contains_key(&w);
+        if !compare.less.iter().any(|l| open(l.wire())) {
+            continue;
+        }
+        let width = program.row.ty(compare.bound).width;
+        let (slots, level) = schedule(builder, compare, width);
+        for (less, slot) in compare.less.iter().zip(slots) {
+            if builder.kinds[less.wire()] == Kind::Shared {
+                let place = Place { slot, flip: less.inverted(), level };
+                cut.entry(less.wire()).or_insert(place);
+            }
+        }
+    }
+    cut
+}
+
+/// Slots of the results and the stage from which they are there.
+fn schedule(builder: &mut Builder<'_>, compare: &Compare, width: u8) -> (Vec<u32>, usize) {
+    let mut nodes: Vec<Node> =
+        (0..width).step_by(DIGIT.into()).map(|shift| digit(builder, compare, shift, width)).collect();
+    let mut level = 1;
+    while nodes.len() > 1 {
+        let mut next = Vec::with_capacity(nodes.len().div_ceil(2));
+        let mut rest = nodes.into_iter();
+        while let Some(low) = rest.next() {
+            next.push(match rest.next() {
+                Some(high) => join(builder, low, high, level),
+                None => low,
+            });
+        }
+        nodes = next;
+        level += 1;
+    }
+    let root = nodes.pop().expect("a word has a digit");
+    (root.greater, level)
+}
+
+fn digit(builder: &mut Builder<'_>, compare: &Compare, shift: u8, width: u8) -> Node {
+    let bits = DIGIT.min(width - shift);
+    let mut slots = || -> Vec<u32> { compare.keys.iter().map(|_| builder.slot()).collect() };
+    let greater = slots();
+    let equal = (shift > 0).then(slots);
+    let choices = if builder.me == compare.chooser {
+        (shift..shift + bits).map(|bit| builder.entered(compare.bound, bit)).collect()
+    } else {
+        Vec::new()
+    };
+    let leaf = Leaf {
+        sender: compare.chooser.other(),
+        bound: compare.bound,
+        keys: compare.keys.clone(),
+        shift,
+        bits,
+        cot: 0,
+        choices,
+        outs: greater.iter().chain(equal.iter().flatten()).copied().collect(),
+    };
+    builder.round(0).leaves.push(leaf);
+    Node { greater, equal }
+}
+
+/// Joins two neighbours in a round; both are there from stage `round` on.
+fn join(builder: &mut Builder<'_>, low: Node, high: Node, round: usize) -> Node {
+    let plain = |slot: u32| In { slot, flip: false };
+    let high_equal = high.equal.expect("only the lowest digit has no equality");
+    let mut joined = Node { greater: Vec::new(), equal: low.equal.as_ref().map(|_| Vec::new()) };
+    for (k, selector) in high_equal.into_iter().enumerate() {
+        let (carried, greater) = (builder.slot(), builder.slot());
+        let mut fields = vec![(plain(low.greater[k]), carried)];
+        if let (Some(from), Some(to)) = (&low.equal, &mut joined.equal) {
+            let equal = builder.slot();
+            fields.push((plain(from[k]), equal));
+            to.push(equal);
+        }
+        builder.push_cross(round, plain(selector), fields, [Kind::Shared; 2]);
+        let gate = Gate { out: greater, a: plain(high.greater[k]), b: plain(carried), and: false };
+        builder.stage(round + 1).gates.push(gate);
+        joined.greater.push(greater);
+    }
+    joined
+}
