@@ -41,7 +41,8 @@ pub struct Party {
     me: PartyId,
     peers: Vec<PartyId>,
     window: usize,
-    maker: Maker,
+    /// Absent where no triples are made.
+    maker: Option<Maker>,
     supply: Supply,
     pool: Triples,
     commons: Vec<Common>,
@@ -56,6 +57,18 @@ impl Party {
     /// # Errors
     /// Those of the channels, malformed messages, fewer than two parties, a back end that is out of range.
     pub fn new(session: &mut Session, kind: OtKind, expected_ands: u64) -> Result<Self, Error> {
+        Self::set_up(session, Some((kind, expected_ands)))
+    }
+
+    /// As [`Party::new`] without OTs, for circuits without ANDs that take a triple and for outputs: seeds only.
+    ///
+    /// # Errors
+    /// As [`Party::new`].
+    pub fn without_triples(session: &mut Session) -> Result<Self, Error> {
+        Self::set_up(session, None)
+    }
+
+    fn set_up(session: &mut Session, ots: Option<(OtKind, u64)>) -> Result<Self, Error> {
         let start = Instant::now();
         let me = session.me();
         let peers: Vec<PartyId> = session.roster().parties().filter(|&p| p != me).collect();
@@ -64,10 +77,11 @@ impl Party {
         }
         let window = peers.iter().map(|&p| session.link(p).window()).min().unwrap_or(0);
         let (pairs, commons) = session.step("setup", |session| {
-            let pairs = ot::setup_all(session, &peers, kind, expected_ands)?;
+            let pairs =
+                ots.map(|(kind, expected)| ot::setup_all(session, &peers, kind, expected)).transpose()?;
             Ok((pairs, agree_seeds(session, &peers)?))
         })?;
-        let maker = Maker::new(me, pairs, window);
+        let maker = pairs.map(|pairs| Maker::new(me, pairs, window));
         let times = Times { setup: start.elapsed(), ..Times::default() };
         let (supply, pool, wires) = (Supply::default(), Triples::default(), Vec::new());
         Ok(Self { me, peers, window, maker, supply, pool, commons, wires, times })
@@ -230,7 +244,9 @@ impl Party {
             match self.supply.next((x.len() - z.len()) as u64) {
                 Next::Make(n) => {
                     let start = Instant::now();
-                    let (maker, pool) = (&mut self.maker, &mut self.pool);
+                    let (Some(maker), pool) = (&mut self.maker, &mut self.pool) else {
+                        return Err(Error::misuse("this party was set up without triples"));
+                    };
                     session.step("triples", |session| maker.make(n as usize, pool, session))?;
                     self.times.offline += start.elapsed();
                 }

@@ -13,7 +13,10 @@ use std::collections::BTreeMap;
 /// What one party says to one other: turns as the ledger counts them.
 #[derive(Clone, Default)]
 struct Line {
+    /// Of the current step.
     turns: u64,
+    /// Of all steps.
+    all: u64,
     /// Whether something was said since the last receive.
     spoke: bool,
 }
@@ -38,12 +41,30 @@ impl Quote {
     /// When there are fewer than two parties.
     #[must_use]
     pub fn new(parties: usize, kind: OtKind) -> Self {
+        let mut quote = Self::start(parties, kind);
+        quote.set_up_ots();
+        quote.agree_seeds();
+        quote.end();
+        quote
+    }
+
+    /// The cost of [`crate::Party::without_triples`].
+    ///
+    /// # Panics
+    /// As [`Quote::new`].
+    #[must_use]
+    pub fn without_triples(parties: usize) -> Self {
+        let mut quote = Self::start(parties, OtKind::default());
+        quote.agree_seeds();
+        quote.end();
+        quote
+    }
+
+    fn start(parties: usize, kind: OtKind) -> Self {
         assert!(parties >= 2, "gmw needs two parties or more");
         let lines = vec![Line::default(); parties * parties];
         let (supply, steps) = (Supply::default(), BTreeMap::new());
-        let mut quote = Self { parties, kind, supply, lines, step: "setup", steps };
-        quote.setup();
-        quote
+        Self { parties, kind, supply, lines, step: "setup", steps }
     }
 
     /// As [`crate::Party::reserve`].
@@ -84,10 +105,12 @@ impl Quote {
         self.steps.get(name).cloned().unwrap_or_else(|| Cost::zero(self.parties))
     }
 
-    /// The cost of all steps so far.
+    /// The cost of all steps so far. Its rounds are those of the busiest line, which need not be the busiest one of
+    /// every step.
     #[must_use]
     pub fn total(&self) -> Cost {
-        self.steps.values().fold(Cost::zero(self.parties), |sum, cost| sum + cost.clone())
+        let sum = self.steps.values().fold(Cost::zero(self.parties), |sum, cost| sum + cost.clone());
+        Cost { rounds: self.lines.iter().map(|line| line.all).max().unwrap_or(0), ..sum }
     }
 
     fn begin(&mut self, step: &'static str) {
@@ -126,7 +149,9 @@ impl Quote {
 
     fn hear(&mut self, at: PartyId, from: PartyId) {
         let line = self.line(at, from);
-        line.turns += u64::from(std::mem::take(&mut line.spoke));
+        let turn = u64::from(std::mem::take(&mut line.spoke));
+        line.turns += turn;
+        line.all += turn;
     }
 
     fn exchange(&mut self, bytes: impl Fn(PartyId, PartyId) -> usize) {
@@ -138,9 +163,8 @@ impl Quote {
         }
     }
 
-    fn setup(&mut self) {
+    fn set_up_ots(&mut self) {
         let OtKind::SoftSpoken { k } = self.kind;
-        self.begin("setup");
         let (pair, trees) = (Price::pair(k), Price::setup(k).receiver);
         for (leader, other) in self.pairs().filter(|&(p, q)| ot::leads(p, q)) {
             self.send(leader, other, pair.sender - trees);
@@ -152,11 +176,13 @@ impl Quote {
                 self.hear(other, leader);
             }
         }
+    }
+
+    fn agree_seeds(&mut self) {
         for (low, high) in self.pairs().filter(|&(p, q)| p < q) {
             self.send(low, high, 16);
             self.hear(high, low);
         }
-        self.end();
     }
 
     fn triples(&mut self, n: usize) {

@@ -69,6 +69,35 @@ fn the_price_is_the_ledger() {
     }
 }
 
+/// A circuit of XORs, and what one party computes alone, needs seeds only; an AND of two parties' bits needs more.
+#[test]
+fn outputs_without_triples_cost_seeds() {
+    let mut g = Gates::default();
+    let [a, b, c] = [(0, 0), (1, 1), (1, 2)]
+        .map(|(owner, word)| g.input(Input { owner: Some(PartyId(owner)), word, bit: 0 }));
+    let own = g.and(b, c);
+    let sum = g.xor(a, own);
+    let both = g.and(a, b);
+    let circuit = g.finish();
+    let [linear, other] = [sum, both].map(|root| Layers::new(&circuit, &[root]));
+    let viewers = [&Viewers::Parties(vec![PartyId(2)])];
+    let mut quote = Quote::without_triples(3);
+    quote.eval(&linear, 70);
+    quote.reveal(70, &viewers);
+    let done = Cluster::new(3, 3).run(|s| {
+        let mut party = Party::without_triples(s)?;
+        let shares = eval(&mut party, &linear, 70, s)?;
+        party.reveal(shares, 70, &viewers, s)?;
+        let ledger = s.ledger().clone();
+        let refused = eval(&mut party, &other, 70, s).map(|_| ()).expect_err("it takes triples");
+        assert!(refused.to_string().contains("without triples"), "{refused}");
+        Ok(ledger)
+    });
+    let ledgers: Vec<Ledger> = done.into_iter().map(Result::unwrap).collect();
+    same(&quote, &ledgers, "without triples");
+    assert_eq!(quote.step("setup").sent, [32, 16, 0]);
+}
+
 /// More ANDs in one layer than one opening takes, and more posts than are under way at once.
 #[test]
 fn long_layers_are_priced_piece_by_piece() {
