@@ -6,7 +6,7 @@ use crate::bits::bytes;
 use crate::supply::{Next, Supply};
 use crate::triples::{next, posts};
 use base::{Cost, PartyId, limits};
-use ot::{OtKind, Price};
+use ot::{Meter, OtKind, Price};
 use program::wired::Viewers;
 use std::collections::BTreeMap;
 
@@ -27,7 +27,8 @@ struct Line {
 #[derive(Clone)]
 pub struct Quote {
     parties: usize,
-    kind: OtKind,
+    /// One per pair; none where no triples are made.
+    streams: Vec<Stream>,
     supply: Supply,
     lines: Vec<Line>,
     step: &'static str,
@@ -40,9 +41,13 @@ impl Quote {
     /// # Panics
     /// When there are fewer than two parties.
     #[must_use]
-    pub fn new(parties: usize, kind: OtKind) -> Self {
-        let mut quote = Self::start(parties, kind);
-        quote.set_up_ots();
+    pub fn new(parties: usize, kind: OtKind, expected_ands: u64) -> Self {
+        let mut quote = Self::start(parties);
+        quote.set_up_ots(kind, expected_ands);
+        let mut meter = Meter::new(kind, expected_ands);
+        meter.setup();
+        let stream = Stream { posted: meter.clone(), taken: meter };
+        quote.streams = vec![stream; parties * (parties - 1) / 2];
         quote.agree_seeds();
         quote.end();
         quote
@@ -54,17 +59,17 @@ impl Quote {
     /// As [`Quote::new`].
     #[must_use]
     pub fn without_triples(parties: usize) -> Self {
-        let mut quote = Self::start(parties, OtKind::default());
+        let mut quote = Self::start(parties);
         quote.agree_seeds();
         quote.end();
         quote
     }
 
-    fn start(parties: usize, kind: OtKind) -> Self {
+    fn start(parties: usize) -> Self {
         assert!(parties >= 2, "gmw needs two parties or more");
         let lines = vec![Line::default(); parties * parties];
-        let (supply, steps) = (Supply::default(), BTreeMap::new());
-        Self { parties, kind, supply, lines, step: "setup", steps }
+        let (streams, supply, steps) = (Vec::new(), Supply::default(), BTreeMap::new());
+        Self { parties, streams, supply, lines, step: "setup", steps }
     }
 
     /// As [`crate::Party::reserve`].
@@ -163,10 +168,13 @@ impl Quote {
         }
     }
 
-    fn set_up_ots(&mut self) {
-        let OtKind::SoftSpoken { k } = self.kind;
-        let (pair, trees) = (Price::pair(k), Price::setup(k).receiver);
+    fn set_up_ots(&mut self, kind: OtKind, expected: u64) {
+        let pair = Price::pair(kind, expected);
         for (leader, other) in self.pairs().filter(|&(p, q)| ot::leads(p, q)) {
+            let trees = match kind {
+                OtKind::SoftSpoken { k } => Price::setup(k).receiver,
+                OtKind::Ferret => 0,
+            };
             self.send(leader, other, pair.sender - trees);
             self.hear(other, leader);
             self.send(other, leader, pair.receiver);
@@ -175,7 +183,18 @@ impl Quote {
             if trees > 0 {
                 self.hear(other, leader);
             }
+            if kind == OtKind::Ferret {
+                // Both sides talk on and end with a receive; the price has the turns.
+                for line in [(leader, other), (other, leader)] {
+                    let line = self.line(line.0, line.1);
+                    line.spoke = false;
+                    line.all += pair.turns - line.turns;
+                    line.turns = pair.turns;
+                }
+            }
         }
+        let pairs = (self.parties * (self.parties - 1) / 2) as u64;
+        self.cost().ots += pairs * pair.ots;
     }
 
     fn agree_seeds(&mut self) {
@@ -186,23 +205,60 @@ impl Quote {
     }
 
     fn triples(&mut self, n: usize) {
-        let OtKind::SoftSpoken { k } = self.kind;
         self.begin("triples");
         let (post, ahead) = posts(limits::WINDOW_BYTES);
         let sizes: Vec<usize> = (0..n).step_by(post).map(|at| post.min(n - at)).collect();
-        for (p, q) in self.pairs() {
-            let cost = |size: usize| Price::posted(k, size as u64).receiver;
-            sizes.iter().take(ahead).for_each(|&size| self.send(p, q, cost(size)));
-            for i in 0..sizes.len() {
-                self.hear(p, q);
+        let mut streams = std::mem::take(&mut self.streams);
+        for (stream, (p, q)) in streams.iter_mut().zip(self.pairs().filter(|&(p, q)| p < q)) {
+            for &size in sizes.iter().take(ahead) {
+                self.post(stream, p, q, size);
+            }
+            for (i, &size) in sizes.iter().enumerate() {
+                self.take(stream, p, q, size);
                 if let Some(&size) = sizes.get(i + ahead) {
-                    self.send(p, q, cost(size));
+                    self.post(stream, p, q, size);
                 }
             }
         }
+        self.streams = streams;
         let parties = self.parties;
         self.exchange(|from, to| if next(from, parties) == to { 0 } else { 2 * bytes(n) });
         self.cost().ots += (parties * (parties - 1) * n) as u64;
         self.end();
     }
+
+    /// Both directions of a pair post `n` OTs.
+    fn post(&mut self, stream: &mut Stream, p: PartyId, q: PartyId, n: usize) {
+        let said = said(&mut stream.posted, n);
+        for (from, to) in [(p, q), (q, p)] {
+            // As sender of one direction and as receiver of the other.
+            self.send(from, to, said.sender);
+            self.send(from, to, said.receiver);
+        }
+    }
+
+    /// Both directions of a pair take `n` OTs: what was said for them is heard.
+    fn take(&mut self, stream: &mut Stream, p: PartyId, q: PartyId, n: usize) {
+        let said = said(&mut stream.taken, n);
+        for (at, from) in [(p, q), (q, p)] {
+            if said.sender + said.receiver > 0 {
+                self.hear(at, from);
+            }
+        }
+    }
+}
+
+/// The OTs of a pair. Both directions are alike, so one stands for two.
+#[derive(Clone)]
+struct Stream {
+    posted: Meter,
+    taken: Meter,
+}
+
+/// What `n` more OTs make a direction's sender and receiver say.
+fn said(meter: &mut Meter, n: usize) -> Price {
+    let before = meter.price();
+    meter.correlated_random(n);
+    let after = meter.price();
+    Price { sender: after.sender - before.sender, receiver: after.receiver - before.receiver, ..after }
 }

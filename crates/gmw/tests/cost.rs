@@ -37,8 +37,16 @@ fn same(quote: &Quote, ledgers: &[Ledger], label: &str) {
 
 #[test]
 fn the_price_is_the_ledger() {
-    for (parties, k) in [(2, 1), (2, 2), (3, 2), (3, 8), (5, 4)] {
-        let kind = OtKind::SoftSpoken { k };
+    let soft = |k| OtKind::SoftSpoken { k };
+    for (parties, kind) in [
+        (2, soft(1)),
+        (2, soft(2)),
+        (3, soft(2)),
+        (3, soft(8)),
+        (5, soft(4)),
+        (2, OtKind::Ferret),
+        (3, OtKind::Ferret),
+    ] {
         let (c, roots) = circuit(parties, 60, 5);
         let layers = Layers::new(&c, &roots);
         let viewers: Vec<Viewers> = (0..roots.len())
@@ -49,14 +57,14 @@ fn the_price_is_the_ledger() {
             })
             .collect();
         let viewers: Vec<&Viewers> = viewers.iter().collect();
-        let mut quote = Quote::new(parties, kind);
+        let mut quote = Quote::new(parties, kind, 100_000);
         quote.reserve(1234);
         for lanes in [1, 77, 4000] {
             quote.eval(&layers, lanes);
             quote.reveal(lanes, &viewers);
         }
         let done = Cluster::new(parties, 3).run(|s| {
-            let mut party = Party::new(s, kind, 0)?;
+            let mut party = Party::new(s, kind, 100_000)?;
             party.reserve(1234);
             for lanes in [1, 77, 4000] {
                 let shares = eval(&mut party, &layers, lanes, s)?;
@@ -65,7 +73,7 @@ fn the_price_is_the_ledger() {
             Ok(s.ledger().clone())
         });
         let ledgers: Vec<Ledger> = done.into_iter().map(Result::unwrap).collect();
-        same(&quote, &ledgers, &format!("{parties} parties, k = {k}"));
+        same(&quote, &ledgers, &format!("{parties} parties, {kind}"));
     }
 }
 
@@ -109,7 +117,7 @@ fn long_layers_are_priced_piece_by_piece() {
     let root = g.and(ab, bc);
     let layers = Layers::new(&g.finish(), &[root]);
     let lanes = OPEN_ANDS as usize / 2 + 100;
-    let mut quote = Quote::new(2, OtKind::default());
+    let mut quote = Quote::new(2, OtKind::default(), 0);
     quote.eval(&layers, lanes);
     let done = Cluster::new(2, 3).run(|s| {
         let mut party = Party::new(s, OtKind::default(), 0)?;
@@ -129,7 +137,7 @@ fn an_and_costs_two_bits_online_per_peer() {
         .collect();
     let roots: Vec<_> = inputs.chunks(2).map(|pair| g.and(pair[0], pair[1])).collect();
     let layers = Layers::new(&g.finish(), &roots);
-    let mut quote = Quote::new(3, OtKind::default());
+    let mut quote = Quote::new(3, OtKind::default(), 0);
     quote.eval(&layers, 1);
     assert_eq!(quote.step("online").sent, vec![2 * 2 * 1000 / 8; 3]);
 }
