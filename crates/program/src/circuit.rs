@@ -21,6 +21,13 @@ impl Lit {
         Self(u32::from(value))
     }
 
+    /// Wire `wire` itself.
+    #[must_use]
+    pub fn of(wire: usize) -> Self {
+        debug_assert!(wire < 1 << 31);
+        Self((wire as u32) << 1)
+    }
+
     /// The wire, without polarity.
     #[must_use]
     pub fn wire(self) -> usize {

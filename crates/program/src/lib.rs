@@ -9,6 +9,7 @@ mod analysis;
 mod builder;
 pub mod circuit;
 pub mod eval;
+pub mod files;
 pub mod gadgets;
 mod graph;
 pub mod lower;

@@ -110,6 +110,22 @@ impl Wired {
         self.outputs.iter().flat_map(|o| o.bits.iter().copied())
     }
 
+    /// Gives the inputs to other parties: input `i` to `owner(i)`. Outputs stay as they are.
+    ///
+    /// # Errors
+    /// When a party that owns an input or learns an output does not take part.
+    pub fn deal(mut self, parties: usize, owner: &dyn Fn(usize) -> PartyId) -> Result<Self, Error> {
+        self.parties = parties;
+        self.inputs.iter_mut().enumerate().for_each(|(i, word)| word.owner = owner(i));
+        for wire in &mut self.circuit.wires {
+            if let Wire::Input(input) = wire {
+                input.owner = Some(owner(input.word as usize));
+            }
+        }
+        self.check()?;
+        Ok(self)
+    }
+
     /// Evaluates 64 lanes of clear bits: `inputs[word][bit]` and `outputs[k][bit]` hold lane `i` in bit `i`.
     ///
     /// # Panics
