@@ -17,9 +17,13 @@
 //! but one. One round per layer. [`Quote`] has it exactly. The page is `docs/protocols/gmw.md`.
 
 mod bits;
+mod combine;
 mod layers;
+pub mod pair;
 mod party;
 mod quote;
+mod release;
+mod rows;
 mod supply;
 mod talk;
 mod triples;
@@ -27,6 +31,7 @@ mod triples;
 pub use layers::Layers;
 pub use party::{Known, Party, Times};
 pub use quote::Quote;
+pub use rows::ROW_BITS;
 
 /// Triples made at once: 128 KiB per share and peer.
 pub const TRIPLES_PER_BATCH: u64 = 1 << 20;

@@ -66,7 +66,7 @@ fn digit(builder: &mut Builder<'_>, compare: &Compare, shift: u8, width: u8) -> 
     let greater = slots();
     let equal = (shift > 0).then(slots);
     let choices = if builder.me == compare.chooser {
-        (shift..shift + bits).map(|bit| builder.entered(compare.bound, bit)).collect()
+        (shift..shift + bits).map(|bit| builder.entered(compare.bound, bit.into())).collect()
     } else {
         Vec::new()
     };

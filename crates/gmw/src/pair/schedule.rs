@@ -191,7 +191,7 @@ impl Round {
 pub(super) struct Entry {
     pub node: NodeId,
     /// Bit and slot.
-    pub bits: Vec<(u8, u32)>,
+    pub bits: Vec<(u16, u32)>,
 }
 
 /// One party's rounds of a row plan. `stages[r]` precedes `rounds[r]`; there is one stage more.
@@ -372,7 +372,7 @@ impl<'a> Builder<'a> {
         Place { slot, flip: false, level }
     }
 
-    fn enter(&mut self, node: NodeId, bit: u8, slot: u32) {
+    fn enter(&mut self, node: NodeId, bit: u16, slot: u32) {
         match self.out.entries.last_mut() {
             Some(last) if last.node == node => last.bits.push((bit, slot)),
             _ => self.out.entries.push(Entry { node, bits: vec![(bit, slot)] }),
@@ -380,7 +380,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A slot for a bit of a node that this party knows.
-    pub fn entered(&mut self, node: NodeId, bit: u8) -> u32 {
+    pub fn entered(&mut self, node: NodeId, bit: u16) -> u32 {
         let slot = self.slot();
         self.enter(node, bit, slot);
         slot

@@ -1,0 +1,289 @@
+//! A shard: groups of batches in flight, each through all rounds, into sums.
+//!
+//! The parties take turns. In turn r the first one hears the second one's choices and answers of round r - 1, answers, and
+//! chooses for round r; the second one hears that, chooses and answers. So every message answers one, no two messages
+//! cross, and while one batch waits for the peer the party works on another.
+
+use super::batch::{Batch, Context, Ots, Scratch};
+use super::price::Shape;
+use super::schedule::Schedule;
+use ::engine::{Rows, Share, Shares};
+use base::{Error, PartyId};
+use kernels::TweakedHash;
+use net::Session;
+use ot::{OtKind, OtReceiver, OtSender};
+use program::eval::closure;
+use program::lower::{FoldPlan, RowPlan};
+use program::{Fold, Program};
+
+/// A two-party program of sums made ready for one party.
+pub struct Prepared {
+    /// The factored program, which the plan's nodes are of.
+    program: Program,
+    plan: RowPlan,
+    schedule: Schedule,
+    me: PartyId,
+    shape: Shape,
+}
+
+/// Where a shard's sums stand.
+struct Sums(Vec<u128>);
+
+impl Prepared {
+    /// Lowers a program for party `me`. `lanes` bounds the rows of a batch.
+    ///
+    /// # Errors
+    /// When a row takes more oblivious transfers than [`super::COTS_PER_ROW`].
+    pub fn new(program: &Program, me: PartyId, kind: OtKind, lanes: usize) -> Result<Self, Error> {
+        let program = program::lower::factor(program);
+        let plan = program::lower::lower_pair(&program);
+        let schedule = Schedule::new(&program, &plan, me)?;
+        let shape = Shape::new(&schedule, &plan, kind, lanes);
+        Ok(Self { program, plan, schedule, me, shape })
+    }
+
+    /// What a shard of so many rows costs.
+    #[must_use]
+    pub fn price(&self, rows: u64) -> base::Cost {
+        self.shape.price(rows)
+    }
+
+    /// COTs per row, in both directions.
+    #[must_use]
+    pub fn cots_per_row(&self) -> u64 {
+        self.schedule.cots.iter().map(|c| *c as u64).sum()
+    }
+
+    /// Runs one shard.
+    ///
+    /// # Errors
+    /// Those of the rows and of the conversation.
+    pub fn run(&self, rows: &mut dyn Rows, session: &mut Session) -> Result<Shares, Error> {
+        let mut sums = Sums(vec![0; self.plan.folds.len()]);
+        let peer = self.me.other();
+        let expected = self.shape.expected(rows.len());
+        let mut pair = match self.shape.local {
+            true => None,
+            false => ot::setup_all(session, &[peer], self.shape.kind, expected)?.pop(),
+        };
+        let wanted = closure(&self.program.row, self.plan.clear_roots(&self.program, self.me));
+        let hashes = match &mut pair {
+            Some(pair) => [pair.sender.pads().start(), pair.receiver.pads().start()],
+            None => [kernels::Block::ZERO; 2],
+        };
+        let mut cx = Context {
+            me: self.me,
+            program: &self.program,
+            plan: &self.plan,
+            schedule: &self.schedule,
+            wanted: &wanted,
+            hashes: hashes.map(TweakedHash::new),
+            delta: pair.as_ref().map_or(kernels::Block::ZERO, |pair| pair.sender.delta()),
+            rng: session.fork_seed("leaf masks").into_rng(),
+            scratch: Scratch::default(),
+        };
+        let total = rows.len();
+        let mut batches: Vec<Batch> = (0..self.shape.flight).map(|_| Batch::default()).collect();
+        let mut talk = Talk::default();
+        let mut number = 0;
+        for (from, count) in self.shape.groups(total) {
+            let group = &mut batches[..count.div_ceil(self.shape.lanes as u64) as usize];
+            let mut at = from;
+            for batch in group.iter_mut() {
+                let count = (from + count - at).min(self.shape.lanes as u64) as usize;
+                batch.load(&cx, number, rows, (at, count))?;
+                (number, at) = (number + 1, at + count as u64);
+            }
+            if let Some(pair) = &mut pair {
+                self.draw(group, &mut *pair.sender, &mut *pair.receiver, session)?;
+            }
+            self.rounds(group, &mut cx, &mut talk, session)?;
+            let mut left = count as usize;
+            for batch in group.iter() {
+                sums.add(self, batch, left.min(self.shape.lanes));
+                left = left.saturating_sub(self.shape.lanes);
+            }
+            session.report(from + count, total);
+        }
+        Ok(sums.shares(self))
+    }
+
+    /// Draws the OTs of a group, one direction after the other: first those in which the first party receives.
+    fn draw(
+        &self,
+        group: &mut [Batch],
+        sender: &mut dyn OtSender,
+        receiver: &mut dyn OtReceiver,
+        session: &mut Session,
+    ) -> Result<(), Error> {
+        let lanes: usize = group.iter().map(|b| b.lanes).sum();
+        let cots = |from: PartyId| self.schedule.cots[from.index()];
+        let mut all = Ots::default();
+        for from in [self.shape.first.other(), self.shape.first] {
+            let n = lanes * cots(from);
+            match from == self.me {
+                _ if n == 0 => {}
+                true => sender.correlated_random(session, n, &mut all.q)?,
+                false => receiver.correlated_random(session, n, &mut all.choices, &mut all.t)?,
+            }
+        }
+        let (mut q, mut t, mut choices) = (&all.q[..], &all.t[..], &all.choices[..]);
+        for batch in group {
+            let (own, theirs) = (cots(self.me) * batch.lanes, cots(self.me.other()) * batch.lanes);
+            batch.ots.q.clear();
+            batch.ots.t.clear();
+            batch.ots.choices.clear();
+            batch.ots.q.extend_from_slice(cut(&mut q, own));
+            batch.ots.t.extend_from_slice(cut(&mut t, theirs));
+            batch.ots.choices.extend_from_slice(cut(&mut choices, theirs / 64));
+        }
+        Ok(())
+    }
+
+    /// All rounds of a group.
+    fn rounds(
+        &self,
+        group: &mut [Batch],
+        cx: &mut Context<'_>,
+        talk: &mut Talk,
+        session: &mut Session,
+    ) -> Result<(), Error> {
+        for turn in 0..=self.schedule.rounds.len() {
+            for batch in group.iter_mut() {
+                if self.me == self.shape.first {
+                    self.lead(turn, batch, cx, talk, session)?;
+                } else {
+                    self.follow(turn, batch, cx, talk, session)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A turn of the first party: answers and finishes round `turn - 1`, chooses for round `turn`.
+    fn lead(
+        &self,
+        turn: usize,
+        batch: &mut Batch,
+        cx: &mut Context<'_>,
+        talk: &mut Talk,
+        session: &mut Session,
+    ) -> Result<(), Error> {
+        let (me, peer) = (self.me, self.me.other());
+        let rounds = &self.schedule.rounds;
+        talk.said.clear();
+        if let Some(round) = turn.checked_sub(1).map(|r| &rounds[r]) {
+            let (choices, answers) = (
+                self.shape.choice_bytes(round, me, batch.lanes),
+                self.shape.answer_bytes(round, peer, batch.lanes),
+            );
+            talk.hear(session, peer, choices + answers)?;
+            batch.answer(cx, round, &talk.heard[..choices], &mut talk.said);
+            batch.absorb(cx, round, &talk.heard[choices..]);
+        }
+        batch.alone(cx, turn);
+        if let Some(round) = rounds.get(turn) {
+            batch.choose(cx, round, &mut talk.said);
+        }
+        self.tally(turn, batch, session);
+        talk.say(session, peer)
+    }
+
+    /// A turn of the other party: finishes round `turn - 1`, chooses for and answers round `turn`.
+    fn follow(
+        &self,
+        turn: usize,
+        batch: &mut Batch,
+        cx: &mut Context<'_>,
+        talk: &mut Talk,
+        session: &mut Session,
+    ) -> Result<(), Error> {
+        let (me, peer) = (self.me, self.me.other());
+        let rounds = &self.schedule.rounds;
+        let (before, now) = (turn.checked_sub(1).map(|r| &rounds[r]), rounds.get(turn));
+        let answers = before.map_or(0, |r| self.shape.answer_bytes(r, peer, batch.lanes));
+        let choices = now.map_or(0, |r| self.shape.choice_bytes(r, me, batch.lanes));
+        talk.hear(session, peer, answers + choices)?;
+        talk.said.clear();
+        if let Some(round) = before {
+            batch.absorb(cx, round, &talk.heard[..answers]);
+        }
+        batch.alone(cx, turn);
+        if let Some(round) = now {
+            batch.choose(cx, round, &mut talk.said);
+            batch.answer(cx, round, &talk.heard[answers..], &mut talk.said);
+        }
+        self.tally(turn, batch, session);
+        talk.say(session, peer)
+    }
+
+    fn tally(&self, turn: usize, batch: &Batch, session: &mut Session) {
+        let ands = self.schedule.rounds.get(turn).map_or(0, |r| r.ands() * batch.lanes);
+        if ands > 0 {
+            session.link(self.me.other()).tally(ands as u64, 0);
+        }
+    }
+}
+
+fn cut<'a, T>(from: &mut &'a [T], n: usize) -> &'a [T] {
+    let (head, tail) = from.split_at(n);
+    *from = tail;
+    head
+}
+
+/// One message each way.
+#[derive(Default)]
+struct Talk {
+    said: Vec<u8>,
+    heard: Vec<u8>,
+}
+
+impl Talk {
+    fn hear(&mut self, session: &mut Session, peer: PartyId, bytes: usize) -> Result<(), Error> {
+        self.heard.resize(bytes, 0);
+        if bytes == 0 { Ok(()) } else { session.link(peer).recv(&mut self.heard) }
+    }
+
+    /// Sends at once: the peer waits for it while this party goes on with the next batch.
+    fn say(&mut self, session: &mut Session, peer: PartyId) -> Result<(), Error> {
+        if self.said.is_empty() {
+            return Ok(());
+        }
+        let mut link = session.link(peer);
+        link.send(&self.said)?;
+        link.flush()
+    }
+}
+
+impl Sums {
+    /// Adds the first `count` lanes of a batch.
+    fn add(&mut self, prepared: &Prepared, batch: &Batch, count: usize) {
+        for ((sum, plan), fold) in self.0.iter_mut().zip(&prepared.plan.folds).zip(&prepared.program.folds) {
+            let more = match plan {
+                FoldPlan::Shared(temp) => total(batch.temp(*temp)[..count].iter().copied()),
+                FoldPlan::Alone(owner) if owner.is_none_or(|o| o == prepared.me) => {
+                    total(batch.numbers(&prepared.program, fold.value()).take(count))
+                }
+                FoldPlan::Alone(_) => 0,
+            };
+            *sum = sum.wrapping_add(more);
+        }
+    }
+
+    fn shares(&self, prepared: &Prepared) -> Shares {
+        let share = |((plan, fold), sum): ((&FoldPlan, &Fold), &u128)| {
+            let sum = sum & fold.ty().mask();
+            match plan {
+                FoldPlan::Shared(_) => Share::Additive(sum),
+                FoldPlan::Alone(owner) if owner.is_none_or(|o| o == prepared.me) => Share::Known(sum),
+                FoldPlan::Alone(_) => Share::Absent,
+            }
+        };
+        let folds = prepared.plan.folds.iter().zip(&prepared.program.folds);
+        Shares::new(folds.zip(&self.0).map(share).collect())
+    }
+}
+
+fn total(numbers: impl Iterator<Item = u128>) -> u128 {
+    numbers.fold(0, u128::wrapping_add)
+}
