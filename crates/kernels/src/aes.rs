@@ -29,6 +29,10 @@ impl Aes128 {
         Self::expand(Backend::checked(backend), key)
     }
 
+    pub(crate) fn backend(&self) -> Backend {
+        self.backend
+    }
+
     fn expand(backend: Backend, key: Block) -> Self {
         Self { keys: key_schedule(backend, key), backend }
     }

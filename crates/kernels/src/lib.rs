@@ -1,4 +1,4 @@
-//! CPU kernels with run-time dispatch: AES, tweaked hashing, half-gates, bit transpose.
+//! CPU kernels with run-time dispatch: AES, tweaked hashing, half-gates, bit transpose, local codes.
 //!
 //! This is the only crate with `unsafe` for the CPU. Every kernel exists in two independent forms: a
 //! portable one (bit-sliced, constant time, no tables) and one for x86-64 that is generic over the vector
@@ -13,6 +13,7 @@ mod backend;
 mod block;
 mod gates;
 mod hash;
+mod local;
 mod portable;
 mod transpose;
 mod words;
@@ -27,5 +28,6 @@ pub use gates::{
     garble_and_garbler_known,
 };
 pub use hash::{LANES_MAX, TweakedHash, WORDS_MAX};
+pub use local::{LOCALITY, add_local};
 pub use transpose::{transpose128, transpose128_on};
 pub use words::{bit, lsbs, xor_bytes, xor_into, xor_masked};

@@ -302,6 +302,17 @@ pub fn eval_evaluator_known(
     }
 }
 
+/// See [`crate::add_local`]: `indices` are the raw words of these rows.
+pub fn add_rows(indices: &[Block], secret: &[Block], rows: &mut [Block]) {
+    let word = |i: usize| (indices[i / 4].0 >> (32 * (i % 4))) as u32;
+    for (i, row) in rows.iter_mut().enumerate() {
+        row.0 &= !1;
+        for j in 0..crate::LOCALITY {
+            *row ^= secret[(word(i * crate::LOCALITY + j) >> 4) as usize % secret.len()];
+        }
+    }
+}
+
 /// Transposes one tile of 128 rows of 128 bits in place: recursive exchange of off-diagonal squares.
 pub fn transpose_tile(tile: &mut [[u64; 2]; 128]) {
     for r in 0..64 {

@@ -15,6 +15,9 @@ use crate::portable::HalfKeys;
 use crate::{Aes128, Backend, Block};
 use std::arch::x86_64::*;
 
+mod local;
+pub use local::add_rows;
+
 type Keys = [Block; 11];
 /// Vectors in flight in a main loop.
 const FLIGHT: usize = 4;

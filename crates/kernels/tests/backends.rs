@@ -253,3 +253,26 @@ fn the_transpose_is_one_on_every_backend() {
         });
     }
 }
+
+#[test]
+fn local_codes_are_their_definition_on_every_backend() {
+    let mut source = Source::new(8);
+    let key = source.block();
+    for k in [1usize, 2, 64, 1 << 12] {
+        let secret = source.blocks(k);
+        for (first, n) in [(0u64, 0usize), (0, 2), (2, 6), (10, 254), (0, 256), (256, 258), (1 << 40, 1000)] {
+            let rows = source.blocks(n);
+            let mut words = vec![Block::ZERO; n / 2 * 5];
+            Aes128::new(key).ctr(first / 2 * 5, &mut words);
+            let entry = |i: usize| secret[(words[i / 4].0 >> (32 * (i % 4) + 4)) as usize % (1 << 28) % k];
+            let row = |i: usize| (0..LOCALITY).fold(rows[i].0 & !1, |sum, j| sum ^ entry(10 * i + j).0);
+            let expected: Vec<Block> = (0..n).map(|i| Block(row(i))).collect();
+            same("local code", |b| {
+                let mut out = rows.clone();
+                add_local(&Aes128::on(b, key), first, &secret, &mut out);
+                assert!(out == expected, "{n} rows of {k} entries on {b:?}");
+                out
+            });
+        }
+    }
+}
