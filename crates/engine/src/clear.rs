@@ -104,8 +104,10 @@ impl Engine for Clear {
     }
 }
 
-/// A total in the making.
-enum Total {
+/// A fold's total in the making, on clear values: what a fold means, and what an engine does where one party knows all.
+pub struct Total(State);
+
+enum State {
     Sum(u128),
     /// Key and row of the best so far.
     Best(Option<(u128, u64)>),
@@ -113,6 +115,25 @@ enum Total {
 }
 
 impl Total {
+    /// Over no rows yet.
+    #[must_use]
+    pub fn new(fold: &Fold) -> Self {
+        Self(State::new(fold))
+    }
+
+    /// Takes in the rows `from ..` of the joined table that `values` holds; `fold` as for [`Total::new`].
+    pub fn fold(&mut self, fold: &Fold, row: &Section, values: &Values, from: u64) {
+        self.0.fold(fold, row, values, from);
+    }
+
+    /// The total as the party that knows it holds it: [`Share::Known`], or [`Share::Rows`] of a list.
+    #[must_use]
+    pub fn share(self, fold: &Fold) -> Share {
+        self.0.share(fold)
+    }
+}
+
+impl State {
     fn new(fold: &Fold) -> Self {
         match fold {
             Fold::Sum { .. } => Self::Sum(0),

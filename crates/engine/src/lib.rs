@@ -10,7 +10,7 @@ pub mod conformance;
 mod shares;
 
 pub use circuits::Circuits;
-pub use clear::Clear;
+pub use clear::{Clear, Total};
 pub use shares::{Share, Shares};
 
 use base::{Cost, Error, PartyId};

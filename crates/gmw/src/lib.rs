@@ -18,6 +18,7 @@
 
 mod bits;
 mod combine;
+mod engine;
 mod layers;
 pub mod pair;
 mod party;
@@ -28,6 +29,7 @@ mod supply;
 mod talk;
 mod triples;
 
+pub use crate::engine::Gmw;
 pub use layers::Layers;
 pub use party::{Known, Party, Times};
 pub use quote::Quote;

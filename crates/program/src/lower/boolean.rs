@@ -113,10 +113,10 @@ impl BooleanPlan {
             .filter_map(|f| if let BooleanFold::Tree(combine) = f { Some(combine) } else { None })
     }
 
-    /// Whether the parties need not talk: every fold is one party's own or a list of somebody's bits.
+    /// Whether every fold is one party's own, or there are no rows: nothing is shared.
     #[must_use]
-    pub fn is_local(&self) -> bool {
-        self.rows == 0 || (self.trees().next().is_none() && self.leaf.circuit.and_gates() == 0)
+    pub fn is_alone(&self) -> bool {
+        self.rows == 0 || self.folds.iter().all(|f| matches!(f, BooleanFold::Alone(_)))
     }
 
     /// Row nodes that `party` computes in the clear: its input bits, its shares, and folds of its own.

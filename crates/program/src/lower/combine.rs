@@ -135,6 +135,15 @@ impl Combine {
         }
     }
 
+    /// Bits of the fold's word.
+    #[must_use]
+    pub fn word_bits(&self) -> usize {
+        match self.kind {
+            Kind::Best { key, .. } => key + usize::from(Fold::INDEX.width) + 1,
+            Kind::Sum { total, .. } => total,
+        }
+    }
+
     /// Whether a leaf takes the row's own index.
     #[must_use]
     pub fn takes_index(&self) -> bool {

@@ -12,6 +12,8 @@ use base::{Error, PartyId};
 pub struct ReleasePlan {
     /// Who learns the outputs.
     pub viewer: PartyId,
+    /// Number of parties of the program.
+    pub parties: usize,
     /// Gates; the inputs' words are indices into `words`.
     pub circuit: Circuit,
     /// Words that enter, in order.
@@ -116,7 +118,8 @@ pub fn lower_release(
     if missing {
         return Err(Error::misuse("a difference mechanism is lowered before its group sizes are published"));
     }
-    Ok(ReleasePlan { viewer, circuit: bits.gates.finish(), words: words.words, outputs })
+    let (circuit, words, parties) = (bits.gates.finish(), words.words, program.parties.len());
+    Ok(ReleasePlan { viewer, parties, circuit, words, outputs })
 }
 
 /// What of a fold's word a release node reads.

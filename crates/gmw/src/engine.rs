@@ -1,0 +1,152 @@
+//! GMW as an engine of programs: sums between two parties by correlated OT alone ([`crate::pair`]), everything else as
+//! gates over lanes ([`crate::rows`]). Between two parties `yao` keeps the release section, with its noise.
+
+use crate::{pair, release, rows};
+use ::engine::{Ceremony, Engine, Rows, Shares};
+use base::{Cost, Error, PartyId};
+use net::Session;
+use ot::OtKind;
+use program::lower::ReleasePlan;
+use program::lower::combine::Shape;
+use program::{Program, Sharing};
+use yao::Yao;
+
+/// The engine of one party.
+pub struct Gmw {
+    kind: OtKind,
+    shape: Shape,
+    lanes: usize,
+}
+
+impl Default for Gmw {
+    fn default() -> Self {
+        Self::new(OtKind::default())
+    }
+}
+
+impl Gmw {
+    /// An engine over an OT back end. All parties take the same.
+    #[must_use]
+    pub fn new(kind: OtKind) -> Self {
+        Self { kind, shape: Shape::default(), lanes: pair::LANES }
+    }
+
+    /// With another number of rows in a batch of sums between two parties, a multiple of 64. For measurements.
+    #[must_use]
+    pub fn with_lanes(mut self, lanes: usize) -> Self {
+        assert!(lanes > 0 && lanes.is_multiple_of(64), "lanes come in words of 64");
+        self.lanes = lanes;
+        self
+    }
+
+    /// With another circuit for best rows. All parties take the same.
+    #[must_use]
+    pub fn with_shape(mut self, shape: Shape) -> Self {
+        self.shape = shape;
+        self
+    }
+
+    fn pair(&self, program: &Program, me: PartyId) -> Result<pair::Prepared, Error> {
+        pair::Prepared::new(program, me, self.kind, self.lanes)
+    }
+
+    fn yao(&self) -> Yao {
+        match self.kind {
+            OtKind::SoftSpoken { k } => Yao::new(k),
+            OtKind::Ferret => Yao::default(),
+        }
+    }
+
+    /// Rounds of openings of a program over so many rows.
+    #[must_use]
+    pub fn depth(&self, program: &Program, rows: u64) -> u64 {
+        rows::Prepared::new(program, self.shape, rows).depth()
+    }
+}
+
+impl Engine for Gmw {
+    fn name(&self) -> &'static str {
+        "gmw"
+    }
+
+    fn check(&self, program: &Program) -> Result<(), Error> {
+        if program.sharing() == Sharing::Additive {
+            return self.pair(program, PartyId(0)).map(|_| ());
+        }
+        if program.mechanisms.is_empty() {
+            return Ok(());
+        }
+        Err(Error::input(format!(
+            "the program {} draws noise, which gmw does for sums between two parties only",
+            program.name
+        )))
+    }
+
+    fn price_rows(&self, program: &Program, rows: u64) -> Cost {
+        if program.sharing() == Sharing::Boolean {
+            return rows::Prepared::new(program, self.shape, rows).price(self.kind);
+        }
+        // A program that does not fit is refused by `check`; it has no price.
+        self.pair(program, PartyId(0)).map_or_else(|_| Cost::zero(2), |prepared| prepared.price(rows))
+    }
+
+    fn rows(
+        &mut self,
+        program: &Program,
+        rows: &mut dyn Rows,
+        session: &mut Session,
+    ) -> Result<Shares, Error> {
+        check_parties(program.parties.len(), session)?;
+        if program.sharing() == Sharing::Additive {
+            let prepared = self.pair(program, session.me())?;
+            return session.step("rows", |session| prepared.run(rows, session));
+        }
+        let prepared = rows::Prepared::new(program, self.shape, rows.len());
+        session.step("rows", |session| rows::run(&prepared, self.kind, program, rows, session))
+    }
+
+    fn price_release(&self, plan: &ReleasePlan, candidates: usize) -> Cost {
+        match plan.parties {
+            2 => self.yao().price_release(plan, candidates),
+            _ => release::price(plan, self.kind),
+        }
+    }
+
+    fn release(
+        &mut self,
+        plan: &ReleasePlan,
+        totals: &Shares,
+        ceremony: &mut dyn Ceremony,
+        session: &mut Session,
+    ) -> Result<Vec<u128>, Error> {
+        check_parties(plan.parties, session)?;
+        if plan.parties == 2 {
+            return self.yao().release(plan, totals, ceremony, session);
+        }
+        session.step("release", |session| release::run(plan, self.kind, totals, ceremony, session))
+    }
+
+    fn price_lists(&self, program: &Program, rows: u64, viewer: PartyId) -> Cost {
+        release::price_lists(program, rows, viewer)
+    }
+
+    fn lists(
+        &mut self,
+        program: &Program,
+        rows: u64,
+        viewer: PartyId,
+        totals: &Shares,
+        session: &mut Session,
+    ) -> Result<Vec<Vec<u64>>, Error> {
+        check_parties(program.parties.len(), session)?;
+        session.step("lists", |session| release::run_lists(program, rows, viewer, totals, session))
+    }
+}
+
+fn check_parties(parties: usize, session: &Session) -> Result<(), Error> {
+    if parties >= 2 && session.roster().len() == parties {
+        return Ok(());
+    }
+    let there = session.roster().len();
+    Err(Error::input(format!("this study is for {parties} parties; {there} take part")))
+}
