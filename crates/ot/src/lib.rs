@@ -1,13 +1,16 @@
-//! Oblivious transfer: base OTs over ristretto255, SoftSpoken extension; correlated, random and chosen.
+//! Oblivious transfer: base OTs over ristretto255, two extensions behind one interface; correlated, random and chosen.
 //!
-//! [`OtSender`] and [`OtReceiver`] are what engines use; [`CotSender`] and [`CotReceiver`] implement them
-//! by SoftSpoken over base OTs. [`SenderHub`] and [`ReceiverHub`] turn one run of base OTs into fresh base
-//! OTs, with a fresh Delta, for every worker connection. The steps without network are in [`base_ot`] and
-//! [`softspoken`].
+//! [`OtSender`] and [`OtReceiver`] are what engines use; [`OtKind`] names what implements them: SoftSpoken
+//! ([`CotSender`], [`CotReceiver`]) or Ferret, silent OT ([`FerretSender`], [`FerretReceiver`]). [`setup_all`] sets
+//! up both directions with every peer at once, [`correlated_all`] makes OTs in all of them, [`choose()`] says which
+//! back end suits a link, [`Meter`] says what a conversation costs. [`SenderHub`] and [`ReceiverHub`] turn one run of
+//! base OTs into fresh base OTs, with a fresh Delta, for every worker connection. The steps without network are in
+//! [`base_ot`], [`softspoken`] and [`ferret`].
 //!
 //! Semi-honest throughout; the protocol page is `docs/protocols/ot.md`.
 
 pub mod base_ot;
+mod choose;
 mod cost;
 mod drivers;
 pub mod ferret;
@@ -19,6 +22,7 @@ mod pair;
 mod price;
 pub mod softspoken;
 
+pub use choose::{PROBE_BYTES, choose, probe};
 pub use cost::Price;
 pub use drivers::{CotReceiver, CotSender};
 pub use ferret::{FerretReceiver, FerretSender};

@@ -170,3 +170,71 @@ fn the_price_of_a_pair_is_what_the_ledger_books() {
         }
     }
 }
+
+#[test]
+fn a_probe_agrees_and_costs_its_price() {
+    let done = Cluster::new(2, 8).tiny_window().run(|session| {
+        let rate = probe(session, session.me().other())?;
+        Ok((rate, session.ledger().sent(""), session.ledger().turns("")))
+    });
+    let done: Vec<_> = done.into_iter().map(Result::unwrap).collect();
+    assert_eq!(done[0].0, done[1].0);
+    assert!(done[0].0 >= 1.0);
+    let price = Price::probe();
+    assert_eq!((done[0].1, done[1].1), (price.sender, price.receiver));
+    assert_eq!(done[0].2.max(done[1].2), price.turns);
+}
+
+/// What is said over the wire does not change unnoticed: BLAKE3 over the digests of all messages of both parties.
+#[test]
+fn the_wire_is_pinned() {
+    let digest = |kind: OtKind, expected: u64| {
+        let done = Cluster::new(2, 9).digests().run(|session| {
+            let peer = session.me().other();
+            let mut pairs = setup_all(session, &[peer], kind, expected)?;
+            let mut out = [Correlated::default()];
+            correlated_all(session, &mut pairs, 1000, &mut out)?;
+            let Pair { sender, receiver, .. } = &mut pairs[0];
+            // One direction after the other, the same at both parties.
+            for sends in [PartyId(0), PartyId(1)] {
+                if session.me() == sends {
+                    sender.correlated(session, 300, &mut Vec::new())?;
+                } else {
+                    receiver.correlated(session, &[!0; 5], 300, &mut Vec::new())?;
+                }
+            }
+            Ok(session.digests())
+        });
+        let mut hash = blake3::Hasher::new();
+        for (peer, step, said) in done.into_iter().flat_map(Result::unwrap) {
+            hash.update(&[peer.0]).update(step.as_bytes()).update(&said);
+        }
+        hash.finalize().to_hex()[..16].to_owned()
+    };
+    let cases = [(OtKind::SoftSpoken { k: 2 }, 0), (OtKind::Ferret, 0), (OtKind::Ferret, MANY)];
+    let pinned = ["9323c3b81c588f63", "bbf2539660914139", "bde93dc785c77110"];
+    assert_eq!(cases.map(|(kind, expected)| digest(kind, expected)), pinned);
+}
+
+#[test]
+fn a_peer_cut_mid_extension_is_named() {
+    for kind in kinds() {
+        let done = Cluster::new(2, 10).run(|session| {
+            let peer = session.me().other();
+            let mut pairs = session.step("setup", |s| setup_all(s, &[peer], kind, 0))?;
+            let Pair { sender, receiver, .. } = &mut pairs[0];
+            session.step("make", |s| {
+                if s.me() == PartyId(0) {
+                    // The first OTs come; then p0 leaves without a goodbye.
+                    sender.correlated_random(s, 100_000, &mut Vec::new())?;
+                    return Err(Error::misuse("gone"));
+                }
+                receiver.correlated_random(s, 100_000, &mut Vec::new(), &mut Vec::new())?;
+                receiver.correlated_random(s, 10_000_000, &mut Vec::new(), &mut Vec::new())?;
+                s.link(peer).recv(&mut [0])
+            })
+        });
+        let error = done[1].as_ref().unwrap_err().to_string();
+        assert!(error.starts_with("p1 at make with p0: the connection broke off"), "{kind}: {error}");
+    }
+}

@@ -397,7 +397,7 @@ fn the_meter_says_what_the_ledger_books() {
         );
         let mut meter = Meter::new(kind, expected);
         let mut before = meter.price();
-        for i in 0..steps.len() {
+        for (i, step) in steps.into_iter().enumerate() {
             match i {
                 0 => {
                     meter.base();
@@ -410,7 +410,7 @@ fn the_meter_says_what_the_ledger_books() {
             }
             let price = meter.price();
             let said = (price.sender - before.sender, price.receiver - before.receiver);
-            assert_eq!((s.0[i], r.0[i]), said, "{kind} for {expected} at {}", steps[i]);
+            assert_eq!((s.0[i], r.0[i]), said, "{kind} for {expected} at {step}");
             before = price;
         }
         assert_eq!(before.turns, s.1.max(r.1), "{kind} for {expected}");
