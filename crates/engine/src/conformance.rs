@@ -12,6 +12,7 @@
 //! ```
 
 mod ceremony;
+pub mod circuits;
 mod draft;
 mod operations;
 mod release_cases;

@@ -27,6 +27,7 @@
 //! of a bit and a value, 16 ceil(128 / k) / 128 B per evaluator bit; [`Yao::price_rows`] and [`Yao::price_release`] are
 //! exact and tests hold the ledger against them.
 
+mod circuit;
 mod compile;
 mod lanes;
 mod masks;
@@ -36,11 +37,12 @@ mod rows;
 mod tests;
 
 use base::{Cost, Error, PartyId};
-use engine::{Ceremony, Engine, Rows, Shares};
+use engine::{Ceremony, Circuits, Engine, Rows, Shares};
 use kernels::{Block, TweakedHash};
 use net::Session;
 use program::Program;
 use program::lower::ReleasePlan;
+use program::wired::Wired;
 
 /// The garbling engine of one party.
 pub struct Yao {
@@ -120,6 +122,28 @@ impl Engine for Yao {
     ) -> Result<Vec<u128>, Error> {
         check_parties(2, session)?;
         session.step("release", |session| release::run(plan, self.k, totals, ceremony, session))
+    }
+}
+
+impl Circuits for Yao {
+    fn name(&self) -> &'static str {
+        "yao"
+    }
+
+    fn price(&self, wired: &Wired, lanes: usize) -> Cost {
+        circuit::Prepared::cheaper(wired, self.k).price(self.k, self.lanes, lanes)
+    }
+
+    fn run(
+        &mut self,
+        wired: &Wired,
+        lanes: usize,
+        inputs: &[Vec<Vec<u64>>],
+        session: &mut Session,
+    ) -> Result<Vec<Option<Vec<Vec<u64>>>>, Error> {
+        check_parties(wired.parties, session)?;
+        engine::circuits::check_inputs(wired, lanes, inputs, Some(session.me()))?;
+        circuit::Prepared::cheaper(wired, self.k).run(self.k, self.lanes, lanes, inputs, session)
     }
 }
 

@@ -43,6 +43,16 @@ fn traps() -> Vec<(Circuit, Lit)> {
         circuit(|_, _, y| y[0]),
         circuit(|g, _, y| g.xor(y[0], y[1])),
         circuit(|_, _, _| Lit::TRUE),
+        // Gates of circuit files are not folded.
+        circuit(|g, _, y| g.and_gate(Lit::TRUE, y[0])),
+        circuit(|g, _, _| g.and_gate(Lit::TRUE, Lit::TRUE)),
+        circuit(|g, x, _| g.and_gate(x[0], Lit::FALSE)),
+        circuit(|g, x, _| g.and_gate(x[0], !x[0])),
+        circuit(|g, _, y| {
+            let (a, b) = (g.and_gate(y[0], y[0]), g.xor(y[1], y[2]));
+            let c = g.and_gate(a, !b);
+            g.and_gate(c, b)
+        }),
     ]
 }
 
