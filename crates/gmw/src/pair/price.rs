@@ -18,8 +18,10 @@ pub(super) struct Shape {
     pub first: PartyId,
     /// Rows of a batch, a multiple of 64.
     pub lanes: usize,
-    /// Batches of a group.
-    pub flight: usize,
+    /// Most batches of a group.
+    flight: usize,
+    /// Bytes of the longest turn of a batch.
+    turn_bytes: usize,
     /// Nothing crosses: every total is known to one party.
     pub local: bool,
     /// COTs per lane, by sender.
@@ -43,15 +45,13 @@ impl Shape {
         };
         let turns: Vec<[usize; 2]> = (0..=rounds.len()).map(turn).collect();
         let per_lane = 16 * (schedule.cots[0] + schedule.cots[1]).max(1);
-        // Memory for the OTs of a group, and half a window for what may be under way at once.
-        let lanes = lanes.min(GROUP_BYTES / per_lane / 64 * 64).max(64);
-        let turn_bytes = turns.iter().flatten().max().map_or(0, |bits| bits * lanes / 8).max(1);
-        let flight =
-            (GROUP_BYTES / per_lane / lanes).min(limits::WINDOW_BYTES / 2 / turn_bytes).clamp(1, FLIGHT);
+        let lanes = lanes.min(kernels::LANES_MAX).min(GROUP_BYTES / per_lane / 64 * 64).max(64);
+        let flight = (GROUP_BYTES / per_lane / lanes).clamp(1, FLIGHT);
+        let turn_bytes = turns.iter().flatten().max().map_or(0, |bits| bits * lanes / 8);
         let local = plan.folds.iter().all(|f| matches!(f, FoldPlan::Alone(_)))
             || schedule.cots.iter().all(|c| *c == 0);
         let ands = rounds.iter().map(|r| r.ands() as u64).sum();
-        Self { kind, first, lanes, flight, local, cots: schedule.cots, turns, ands }
+        Self { kind, first, lanes, flight, turn_bytes, local, cots: schedule.cots, turns, ands }
     }
 
     /// Bytes of the choices that answer to `sender`.
@@ -64,9 +64,15 @@ impl Shape {
         round.answer_bits(sender) * lanes / 8
     }
 
+    /// Batches of a group over a channel with this window: what is under way at once stays within half of it, so that
+    /// neither party waits to send while the other one does.
+    pub fn flight(&self, window: usize) -> usize {
+        (window / 2 / self.turn_bytes.max(1)).clamp(1, self.flight)
+    }
+
     /// First row and number of rows of every group.
-    pub fn groups(&self, rows: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
-        let group = (self.lanes * self.flight) as u64;
+    pub fn groups(&self, rows: u64, flight: usize) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let group = (self.lanes * flight) as u64;
         (0..rows.div_ceil(group)).map(move |g| (g * group, group.min(rows - g * group)))
     }
 
@@ -75,7 +81,7 @@ impl Shape {
         rows.saturating_mul(self.cots[0].max(self.cots[1]) as u64)
     }
 
-    /// Exact cost of a shard.
+    /// Exact cost of a shard. Turns are those over a channel with a full window.
     pub fn price(&self, rows: u64) -> Cost {
         let mut cost = Cost::zero(2);
         if self.local {
@@ -90,7 +96,7 @@ impl Shape {
             meter.setup();
             meter
         });
-        for (_, count) in self.groups(rows) {
+        for (_, count) in self.groups(rows, self.flight(limits::WINDOW_BYTES)) {
             self.group(count, &mut meters, &mut cost, &mut waits);
         }
         cost.rounds = waits.turns[0].max(waits.turns[1]);

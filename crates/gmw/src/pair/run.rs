@@ -8,7 +8,7 @@ use super::batch::{Batch, Context, Ots, Scratch};
 use super::price::Shape;
 use super::schedule::Schedule;
 use ::engine::{Rows, Share, Shares};
-use base::{Error, PartyId};
+use base::{Error, PartyId, limits};
 use kernels::TweakedHash;
 use net::Session;
 use ot::{OtKind, OtReceiver, OtSender};
@@ -24,6 +24,8 @@ pub struct Prepared {
     schedule: Schedule,
     me: PartyId,
     shape: Shape,
+    /// Steps of the conversation, by turn.
+    names: Vec<String>,
 }
 
 /// Where a shard's sums stand.
@@ -39,7 +41,8 @@ impl Prepared {
         let plan = program::lower::lower_pair(&program);
         let schedule = Schedule::new(&program, &plan, me)?;
         let shape = Shape::new(&schedule, &plan, kind, lanes);
-        Ok(Self { program, plan, schedule, me, shape })
+        let names = (0..=schedule.rounds.len()).map(|turn| format!("turn-{turn}")).collect();
+        Ok(Self { program, plan, schedule, me, shape, names })
     }
 
     /// What a shard of so many rows costs.
@@ -83,10 +86,12 @@ impl Prepared {
             scratch: Scratch::default(),
         };
         let total = rows.len();
-        let mut batches: Vec<Batch> = (0..self.shape.flight).map(|_| Batch::default()).collect();
+        let window = if self.shape.local { limits::WINDOW_BYTES } else { session.link(peer).window() };
+        let flight = self.shape.flight(window);
+        let mut batches: Vec<Batch> = (0..flight).map(|_| Batch::default()).collect();
         let mut talk = Talk::default();
         let mut number = 0;
-        for (from, count) in self.shape.groups(total) {
+        for (from, count) in self.shape.groups(total, flight) {
             let group = &mut batches[..count.div_ceil(self.shape.lanes as u64) as usize];
             let mut at = from;
             for batch in group.iter_mut() {
@@ -95,7 +100,8 @@ impl Prepared {
                 (number, at) = (number + 1, at + count as u64);
             }
             if let Some(pair) = &mut pair {
-                self.draw(group, &mut *pair.sender, &mut *pair.receiver, session)?;
+                let (sender, receiver) = (&mut *pair.sender, &mut *pair.receiver);
+                session.step("ots", |session| self.draw(group, sender, receiver, session))?;
             }
             self.rounds(group, &mut cx, &mut talk, session)?;
             let mut left = count as usize;
@@ -148,14 +154,13 @@ impl Prepared {
         talk: &mut Talk,
         session: &mut Session,
     ) -> Result<(), Error> {
-        for turn in 0..=self.schedule.rounds.len() {
-            for batch in group.iter_mut() {
-                if self.me == self.shape.first {
-                    self.lead(turn, batch, cx, talk, session)?;
-                } else {
-                    self.follow(turn, batch, cx, talk, session)?;
-                }
-            }
+        for (turn, name) in self.names.iter().enumerate() {
+            session.step(name, |session| {
+                group.iter_mut().try_for_each(|batch| match self.me == self.shape.first {
+                    true => self.lead(turn, batch, cx, talk, session),
+                    false => self.follow(turn, batch, cx, talk, session),
+                })
+            })?;
         }
         Ok(())
     }

@@ -1,0 +1,302 @@
+//! Lift rows by `gmw::pair`: the totals of the clear engine, at the price of the formulas.
+
+use base::{Cost, Error, PartyId};
+use engine::{Clear, Engine, Rows, Share, Shares};
+use gmw::pair::Prepared;
+use net::cluster::Cluster;
+use net::faults::Fault;
+use ot::OtKind;
+use program::{Builder, Class, Lookup, NodeId, Program, Type};
+use proptest::prelude::*;
+use std::time::Duration;
+use studies::lift::*;
+
+const KIND: OtKind = OtKind::SoftSpoken { k: 4 };
+
+/// Columns of a joined table, those of one party or of both.
+struct Table<'a> {
+    lift: &'a Lift,
+    layout: &'a Layout,
+    rows: &'a [JoinedRow],
+    party: Option<PartyId>,
+}
+
+impl Rows for Table<'_> {
+    fn len(&self) -> u64 {
+        self.rows.len() as u64
+    }
+    fn read(&mut self, column: u32, from: u64, into: &mut [u128]) -> Result<(), Error> {
+        let content = self.layout.columns[column as usize];
+        assert!(self.party.is_none_or(|p| p == content.owner()), "{content:?} is read by the other party");
+        for (out, row) in into.iter_mut().zip(&self.rows[from as usize..]) {
+            *out = content.encode(self.lift, row);
+        }
+        Ok(())
+    }
+}
+
+fn totals(program: &Program, shares: &[Shares]) -> Vec<u128> {
+    let total = |(i, fold): (usize, &program::Fold)| {
+        let part = |s: &Shares| match &s.folds()[i] {
+            Share::Known(x) | Share::Additive(x) => *x,
+            Share::Absent => 0,
+            _ => panic!("sums are additive or known"),
+        };
+        shares.iter().map(part).fold(0, u128::wrapping_add) & fold.ty().mask()
+    };
+    program.folds.iter().enumerate().map(total).collect()
+}
+
+fn prepared(program: &Program, me: PartyId, lanes: usize) -> Result<Prepared, Error> {
+    Prepared::new(program, me, KIND, lanes)
+}
+
+/// Both parties' shares.
+fn pair(cluster: &Cluster, lift: &Lift, rows: &[JoinedRow], lanes: usize) -> Vec<Result<Shares, Error>> {
+    let (program, layout) = build(lift).unwrap();
+    cluster.run(|session| {
+        let mut table = Table { lift, layout: &layout, rows, party: Some(session.me()) };
+        let prepared = prepared(&program, session.me(), lanes)?;
+        let before = session.ledger().sent("");
+        let shares = session.step("rows", |session| prepared.run(&mut table, session))?;
+        let price = prepared.price(rows.len() as u64);
+        assert_eq!(session.ledger().sent("") - before, price.sent[session.me().index()]);
+        assert_eq!([session.ledger().and_gates(""), session.ledger().ots("")], [price.and_gates, price.ots]);
+        Ok(shares)
+    })
+}
+
+fn clear(lift: &Lift, rows: &[JoinedRow]) -> Vec<u128> {
+    let (program, layout) = build(lift).unwrap();
+    let mut session = Cluster::new(1, 1).sessions().remove(0);
+    let mut table = Table { lift, layout: &layout, rows, party: None };
+    totals(&program, &[Clear.rows(&program, &mut table, &mut session).unwrap()])
+}
+
+/// Studies and tables: K = 1, 2, 4, 8, with windows, breakdowns and cohorts or without; small clocks, so that ties and
+/// window ends happen; absent rows on either side.
+fn cases() -> impl Strategy<Value = (Lift, Vec<JoinedRow>)> {
+    let shape = (1u8..=10, prop_oneof![Just(1u8), Just(2), Just(4), Just(8), Just(3)], 1u128..600);
+    let rest = (prop::option::of(prop_oneof![0u32..40, Just(u32::MAX)]), 0usize..4, 0usize..4, any::<bool>());
+    (shape, rest).prop_flat_map(|((time_bits, k, clamp), (within, breakdown, cohorts, also))| {
+        let names = |n: usize| (0..n).map(|i| format!("v{i}")).collect::<Vec<_>>();
+        let lift = Lift {
+            time_bits,
+            value_bits: 7,
+            clamp,
+            within,
+            impressions: true,
+            breakdown: names(breakdown),
+            cohorts: names(cohorts),
+            also: if also { Also::ALL.to_vec() } else { Vec::new() },
+            ..Lift::bench(k)
+        };
+        let rows = prop::collection::vec(row(&lift), 0..150);
+        (Just(lift), rows)
+    })
+}
+
+fn index(count: usize) -> BoxedStrategy<Option<u8>> {
+    if count == 0 { Just(None).boxed() } else { prop::option::of(0..count as u8).boxed() }
+}
+
+fn row(lift: &Lift) -> impl Strategy<Value = JoinedRow> + use<> {
+    let times = 0..lift.no_time();
+    let arm = prop_oneof![Just(Arm::Test), Just(Arm::Control)];
+    let user = (arm, times.clone(), any::<bool>(), index(lift.breakdown.len()))
+        .prop_map(|(arm, time, reached, breakdown)| User { arm, time, reached, breakdown });
+    let event = (times, 0..1u64 << lift.value_bits).prop_map(|(time, value)| Event { time, value });
+    let events = prop::collection::vec(event, 0..=usize::from(lift.max_events));
+    let outcome = (events, index(lift.cohorts.len())).prop_map(|(events, cohort)| Outcome { events, cohort });
+    (prop::option::weighted(0.85, user), prop::option::weighted(0.85, outcome))
+        .prop_map(|(user, outcome)| JoinedRow { user, outcome })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn totals_are_those_of_the_clear_engine((lift, rows) in cases(), seed: u64) {
+        let (program, _) = build(&lift).unwrap();
+        let shares: Vec<Shares> =
+            pair(&Cluster::new(2, seed), &lift, &rows, 64).into_iter().map(Result::unwrap).collect();
+        prop_assert_eq!(totals(&program, &shares), clear(&lift, &rows));
+    }
+}
+
+fn made_up(lift: &Lift, rows: u64) -> Vec<JoinedRow> {
+    (0..rows).map(|i| bench_row(lift, 5, i)).collect()
+}
+
+fn windowed() -> Lift {
+    let names = |n: &[&str]| n.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
+    let (breakdown, cohorts) = (names(&["north", "south"]), names(&["x", "y", "z"]));
+    Lift { within: Some(1 << 30), breakdown, cohorts, ..Lift::bench(4) }
+}
+
+#[test]
+fn batches_and_groups_of_any_size() {
+    let lift = windowed();
+    let (program, _) = build(&lift).unwrap();
+    let rows = made_up(&lift, 1500);
+    for (lanes, tiny) in [(64, false), (192, false), (1024, false), (64, true), (1024, true)] {
+        let cluster = Cluster::new(2, 3);
+        let cluster = if tiny { cluster.tiny_window() } else { cluster };
+        let shares: Vec<Shares> =
+            pair(&cluster, &lift, &rows, lanes).into_iter().map(Result::unwrap).collect();
+        assert_eq!(totals(&program, &shares), clear(&lift, &rows), "{lanes} lanes");
+    }
+}
+
+/// A share says nothing: it is another one for every seed, and half of its bits are set.
+#[test]
+fn shares_are_random() {
+    let lift = Lift::bench(4);
+    let (program, _) = build(&lift).unwrap();
+    let rows = made_up(&lift, 100);
+    let (mut set, mut bits, mut seen) = (0, 0, std::collections::BTreeSet::new());
+    for seed in 0..24 {
+        for shares in pair(&Cluster::new(2, seed), &lift, &rows, 128) {
+            let shares = shares.unwrap();
+            for (share, fold) in shares.folds().iter().zip(&program.folds) {
+                if let Share::Additive(x) = share {
+                    (set, bits) = (set + x.count_ones(), bits + u32::from(fold.ty().width));
+                    assert!(seen.insert(*x), "a share repeats");
+                }
+            }
+        }
+    }
+    let off = (f64::from(set) - f64::from(bits) / 2.0).abs();
+    assert!(bits > 5000 && off < 6.0 * (f64::from(bits) / 2.0).sqrt(), "{set} of {bits} bits");
+}
+
+/// Marginal cost of a row, in bits, without the OT extension; and COTs.
+fn per_row(program: &Program) -> (u64, u64) {
+    let (lanes, kind) = (64, OtKind::SoftSpoken { k: 8 });
+    let prepared = Prepared::new(program, PartyId(0), kind, lanes).unwrap();
+    let rows = 64 * 64;
+    let (once, twice): (Cost, Cost) = (prepared.price(rows), prepared.price(2 * rows));
+    let cots = twice.ots - once.ots;
+    assert_eq!(cots, prepared.cots_per_row() * rows);
+    // With random choices ceil(128 / 8) - 1 bits per COT.
+    let bits = 8 * (twice.bytes() - once.bytes()) - 15 * cots;
+    assert_eq!((bits % rows, cots % rows), (0, 0));
+    (bits / rows, cots / rows)
+}
+
+/// Bits of what `lookup` fields and counts of a study take, from the layout of its totals.
+fn width(lift: &Lift, quantity: Quantity) -> u64 {
+    let (program, layout) = build(lift).unwrap();
+    let total = layout.totals.iter().find(|t| t.quantity == quantity).unwrap();
+    program.folds[total.fold as usize].ty().width.into()
+}
+
+#[test]
+fn a_lift_row_costs_what_the_formulas_say() {
+    for k in [1, 2, 4, 8] {
+        for breakdown in [0, 1, 3] {
+            for cohorts in [0, 1, 3] {
+                let names = |n: usize| (0..n).map(|i| format!("v{i}")).collect::<Vec<_>>();
+                let lift = Lift { breakdown: names(breakdown), cohorts: names(cohorts), ..Lift::bench(k) };
+                let n = width(&lift, Quantity::Value) + width(&lift, Quantity::Squares);
+                let count = width(&lift, Quantity::Rows);
+                let (k, arms) = (u64::from(k), 2);
+                let (cells, cohorts) = (arms * (1 + breakdown as u64), cohorts as u64);
+                let cots = 32 + 14 * k + k + cells + cohorts;
+                // A cohort counts its rows in the arms' cells; its values are products of the arms' cells.
+                let cell_bits = cells * n + arms * cohorts * count;
+                let bits = 240 * k + 22 * k + k * n + cell_bits + cohorts * arms * n + cots;
+                let (program, _) = build(&lift).unwrap();
+                assert_eq!(per_row(&program), (bits, cots), "{lift:?}");
+            }
+        }
+    }
+}
+
+/// `K` events, three cells, fields of these widths: the rows of the design's table.
+fn published(widths: &[u8]) -> Program {
+    let mut b = Builder::new("published", Class::Exact, ["publisher", "advertiser"]);
+    let time = Type::u(32);
+    let after = b.column("time", time, Some(PartyId(0)));
+    let cells: Vec<NodeId> =
+        (0..3).map(|c| b.column(&format!("cell{c}"), Type::BIT, Some(PartyId(0)))).collect();
+    let keys: Vec<NodeId> = (0..4).map(|j| b.column(&format!("t{j}"), time, Some(PartyId(1)))).collect();
+    for (f, width) in widths.iter().enumerate() {
+        let values =
+            (0..4).map(|j| b.column(&format!("v{f}-{j}"), Type::u(8), Some(PartyId(1)))).collect::<Vec<_>>();
+        let node = b.lookup(Lookup { after, until: None, keys: keys.clone(), values });
+        for cell in &cells {
+            let value = b.mask(*cell, node);
+            b.sum(value, Type::u(*width));
+        }
+    }
+    b.finish()
+}
+
+#[test]
+fn the_published_rows_have_their_bytes() {
+    for (widths, n, bytes) in [(&[24, 24, 24, 24, 40][..], 136, 262), (&[40, 32, 32, 56, 72], 232, 346)] {
+        assert_eq!(widths.iter().map(|w| u64::from(*w)).sum::<u64>(), n);
+        let (bits, cots) = per_row(&published(widths));
+        assert_eq!((bits.div_ceil(8), cots), (bytes, 95));
+    }
+}
+
+#[test]
+fn narrow_times_take_fewer_digits() {
+    for (time_bits, digits, nodes) in [(9u8, 9, 2), (4, 4, 0), (1, 1, 0), (16, 16, 3)] {
+        let (program, _) = build(&Lift { time_bits, ..Lift::bench(4) }).unwrap();
+        let (_, cots) = per_row(&program);
+        assert_eq!(cots, digits + 2 * nodes * 4 + 4 + 2, "{time_bits} bits");
+    }
+}
+
+#[test]
+fn either_party_cut_at_any_step_stops_the_other_by_name() {
+    let lift = Lift { cohorts: vec!["x".into()], ..Lift::bench(2) };
+    let rows = made_up(&lift, 300);
+    let steps = ["base-ot", "ots", "turn-0", "turn-1", "turn-2", "turn-3", "turn-4", "turn-5", "turn-6"];
+    for culprit in [PartyId(0), PartyId(1)] {
+        for step in steps {
+            let cluster = Cluster::new(2, 4).deadline(Duration::from_secs(20));
+            let cluster = cluster.fault(culprit, format!("rows/{step}"), Fault::Cut);
+            let ends = pair(&cluster, &lift, &rows, 64);
+            for (me, end) in ends.into_iter().enumerate() {
+                let text = end.err().unwrap_or_else(|| panic!("{step}: party {me} goes on")).to_string();
+                let (me, peer) = (format!("p{me} at rows"), format!(" with p{}", 1 - me));
+                assert!(text.starts_with(&me) && text.contains(&peer), "{step}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_short_message_ends_in_an_error_and_a_changed_one_in_no_panic() {
+    let lift = Lift::bench(2);
+    let rows = made_up(&lift, 100);
+    for culprit in [PartyId(0), PartyId(1)] {
+        for turn in 0..6 {
+            let cluster = || Cluster::new(2, 4).deadline(Duration::from_millis(400));
+            let step = format!("rows/turn-{turn}");
+            let short = pair(&cluster().fault(culprit, step.clone(), Fault::Truncate), &lift, &rows, 64);
+            assert!(short.iter().any(Result::is_err), "turn {turn}");
+            let changed = Fault::Corrupt { byte: 3, mask: 0x40 };
+            let _ = pair(&cluster().fault(culprit, step, changed), &lift, &rows, 64);
+        }
+    }
+}
+
+#[test]
+fn a_program_beyond_the_limit_is_refused() {
+    let mut b = Builder::new("wide", Class::Exact, ["a", "b"]);
+    let ty = Type::u(128);
+    let x = b.column("x", ty, Some(PartyId(0)));
+    let y = b.column("y", ty, Some(PartyId(1)));
+    let mut value = b.xor(x, y);
+    for _ in 0..8 {
+        value = b.div(y, value);
+    }
+    b.sum(value, ty);
+    let error = prepared(&b.finish(), PartyId(0), 64).err().unwrap().to_string();
+    assert!(error.starts_with("oblivious transfers per row: "), "{error}");
+}
