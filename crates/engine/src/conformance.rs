@@ -5,7 +5,8 @@
 //! used for them. [`check`] runs all cases with one engine object per party, each party holding its own columns only,
 //! and compares results, the kind of every share, the randomness of additive shares, and the price with what the
 //! ledger booked, byte for byte and turn for turn. [`check_alone`] runs an engine that holds all columns in one
-//! process. An engine's test is one line:
+//! process. [`suite_among`], [`check_among`] and [`check_among_alone`] are the same for programs whose totals are
+//! shared by exclusive or: any number of parties, best rows, lists, shared columns. An engine's test is one line:
 //!
 //! ```ignore
 //! engine::conformance::check(&|session| Ok(Box::new(Yao::new(session)?))).unwrap();
@@ -15,13 +16,14 @@ mod ceremony;
 pub mod circuits;
 mod draft;
 mod operations;
+mod party_cases;
 mod release_cases;
 mod row_cases;
 mod run;
 mod table;
 
 pub use ceremony::{Noise, Script};
-pub use run::{Make, check, check_alone, run, run_alone};
+pub use run::{Make, check, check_alone, check_among, check_among_alone, run, run_alone};
 pub use table::Table;
 
 use program::Program;
@@ -32,16 +34,18 @@ use program::lower::Difference;
 pub struct Case {
     /// What it is about; a failure names it.
     pub name: String,
-    /// The program; two parties.
+    /// The program.
     pub program: Program,
     /// Number of rows.
     pub rows: u64,
     /// One vector per column of the program, bit patterns of the column's type.
     pub columns: Vec<Vec<u128>>,
-    /// The total of every fold, as a bit pattern of the fold's type.
+    /// The total of every fold, as a bit pattern of its word; 0 for a list.
     pub totals: Vec<u128>,
     /// The value of every output, in the order of `Program::outputs`, as a bit pattern of its node's type.
     pub outputs: Vec<u128>,
+    /// The bits of every list by row, in the order of `Program::lists`.
+    pub lists: Vec<Vec<bool>>,
     /// The noise that is drawn, and which candidate is used.
     pub noise: Noise,
     /// Parameters of `Difference` mechanisms, by mechanism.
@@ -61,4 +65,12 @@ pub fn suite(seed: u64) -> Vec<Case> {
     let mut cases = row_cases::all(seed);
     cases.extend(release_cases::all(seed));
     cases
+}
+
+/// The cases of programs of `parties` parties whose totals are shared by exclusive or. Every operation of a row; sums,
+/// best rows and lists of columns of every holder; 0, 1, 2, 3, 63 to 65 and 1000 rows; ties, and no valid row. With
+/// more than three parties fewer of them, with more than five a few.
+#[must_use]
+pub fn suite_among(parties: usize, seed: u64) -> Vec<Case> {
+    party_cases::all(parties, seed)
 }

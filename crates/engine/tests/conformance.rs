@@ -2,7 +2,7 @@
 //! for either sender: that is the test of the lowering against ordinary Rust. Engines that are wrong in one place fail.
 
 use base::{Cost, Error, PartyId, Rng, Seed};
-use engine::conformance::{check, check_alone};
+use engine::conformance::{check, check_alone, check_among_alone};
 use engine::{Ceremony, Clear, Engine, Rows, Share, Shares, drawer};
 use net::Session;
 use program::eval::Values;
@@ -244,6 +244,13 @@ fn the_clear_engine_conforms() {
 }
 
 #[test]
+fn the_clear_engine_conforms_among_any_number_of_parties() {
+    for parties in [2, 3, 5, 13, 16] {
+        check_among_alone(parties, &|_| Ok(Box::new(Clear))).unwrap();
+    }
+}
+
+#[test]
 fn the_lowered_plans_conform_with_either_sender() {
     open(0, Fault::None).unwrap();
     open(1, Fault::None).unwrap();
@@ -320,6 +327,8 @@ impl Engine for Flipped {
 fn one_flipped_bit_is_caught() {
     for total in [true, false] {
         let error = check_alone(&|_| Ok(Box::new(Flipped { total }))).unwrap_err();
+        assert!(error.contains("expected"), "{error}");
+        let error = check_among_alone(3, &|_| Ok(Box::new(Flipped { total }))).unwrap_err();
         assert!(error.contains("expected"), "{error}");
     }
 }

@@ -6,8 +6,8 @@ use ::engine::{Ceremony, Engine, Rows, Shares};
 use base::{Cost, Error, PartyId};
 use net::Session;
 use ot::OtKind;
-use program::lower::ReleasePlan;
 use program::lower::combine::Shape;
+use program::lower::{ReleasePlan, WordKind};
 use program::{Program, Sharing};
 use yao::Yao;
 
@@ -106,9 +106,9 @@ impl Engine for Gmw {
     }
 
     fn price_release(&self, plan: &ReleasePlan, candidates: usize) -> Cost {
-        match plan.parties {
-            2 => self.yao().price_release(plan, candidates),
-            _ => release::price(plan, self.kind),
+        match by_yao(plan) {
+            true => self.yao().price_release(plan, candidates),
+            false => release::price(plan, self.kind),
         }
     }
 
@@ -120,7 +120,7 @@ impl Engine for Gmw {
         session: &mut Session,
     ) -> Result<Vec<u128>, Error> {
         check_parties(plan.parties, session)?;
-        if plan.parties == 2 {
+        if by_yao(plan) {
             return self.yao().release(plan, totals, ceremony, session);
         }
         session.step("release", |session| release::run(plan, self.kind, totals, ceremony, session))
@@ -141,6 +141,13 @@ impl Engine for Gmw {
         check_parties(program.parties.len(), session)?;
         session.step("lists", |session| release::run_lists(program, rows, viewer, totals, session))
     }
+}
+
+/// Whether `yao` runs a release: between two parties, where there are gates or noise. What only takes shares apart is
+/// one message here.
+fn by_yao(plan: &ReleasePlan) -> bool {
+    let noise = plan.words.iter().any(|w| matches!(w.kind, WordKind::Noise(..)));
+    plan.parties == 2 && (noise || plan.circuit.and_gates() > 0)
 }
 
 fn check_parties(parties: usize, session: &Session) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 
 use super::{Case, Noise};
 use base::{PartyId, Rng, Seed};
-use program::{Builder, Class, NodeId, Type};
+use program::{Builder, Class, Holder, NodeId, Order, Type};
 use std::rc::Rc;
 
 /// A column under construction with its values.
@@ -45,28 +45,45 @@ pub(super) struct Draft {
     columns: Vec<Vec<u128>>,
     pub(super) totals: Vec<u128>,
     pub(super) outputs: Vec<u128>,
+    lists: Vec<Vec<bool>>,
 }
 
 impl Draft {
     pub(super) fn new(name: String, class: Class, rows: usize, seed: u64) -> Self {
+        Self::among(2, name, class, rows, seed)
+    }
+
+    /// A case of `parties` parties.
+    pub(super) fn among(parties: usize, name: String, class: Class, rows: usize, seed: u64) -> Self {
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
         let rng = Seed::from_bytes(bytes).fork(&name).into_rng();
-        let b = Builder::new("conformance", class, ["p0", "p1"]);
-        Self { b, rng, rows, name, columns: Vec::new(), totals: Vec::new(), outputs: Vec::new() }
+        let b = Builder::new("conformance", class, (0..parties).map(|p| format!("p{p}")));
+        let (columns, totals, outputs, lists) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { b, rng, rows, name, columns, totals, outputs, lists }
     }
 
     /// A column of random values, extreme and equal ones among them.
     pub(super) fn column(&mut self, ty: Type, owner: Option<u8>) -> Col {
+        self.column_of(ty, owner.map(PartyId).into())
+    }
+
+    /// A column of random values of any holder.
+    pub(super) fn column_of(&mut self, ty: Type, holder: Holder) -> Col {
         let values = (0..self.rows).map(|_| value(&mut self.rng, ty)).collect();
-        self.given(ty, owner, values)
+        self.given_of(ty, holder, values)
     }
 
     /// A column of given values.
     pub(super) fn given(&mut self, ty: Type, owner: Option<u8>, values: Vec<u128>) -> Col {
+        self.given_of(ty, owner.map(PartyId).into(), values)
+    }
+
+    /// A column of given values of any holder.
+    pub(super) fn given_of(&mut self, ty: Type, holder: Holder, values: Vec<u128>) -> Col {
         assert_eq!(values.len(), self.rows);
         let name = format!("c{}", self.columns.len());
-        let node = self.b.column(&name, ty, owner.map(PartyId));
+        let node = self.b.column(&name, ty, holder);
         self.columns.push(values.clone());
         Col { node, ty, values: values.into() }
     }
@@ -79,6 +96,44 @@ impl Draft {
             self.totals.push(wrap(total, ty));
         }
         fold
+    }
+
+    /// Takes the best row; `expected` gives a row's key, `None` where it is not valid. Returns the fold, and the best
+    /// row with its key.
+    pub(super) fn best(
+        &mut self,
+        order: Order,
+        [key, valid]: [NodeId; 2],
+        expected: impl Fn(usize) -> Option<u128>,
+    ) -> (u32, Option<(usize, u128)>) {
+        let mut best: Option<(usize, u128)> = None;
+        for (row, key) in (0..self.rows).filter_map(|row| Some((row, expected(row)?))) {
+            let better = match (best, order) {
+                (None, _) => true,
+                (Some((_, held)), Order::Least) => key < held,
+                (Some((_, held)), Order::Greatest) => key > held,
+            };
+            if better {
+                best = Some((row, key));
+            }
+        }
+        let width = self.b.ty(key).width;
+        let fold = self.b.best(order, key, valid);
+        if fold as usize == self.totals.len() {
+            let word = |(row, key)| key | (row as u128) << width | 1 << (u32::from(width) + 32);
+            self.totals.push(best.map_or(0, word));
+        }
+        (fold, best)
+    }
+
+    /// Keeps a bit of every row and reveals it; `expected` gives it in a row.
+    pub(super) fn list(&mut self, to: u8, bit: NodeId, expected: impl Fn(usize) -> bool) {
+        let fold = self.b.collect(bit);
+        if fold as usize == self.totals.len() {
+            self.totals.push(0);
+        }
+        self.b.reveal_rows(&format!("list {}", self.lists.len()), PartyId(to), fold);
+        self.lists.push((0..self.rows).map(expected).collect());
     }
 
     /// Reveals a release node whose bit pattern must be `expected`.
@@ -96,6 +151,7 @@ impl Draft {
             columns: self.columns,
             totals: self.totals,
             outputs: self.outputs,
+            lists: self.lists,
             noise: Noise::none(),
             differences: vec![None; program.mechanisms.len()],
             random_shares: true,

@@ -1,17 +1,17 @@
 //! Runs cases and compares.
 
-use super::{Case, Script, Table, suite};
+use super::{Case, Script, Table, suite, suite_among};
 use crate::{Engine, Share, Shares, drawer};
 use base::{Cost, Error, Kind, PartyId, Roster, Seed};
 use net::Session;
 use net::cluster::Cluster;
 use program::lower::{ReleasePlan, lower_release};
+use program::{Fold, Sharing};
 
 /// Makes one party's engine; it may talk to the peer's over the session.
 pub type Make<'a> = dyn Fn(&mut Session) -> Result<Box<dyn Engine>, Error> + Sync + 'a;
 
 const SEED: u64 = 0x7ac1;
-const PARTIES: [PartyId; 2] = [PartyId(0), PartyId(1)];
 const BARRIER: &str = "conformance-barrier";
 
 /// Runs the whole suite between two parties.
@@ -35,48 +35,65 @@ pub fn check_alone(make: &Make<'_>) -> Result<(), String> {
     suite(SEED).iter().try_for_each(|case| run_alone(make, case))
 }
 
+/// Runs the suite of `parties` parties whose totals are shared by exclusive or.
+///
+/// # Errors
+/// The first case that fails, and how.
+pub fn check_among(parties: usize, make: &Make<'_>) -> Result<(), String> {
+    suite_among(parties, SEED).iter().try_for_each(|case| run(make, case).map(|_| ()))
+}
+
+/// As [`check_among`] with an engine that holds all columns in one process.
+///
+/// # Errors
+/// The first case that fails, and how.
+pub fn check_among_alone(parties: usize, make: &Make<'_>) -> Result<(), String> {
+    suite_among(parties, SEED).iter().try_for_each(|case| run_alone(make, case))
+}
+
 /// What one party saw of a run.
 struct View {
     shares: Shares,
-    /// Outputs of the releases of viewer 0 and 1.
-    outputs: [Vec<u128>; 2],
+    /// Outputs of the release of every viewer.
+    outputs: Vec<Vec<u128>>,
+    /// Lists of every viewer.
+    lists: Vec<Vec<Vec<u64>>>,
     /// What the ledger booked and what the engine had said, by stage.
     stages: Vec<Measured>,
 }
 
 struct Measured {
-    stage: &'static str,
+    stage: String,
     price: Cost,
     sent: u64,
+    /// Of this party with its busiest peer.
     turns: Option<u64>,
     /// AND gates and oblivious transfers that the ledger booked.
     work: [u64; 2],
 }
 
-/// Runs one case between two parties; returns both parties' shares of all totals.
+/// Runs one case between its parties; returns every party's shares of all totals.
 ///
 /// # Errors
 /// What differs from what the case expects.
-pub fn run(make: &Make<'_>, case: &Case) -> Result<[Shares; 2], String> {
+pub fn run(make: &Make<'_>, case: &Case) -> Result<Vec<Shares>, String> {
     let plans = plans(case).map_err(|e| format!("{}: {e}", case.name))?;
-    let done = Cluster::new(2, SEED).run(|session| play(make, case, &plans, session));
-    let [a, b] = both(done).map_err(|e| format!("{}: {e}", case.name))?;
-    compare(case, &plans, &a, &b).map_err(|text| format!("{}: {text}", case.name))?;
-    Ok([a.shares, b.shares])
+    let parties = case.program.parties.len();
+    let done = Cluster::new(parties, SEED).run(|session| play(make, case, &plans, session));
+    let views = together(done).map_err(|e| format!("{}: {e}", case.name))?;
+    compare(case, &plans, &views).map_err(|text| format!("{}: {text}", case.name))?;
+    Ok(views.into_iter().map(|view| view.shares).collect())
 }
 
-/// Both parties' views, or the error that came first: a broken connection is what the other party's error looks like.
-fn both(done: Vec<Result<View, Error>>) -> Result<[View; 2], Error> {
+/// All parties' views, or the error that came first: a broken connection is what another party's error looks like.
+fn together(done: Vec<Result<View, Error>>) -> Result<Vec<View>, Error> {
     let mut views = Vec::new();
     let mut errors = Vec::new();
     for view in done {
         view.map_or_else(|e| errors.push(e), |v| views.push(v));
     }
     let cause = errors.iter().position(|e| !matches!(e.kind(), Kind::Channel(_))).unwrap_or(0);
-    if !errors.is_empty() {
-        return Err(errors.swap_remove(cause));
-    }
-    views.try_into().map_err(|_| Error::misuse("a case is run by two parties"))
+    if errors.is_empty() { Ok(views) } else { Err(errors.swap_remove(cause)) }
 }
 
 /// Runs one case with an engine that holds all columns.
@@ -91,6 +108,7 @@ pub fn run_alone(make: &Make<'_>, case: &Case) -> Result<(), String> {
     let shares = fold_rows(&mut *engine, case, None, &mut session).map_err(word)?;
     let whole = |share: &Share| match share {
         Share::Known(total) => Some(*total),
+        Share::Rows(_) => Some(0),
         _ => None,
     };
     let totals: Option<Vec<u128>> = shares.folds().iter().map(whole).collect();
@@ -102,6 +120,9 @@ pub fn run_alone(make: &Make<'_>, case: &Case) -> Result<(), String> {
         let outputs = engine.release(plan, &shares, &mut script, &mut session).map_err(word)?;
         script.finish(true, true).map_err(|text| format!("{}: {text}", case.name))?;
         compare_outputs(case, plan, &outputs).map_err(|text| format!("{}: {text}", case.name))?;
+        let lists =
+            engine.lists(&case.program, case.rows, plan.viewer, &shares, &mut session).map_err(word)?;
+        compare_lists(case, plan.viewer, &lists).map_err(|text| format!("{}: {text}", case.name))?;
     }
     Ok(())
 }
@@ -111,7 +132,8 @@ fn plans(case: &Case) -> Result<Vec<ReleasePlan>, Error> {
     let owners = case.program.fold_owners();
     let width = |_, _| case.noise.width;
     let difference = |m: u32| case.differences[m as usize];
-    PARTIES.iter().map(|viewer| lower_release(&case.program, *viewer, &owners, &width, &difference)).collect()
+    let viewers = (0..case.program.parties.len() as u8).map(PartyId);
+    viewers.map(|viewer| lower_release(&case.program, viewer, &owners, &width, &difference)).collect()
 }
 
 /// Row and combine, in one shard or in two whose shares are added.
@@ -133,10 +155,28 @@ fn fold_rows(
     Ok(shares)
 }
 
-/// Both parties say a byte and hear one: the next receive of either is not an answer to anything.
+/// All parties say a byte to each other: the next receive of each is not an answer to anything.
 fn barrier(session: &mut Session) -> Result<(), Error> {
-    let peer = session.me().other();
-    session.step(BARRIER, |s| s.link(peer).exchange(&[0], &mut [0]))
+    let me = session.me();
+    let peers: Vec<PartyId> = session.roster().parties().filter(|p| *p != me).collect();
+    session.step(BARRIER, |s| {
+        for peer in &peers {
+            s.link(*peer).send(&[0])?;
+            s.link(*peer).flush()?;
+        }
+        peers.iter().try_for_each(|peer| s.link(*peer).recv(&mut [0]))
+    })
+}
+
+/// Turns with the busiest peer under a stage.
+fn turns(session: &Session, stage: &str) -> u64 {
+    let below = format!("{stage}/");
+    let inside = |step: &str| step == stage || step.starts_with(&below);
+    let of = |peer: PartyId| {
+        let entries = session.ledger().entries().iter().filter(|e| e.peer == peer && inside(&e.step));
+        entries.map(|e| e.turns).sum()
+    };
+    session.roster().parties().map(of).max().unwrap_or(0)
 }
 
 fn work(session: &Session, stage: &str) -> [u64; 2] {
@@ -157,64 +197,143 @@ fn play(make: &Make<'_>, case: &Case, plans: &[ReleasePlan], session: &mut Sessi
     };
     let shares = session.step("rows", |s| fold_rows(&mut *engine, case, Some(me), s))?;
     // Where one shard ends with a message, the next one's first answer is a turn more: not compared when split.
-    let turns = case.split.is_none().then(|| session.ledger().turns("rows"));
+    let turns_of_rows = case.split.is_none().then(|| turns(session, "rows"));
     let sent = session.ledger().sent("rows");
-    stages.push(Measured { stage: "rows", price, sent, turns, work: work(session, "rows") });
-    let mut outputs = [Vec::new(), Vec::new()];
-    for (stage, plan) in ["release-0", "release-1"].into_iter().zip(plans) {
+    let work_of_rows = work(session, "rows");
+    stages.push(Measured { stage: "rows".into(), price, sent, turns: turns_of_rows, work: work_of_rows });
+    let (mut outputs, mut lists) = (Vec::new(), Vec::new());
+    for plan in plans {
+        let stage = format!("release-{}", plan.viewer.0);
         barrier(session)?;
         let mut script = Script::new(&case.noise, plan);
         let price = engine.price_release(plan, case.noise.candidates.len());
-        let values = session.step(stage, |s| engine.release(plan, &shares, &mut script, s))?;
-        script.finish(me == drawer(plan), me == plan.viewer).map_err(Error::misuse)?;
-        let sent = session.ledger().sent(stage) - script.sent;
-        let turns = (!case.noise.talks).then(|| session.ledger().turns(stage));
-        stages.push(Measured { stage, price, sent, turns, work: work(session, stage) });
-        outputs[plan.viewer.index()] = values;
-        if me != plan.viewer && !outputs[plan.viewer.index()].is_empty() {
+        let values = session.step(&stage, |s| engine.release(plan, &shares, &mut script, s))?;
+        let drawer = case.program.parties.len() == 2 && me == drawer(plan);
+        script.finish(drawer, me == plan.viewer).map_err(Error::misuse)?;
+        let sent = session.ledger().sent(&stage) - script.sent;
+        let turns = (!case.noise.talks).then(|| turns(session, &stage));
+        let work = work(session, &stage);
+        stages.push(Measured { stage, price, sent, turns, work });
+        if me != plan.viewer && !values.is_empty() {
             return Err(Error::misuse("outputs were returned to a party that is not the viewer"));
         }
+        outputs.push(values);
+        let (bits, measured) = reveal(&mut *engine, case, plan.viewer, &shares, session)?;
+        stages.push(measured);
+        lists.push(bits);
     }
-    Ok(View { shares, outputs, stages })
+    Ok(View { shares, outputs, lists, stages })
 }
 
-fn compare(case: &Case, plans: &[ReleasePlan], a: &View, b: &View) -> Result<(), String> {
+/// The lists of one viewer.
+fn reveal(
+    engine: &mut dyn Engine,
+    case: &Case,
+    viewer: PartyId,
+    shares: &Shares,
+    session: &mut Session,
+) -> Result<(Vec<Vec<u64>>, Measured), Error> {
+    let stage = format!("lists-{}", viewer.0);
+    barrier(session)?;
+    let price = engine.price_lists(&case.program, case.rows, viewer);
+    let lists = session.step(&stage, |s| engine.lists(&case.program, case.rows, viewer, shares, s))?;
+    if session.me() != viewer && !lists.is_empty() {
+        return Err(Error::misuse("lists were returned to a party that is not the viewer"));
+    }
+    let (sent, turns) = (session.ledger().sent(&stage), Some(turns(session, &stage)));
+    let work = work(session, &stage);
+    Ok((lists, Measured { stage, price, sent, turns, work }))
+}
+
+fn compare(case: &Case, plans: &[ReleasePlan], views: &[View]) -> Result<(), String> {
     for (at, total) in case.totals.iter().enumerate() {
-        compare_fold(case, at, *total, &a.shares.folds()[at], &b.shares.folds()[at])?;
+        let shares: Vec<&Share> = views.iter().map(|view| &view.shares.folds()[at]).collect();
+        compare_fold(case, at, *total, &shares)?;
     }
-    for (plan, view) in plans.iter().zip([a, b]) {
+    for (plan, view) in plans.iter().zip(views) {
         compare_outputs(case, plan, &view.outputs[plan.viewer.index()])?;
+        compare_lists(case, plan.viewer, &view.lists[plan.viewer.index()])?;
     }
-    for (x, y) in a.stages.iter().zip(&b.stages) {
-        compare_price(x, y)?;
+    for stage in 0..views[0].stages.len() {
+        let measured: Vec<&Measured> = views.iter().map(|view| &view.stages[stage]).collect();
+        compare_price(&measured)?;
     }
     Ok(())
 }
 
-fn compare_fold(case: &Case, at: usize, total: u128, a: &Share, b: &Share) -> Result<(), String> {
+fn compare_fold(case: &Case, at: usize, total: u128, shares: &[&Share]) -> Result<(), String> {
     let fold = &case.program.folds[at];
     let owners = case.program.fold_owners()[at];
     let fails = |text: String| Err(format!("fold {at}: {text}"));
-    let known = match (owners.is_public(), owners.only(), a, b) {
-        (true, _, Share::Known(x), Share::Known(y)) if x == y => *x,
-        (_, Some(PartyId(0)), Share::Known(x), Share::Absent) => *x,
-        (_, Some(PartyId(1)), Share::Absent, Share::Known(y)) => *y,
-        (false, None, Share::Additive(x), Share::Additive(y)) => {
-            let mask = fold.ty().mask();
-            if (x | y) & !mask != 0 {
-                return fails(format!("a share is wider than {}", fold.ty()));
-            }
-            let random = case.random_shares && case.rows > 0 && fold.ty().width >= 40;
-            // A total that is zero whatever the inputs are, such as a bit shifted out, needs no masking.
-            let void = total == 0 && *x == 0 && *y == 0;
-            if random && !void && [x, y].iter().any(|s| **s == 0 || **s == total) {
-                return fails("a share is not random".into());
-            }
-            x.wrapping_add(*y) & mask
+    if let Fold::Collect { .. } = fold {
+        let words = case.rows.div_ceil(64) as usize;
+        let fits = |share: &&Share| matches!(share, Share::Rows(bits) if bits.len() == words);
+        return if shares.iter().all(fits) { Ok(()) } else { fails("not a list of all rows".into()) };
+    }
+    let known: Option<Vec<u128>> =
+        shares.iter().map(|s| if let Share::Known(x) = s { Some(*x) } else { None }).collect();
+    let total_of = match (known, owners.only()) {
+        (Some(known), None) if owners.is_public() => {
+            known.windows(2).all(|pair| pair[0] == pair[1]).then(|| known[0])
         }
-        _ => return fails(format!("data of {owners:?} give the wrong kinds of shares")),
+        (_, Some(owner)) => {
+            let absent = |(p, s): (usize, &&Share)| p == owner.index() || **s == Share::Absent;
+            match shares[owner.index()] {
+                Share::Known(x) if shares.iter().enumerate().all(absent) => Some(*x),
+                _ => None,
+            }
+        }
+        (_, None) if owners.is_public() => None,
+        _ if case.program.sharing() == Sharing::Additive => compare_additive(case, at, total, shares)?,
+        _ => compare_boolean(fold, shares)?,
     };
-    if known == total { Ok(()) } else { fails(format!("total {known}, expected {total}")) }
+    match total_of {
+        Some(known) if known == total => Ok(()),
+        Some(known) => fails(format!("total {known}, expected {total}")),
+        None => fails(format!("data of {owners:?} give the wrong kinds of shares")),
+    }
+}
+
+/// The total of additive shares; `None` when they are something else.
+fn compare_additive(case: &Case, at: usize, total: u128, shares: &[&Share]) -> Result<Option<u128>, String> {
+    let ty = case.program.folds[at].ty();
+    let [Share::Additive(x), Share::Additive(y)] = shares else { return Ok(None) };
+    if (x | y) & !ty.mask() != 0 {
+        return Err(format!("fold {at}: a share is wider than {ty}"));
+    }
+    let random = case.random_shares && case.rows > 0 && ty.width >= 40;
+    // A total that is zero whatever the inputs are, such as a bit shifted out, needs no masking.
+    let void = total == 0 && *x == 0 && *y == 0;
+    if random && !void && [x, y].iter().any(|s| **s == 0 || **s == total) {
+        return Err(format!("fold {at}: a share is not random"));
+    }
+    Ok(Some(x.wrapping_add(*y) & ty.mask()))
+}
+
+/// The total of exclusive-or shares; `None` when they are something else.
+fn compare_boolean(fold: &Fold, shares: &[&Share]) -> Result<Option<u128>, String> {
+    let mut total = 0;
+    for share in shares {
+        let Share::Boolean(bits) = share else { return Ok(None) };
+        if bits & !fold.word_mask() != 0 {
+            return Err(format!("a share is wider than {} bits", fold.word_bits()));
+        }
+        total ^= bits;
+    }
+    Ok(Some(total))
+}
+
+fn compare_lists(case: &Case, viewer: PartyId, lists: &[Vec<u64>]) -> Result<(), String> {
+    let mine = case.program.lists.iter().zip(&case.lists).filter(|(l, _)| l.to == viewer);
+    let pack = |bits: &Vec<bool>| -> Vec<u64> {
+        let word = |bits: &[bool]| bits.iter().enumerate().fold(0, |w, (i, b)| w | u64::from(*b) << i);
+        bits.chunks(64).map(word).collect()
+    };
+    let expected: Vec<Vec<u64>> = mine.map(|(_, bits)| pack(bits)).collect();
+    if lists == expected {
+        return Ok(());
+    }
+    Err(format!("lists for {viewer}: {lists:x?}, expected {expected:x?}"))
 }
 
 fn compare_outputs(case: &Case, plan: &ReleasePlan, values: &[u128]) -> Result<(), String> {
@@ -230,23 +349,28 @@ fn compare_outputs(case: &Case, plan: &ReleasePlan, values: &[u128]) -> Result<(
     Err(format!("{label} for {}: {value:?}, expected {wanted:?}", plan.viewer))
 }
 
-fn compare_price(a: &Measured, b: &Measured) -> Result<(), String> {
-    let stage = a.stage;
-    if a.price != b.price {
-        return Err(format!("{stage}: the parties state two prices, {:?} and {:?}", a.price, b.price));
+fn compare_price(all: &[&Measured]) -> Result<(), String> {
+    let (stage, price) = (&all[0].stage, &all[0].price);
+    if let Some(other) = all.iter().find(|m| m.price != *price) {
+        return Err(format!("{stage}: the parties state two prices, {price:?} and {:?}", other.price));
     }
-    let sent = [a.sent, b.sent];
-    if a.price.sent != sent {
-        return Err(format!("{stage}: priced at {:?} bytes, sent {sent:?}", a.price.sent));
+    let sent: Vec<u64> = all.iter().map(|m| m.sent).collect();
+    if price.sent != sent {
+        return Err(format!("{stage}: priced at {:?} bytes, sent {sent:?}", price.sent));
     }
-    let stated = [a.price.and_gates, a.price.ots];
-    if [a.work, b.work] != [stated; 2] {
-        let (x, y) = (a.work, b.work);
-        return Err(format!("{stage}: priced at {stated:?} ANDs and OTs, worked off {x:?} and {y:?}"));
+    // An AND is booked with every peer; either side of a transfer books it.
+    let peers = all.len() as u64 - 1;
+    let ands = all.iter().all(|m| m.work[0] == price.and_gates * peers);
+    let ots = all.iter().map(|m| m.work[1]).sum::<u64>() == 2 * price.ots;
+    if !ands || !ots {
+        let stated = [price.and_gates, price.ots];
+        let worked: Vec<[u64; 2]> = all.iter().map(|m| m.work).collect();
+        return Err(format!("{stage}: priced at {stated:?} ANDs and OTs, worked off {worked:?}"));
     }
-    let Some((x, y)) = a.turns.zip(b.turns) else { return Ok(()) };
-    if a.price.rounds != x.max(y) {
-        return Err(format!("{stage}: priced at {} rounds, took {}", a.price.rounds, x.max(y)));
+    let turns: Option<Vec<u64>> = all.iter().map(|m| m.turns).collect();
+    let Some(taken) = turns.and_then(|turns| turns.into_iter().max()) else { return Ok(()) };
+    if price.rounds != taken {
+        return Err(format!("{stage}: priced at {} rounds, took {taken}", price.rounds));
     }
     Ok(())
 }
@@ -259,11 +383,11 @@ struct Coins {
 }
 
 impl Coins {
-    fn count(&mut self, case: &Case, shares: &[Shares; 2]) {
+    fn count(&mut self, case: &Case, shares: &[Shares]) {
         if !case.random_shares || case.rows == 0 {
             return;
         }
-        let [a, b] = shares;
+        let [a, b] = shares else { return };
         for ((a, b), fold) in a.folds().iter().zip(b.folds()).zip(&case.program.folds) {
             if let (Share::Additive(a), Share::Additive(b)) = (a, b)
                 && (*a, *b) != (0, 0)

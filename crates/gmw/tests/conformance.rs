@@ -1,0 +1,40 @@
+//! The engine means what the conformance suites say, and costs what it says.
+
+use gmw::Gmw;
+use ot::OtKind;
+use program::lower::combine::Shape;
+
+fn among(parties: usize, shape: Shape) {
+    let kind = OtKind::default();
+    engine::conformance::check_among(parties, &|_| Ok(Box::new(Gmw::new(kind).with_shape(shape)))).unwrap();
+}
+
+#[test]
+fn two_parties_and_sums() {
+    engine::conformance::check(&|_| Ok(Box::new(Gmw::default()))).unwrap();
+}
+
+#[test]
+fn two_parties() {
+    among(2, Shape::Small);
+}
+
+#[test]
+fn three_parties() {
+    among(3, Shape::Small);
+}
+
+#[test]
+fn three_parties_with_shallow_circuits() {
+    among(3, Shape::Shallow);
+}
+
+#[test]
+fn five_parties() {
+    among(5, Shape::Small);
+}
+
+#[test]
+fn thirteen_parties() {
+    among(13, Shape::Small);
+}
