@@ -206,7 +206,7 @@ impl Quote {
 
     fn triples(&mut self, n: usize) {
         self.begin("triples");
-        let (post, ahead) = posts(limits::WINDOW_BYTES);
+        let (post, ahead) = posts(limits::WINDOW_BYTES, self.parties - 1);
         let sizes: Vec<usize> = (0..n).step_by(post).map(|at| post.min(n - at)).collect();
         let mut streams = std::mem::take(&mut self.streams);
         for (stream, (p, q)) in streams.iter_mut().zip(self.pairs().filter(|&(p, q)| p < q)) {

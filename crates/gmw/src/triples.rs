@@ -31,9 +31,9 @@ const LANES: usize = 1 << 10;
 /// Tweak field of this module, so that no other use of the session's hash meets it.
 const WORKER: u16 = 0x676d;
 /// OTs of one post: small enough for the cache.
-pub(crate) const POST: usize = 1 << 14;
-/// Posts under way, so that a long path stays filled.
-pub(crate) const AHEAD: usize = 8;
+const POST: usize = 1 << 13;
+/// OTs under way with all peers together, 16 bytes each: a long path stays filled, and memory does not grow with peers.
+const UNDER_WAY: usize = 1 << 17;
 
 /// Shares of triples not used yet: bit i of each is triple i.
 #[derive(Default)]
@@ -153,10 +153,12 @@ pub(crate) fn next(me: PartyId, parties: usize) -> PartyId {
     PartyId(((me.index() + 1) % parties) as u8)
 }
 
-/// OTs per post and posts under way for channels of this window.
-pub(crate) fn posts(window: usize) -> (usize, usize) {
+/// OTs per post and posts under way with each of `peers` peers, on channels of this window. OTs take up to 16 bytes of
+/// the window.
+pub(crate) fn posts(window: usize, peers: usize) -> (usize, usize) {
     let post = (window / 64 / LANES * LANES).clamp(LANES, POST);
-    (post, (window / (64 * post)).clamp(2, AHEAD))
+    let room = window / (32 * post);
+    (post, (UNDER_WAY / POST / peers).min(room).max(2))
 }
 
 impl Maker {
@@ -194,7 +196,7 @@ impl Maker {
 
     /// `n` one-bit OTs in both directions with every peer.
     fn transfer(&mut self, n: usize, session: &mut Session) -> Result<(), Error> {
-        let (post, ahead) = posts(self.window);
+        let (post, ahead) = posts(self.window, self.peers.len());
         let sizes: Vec<usize> = (0..n).step_by(post).map(|at| post.min(n - at)).collect();
         for peer in &mut self.peers {
             for bits in
