@@ -14,6 +14,7 @@ pub mod gadgets;
 mod graph;
 pub mod lower;
 mod names;
+pub mod optimise;
 pub mod standard;
 mod text;
 mod types;
