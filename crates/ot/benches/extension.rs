@@ -57,9 +57,9 @@ fn inputs(n: usize, delta: Block) -> (Vec<Block>, Vec<Block>, Vec<u64>) {
     (q, t, choices)
 }
 
-/// Takes a group of 2^16 OTs of either set, both sides.
+/// Takes a group of 2^14 OTs of either set, both sides.
 fn silent(c: &mut Criterion) {
-    const GROUP: usize = 1 << 16;
+    const GROUP: usize = 1 << 14;
     let mut group = c.benchmark_group("ferret");
     group.throughput(Throughput::Elements(GROUP as u64));
     let delta = Block(0x1234_5677);

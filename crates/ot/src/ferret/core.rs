@@ -67,6 +67,11 @@ impl State {
         mut leaves: impl FnMut(&TweakedHash, u64, &[Block], &mut [Block]) -> Option<(u64, Block)>,
     ) {
         let Step { params, first, trees, reserve } = self.schedule.peek();
+        if reserve && self.reserve.is_empty() {
+            // What follows are the last trees of this extension: growing step by step would take twice the memory.
+            let left = self.schedule.extension().trees() - first;
+            self.reserve.reserve_exact(left << params.depth);
+        }
         let out = if reserve { &mut *self.reserve } else { self.pool.end() };
         let (secret, paths) = self.inputs.split_at(params.k());
         for index in first..first + trees {

@@ -137,8 +137,10 @@ impl OtSender for FerretSender {
     fn take(&mut self, session: &mut Session, n: usize, out: &mut Vec<Block>) -> Result<(), Error> {
         self.posts.take(n)?;
         self.core.take(n, out);
-        session.link(self.peer).tally(0, n as u64);
-        Ok(())
+        let mut link = session.link(self.peer);
+        link.tally(0, n as u64);
+        // The messages are short: they would wait for more while the receiver has nothing to do.
+        link.flush()
     }
 
     fn pads(&mut self) -> &mut Pads {

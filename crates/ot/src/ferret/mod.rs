@@ -17,10 +17,10 @@
 //!   row i:    q_i = v_i + sum of ten r_j, t_i = w_i + sum of the receiver's ten; b = A u + e   ([`code`])
 //! The noise e has one 1 in every tree's rows. Bit 0 of every q is 0, so bit 0 of t is b.
 //!
-//! Streaming: trees are worked off in groups of 2^16 rows ([`Step`]), each with a message of its own, as OTs are
+//! Streaming: trees are worked off in groups of 2^14 rows ([`Step`]), each with a message of its own, as OTs are
 //! asked for. The rows of an extension's last trees are not given out: they are the next one's inputs. The
 //! memory of a side is the secret of an extension (8 MiB), as much for the next one while it is being made,
-//! and one group of rows (1 MiB).
+//! and one group of rows (256 KiB).
 //!
 //! Deviations: half-tree instead of GGM trees; the path bits are the receiver's random choices, so the
 //! receiver sends nothing; the first extension is small and feeds the large one ([`Extension::first`]).
@@ -52,7 +52,7 @@ pub const SMALL: Params = Params { trees: 850, depth: 10, log_k: 16 };
 /// For long runs.
 pub const LARGE: Params = Params { trees: 1280, depth: 13, log_k: 19 };
 /// log2 of the rows of a group: what is computed, and said, at once.
-const GROUP_BITS: usize = 16;
+const GROUP_BITS: usize = 14;
 /// k of the SoftSpoken extension that makes the first inputs: the least communication.
 pub(crate) const INPUT_K: u32 = 8;
 
@@ -118,6 +118,12 @@ impl Extension {
 
     fn next(self) -> Self {
         if self == Self::BOOT { Self::steady(LARGE) } else { self }
+    }
+
+    /// Trees of it, those of the reserve included.
+    #[must_use]
+    pub fn trees(&self) -> usize {
+        self.trees
     }
 
     /// Correlated OTs that it starts from.
