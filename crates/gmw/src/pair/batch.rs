@@ -31,6 +31,8 @@ pub(super) struct Context<'a> {
     pub hashes: [TweakedHash; 2],
     pub delta: Block,
     pub rng: Rng,
+    /// The OTs of the batches in flight.
+    pub ots: Ots,
     pub scratch: Scratch,
 }
 
@@ -45,10 +47,10 @@ pub(super) struct Scratch {
     bytes: Vec<u8>,
 }
 
-/// The OTs of a batch.
+/// OTs of the batches in flight, batch by batch and COT by COT over all lanes.
 #[derive(Default)]
 pub(super) struct Ots {
-    /// Of this party as sender, COT by COT over all lanes.
+    /// Of this party as sender.
     pub q: Vec<Block>,
     /// Of this party as receiver, and its random choices.
     pub t: Vec<Block>,
@@ -88,7 +90,8 @@ pub(super) struct Batch {
     values: Values,
     planes: Vec<u64>,
     temps: Temps,
-    pub ots: Ots,
+    /// Where its OTs begin, of this party as sender and as receiver.
+    pub ots: [usize; 2],
 }
 
 impl Batch {
@@ -198,7 +201,7 @@ impl Batch {
     /// Appends the choices of this party's OTs of a round, each XORed with its random bit.
     pub fn choose(&self, cx: &Context<'_>, round: &Round, message: &mut Vec<u8>) {
         let mut say = |cot: u32, of: In| {
-            let random = &self.ots.choices[cot as usize * self.words..][..self.words];
+            let random = &cx.ots.choices[self.ots[1] / 64 + cot as usize * self.words..][..self.words];
             for (i, random) in random.iter().enumerate() {
                 message.extend_from_slice(&(random ^ self.share(of, i)).to_le_bytes());
             }
@@ -258,15 +261,16 @@ impl Batch {
         }
     }
 
-    fn range(&self, cot: u32) -> std::ops::Range<usize> {
-        cot as usize * self.lanes..(cot as usize + 1) * self.lanes
+    /// The keys of a COT, in which this party sends (0) or receives (1).
+    fn range(&self, role: usize, cot: u32) -> std::ops::Range<usize> {
+        let at = self.ots[role] + cot as usize * self.lanes;
+        at..at + self.lanes
     }
 
     /// Turns q into k_0, by the peer's correction.
-    fn correct(&mut self, cx: &Context<'_>, cot: u32, choices: &mut Reader<'_>) {
+    fn correct(&self, cx: &mut Context<'_>, cot: u32, choices: &mut Reader<'_>) {
         let said = choices.take(8 * self.words);
-        let range = self.range(cot);
-        let keys = &mut self.ots.q[range];
+        let keys = &mut cx.ots.q[self.range(0, cot)];
         for (keys, said) in keys.chunks_mut(64).zip(said.chunks_exact(8)) {
             xor_masked(keys, &[word(said)], cx.delta);
         }
@@ -275,7 +279,7 @@ impl Batch {
     /// Pads of both keys of a COT in which this party sends.
     fn pads(&self, cx: &mut Context<'_>, cot: u32, half: usize) {
         let Scratch { pads: [zero, one], keys, .. } = &mut cx.scratch;
-        let q = &self.ots.q[self.range(cot)];
+        let q = &cx.ots.q[self.range(0, cot)];
         keys.clear();
         keys.extend(q.iter().map(|q| *q ^ cx.delta));
         self.hash(&cx.hashes[0], cot, half, q, zero);
@@ -284,7 +288,7 @@ impl Batch {
 
     /// The pad of the key that this party holds.
     fn pad(&self, cx: &mut Context<'_>, cot: u32, half: usize) {
-        let t = &self.ots.t[self.range(cot)];
+        let t = &cx.ots.t[self.range(1, cot)];
         self.hash(&cx.hashes[1], cot, half, t, &mut cx.scratch.pads[0]);
     }
 

@@ -11,7 +11,7 @@ use ::engine::{Rows, Share, Shares};
 use base::{Error, PartyId, limits};
 use kernels::TweakedHash;
 use net::Session;
-use ot::{OtKind, OtReceiver, OtSender};
+use ot::{OtKind, Pair};
 use program::eval::closure;
 use program::lower::{FoldPlan, RowPlan};
 use program::{Fold, Program};
@@ -83,6 +83,7 @@ impl Prepared {
             hashes: hashes.map(TweakedHash::new),
             delta: pair.as_ref().map_or(kernels::Block::ZERO, |pair| pair.sender.delta()),
             rng: session.fork_seed("leaf masks").into_rng(),
+            ots: Ots::default(),
             scratch: Scratch::default(),
         };
         let total = rows.len();
@@ -100,8 +101,7 @@ impl Prepared {
                 (number, at) = (number + 1, at + count as u64);
             }
             if let Some(pair) = &mut pair {
-                let (sender, receiver) = (&mut *pair.sender, &mut *pair.receiver);
-                session.step("ots", |session| self.draw(group, sender, receiver, session))?;
+                session.step("ots", |session| self.draw(group, pair, &mut cx.ots, session))?;
             }
             self.rounds(group, &mut cx, &mut talk, session)?;
             let mut left = count as usize;
@@ -118,30 +118,26 @@ impl Prepared {
     fn draw(
         &self,
         group: &mut [Batch],
-        sender: &mut dyn OtSender,
-        receiver: &mut dyn OtReceiver,
+        pair: &mut Pair,
+        ots: &mut Ots,
         session: &mut Session,
     ) -> Result<(), Error> {
         let lanes: usize = group.iter().map(|b| b.lanes).sum();
         let cots = |from: PartyId| self.schedule.cots[from.index()];
-        let mut all = Ots::default();
+        ots.q.clear();
+        ots.t.clear();
         for from in [self.shape.first.other(), self.shape.first] {
             let n = lanes * cots(from);
             match from == self.me {
                 _ if n == 0 => {}
-                true => sender.correlated_random(session, n, &mut all.q)?,
-                false => receiver.correlated_random(session, n, &mut all.choices, &mut all.t)?,
+                true => pair.sender.correlated_random(session, n, &mut ots.q)?,
+                false => pair.receiver.correlated_random(session, n, &mut ots.choices, &mut ots.t)?,
             }
         }
-        let (mut q, mut t, mut choices) = (&all.q[..], &all.t[..], &all.choices[..]);
+        let mut before = 0;
         for batch in group {
-            let (own, theirs) = (cots(self.me) * batch.lanes, cots(self.me.other()) * batch.lanes);
-            batch.ots.q.clear();
-            batch.ots.t.clear();
-            batch.ots.choices.clear();
-            batch.ots.q.extend_from_slice(cut(&mut q, own));
-            batch.ots.t.extend_from_slice(cut(&mut t, theirs));
-            batch.ots.choices.extend_from_slice(cut(&mut choices, theirs / 64));
+            batch.ots = [self.me, self.me.other()].map(|from| before * cots(from));
+            before += batch.lanes;
         }
         Ok(())
     }
@@ -228,12 +224,6 @@ impl Prepared {
             session.link(self.me.other()).tally(ands as u64, 0);
         }
     }
-}
-
-fn cut<'a, T>(from: &mut &'a [T], n: usize) -> &'a [T] {
-    let (head, tail) = from.split_at(n);
-    *from = tail;
-    head
 }
 
 /// One message each way.
