@@ -2,3 +2,4 @@
 //! what comes out.
 
 pub mod lift;
+pub mod market;
