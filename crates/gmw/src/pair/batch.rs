@@ -310,9 +310,7 @@ impl Batch {
             let (each, used) = (leaf.plane_bytes(bits), ONES * (0xff >> (8 - bits)));
             let start = message.len();
             message.resize(start + each * self.lanes, 0);
-            for (out, block) in message[start..].chunks_exact_mut(each).zip(&blocks) {
-                out.copy_from_slice(&squeeze.squeeze(block.0 & used).to_le_bytes()[..each]);
-            }
+            write(each, &mut message[start..], |l| squeeze.squeeze(blocks[l].0 & used));
             self.put_bytes(leaf, at, &own);
             (cx.scratch.bytes, cx.scratch.blocks) = (own, blocks);
         }
@@ -323,11 +321,12 @@ impl Batch {
         blocks.clear();
         blocks.extend(own.iter().map(|byte| Block(ONES * u128::from(*byte))));
         for bit in 0..bits {
-            let (key, equal) = ((at + bit) % leaf.keys.len(), at + bit >= leaf.keys.len());
-            let values = self.values.get(leaf.keys[key]);
-            for (block, value) in blocks.iter_mut().zip(values) {
-                let digit = (value >> leaf.shift) as u8 & 15;
-                *block ^= Block(compare_all(digit, equal) << bit);
+            let values = self.values.get(leaf.keys[(at + bit) % leaf.keys.len()]);
+            let digits = values.iter().map(|value| (value >> leaf.shift) as u64 & 15);
+            if at + bit < leaf.keys.len() {
+                blocks.iter_mut().zip(digits).for_each(|(b, d)| b.0 ^= greater(d) << bit);
+            } else {
+                blocks.iter_mut().zip(digits).for_each(|(b, d)| b.0 ^= equal(d) << bit);
             }
         }
     }
@@ -349,11 +348,9 @@ impl Batch {
             let squeeze = Squeeze::new(bits, leaf.bits);
             let mut blocks = std::mem::take(&mut cx.scratch.blocks);
             blocks.clear();
-            blocks.extend(answers.take(each * self.lanes).chunks_exact(each).map(|bytes| {
-                let mut block = [0; 16];
-                block[..each].copy_from_slice(bytes);
-                Block(squeeze.stretch(u128::from_le_bytes(block)))
-            }));
+            read(each, answers.take(each * self.lanes), |_, block| {
+                blocks.push(Block(squeeze.stretch(block)))
+            });
             for i in 0..leaf.bits {
                 self.pad(cx, leaf.cot + u32::from(i), at / 8);
                 kernels::xor_into(&mut blocks, &cx.scratch.pads[0]);
@@ -408,15 +405,14 @@ impl Batch {
             message.resize(start + slice.bytes * self.lanes, 0);
             let mut temp = std::mem::take(&mut self.temps[slice.temp as usize]);
             let [zero, one] = &cx.scratch.pads;
-            for (l, out) in message[start..].chunks_exact_mut(slice.bytes).enumerate() {
+            write(slice.bytes, &mut message[start..], |l| {
                 let (v, mine) = (numbers[l], self.lane_mask(product.selector, l));
                 let (h0, h1) = (zero[l].0 >> (8 * slice.byte), one[l].0 >> (8 * slice.byte));
+                temp[l] = temp[l].wrapping_add(v & mine).wrapping_sub(h0);
                 // With this party's share of the bit set, the other one's chooses -v instead of v.
                 let signed = (v ^ mine).wrapping_sub(mine);
-                let z = signed.wrapping_add(h0).wrapping_sub(h1);
-                out.copy_from_slice(&z.to_le_bytes()[..slice.bytes]);
-                temp[l] = temp[l].wrapping_add(v & mine).wrapping_sub(h0);
-            }
+                signed.wrapping_add(h0).wrapping_sub(h1)
+            });
             self.temps[slice.temp as usize] = temp;
         }
         cx.scratch.numbers = numbers;
@@ -431,31 +427,82 @@ impl Batch {
             }
             let said = answers.take(bytes * self.lanes);
             let mut shares = std::mem::take(&mut self.temps[*temp as usize]);
-            for (l, said) in said.chunks_exact(*bytes).enumerate() {
-                let mut z = [0; 16];
-                z[..*bytes].copy_from_slice(said);
-                let chosen = u128::from_le_bytes(z) & self.lane_mask(product.selector, l);
+            read(*bytes, said, |l, z| {
+                let chosen = z & self.lane_mask(product.selector, l);
                 let pad = cx.scratch.pads[0][l].0 >> (8 * byte);
                 shares[l] = shares[l].wrapping_add(pad).wrapping_add(chosen);
-            }
+            });
             self.temps[*temp as usize] = shares;
         }
     }
+}
+
+/// Calls `$work::<N>` for the number of bytes: copies of a length known to the compiler are plain moves.
+macro_rules! by_length {
+    ($bytes:expr, $work:ident, $($argument:expr),*) => {
+        match $bytes {
+            1 => $work::<1>($($argument),*),
+            2 => $work::<2>($($argument),*),
+            3 => $work::<3>($($argument),*),
+            4 => $work::<4>($($argument),*),
+            5 => $work::<5>($($argument),*),
+            6 => $work::<6>($($argument),*),
+            7 => $work::<7>($($argument),*),
+            8 => $work::<8>($($argument),*),
+            9 => $work::<9>($($argument),*),
+            10 => $work::<10>($($argument),*),
+            11 => $work::<11>($($argument),*),
+            12 => $work::<12>($($argument),*),
+            13 => $work::<13>($($argument),*),
+            14 => $work::<14>($($argument),*),
+            15 => $work::<15>($($argument),*),
+            _ => $work::<16>($($argument),*),
+        }
+    };
+}
+
+/// Fills a message with the low `bytes` bytes of a number per lane.
+#[inline(always)]
+fn write(bytes: usize, message: &mut [u8], number: impl FnMut(usize) -> u128) {
+    fn all<const N: usize>(message: &mut [u8], mut number: impl FnMut(usize) -> u128) {
+        for (l, out) in message.chunks_exact_mut(N).enumerate() {
+            out.copy_from_slice(&number(l).to_le_bytes()[..N]);
+        }
+    }
+    by_length!(bytes, all, message, number);
+}
+
+/// Gives every lane's number of a message with `bytes` bytes each.
+#[inline(always)]
+fn read(bytes: usize, message: &[u8], lane: impl FnMut(usize, u128)) {
+    fn all<const N: usize>(message: &[u8], mut lane: impl FnMut(usize, u128)) {
+        for (l, said) in message.chunks_exact(N).enumerate() {
+            let mut number = [0; 16];
+            number[..N].copy_from_slice(said);
+            lane(l, u128::from_le_bytes(number));
+        }
+    }
+    by_length!(bytes, all, message, lane);
 }
 
 fn add(into: &mut [u128], numbers: impl Iterator<Item = u128>) {
     into.iter_mut().zip(numbers).for_each(|(a, b)| *a = a.wrapping_add(b));
 }
 
-/// Byte x is 1 where `digit > x`, or where `digit == x`.
+/// Byte x is 1 where `digit > x`: bit 4 of digit + 15 - x. Digits are below 16, so no byte carries.
 #[inline]
-fn compare_all(digit: u8, equal: bool) -> u128 {
-    let mut out = [0u8; 16];
-    for (x, out) in out.iter_mut().enumerate() {
-        let x = x as u8;
-        *out = u8::from(if equal { digit == x } else { digit > x });
-    }
-    u128::from_le_bytes(out)
+fn greater(digit: u64) -> u128 {
+    let all = u128::from(digit * ONES as u64);
+    let sums = (all | all << 64) + 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f;
+    sums >> 4 & ONES
+}
+
+/// Byte x is 1 where `digit == x`: bit 4 of 16 - (digit xor x).
+#[inline]
+fn equal(digit: u64) -> u128 {
+    let all = u128::from(digit * ONES as u64);
+    let differences = (all | all << 64) ^ 0x0f0e_0d0c_0b0a_0908_0706_0504_0302_0100;
+    (ONES * 16 - differences) >> 4 & ONES
 }
 
 /// Masks leaf x with byte x of the pad of bit `i` of x: a pad of its own for every leaf. Pads that sum whole keys would be
@@ -484,8 +531,8 @@ mod tests {
         for digit in 0..16u8 {
             for x in 0..16u8 {
                 let byte = |block: u128| pick(Block(block), x.into());
-                assert_eq!(byte(compare_all(digit, false)), u8::from(digit > x));
-                assert_eq!(byte(compare_all(digit, true)), u8::from(digit == x));
+                assert_eq!(byte(greater(digit.into())), u8::from(digit > x));
+                assert_eq!(byte(equal(digit.into())), u8::from(digit == x));
             }
         }
     }
