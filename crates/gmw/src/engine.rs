@@ -46,6 +46,10 @@ impl Gmw {
         self
     }
 
+    pub(crate) fn kind(&self) -> OtKind {
+        self.kind
+    }
+
     fn pair(&self, program: &Program, me: PartyId) -> Result<pair::Prepared, Error> {
         pair::Prepared::new(program, me, self.kind, self.lanes)
     }

@@ -17,6 +17,7 @@
 //! but one. One round per layer. [`Quote`] has it exactly. The page is `docs/protocols/gmw.md`.
 
 mod bits;
+mod circuits;
 mod combine;
 mod engine;
 mod layers;

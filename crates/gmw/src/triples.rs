@@ -251,3 +251,58 @@ fn fold(bits: &OneBit, heard: &[u8], n: usize, a: &[u64], c: &mut [u64]) {
         *c ^= bits.zero[i] ^ (choice[i] & bits.sum[i]) ^ bits.chosen[i] ^ (a[i] & sum[i]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use net::cluster::Cluster;
+    use ot::OtKind;
+
+    /// Opened, triples multiply; a and b are balanced, and every party's shares are its own.
+    #[test]
+    fn triples_multiply_and_look_random() {
+        for (parties, n) in [(2, 3 * POST + 77), (3, 1000), (5, 129)] {
+            let done = Cluster::new(parties, 3).run(|s| {
+                let peers: Vec<PartyId> = s.roster().parties().filter(|&p| p != s.me()).collect();
+                let pairs = ot::setup_all(s, &peers, OtKind::default(), n as u64)?;
+                let mut maker = Maker::new(s.me(), pairs, base::limits::WINDOW_BYTES);
+                let mut pool = Triples::default();
+                maker.make(n - 50, &mut pool, s)?;
+                pool.take(10, [&mut Vec::new(), &mut Vec::new(), &mut Vec::new()]);
+                maker.make(60, &mut pool, s)?;
+                let [mut a, mut b, mut c] = [Vec::new(), Vec::new(), Vec::new()];
+                pool.take(n, [&mut a, &mut b, &mut c]);
+                assert_eq!(pool.used, pool.a.len(), "made exactly");
+                Ok([a, b, c])
+            });
+            let done: Vec<[Vec<u64>; 3]> = done.into_iter().map(Result::unwrap).collect();
+            let sum = |which: usize, i: usize| done.iter().fold(0, |sum, shares| sum ^ shares[which][i]);
+            assert!((0..words(n)).all(|i| sum(0, i) & sum(1, i) == sum(2, i)), "{parties} parties");
+            for shares in done.iter().flatten() {
+                let ones: u32 = shares.iter().map(|word| word.count_ones()).sum();
+                let off = (f64::from(ones) - n as f64 / 2.0).abs() / (n as f64 / 4.0).sqrt();
+                assert!(off < 6.0, "{ones} ones of {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_ring_spares_every_party_one_peer() {
+        for parties in 2..=base::limits::PARTIES {
+            let spared = |p: u8| next(PartyId(p), parties);
+            let mut all: Vec<u8> = (0..parties as u8).map(|p| spared(p).0).collect();
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..parties as u8) && (0..parties as u8).all(|p| spared(p).0 != p));
+        }
+    }
+
+    #[test]
+    fn what_is_under_way_fits_every_window() {
+        for window in [64 << 10, 1 << 20, base::limits::WINDOW_BYTES] {
+            for peers in 1..base::limits::PARTIES {
+                let (post, ahead) = posts(window, peers);
+                assert!(post.is_multiple_of(LANES) && ahead >= 2 && 16 * post * ahead <= window / 2);
+            }
+        }
+    }
+}
