@@ -1,7 +1,7 @@
 //! The conversation around the steps: base OTs, set-up and extension with one peer.
 
 use crate::base_ot::{self, BaseChosen, BasePairs, Context};
-use crate::flavours::{BATCH, batches, check_call, match_post};
+use crate::flavours::{BATCH, batches, check_call, match_post, none_posted};
 use crate::{BASE_OTS, OtReceiver, OtSender, Pads, softspoken};
 use base::{Error, PartyId};
 use kernels::Block;
@@ -95,6 +95,7 @@ impl OtSender for CotSender {
 
     fn correlated(&mut self, session: &mut Session, n: usize, out: &mut Vec<Block>) -> Result<(), Error> {
         check_call(n)?;
+        none_posted(self.posted.len())?;
         let k = self.core.k();
         let mut message = vec![0; softspoken::extension_bytes(k, n.min(BATCH))];
         let mut link = session.link(self.peer);
@@ -189,6 +190,7 @@ impl OtReceiver for CotReceiver {
         out: &mut Vec<Block>,
     ) -> Result<(), Error> {
         check_call(n)?;
+        none_posted(self.posted.len())?;
         if choices.len() * 64 < n {
             return Err(Error::misuse(format!("{n} OTs with {} choice bits", choices.len() * 64)));
         }

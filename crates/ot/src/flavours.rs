@@ -86,6 +86,14 @@ pub(crate) fn match_post(posted: Option<usize>, taken: usize) -> Result<(), Erro
     Err(Error::misuse(format!("{taken} OTs taken where {} were posted", posted.unwrap_or(0))))
 }
 
+/// Both sides use the OTs of a session in one order, so nothing goes between a post and its take.
+pub(crate) fn none_posted(posted: usize) -> Result<(), Error> {
+    if posted == 0 {
+        return Ok(());
+    }
+    Err(Error::misuse("OTs with chosen bits while others are posted; take those first"))
+}
+
 fn check_words(words: usize) -> Result<(), Error> {
     if (1..=WORDS_MAX).contains(&words) {
         return Ok(());

@@ -83,9 +83,9 @@ fn leading_is_decided_and_even() {
 
 #[test]
 fn a_cut_at_set_up_names_party_peer_and_step() {
-    for step in ["setup", "make"] {
+    for (kind, step) in kinds().into_iter().flat_map(|kind| ["setup", "make"].map(|step| (kind, step))) {
         let cluster = Cluster::new(3, 5).deadline(Duration::from_secs(20));
-        let done = cluster.fault(PartyId(1), step, Fault::Cut).run(|s| work(s, OtKind::default(), 5000));
+        let done = cluster.fault(PartyId(1), step, Fault::Cut).run(|s| work(s, kind, 5000));
         for (me, done) in done.into_iter().enumerate() {
             let error = done.err().expect("nobody goes on without p1");
             let at = error.at();
@@ -97,9 +97,13 @@ fn a_cut_at_set_up_names_party_peer_and_step() {
 
 #[test]
 fn takes_match_posts() {
+    kinds().into_iter().for_each(takes_match_posts_of);
+}
+
+fn takes_match_posts_of(kind: OtKind) {
     let done = Cluster::new(2, 6).run(|session| {
         let peer = session.me().other();
-        let mut pairs = setup_all(session, &[peer], OtKind::default(), 128)?;
+        let mut pairs = setup_all(session, &[peer], kind, 128)?;
         let pair = &mut pairs[0];
         let over = pair.sender.post(session, OTS_PER_CALL + 1).unwrap_err().to_string();
         assert!(over.starts_with("OTs per call"), "{over}");
@@ -114,6 +118,10 @@ fn takes_match_posts() {
             pair.receiver.post(session, n)?;
             session.link(peer).flush()?;
         }
+        let late = "OTs with chosen bits while others are posted; take those first";
+        let sends = pair.sender.correlated(session, 64, &mut Vec::new()).unwrap_err();
+        let receives = pair.receiver.correlated(session, &[0], 64, &mut Vec::new()).unwrap_err();
+        assert_eq!((sends.to_string(), receives.to_string()), (late.to_owned(), late.to_owned()));
         let (mut choices, [mut q, mut t]) = (Vec::new(), out);
         for n in [128, 60] {
             pair.sender.take(session, n, &mut q)?;

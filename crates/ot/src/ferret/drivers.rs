@@ -1,7 +1,7 @@
 //! The conversation around the steps of Ferret with one peer. Only the sender speaks, unless choices are chosen.
 
 use super::{Receiver, Schedule, Sender};
-use crate::flavours::{check_call, match_post};
+use crate::flavours::{check_call, match_post, none_posted};
 use crate::{CotReceiver, CotSender, OTS_PER_SESSION, OtReceiver, OtSender, Pads};
 use base::{Error, PartyId};
 use kernels::{Block, lsbs, xor_masked};
@@ -109,6 +109,7 @@ impl OtSender for FerretSender {
 
     /// The receiver says, after all OTs were made, which of its random choices to flip: one bit per OT.
     fn correlated(&mut self, session: &mut Session, n: usize, out: &mut Vec<Block>) -> Result<(), Error> {
+        none_posted(self.posts.waiting.len())?;
         let at = out.len();
         self.correlated_random(session, n, out)?;
         if n == 0 {
@@ -224,6 +225,7 @@ impl OtReceiver for FerretReceiver {
         if choices.len() * 64 < n {
             return Err(Error::misuse(format!("{n} OTs with {} choice bits", choices.len() * 64)));
         }
+        none_posted(self.posts.waiting.len())?;
         let mut flips = Vec::new();
         self.correlated_random(session, n, &mut flips, out)?;
         if n == 0 {
