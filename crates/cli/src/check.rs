@@ -2,12 +2,12 @@
 
 use crate::progress::Working;
 use crate::{args, output, plan};
-use base::{Error, Roster, limits};
+use base::{Error, limits};
 use job::data::InputReport;
 use job::party::PartySettings;
 use job::plan::{Assumed, Link, Plan, Speeds};
-use job::prepare::{self, Built};
-use job::study::{self, Study};
+use job::prepare::{self, Built, build};
+use job::study::{self, Protocol, Study};
 use program::{Class, Ratio};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ pub fn run(args: args::Check) -> Result<(), Error> {
     if let Some(peer) = args.peer.as_deref() {
         expect_study(peer)?;
     }
-    let (study, text, built, inputs) = side(&args)?;
+    let Side { study, text, built, inputs } = side(&args)?;
     let peer_agrees = args.peer.as_deref().map(|peer| compare(&text, peer)).transpose()?;
     let link = Link { bits_per_s: 1e10, round_trip_s: 1e-3 };
     let assumed = Assumed { rows: priced_rows(args.rows, inputs.as_ref()), mean: 0.01 };
@@ -59,7 +59,7 @@ pub fn run(args: args::Check) -> Result<(), Error> {
         plan.assumptions.insert("rows".to_owned(), rows);
     }
     plan::say_link(&mut plan, link);
-    let checked = describe(&study, &built, plan, inputs, peer_agrees);
+    let checked = describe(&study, &built, plan, inputs, peer_agrees)?;
     let file = args.party.as_ref().or(args.file.as_ref());
     let file = file.map_or_else(|| "PARTY_FILE".to_owned(), |file| file.display().to_string());
     if args.json { output::print_json(&checked) } else { output::print(&text_of(&checked, &study, &file)) }
@@ -72,7 +72,13 @@ fn priced_rows(asked: Option<[u64; 2]>, inputs: Option<&InputReport>) -> [u64; 2
     asked.unwrap_or([own, own.min(limits::ROWS.saturating_sub(own))])
 }
 
-type Side = (Study, String, Built, Option<InputReport>);
+/// What was read: the whole study, and one program for each of its runs that this side can see.
+struct Side {
+    study: Study,
+    text: String,
+    built: Vec<Built>,
+    inputs: Option<InputReport>,
+}
 
 /// Everything that this side can check: all of it given a party file, the study alone given a study file.
 fn side(args: &args::Check) -> Result<Side, Error> {
@@ -92,8 +98,8 @@ fn side(args: &args::Check) -> Result<Side, Error> {
         max_outputs: usize::MAX,
         allow_exact: true,
     };
-    let built = prepare::build(&study, &policy)?;
-    Ok((study, text, built, None))
+    let built = study.runs().iter().map(|run| build(run, &policy)).collect::<Result<_, Error>>()?;
+    Ok(Side { study, text, built, inputs: None })
 }
 
 fn whole(settings: PartySettings) -> Result<Side, Error> {
@@ -101,9 +107,10 @@ fn whole(settings: PartySettings) -> Result<Side, Error> {
     let working = Working::on(format!("reading {}", party.data.display()));
     let checked = prepare::check(&party)?;
     drop(working);
-    checked.study.refuse_clear()?;
-    identity(&party.identity, &checked.study, &party.as_party)?;
-    Ok((checked.study, checked.text, checked.built, Some(checked.inputs)))
+    let (study, text) = Study::read(&party.study)?;
+    identity(&party.identity, &study, &party.as_party)?;
+    let inputs = checked.first().map(|run| run.inputs.clone());
+    Ok(Side { study, text, built: checked.into_iter().map(|run| run.built).collect(), inputs })
 }
 
 /// Whether an identity is the one that the study names for a party.
@@ -188,33 +195,41 @@ fn compare(mine: &str, peer: &Path) -> Result<bool, Error> {
 
 fn describe(
     study: &Study,
-    built: &Built,
+    built: &[Built],
     plan: Plan,
     inputs: Option<InputReport>,
     peer_agrees: Option<bool>,
-) -> Checked {
-    let roster = Roster::new(study.parties.iter().map(|m| m.name.clone()));
+) -> Result<Checked, Error> {
+    let Some(first) = built.first() else { return Err(Error::misuse("a party takes part in a run")) };
     let mut revealed: BTreeMap<String, Vec<String>> =
         study.parties.iter().map(|m| (m.name.clone(), Vec::new())).collect();
-    for output in &built.program.outputs {
-        revealed.entry(roster.name(output.to)).or_default().push(output.label.clone());
+    for Built { program, .. } in built {
+        let outputs = program.outputs.iter().map(|output| (output.to, output.label.clone()));
+        let list = |list: &program::List| (list.to, format!("which rows: {}", list.label));
+        for (to, label) in outputs.chain(program.lists.iter().map(list)) {
+            let labels = revealed.entry(program.parties[to.index()].clone()).or_default();
+            // Every run of a publisher shows it the same fields.
+            if !labels.contains(&label) {
+                labels.push(label);
+            }
+        }
     }
     let named = Named {
         name: study.name.clone(),
         title: study.title.clone(),
         hash: study.hash().full(),
-        program: built.program.hash().iter().map(|b| format!("{b:02x}")).collect(),
+        program: first.program.hash().iter().map(|b| format!("{b:02x}")).collect(),
     };
-    Checked {
+    Ok(Checked {
         study: named,
         parties: study.parties.iter().map(|m| (m.name.clone(), m.key.clone())).collect(),
-        class: if built.program.class == Class::Dp { "dp" } else { "exact" },
+        class: if first.program.class == Class::Dp { "dp" } else { "exact" },
         revealed,
         rho: plan.rho.clone(),
         plan,
         inputs,
         peer_agrees,
-    }
+    })
 }
 
 fn text_of(checked: &Checked, study: &Study, file: &str) -> String {
@@ -241,7 +256,16 @@ fn text_of(checked: &Checked, study: &Study, file: &str) -> String {
         };
         lines.push(format!("revealed   to {viewer}, {how}: {}", labels.join("; ")));
     }
-    lines.push("besides    both learn both set sizes and the size of the match, exactly".to_owned());
+    lines.push(match study.matching.protocol {
+        Protocol::Pid => "besides    both learn both set sizes and the size of the match, exactly".to_owned(),
+        Protocol::Aligned => "besides    the identifiers are public: all files must hold the same".to_owned(),
+    });
+    if study.runs().len() > 1 {
+        let runs = study.runs().len();
+        lines.push(format!(
+            "runs       {runs}: the publisher with each advertiser, a release and a charge for each"
+        ));
+    }
     lines.push(String::new());
     lines.push(plan::text(&checked.plan));
     lines.push(String::new());

@@ -12,13 +12,20 @@ pub fn run(args: &args::Report) -> Result<(), Error> {
     let shown = args.report.display();
     let text =
         std::fs::read_to_string(&args.report).map_err(|e| Error::io(format!("cannot read {shown}"), &e))?;
-    let report = compose::from_json(&text).map_err(|e| Error::input(format!("{shown}: {e}")))?;
+    let reports = compose::all_from_json(&text).map_err(|e| Error::input(format!("{shown}: {e}")))?;
     if let Some(page) = &args.html {
-        output::write_file(page, html::render(&report).as_bytes())?;
+        let [report] = &reports[..] else {
+            return Err(Error::input(format!(
+                "{shown} holds {} reports; name the report.json in the folder of one advertiser",
+                reports.len()
+            )));
+        };
+        output::write_file(page, html::render(report).as_bytes())?;
         eprintln!("The page is in {}", page.display());
     }
     if args.json {
-        return output::print(&compose::to_json(&report)?);
+        return output::print(text.trim_end());
     }
-    output::print(summary::terminal(&report).trim_end())
+    let shown: Vec<String> = reports.iter().map(summary::terminal).collect();
+    output::print(shown.join("\n").trim_end())
 }

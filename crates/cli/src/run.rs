@@ -3,8 +3,9 @@
 use crate::progress::{Board, Line};
 use crate::{args, check, machine, output};
 use base::{Error, Kind};
-use job::party::PartySettings;
-use job::report::Report;
+use job::party::{Party, PartySettings};
+use job::report::{PARTS_FORMAT, Report, Reports};
+use job::run::Part;
 use job::study::Study;
 use job::{compose, html, summary};
 use std::path::{Path, PathBuf};
@@ -32,30 +33,94 @@ pub fn run(args: args::Run) -> Result<(), Error> {
         Board::stderr()
     };
     // Before anything is read at length, sent or charged.
-    check::identity(&party.identity, &Study::read(&party.study)?.0, &party.as_party)?;
+    let study = Study::read(&party.study)?.0;
+    check::identity(&party.identity, &study, &party.as_party)?;
     try_folder(&party.report)?;
     board.show(&Line::Waiting { text: format!("reading {}", party.data.display()) });
-    let done = job::run::run(&party, &board.watch());
+    let done = job::run::run_parts(&party, &board.watch());
     board.end();
-    let report = done?;
-    let files = write(&party.report, &report).map_err(|e| kept(&e));
-    if args.json {
-        output::print(&compose::to_json(&report)?)?;
+    let mut parts = done?;
+    if parts.len() > 1 {
+        return several(&party, &study, parts, args.json);
+    }
+    let Some(part) = parts.pop() else { return Err(Error::misuse("a party takes part in a run")) };
+    one(&party, &part.report?, args.json)
+}
+
+/// Shows and keeps the report of the only run.
+fn one(party: &Party, report: &Report, json: bool) -> Result<(), Error> {
+    let files = write(&party.report, report).map_err(|e| kept(&e));
+    if json {
+        output::print(&compose::to_json(report)?)?;
     } else {
-        output::print(summary::terminal(&report).trim_end())?;
+        output::print(summary::terminal(report).trim_end())?;
         if files.is_ok() {
-            let page: PathBuf = party.report.components().collect::<PathBuf>().join("report.html");
+            let page = tidy(&party.report).join("report.html");
             output::print(&format!("\nReport: {} and report.json beside it", page.display()))?;
         }
     }
-    // After a report on standard output, an error there would be a second object.
+    after(files, json)
+}
+
+/// Shows and keeps the reports of the publisher's runs with several advertisers: one folder for each, and all of them
+/// in one file. A run that failed does not take the others' reports away.
+fn several(party: &Party, study: &Study, parts: Vec<Part>, json: bool) -> Result<(), Error> {
+    let (mut reports, mut failed, mut files) = (Vec::new(), Vec::new(), Ok(()));
+    for part in parts {
+        match part.report {
+            Ok(report) => {
+                let folder = party.report.join(&part.with);
+                let made = try_folder(&folder).and_then(|()| write(&folder, &report));
+                files = files.and(made.map_err(|e| kept(&e)));
+                reports.push(report);
+            }
+            Err(error) => failed.push((part.with, error)),
+        }
+    }
+    let all = Reports {
+        format: PARTS_FORMAT.to_owned(),
+        study: study.name.clone(),
+        hash: study.hash().to_string(),
+        party: party.as_party.clone(),
+        parts: reports,
+    };
+    let text = compose::parts_to_json(&all)?;
+    let path = party.report.join("report.json");
+    files = files.and(output::write_file(&path, text.as_bytes()).map_err(|e| kept(&e)));
+    if failed.is_empty() && json {
+        output::print(&text)?;
+    } else if !json {
+        for report in &all.parts {
+            output::print(summary::terminal(report).trim_end())?;
+            output::print("")?;
+        }
+        if files.is_ok() && !all.parts.is_empty() {
+            let folder = tidy(&party.report);
+            output::print(&format!("Reports: a folder for each advertiser in {}", folder.display()))?;
+        }
+    }
+    for (with, error) in failed.iter().skip(1) {
+        eprintln!("error: with {with}: {error}");
+    }
+    match failed.into_iter().next() {
+        Some((_, error)) => Err(error),
+        None => after(files, json),
+    }
+}
+
+/// After a report on standard output, an error there would be a second object.
+fn after(files: Result<(), Error>, json: bool) -> Result<(), Error> {
     match files {
-        Err(error) if args.json => {
+        Err(error) if json => {
             eprintln!("warning: {error}");
             Ok(())
         }
         other => other,
     }
+}
+
+fn tidy(folder: &Path) -> PathBuf {
+    folder.components().collect()
 }
 
 /// Whether reports can be written into a folder, which is made if need be.

@@ -12,7 +12,7 @@ const ABSENT: u32 = u32::MAX;
 
 /// One party's rows with, for every row of the spine, which of them lies there.
 pub struct Aligned {
-    rows: Rows,
+    rows: Arc<Rows>,
     spine: Vec<u32>,
 }
 
@@ -21,7 +21,7 @@ impl Aligned {
     ///
     /// # Errors
     /// When a position is outside the spine.
-    pub fn new(rows: Rows, mine: &[u32], union: u64) -> Result<Self, Error> {
+    pub fn new(rows: Arc<Rows>, mine: &[u32], union: u64) -> Result<Self, Error> {
         let mut spine = vec![ABSENT; usize::try_from(union).map_err(|_| Error::misuse("spine too long"))?];
         for (row, at) in mine.iter().enumerate() {
             let place =
@@ -29,6 +29,13 @@ impl Aligned {
             *place = row as u32;
         }
         Ok(Self { rows, spine })
+    }
+
+    /// The identifier of a row of the spine, if this party has it.
+    #[must_use]
+    pub fn key(&self, row: u64) -> Option<String> {
+        let own = self.spine.get(usize::try_from(row).ok()?).filter(|own| **own != ABSENT)?;
+        Some(String::from_utf8_lossy(self.rows.identifiers().get(*own as usize)).into_owned())
     }
 
     /// Rows of the spine.
@@ -104,7 +111,7 @@ impl engine::Rows for Shard {
         let first = self.index + from as usize * self.of;
         let places = self.aligned.spine[first.min(self.aligned.spine.len())..].iter().step_by(self.of);
         let places = places.map(|row| (*row != ABSENT).then_some(*row as usize));
-        match (source, &self.aligned.rows) {
+        match (source, &*self.aligned.rows) {
             (Source::Lift(content, pad), Rows::Publisher(rows)) => {
                 into.iter_mut().zip(places).for_each(|(v, row)| *v = publisher(rows, row, content, pad));
             }
@@ -202,7 +209,7 @@ mod tests {
             lift: Some((lift.clone(), layout.clone())),
         };
         let rows = Rows::Advertiser(advertiser_rows());
-        let aligned = Arc::new(Aligned::new(rows, &[2, 1], 3).unwrap());
+        let aligned = Arc::new(Aligned::new(Arc::new(rows), &[2, 1], 3).unwrap());
         let mut shard = Shard::new(aligned, &built, PartyId(1), 0, 1);
         for (i, content) in layout.columns.iter().enumerate().filter(|(_, c)| c.owner() == PartyId(1)) {
             let mut values = [0; 3];
@@ -239,7 +246,7 @@ mod tests {
     #[test]
     fn shards_deal_the_spine_round_robin() {
         let rows = Rows::Advertiser(advertiser_rows());
-        let aligned = Aligned::new(rows, &[0, 1], 7).unwrap();
+        let aligned = Aligned::new(Arc::new(rows), &[0, 1], 7).unwrap();
         let lengths: Vec<u64> = {
             let aligned = Arc::new(aligned);
             let shard = |index| Shard { aligned: aligned.clone(), columns: Vec::new(), index, of: 3 };

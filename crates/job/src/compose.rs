@@ -1,7 +1,9 @@
 //! Puts a report together, and takes a stored one out again.
 
 use crate::prepare::Checked;
-use crate::report::{Disclosed, FORMAT, PartyInfo, Privacy, Report, Stage, StudyInfo, View};
+use crate::report::{
+    Disclosed, FORMAT, PARTS_FORMAT, PartyInfo, Privacy, Report, Reports, Stage, StudyInfo, View,
+};
 use crate::scales::release_mode;
 use crate::study::{Kind, Role};
 use crate::usage;
@@ -29,10 +31,7 @@ impl Checked {
     /// Noise candidates of the cut-and-choose.
     #[must_use]
     pub fn candidates(&self) -> u32 {
-        match &self.study.kind {
-            Kind::Lift(lift) => lift.release.candidates,
-            Kind::Program(own) => own.candidates,
-        }
+        self.study.candidates()
     }
 
     /// Name of the release mode.
@@ -40,7 +39,7 @@ impl Checked {
     pub fn mode(&self) -> &'static str {
         match &self.study.kind {
             Kind::Lift(lift) => lift.release.mode.name(),
-            Kind::Program(_) => "program",
+            Kind::Lifts(_) | Kind::Program(_) => "program",
         }
     }
 }
@@ -133,8 +132,8 @@ fn noise(checked: &Checked) -> Noise {
             },
             clamp: lift.rule.clamp.into(),
         },
-        Kind::Program(_) if checked.built.program.mechanisms.is_empty() => Noise::None,
-        Kind::Program(_) => Noise::Program,
+        _ if checked.built.program.mechanisms.is_empty() => Noise::None,
+        _ => Noise::Program,
     }
 }
 
@@ -142,9 +141,12 @@ fn noise(checked: &Checked) -> Noise {
 /// run, where exact sizes are known as well.
 fn guarantee(noise: &Noise, disclosed: &Disclosed) -> Vec<String> {
     let mut lines = Vec::new();
+    let rows: Vec<String> = disclosed.rows.iter().map(|rows| format!("{rows} rows, ")).collect();
     let sizes = format!(
-        "{} rows, {} rows, {} in the union, hence {} matched",
-        disclosed.rows[0], disclosed.rows[1], disclosed.union, disclosed.matched_upper_bound
+        "{}{} in the union, hence {} matched",
+        rows.concat(),
+        disclosed.union,
+        disclosed.matched_upper_bound
     );
     let probing = "A party that matches made-up identifiers learns from the sizes whether these are there.";
     match noise {
@@ -178,13 +180,26 @@ fn guarantee(noise: &Noise, disclosed: &Disclosed) -> Vec<String> {
         }
         Noise::None => {
             lines.push("The outputs are exact: there is no differential privacy in this study.".into());
-            lines.push(format!("Exact sizes were disclosed to both parties as well ({sizes}). {probing}"));
+            if disclosed.public_keys {
+                lines.push(format!(
+                    "The identifiers are public to all parties: every file holds the same {} rows.",
+                    disclosed.union
+                ));
+            } else {
+                lines
+                    .push(format!("Exact sizes were disclosed to both parties as well ({sizes}). {probing}"));
+            }
         }
     }
     if let Some([test, control]) = disclosed.published_groups {
         lines.push(format!("The group sizes {test} and {control} were made public by the release mode."));
     }
-    let honest = "Both parties are assumed to run this program unmodified (semi-honest).";
+    let honest = match disclosed.rows.len() {
+        2 => "Both parties are assumed to run this program unmodified (semi-honest).",
+        _ => {
+            "All parties are assumed to run this program unmodified (semi-honest), any number of them together."
+        }
+    };
     lines.push(match noise {
         Noise::None => format!("{honest} A modified program could falsify its shares or its circuit."),
         _ => format!(
@@ -204,6 +219,26 @@ fn guarantee(noise: &Noise, disclosed: &Disclosed) -> Vec<String> {
 pub fn to_json(report: &Report) -> Result<String, Error> {
     serde_json::to_string_pretty(report)
         .map_err(|e| Error::misuse(format!("the report does not serialise: {e}")))
+}
+
+/// The JSON of several reports.
+///
+/// # Errors
+/// As [`to_json`].
+pub fn parts_to_json(reports: &Reports) -> Result<String, Error> {
+    serde_json::to_string_pretty(reports)
+        .map_err(|e| Error::misuse(format!("the reports do not serialise: {e}")))
+}
+
+/// One report, or those of several runs, from their JSON.
+///
+/// # Errors
+/// As [`from_json`].
+pub fn all_from_json(text: &str) -> Result<Vec<Report>, Error> {
+    match serde_json::from_str::<Reports>(text) {
+        Ok(reports) if reports.format == PARTS_FORMAT => Ok(reports.parts),
+        _ => Ok(vec![from_json(text)?]),
+    }
 }
 
 /// A report from its JSON.
@@ -232,8 +267,13 @@ mod tests {
     use super::*;
 
     fn lines(noise: &Noise) -> Vec<String> {
-        let disclosed =
-            Disclosed { rows: vec![11, 7], union: 13, matched_upper_bound: 5, published_groups: None };
+        let disclosed = Disclosed {
+            rows: vec![11, 7],
+            union: 13,
+            matched_upper_bound: 5,
+            published_groups: None,
+            public_keys: false,
+        };
         guarantee(noise, &disclosed)
     }
 

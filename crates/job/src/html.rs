@@ -40,9 +40,12 @@ pub fn render(report: &Report) -> String {
     let mut parts = vec![header(report)];
     match &report.view {
         View::Lift(view) => parts.extend(lift(report, view)),
-        View::Program { outputs } => {
+        View::Program { outputs, lists } => {
             parts.push(notices(report));
             parts.push(section("Outputs", [tables::outputs(outputs)]));
+            if !lists.is_empty() {
+                parts.push(section("Rows that matched", tables::lists(lists)));
+            }
         }
     }
     parts.push(section("Privacy", tables::privacy(report)));

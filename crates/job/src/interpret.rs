@@ -1,7 +1,8 @@
 //! From revealed numbers to what a reader wants to know.
 
+use crate::align::Aligned;
 use crate::prepare::Built;
-use crate::report::{CellView, CountView, LiftView, ProgramOutput, View};
+use crate::report::{CellView, CountView, LiftView, ProgramList, ProgramOutput, View};
 use crate::scales::{Scales, release_mode};
 use crate::study::{self, Study};
 use crate::wording::numbers::trimmed;
@@ -18,21 +19,28 @@ struct Released<'a> {
     sigma: Option<f64>,
 }
 
-/// Reads one viewer's outputs. `values` are bit patterns in the order of `plan.outputs`.
+/// What a release showed to this party.
+pub struct Seen<'a> {
+    /// The release.
+    pub plan: &'a ReleasePlan,
+    /// Bit patterns in the order of `plan.outputs`.
+    pub values: &'a [u128],
+    /// One packed bit per row for each of this party's lists.
+    pub lists: &'a [Vec<u64>],
+    /// This party's rows.
+    pub aligned: &'a Aligned,
+}
+
+/// Reads one viewer's outputs.
 ///
 /// # Errors
 /// When a value cannot be read; a cell that may not be shown is refused in the view, not here.
-pub fn view(
-    study: &Study,
-    built: &Built,
-    scales: &Scales,
-    plan: &ReleasePlan,
-    values: &[u128],
-) -> Result<View, Error> {
+pub fn view(study: &Study, built: &Built, scales: &Scales, seen: &Seen<'_>) -> Result<View, Error> {
+    let plan = seen.plan;
     let numbers: Vec<(usize, i128)> = plan
         .outputs
         .iter()
-        .zip(values)
+        .zip(seen.values)
         .map(|((index, _), value)| {
             let node = built.program.outputs[*index].value;
             (*index, built.program.release.ty(node).to_signed(*value))
@@ -42,7 +50,10 @@ pub fn view(
         (Some((lift, layout)), study::Kind::Lift(own)) => {
             lift_view(own, lift, layout, scales, plan.viewer, &numbers).map(View::Lift)
         }
-        _ => Ok(View::Program { outputs: program_outputs(&built.program, scales, &numbers) }),
+        _ => {
+            let outputs = program_outputs(&built.program, scales, &numbers, seen.aligned);
+            Ok(View::Program { outputs, lists: program_lists(&built.program, seen) })
+        }
     }
 }
 
@@ -67,7 +78,7 @@ fn origins(section: &Section) -> Vec<Origin> {
     for node in &section.nodes {
         let mut origin = match node.op {
             Op::Noised(..) => Origin::Noised,
-            Op::Total(_) | Op::Column(_) => Origin::Raw,
+            Op::Total(_) | Op::Index(_) | Op::Found(_) | Op::Column(_) => Origin::Raw,
             _ => Origin::Constant,
         };
         node.op.operands(|operand| origin = origin.max(origins[operand.index()]));
@@ -76,12 +87,18 @@ fn origins(section: &Section) -> Vec<Origin> {
     origins
 }
 
-fn program_outputs(program: &Program, scales: &Scales, numbers: &[(usize, i128)]) -> Vec<ProgramOutput> {
+fn program_outputs(
+    program: &Program,
+    scales: &Scales,
+    numbers: &[(usize, i128)],
+    aligned: &Aligned,
+) -> Vec<ProgramOutput> {
     let origins = origins(&program.release);
     let output = |(index, value): &(usize, i128)| {
         let output = &program.outputs[*index];
         let node = program.release.node(output.value);
         let noised = if let Op::Noised(m, o) = node.op { Some((m, o)) } else { None };
+        let row = matches!(node.op, Op::Index(_)).then(|| u64::try_from(*value).ok()).flatten();
         // An unsigned 128-bit value has no signed form.
         let value = if node.ty.signed { value.to_string() } else { (*value as u128).to_string() };
         ProgramOutput {
@@ -89,9 +106,24 @@ fn program_outputs(program: &Program, scales: &Scales, numbers: &[(usize, i128)]
             value,
             sigma: sigma(scales, noised).map(|s| trimmed(&format!("{s:.6}"))),
             noised: origins[output.value.index()] == Origin::Noised,
+            key: row.and_then(|row| aligned.key(row)),
         }
     };
     numbers.iter().map(output).collect()
+}
+
+fn program_lists(program: &Program, seen: &Seen<'_>) -> Vec<ProgramList> {
+    let own = program.lists.iter().filter(|list| list.to == seen.plan.viewer);
+    own.zip(seen.lists)
+        .map(|(list, bits)| {
+            let matched =
+                |row: &u64| bits.get((row / 64) as usize).is_some_and(|word| word >> (row % 64) & 1 == 1);
+            let rows: Vec<u64> = (0..seen.aligned.union()).filter(matched).collect();
+            let keys: Vec<String> = rows.iter().filter_map(|row| seen.aligned.key(*row)).collect();
+            let others = (rows.len() - keys.len()) as u64;
+            ProgramList { label: list.label.clone(), keys, others }
+        })
+        .collect()
 }
 
 fn lift_view(

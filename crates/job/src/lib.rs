@@ -4,6 +4,7 @@ mod align;
 pub mod ceremony;
 pub mod compose;
 pub mod data;
+pub mod engines;
 pub mod generate;
 pub mod html;
 mod interpret;

@@ -2,7 +2,8 @@
 
 use crate::study::reader::{Item, Section, Source};
 use crate::study::{Decimal, Kind, Study, StudyHash, read_text};
-use base::{Error, limits};
+use base::{Error, PartyId, Roster, limits};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What a party file or the flags of `tacit run` say; every field may be absent. Flags win over the file.
@@ -18,8 +19,10 @@ pub struct PartySettings {
     pub data: Option<PathBuf>,
     /// Address to listen on; this or `peer`.
     pub listen: Option<String>,
-    /// Address of the peer; this or `listen`.
+    /// Address of the only peer; this or `listen`.
     pub peer: Option<String>,
+    /// Addresses of several peers by name, beside `listen`.
+    pub peers: BTreeMap<String, String>,
     /// Most memory to use, in bytes.
     pub memory: Option<u64>,
     /// The privacy ledger.
@@ -71,13 +74,82 @@ pub struct Party {
     pub policy: Policy,
 }
 
-/// One side listens, the other connects.
+/// Of every two parties one listens and the other connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// Wait here for the peer.
+    /// Wait here for the peer, or for all of them.
     Listen(String),
-    /// The peer waits there.
+    /// The only peer waits there.
     Peer(String),
+    /// Some of several peers wait there, by name; the others come to `listen`.
+    Peers {
+        /// This party's own address.
+        listen: Option<String>,
+        /// Peers' addresses by name.
+        peers: BTreeMap<String, String>,
+    },
+}
+
+/// Where a party meets the others of a study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// Own address, for those who come.
+    pub listen: Option<String>,
+    /// Addresses of those whom this party goes to.
+    pub dial: BTreeMap<PartyId, String>,
+}
+
+impl Address {
+    /// Who dials whom: of two parties the one that has the other's address, of more the later one in the order of the
+    /// roster.
+    ///
+    /// # Errors
+    /// Names the address that is missing, or the name that is no party of the study.
+    pub fn places(&self, me: PartyId, roster: &Roster) -> Result<Places, Error> {
+        let two = roster.len() == 2;
+        let (listen, peers) = match self {
+            Self::Listen(at) => (Some(at.clone()), BTreeMap::new()),
+            Self::Peer(at) if two => {
+                let other = roster.parties().find(|p| *p != me).unwrap_or(me);
+                (None, BTreeMap::from([(roster.name(other), at.clone())]))
+            }
+            Self::Peer(_) => {
+                return Err(Error::input(format!(
+                    "`peer` is for two parties and this study has {}: write a section [peers] with a line NAME = \
+                     \"host:port\" for each",
+                    roster.len()
+                )));
+            }
+            Self::Peers { listen, peers } => (listen.clone(), peers.clone()),
+        };
+        if let Some(name) = peers.keys().find(|name| roster.find(name).is_none_or(|p| p == me)) {
+            let others: Vec<String> = roster.parties().filter(|p| *p != me).map(|p| roster.name(p)).collect();
+            return Err(Error::input(format!(
+                "[peers] names {name}, who is no other party of the study; the others are {}",
+                others.join(", ")
+            )));
+        }
+        let mut dial = BTreeMap::new();
+        for peer in roster.parties().filter(|p| *p != me) {
+            let name = roster.name(peer);
+            match peers.get(&name) {
+                Some(at) if peer < me || listen.is_none() => _ = dial.insert(peer, at.clone()),
+                None if peer < me && !(two && listen.is_some()) => {
+                    return Err(Error::input(format!(
+                        "no address of {name}: parties go to those before them in the study's order; add {name} = \
+                         \"host:port\" under [peers], or --peer {name}=host:port"
+                    )));
+                }
+                _ if listen.is_none() => {
+                    return Err(Error::input(format!(
+                        "{name} comes to this party: add listen = \"0.0.0.0:7000\" to the party file, or --listen"
+                    )));
+                }
+                _ => {}
+            }
+        }
+        Ok(Places { listen, dial })
+    }
 }
 
 /// What this party agrees to, whatever a study says.
@@ -116,8 +188,8 @@ pub const MEMORY: u64 = 1 << 30;
 pub const MEMORY_LEAST: u64 = 64 << 20;
 
 const KEYS: &[&str] = &[
-    "study", "as", "identity", "data", "listen", "peer", "memory", "ledger", "report", "deadline", "lineage",
-    "policy",
+    "study", "as", "identity", "data", "listen", "peer", "peers", "memory", "ledger", "report", "deadline",
+    "lineage", "policy",
 ];
 const POLICY_KEYS: &[&str] = &["studies", "kinds", "max_rho", "budget", "max_cells", "allow_exact"];
 
@@ -138,6 +210,7 @@ impl PartySettings {
             data: path("data")?,
             listen: root.get("listen").as_ref().map(address).transpose()?,
             peer: root.get("peer").as_ref().map(address).transpose()?,
+            peers: root.get("peers").as_ref().map(peers).transpose()?.unwrap_or_default(),
             memory: root.get("memory").as_ref().map(memory).transpose()?,
             ledger: path("ledger")?,
             report: path("report")?,
@@ -149,6 +222,9 @@ impl PartySettings {
             return Err(
                 peer.error("both listen and peer are set; one side listens, the other connects: remove one")
             );
+        }
+        if let (Some(_), Some(peer)) = (root.get("peers"), root.get("peer")) {
+            return Err(peer.error("both peer and [peers] are set; write all addresses under [peers]"));
         }
         if let Some(policy) = root.get("policy") {
             settings.read_policy(&policy.section(POLICY_KEYS)?)?;
@@ -195,9 +271,15 @@ impl PartySettings {
     /// These settings, and those of `below` where these say nothing: `flags.over(file)`.
     #[must_use]
     pub fn over(self, below: Self) -> Self {
+        // An address in either form replaces that of the file; with [peers], own address and theirs are apart.
+        let several = !self.peers.is_empty() || !below.peers.is_empty();
         let (listen, peer) = match (self.listen, self.peer) {
-            (None, None) => (below.listen, below.peer),
+            (None, None) => (below.listen, below.peer.filter(|_| self.peers.is_empty())),
             own => own,
+        };
+        let peers = match several && peer.is_none() {
+            true => below.peers.into_iter().chain(self.peers).collect(),
+            false => BTreeMap::new(),
         };
         Self {
             study: self.study.or(below.study),
@@ -206,6 +288,7 @@ impl PartySettings {
             data: self.data.or(below.data),
             listen,
             peer,
+            peers,
             memory: self.memory.or(below.memory),
             ledger: self.ledger.or(below.ledger),
             report: self.report.or(below.report),
@@ -233,6 +316,7 @@ impl PartySettings {
             })
         }
         let address = match (self.listen, self.peer) {
+            (listen, None) if !self.peers.is_empty() => Address::Peers { listen, peers: self.peers },
             (Some(listen), None) => Address::Listen(listen),
             (None, Some(peer)) => Address::Peer(peer),
             (Some(_), Some(_)) => {
@@ -290,6 +374,10 @@ impl Policy {
                 hash.full()
             )));
         }
+        self.admit_kind(study)
+    }
+
+    fn admit_kind(&self, study: &Study) -> Result<(), Error> {
         let (kind, to, cells) = match &study.kind {
             Kind::Lift(lift) => {
                 let values =
@@ -297,6 +385,7 @@ impl Policy {
                 let cells = 1 + values(&lift.publisher.breakdown) + values(&lift.advertiser.cohort);
                 ("lift", &lift.release.to, cells)
             }
+            Kind::Lifts(parts) => return parts.iter().try_for_each(|part| self.admit_kind(part)),
             Kind::Program(program) => ("program", &program.to, 1),
         };
         if !self.kinds.iter().any(|allowed| allowed == kind) {
@@ -335,6 +424,12 @@ pub fn parse_address(text: &str) -> Result<(), &'static str> {
         Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(()),
         _ => Err("write host:port, such as hospitals.example.org:7000 or 0.0.0.0:7000"),
     }
+}
+
+fn peers(item: &Item<'_, '_>) -> Result<BTreeMap<String, String>, Error> {
+    let section = item.open_section()?;
+    let entry = |(name, item): (&str, Item<'_, '_>)| Ok((name.to_owned(), address(&item)?));
+    section.entries().into_iter().map(entry).collect()
 }
 
 fn memory(item: &Item<'_, '_>) -> Result<u64, Error> {

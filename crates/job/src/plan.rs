@@ -1,11 +1,11 @@
 //! What a study will cost, and what it could see, before anything is spent.
 
 use crate::ceremony::{self, Noise};
+use crate::engines::Engines;
 use crate::prepare::{Built, build};
 use crate::scales::{Scales, release_mode};
-use crate::study::{Kind, Mode, Study};
+use crate::study::{Kind, Mode, Protocol, Study};
 use base::{Cost, Error, PartyId, limits};
-use engine::Engine;
 use matching::pid;
 use program::Ratio;
 use release::choose::{Context, Draw, Setup};
@@ -13,7 +13,6 @@ use release::modes::{Guess, Reading, SumsSigma, minimum_detectable_effect, minim
 use serde::Serialize;
 use std::collections::BTreeMap;
 use studies::lift::{Arm, Cell, Quantity};
-use yao::Yao;
 
 /// The wire between the parties.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -80,39 +79,75 @@ pub struct Assumed {
     pub mean: f64,
 }
 
-/// Prices a study.
+/// Prices a study. Of a lift study with several advertisers, all runs, each on these sizes; their stages begin with the
+/// advertiser's name.
 ///
 /// # Errors
 /// When the study's program is refused, or sizes are out of range.
 pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
+    let Kind::Lifts(parts) = &study.kind else { return plan_run(study, assumed, link, speeds) };
+    let mut whole: Option<Plan> = None;
+    for part in parts {
+        let mut plan = plan_run(part, assumed, link, speeds)?;
+        for stage in &mut plan.stages {
+            stage.name = format!("{}/{}", part.parties[1].name, stage.name);
+        }
+        match &mut whole {
+            None => whole = Some(plan),
+            Some(whole) => {
+                whole.stages.append(&mut plan.stages);
+                whole.rho.append(&mut plan.rho);
+                // What every release would detect.
+                whole.minimum_detectable_effect =
+                    match [whole.minimum_detectable_effect, plan.minimum_detectable_effect] {
+                        [Some(a), Some(b)] => Some(a.max(b)),
+                        _ => None,
+                    };
+            }
+        }
+    }
+    let mut whole = whole.ok_or_else(|| Error::misuse("a study has a run"))?;
+    let runs =
+        "one of the publisher with each advertiser, at the same time; rho is of each release".to_owned();
+    whole.assumptions.insert("runs".into(), runs);
+    Ok(whole)
+}
+
+fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
     let policy = program::Policy {
         max_rho: Ratio::new(1000, 1).ok_or_else(|| Error::misuse("a thousand is a ratio"))?,
         max_outputs: 8192,
         allow_exact: true,
     };
     let built = build(study, &policy)?;
+    let engines = Engines::of(study, &built.program)?;
     let rows = assumed.rows;
-    let union = rows[0].saturating_add(rows[1]);
+    let aligned = study.matching.protocol == Protocol::Aligned;
+    let union = if aligned { rows[0] } else { rows[0].saturating_add(rows[1]) };
     if union > limits::ROWS {
         return Err(Error::limit("limits::ROWS, rows of both sides", union, limits::ROWS));
     }
     let half = [rows[0] / 2, rows[0] - rows[0] / 2];
     let scales = Scales::new(study, &built.program, &built.audit, Some(half))?;
-    let mut stages = vec![match_stage(study, rows, link, speeds)];
-    let engine = Yao::default();
-    stages.push(compute_stage(study, &engine, &built, union, link, speeds));
-    stages.push(release_stage(study, &engine, &built, &scales, link, speeds)?);
+    let stages = vec![
+        match study.matching.protocol {
+            Protocol::Pid => match_stage(study, rows, link, speeds),
+            Protocol::Aligned => align_stage(study, link),
+        },
+        compute_stage(study, engines, &built, union, link, speeds),
+        release_stage(study, engines, &built, &scales, union, link, speeds)?,
+    ];
     let names = study.parties.iter().enumerate();
     let rho = names
         .map(|(i, m)| (m.name.clone(), release::rational::to_f64(scales.charge(PartyId(i as u8)))))
         .collect();
     let effect = effect(study, &built, &scales, half, assumed.mean)?;
-    Ok(Plan {
-        stages,
-        rho,
-        minimum_detectable_effect: effect,
-        assumptions: assumptions(assumed, union, link, speeds),
-    })
+    let mut assumptions = assumptions(assumed, union, link, speeds);
+    if aligned {
+        assumptions.insert("rows".into(), format!("{union}, the same at every party"));
+        assumptions.remove("union");
+    }
+    Ok(Plan { stages, rho, minimum_detectable_effect: effect, assumptions })
 }
 
 fn assumptions(assumed: &Assumed, union: u64, link: Link, speeds: Speeds) -> BTreeMap<String, String> {
@@ -157,44 +192,53 @@ fn match_stage(study: &Study, rows: [u64; 2], link: Link, speeds: Speeds) -> Pla
     stage
 }
 
+fn align_stage(study: &Study, link: Link) -> PlanStage {
+    let mut stage = stage(study, "match", &crate::run::aligned_price(study.parties.len()), 0.0, link);
+    stage.seconds += link.round_trip_s;
+    stage
+}
+
 fn compute_stage(
     study: &Study,
-    engine: &Yao,
+    engines: Engines,
     built: &Built,
     union: u64,
     link: Link,
     speeds: Speeds,
 ) -> PlanStage {
     let of = u64::from(study.compute.shards);
-    let cost = (0..of).fold(Cost::zero(2), |mut sum, i| {
+    let engine = engines.make();
+    let cost = (0..of).fold(Cost::zero(study.parties.len()), |mut sum, i| {
         sum += &engine.price_rows(&built.program, (union + of - 1 - i) / of);
         sum
     });
     let work = cost.and_gates as f64 / speeds.and_per_s / speeds.cores.min(of as f64);
     let mut stage = stage(study, "compute", &cost, work, link);
-    // The evaluator asks ahead, so only set-up waits.
-    stage.seconds += 3.0 * link.round_trip_s;
+    // The evaluator of `yao` asks ahead, so only set-up waits; `gmw` waits in every round.
+    let waits = if engine.name() == "yao" { 3.0 } else { cost.rounds as f64 };
+    stage.seconds += waits * link.round_trip_s;
     stage
 }
 
 fn release_stage(
     study: &Study,
-    engine: &Yao,
+    engines: Engines,
     built: &Built,
     scales: &Scales,
+    rows: u64,
     link: Link,
     speeds: Speeds,
 ) -> Result<PlanStage, Error> {
     let owners = built.program.fold_owners();
-    let candidates = match &study.kind {
-        Kind::Lift(lift) => lift.release.candidates,
-        Kind::Program(own) => own.candidates,
-    };
-    let mut cost = Cost::zero(2);
-    for viewer in (0..2).map(PartyId) {
+    let (engine, candidates, parties) = (engines.make(), study.candidates(), study.parties.len());
+    let mut cost = Cost::zero(parties);
+    for viewer in (0..parties as u8).map(PartyId) {
         let plan = scales.plan(&built.program, &owners, viewer)?;
-        cost += &engine.price_release(&plan, candidates as usize);
         let draws = scales.draws(&plan);
+        cost += &engine.price_release(&plan, if draws.is_empty() { 1 } else { candidates as usize });
+        if built.program.lists.iter().any(|list| list.to == viewer) {
+            cost += &engines.make().price_lists(&built.program, rows, viewer);
+        }
         if !draws.is_empty() {
             cost += &Noise::price(&setup(draws, viewer, candidates)?);
         }

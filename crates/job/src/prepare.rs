@@ -4,12 +4,14 @@ use crate::data::{
     AdvertiserRows, Arm, DataHash, Identifiers, InputReport, ProgramRows, PublisherRows, read_advertiser,
     read_program_columns, read_publisher,
 };
+use crate::engines::Engines;
 use crate::ledger::rational;
 use crate::party::Party;
 use crate::scales::most_charged;
 use crate::study::{self, Decimal, Kind, Study, StudyHash};
 use base::{Error, PartyId, Roster, limits};
 use program::{Audit, Class, Program, Ratio};
+use std::sync::Arc;
 use studies::lift::{self, Layout, Lift};
 
 /// Most outputs of one study, over all cells and counts; the party's own policy caps cells.
@@ -80,27 +82,30 @@ pub struct Checked {
     pub hash: StudyHash,
     /// The program.
     pub built: Built,
+    /// What runs it.
+    pub engines: Engines,
     /// This party.
     pub me: PartyId,
     /// All parties by name.
     pub roster: Roster,
     /// This party's rows.
-    pub rows: Rows,
+    pub rows: Arc<Rows>,
     /// Hash of what they hold.
     pub data: DataHash,
     /// What reading them did.
     pub inputs: InputReport,
 }
 
-/// Reads and checks this side: study, policy, program, data. Nothing is sent.
+/// Reads and checks this side: study, policy, program, data. Nothing is sent. One entry per run: the publisher of a
+/// study with several advertisers has one with each, all on the same rows.
 ///
 /// # Errors
 /// Whatever is wrong, with file, line and column; or the rule of the verifier or of the policy that refuses the study.
-pub fn check(party: &Party) -> Result<Checked, Error> {
+pub fn check(party: &Party) -> Result<Vec<Checked>, Error> {
     let (study, text) = Study::read(&party.study)?;
     party.policy.admit(&study)?;
-    let roster = Roster::new(study.parties.iter().map(|m| m.name.clone()));
-    let Some(me) = roster.find(&party.as_party) else {
+    study.refuse_clear()?;
+    if study.member(&party.as_party).is_none() {
         let names: Vec<&str> = study.parties.iter().map(|m| m.name.as_str()).collect();
         return Err(Error::input(format!(
             "this party is {:?}, but the study {} names {}; check `as` in the party file",
@@ -108,13 +113,36 @@ pub fn check(party: &Party) -> Result<Checked, Error> {
             party.study.display(),
             names.join(", ")
         )));
+    }
+    let mut built = Vec::new();
+    for run in study.runs().iter().filter(|run| run.member(&party.as_party).is_some()) {
+        let checked = build(run, &policy(party)?)?;
+        within_policy(party, run, &checked)?;
+        built.push((run, Engines::of(run, &checked.program)?, checked));
+    }
+    let Some((first, ..)) = built.first() else { return Err(Error::misuse("a member takes part in a run")) };
+    let (rows, data, inputs) = read(party, first, place(first, party))?;
+    check_memory(party, &rows, &inputs, built.len() as u64)?;
+    let rows = Arc::new(rows);
+    let checked = |(run, engines, built): (&Study, Engines, Built)| Checked {
+        study: run.clone(),
+        text: text.clone(),
+        hash: run.hash(),
+        built,
+        engines,
+        me: place(run, party),
+        roster: Roster::new(run.parties.iter().map(|m| m.name.clone())),
+        rows: rows.clone(),
+        data,
+        inputs: inputs.clone(),
     };
-    let built = build(&study, &policy(party)?)?;
-    within_policy(party, &study, &built)?;
-    let (rows, data, inputs) = read(party, &study, me)?;
-    check_memory(party, &rows, &inputs)?;
-    let hash = study.hash();
-    Ok(Checked { study, text, hash, built, me, roster, rows, data, inputs })
+    Ok(built.into_iter().map(checked).collect())
+}
+
+/// This party's place in a run that it takes part in.
+fn place(run: &Study, party: &Party) -> PartyId {
+    let at = run.parties.iter().position(|member| member.name == party.as_party);
+    PartyId(at.unwrap_or_default() as u8)
 }
 
 /// Holds the local cap against what a viewer can truly be charged, which may be more than the study states.
@@ -135,8 +163,8 @@ fn within_policy(party: &Party, study: &Study, built: &Built) -> Result<(), Erro
 }
 
 /// The columns and the match are held in memory: says beforehand when they will not fit.
-fn check_memory(party: &Party, rows: &Rows, inputs: &InputReport) -> Result<(), Error> {
-    let need = inputs.memory + MATCH_BYTES_PER_ROW * rows.len();
+fn check_memory(party: &Party, rows: &Rows, inputs: &InputReport, runs: u64) -> Result<(), Error> {
+    let need = inputs.memory + runs * MATCH_BYTES_PER_ROW * rows.len();
     if need <= party.memory {
         return Ok(());
     }
@@ -161,6 +189,7 @@ fn read(party: &Party, study: &Study, me: PartyId) -> Result<(Rows, DataHash, In
             let (rows, hash, report) = read_advertiser(&party.data, study)?;
             (Rows::Advertiser(rows), hash, report)
         }
+        (Kind::Lifts(_), _) => return Err(Error::misuse("a study of several runs has no rows of its own")),
         (Kind::Program(_), _) => {
             let (rows, hash, report) = read_program_columns(&party.data, study, &party.as_party)?;
             (Rows::Program(rows), hash, report)
@@ -187,6 +216,7 @@ pub fn build(study: &Study, policy: &program::Policy) -> Result<Built, Error> {
             let (program, layout) = lift::build(&lift)?;
             (program, Some((lift, layout)))
         }
+        Kind::Lifts(_) => return Err(Error::misuse("a study of several runs has a program for each")),
         Kind::Program(own) => (own_program(study, own)?, None),
     };
     let audit = program::verify(&program, policy, limits::ROWS)?;
@@ -200,6 +230,13 @@ fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Erro
         Error::input(format!("the program that begins at line {} of the study: {text}", own.text_line))
     };
     let program = Program::parse(&own.text).map_err(|e| place(e.to_string()))?;
+    if study.parties.len() > 2 && (program.class == Class::Dp || !program.mechanisms.is_empty()) {
+        return Err(place(format!(
+            "it is of class dp, and noise is drawn between exactly two parties; the study has {}. Make it `class exact`, \
+             which every owner's policy must allow, or leave two parties",
+            study.parties.len()
+        )));
+    }
     let names: Vec<&String> = study.parties.iter().map(|m| &m.name).collect();
     if program.parties.iter().ne(names.iter().copied()) {
         return Err(place(format!(
@@ -220,7 +257,7 @@ fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Erro
             }
             (_, None) => {
                 return Err(place(format!(
-                    "column {:?} is public; a study feeds owned columns only",
+                    "column {:?} is public or shared; a study feeds columns of one owner",
                     column.name
                 )));
             }
@@ -236,6 +273,7 @@ fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Erro
 fn check_rho(study: &Study, program: &Program, audit: &Audit) -> Result<(), Error> {
     let to = match &study.kind {
         Kind::Lift(lift) => &lift.release.to,
+        Kind::Lifts(_) => return Ok(()),
         Kind::Program(own) => &own.to,
     };
     if program.class == Class::Exact {

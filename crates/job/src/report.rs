@@ -20,7 +20,7 @@ pub struct Report {
     pub party: String,
     /// `publisher`, `advertiser`, or the program's party name.
     pub role: String,
-    /// Both parties, in the order of the roster.
+    /// All parties, in the order of the roster.
     pub parties: Vec<PartyInfo>,
     /// Engine of the row program, as in `tacit plan`.
     pub engine: String,
@@ -42,7 +42,7 @@ pub struct Report {
     pub stages: Vec<Stage>,
     /// Seconds from the first byte of matching to this report.
     pub seconds: f64,
-    /// Application bytes sent by all parties, before TLS.
+    /// Application bytes before TLS that this party sent and received: of two parties, all there are.
     pub bytes: u64,
     /// Largest resident memory of this process, in bytes.
     pub peak_memory_bytes: u64,
@@ -52,6 +52,24 @@ pub struct Report {
     pub stored: bool,
     /// Things the reader should know that are not errors.
     pub warnings: Vec<String>,
+}
+
+/// Format of the JSON of several reports.
+pub const PARTS_FORMAT: &str = "tacit-reports/1";
+
+/// The publisher's reports of a lift study with several advertisers: one run, one release and one charge for each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reports {
+    /// [`PARTS_FORMAT`].
+    pub format: String,
+    /// Name of the study.
+    pub study: String,
+    /// Hash of the whole study, as shown.
+    pub hash: String,
+    /// This party's name.
+    pub party: String,
+    /// One report per advertiser, in the order of the study.
+    pub parts: Vec<Report>,
 }
 
 /// The study, for a reader.
@@ -90,7 +108,21 @@ pub enum View {
     Program {
         /// In the order of the program.
         outputs: Vec<ProgramOutput>,
+        /// In the order of the program.
+        #[serde(default)]
+        lists: Vec<ProgramList>,
     },
+}
+
+/// One revealed list of a program: which rows matched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramList {
+    /// The program's label.
+    pub label: String,
+    /// The identifiers of the rows that matched and that this party has.
+    pub keys: Vec<String>,
+    /// How many others matched.
+    pub others: u64,
 }
 
 /// One revealed value of a program.
@@ -105,6 +137,9 @@ pub struct ProgramOutput {
     /// Whether no sum over rows reached it except through noise: it was noised itself, or computed from noised values.
     #[serde(default)]
     pub noised: bool,
+    /// Where the value is the index of a row: the row's public key. Row 0 where no row was found.
+    #[serde(default)]
+    pub key: Option<String>,
 }
 
 impl ProgramOutput {
@@ -185,14 +220,17 @@ pub struct Privacy {
 /// What was disclosed beyond the result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disclosed {
-    /// Rows of each party, known to both.
+    /// Rows of each party, known to all.
     pub rows: Vec<u64>,
-    /// Size of the union, known to both.
+    /// Size of the union, known to all.
     pub union: u64,
     /// Rows of both sides minus union: the size of the match.
     pub matched_upper_bound: u64,
     /// Group sizes that the mode makes public, test and control.
     pub published_groups: Option<[u64; 2]>,
+    /// Whether every party holds the same identifiers: the rows were aligned by public keys, not matched in private.
+    #[serde(default)]
+    pub public_keys: bool,
 }
 
 /// One stage of the run.
@@ -204,7 +242,8 @@ pub struct Stage {
     pub seconds: f64,
     /// Rows handled: spine rows for `match` and `compute`.
     pub rows: u64,
-    /// Application bytes sent, by party in the order of the roster, as the ledger counted them.
+    /// Application bytes sent, by party in the order of the roster, as the ledger counted them; of other parties what
+    /// they sent to this one.
     pub bytes_sent: Vec<u64>,
     /// The cost stated before the stage ran (once its sizes were known).
     pub price: Cost,

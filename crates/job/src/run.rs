@@ -1,33 +1,35 @@
 //! A job from end to end: coordinator, workers, aggregator (000 section 2.4, figure 2).
 //!
-//! The coordinator meets the peer, agrees, matches and deals the spine round-robin to shards. Every shard is a worker
-//! on a thread and a connection of its own; what it hands back is additive shares. The aggregator adds this party's
-//! shares and runs, for each viewer, the release in which both parties' shares are put together inside the computation.
+//! The coordinator meets the peers, agrees, matches and deals the spine round-robin to shards. Every shard is a worker
+//! on a thread and connections of its own; what it hands back is shares. The aggregator adds this party's shares and
+//! runs, for each viewer, the release in which all parties' shares are put together inside the computation. Two
+//! parties and more run the same steps; a lift study with several advertisers is several runs of two parties.
 
 mod agree;
+mod aligned;
 mod stages;
 
 use crate::align::{Aligned, Shard};
 use crate::ceremony::{self, Noise};
 use crate::ledger::{Debit, Ledger, rational};
-use crate::party::{Address, Party};
+use crate::party::{Address, Party, Places};
 use crate::prepare::{self, Built, Checked};
 use crate::report::{Disclosed, Report, Stage, View};
 use crate::scales::{Scales, most_charged};
-use crate::study::{Engine as Choice, Kind};
+use crate::study::{Kind, Protocol};
 use crate::{compose, interpret};
-use agree::{Agreement, agree};
+use agree::{Agreement, agree, tell_all};
+pub(crate) use aligned::price as aligned_price;
 use base::{Cost, Error, PartyId, Seed};
-use engine::{Engine, NoNoise, Shares};
+use engine::{NoNoise, Shares};
 use matching::pid;
-use net::connect::{Endpoint, Meet, Meeting, Status, Transport};
+use net::connect::{Meet, Meeting, Status, Transport};
 use net::identity::{Fingerprint, Identity};
-use net::{Channels, Ledger as Said, Progress, Session};
+use net::{Channels, Farewell, Ledger as Said, Progress, Session};
 use release::choose::{Context, Setup, Side};
 use stages::Stages;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use yao::Yao;
 
 pub use crate::prepare::check;
 
@@ -69,36 +71,122 @@ impl Watch {
     pub fn none() -> Self {
         Self { progress: Progress::none(), events: Arc::new(|_| ()) }
     }
+
+    /// The same for one of several runs: stages are told with the name of the peer in front.
+    fn of_part(&self, with: &str) -> Self {
+        let (events, with) = (self.events.clone(), with.to_owned());
+        let name = move |event| match event {
+            Event::Stage { name, rows } => Event::Stage { name: format!("{with}/{name}"), rows },
+            Event::StageDone(stage) => {
+                Event::StageDone(Stage { name: format!("{with}/{}", stage.name), ..stage })
+            }
+            other => other,
+        };
+        Self { progress: self.progress.clone(), events: Arc::new(move |event| events(name(event))) }
+    }
 }
 
-/// Runs this party's half of a study and returns its report. The report is also in the ledger before this returns.
+/// Runs this party's half of a study among all its parties and returns its report. The report is also in the ledger
+/// before this returns. With several advertisers the publisher has a report for each: see [`run_parts`].
 ///
 /// # Errors
 /// Input, policy, budget, network or a deviating peer; see `docs/errors.md`.
 pub fn run(party: &Party, watch: &Watch) -> Result<Report, Error> {
-    let checked = prepare::check(party)?;
-    checked.study.refuse_clear()?;
-    let ledger = Ledger::open(&party.ledger)?;
-    let tag = ledger.data_tag(&checked.data)?;
-    let meeting = meet(party, &checked, watch)?;
-    (watch.events)(Event::Connected { peer: checked.roster.name(checked.me.other()) });
-    Coordinator::new(party, checked, ledger, watch, meeting)?.run(tag)
+    let mut parts = run_parts(party, watch)?;
+    match (parts.pop(), parts.is_empty()) {
+        (Some(part), true) => part.report,
+        _ => Err(Error::misuse("a publisher has one report per advertiser")),
+    }
 }
 
-fn meet(party: &Party, checked: &Checked, watch: &Watch) -> Result<Meeting, Error> {
+/// One run of a study, with the parties that take part in it.
+pub struct Part {
+    /// The other parties' names.
+    pub with: String,
+    /// What came of it.
+    pub report: Result<Report, Error>,
+}
+
+/// Runs all that this party has to do in a study: one run, or for the publisher one with each advertiser, at the same
+/// time and each by itself. One that fails does not end the others.
+///
+/// # Errors
+/// What is wrong before anybody is met.
+pub fn run_parts(party: &Party, watch: &Watch) -> Result<Vec<Part>, Error> {
+    let all = prepare::check(party)?;
+    let ledger = Arc::new(Mutex::new(Ledger::open(&party.ledger)?));
+    let several = all.len() > 1;
+    let mut ready = Vec::with_capacity(all.len());
+    for checked in all {
+        let places = places(party, &checked, several)?;
+        let others = checked.roster.parties().filter(|p| *p != checked.me);
+        let with = others.map(|p| checked.roster.name(p)).collect::<Vec<_>>().join(", ");
+        let watch = if several { watch.of_part(&with) } else { watch.clone() };
+        ready.push((with, checked, places, watch));
+    }
+    let one = |checked, places, watch: &Watch| {
+        let meeting = meet(party, &checked, places, watch)?;
+        Coordinator::new(party, checked, ledger.clone(), watch, meeting)?.run()
+    };
+    let one = &one;
+    Ok(std::thread::scope(|scope| {
+        let start = |(with, checked, places, watch): (String, Checked, Places, Watch)| {
+            (with, scope.spawn(move || one(checked, places, &watch)))
+        };
+        let threads: Vec<_> = ready.into_iter().map(start).collect();
+        let join = |(with, thread): (String, std::thread::ScopedJoinHandle<'_, _>)| Part {
+            with,
+            report: thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        };
+        threads.into_iter().map(join).collect()
+    }))
+}
+
+/// Where this party meets the others of a run. Among several advertisers the publisher goes to each: one address could
+/// not tell their runs apart before keys are proven.
+fn places(party: &Party, checked: &Checked, several: bool) -> Result<Places, Error> {
+    let pair = checked.study.part_of.is_some();
+    let address = match &party.address {
+        Address::Peers { peers, .. } if several => {
+            let advertiser = &checked.study.parties[1].name;
+            Address::Peer(peers.get(advertiser).cloned().ok_or_else(|| {
+                Error::input(format!(
+                    "no address of {advertiser}: with several advertisers the publisher goes to each; add \
+                     {advertiser} = \"host:port\" under [peers], or --peer {advertiser}=host:port"
+                ))
+            })?)
+        }
+        Address::Listen(_) | Address::Peer(_) if several => {
+            return Err(Error::input(
+                "with several advertisers the publisher goes to each: write a section [peers] with a line \
+                 NAME = \"host:port\" for each instead of `listen` or `peer`",
+            ));
+        }
+        Address::Peer(_) | Address::Peers { listen: None, .. } if pair => {
+            return Err(Error::input(
+                "with several advertisers each of them listens and the publisher comes: set listen = \"0.0.0.0:7000\"",
+            ));
+        }
+        own => own.clone(),
+    };
+    address.places(checked.me, &checked.roster)
+}
+
+fn meet(party: &Party, checked: &Checked, places: Places, watch: &Watch) -> Result<Meeting, Error> {
     let keys: Result<Vec<Fingerprint>, Error> = checked.study.parties.iter().map(|m| m.key.parse()).collect();
     let identity = Arc::new(Identity::load(&party.identity)?);
-    let endpoint = match &party.address {
-        Address::Listen(at) => Endpoint::Listen(at.clone()),
-        Address::Peer(at) => Endpoint::Dial(at.clone()),
-    };
+    let Places { listen, dial } = places;
     let events = watch.events.clone();
     let transport = Transport::Tls { identity, keys: keys? };
-    Meet::new(checked.me, checked.roster.clone(), endpoint, transport, *checked.hash.as_bytes())
+    let (me, roster) = (checked.me, checked.roster.clone());
+    let meeting = Meet::all(me, roster, listen, dial, transport, *checked.hash.as_bytes())
         .patience(Duration::from_millis(party.deadline_ms))
         .deadline(Duration::from_millis(party.deadline_ms))
         .watch(move |status: &Status| events(Event::Waiting(status.to_string())))
-        .meet(checked.study.compute.shards)
+        .meet(checked.study.compute.shards)?;
+    let peers = meeting.control.iter().map(|(peer, _)| checked.roster.name(*peer));
+    (watch.events)(Event::Connected { peer: peers.collect::<Vec<_>>().join(", ") });
+    Ok(meeting)
 }
 
 /// One party's coordinator and, on its control session, its aggregator.
@@ -109,36 +197,36 @@ struct Coordinator<'a> {
     watch: &'a Watch,
     session: Session,
     workers: Vec<Channels>,
-    engine: fn() -> Box<dyn Engine>,
+    /// Among three or more parties: where they tell each other why they stop.
+    farewell: Option<Farewell>,
     stages: Stages,
-}
-
-fn yao() -> Box<dyn Engine> {
-    Box::new(Yao::default())
 }
 
 impl<'a> Coordinator<'a> {
     fn new(
         party: &'a Party,
         checked: Checked,
-        ledger: Ledger,
+        ledger: Arc<Mutex<Ledger>>,
         watch: &'a Watch,
-        meeting: Meeting,
+        mut meeting: Meeting,
     ) -> Result<Self, Error> {
+        let parties = checked.roster.len();
+        let farewell = if parties > 2 { Some(meeting.farewell()?) } else { None };
         let session = Session::new(checked.me, checked.roster.clone(), meeting.control, Seed::from_system())
             .with_progress(watch.progress.clone());
-        let engine = match checked.study.compute.engine {
-            Choice::Auto | Choice::Yao => yao,
-            Choice::Clear => return Err(Error::misuse("the clear engine never meets a network")),
-        };
-        let stages = Stages::new(checked.me, watch.events.clone());
-        let ledger = Arc::new(Mutex::new(ledger));
-        Ok(Self { party, checked, ledger, watch, session, workers: meeting.workers, engine, stages })
+        let stages = Stages::new(checked.me, parties, watch.events.clone());
+        Ok(Self { party, checked, ledger, watch, session, workers: meeting.workers, farewell, stages })
     }
 
-    fn run(mut self, tag: [u8; 32]) -> Result<Report, Error> {
+    /// Runs, and tells the others where it began when it fails, while the channels are still there.
+    fn run(mut self) -> Result<Report, Error> {
+        self.steps().map_err(|error| stopped(self.farewell.as_ref(), error))
+    }
+
+    fn steps(&mut self) -> Result<Report, Error> {
+        let tag = self.lock()?.data_tag(&self.checked.data)?;
         let agreement = agree(&mut self.session, &self.checked, &self.ledger, tag)?;
-        if let (Some(stored), true) = (agreement.stored.as_deref(), agreement.both_stored) {
+        if let (Some(stored), true) = (agreement.stored.as_deref(), agreement.all_stored) {
             (self.watch.events)(Event::Stored);
             self.session.finish()?;
             return compose::stored(stored);
@@ -146,14 +234,14 @@ impl<'a> Coordinator<'a> {
         self.ready(&agreement)?;
         let start = Instant::now();
         let (aligned, disclosed) = self.match_rows()?;
-        let totals = self.compute(Arc::new(aligned))?;
+        let totals = self.compute(&aligned)?;
         let groups = self.publish(&totals, &disclosed)?;
         let disclosed = Disclosed { published_groups: groups, ..disclosed };
         let scales = {
             let Built { program, audit, .. } = &self.checked.built;
             Scales::new(&self.checked.study, program, audit, groups)?
         };
-        let view = self.release(&totals, &scales, &agreement)?;
+        let view = self.release(&totals, &aligned, &scales, &agreement)?;
         // A run that broke off after this side had its answer ends with that answer: there is one per study and data.
         let report = match agreement.stored.as_deref() {
             Some(stored) => compose::stored(stored)?,
@@ -163,10 +251,7 @@ impl<'a> Coordinator<'a> {
                 report
             }
         };
-        self.session.step("done", |s| {
-            let peer = s.me().other();
-            s.link(peer).exchange(&[1], &mut [0])
-        })?;
+        self.session.step("done", |s| tell_all(s, [1]))?;
         self.session.finish()?;
         Ok(report)
     }
@@ -175,21 +260,24 @@ impl<'a> Coordinator<'a> {
         self.ledger.lock().map_err(|_| Error::misuse("another thread panicked while it held the ledger"))
     }
 
-    /// Both sides say whether their ledgers allow both releases, before anything is disclosed: matching tells exact
+    /// All sides say whether their ledgers allow all releases, before anything is disclosed: matching tells exact
     /// sizes, which a run that is refused later would have given away for nothing.
     fn ready(&mut self, agreement: &Agreement) -> Result<(), Error> {
         let mine = self.allowed(agreement);
         self.session.step("agree", |session| {
-            let (peer, mut theirs) = (session.me().other(), [0]);
-            session.link(peer).exchange(&[u8::from(mine.is_ok())], &mut theirs)?;
+            let theirs = tell_all(session, [u8::from(mine.is_ok())])?;
             mine?;
-            if theirs == [1] {
-                return Ok(());
+            match theirs.into_iter().find(|(_, theirs)| *theirs != [1]) {
+                None => Ok(()),
+                Some((peer, _)) => Err(Error::new(
+                    session.at(Some(peer)),
+                    base::Kind::Refused(
+                        "the peer's privacy ledger does not allow this study: its budget is spent or a release is \
+                         barred there; see the peer's own output"
+                            .into(),
+                    ),
+                )),
             }
-            Err(Error::refused(
-                "the peer's privacy ledger does not allow this study: its budget is spent or a release is barred there; \
-                 see the peer's own output",
-            ))
         })
     }
 
@@ -207,11 +295,19 @@ impl<'a> Coordinator<'a> {
         Ok(())
     }
 
+    /// Brings this party's rows in line with the others'.
+    fn match_rows(&mut self) -> Result<(Arc<Aligned>, Disclosed), Error> {
+        self.stages.begin("match", self.checked.rows.len());
+        match self.checked.study.matching.protocol {
+            Protocol::Pid => self.match_privately(),
+            Protocol::Aligned => self.align_by_key(),
+        }
+    }
+
     /// Private matching; leaves this party's columns aligned to the spine.
-    fn match_rows(&mut self) -> Result<(Aligned, Disclosed), Error> {
-        let rows = &self.checked.rows;
+    fn match_privately(&mut self) -> Result<(Arc<Aligned>, Disclosed), Error> {
+        let rows = self.checked.rows.clone();
         let identifiers = Spelled(rows.identifiers());
-        self.stages.begin("match", rows.len());
         let spine = self.session.step("match", |s| pid::run(s, &identifiers, &pid::Options::default()))?;
         let (own, peer) = (spine.disclosed.own, spine.disclosed.peer);
         let by_party = if self.checked.me == PartyId(0) { [own, peer] } else { [peer, own] };
@@ -222,18 +318,34 @@ impl<'a> Coordinator<'a> {
             union: spine.rows,
             matched_upper_bound: own + peer - spine.rows,
             published_groups: None,
+            public_keys: false,
         };
-        let rows = std::mem::replace(&mut self.checked.rows, prepare::Rows::Program(Default::default()));
-        Ok((Aligned::new(rows, &spine.mine, spine.rows)?, disclosed))
+        Ok((Arc::new(Aligned::new(rows, &spine.mine, spine.rows)?), disclosed))
+    }
+
+    /// Rows that all parties have, in the order of their public keys.
+    fn align_by_key(&mut self) -> Result<(Arc<Aligned>, Disclosed), Error> {
+        let rows = self.checked.rows.clone();
+        let positions = self.session.step("match", |s| aligned::run(s, rows.identifiers()))?;
+        let (count, parties) = (rows.len(), self.checked.roster.len());
+        self.stages.end(self.session.ledger(), "match", count, aligned::price(parties));
+        let disclosed = Disclosed {
+            rows: vec![count; parties],
+            union: count,
+            matched_upper_bound: count,
+            published_groups: None,
+            public_keys: true,
+        };
+        Ok((Arc::new(Aligned::new(rows, &positions, count)?), disclosed))
     }
 
     /// Deals the spine to the workers and adds up what they hand back.
-    fn compute(&mut self, aligned: Arc<Aligned>) -> Result<Shares, Error> {
+    fn compute(&mut self, aligned: &Arc<Aligned>) -> Result<Shares, Error> {
         let (me, union) = (self.checked.me, aligned.union());
         let workers = std::mem::take(&mut self.workers);
         let of = workers.len() as u32;
         self.stages.begin("compute", union);
-        let (checked, progress, make) = (&self.checked, &self.watch.progress, self.engine);
+        let (checked, progress, farewell) = (&self.checked, &self.watch.progress, self.farewell.as_ref());
         let done: Vec<Result<(Shares, Said, Cost), Error>> = std::thread::scope(|scope| {
             let threads: Vec<_> = workers
                 .into_iter()
@@ -241,8 +353,11 @@ impl<'a> Coordinator<'a> {
                 .map(|(index, channels)| {
                     let mut shard = Shard::new(aligned.clone(), &checked.built, me, index as u32, of);
                     let session = Session::new(me, checked.roster.clone(), channels, Seed::from_system());
-                    let session = session.with_progress(progress.clone());
-                    scope.spawn(move || work(&mut *make(), checked, &mut shard, session, index))
+                    let mut session = session.with_progress(progress.clone());
+                    scope.spawn(move || {
+                        let done = work(checked, &mut shard, &mut session, index);
+                        done.map_err(|error| stopped(farewell, error))
+                    })
                 })
                 .collect();
             let join = |t: std::thread::ScopedJoinHandle<'_, _>| {
@@ -250,7 +365,8 @@ impl<'a> Coordinator<'a> {
             };
             threads.into_iter().map(join).collect()
         });
-        let (mut total, mut said, mut price) = (None::<Shares>, Said::default(), Cost::zero(2));
+        let (mut total, mut said) = (None::<Shares>, Said::default());
+        let mut price = Cost::zero(self.checked.roster.len());
         for worker in done {
             let (shares, ledger, cost) = worker?;
             said.merge(&ledger);
@@ -301,15 +417,22 @@ impl<'a> Coordinator<'a> {
     }
 
     /// The aggregator: one release per viewer. Returns this party's view.
-    fn release(&mut self, totals: &Shares, scales: &Scales, agreement: &Agreement) -> Result<View, Error> {
+    fn release(
+        &mut self,
+        totals: &Shares,
+        aligned: &Aligned,
+        scales: &Scales,
+        agreement: &Agreement,
+    ) -> Result<View, Error> {
         let owners = self.checked.built.program.fold_owners();
         let mut view = None;
-        let mut price = Cost::zero(2);
-        self.stages.begin("release", self.checked.built.program.outputs.len() as u64);
+        let mut price = Cost::zero(self.checked.roster.len());
+        let revealed = self.checked.built.program.outputs.len() + self.checked.built.program.lists.len();
+        self.stages.begin("release", revealed as u64);
         for viewer in self.checked.roster.parties() {
             let plan = scales.plan(&self.checked.built.program, &owners, viewer)?;
             let draws = scales.draws(&plan);
-            let mut engine = (self.engine)();
+            let mut engine = self.checked.engines.make();
             let name = format!("release/{}", viewer.0);
             let values = if draws.is_empty() {
                 price += &engine.price_release(&plan, 1);
@@ -321,18 +444,33 @@ impl<'a> Coordinator<'a> {
                 let noise = self.noise(setup, viewer, scales, agreement)?;
                 self.session.step(&name, |s| noise.run(&mut *engine, &plan, totals, s))?
             };
+            let lists = self.lists(&name, viewer, totals, aligned.union(), &mut price)?;
             if viewer == self.checked.me {
                 let Checked { study, built, .. } = &self.checked;
-                view = Some(interpret::view(study, built, scales, &plan, &values)?);
+                let seen = interpret::Seen { plan: &plan, values: &values, lists: &lists, aligned };
+                view = Some(interpret::view(study, built, scales, &seen)?);
             }
         }
-        self.stages.end(
-            self.session.ledger(),
-            "release",
-            self.checked.built.program.outputs.len() as u64,
-            price,
-        );
+        self.stages.end(self.session.ledger(), "release", revealed as u64, price);
         view.ok_or_else(|| Error::misuse("every party is a viewer"))
+    }
+
+    /// Which rows matched, for one viewer.
+    fn lists(
+        &mut self,
+        name: &str,
+        viewer: PartyId,
+        totals: &Shares,
+        rows: u64,
+        price: &mut Cost,
+    ) -> Result<Vec<Vec<u64>>, Error> {
+        let program = &self.checked.built.program;
+        if !program.lists.iter().any(|list| list.to == viewer) {
+            return Ok(Vec::new());
+        }
+        let mut engine = self.checked.engines.make();
+        *price += &engine.price_lists(program, rows, viewer);
+        self.session.step(name, |s| engine.lists(program, rows, viewer, totals, s))
     }
 
     fn setup(
@@ -390,14 +528,18 @@ impl<'a> Coordinator<'a> {
         scales: &Scales,
         start: Instant,
     ) -> Result<Report, Error> {
-        let own_ledger = self.lock()?;
-        let peer = self.checked.me.other();
-        let key = &self.checked.study.parties[peer.index()].key;
-        let spent = release::rational::to_f64(&own_ledger.spent(&self.party.lineage, key)?);
+        // Noise is between two parties; a program among more spends nothing.
+        let spent = match self.checked.roster.len() {
+            2 => {
+                let key = &self.checked.study.parties[self.checked.me.other().index()].key;
+                release::rational::to_f64(&self.lock()?.spent(&self.party.lineage, key)?)
+            }
+            _ => 0.0,
+        };
         let charge = scales.charge(self.checked.me);
         let facts = compose::Facts {
             checked: &self.checked,
-            engine: (self.engine)().name(),
+            engine: self.checked.engines.make().name(),
             charge,
             spent,
             budget: self.party.policy.budget.to_f64(),
@@ -410,18 +552,25 @@ impl<'a> Coordinator<'a> {
 
 /// One worker: its own engine on its own connection. Returns its shares, what it said, and what that should have cost.
 fn work(
-    engine: &mut dyn Engine,
     checked: &Checked,
     shard: &mut Shard,
-    mut session: Session,
+    session: &mut Session,
     index: usize,
 ) -> Result<(Shares, Said, Cost), Error> {
-    let program = &checked.built.program;
+    let (program, mut engine) = (&checked.built.program, checked.engines.make());
     let price = engine.price_rows(program, engine::Rows::len(shard));
     let step = format!("compute/{index}");
     let shares = session.step(&step, |s| engine.rows(program, shard, s))?;
     session.finish()?;
     Ok((shares, session.ledger().clone(), price))
+}
+
+/// The error with which this party stops, after the others were told where it began.
+fn stopped(farewell: Option<&Farewell>, error: Error) -> Error {
+    match farewell {
+        Some(farewell) => farewell.stop(error),
+        None => error,
+    }
 }
 
 /// Normalised identifiers as matching reads them.

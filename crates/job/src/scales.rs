@@ -170,7 +170,7 @@ pub fn most_charged(study: &Study, audit: &Audit, viewer: PartyId) -> Rational {
     let stated = rational(audit.rho[viewer.index()]);
     let published = match &study.kind {
         Kind::Lift(lift) => lift.release.mode == studies::lift::Mode::Algorithm1AsPublished,
-        Kind::Program(_) => false,
+        Kind::Lifts(_) | Kind::Program(_) => false,
     };
     if !published {
         return stated;

@@ -20,6 +20,8 @@ pub use studies::lift::{Also, Mode};
 
 use crate::time::Clock;
 use base::{Error, limits};
+use ot::OtKind;
+use program::lower::combine::Shape;
 use std::path::Path;
 
 /// Largest K: conversions kept per identifier.
@@ -38,7 +40,7 @@ pub struct Study {
     pub name: String,
     /// One line for people.
     pub title: String,
-    /// Who takes part, in the order of the roster: publisher then advertiser in a lift study, else by name.
+    /// Who takes part, in the order of the roster: publisher then advertisers by name in a lift study, else by name.
     pub parties: Vec<Member>,
     /// How rows are matched.
     pub matching: Matching,
@@ -46,6 +48,8 @@ pub struct Study {
     pub kind: Kind,
     /// How it is computed.
     pub compute: Compute,
+    /// The hash of the whole study that this one is a part of; see [`Kind::Lifts`].
+    pub part_of: Option<StudyHash>,
 }
 
 /// One party of a study.
@@ -86,6 +90,8 @@ pub struct Matching {
 pub enum Protocol {
     /// Private-ID: both parties learn both set sizes and the size of the match.
     Pid,
+    /// Every party has the same rows, by an identifier that is known to all. For programs, with any number of parties.
+    Aligned,
 }
 
 /// An identifier column.
@@ -126,6 +132,9 @@ pub enum Duplicates {
 pub enum Kind {
     /// Conversion lift of a randomised trial.
     Lift(Box<Lift>),
+    /// Conversion lift with several advertisers: one lift study of the publisher with each, in the order of the
+    /// advertisers. Each runs by itself and has a release of its own.
+    Lifts(Vec<Study>),
     /// The user's own program.
     Program(Box<ProgramStudy>),
 }
@@ -328,6 +337,10 @@ pub enum CellType {
 pub struct Compute {
     /// The engine.
     pub engine: Engine,
+    /// What makes the oblivious transfers of `gmw`; `None` is the best one of this version.
+    pub ot: Option<OtKind>,
+    /// The circuit by which `gmw` finds the best row; `None` is the best one of this version.
+    pub circuit: Option<Shape>,
     /// Pairs of workers.
     pub shards: u32,
 }
@@ -335,10 +348,12 @@ pub struct Compute {
 /// An engine, as the study names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// The best one of this version: `yao`.
+    /// The best one of this version for each section of the study; see `docs/cli.md`.
     Auto,
-    /// Garbled circuits.
+    /// Garbled circuits, between two parties.
     Yao,
+    /// Shared bits, among any number of parties.
+    Gmw,
     /// No protection: only inside one process that holds all data anyway.
     Clear,
 }
@@ -361,10 +376,30 @@ impl Study {
         Ok((Self::parse(&path.display().to_string(), &text)?, text))
     }
 
+    /// Noise candidates of the cut-and-choose.
+    #[must_use]
+    pub fn candidates(&self) -> u32 {
+        match &self.kind {
+            Kind::Lift(lift) => lift.release.candidates,
+            Kind::Lifts(parts) => parts.first().map_or(1, Study::candidates),
+            Kind::Program(own) => own.candidates,
+        }
+    }
+
     /// The member with this name.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<&Member> {
         self.parties.iter().find(|member| member.name == name)
+    }
+
+    /// The studies of exactly the parties that run together: this one, or the parts of a lift study with several
+    /// advertisers.
+    #[must_use]
+    pub fn runs(&self) -> &[Study] {
+        match &self.kind {
+            Kind::Lifts(parts) => parts,
+            _ => std::slice::from_ref(self),
+        }
     }
 
     /// Refuses what must never meet a network: the `clear` engine shows every input to whoever computes.
@@ -375,7 +410,7 @@ impl Study {
         if self.compute.engine == Engine::Clear {
             return Err(Error::input(format!(
                 "study {}: compute.engine is \"clear\", which protects nothing and is refused between processes; \
-                 use \"auto\" or \"yao\"",
+                 use \"auto\", \"yao\" or \"gmw\"",
                 self.name
             )));
         }

@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::report::{CellView, CountView, LiftView, ProgramOutput, Report, Stage, View};
+use crate::report::{CellView, CountView, LiftView, ProgramList, ProgramOutput, Report, Stage, View};
 use crate::wording::numbers::{
     bytes, count, grouped, p_value, per_second, percent, rho, seconds, short, significant,
 };
@@ -81,7 +81,10 @@ pub fn terminal_in(report: &Report, style: Style) -> String {
             verdict_line(&mut out, view, style);
             released_lines(&mut out, view, style);
         }
-        View::Program { outputs } => program_table(&mut out, outputs, style),
+        View::Program { outputs, lists } => {
+            program_table(&mut out, outputs, style);
+            program_lists(&mut out, lists, style);
+        }
     }
     line(&mut out, "");
     stage_lines(&mut out, &report.stages, style);
@@ -150,12 +153,19 @@ pub fn lift_table_in(views: &[&Report], truth: Option<f64>, style: Style) -> Str
 pub fn besides(report: &Report) -> String {
     let disclosed = &report.disclosed;
     let rows: Vec<String> = disclosed.rows.iter().map(|&rows| count(rows)).collect();
-    let mut text = format!(
-        "the sizes of the sets ({}), of their union ({}) and of the match ({})",
-        rows.join(" and "),
-        count(disclosed.union),
-        count(disclosed.matched_upper_bound)
-    );
+    let mut text = if disclosed.public_keys {
+        format!(
+            "that all files hold the same {} identifiers, which are public to the parties",
+            count(disclosed.union)
+        )
+    } else {
+        format!(
+            "the sizes of the sets ({}), of their union ({}) and of the match ({})",
+            rows.join(" and "),
+            count(disclosed.union),
+            count(disclosed.matched_upper_bound)
+        )
+    };
     if let Some([test, control]) = disclosed.published_groups {
         let _ = write!(text, ", and the sizes of the groups ({} and {})", count(test), count(control));
     }
@@ -169,7 +179,7 @@ pub fn has_exact_numbers(view: &View) -> bool {
         View::Lift(view) => {
             view.cells.iter().flat_map(|cell| &cell.counts).any(|count| count.sigma.is_none())
         }
-        View::Program { outputs } => outputs.iter().any(ProgramOutput::is_exact),
+        View::Program { outputs, lists } => !lists.is_empty() || outputs.iter().any(ProgramOutput::is_exact),
     }
 }
 
@@ -360,13 +370,28 @@ fn clamp_note(view: &LiftView) -> String {
 }
 
 fn program_table(out: &mut String, outputs: &[ProgramOutput], style: Style) {
-    let values: Vec<String> = outputs.iter().map(|output| grouped(&style.text(&output.value))).collect();
+    // The key of a row says more than its index.
+    let value = |output: &ProgramOutput| match &output.key {
+        Some(key) => style.text(key),
+        None => grouped(&style.text(&output.value)),
+    };
+    let values: Vec<String> = outputs.iter().map(value).collect();
     let wide = values.iter().map(|value| value.chars().count()).max().unwrap_or(0).max(VIEW_WIDTH);
     line(out, &style.bold(&format!("  {:<LABEL_WIDTH$} {:>wide$}   noise sigma", "Output", "value")));
     for (output, value) in outputs.iter().zip(&values) {
         let sigma = style.text(&wording::noise(output));
         let label = style.text(&output.label);
         line(out, &format!("    {label:<width$} {value:>wide$}   {sigma}", width = LABEL_WIDTH - 2));
+    }
+}
+
+fn program_lists(out: &mut String, lists: &[ProgramList], style: Style) {
+    for list in lists {
+        let shown: Vec<String> = list.keys.iter().map(|key| style.text(key)).collect();
+        let others =
+            if list.others > 0 { format!(" and {} others", count(list.others)) } else { String::new() };
+        let all = if shown.is_empty() && others.is_empty() { "none".to_owned() } else { shown.join(", ") };
+        paragraph(out, "  ", &format!("{}: {all}{others}", style.text(&list.label)));
     }
 }
 

@@ -286,7 +286,7 @@ pub fn drew_the_noise(report: &Report) -> Option<String> {
         View::Lift(view) => {
             view.cells.iter().flat_map(|cell| &cell.counts).any(|count| count.sigma.is_some())
         }
-        View::Program { outputs } => outputs.iter().any(|output| !output.is_exact()),
+        View::Program { outputs, .. } => outputs.iter().any(|output| !output.is_exact()),
     };
     let peers = report.parties.iter().filter(|party| party.name != report.party);
     let peers: Vec<String> = peers.map(|party| label(&party.name)).collect();

@@ -226,7 +226,7 @@ fn program_world(edit: &dyn Fn(String) -> String) -> (TempDir, [Party; 2]) {
 
 fn outputs(report: &Report) -> Vec<(String, f64)> {
     match &report.view {
-        View::Program { outputs } => {
+        View::Program { outputs, .. } => {
             outputs.iter().map(|o| (o.label.clone(), o.value.parse().unwrap())).collect()
         }
         View::Lift(_) => panic!("a program study has a program view"),

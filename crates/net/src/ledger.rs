@@ -49,6 +49,18 @@ impl Ledger {
         self.under(prefix).map(|e| e.received).sum()
     }
 
+    /// Bytes received at steps under `prefix`, by peer in the order of `parties` parties.
+    #[must_use]
+    pub fn received_by_peer(&self, prefix: &str, parties: usize) -> Vec<u64> {
+        let mut bytes = vec![0; parties];
+        for entry in self.under(prefix) {
+            if let Some(sum) = bytes.get_mut(entry.peer.index()) {
+                *sum += entry.received;
+            }
+        }
+        bytes
+    }
+
     /// Turns at steps under `prefix`.
     #[must_use]
     pub fn turns(&self, prefix: &str) -> u64 {
@@ -149,6 +161,7 @@ mod tests {
         assert_eq!(sum.entries().len(), 3);
         assert_eq!((sum.sent("a"), sum.received("a"), sum.turns("a")), (1111, 2222, 4444));
         assert_eq!((sum.sent("a/b"), sum.sent("b")), (1000, 0));
+        assert_eq!(sum.received_by_peer("a", 3), [0, 2 * 1011, 200]);
         assert_eq!(sum.entries()[0].messages, 33);
     }
 }

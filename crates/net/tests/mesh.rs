@@ -146,7 +146,7 @@ fn a_stranger_does_not_take_the_place_of_a_party() {
             let transport = Transport::Tls { identity: world.identities[2].clone(), keys };
             let dial = (0..2).map(|i| (PartyId(i as u8), world.addresses[i].clone())).collect();
             let wrong = Meet::all(PartyId(2), world.roster.clone(), None, dial, transport, [7; 32]);
-            let error = wrong.meet(0).err().expect("nobody takes this key").to_string();
+            let error = wrong.meet(0).expect_err("nobody takes this key").to_string();
             assert!(error.contains(&format!("refused our key {theirs}")), "{error}");
             // The true one still gets in.
             let transport = Transport::Tls { identity: right.clone(), keys: study.clone() };
@@ -183,9 +183,9 @@ fn a_party_cannot_come_as_another() {
     let dial = BTreeMap::from([(PartyId(0), world.addresses[0].clone())]);
     let listen = Some(free_address().unwrap());
     let liar = Meet::all(PartyId(1), world.roster.clone(), listen, dial, transport, [7; 32]);
-    let error = liar.meet(0).err().expect("it is found out").to_string();
+    let error = liar.meet(0).expect_err("it is found out").to_string();
     assert!(error.contains("counts the parties in another order"), "{error}");
-    let error = first.join().unwrap().err().expect("the study is not the same").to_string();
+    let error = first.join().unwrap().expect_err("the study is not the same").to_string();
     assert!(error.starts_with("p0 at meet with p1, p2: 127.0.0.1:"), "{error}");
     assert!(error.contains("p1 or p2 counts the parties in another order"), "{error}");
 }

@@ -67,6 +67,13 @@ impl Identifiers {
         keyed.into_iter().map(|(_, row)| row).collect()
     }
 
+    /// Row numbers in the order of the identifiers' bytes.
+    pub(crate) fn sorted(&self) -> Vec<u32> {
+        let mut rows: Vec<u32> = (0..self.len() as u32).collect();
+        rows.sort_unstable_by(|a, b| self.get(*a as usize).cmp(self.get(*b as usize)));
+        rows
+    }
+
     /// Keeps the rows for which `keep` holds.
     pub(crate) fn retain(&mut self, keep: &[bool]) {
         let (mut start, mut to, mut kept) = (0usize, 0usize, 0usize);

@@ -130,7 +130,7 @@ pub fn stages(report: &Report) -> Vec<Markup> {
         let total = stage.bytes_sent.iter().fold(0u64, |sum, &sent| sum.saturating_add(sent));
         (stage.bytes_sent.iter().map(|&sent| sent as f64).collect(), bytes(total))
     });
-    let parties = report.parties.iter().zip(PARTY_CLASSES);
+    let parties = report.parties.iter().zip(PARTY_CLASSES.into_iter().cycle());
     let keys: Vec<_> =
         parties.map(|(party, class)| (class, format!("sent by {}", label(&party.name)))).collect();
     vec![
@@ -162,7 +162,7 @@ fn stacked(
         parts.push(svg::label("100%", top + 15, "value", shown));
         parts.push(svg::bar(0.0, 100.0, top + 22, 12, "track"));
         let mut from = 0.0;
-        for (value, class) in values.iter().zip(classes) {
+        for (value, class) in values.iter().zip(classes.iter().cycle()) {
             let to = if largest > 0.0 { from + 100.0 * value / largest } else { from };
             parts.push(svg::bar(from, to, top + 22, 12, class));
             from = to;

@@ -103,6 +103,7 @@ pub fn registry() -> Report {
             union: 402_263,
             matched_upper_bound: 724,
             published_groups: None,
+            public_keys: false,
         },
         guarantee: vec![
             "The view is (2.45, 1e-6)-differentially private for the outcome of any one person at the hospitals.".into(),
@@ -205,6 +206,7 @@ pub fn program() -> Report {
         value: value.into(),
         sigma: sigma.map(str::to_owned),
         noised: sigma.is_some() || label == "owed by each",
+        key: None,
     };
     report.view = View::Program {
         outputs: vec![
@@ -213,6 +215,7 @@ pub fn program() -> Report {
             output("owed by each", "-41", None),
             output("largest limit", "90000", None),
         ],
+        lists: Vec::new(),
     };
     report
 }

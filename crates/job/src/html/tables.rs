@@ -3,7 +3,7 @@
 use super::markup::{Markup, element, number, text, words};
 use super::paragraph;
 use crate::data::InputReport;
-use crate::report::{LiftView, ProgramOutput, Report, Stage};
+use crate::report::{LiftView, ProgramList, ProgramOutput, Report, Stage};
 use crate::wording::numbers::{
     MISSING, bytes, count, grouped, p_value, per_second, percent, rho, seconds, short, significant,
 };
@@ -131,7 +131,8 @@ pub fn outputs(outputs: &[ProgramOutput]) -> Markup {
     let columns = [("output", false), ("value", true), ("noise sigma", true)];
     let rows = outputs.iter().map(|output| {
         let class = if output.is_exact() { "num exact" } else { "num" };
-        row(&output.label, [cell(&grouped(&output.value)), words("td", class, noise(output))])
+        let value = output.key.as_ref().map_or_else(|| grouped(&output.value), |key| label(key));
+        row(&output.label, [cell(&value), words("td", class, noise(output))])
     });
     table("Values revealed to this party. Sigma is the standard deviation of the noise.", &columns, rows)
 }
@@ -169,6 +170,16 @@ pub fn privacy(report: &Report) -> Vec<Markup> {
     parts
 }
 
+/// Which rows matched.
+pub fn lists(lists: &[ProgramList]) -> Vec<Markup> {
+    let shown = lists.iter().map(|list| {
+        let rows = list.keys.iter().map(|key| row(&label(key), []));
+        let others = (list.others > 0).then(|| row(&format!("{} others", count(list.others)), []));
+        table(&label(&list.label), &[("identifier", false)], rows.chain(others))
+    });
+    shown.collect()
+}
+
 /// What both sides learned besides.
 pub fn disclosed(report: &Report) -> Vec<Markup> {
     let disclosed = &report.disclosed;
@@ -177,14 +188,21 @@ pub fn disclosed(report: &Report) -> Vec<Markup> {
         .chain(std::iter::repeat("rows".into()))
         .zip(disclosed.rows.iter().map(|&rows| count(rows)))
         .collect();
-    rows.push(("size of the union".into(), count(disclosed.union)));
-    rows.push(("size of the match".into(), count(disclosed.matched_upper_bound)));
+    if disclosed.public_keys {
+        rows.push((
+            "identifiers, the same in all files and public to the parties".into(),
+            count(disclosed.union),
+        ));
+    } else {
+        rows.push(("size of the union".into(), count(disclosed.union)));
+        rows.push(("size of the match".into(), count(disclosed.matched_upper_bound)));
+    }
     if let Some([test, control]) = disclosed.published_groups {
         rows.push(("rows of the test group, public in this mode".into(), count(test)));
         rows.push(("rows of the control group, public in this mode".into(), count(control)));
     }
     let rows: Vec<(&str, String)> = rows.iter().map(|(name, shown)| (name.as_str(), shown.clone())).collect();
-    vec![facts("Exact, and known to both sides", &rows)]
+    vec![facts("Exact, and known to all sides", &rows)]
 }
 
 /// Own input, for its owner.

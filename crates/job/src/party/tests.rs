@@ -56,7 +56,7 @@ fn mistakes_are_placed() {
     assert_eq!(
         error("identity =", "identitiy ="),
         "party.toml, line 6, column 1: unknown key \"identitiy\" in the file; did you mean \"identity\"? known here: \
-         study, as, identity, data, listen, peer, memory, ledger, report, deadline, lineage, policy"
+         study, as, identity, data, listen, peer, peers, memory, ledger, report, deadline, lineage, policy"
     );
     assert_eq!(
         error("memory   = \"1G\"", "memory   = \"1GB\""),

@@ -1,4 +1,4 @@
-//! The first words of a session: data-set tags, and whether both sides already hold the answer.
+//! The first words of a session: data-set tags, and whether all sides already hold the answer.
 
 use crate::ledger::{AnswerKey, Ledger, release_id};
 use crate::prepare::Checked;
@@ -6,16 +6,16 @@ use base::{Error, PartyId};
 use net::Session;
 use std::sync::{Arc, Mutex};
 
-/// What both sides now know.
+/// What all sides now know.
 pub(super) struct Agreement {
     /// Tags of the data sets, in party order: equal for equal data of one party, and nothing else can be read off them.
-    pub tags: [[u8; 32]; 2],
+    pub tags: Vec<[u8; 32]>,
     /// Where this party's answer is stored.
     pub answer: AnswerKey,
     /// This party's stored answer.
     pub stored: Option<String>,
-    /// Whether both sides have theirs: then there is nothing to run.
-    pub both_stored: bool,
+    /// Whether all have theirs: then there is nothing to run.
+    pub all_stored: bool,
     study: [u8; 32],
 }
 
@@ -35,32 +35,56 @@ pub(super) fn agree(
     tag: [u8; 32],
 ) -> Result<Agreement, Error> {
     session.step("agree", |session| {
-        let (me, peer) = (session.me(), session.me().other());
+        let me = session.me();
         let program = checked.built.program.hash();
-        let mut theirs = [0; 64];
-        session.link(peer).exchange(&[program, tag].concat(), &mut theirs)?;
-        let (their_program, their_tag) = theirs.split_at(32);
-        if their_program != program {
-            return Err(Error::input(
-                "the two sides built different programs from the same study: they run different versions of tacit",
-            ));
+        let mut tags = vec![tag; session.roster().len()];
+        let mine: [u8; 64] = [program, tag].concat().try_into().expect("two hashes");
+        for (peer, theirs) in tell_all(session, mine)? {
+            let (their_program, their_tag) = theirs.split_at(32);
+            if their_program != program {
+                return Err(Error::input(
+                    "the parties built different programs from the same study: they run different versions of tacit",
+                ));
+            }
+            tags[peer.index()].copy_from_slice(their_tag);
         }
-        let mut tags = [tag; 2];
-        tags[peer.index()].copy_from_slice(their_tag);
         let answer = AnswerKey {
             study: *checked.hash.as_bytes(),
             program,
             my_tag: tag,
-            peer_tag: tags[peer.index()],
+            peer_tag: others(&tags, me),
             party: me,
         };
         let stored = {
             let ledger = ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"))?;
             ledger.answer(&answer)?
         };
-        let mut both = [0];
-        session.link(peer).exchange(&[u8::from(stored.is_some())], &mut both)?;
-        let both_stored = stored.is_some() && both == [1];
-        Ok(Agreement { tags, answer, stored, both_stored, study: *checked.hash.as_bytes() })
+        let theirs = tell_all(session, [u8::from(stored.is_some())])?;
+        let all_stored = stored.is_some() && theirs.iter().all(|(_, theirs)| *theirs == [1]);
+        Ok(Agreement { tags, answer, stored, all_stored, study: *checked.hash.as_bytes() })
     })
+}
+
+/// One tag for the data of all other parties: of two parties, the peer's.
+fn others(tags: &[[u8; 32]], me: PartyId) -> [u8; 32] {
+    let others: Vec<[u8; 32]> =
+        tags.iter().enumerate().filter(|(i, _)| *i != me.index()).map(|(_, tag)| *tag).collect();
+    if let [other] = others[..] {
+        return other;
+    }
+    let mut hasher = blake3::Hasher::new_derive_key("tacit data of the other parties 1");
+    others.iter().for_each(|tag| _ = hasher.update(tag));
+    *hasher.finalize().as_bytes()
+}
+
+/// Says the same to all peers and hears as much from each, in party order.
+pub(super) fn tell_all<const N: usize>(
+    session: &mut Session,
+    mine: [u8; N],
+) -> Result<Vec<(PartyId, [u8; N])>, Error> {
+    let peers: Vec<PartyId> = session.roster().parties().filter(|p| *p != session.me()).collect();
+    for peer in &peers {
+        session.link(*peer).send(&mine)?;
+    }
+    peers.into_iter().map(|peer| Ok((peer, session.link(peer).recv_array()?))).collect()
 }

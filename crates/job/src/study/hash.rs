@@ -68,6 +68,13 @@ impl Study {
     /// The hash of what this study says.
     #[must_use]
     pub fn hash(&self) -> StudyHash {
+        if let Some(whole) = self.part_of {
+            // A part says nothing of its own: the whole and the advertiser fix it.
+            let mut to = Encoder(blake3::Hasher::new_derive_key("tacit study part 1"));
+            to.field("whole", whole.as_bytes());
+            self.parties.iter().for_each(|member| to.text("party", &member.name));
+            return StudyHash(*to.0.finalize().as_bytes());
+        }
         let mut to = Encoder(blake3::Hasher::new_derive_key("tacit study 1"));
         self.encode(&mut to);
         StudyHash(*to.0.finalize().as_bytes())
@@ -87,8 +94,13 @@ impl Study {
             to.text("role", role);
             to.text("key", &member.key);
         }
-        let Protocol::Pid = self.matching.protocol;
-        to.text("protocol", "pid");
+        to.text(
+            "protocol",
+            match self.matching.protocol {
+                Protocol::Pid => "pid",
+                Protocol::Aligned => "aligned",
+            },
+        );
         to.text("identifier", &self.matching.identifier.name);
         let steps = self.matching.identifier.normalise.iter().map(|step| match step {
             Normaliser::Trim => "trim",
@@ -107,6 +119,14 @@ impl Study {
         );
         match &self.kind {
             Kind::Lift(lift) => encode_lift(lift, to),
+            Kind::Lifts(parts) => {
+                to.text("kind", "lifts");
+                for part in parts {
+                    if let Kind::Lift(lift) = &part.kind {
+                        encode_lift(lift, to);
+                    }
+                }
+            }
             Kind::Program(program) => encode_program(program, to),
         }
         to.text(
@@ -114,9 +134,17 @@ impl Study {
             match self.compute.engine {
                 Engine::Auto => "auto",
                 Engine::Yao => "yao",
+                Engine::Gmw => "gmw",
                 Engine::Clear => "clear",
             },
         );
+        // What is left to the version adds nothing, so that studies from before these settings keep their hash.
+        if let Some(ot) = self.compute.ot {
+            to.text("ot", &ot.to_string());
+        }
+        if let Some(circuit) = self.compute.circuit {
+            to.text("circuit", &circuit.to_string());
+        }
         to.number("shards", u64::from(self.compute.shards));
     }
 }

@@ -51,12 +51,20 @@ pub(super) fn study(source: Source<'_>) -> Result<Study, Error> {
     let name = root.need("name", "name = \"my-study\"")?.name()?.to_owned();
     let title = root.need("title", "title = \"one line for people\"")?.text()?.to_owned();
     let parties = members(&root, kind)?;
-    let matching = matching(&root)?;
-    let kind = match kind {
-        KindName::Lift => Kind::Lift(Box::new(lift(&root, &parties)?)),
-        KindName::Program => Kind::Program(Box::new(program(&root, &parties)?)),
+    let matching = matching(&root, kind, parties.len())?;
+    let compute = compute(&root)?;
+    let mut study =
+        Study { name, title, parties, matching, kind: Kind::Lifts(Vec::new()), compute, part_of: None };
+    study.kind = match kind {
+        KindName::Lift if study.parties.len() > 2 => lifts(&root, &study)?,
+        KindName::Lift => Kind::Lift(Box::new(lift(&root, &study.parties)?)),
+        KindName::Program => Kind::Program(Box::new(program(&root, &study.parties)?)),
     };
-    Ok(Study { name, title, parties, matching, kind, compute: compute(&root)? })
+    let hash = study.hash();
+    if let Kind::Lifts(parts) = &mut study.kind {
+        parts.iter_mut().for_each(|part| part.part_of = Some(hash));
+    }
+    Ok(study)
 }
 
 fn unique<'n>(names: &[&'n str]) -> Vec<&'n str> {
@@ -82,17 +90,23 @@ fn members(root: &Section<'_, '_>, kind: KindName) -> Result<Vec<Member>, Error>
                 item.error(format!("{} and {name} have the same key; each needs its own", other.name))
             );
         }
-        if let Some(other) = members.iter().find(|other| other.role == member.role) {
+        let alone = member.role != Role::Advertiser;
+        if let Some(other) = members.iter().find(|other| alone && other.role == member.role) {
             return Err(
                 item.error(format!("{} and {name} have the same role; each needs its own", other.name))
             );
         }
         members.push(member);
     }
-    if members.len() != 2 {
-        return Err(
-            section.error(format!("{} parties; this version runs studies of exactly 2", members.len()))
-        );
+    if !(2..=limits::PARTIES).contains(&members.len()) {
+        return Err(section.error(format!(
+            "{} parties; a study has 2 to {}: a section [party.NAME] for each",
+            members.len(),
+            limits::PARTIES
+        )));
+    }
+    if kind == KindName::Lift && members.iter().all(|member| member.role == Role::Advertiser) {
+        return Err(section.error("no party has role = \"publisher\"; one must"));
     }
     members.sort_by(|a, b| a.name.cmp(&b.name));
     members.sort_by_key(|member| member.role == Role::Advertiser);
@@ -127,12 +141,17 @@ pub(crate) fn is_key(text: &str) -> bool {
     text.strip_prefix("tacit1:").is_some_and(|digits| digits.len() == 32 && digits.bytes().all(hex))
 }
 
-fn matching(root: &Section<'_, '_>) -> Result<Matching, Error> {
+fn matching(root: &Section<'_, '_>, kind: KindName, parties: usize) -> Result<Matching, Error> {
     let item = root.need("match", "a section [match]")?;
     let section = item.section(&["protocol", "identifiers", "duplicates", "dummies"])?;
-    let planned = ["multi-pid", "ps3i", "collecting", "collecting-ps3i", "circuit-psi", "aligned"];
-    let protocol = section.need("protocol", "protocol = \"pid\"")?;
-    let protocol = protocol.choice(&[("pid", Protocol::Pid)], &planned)?;
+    let planned = ["multi-pid", "ps3i", "collecting", "collecting-ps3i", "circuit-psi"];
+    let item = section.need("protocol", "protocol = \"pid\"")?;
+    let protocols = [("pid", Protocol::Pid), ("aligned", Protocol::Aligned)];
+    let known = if kind == KindName::Lift { &protocols[..1] } else { &protocols[..] };
+    let protocol = item.choice(known, &planned)?;
+    if protocol == Protocol::Pid && kind == KindName::Program && parties > 2 {
+        return Err(item.refuse(format!("it is for two parties; among {parties} use \"aligned\"")));
+    }
     if let Some(dummies) = section.get("dummies") {
         return Err(dummies.error("match.dummies is not available in this version: remove the line"));
     }
@@ -200,12 +219,40 @@ fn origin_seconds(item: &Item<'_, '_>) -> Result<i64, Error> {
 }
 
 fn lift(root: &Section<'_, '_>, parties: &[Member]) -> Result<Lift, Error> {
+    let advertiser = advertiser(&root.need("advertiser", "a section [advertiser]")?)?;
+    lift_with(root, parties, advertiser)
+}
+
+fn lift_with(root: &Section<'_, '_>, parties: &[Member], advertiser: Advertiser) -> Result<Lift, Error> {
     let clock = clock(&root.need("time", "a section [time]")?)?;
     let publisher = publisher(&root.need("publisher", "a section [publisher]")?)?;
-    let advertiser = advertiser(&root.need("advertiser", "a section [advertiser]")?)?;
     let rule = rule(&root.need("lift", "a section [lift]")?, &clock)?;
     let release = release(&root.need("release", "a section [release]")?, parties, &publisher)?;
     Ok(Lift { clock, publisher, advertiser, rule, release })
+}
+
+/// The publisher's lift study with each advertiser. [advertiser] describes the file of all of them, or each has a
+/// section [advertiser.NAME].
+fn lifts(root: &Section<'_, '_>, whole: &Study) -> Result<Kind, Error> {
+    let item = root.need("advertiser", "a section [advertiser], or [advertiser.NAME] for each")?;
+    let (publisher, advertisers) = whole.parties.split_first().expect("two parties or more");
+    let names: Vec<&str> = advertisers.iter().map(|member| member.name.as_str()).collect();
+    let own = item.open_section()?.entries().iter().any(|(key, _)| names.contains(key));
+    let section = if own { Some(item.section(&names)?) } else { None };
+    let mut parts = Vec::with_capacity(advertisers.len());
+    for member in advertisers {
+        let columns = match &section {
+            Some(section) => {
+                advertiser(&section.need(&member.name, &format!("a section [advertiser.{}]", member.name))?)?
+            }
+            None => advertiser(&item)?,
+        };
+        let mut lift = lift_with(root, &whole.parties, columns)?;
+        lift.release.to.retain(|(name, _)| *name == publisher.name || *name == member.name);
+        let parties = vec![publisher.clone(), member.clone()];
+        parts.push(Study { parties, kind: Kind::Lift(Box::new(lift)), ..whole.clone() });
+    }
+    Ok(Kind::Lifts(parts))
 }
 
 fn publisher(item: &Item<'_, '_>) -> Result<Publisher, Error> {
@@ -435,18 +482,33 @@ pub(crate) fn rho(item: &Item<'_, '_>) -> Result<Decimal, Error> {
 }
 
 fn compute(root: &Section<'_, '_>) -> Result<Compute, Error> {
-    let Some(item) = root.get("compute") else { return Ok(Compute { engine: Engine::Auto, shards: 1 }) };
-    let section = item.section(&["engine", "shards"])?;
-    let engines = [("auto", Engine::Auto), ("yao", Engine::Yao), ("clear", Engine::Clear)];
-    let engine = match section.get("engine") {
-        Some(item) => item.choice(&engines, &["gmw", "ring4"])?,
-        None => Engine::Auto,
-    };
-    let shards = match section.get("shards") {
-        Some(item) => item.integer(1..=u64::from(limits::SHARDS))?,
-        None => 1,
-    };
-    Ok(Compute { engine, shards: u32::try_from(shards).expect("checked") })
+    let mut compute = Compute { engine: Engine::Auto, ot: None, circuit: None, shards: 1 };
+    let Some(item) = root.get("compute") else { return Ok(compute) };
+    let section = item.section(&["engine", "ot", "circuit", "shards"])?;
+    let engines =
+        [("auto", Engine::Auto), ("yao", Engine::Yao), ("gmw", Engine::Gmw), ("clear", Engine::Clear)];
+    if let Some(item) = section.get("engine") {
+        compute.engine = item.choice(&engines, &["ring4"])?;
+    }
+    if let Some(item) = section.get("ot") {
+        compute.ot = named(&item)?;
+    }
+    if let Some(item) = section.get("circuit") {
+        compute.circuit = named(&item)?;
+    }
+    if let Some(item) = section.get("shards") {
+        let shards = item.integer(1..=u64::from(limits::SHARDS))?;
+        compute.shards = u32::try_from(shards).expect("checked");
+    }
+    Ok(compute)
+}
+
+/// A setting of an engine in the engine's own words; nothing for `auto`.
+fn named<T: std::str::FromStr<Err = Error>>(item: &Item<'_, '_>) -> Result<Option<T>, Error> {
+    match item.text()? {
+        "auto" => Ok(None),
+        text => text.parse().map(Some).map_err(|e| item.refuse(format!("use \"auto\" or a name: {e}"))),
+    }
 }
 
 fn program(root: &Section<'_, '_>, parties: &[Member]) -> Result<ProgramStudy, Error> {

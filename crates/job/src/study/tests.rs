@@ -27,7 +27,7 @@ fn the_example_says_what_it_says() {
     let names: Vec<&str> = study.parties.iter().map(|m| m.name.as_str()).collect();
     assert_eq!(names, ["registry", "hospitals"]);
     assert_eq!(study.matching.identifier.normalise, [Normaliser::Trim, Normaliser::Lowercase]);
-    assert_eq!(study.compute, Compute { engine: Engine::Auto, shards: 2 });
+    assert_eq!(study.compute, Compute { engine: Engine::Auto, ot: None, circuit: None, shards: 2 });
     let Kind::Lift(lift) = &study.kind else { panic!("a lift study") };
     assert_eq!((lift.clock.bits(), lift.clock.show(0)), (9, "1954-01-01".to_owned()));
     assert_eq!(lift.publisher.test, "vaccine");
@@ -97,9 +97,9 @@ fn what_is_not_built_yet_is_refused_as_such() {
         "study.toml, line 21, column 15: match.protocol is \"ps3i\"; not available in this version: use \"pid\""
     );
     assert_eq!(
-        error("engine  = \"auto\"", "engine  = \"gmw\""),
-        "study.toml, line 68, column 11: compute.engine is \"gmw\"; not available in this version: use \"auto\", \
-         \"yao\" or \"clear\""
+        error("engine  = \"auto\"", "engine  = \"ring4\""),
+        "study.toml, line 68, column 11: compute.engine is \"ring4\"; not available in this version: use \"auto\", \
+         \"yao\", \"gmw\" or \"clear\""
     );
     assert_eq!(
         error("duplicates  =", "dummies = 300\nduplicates  ="),
@@ -193,6 +193,62 @@ fn a_program_study_is_checked() {
     }
 }
 
+const ALIGNED: &str = include_str!("../../../../examples/aligned.toml");
+const SEVERAL: &str = include_str!("../../../../examples/lift-several.toml");
+
+#[test]
+fn three_parties_share_their_rows_by_public_keys() {
+    let study = Study::parse("study.toml", ALIGNED).expect("the example is a study");
+    assert_eq!((study.matching.protocol, study.parties.len()), (Protocol::Aligned, 3));
+    assert_eq!(study.compute, Compute { engine: Engine::Gmw, ot: None, circuit: None, shards: 1 });
+    let text = ALIGNED.replace("ot      = \"auto\"", "ot = \"softspoken:4\"");
+    let text = text.replace("circuit = \"auto\"", "circuit = \"shallow\"");
+    let set = Study::parse("study.toml", &text).expect("settings have names");
+    assert_eq!(set.compute.ot, Some(OtKind::SoftSpoken { k: 4 }));
+    assert_eq!(set.compute.circuit, Some(Shape::Shallow));
+    assert_ne!(set.hash(), study.hash());
+    assert!(error_in(ALIGNED, "circuit = \"auto\"", "circuit = \"round\"").starts_with(
+        "study.toml, line 69, column 11: compute.circuit is \"round\"; use \"auto\" or a name: "
+    ));
+    assert!(
+        error("protocol    = \"pid\"", "protocol    = \"aligned\"").contains("match.protocol is \"aligned\"")
+    );
+}
+
+#[test]
+fn several_advertisers_are_several_studies() {
+    let study = Study::parse("study.toml", SEVERAL).expect("the example is a study");
+    let parts = study.runs();
+    let names = |part: &Study| part.parties.iter().map(|m| m.name.clone()).collect::<Vec<_>>();
+    assert_eq!([names(&parts[0]), names(&parts[1])], [["paper", "bakery"], ["paper", "cinema"]]);
+    let of = |part: &Study| match &part.kind {
+        Kind::Lift(lift) => {
+            (lift.advertiser.events.clone(), lift.release.to.iter().map(|to| to.0.clone()).collect())
+        }
+        _ => (Vec::new(), Vec::new()),
+    };
+    assert_eq!(of(&parts[0]), (vec!["bought".into()], vec!["paper".to_owned(), "bakery".into()]));
+    assert_eq!(of(&parts[1]), (vec!["visited".into()], vec!["paper".to_owned(), "cinema".into()]));
+    let hashes = |text: &str| {
+        let study = Study::parse("study.toml", text).expect("a study");
+        [study.hash(), study.runs()[0].hash(), study.runs()[1].hash()]
+    };
+    let all = hashes(SEVERAL);
+    assert!(all[0] != all[1] && all[1] != all[2] && all[0] != all[2]);
+    // What only the cinema's section says is consented to by the bakery as well.
+    let other = hashes(&SEVERAL.replace("column = \"spent\"", "column = \"paid\""));
+    assert!((0..3).all(|i| all[i] != other[i]));
+    let common = SEVERAL.replace("[advertiser.bakery]", "[advertiser]");
+    let cut = common.find("[advertiser.cinema]").expect("a section");
+    let common = format!("{}{}", &common[..cut], &common[common.find("[lift]").expect("a section")..]);
+    let study = Study::parse("study.toml", &common).expect("one section for all");
+    assert_eq!(of(&study.runs()[1]).0, ["bought"]);
+    assert!(error_in(SEVERAL, "[advertiser.cinema]", "[advertiser.opera]").contains("unknown key \"opera\""));
+    let none = SEVERAL.replace("role = \"publisher\"", "role = \"advertiser\"");
+    let error = Study::parse("study.toml", &none).expect_err("nobody knows the arm").to_string();
+    assert!(error.contains("no party has role = \"publisher\""), "{error}");
+}
+
 #[test]
 fn clear_is_refused_outside_one_process() {
     let text = LIFT.replace("engine  = \"auto\"", "engine  = \"clear\"");
@@ -200,7 +256,7 @@ fn clear_is_refused_outside_one_process() {
     assert_eq!(
         study.refuse_clear().expect_err("refused").to_string(),
         "study polio-1954: compute.engine is \"clear\", which protects nothing and is refused between processes; use \
-         \"auto\" or \"yao\""
+         \"auto\", \"yao\" or \"gmw\""
     );
     lift().refuse_clear().expect("auto is fine");
 }

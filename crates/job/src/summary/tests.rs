@@ -109,11 +109,11 @@ fn a_program() {
 #[test]
 fn exact_and_noised_programs_are_told_apart() {
     let mut report = samples::program();
-    let View::Program { outputs } = &mut report.view else { panic!() };
+    let View::Program { outputs, .. } = &mut report.view else { panic!() };
     let exact = outputs.pop().expect("the exact output comes last");
     let text = terminal(&report);
     assert!(!text.contains("exact") && text.contains("Do not show this report to hospitals"), "{text}");
-    report.view = View::Program { outputs: vec![exact] };
+    report.view = View::Program { outputs: vec![exact], lists: Vec::new() };
     let text = terminal(&report);
     assert!(text.contains("contains exact numbers") && !text.contains("Do not show"), "{text}");
     assert!(!crate::html::render(&report).contains("drew the noise"));

@@ -1,0 +1,315 @@
+//! Studies of three parties and more, and lift with several advertisers: threads of one process, TLS on loopback.
+
+use base::Error;
+use job::generate::{Format, LiftOptions, lift};
+use job::party::{Address, Party, PartySettings};
+use job::report::{Report, View};
+use job::run::{Event, Watch, run, run_parts};
+use net::connect::free_address;
+use net::identity::Identity;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+
+const ALIGNED: &str = include_str!("../../../examples/aligned.toml");
+const SEVERAL: &str = include_str!("../../../examples/lift-several.toml");
+
+/// Writes a study with real keys of these parties, in the order in which the text names them.
+fn with_keys(folder: &Path, names: &[&str], mut text: String) {
+    for (name, digit) in names.iter().zip(["1", "2", "3"]) {
+        let identity = Identity::generate().unwrap();
+        identity.save(&folder.join(format!("{name}.key"))).unwrap();
+        text = text.replace(&format!("tacit1:{}", digit.repeat(32)), &identity.fingerprint().to_string());
+    }
+    std::fs::write(folder.join("study.toml"), text).unwrap();
+}
+
+/// A party as its file would say it.
+fn party(folder: &Path, name: &str, addresses: &str) -> Party {
+    let text = format!(
+        "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \"{name}.csv\"\n\
+         ledger = \"{name}.ledger\"\nreport = \"out-{name}\"\ndeadline = \"60s\"\n{addresses}\n\
+         [policy]\nkinds = [\"lift\", \"program\"]\nallow_exact = true\n"
+    );
+    let path = folder.join(format!("{name}.toml"));
+    std::fs::write(&path, text).unwrap();
+    PartySettings::read(&path).unwrap().complete().unwrap()
+}
+
+const CLINICS: [&str; 3] = ["east", "north", "west"];
+const DISTRICTS: usize = 300;
+
+/// Cases of a clinic group in a district.
+fn cases(group: usize, district: usize) -> u64 {
+    (district as u64 * [7, 11, 13][group] + 3 * group as u64) % 60
+}
+
+fn total(district: usize) -> u64 {
+    (0..3).map(|group| cases(group, district)).sum()
+}
+
+/// Three parties with their own orders of the same districts.
+fn clinics(edit: &dyn Fn(String) -> String) -> (TempDir, Vec<Party>) {
+    let folder = TempDir::new().unwrap();
+    with_keys(folder.path(), &CLINICS, edit(ALIGNED.to_owned()));
+    for (group, name) in CLINICS.iter().enumerate() {
+        let column = if *name == "west" { "patients" } else { "cases" };
+        let row = |i: usize| {
+            let district = (i * [1, 7, 11][group]) % DISTRICTS;
+            format!("{}{district:03},{}\n", [" D", "d", "D"][group], cases(group, district))
+        };
+        let rows: String = (0..DISTRICTS).map(row).collect();
+        std::fs::write(folder.path().join(format!("{name}.csv")), format!("district,{column}\n{rows}"))
+            .unwrap();
+    }
+    let [east, north, west] = [0; 3].map(|_| free_address().unwrap());
+    let parties = vec![
+        party(folder.path(), "east", &format!("listen = \"{east}\"")),
+        party(
+            folder.path(),
+            "north",
+            &format!("listen = \"{north}\"\n[peers]\neast = \"{east}\"\nwest = \"{west}\""),
+        ),
+        party(folder.path(), "west", &format!("[peers]\neast = \"{east}\"\nnorth = \"{north}\"")),
+    ];
+    (folder, parties)
+}
+
+fn all(parties: &[Party], watch: impl Fn(usize) -> Watch + Sync) -> Vec<Result<Report, Error>> {
+    let watch = &watch;
+    std::thread::scope(|scope| {
+        let start = |(i, party)| scope.spawn(move || run(party, &watch(i)));
+        let threads: Vec<_> = parties.iter().enumerate().map(start).collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn three_parties_run_a_program_over_aligned_rows() {
+    let (_folder, parties) = clinics(&|s| s);
+    let reports: Vec<Report> = all(&parties, |_| Watch::none()).into_iter().map(Result::unwrap).collect();
+    let hits: Vec<usize> = (0..DISTRICTS).filter(|d| total(*d) > 99).collect();
+    let worst = *hits.iter().max_by_key(|d| (total(**d), std::cmp::Reverse(**d))).unwrap();
+    let sum: u64 = (0..DISTRICTS).map(total).sum();
+    let seen = |report: &Report| match &report.view {
+        View::Program { outputs, lists } => (outputs.clone(), lists.clone()),
+        View::Lift(_) => panic!("a program has no lift view"),
+    };
+    let ([east, north, west], names) = ([0, 1, 2].map(|i| seen(&reports[i])), |d: usize| format!("d{d:03}"));
+    let values = |outputs: &[job::report::ProgramOutput]| -> Vec<String> {
+        outputs.iter().map(|output| output.value.clone()).collect()
+    };
+    assert_eq!(values(&east.0), [sum.to_string(), hits.len().to_string()]);
+    assert_eq!(values(&north.0), [hits.len().to_string()]);
+    assert_eq!(north.1[0].keys, hits.iter().map(|d| names(*d)).collect::<Vec<_>>());
+    assert_eq!(values(&west.0)[0], "1");
+    assert_eq!(west.0[1].key.as_deref(), Some(&*names(worst)));
+    assert!(east.1.is_empty() && west.1.is_empty());
+    for report in &reports {
+        assert_eq!(report.engine, "gmw");
+        assert_eq!((report.disclosed.rows.len(), report.disclosed.public_keys), (3, true));
+        for stage in &report.stages {
+            assert!(stage.price_held, "{}: {stage:?}", report.party);
+        }
+        assert!(report.guarantee.iter().any(|line| line.contains("public to all parties")));
+        let page = job::html::render(report);
+        assert!(page.contains("sent by west"), "every party has its bytes");
+    }
+    // The stored answers, without another run.
+    let again = all(&parties, |_| Watch::none());
+    assert!(again.into_iter().all(|report| report.unwrap().stored));
+}
+
+#[test]
+fn rows_that_are_not_aligned_are_named_by_party_and_never_by_key() {
+    let (folder, parties) = clinics(&|s| s);
+    let path = folder.path().join("north.csv");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, format!("{text}secretville,3\n")).unwrap();
+    let errors: Vec<String> =
+        all(&parties, |_| Watch::none()).into_iter().map(|r| r.unwrap_err().to_string()).collect();
+    assert!(
+        errors[0].contains("this party has 300 rows, north has 301 rows; all files must hold"),
+        "{errors:?}"
+    );
+    assert!(errors[1].contains("301 rows, east has 300 rows, west has 300 rows"), "{errors:?}");
+    std::fs::write(&path, text.replace("d007,", "secretville,")).unwrap();
+    let errors: Vec<String> =
+        all(&parties, |_| Watch::none()).into_iter().map(|r| r.unwrap_err().to_string()).collect();
+    assert!(errors[2].contains("north has as many rows, but other identifiers"), "{errors:?}");
+    assert!(!errors.concat().contains("secretville"));
+}
+
+#[test]
+fn everybody_must_allow_exact_results() {
+    let (_folder, mut parties) = clinics(&|s| s);
+    parties[1].policy.allow_exact = false;
+    let error = job::run::check(&parties[1]).err().unwrap().to_string();
+    assert!(error.contains("R6 (exact)"), "{error}");
+}
+
+#[test]
+fn what_more_parties_cannot_do_is_said_before_anything_is_sent() {
+    let refused = |from: &str, to: &str| {
+        let (_folder, parties) = clinics(&|s| {
+            assert!(s.contains(from));
+            s.replacen(from, to, 1)
+        });
+        job::run::check(&parties[0]).err().unwrap().to_string()
+    };
+    let error = refused("class exact", "class dp");
+    assert!(error.contains("noise is drawn between exactly two parties; the study has 3"), "{error}");
+    let error = refused("\"aligned\"", "\"pid\"");
+    assert!(
+        error.contains("match.protocol is \"pid\"; it is for two parties; among 3 use \"aligned\""),
+        "{error}"
+    );
+    let error = refused("engine  = \"gmw\"", "engine  = \"yao\"");
+    assert!(error.contains("compute.engine: yao runs sums between two parties"), "{error}");
+    let error = refused("engine  = \"gmw\"", "shards = 2");
+    assert!(error.contains("compute.shards is 2"), "{error}");
+}
+
+#[test]
+fn a_missing_address_is_named() {
+    let (_folder, mut parties) = clinics(&|s| s);
+    let fails = |party: &Party| run(party, &Watch::none()).unwrap_err().to_string();
+    parties[1].address = Address::Listen("127.0.0.1:1".into());
+    assert!(fails(&parties[1]).starts_with("no address of east: parties go to those before them"));
+    parties[0].address = Address::Peer("127.0.0.1:1".into());
+    assert!(fails(&parties[0]).starts_with("`peer` is for two parties and this study has 3"));
+    let peers = [("oest".to_owned(), "127.0.0.1:1".to_owned())].into();
+    parties[2].address = Address::Peers { listen: None, peers };
+    assert!(fails(&parties[2]).contains("[peers] names oest, who is no other party of the study"));
+}
+
+/// A party that dies while rows are computed: the others end, and both name it.
+#[test]
+fn everybody_names_a_party_that_died() {
+    let (_folder, parties) = clinics(&|s| s);
+    let dead = Arc::new(AtomicBool::new(false));
+    let errors = std::thread::scope(|scope| {
+        let threads: Vec<_> = parties
+            .iter()
+            .enumerate()
+            .map(|(i, party)| {
+                let dead = dead.clone();
+                let watch = Watch {
+                    progress: net::Progress::none(),
+                    events: Arc::new(move |event| {
+                        let compute = matches!(&event, Event::Stage { name, .. } if name == "compute");
+                        if i == 2 && compute && !dead.swap(true, Ordering::Relaxed) {
+                            panic!("killed on purpose");
+                        }
+                    }),
+                };
+                scope.spawn(move || run(party, &watch))
+            })
+            .collect();
+        threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect::<Vec<_>>()
+    });
+    for (i, error) in errors.into_iter().enumerate().take(2) {
+        let error = error.unwrap().unwrap_err();
+        assert_eq!(error.at().party, CLINICS[i]);
+        assert_eq!(error.at().peer.as_deref(), Some("west"), "{error}");
+        assert!(error.at().step.starts_with("compute/0"), "{error}");
+    }
+}
+
+/// The publisher and two advertisers with the same purchases, in files of their own columns.
+fn advertisers(rows: u32) -> (TempDir, Vec<Party>, f64) {
+    let folder = TempDir::new().unwrap();
+    let options = LiftOptions { rows, overlap: 0.6, max_events: 4, clamp: 100, seed: 5, format: Format::Csv };
+    let made = lift(folder.path(), &options).unwrap();
+    with_keys(folder.path(), &["paper", "bakery", "cinema"], SEVERAL.to_owned());
+    std::fs::rename(&made.publisher, folder.path().join("paper.csv")).unwrap();
+    let events = std::fs::read_to_string(&made.advertiser).unwrap();
+    let renamed = events.replacen("bought", "visited", 1).replacen("amount", "spent", 1);
+    std::fs::write(folder.path().join("bakery.csv"), events).unwrap();
+    std::fs::write(folder.path().join("cinema.csv"), renamed).unwrap();
+    let [bakery, cinema] = [0; 2].map(|_| free_address().unwrap());
+    let parties = vec![
+        party(folder.path(), "paper", &format!("[peers]\nbakery = \"{bakery}\"\ncinema = \"{cinema}\"")),
+        party(folder.path(), "bakery", &format!("listen = \"{bakery}\"")),
+        party(folder.path(), "cinema", &format!("listen = \"{cinema}\"")),
+    ];
+    (folder, parties, made.truth.lift())
+}
+
+fn off(report: &Report, truth: f64) -> f64 {
+    let View::Lift(view) = &report.view else { panic!("a lift view") };
+    let estimate = view.cells[0].estimate.as_ref().expect("large enough groups");
+    (estimate.lift - truth).abs() / estimate.standard_error
+}
+
+#[test]
+fn a_publisher_measures_lift_with_each_advertiser() {
+    let (_folder, parties, truth) = advertisers(4000);
+    let stages = Arc::new(Mutex::new(Vec::new()));
+    let log = stages.clone();
+    let watch = Watch {
+        progress: net::Progress::none(),
+        events: Arc::new(move |event| {
+            if let Event::Stage { name, .. } = event {
+                log.lock().unwrap().push(name);
+            }
+        }),
+    };
+    let (parts, own) = std::thread::scope(|scope| {
+        let own = [1, 2].map(|i| {
+            let party = &parties[i];
+            scope.spawn(move || run(party, &Watch::none()).unwrap())
+        });
+        let parts = run_parts(&parties[0], &watch).unwrap();
+        (parts, own.map(|t| t.join().unwrap()))
+    });
+    assert_eq!(parts.iter().map(|part| &*part.with).collect::<Vec<_>>(), ["bakery", "cinema"]);
+    let parts: Vec<Report> = parts.into_iter().map(|part| part.report.unwrap()).collect();
+    for (part, theirs) in parts.iter().zip(&own) {
+        // Eight standard deviations: fails once in 10^14 runs if the program is right.
+        assert!(off(part, truth) < 8.0 && off(theirs, truth) < 8.0);
+        assert_eq!(part.study.hash, theirs.study.hash);
+        assert_eq!(
+            (part.privacy.rho_value, part.privacy.spent),
+            (0.1, 0.1),
+            "what the advertiser was charged"
+        );
+        assert!(part.stages.iter().all(|stage| stage.price_held));
+    }
+    assert_ne!(parts[0].study.hash, parts[1].study.hash);
+    assert_ne!(parts[0].view, parts[1].view, "each release has noise of its own");
+    let stages = stages.lock().unwrap();
+    assert!(stages.contains(&"bakery/match".to_owned()) && stages.contains(&"cinema/release".to_owned()));
+    // A charge for each release, towards each viewer.
+    let ledger = job::ledger::Ledger::open(&parties[0].ledger).unwrap();
+    let viewers: std::collections::BTreeSet<String> =
+        ledger.entries().unwrap().into_iter().filter(|row| row.protects).map(|row| row.viewer_key).collect();
+    assert_eq!(viewers.len(), 2);
+}
+
+#[test]
+fn one_advertiser_that_is_missing_does_not_stop_the_other() {
+    let (_folder, mut parties, truth) = advertisers(3000);
+    parties[0].deadline_ms = 4_000;
+    let (parts, bakery) = std::thread::scope(|scope| {
+        let bakery = scope.spawn(|| run(&parties[1], &Watch::none()).unwrap());
+        (run_parts(&parties[0], &Watch::none()).unwrap(), bakery.join().unwrap())
+    });
+    assert!(off(parts[0].report.as_ref().unwrap(), truth) < 8.0 && off(&bakery, truth) < 8.0);
+    let error = parts[1].report.as_ref().unwrap_err().to_string();
+    assert!(error.contains("no answer from cinema"), "{error}");
+}
+
+#[test]
+fn with_several_advertisers_the_publisher_goes_to_each() {
+    let (_folder, mut parties, _) = advertisers(100);
+    let fails = |party: &Party| run_parts(party, &Watch::none()).err().unwrap().to_string();
+    parties[0].address = Address::Listen("127.0.0.1:1".into());
+    assert!(fails(&parties[0]).starts_with("with several advertisers the publisher goes to each"));
+    let peers = [("bakery".to_owned(), "127.0.0.1:1".to_owned())].into();
+    parties[0].address = Address::Peers { listen: None, peers };
+    assert!(fails(&parties[0]).starts_with("no address of cinema"));
+    parties[1].address = Address::Peer("127.0.0.1:1".into());
+    assert!(fails(&parties[1]).starts_with("with several advertisers each of them listens"));
+}
