@@ -8,12 +8,12 @@ use std::time::Instant;
 /// Bytes each way of a measurement.
 pub const PROBE_BYTES: usize = 1 << 20;
 
-/// Back ends that may be chosen: bytes on the wire per OT, and nanoseconds of the busier side of a core pair
-/// (`tacit bench ot`, see `docs/protocols/ot.md`).
+/// Back ends that may be chosen: bytes on the wire per OT, and nanoseconds of one core per OT and party
+/// (processor time of `tacit bench ot`, see `docs/protocols/ot.md`).
 const CANDIDATES: [(OtKind, f64, f64); 3] = [
-    (OtKind::SoftSpoken { k: 2 }, 63.0 / 8.0, 6.0),
-    (OtKind::SoftSpoken { k: 4 }, 31.0 / 8.0, 7.0),
-    (OtKind::Ferret, 0.214 / 8.0, 12.0),
+    (OtKind::SoftSpoken { k: 2 }, 63.0 / 8.0, 5.0),
+    (OtKind::SoftSpoken { k: 4 }, 31.0 / 8.0, 5.0),
+    (OtKind::Ferret, 0.214 / 8.0, 13.5),
 ];
 
 /// The back end whose OTs take the least time over a link of so many bytes per second and direction, when `cores` core
@@ -71,7 +71,8 @@ mod tests {
             (gigabit, 1, "ferret"),
             (gigabit, 8, "ferret"),
             (4.0 * gigabit, 1, "softspoken:4"),
-            (10.0 * gigabit, 1, "softspoken:2"),
+            (10.0 * gigabit, 1, "softspoken:4"),
+            (20.0 * gigabit, 1, "softspoken:2"),
             (10.0 * gigabit, 8, "ferret"),
             (f64::MAX, 0, "softspoken:2"),
         ] {
