@@ -183,12 +183,12 @@ pub struct Settings {
     /// CSV or Parquet, or a folder of them
     #[arg(long, value_name = "PATH")]
     pub data: Option<PathBuf>,
-    /// Wait for the peer, or for those of several that come, at this address of this machine
-    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
+    /// Wait for the peer at this address of this machine
+    #[arg(long, value_name = "HOST:PORT", value_parser = address, conflicts_with = "peer")]
     pub listen: Option<String>,
-    /// Connect to the peer at this address; with several peers NAME=HOST:PORT, repeated
-    #[arg(long, value_name = "[NAME=]HOST:PORT", value_parser = peer)]
-    pub peer: Vec<(Option<String>, String)>,
+    /// Connect to the peer at this address
+    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
+    pub peer: Option<String>,
     /// Most memory to use: 512M, 1G
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub memory: Option<u64>,
@@ -228,15 +228,13 @@ impl From<Settings> for PartySettings {
     fn from(flags: Settings) -> Self {
         let listed = |list: Vec<_>| (!list.is_empty()).then_some(list);
         let kinds = flags.allow_kind;
-        let (named, alone): (Vec<_>, Vec<_>) = flags.peer.into_iter().partition(|(name, _)| name.is_some());
         Self {
             study: flags.study,
             as_party: flags.as_party,
             identity: flags.identity,
             data: flags.data,
             listen: flags.listen,
-            peer: alone.into_iter().next_back().map(|(_, at)| at),
-            peers: named.into_iter().filter_map(|(name, at)| Some((name?, at))).collect(),
+            peer: flags.peer,
             memory: flags.memory,
             ledger: flags.ledger,
             report: flags.report,
@@ -377,17 +375,31 @@ pub enum LedgerAction {
 /// Measures over loopback, each party in a process of its own that stays on one core, and checks the result.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tacit bench yao --rows 100k\n  tacit bench lift --rows 1M --transport tls --json\n  tacit bench match --rows 50k --overlap 0.5\n\n\
+    after_help = "Examples:\n  tacit bench yao --rows 100k\n  tacit bench lift --rows 1M --transport tls --json\n  tacit bench match --rows 50k --overlap 0.5\n  tacit bench gmw --parties 3 --ands 10M\n\n\
     yao:   250 independent AND gates of bits shared by both parties, per row\n\
     lift:  the row program of a lift study with K = 4, 32-bit times and values; session set-up included, no matching\n\
-    match: Private-ID on generated identifiers"
+    match: Private-ID on generated identifiers\n\
+    gmw:   AND gates among any number of parties, all of them threads of one process"
 )]
 pub struct Bench {
     /// What to measure
     pub what: What,
-    /// Rows of each side
-    #[arg(long, value_name = "N", value_parser = count)]
+    /// yao, lift, match: rows of each side
+    #[arg(long, value_name = "N", value_parser = count, default_value = "1", hide_default_value = true,
+          required_if_eq_any = [("what", "yao"), ("what", "lift"), ("what", "match")])]
     pub rows: u64,
+    /// gmw: parties
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = parties)]
+    pub parties: usize,
+    /// gmw: AND gates, in wide layers
+    #[arg(long, value_name = "M", value_parser = count, default_value = "10M")]
+    pub ands: u64,
+    /// gmw: instead of wide layers one full binary tree of this depth, 2^D - 1 AND gates
+    #[arg(long, value_name = "D", value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::bench::gmw::TREE_MAX)))]
+    pub tree: Option<u32>,
+    /// gmw: what makes the correlated OTs; ferret, softspoken, or softspoken:K
+    #[arg(long, value_name = "NAME", default_value = "softspoken")]
+    pub ot: String,
     /// The engine; `clear` runs both roles in one process, without protection
     #[arg(long, default_value = "yao")]
     pub engine: EngineName,
@@ -421,6 +433,8 @@ pub enum What {
     Lift,
     /// Private matching.
     Match,
+    /// AND gates among n parties.
+    Gmw,
 }
 
 /// An engine to measure.
@@ -443,6 +457,8 @@ pub enum Protocol {
 /// How bytes travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TransportName {
+    /// Pipes within one process; gmw only.
+    Memory,
     /// Plain TCP.
     Tcp,
     /// TLS 1.3 with pinned keys.
@@ -464,6 +480,13 @@ pub struct BenchParty {
 pub struct Completions {
     /// The shell
     pub shell: clap_complete::Shell,
+}
+
+/// Reads a number of parties.
+fn parties(text: &str) -> Result<usize, String> {
+    let most = base::limits::PARTIES;
+    let rule = || format!("write a whole number from 2 to {most}");
+    text.parse().ok().filter(|n| (2..=most).contains(n)).ok_or_else(rule)
 }
 
 /// Reads `10000`, `10k`, `2.5M`, `1G`: decimal multiples.
@@ -544,14 +567,6 @@ fn address(text: &str) -> Result<String, &'static str> {
     parse_address(text).map(|()| text.to_owned())
 }
 
-/// Reads `host:port` or `name=host:port`.
-fn peer(text: &str) -> Result<(Option<String>, String), &'static str> {
-    match text.split_once('=') {
-        Some((name, at)) => Ok((Some(name.to_owned()), address(at)?)),
-        None => Ok((None, address(text)?)),
-    }
-}
-
 fn memory(text: &str) -> Result<u64, &'static str> {
     parse_memory(text)
 }
@@ -594,18 +609,6 @@ mod tests {
         for text in ["10gbps", "0gbps,1ms", "fast,1ms", "10gbps,-1ms", "nangbps,1ms", "10gbps,1"] {
             assert!(link(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn peers_are_named_or_alone() {
-        assert_eq!(peer("h:1"), Ok((None, "h:1".to_owned())));
-        assert_eq!(peer("a=h:1"), Ok((Some("a".to_owned()), "h:1".to_owned())));
-        assert!(peer("a=h").is_err() && peer("h").is_err());
-        let words = ["tacit", "run", "--peer", "a=h:1", "--peer", "b=h:2", "--listen", "0.0.0.0:3"];
-        let Command::Run(run) = Cli::try_parse_from(words).unwrap().command else { panic!("a run") };
-        let settings = PartySettings::from(run.settings);
-        assert_eq!((settings.peers.len(), settings.peer), (2, None));
-        assert_eq!(settings.listen.as_deref(), Some("0.0.0.0:3"));
     }
 
     #[test]

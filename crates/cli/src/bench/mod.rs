@@ -1,6 +1,7 @@
 //! `tacit bench`: measurements over loopback, each party in a process of its own that stays on one core.
 
 pub mod gates;
+pub mod gmw;
 pub mod party;
 pub mod pid;
 
@@ -55,6 +56,12 @@ struct Summary {
 /// # Errors
 /// When a party fails, or the result is wrong.
 pub fn run(args: &Bench) -> Result<(), Error> {
+    if args.what == What::Gmw {
+        return gmw::run(args);
+    }
+    if args.transport == TransportName::Memory {
+        return Err(Error::input("its parties are processes of their own; use --transport tcp or tls"));
+    }
     if args.what == What::Match && args.engine == EngineName::Clear {
         return Err(Error::input("bench match measures a protocol and has no engine; remove --engine"));
     }
@@ -138,7 +145,7 @@ fn core_each() -> Option<[usize; 2]> {
 
 /// Keys of this measurement only.
 fn keys(args: &Bench) -> Result<Option<(TempDir, [Keys; 2])>, Error> {
-    if args.transport == TransportName::Tcp {
+    if args.transport != TransportName::Tls {
         return Ok(None);
     }
     let folder = tempfile::tempdir().map_err(|e| Error::io("cannot make a temporary folder", &e))?;
@@ -216,6 +223,7 @@ fn summary(args: &Bench, names: &[&str], parties: &[Measured], correct: bool) ->
         protocol: is_match.then_some("pid"),
         transport: match args.transport {
             _ if args.engine == EngineName::Clear => "none",
+            TransportName::Memory => "memory",
             TransportName::Tcp => "tcp",
             TransportName::Tls => "tls",
         },

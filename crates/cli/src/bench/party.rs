@@ -98,6 +98,7 @@ pub fn program(what: What) -> Result<(Program, Option<(Lift, Layout)>), Error> {
             Ok((program, Some((lift, layout))))
         }
         What::Yao | What::Match => Ok((gates::program(), None)),
+        What::Gmw => Err(Error::misuse("this measurement runs in one process")),
     }
 }
 
@@ -172,7 +173,7 @@ fn together(task: &Task, board: &Board) -> Result<Measured, Error> {
             let options = matching::Options { threads: 1, ..matching::Options::default() };
             Done::Rows(session_of_control.step("match", |s| matching::pid::run(s, &people, &options))?)
         }
-        What::Yao | What::Lift => {
+        What::Yao | What::Lift | What::Gmw => {
             let sessions: Vec<Session> = workers.into_iter().map(session).collect();
             Done::Totals(compute(task, me, sessions, &board.reporter(), &mut ledger)?)
         }

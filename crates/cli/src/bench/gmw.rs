@@ -1,0 +1,343 @@
+//! `bench gmw`: ANDs among n parties, all of them threads of this process, in wide layers or as one binary tree.
+//!
+//! Wide: every lane has [`GATES`] ANDs of bits of two neighbouring parties, XORed into one bit that everybody sees.
+//! Tree: the AND of 2^D shared bits, level by level; every bit is 1, so a single wrong gate shows in the result.
+
+use super::{SEED, mix};
+use crate::args::{Bench, TransportName};
+use crate::output;
+use crate::progress::Working;
+use base::{Error, PartyId, Roster, Seed};
+use gmw::{Layers, Party, Times};
+use job::usage;
+use net::connect::free_address;
+use net::{Channels, Identity, Ledger, Meet, Session, Transport};
+use ot::OtKind;
+use program::circuit::{Circuit, Gates, Input, Lit};
+use program::wired::Viewers;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// ANDs of one lane of the wide workload.
+const GATES: u32 = 64;
+/// Lanes evaluated at once: a layer is one opening.
+const LANES: usize = (gmw::OPEN_ANDS / GATES as u64) as usize;
+/// Deepest tree: its first level is one evaluation.
+pub const TREE_MAX: u32 = 26;
+/// How long one party waits for another.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The JSON of `tacit bench gmw --json`.
+#[derive(Debug, Serialize)]
+struct Summary {
+    what: &'static str,
+    parties: usize,
+    transport: &'static str,
+    ot: String,
+    tree: Option<u32>,
+    ands: u64,
+    /// ANDs over the time after set-up, offline and online.
+    and_per_s: f64,
+    /// Application bytes that one party sends after set-up, the busiest one's.
+    bytes_per_and: f64,
+    /// Turns after set-up with one peer.
+    rounds: u64,
+    /// From the first connection to the last result.
+    seconds: f64,
+    seconds_setup: f64,
+    seconds_offline: f64,
+    seconds_online: f64,
+    /// Of all parties together.
+    peak_memory_bytes: u64,
+    cpu_seconds: f64,
+    correct: bool,
+}
+
+/// What one party found.
+struct Done {
+    times: Times,
+    ledger: Ledger,
+    correct: bool,
+}
+
+/// Measures and prints.
+///
+/// # Errors
+/// When a party fails, or the result is wrong.
+pub fn run(args: &Bench) -> Result<(), Error> {
+    let kind = kind(args)?;
+    let ands = match args.tree {
+        Some(depth) => (1 << depth) - 1,
+        None => args.ands.next_multiple_of(GATES.into()),
+    };
+    let working = Working::on("computing");
+    let start = Instant::now();
+    let done = parties(args, |session| party(args, kind, ands, session))?;
+    let seconds = start.elapsed().as_secs_f64();
+    drop(working);
+    let summary = summary(args, kind, ands, seconds, &done);
+    if args.json {
+        output::print_json(&summary)?
+    } else {
+        output::print(&text(&summary))?
+    }
+    if summary.correct {
+        return Ok(());
+    }
+    Err(Error::misuse("the result is wrong; this must not happen, please report it"))
+}
+
+/// The back end asked for; `softspoken` alone takes `--k`.
+pub(super) fn kind(args: &Bench) -> Result<OtKind, Error> {
+    match args.ot.as_str() {
+        "softspoken" => Ok(OtKind::SoftSpoken { k: args.k }),
+        other => other.parse(),
+    }
+}
+
+/// One party's part.
+fn party(args: &Bench, kind: OtKind, ands: u64, session: &mut Session) -> Result<Done, Error> {
+    let mut party = Party::new(session, kind, ands)?;
+    party.reserve(ands);
+    let correct = match args.tree {
+        Some(depth) => tree(&mut party, depth, args.parties, session)?,
+        None => wide(&mut party, ands, args.parties, session)?,
+    };
+    session.finish()?;
+    Ok(Done { times: party.times(), ledger: session.ledger().clone(), correct })
+}
+
+/// Input word `word` of 64 lanes: a function of the seed, so that everybody can check the result.
+fn bits(word: u32, block: u64) -> u64 {
+    mix(SEED ^ mix(block << 16 | u64::from(word)))
+}
+
+fn wide_circuit(parties: usize) -> (Circuit, Lit) {
+    let mut g = Gates::default();
+    let mut all = Lit::FALSE;
+    for gate in 0..GATES {
+        let [a, b] = [0, 1].map(|side| {
+            let owner = Some(PartyId(((gate + side) as usize % parties) as u8));
+            g.input(Input { owner, word: 2 * gate + side, bit: 0 })
+        });
+        let and = g.and(a, b);
+        all = g.xor(all, and);
+    }
+    (g.finish(), all)
+}
+
+fn wide(party: &mut Party, ands: u64, parties: usize, session: &mut Session) -> Result<bool, Error> {
+    let (circuit, root) = wide_circuit(parties);
+    let layers = Layers::new(&circuit, &[root]);
+    let lanes = (ands / u64::from(GATES)) as usize;
+    let mut correct = true;
+    for from in (0..lanes).step_by(LANES) {
+        let (lanes, first) = (LANES.min(lanes - from), (from / 64) as u64);
+        let mut known = |input: &Input, into: &mut [u64]| {
+            (first..).zip(into).for_each(|(block, out)| *out = bits(input.word, block));
+            Ok(())
+        };
+        let shares = party.eval(&layers, lanes, &mut known, session)?;
+        let seen = party.reveal(shares, lanes, &[&Viewers::Everyone], session)?;
+        let seen = seen.into_iter().next().flatten().unwrap_or_default();
+        // One party checks: the measurement is of the protocol.
+        correct &= party.me().0 != 0
+            || (first..).zip(&seen).all(|(block, word)| {
+                let truth = (0..GATES).fold(0, |sum, g| sum ^ (bits(2 * g, block) & bits(2 * g + 1, block)));
+                let live = u64::MAX >> (64 - (lanes - 64 * (block - first) as usize).min(64));
+                truth & live == *word
+            });
+    }
+    Ok(correct)
+}
+
+/// The AND of two shared bits.
+fn node() -> Layers {
+    let mut g = Gates::default();
+    let [a, b] = [0, 1].map(|word| g.input(Input { owner: None, word, bit: 0 }));
+    let and = g.and(a, b);
+    Layers::with_shared(&g.finish(), &[and], &|_| true)
+}
+
+fn tree(party: &mut Party, depth: u32, parties: usize, session: &mut Session) -> Result<bool, Error> {
+    let layers = node();
+    let mut shares = leaves(party.me(), depth, parties);
+    for level in (0..depth).rev() {
+        let lanes = 1usize << level;
+        let upper: Vec<u64> = match lanes / 64 {
+            0 => vec![shares[0] >> lanes],
+            words => shares.split_off(words),
+        };
+        let mut known = |input: &Input, into: &mut [u64]| {
+            into.copy_from_slice(if input.word == 0 { &shares } else { &upper });
+            Ok(())
+        };
+        let next = party.eval(&layers, lanes, &mut known, session)?;
+        shares = next.into_iter().next().unwrap_or_default();
+    }
+    let seen = party.reveal(vec![shares], 1, &[&Viewers::Everyone], session)?;
+    Ok(seen == [Some(vec![1])])
+}
+
+/// This party's shares of 2^depth bits that are all 1.
+fn leaves(me: PartyId, depth: u32, parties: usize) -> Vec<u64> {
+    let own = |party: usize, block: u64| bits(party as u32, block);
+    let share = |block| match me.index() {
+        0 => !(1..parties).fold(0, |sum, party| sum ^ own(party, block)),
+        me => own(me, block),
+    };
+    (0..(1u64 << depth).div_ceil(64)).map(share).collect()
+}
+
+/// Runs `work` for every party on a thread of its own; results in party order.
+pub(super) fn parties<T: Send>(
+    args: &Bench,
+    work: impl Fn(&mut Session) -> Result<T, Error> + Sync,
+) -> Result<Vec<T>, Error> {
+    let roster = Roster::new((0..args.parties).map(|i| format!("p{i}")));
+    let (work, roster) = (&work, &roster);
+    let ways = ways(args, roster)?;
+    std::thread::scope(|scope| {
+        let thread = |(me, way): (usize, Way)| {
+            scope.spawn(move || {
+                let (channels, _meeting) = match way {
+                    Way::Memory(channels) => (channels, None),
+                    Way::Net(meet) => {
+                        let mut meeting = meet.meet(0)?;
+                        (std::mem::take(&mut meeting.control), Some(meeting))
+                    }
+                };
+                let me = PartyId(me as u8);
+                work(&mut Session::new(me, roster.clone(), channels, Seed::from_system()))
+            })
+        };
+        let threads: Vec<_> = ways.into_iter().enumerate().map(thread).collect();
+        threads
+            .into_iter()
+            .map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    })
+}
+
+/// How a party comes to its channels.
+enum Way {
+    Memory(Channels),
+    Net(Box<Meet>),
+}
+
+fn ways(args: &Bench, roster: &Roster) -> Result<Vec<Way>, Error> {
+    if args.transport == TransportName::Memory {
+        let mut ends: Vec<Channels> = roster.parties().map(|_| Vec::new()).collect();
+        for (a, b) in roster.parties().flat_map(|b| (0..b.0).map(move |a| (PartyId(a), b))) {
+            let (at_a, at_b) = net::pair(PATIENCE);
+            ends[a.index()].push((b, at_a));
+            ends[b.index()].push((a, at_b));
+        }
+        return Ok(ends.into_iter().map(Way::Memory).collect());
+    }
+    let identities = roster.parties().map(|_| Identity::generate().map(Arc::new));
+    let identities = identities.collect::<Result<Vec<_>, Error>>()?;
+    let keys: Vec<_> = identities.iter().map(|identity| identity.fingerprint()).collect();
+    let addresses = roster.parties().map(|_| free_address()).collect::<Result<Vec<_>, Error>>()?;
+    let way = |(me, identity): (usize, &Arc<Identity>)| {
+        let dial: BTreeMap<_, _> = roster.parties().zip(addresses.iter().cloned()).take(me).collect();
+        let transport = match args.transport {
+            TransportName::Tls => Transport::Tls { identity: identity.clone(), keys: keys.clone() },
+            _ => Transport::Tcp,
+        };
+        let (listen, agreement) = (Some(addresses[me].clone()), [0; 32]);
+        let meet = Meet::all(PartyId(me as u8), roster.clone(), listen, dial, transport, agreement);
+        Way::Net(Box::new(meet.patience(PATIENCE).deadline(PATIENCE)))
+    };
+    Ok(identities.iter().enumerate().map(way).collect())
+}
+
+fn summary(args: &Bench, kind: OtKind, ands: u64, seconds: f64, done: &[Done]) -> Summary {
+    let slowest = |of: &dyn Fn(&Times) -> Duration| {
+        done.iter().map(|d| of(&d.times)).max().unwrap_or_default().as_secs_f64()
+    };
+    let after = |ledger: &Ledger| ledger.sent("") - ledger.sent("setup");
+    let bytes = done.iter().map(|d| after(&d.ledger)).max().unwrap_or(0);
+    let turns = |ledger: &Ledger, peer: usize| {
+        let entries = ledger.entries().iter().filter(|e| e.peer.index() == peer);
+        entries.filter(|e| !e.step.starts_with("setup")).map(|e| e.turns).sum::<u64>()
+    };
+    let rounds = done.iter().flat_map(|d| (0..args.parties).map(|p| turns(&d.ledger, p))).max();
+    let busy = slowest(&|times| times.offline + times.online);
+    Summary {
+        what: "gmw",
+        parties: args.parties,
+        transport: match args.transport {
+            TransportName::Memory => "memory",
+            TransportName::Tcp => "tcp",
+            TransportName::Tls => "tls",
+        },
+        ot: kind.to_string(),
+        tree: args.tree,
+        ands,
+        and_per_s: ands as f64 / busy,
+        bytes_per_and: bytes as f64 / ands as f64,
+        rounds: rounds.unwrap_or(0),
+        seconds,
+        seconds_setup: slowest(&|times| times.setup),
+        seconds_offline: slowest(&|times| times.offline),
+        seconds_online: slowest(&|times| times.online),
+        peak_memory_bytes: usage::peak_memory_bytes(),
+        cpu_seconds: usage::cpu_seconds(),
+        correct: done.iter().all(|d| d.correct),
+    }
+}
+
+fn text(summary: &Summary) -> String {
+    let shape = summary.tree.map_or_else(String::new, |depth| format!(" in a tree of depth {depth}"));
+    [
+        format!(
+            "{} AND gates{shape} among {} parties over {}: {} AND/s",
+            output::grouped(summary.ands),
+            summary.parties,
+            summary.transport,
+            output::scaled(summary.and_per_s).trim_end()
+        ),
+        format!(
+            "  {} in all: set-up {}, triples {}, online {} ({})",
+            output::duration(summary.seconds),
+            output::duration(summary.seconds_setup),
+            output::duration(summary.seconds_offline),
+            output::duration(summary.seconds_online),
+            summary.ot
+        ),
+        format!("  {:.2} bytes per AND and party, {} rounds", summary.bytes_per_and, summary.rounds),
+        format!(
+            "  all parties: {:.2} CPU s, peak memory {}",
+            summary.cpu_seconds,
+            output::bytes(summary.peak_memory_bytes)
+        ),
+        format!("  result {}", if summary.correct { "correct" } else { "WRONG" }),
+    ]
+    .join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaves_are_shares_of_one() {
+        for parties in [2, 3, 5] {
+            let shares: Vec<Vec<u64>> = (0..parties).map(|p| leaves(PartyId(p as u8), 8, parties)).collect();
+            let sums = (0..4).map(|i| shares.iter().fold(0, |sum, share| sum ^ share[i]));
+            assert!(sums.into_iter().all(|sum| sum == u64::MAX));
+        }
+    }
+
+    #[test]
+    fn a_lane_has_the_gates_it_says() {
+        for parties in [2, 3, 13] {
+            let (circuit, root) = wide_circuit(parties);
+            let layers = Layers::new(&circuit, &[root]);
+            assert_eq!((layers.and_gates(), layers.depth()), (GATES.into(), 1));
+        }
+    }
+}
