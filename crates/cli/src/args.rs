@@ -183,12 +183,12 @@ pub struct Settings {
     /// CSV or Parquet, or a folder of them
     #[arg(long, value_name = "PATH")]
     pub data: Option<PathBuf>,
-    /// Wait for the peer at this address of this machine
-    #[arg(long, value_name = "HOST:PORT", value_parser = address, conflicts_with = "peer")]
-    pub listen: Option<String>,
-    /// Connect to the peer at this address
+    /// Wait for the peer, or for those of several that come, at this address of this machine
     #[arg(long, value_name = "HOST:PORT", value_parser = address)]
-    pub peer: Option<String>,
+    pub listen: Option<String>,
+    /// Connect to the peer at this address; with several peers NAME=HOST:PORT, repeated
+    #[arg(long, value_name = "[NAME=]HOST:PORT", value_parser = peer)]
+    pub peer: Vec<(Option<String>, String)>,
     /// Most memory to use: 512M, 1G
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub memory: Option<u64>,
@@ -228,13 +228,15 @@ impl From<Settings> for PartySettings {
     fn from(flags: Settings) -> Self {
         let listed = |list: Vec<_>| (!list.is_empty()).then_some(list);
         let kinds = flags.allow_kind;
+        let (named, alone): (Vec<_>, Vec<_>) = flags.peer.into_iter().partition(|(name, _)| name.is_some());
         Self {
             study: flags.study,
             as_party: flags.as_party,
             identity: flags.identity,
             data: flags.data,
             listen: flags.listen,
-            peer: flags.peer,
+            peer: alone.into_iter().next_back().map(|(_, at)| at),
+            peers: named.into_iter().filter_map(|(name, at)| Some((name?, at))).collect(),
             memory: flags.memory,
             ledger: flags.ledger,
             report: flags.report,
@@ -567,6 +569,14 @@ fn address(text: &str) -> Result<String, &'static str> {
     parse_address(text).map(|()| text.to_owned())
 }
 
+/// Reads `host:port` or `name=host:port`.
+fn peer(text: &str) -> Result<(Option<String>, String), &'static str> {
+    match text.split_once('=') {
+        Some((name, at)) => Ok((Some(name.to_owned()), address(at)?)),
+        None => Ok((None, address(text)?)),
+    }
+}
+
 fn memory(text: &str) -> Result<u64, &'static str> {
     parse_memory(text)
 }
@@ -609,6 +619,18 @@ mod tests {
         for text in ["10gbps", "0gbps,1ms", "fast,1ms", "10gbps,-1ms", "nangbps,1ms", "10gbps,1"] {
             assert!(link(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn peers_are_named_or_alone() {
+        assert_eq!(peer("h:1"), Ok((None, "h:1".to_owned())));
+        assert_eq!(peer("a=h:1"), Ok((Some("a".to_owned()), "h:1".to_owned())));
+        assert!(peer("a=h").is_err() && peer("h").is_err());
+        let words = ["tacit", "run", "--peer", "a=h:1", "--peer", "b=h:2", "--listen", "0.0.0.0:3"];
+        let Command::Run(run) = Cli::try_parse_from(words).unwrap().command else { panic!("a run") };
+        let settings = PartySettings::from(run.settings);
+        assert_eq!((settings.peers.len(), settings.peer), (2, None));
+        assert_eq!(settings.listen.as_deref(), Some("0.0.0.0:3"));
     }
 
     #[test]
