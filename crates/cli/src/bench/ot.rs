@@ -223,7 +223,7 @@ mod tests {
             assert!(summary.correct && summary.price_held, "{line}");
             assert_eq!(summary.ots, 100_000);
             let bits = match summary.ot.as_str() {
-                "ferret" => 1.5..2.0,
+                "ferret" => 1.4..1.5,
                 "softspoken:4" => 31.0..31.1,
                 "softspoken:3" => 42.0..42.1,
                 other => panic!("{other}"),
