@@ -1,0 +1,186 @@
+//! `bench market`: the P2P problem of Choi et al. (2012) among a customer and providers, all of them threads of this
+//! process, with everything counted: connections, base OTs, triples, the circuit, the answer at the customer.
+
+use super::gmw::{kind, parties};
+use super::{SEED, figures};
+use crate::args::{Bench, TransportName};
+use crate::output;
+use crate::progress::Working;
+use base::{Cost, Error};
+use engine::{Engine, NoNoise};
+use gmw::Gmw;
+use net::{Ledger, Session};
+use program::Program;
+use program::lower::combine::Shape;
+use program::lower::{ReleasePlan, lower_release};
+use serde::Serialize;
+use std::time::Instant;
+use studies::market::{Answer, CUSTOMER, Problem, Sample, program};
+
+/// The problem that the paper measures.
+const PROBLEM: Problem = Problem::P2p;
+
+/// The JSON of `tacit bench market --json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    what: &'static str,
+    pub resources: u64,
+    pub parties: usize,
+    pub circuit: String,
+    transport: &'static str,
+    ot: String,
+    /// Delay of the network: there and back.
+    pub round_trip_ms: u64,
+    /// From the first connection to the customer's answer.
+    pub seconds: f64,
+    pub and_gates: u64,
+    /// AND gates one after the other.
+    pub depth: u64,
+    /// Turns of the busiest party with one peer.
+    pub rounds: u64,
+    /// Application bytes of all parties.
+    pub bytes: u64,
+    /// Whether the customer learned the true answer, and the bytes and gates were those of the price.
+    pub correct: bool,
+}
+
+/// What one party found.
+struct Done {
+    answer: Option<Answer>,
+    ledger: Ledger,
+}
+
+/// Measures and prints, one setting or all of the figures.
+///
+/// # Errors
+/// When a party fails, or a result is wrong.
+pub fn run(args: &Bench) -> Result<(), Error> {
+    let correct = match &args.figures {
+        Some(file) => figures::run(args, file)?,
+        None => {
+            let working = Working::on("computing");
+            let summary = measure(args)?;
+            drop(working);
+            if args.json { output::print_json(&summary)? } else { output::print(&text(&summary))? }
+            summary.correct
+        }
+    };
+    if correct {
+        return Ok(());
+    }
+    Err(Error::misuse("the result is wrong; this must not happen, please report it"))
+}
+
+/// Measures one setting.
+///
+/// # Errors
+/// When a party fails.
+pub fn measure(args: &Bench) -> Result<Summary, Error> {
+    let (kind, shape): (_, Shape) = (kind(args)?, args.circuit);
+    let names = (0..args.parties).map(|p| if p == 0 { "customer".into() } else { format!("provider-{p}") });
+    let sample = Sample::new(PROBLEM, program(PROBLEM, names, shape), args.resources, SEED);
+    let plan = plan(sample.program())?;
+    let engine = || Gmw::new(kind).with_shape(shape);
+    let start = Instant::now();
+    let done = parties(args, |session| party(engine(), &sample, &plan, session))?;
+    let seconds = start.elapsed().as_secs_f64();
+    let price = engine().price_rows(sample.program(), args.resources) + engine().price_release(&plan, 1);
+    let depth = engine().depth(sample.program(), args.resources) + plan.circuit.and_depth() as u64;
+    let truth = sample.truth()?;
+    let correct = done[CUSTOMER.index()].answer.as_ref() == Some(&truth) && as_priced(&done, &price);
+    let pairs = done.iter().flat_map(|d| (0..args.parties).map(|peer| turns(&d.ledger, peer)));
+    Ok(Summary {
+        what: "market",
+        resources: args.resources,
+        parties: args.parties,
+        circuit: shape.to_string(),
+        transport: match args.transport {
+            TransportName::Memory => "memory",
+            TransportName::Tcp => "tcp",
+            TransportName::Tls => "tls",
+        },
+        ot: kind.to_string(),
+        round_trip_ms: 2 * args.delay_ms,
+        seconds,
+        and_gates: price.and_gates,
+        depth,
+        rounds: pairs.max().unwrap_or(0),
+        bytes: done.iter().map(|d| d.ledger.sent("")).sum(),
+        correct,
+    })
+}
+
+fn plan(program: &Program) -> Result<ReleasePlan, Error> {
+    lower_release(program, CUSTOMER, &program.fold_owners(), &|_, _| 1, &|_| None)
+}
+
+fn party(
+    mut engine: Gmw,
+    sample: &Sample,
+    plan: &ReleasePlan,
+    session: &mut Session,
+) -> Result<Done, Error> {
+    let me = session.me();
+    let shares = engine.rows(sample.program(), &mut sample.part(Some(me)), session)?;
+    let values = engine.release(plan, &shares, &mut NoNoise, session)?;
+    session.finish()?;
+    let answer = match values[..] {
+        [row, score] => Some(Answer::Best((score != 0).then_some((row as u64, score)))),
+        [row, score, found] => Some(Answer::Best((found == 1).then_some((row as u64, score)))),
+        _ => None,
+    };
+    Ok(Done { answer, ledger: session.ledger().clone() })
+}
+
+/// Turns with one peer.
+fn turns(ledger: &Ledger, peer: usize) -> u64 {
+    ledger.entries().iter().filter(|e| e.peer.index() == peer).map(|e| e.turns).sum()
+}
+
+/// Whether bytes and gates are those of the price.
+fn as_priced(done: &[Done], price: &Cost) -> bool {
+    let peers = done.len() as u64 - 1;
+    let sent = done.iter().zip(&price.sent).all(|(d, sent)| d.ledger.sent("") == *sent);
+    sent && done.iter().all(|d| d.ledger.and_gates("") == peers * price.and_gates)
+}
+
+fn text(summary: &Summary) -> String {
+    let delay = match summary.round_trip_ms {
+        0 => String::new(),
+        ms => format!(" with {ms} ms round trips"),
+    };
+    [
+        format!(
+            "best of {} resources among {} parties over {}{delay}: {}",
+            output::grouped(summary.resources),
+            summary.parties,
+            summary.transport,
+            output::duration(summary.seconds)
+        ),
+        format!(
+            "  {} AND gates, depth {}, {} rounds ({} circuit, {})",
+            output::grouped(summary.and_gates),
+            summary.depth,
+            summary.rounds,
+            summary.circuit,
+            summary.ot
+        ),
+        format!("  {} between all parties", output::bytes(summary.bytes)),
+        format!("  result {}", if summary.correct { "correct, cost as priced" } else { "WRONG" }),
+    ]
+    .join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_release_of_a_best_row_has_no_gates() {
+        for shape in Shape::ALL {
+            let program = program(PROBLEM, ["customer", "a", "b"], shape);
+            let plan = plan(&program).unwrap();
+            assert_eq!(plan.circuit.and_gates(), 0);
+        }
+    }
+}
