@@ -4,6 +4,7 @@ use base::Error;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use job::party::{PartySettings, parse_address, parse_deadline, parse_memory};
 use job::study::Decimal;
+use program::lower::combine::Shape;
 use std::path::PathBuf;
 
 const EXIT_CODES: &str = "\
@@ -377,11 +378,13 @@ pub enum LedgerAction {
 /// Measures over loopback, each party in a process of its own that stays on one core, and checks the result.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tacit bench yao --rows 100k\n  tacit bench lift --rows 1M --transport tls --json\n  tacit bench match --rows 50k --overlap 0.5\n  tacit bench gmw --parties 3 --ands 10M\n\n\
+    after_help = "Examples:\n  tacit bench yao --rows 100k\n  tacit bench lift --rows 1M --transport tls --json\n  tacit bench match --rows 50k --overlap 0.5\n  tacit bench gmw --parties 3 --ands 10M\n  tacit bench ot --ot ferret --ots 50M\n  tacit bench market --resources 5000 --parties 3 --circuit small\n\n\
     yao:   250 independent AND gates of bits shared by both parties, per row\n\
     lift:  the row program of a lift study with K = 4, 32-bit times and values; session set-up included, no matching\n\
     match: Private-ID on generated identifiers\n\
-    gmw:   AND gates among any number of parties, all of them threads of one process"
+    gmw:   AND gates among any number of parties, all of them threads of one process\n\
+    ot:    correlated OTs with random choices between two parties, threads of one process\n\
+    market: the P2P problem of Choi et al. (2012), a customer and N - 1 providers, threads of one process; start-up included"
 )]
 pub struct Bench {
     /// What to measure
@@ -390,7 +393,7 @@ pub struct Bench {
     #[arg(long, value_name = "N", value_parser = count, default_value = "1", hide_default_value = true,
           required_if_eq_any = [("what", "yao"), ("what", "lift"), ("what", "match")])]
     pub rows: u64,
-    /// gmw: parties
+    /// gmw, market: parties
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = parties)]
     pub parties: usize,
     /// gmw: AND gates, in wide layers
@@ -399,7 +402,22 @@ pub struct Bench {
     /// gmw: instead of wide layers one full binary tree of this depth, 2^D - 1 AND gates
     #[arg(long, value_name = "D", value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::bench::gmw::TREE_MAX)))]
     pub tree: Option<u32>,
-    /// gmw: what makes the correlated OTs; ferret, softspoken, or softspoken:K
+    /// ot: correlated OTs to make
+    #[arg(long, value_name = "N", value_parser = count, default_value = "20M")]
+    pub ots: u64,
+    /// market: resources of all providers together
+    #[arg(long, value_name = "K", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub resources: u64,
+    /// market: the circuit; paper (gate by gate the published one), small (fewest gates), shallow (for long round trips)
+    #[arg(long, value_name = "NAME", default_value = "small", value_parser = shape)]
+    pub circuit: Shape,
+    /// gmw, market: delay of every byte on its way, in milliseconds: half a round trip
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    pub delay_ms: u64,
+    /// market: measure figures 3 to 5 of the paper again, every size and number of parties, and write them as a page
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["resources", "parties", "circuit", "delay_ms"])]
+    pub figures: Option<PathBuf>,
+    /// gmw, ot, market, lift with --engine gmw: what makes the correlated OTs; ferret, softspoken, or softspoken:K
     #[arg(long, value_name = "NAME", default_value = "softspoken")]
     pub ot: String,
     /// The engine; `clear` runs both roles in one process, without protection
@@ -437,6 +455,10 @@ pub enum What {
     Match,
     /// AND gates among n parties.
     Gmw,
+    /// Correlated OTs between two parties.
+    Ot,
+    /// The best of many resources among a customer and providers.
+    Market,
 }
 
 /// An engine to measure.
@@ -445,6 +467,8 @@ pub enum What {
 pub enum EngineName {
     /// Garbled circuits.
     Yao,
+    /// Correlated OT alone; lift only.
+    Gmw,
     /// The reference: no protection.
     Clear,
 }
@@ -482,6 +506,11 @@ pub struct BenchParty {
 pub struct Completions {
     /// The shell
     pub shell: clap_complete::Shell,
+}
+
+/// Reads the name of a circuit.
+fn shape(text: &str) -> Result<Shape, String> {
+    text.parse().map_err(|e: Error| e.to_string())
 }
 
 /// Reads a number of parties.

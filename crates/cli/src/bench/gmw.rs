@@ -11,6 +11,7 @@ use base::{Error, PartyId, Roster, Seed};
 use gmw::{Layers, Party, Times};
 use job::usage;
 use net::connect::free_address;
+use net::relay::Relay;
 use net::{Channels, Identity, Ledger, Meet, Session, Transport};
 use ot::OtKind;
 use program::circuit::{Circuit, Gates, Input, Lit};
@@ -198,7 +199,8 @@ pub(super) fn parties<T: Send>(
 ) -> Result<Vec<T>, Error> {
     let roster = Roster::new((0..args.parties).map(|i| format!("p{i}")));
     let (work, roster) = (&work, &roster);
-    let ways = ways(args, roster)?;
+    let relays = relays(args, roster)?;
+    let ways = ways(args, roster, &relays)?;
     std::thread::scope(|scope| {
         let thread = |(me, way): (usize, Way)| {
             scope.spawn(move || {
@@ -227,7 +229,29 @@ enum Way {
     Net(Box<Meet>),
 }
 
-fn ways(args: &Bench, roster: &Roster) -> Result<Vec<Way>, Error> {
+/// Where every party listens, and what delays the way to it, if anything does.
+type Reached = (String, Option<Relay>);
+
+fn relays(args: &Bench, roster: &Roster) -> Result<Vec<Reached>, Error> {
+    if args.transport == TransportName::Memory {
+        return match args.delay_ms {
+            0 => Ok(Vec::new()),
+            _ => Err(Error::input("pipes have no delay; use --transport tcp or tls with --delay-ms")),
+        };
+    }
+    let reached = |_| {
+        let address = free_address()?;
+        if args.delay_ms == 0 {
+            return Ok((address, None));
+        }
+        let target = address.parse().map_err(|_| Error::misuse(format!("{address} is no address")))?;
+        let relay = Relay::spawn("127.0.0.1:0", target, Duration::from_millis(args.delay_ms), 0)?;
+        Ok((address, Some(relay)))
+    };
+    roster.parties().map(reached).collect()
+}
+
+fn ways(args: &Bench, roster: &Roster, relays: &[Reached]) -> Result<Vec<Way>, Error> {
     if args.transport == TransportName::Memory {
         let mut ends: Vec<Channels> = roster.parties().map(|_| Vec::new()).collect();
         for (a, b) in roster.parties().flat_map(|b| (0..b.0).map(move |a| (PartyId(a), b))) {
@@ -240,14 +264,14 @@ fn ways(args: &Bench, roster: &Roster) -> Result<Vec<Way>, Error> {
     let identities = roster.parties().map(|_| Identity::generate().map(Arc::new));
     let identities = identities.collect::<Result<Vec<_>, Error>>()?;
     let keys: Vec<_> = identities.iter().map(|identity| identity.fingerprint()).collect();
-    let addresses = roster.parties().map(|_| free_address()).collect::<Result<Vec<_>, Error>>()?;
+    let by = |(at, relay): &Reached| relay.as_ref().map_or_else(|| at.clone(), |r| r.address.to_string());
     let way = |(me, identity): (usize, &Arc<Identity>)| {
-        let dial: BTreeMap<_, _> = roster.parties().zip(addresses.iter().cloned()).take(me).collect();
+        let dial: BTreeMap<_, _> = roster.parties().zip(relays.iter().map(by)).take(me).collect();
         let transport = match args.transport {
             TransportName::Tls => Transport::Tls { identity: identity.clone(), keys: keys.clone() },
             _ => Transport::Tcp,
         };
-        let (listen, agreement) = (Some(addresses[me].clone()), [0; 32]);
+        let (listen, agreement) = (Some(relays[me].0.clone()), [0; 32]);
         let meet = Meet::all(PartyId(me as u8), roster.clone(), listen, dial, transport, agreement);
         Way::Net(Box::new(meet.patience(PATIENCE).deadline(PATIENCE)))
     };

@@ -1,7 +1,10 @@
 //! `tacit bench`: measurements over loopback, each party in a process of its own that stays on one core.
 
+mod figures;
 pub mod gates;
 pub mod gmw;
+pub mod market;
+pub mod ot;
 pub mod party;
 pub mod pid;
 
@@ -9,7 +12,7 @@ use crate::args::{Bench, EngineName, TransportName, What};
 use crate::follow::Children;
 use crate::progress::{Board, Line, Working};
 use crate::{machine, output};
-use base::Error;
+use base::{Error, PartyId};
 use net::Identity;
 use party::{Found, Keys, Measured, Part, Task};
 use program::Program;
@@ -35,6 +38,8 @@ struct Summary {
     transport: &'static str,
     shards: u32,
     k: u32,
+    /// What makes the OTs; gmw only.
+    ot: Option<String>,
     /// Whether every party had a core of its own.
     core_each: bool,
     rows: u64,
@@ -43,6 +48,8 @@ struct Summary {
     and_per_s: f64,
     /// Application bytes of all parties over the rows of one side.
     bytes_per_row: f64,
+    /// Correlated OTs in both directions; gmw only.
+    cots_per_row: Option<f64>,
     bytes: u64,
     peak_memory_bytes: BTreeMap<String, u64>,
     cpu_seconds: BTreeMap<String, f64>,
@@ -59,16 +66,25 @@ pub fn run(args: &Bench) -> Result<(), Error> {
     if args.what == What::Gmw {
         return gmw::run(args);
     }
+    if args.what == What::Ot {
+        return ot::run(args);
+    }
+    if args.what == What::Market {
+        return market::run(args);
+    }
     if args.transport == TransportName::Memory {
         return Err(Error::input("its parties are processes of their own; use --transport tcp or tls"));
     }
     if args.what == What::Match && args.engine == EngineName::Clear {
         return Err(Error::input("bench match measures a protocol and has no engine; remove --engine"));
     }
+    if args.what != What::Lift && args.engine == EngineName::Gmw {
+        return Err(Error::input("--engine gmw measures lift; use bench gmw for AND gates"));
+    }
     let board = Board::stderr();
     let (names, parties) = match args.engine {
         EngineName::Clear => (vec!["clear"], clear(args, &board)?),
-        EngineName::Yao => (PARTIES.to_vec(), two(args, &board)?),
+        EngineName::Yao | EngineName::Gmw => (PARTIES.to_vec(), two(args, &board)?),
     };
     board.end();
     let working = Working::on("checking the result");
@@ -87,19 +103,20 @@ pub fn run(args: &Bench) -> Result<(), Error> {
     }
 }
 
-fn task(args: &Bench, party: u8) -> Task {
-    Task {
+fn task(args: &Bench, party: u8) -> Result<Task, Error> {
+    Ok(Task {
         what: args.what,
         engine: args.engine,
         rows: args.rows,
         k: args.k,
+        ot: gmw::kind(args)?.to_string(),
         shards: args.shards,
         shared: pid::shared(args.rows, args.overlap),
         party,
         peer: None,
         tls: None,
         core: None,
-    }
+    })
 }
 
 fn start(children: &mut Children, name: &str, task: &Task) -> Result<(), Error> {
@@ -110,7 +127,7 @@ fn start(children: &mut Children, name: &str, task: &Task) -> Result<(), Error> 
 
 fn clear(args: &Bench, board: &Board) -> Result<Vec<Measured>, Error> {
     let mut children = Children::default();
-    start(&mut children, "clear", &Task { core: machine::cores().first().copied(), ..task(args, 0) })?;
+    start(&mut children, "clear", &Task { core: machine::cores().first().copied(), ..task(args, 0)? })?;
     children.finish(|_, line| board.show(line))
 }
 
@@ -119,13 +136,13 @@ fn two(args: &Bench, board: &Board) -> Result<Vec<Measured>, Error> {
     let secrets = keys(args)?;
     let tls = |party: usize| secrets.as_ref().map(|(_, keys)| keys[party].clone());
     let mut children = Children::default();
-    let first = Task { core: cores.map(|c| c[0]), tls: tls(0), ..task(args, 0) };
+    let first = Task { core: cores.map(|c| c[0]), tls: tls(0), ..task(args, 0)? };
     start(&mut children, PARTIES[0], &first)?;
     let address = children.until(|_, line| match line {
         Line::Waiting { text } => Some(text.clone()),
         _ => None,
     })?;
-    let second = Task { core: cores.map(|c| c[1]), tls: tls(1), peer: Some(address), ..task(args, 1) };
+    let second = Task { core: cores.map(|c| c[1]), tls: tls(1), peer: Some(address), ..task(args, 1)? };
     start(&mut children, PARTIES[1], &second)?;
     // Both report the same progress: one is enough.
     children.finish(|index, line| {
@@ -211,7 +228,12 @@ fn summary(args: &Bench, names: &[&str], parties: &[Measured], correct: bool) ->
     // The party that connects comes last and waits for nobody.
     let seconds = parties.last().map_or(0.0, |party| party.seconds);
     let bytes: u64 = parties.iter().map(|party| party.bytes_sent).sum();
-    let gates = if is_match { 0 } else { and_gates(args)? };
+    let by_ot = (args.engine == EngineName::Gmw).then(|| prepared(args)).transpose()?;
+    let gates = match &by_ot {
+        _ if is_match => 0,
+        Some(prepared) => prepared.price(args.rows).and_gates,
+        None => and_gates(args)?,
+    };
     let union = parties.first().and_then(|party| match &party.found {
         Found::Spine(digest) => Some(digest.union),
         Found::Shares(_) => None,
@@ -229,18 +251,26 @@ fn summary(args: &Bench, names: &[&str], parties: &[Measured], correct: bool) ->
         },
         shards: args.shards,
         k: args.k,
+        ot: by_ot.is_some().then(|| gmw::kind(args)).transpose()?.map(|kind| kind.to_string()),
         core_each: names.len() < 2 || core_each().is_some(),
         rows: args.rows,
         seconds,
         rows_per_s: args.rows as f64 / seconds,
         and_per_s: gates as f64 / seconds,
         bytes_per_row: bytes as f64 / args.rows as f64,
+        cots_per_row: by_ot.map(|prepared| prepared.cots_per_row() as f64),
         bytes,
         peak_memory_bytes: by_party.clone().zip(parties.iter().map(|p| p.peak_memory_bytes)).collect(),
         cpu_seconds: by_party.zip(parties.iter().map(|p| p.cpu_seconds)).collect(),
         union,
         correct,
     })
+}
+
+/// The rows as gmw runs them.
+fn prepared(args: &Bench) -> Result<::gmw::pair::Prepared, Error> {
+    let (program, _) = party::program(args.what)?;
+    ::gmw::pair::Prepared::new(&program, PartyId(0), gmw::kind(args)?, ::gmw::pair::LANES)
 }
 
 /// AND gates of the rows, as yao counts them.
@@ -264,6 +294,9 @@ fn text(summary: &Summary) -> String {
     )];
     if *and_per_s > 0.0 {
         lines.push(format!("  {} AND/s", output::scaled(*and_per_s).trim_end()));
+    }
+    if let Some((cots, ot)) = summary.cots_per_row.zip(summary.ot.as_ref()) {
+        lines.push(format!("  {cots} correlated OTs per row by {ot}"));
     }
     lines
         .push(format!("  {bytes_per_row:.1} bytes per row, both parties ({})", output::bytes(summary.bytes)));

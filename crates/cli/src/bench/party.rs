@@ -23,6 +23,8 @@ pub struct Task {
     pub engine: EngineName,
     pub rows: u64,
     pub k: u32,
+    /// Of the gmw engine.
+    pub ot: String,
     pub shards: u32,
     pub shared: u64,
     /// Which party, 0 or 1.
@@ -84,7 +86,7 @@ pub fn run(args: &BenchParty) -> Result<(), Error> {
     let board = Board::events();
     let measured = match task.engine {
         EngineName::Clear => alone(&task, &board)?,
-        EngineName::Yao => together(&task, &board)?,
+        EngineName::Yao | EngineName::Gmw => together(&task, &board)?,
     };
     output::print_json(&measured)
 }
@@ -98,7 +100,7 @@ pub fn program(what: What) -> Result<(Program, Option<(Lift, Layout)>), Error> {
             Ok((program, Some((lift, layout))))
         }
         What::Yao | What::Match => Ok((gates::program(), None)),
-        What::Gmw => Err(Error::misuse("this measurement runs in one process")),
+        What::Gmw | What::Ot | What::Market => Err(Error::misuse("this measurement runs in one process")),
     }
 }
 
@@ -173,7 +175,7 @@ fn together(task: &Task, board: &Board) -> Result<Measured, Error> {
             let options = matching::Options { threads: 1, ..matching::Options::default() };
             Done::Rows(session_of_control.step("match", |s| matching::pid::run(s, &people, &options))?)
         }
-        What::Yao | What::Lift | What::Gmw => {
+        What::Yao | What::Lift | What::Gmw | What::Ot | What::Market => {
             let sessions: Vec<Session> = workers.into_iter().map(session).collect();
             Done::Totals(compute(task, me, sessions, &board.reporter(), &mut ledger)?)
         }
@@ -199,6 +201,14 @@ enum Done {
     Rows(matching::Spine),
 }
 
+fn engine(task: &Task) -> Result<Box<dyn Engine>, Error> {
+    Ok(match task.engine {
+        EngineName::Clear => Box::new(Clear),
+        EngineName::Yao => Box::new(Yao::new(task.k)),
+        EngineName::Gmw => Box::new(gmw::Gmw::new(task.ot.parse()?)),
+    })
+}
+
 /// Row and combine on every shard, each on a thread and a connection of its own.
 fn compute(
     task: &Task,
@@ -212,7 +222,8 @@ fn compute(
         let mut session = session.with_progress(progress.clone());
         let mut rows = rows(task, lift.as_ref(), Some(me), index as u32);
         let step = format!("compute/{index}");
-        let shares = session.step(&step, |s| Yao::new(task.k).rows(&program, &mut *rows, s))?;
+        let mut engine = engine(task)?;
+        let shares = session.step(&step, |s| engine.rows(&program, &mut *rows, s))?;
         session.finish()?;
         Ok((shares, session.ledger().clone()))
     };
