@@ -49,6 +49,8 @@ pub enum Command {
     Report(Report),
     /// Show the privacy ledger, or reopen a release that broke off
     Ledger(Ledger),
+    /// Run, describe, convert and shrink boolean circuits in files
+    Circuit(crate::circuit::Circuit),
     /// Measure, each party in a process of its own on one core
     Bench(Bench),
     /// One party of a measurement
@@ -70,6 +72,7 @@ impl Command {
             Self::Generate(a) => a.json,
             Self::Report(a) => a.json,
             Self::Ledger(a) => a.json,
+            Self::Circuit(a) => a.json,
             Self::Bench(a) => a.json,
             Self::BenchParty(_) => true,
             Self::Completions(_) => false,

@@ -3,6 +3,7 @@
 mod args;
 mod bench;
 mod check;
+mod circuit;
 mod complete;
 mod demo;
 mod follow;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Generate(args) => generate::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Ledger(args) => ledger::run(&args),
+        Command::Circuit(args) => circuit::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::BenchParty(args) => bench::party::run(&args),
         Command::Completions(args) => complete::run(&args),

@@ -1,0 +1,149 @@
+//! Flags of `tacit circuit`.
+
+use base::limits;
+use clap::{Args, Subcommand, ValueEnum};
+use program::files::Format;
+use program::standard;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  tacit circuit emit add64 -o add64.txt
+  tacit circuit run add64.txt --inputs 2,40 --engine yao
+  tacit circuit run aes128.txt --inputs 0x000102030405060708090a0b0c0d0e0f,0x00112233445566778899aabbccddeeff
+  tacit circuit info aes128.txt
+  tacit circuit convert add64.txt --to gmw -o add64.gmw
+  tacit circuit optimise theirs.txt -o smaller.txt
+
+Formats, told apart by the first line: bristol (Bristol Fashion) and gmw (Choi et al., section 2.4). Parties are numbered
+from 1. A value is one number: in a bristol file bit 0 is its first wire, in a gmw file its last. docs/circuits.md has
+both formats and a tutorial.";
+
+/// Runs, describes, converts and shrinks boolean circuits in files.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Circuit {
+    /// What to do with a circuit.
+    #[command(subcommand)]
+    pub action: Action,
+    /// Print one JSON object
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// What to do with a circuit.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Evaluate a circuit; all parties are threads of this process
+    Run(Run),
+    /// Count gates, layers, inputs and outputs
+    Info(Info),
+    /// Write a circuit in the other format
+    Convert(Convert),
+    /// Write a smaller circuit of the same function: never more ANDs, never deeper
+    Optimise(Optimise),
+    /// Write a standard circuit
+    Emit(Emit),
+}
+
+/// Evaluates a circuit once and compares with evaluation in the clear.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  tacit circuit run add64.txt --inputs 2,0x28 --engine gmw --parties 3 --json\n\n\
+    JSON: outputs (hexadecimal, in order), viewers, and_gates, depth, bytes (all parties, before TLS), rounds, seconds,\n\
+    correct_vs_clear"
+)]
+pub struct Run {
+    /// The circuit file
+    pub file: PathBuf,
+    /// clear: no protection; yao: two parties; gmw: two or more
+    #[arg(long, default_value = "clear")]
+    pub engine: EngineName,
+    /// Parties; a gmw file states its own. A bristol file's input i goes to party i modulo their number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=limits::PARTIES as i64))]
+    pub parties: Option<u8>,
+    /// Who enters each input, in order: 1,2,1
+    #[arg(long, value_name = "P[,P...]", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=limits::PARTIES as i64))]
+    pub party_of_input: Vec<u8>,
+    /// All inputs in order, or with P: those of party P (repeat it). Decimal, 0x... or 0b...; @FILE reads them from an input
+    /// file, between white space
+    #[arg(long, value_name = "[P:]V[,V...]|[P:]@FILE")]
+    pub inputs: Vec<String>,
+}
+
+/// Counts gates, layers, inputs and outputs of a circuit file.
+#[derive(Debug, Args)]
+pub struct Info {
+    /// The circuit file
+    pub file: PathBuf,
+}
+
+/// Writes a circuit in the other format. A bristol file has no parties and no viewers: they are lost.
+#[derive(Debug, Args)]
+pub struct Convert {
+    /// The circuit file
+    pub file: PathBuf,
+    /// The format to write
+    #[arg(long)]
+    pub to: FormatName,
+    /// Where to write it; standard output unless given
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// Writes a smaller circuit of the same function, in the format of the file: never more ANDs, never deeper.
+#[derive(Debug, Args)]
+pub struct Optimise {
+    /// The circuit file
+    pub file: PathBuf,
+    /// Where to write it; standard output unless given
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// Writes a standard circuit.
+#[derive(Debug, Args)]
+pub struct Emit {
+    /// Its name
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(names()))]
+    pub name: String,
+    /// The format to write
+    #[arg(long, default_value = "bristol")]
+    pub to: FormatName,
+    /// Where to write it; standard output unless given
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+fn names() -> impl Iterator<Item = clap::builder::PossibleValue> {
+    standard::ALL.iter().map(|s| clap::builder::PossibleValue::new(s.name).help(s.what))
+}
+
+/// An engine for circuits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EngineName {
+    /// In the clear.
+    Clear,
+    /// Garbling, two parties.
+    Yao,
+    /// Boolean shares, two or more parties.
+    Gmw,
+}
+
+/// A format of circuit files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormatName {
+    /// Bristol Fashion.
+    Bristol,
+    /// Choi et al., section 2.4.
+    Gmw,
+}
+
+impl From<FormatName> for Format {
+    fn from(name: FormatName) -> Self {
+        match name {
+            FormatName::Bristol => Self::Bristol,
+            FormatName::Gmw => Self::Gmw,
+        }
+    }
+}

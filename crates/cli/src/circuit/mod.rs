@@ -1,0 +1,121 @@
+//! `tacit circuit`: boolean circuits in files.
+
+mod args;
+mod info;
+mod inputs;
+mod run;
+
+pub use args::Circuit;
+
+use crate::output;
+use args::{Action, Convert, Emit, Optimise};
+use base::Error;
+use program::files::{self, Format};
+use program::optimise::optimise;
+use program::standard;
+use program::wired::Wired;
+use serde::Serialize;
+use std::io::BufReader;
+use std::path::Path;
+
+/// Does what was asked for.
+///
+/// # Errors
+/// When a file cannot be read or written or is malformed, inputs do not fit, or an engine fails.
+pub fn run(args: &Circuit) -> Result<(), Error> {
+    match &args.action {
+        Action::Run(run) => run::run(run, args.json),
+        Action::Info(info) => info::run(&info.file, args.json),
+        Action::Convert(convert) => self::convert(convert, args.json),
+        Action::Optimise(optimise) => self::shrink(optimise, args.json),
+        Action::Emit(emit) => self::emit(emit, args.json),
+    }
+}
+
+/// Reads a circuit file.
+fn read(path: &Path) -> Result<(Wired, Format), Error> {
+    let failed = |e: std::io::Error| Error::io(format!("cannot read {}", path.display()), &e);
+    let file = std::fs::File::open(path).map_err(failed)?;
+    files::read(BufReader::with_capacity(1 << 16, file), &path.display().to_string())
+}
+
+/// What decides the cost of a circuit.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Size {
+    and_gates: usize,
+    xor_gates: usize,
+    depth: usize,
+}
+
+impl Size {
+    fn of(wired: &Wired) -> Self {
+        Self { and_gates: wired.and_gates(), xor_gates: wired.xor_gates(), depth: wired.depth() }
+    }
+}
+
+impl std::fmt::Display for Size {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [ands, xors] = [self.and_gates, self.xor_gates].map(|n| output::grouped(n as u64));
+        write!(f, "{ands} AND, {xors} XOR, depth {}", self.depth)
+    }
+}
+
+fn name(format: Format) -> &'static str {
+    match format {
+        Format::Bristol => "bristol",
+        Format::Gmw => "gmw",
+    }
+}
+
+/// What was written.
+#[derive(Serialize)]
+struct Written {
+    format: &'static str,
+    #[serde(flatten)]
+    size: Size,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<Size>,
+}
+
+fn convert(args: &Convert, json: bool) -> Result<(), Error> {
+    let (wired, _) = read(&args.file)?;
+    put(&wired, args.to.into(), args.output.as_deref(), json, None)
+}
+
+fn shrink(args: &Optimise, json: bool) -> Result<(), Error> {
+    let (wired, format) = read(&args.file)?;
+    put(&optimise(&wired), format, args.output.as_deref(), json, Some(Size::of(&wired)))
+}
+
+fn emit(args: &Emit, json: bool) -> Result<(), Error> {
+    let circuit = standard::ALL.iter().find(|s| s.name == args.name);
+    let circuit = circuit.ok_or_else(|| Error::misuse("the flag allows standard circuits only"))?;
+    put(&(circuit.build)(), args.to.into(), args.output.as_deref(), json, None)
+}
+
+/// Writes a circuit to standard output, or to a file and then says what was written.
+fn put(
+    wired: &Wired,
+    format: Format,
+    to: Option<&Path>,
+    json: bool,
+    before: Option<Size>,
+) -> Result<(), Error> {
+    if to.is_none() && json {
+        return Err(Error::input(
+            "the circuit goes to standard output, and so does --json; give a file with -o",
+        ));
+    }
+    let mut text = Vec::new();
+    files::write(wired, format, &mut text)?;
+    let Some(path) = to else {
+        return output::print(String::from_utf8_lossy(&text).trim_end());
+    };
+    output::write_file(path, &text)?;
+    let written = Written { format: name(format), size: Size::of(wired), before };
+    if json {
+        return output::print_json(&written);
+    }
+    let before = before.map_or_else(String::new, |before| format!(" (before: {before})"));
+    output::print(&format!("{}: {}, {}{before}", path.display(), written.format, written.size))
+}

@@ -1,0 +1,196 @@
+//! `tacit circuit run`: all parties are threads of this process.
+
+use super::args::{EngineName, Run};
+use super::inputs;
+use crate::output;
+use base::{Error, Kind, PartyId, Roster, Seed};
+use engine::{Circuits, Clear};
+use net::{Channels, Ledger, Session};
+use program::files::values;
+use program::wired::{Viewers, Wired};
+use serde::Serialize;
+use std::time::{Duration, Instant};
+use yao::Yao;
+
+/// How long one party waits for another.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// The JSON of `tacit circuit run --json`.
+#[derive(Serialize)]
+struct Summary {
+    engine: &'static str,
+    parties: usize,
+    /// In order, hexadecimal; `null` where nobody learns it.
+    outputs: Vec<Option<String>>,
+    /// Who learns each output: parties from 1.
+    viewers: Vec<Vec<usize>>,
+    and_gates: usize,
+    depth: usize,
+    /// Application bytes that all parties sent.
+    bytes: u64,
+    rounds: u64,
+    seconds: f64,
+    correct_vs_clear: bool,
+}
+
+/// What one party saw.
+struct View {
+    outputs: Vec<Option<Vec<bool>>>,
+    ledger: Ledger,
+}
+
+/// Runs a circuit and prints its outputs.
+///
+/// # Errors
+/// When the file or the inputs are refused, a party fails, or the result is not that of the clear engine.
+pub fn run(args: &Run, json: bool) -> Result<(), Error> {
+    let (wired, format) = super::read(&args.file)?;
+    let wired = inputs::deal(wired, format, args)?;
+    let values = inputs::values(&wired, &args.inputs)?;
+    let start = Instant::now();
+    let views = match args.engine {
+        EngineName::Clear => vec![alone(&wired, &values)?],
+        name => together(&wired, &values, name)?,
+    };
+    let seconds = start.elapsed().as_secs_f64();
+    let summary = summary(args.engine, &wired, &values, &views, seconds);
+    if json {
+        output::print_json(&summary)?;
+    } else {
+        output::print(&text(&summary))?;
+    }
+    if summary.correct_vs_clear {
+        return Ok(());
+    }
+    Err(Error::misuse("the result is not that of the clear engine; this must not happen, please report it"))
+}
+
+fn engine(name: EngineName) -> Box<dyn Circuits> {
+    match name {
+        EngineName::Clear => Box::new(Clear),
+        EngineName::Yao => Box::new(Yao::default()),
+        EngineName::Gmw => Box::new(gmw::Gmw::default()),
+    }
+}
+
+/// One lane.
+fn packed(value: &[bool]) -> Vec<Vec<u64>> {
+    value.iter().map(|bit| vec![u64::from(*bit)]).collect()
+}
+
+fn evaluate(
+    name: EngineName,
+    wired: &Wired,
+    inputs: &[Vec<Vec<u64>>],
+    session: &mut Session,
+) -> Result<View, Error> {
+    let outputs = engine(name).run(wired, 1, inputs, session)?;
+    session.finish()?;
+    let bits = |word: Vec<Vec<u64>>| word.iter().map(|lanes| lanes[0] & 1 == 1).collect();
+    let outputs = outputs.into_iter().map(|word| word.map(bits)).collect();
+    Ok(View { outputs, ledger: session.ledger().clone() })
+}
+
+fn alone(wired: &Wired, values: &[Vec<bool>]) -> Result<View, Error> {
+    let mut session = Session::alone(Roster::new(["all"]), Seed::from_system());
+    let inputs: Vec<_> = values.iter().map(|v| packed(v)).collect();
+    evaluate(EngineName::Clear, wired, &inputs, &mut session)
+}
+
+/// Every party on a thread of its own; views in party order.
+fn together(wired: &Wired, values: &[Vec<bool>], name: EngineName) -> Result<Vec<View>, Error> {
+    if wired.parties < 2 {
+        return Err(Error::input(
+            "a protocol takes two parties: give --parties 2 or more, or --engine clear",
+        ));
+    }
+    let roster = Roster::new((1..=wired.parties).map(|p| format!("party {p}")));
+    let done: Vec<Result<View, Error>> = std::thread::scope(|scope| {
+        let roster = &roster;
+        let party = |(me, channels): (PartyId, Channels)| {
+            scope.spawn(move || {
+                let own = |(word, value): (&program::wired::InputWord, &Vec<bool>)| {
+                    if word.owner == me { packed(value) } else { Vec::new() }
+                };
+                let inputs: Vec<_> = wired.inputs.iter().zip(values).map(own).collect();
+                let mut session = Session::new(me, roster.clone(), channels, Seed::from_system());
+                evaluate(name, wired, &inputs, &mut session)
+            })
+        };
+        let threads: Vec<_> = roster.parties().zip(pipes(roster)).map(party).collect();
+        let join = |t: std::thread::ScopedJoinHandle<'_, _>| {
+            t.join().unwrap_or_else(|e| std::panic::resume_unwind(e))
+        };
+        threads.into_iter().map(join).collect()
+    });
+    let (views, mut errors): (Vec<_>, Vec<_>) = done.into_iter().partition(Result::is_ok);
+    // A broken pipe is what another party's error looks like.
+    errors.sort_by_key(|e| matches!(e, Err(e) if matches!(e.kind(), Kind::Channel(_))));
+    errors.into_iter().chain(views).collect()
+}
+
+/// Pipes between all parties, by party.
+fn pipes(roster: &Roster) -> Vec<Channels> {
+    let mut ends: Vec<Channels> = roster.parties().map(|_| Vec::new()).collect();
+    for (a, b) in roster.parties().flat_map(|b| (0..b.0).map(move |a| (PartyId(a), b))) {
+        let (at_a, at_b) = net::pair(PATIENCE);
+        ends[a.index()].push((b, at_a));
+        ends[b.index()].push((a, at_b));
+    }
+    ends
+}
+
+fn summary(engine: EngineName, wired: &Wired, values: &[Vec<bool>], views: &[View], seconds: f64) -> Summary {
+    let expected = wired.evaluate(values);
+    let learns =
+        |k: usize, party: usize| engine == EngineName::Clear || wired.outputs[k].to.has(PartyId(party as u8));
+    let correct = views.iter().enumerate().all(|(party, view)| {
+        let wanted = expected.iter().enumerate().map(|(k, bits)| learns(k, party).then_some(bits));
+        view.outputs.iter().map(Option::as_ref).eq(wanted)
+    });
+    let seen = |k: usize| views.iter().find_map(|view| view.outputs[k].as_ref());
+    let viewers =
+        |to: &Viewers| (0..wired.parties).filter(|p| to.has(PartyId(*p as u8))).map(|p| p + 1).collect();
+    let turns = |ledger: &Ledger, peer: usize| {
+        let entries = ledger.entries().iter().filter(|e| e.peer.index() == peer);
+        entries.map(|e| e.turns).sum::<u64>()
+    };
+    let rounds = views.iter().flat_map(|v| (0..wired.parties).map(|p| turns(&v.ledger, p))).max();
+    Summary {
+        engine: self::engine(engine).name(),
+        parties: wired.parties,
+        outputs: (0..wired.outputs.len()).map(|k| seen(k).map(|bits| values::format(bits))).collect(),
+        viewers: wired.outputs.iter().map(|o| viewers(&o.to)).collect(),
+        and_gates: wired.and_gates(),
+        depth: wired.depth(),
+        bytes: views.iter().map(|v| v.ledger.sent("")).sum(),
+        rounds: rounds.unwrap_or(0),
+        seconds,
+        correct_vs_clear: correct,
+    }
+}
+
+fn text(summary: &Summary) -> String {
+    let mut lines = Vec::new();
+    for (k, (value, viewers)) in summary.outputs.iter().zip(&summary.viewers).enumerate() {
+        let who: Vec<String> = viewers.iter().map(ToString::to_string).collect();
+        let whom = match viewers.len() {
+            0 => "for nobody".to_owned(),
+            n if n == summary.parties => "for everyone".to_owned(),
+            1 => format!("for party {}", who[0]),
+            _ => format!("for parties {}", who.join(", ")),
+        };
+        lines.push(format!("output {k}  {}  ({whom})", value.as_deref().unwrap_or("-")));
+    }
+    lines.push(format!(
+        "{} among {} parties: {} AND gates, depth {}, {}, {} rounds, {:.3} s",
+        summary.engine,
+        summary.parties,
+        output::grouped(summary.and_gates as u64),
+        summary.depth,
+        output::bytes(summary.bytes),
+        summary.rounds,
+        summary.seconds
+    ));
+    lines.join("\n")
+}
