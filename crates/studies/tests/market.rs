@@ -6,7 +6,7 @@ use net::Session;
 use program::lower::combine::{Combine, Shape};
 use program::lower::lower_release;
 use program::{Policy, Program, verify};
-use studies::market::{Answer, CUSTOMER, Problem, Sample, program, provider, wired};
+use studies::market::{Answer, CUSTOMER, Problem, Sample, program, provider, study_program, wired};
 
 const NAMES: [&str; 4] = ["customer", "a", "b", "c"];
 
@@ -79,16 +79,52 @@ fn what_the_parties_enter_adds_up() {
 }
 
 #[test]
-fn files_hold_own_columns_and_rows_only() {
+fn files_hold_own_columns_and_zeros_in_others_rows() {
     let sample = Sample::new(Problem::Car, program(Problem::Car, NAMES, Shape::Small), 7, 2);
     let customer = sample.csv(CUSTOMER);
     assert!(customer.starts_with("id,wanted\noffer-00000,"), "{customer}");
     assert_eq!(customer.lines().count(), 8);
     let first = sample.csv(PartyId(1));
     assert!(first.starts_with("id,price,on_offer\noffer-00000,"), "{first}");
-    let keys: Vec<&str> = first.lines().skip(1).map(|l| l.split(',').next().unwrap()).collect();
-    assert_eq!(keys, ["offer-00000", "offer-00003", "offer-00006"]);
+    for (row, line) in first.lines().skip(1).enumerate() {
+        let own = row % 3 == 0;
+        assert!(line.starts_with(&sample.key(row as u64)) && (own || line.ends_with(",0,0")), "{line}");
+    }
     assert_eq!((provider(4, 4), provider(4, 1)), (PartyId(2), PartyId(0)));
+}
+
+/// A study file feeds columns of one owner: the same answers from the parties' files, at no gate more.
+#[test]
+fn study_programs_read_the_parties_files() {
+    struct Files(Program, Vec<Vec<Vec<u128>>>, Vec<Vec<String>>);
+    impl Rows for Files {
+        fn len(&self) -> u64 {
+            self.1[0].len() as u64
+        }
+        fn read(&mut self, column: u32, from: u64, into: &mut [u128]) -> Result<(), base::Error> {
+            let column = &self.0.columns[column as usize];
+            let owner = column.holder.only().unwrap().index();
+            let name = if owner == 0 { &column.name } else { column.name.rsplit_once('_').unwrap().0 };
+            let field = self.2[owner].iter().position(|n| n == name).unwrap();
+            let rows = &self.1[owner][from as usize..];
+            into.iter_mut().zip(rows).for_each(|(out, row)| *out = row[field]);
+            Ok(())
+        }
+    }
+    for problem in Problem::ALL {
+        let shared = program(problem, NAMES, Shape::Small);
+        let sample = Sample::new(problem, shared.clone(), 20, 5);
+        let study = study_program(problem, NAMES);
+        let texts: Vec<String> = (0..4).map(|p| sample.csv(PartyId(p))).collect();
+        let split = |line: &str| line.split(',').skip(1).map(str::to_owned).collect::<Vec<_>>();
+        let names = texts.iter().map(|t| split(t.lines().next().unwrap())).collect();
+        let number = |line: &str| split(line).iter().map(|v| v.parse().unwrap()).collect();
+        let values = texts.iter().map(|t| t.lines().skip(1).map(number).collect()).collect();
+        let found = clear(&study, &mut Files(study.clone(), values, names));
+        assert_eq!(found, sample.truth().unwrap(), "{problem}");
+        let gates = |p: &Program| program::lower::lower_boolean(p, Shape::Small, 20).leaf.circuit.and_gates();
+        assert_eq!(gates(&study), gates(&shared), "{problem}");
+    }
 }
 
 /// Three users at known places, by hand: a tie in distance, one too far, one without the interest.

@@ -127,95 +127,138 @@ pub fn program<S: Into<String>>(
     parties: impl IntoIterator<Item = S>,
     shape: Shape,
 ) -> Program {
-    let mut b = Builder::new(&format!("market-{problem}"), Class::Exact, parties);
-    let explicit = shape != Shape::Paper;
+    let parties: Vec<String> = parties.into_iter().map(Into::into).collect();
+    build(problem, &parties, Form { explicit: shape != Shape::Paper, apart: false })
+}
+
+/// The same for a study file, which feeds every column from one party's file: what party p offers as `bandwidth` is
+/// the column `bandwidth_p`, 0 in rows that are not its own, and the value of a row is the exclusive or of all of them.
+/// No gate is more.
+///
+/// # Panics
+/// As [`program`].
+#[must_use]
+pub fn study_program<S: Into<String>>(problem: Problem, parties: impl IntoIterator<Item = S>) -> Program {
+    let parties: Vec<String> = parties.into_iter().map(Into::into).collect();
+    build(problem, &parties, Form { explicit: true, apart: true })
+}
+
+/// How a program is written.
+#[derive(Clone, Copy)]
+struct Form {
+    /// Whether there is a found bit.
+    explicit: bool,
+    /// Whether every provider has columns of its own.
+    apart: bool,
+}
+
+/// A program under construction.
+struct Draft {
+    b: Builder,
+    providers: usize,
+    form: Form,
+}
+
+fn build(problem: Problem, parties: &[String], form: Form) -> Program {
+    let b = Builder::new(&format!("market-{problem}"), Class::Exact, parties.iter().cloned());
+    let mut d = Draft { b, providers: parties.len() - 1, form };
     match problem {
         Problem::P2p => {
-            let bandwidth = offered(&mut b, "bandwidth", VALUE);
-            let wanted = asked(&mut b, "wanted", Type::BIT);
-            best(&mut b, problem, (Order::Greatest, bandwidth, wanted), explicit);
+            let bandwidth = d.offered("bandwidth", VALUE);
+            let wanted = d.asked("wanted", Type::BIT);
+            d.best(problem, Order::Greatest, bandwidth, wanted);
         }
         Problem::Car => {
-            let (price, on_offer) = (offered(&mut b, "price", VALUE), offered(&mut b, "on_offer", Type::BIT));
-            let wanted = asked(&mut b, "wanted", Type::BIT);
-            let valid = b.and(on_offer, wanted);
-            best(&mut b, problem, (Order::Least, price, valid), explicit);
+            let (price, on_offer) = (d.offered("price", VALUE), d.offered("on_offer", Type::BIT));
+            let wanted = d.asked("wanted", Type::BIT);
+            let valid = d.b.and(on_offer, wanted);
+            d.best(problem, Order::Least, price, valid);
         }
         Problem::CloudPrice | Problem::CloudQuality => {
-            let (quality, price) = (offered(&mut b, "quality", VALUE), offered(&mut b, "price", VALUE));
-            let (least, budget) = (asked(&mut b, "min_quality", VALUE), asked(&mut b, "max_price", VALUE));
-            let good = not_less(&mut b, quality, least);
-            let cheap = not_less(&mut b, budget, price);
-            let valid = b.and(good, cheap);
-            let rank = match problem {
-                Problem::CloudPrice => (Order::Least, price, valid),
-                _ => (Order::Greatest, quality, valid),
-            };
-            best(&mut b, problem, rank, explicit);
+            let (quality, price) = (d.offered("quality", VALUE), d.offered("price", VALUE));
+            let (least, budget) = (d.asked("min_quality", VALUE), d.asked("max_price", VALUE));
+            let good = d.not_less(quality, least);
+            let cheap = d.not_less(budget, price);
+            let valid = d.b.and(good, cheap);
+            match problem {
+                Problem::CloudPrice => d.best(problem, Order::Least, price, valid),
+                _ => d.best(problem, Order::Greatest, quality, valid),
+            }
         }
-        Problem::MobileAll | Problem::MobileClosest | Problem::MobileResource => {
-            mobile(&mut b, problem, explicit);
+        Problem::MobileAll | Problem::MobileClosest | Problem::MobileResource => d.mobile(problem),
+    }
+    d.b.finish()
+}
+
+impl Draft {
+    /// What providers enter.
+    fn offered(&mut self, name: &str, ty: Type) -> NodeId {
+        if !self.form.apart {
+            return self.b.column(name, ty, Holder::Shared);
+        }
+        let own = |d: &mut Self, p: usize| d.b.column(&format!("{name}_{p}"), ty, PartyId(p as u8));
+        let first = own(self, 1);
+        (2..=self.providers).fold(first, |sum, p| {
+            let next = own(self, p);
+            self.b.xor(sum, next)
+        })
+    }
+
+    /// What the customer enters.
+    fn asked(&mut self, name: &str, ty: Type) -> NodeId {
+        self.b.column(name, ty, CUSTOMER)
+    }
+
+    /// `a >= b`.
+    fn not_less(&mut self, x: NodeId, y: NodeId) -> NodeId {
+        let less = self.b.lt(x, y);
+        self.b.not(less)
+    }
+
+    /// The best row, revealed to the customer.
+    fn best(&mut self, problem: Problem, order: Order, key: NodeId, valid: NodeId) {
+        let b = &mut self.b;
+        let fold = b.best(order, key, valid);
+        b.release();
+        let (row, score) = (b.index(fold), b.total(fold));
+        b.reveal(&format!("row of the {}", problem.resource()), CUSTOMER, row);
+        b.reveal(problem.score(), CUSTOMER, score);
+        if self.form.explicit {
+            let found = b.found(fold);
+            b.reveal("match", CUSTOMER, found);
         }
     }
-    b.finish()
-}
 
-fn offered(b: &mut Builder, name: &str, ty: Type) -> NodeId {
-    b.column(name, ty, Holder::Shared)
-}
-
-fn asked(b: &mut Builder, name: &str, ty: Type) -> NodeId {
-    b.column(name, ty, CUSTOMER)
-}
-
-/// `a >= b`.
-fn not_less(b: &mut Builder, x: NodeId, y: NodeId) -> NodeId {
-    let less = b.lt(x, y);
-    b.not(less)
-}
-
-/// The best row, revealed to the customer.
-fn best(b: &mut Builder, problem: Problem, (order, key, valid): (Order, NodeId, NodeId), explicit: bool) {
-    let fold = b.best(order, key, valid);
-    b.release();
-    let (row, score) = (b.index(fold), b.total(fold));
-    b.reveal(&format!("row of the {}", problem.resource()), CUSTOMER, row);
-    b.reveal(problem.score(), CUSTOMER, score);
-    if explicit {
-        let found = b.found(fold);
-        b.reveal("match", CUSTOMER, found);
+    fn mobile(&mut self, problem: Problem) {
+        let (x, y) = (self.offered("x", VALUE), self.offered("y", VALUE));
+        let interests = self.offered("interests", VALUE);
+        let (at_x, at_y) = (self.asked("at_x", VALUE), self.asked("at_y", VALUE));
+        let (wanted, radius) = (self.asked("wanted", VALUE), self.asked("radius", VALUE));
+        let squares = [(x, at_x), (y, at_y)].map(|(a, c)| {
+            let (high, low) = (self.b.max(a, c), self.b.min(a, c));
+            let apart = self.b.sub(high, low);
+            let apart = self.b.cast(apart, SQUARE);
+            self.b.mul(apart, apart)
+        });
+        let distance = self.b.add(squares[0], squares[1]);
+        // The customer alone knows its radius: the square is no gate.
+        let radius = self.b.cast(radius, SQUARE);
+        let bound = self.b.mul(radius, radius);
+        let near = self.not_less(bound, distance);
+        let common = self.b.and(interests, wanted);
+        if problem == Problem::MobileResource {
+            let count = self.b.popcount(common, COUNT);
+            return self.best(problem, Order::Greatest, count, near);
+        }
+        let all = self.b.eq(common, wanted);
+        let valid = self.b.and(near, all);
+        if problem == Problem::MobileClosest {
+            return self.best(problem, Order::Least, distance, valid);
+        }
+        let list = self.b.collect(valid);
+        self.b.release();
+        self.b.reveal_rows("users", CUSTOMER, list);
     }
-}
-
-fn mobile(b: &mut Builder, problem: Problem, explicit: bool) {
-    let (x, y) = (offered(b, "x", VALUE), offered(b, "y", VALUE));
-    let interests = offered(b, "interests", VALUE);
-    let (at_x, at_y) = (asked(b, "at_x", VALUE), asked(b, "at_y", VALUE));
-    let (wanted, radius) = (asked(b, "wanted", VALUE), asked(b, "radius", VALUE));
-    let squares = [(x, at_x), (y, at_y)].map(|(a, c)| {
-        let (high, low) = (b.max(a, c), b.min(a, c));
-        let apart = b.sub(high, low);
-        let apart = b.cast(apart, SQUARE);
-        b.mul(apart, apart)
-    });
-    let distance = b.add(squares[0], squares[1]);
-    // The customer alone knows its radius: the square is no gate.
-    let radius = b.cast(radius, SQUARE);
-    let bound = b.mul(radius, radius);
-    let near = not_less(b, bound, distance);
-    let common = b.and(interests, wanted);
-    if problem == Problem::MobileResource {
-        let count = b.popcount(common, COUNT);
-        return best(b, problem, (Order::Greatest, count, near), explicit);
-    }
-    let all = b.eq(common, wanted);
-    let valid = b.and(near, all);
-    if problem == Problem::MobileClosest {
-        return best(b, problem, (Order::Least, distance, valid), explicit);
-    }
-    let list = b.collect(valid);
-    b.release();
-    b.reveal_rows("users", CUSTOMER, list);
 }
 
 /// A problem with `rows` resources of two providers as one stand-alone circuit. The customer's words come first, then

@@ -70,10 +70,10 @@ impl Sample {
         })
     }
 
-    /// A party's file: the key of every row, the columns that it holds, and of a provider its own rows only.
+    /// A party's file, as an aligned study wants it: the key of every row and the columns that the party holds; of a
+    /// provider zeros in the rows that are not its own.
     #[must_use]
     pub fn csv(&self, party: PartyId) -> String {
-        let parties = self.program.parties.len();
         let mine = |holder: Holder| match holder {
             Holder::Shared => party != CUSTOMER,
             other => other.held_by(party),
@@ -83,11 +83,13 @@ impl Sample {
         let mut text = String::from("id");
         held.iter().for_each(|c| text.extend([",", &self.program.columns[*c].name]));
         text.push('\n');
-        for row in (0..self.rows).filter(|row| party == CUSTOMER || provider(*row, parties) == party) {
+        for row in 0..self.rows {
+            let own = party == CUSTOMER || provider(row, self.program.parties.len()) == party;
             text.push_str(&self.key(row));
             for column in &held {
+                let value = if own { self.columns[*column][row as usize] } else { 0 };
                 // Writing to a string does not fail.
-                let _ = write!(text, ",{}", self.columns[*column][row as usize]);
+                let _ = write!(text, ",{value}");
             }
             text.push('\n');
         }
