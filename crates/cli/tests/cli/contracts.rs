@@ -87,11 +87,17 @@ fn the_demo_leaves_other_folders_alone() {
 
 #[test]
 fn every_measurement_is_correct_and_keeps_its_contract() {
-    let cases: [(&str, &[&str], &[&str]); 6] = [
+    let cases: [(&str, &[&str], &[&str]); 8] = [
         ("yao", &["--rows", "3k"], &["publisher", "advertiser"]),
         ("yao", &["--rows", "1000", "--engine", "clear"], &["clear"]),
         ("lift", &["--rows", "2k", "--transport", "tls"], &["publisher", "advertiser"]),
         ("lift", &["--rows", "2001", "--shards", "3", "--k", "4"], &["publisher", "advertiser"]),
+        (
+            "lift",
+            &["--rows", "2k", "--engine", "gmw", "--shards", "2", "--k", "4"],
+            &["publisher", "advertiser"],
+        ),
+        ("lift", &["--rows", "999", "--engine", "gmw", "--ot", "ferret"], &["publisher", "advertiser"]),
         ("match", &["--rows", "200", "--protocol", "pid"], &["publisher", "advertiser"]),
         ("match", &["--rows", "100", "--overlap", "1", "--transport", "tls"], &["publisher", "advertiser"]),
     ];
@@ -107,6 +113,10 @@ fn every_measurement_is_correct_and_keeps_its_contract() {
                 "{bench}"
             );
         }
+        if flags.contains(&"gmw") {
+            assert_eq!(bench["cots_per_row"], 94.0);
+            assert_eq!(bench["ot"], if flags.contains(&"ferret") { "ferret" } else { "softspoken:4" });
+        }
         if what == "match" {
             let (rows, overlap) =
                 (bench["rows"].as_u64().unwrap(), if flags.contains(&"1") { 1.0 } else { 0.5 });
@@ -115,6 +125,8 @@ fn every_measurement_is_correct_and_keeps_its_contract() {
     }
     let done = tacit(["bench", "match", "--rows", "10", "--engine", "clear", "--json"]);
     done.failed(2, &["remove --engine"]);
+    let done = tacit(["bench", "yao", "--rows", "10", "--engine", "gmw", "--json"]);
+    done.failed(2, &["--engine gmw measures lift"]);
 }
 
 #[test]
