@@ -12,7 +12,7 @@ use gmw::{Layers, Party, Times};
 use job::usage;
 use net::connect::free_address;
 use net::relay::Relay;
-use net::{Channels, Identity, Ledger, Meet, Session, Transport};
+use net::{Channels, Entry, Identity, Ledger, Meet, Session, Transport};
 use ot::OtKind;
 use program::circuit::{Circuit, Gates, Input, Lit};
 use program::wired::Viewers;
@@ -43,8 +43,10 @@ struct Summary {
     and_per_s: f64,
     /// Application bytes that one party sends after set-up, the busiest one's.
     bytes_per_and: f64,
-    /// Turns after set-up with one peer.
+    /// Turns online with one peer: one per layer and output.
     rounds: u64,
+    /// Turns with one peer while triples are made. They are streamed: most are no wait.
+    turns_offline: u64,
     /// From the first connection to the last result.
     seconds: f64,
     seconds_setup: f64,
@@ -284,11 +286,16 @@ fn summary(args: &Bench, kind: OtKind, ands: u64, seconds: f64, done: &[Done]) -
     };
     let after = |ledger: &Ledger| ledger.sent("") - ledger.sent("setup");
     let bytes = done.iter().map(|d| after(&d.ledger)).max().unwrap_or(0);
-    let turns = |ledger: &Ledger, peer: usize| {
-        let entries = ledger.entries().iter().filter(|e| e.peer.index() == peer);
-        entries.filter(|e| !e.step.starts_with("setup")).map(|e| e.turns).sum::<u64>()
+    let turns = |offline: bool| {
+        let of = |e: &&Entry, peer: usize| {
+            e.peer.index() == peer && !e.step.starts_with("setup") && (e.step == "triples") == offline
+        };
+        let with = |ledger: &Ledger, peer| {
+            ledger.entries().iter().filter(|e| of(e, peer)).map(|e| e.turns).sum::<u64>()
+        };
+        let most = done.iter().flat_map(|d| (0..args.parties).map(move |p| with(&d.ledger, p))).max();
+        most.unwrap_or(0)
     };
-    let rounds = done.iter().flat_map(|d| (0..args.parties).map(|p| turns(&d.ledger, p))).max();
     let busy = slowest(&|times| times.offline + times.online);
     Summary {
         what: "gmw",
@@ -303,7 +310,8 @@ fn summary(args: &Bench, kind: OtKind, ands: u64, seconds: f64, done: &[Done]) -
         ands,
         and_per_s: ands as f64 / busy,
         bytes_per_and: bytes as f64 / ands as f64,
-        rounds: rounds.unwrap_or(0),
+        rounds: turns(false),
+        turns_offline: turns(true),
         seconds,
         seconds_setup: slowest(&|times| times.setup),
         seconds_offline: slowest(&|times| times.offline),
@@ -332,7 +340,7 @@ fn text(summary: &Summary) -> String {
             output::duration(summary.seconds_online),
             summary.ot
         ),
-        format!("  {:.2} bytes per AND and party, {} rounds", summary.bytes_per_and, summary.rounds),
+        format!("  {:.2} bytes per AND and party, {} rounds online", summary.bytes_per_and, summary.rounds),
         format!(
             "  all parties: {:.2} CPU s, peak memory {}",
             summary.cpu_seconds,
