@@ -175,7 +175,7 @@ impl State {
             Line::StageDone { name, seconds, rows, bytes } => {
                 let rate = scaled(*rows as f64 / seconds.max(1e-3));
                 let rate = rate.trim_end();
-                let what = if name == "release" { "values" } else { "rows" };
+                let what = if name.ends_with("release") { "values" } else { "rows" };
                 let text = format!(
                     "{:>9} {what}   {:>9}   {:>9}   {rate} {what}/s",
                     grouped(*rows),

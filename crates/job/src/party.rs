@@ -133,7 +133,7 @@ impl Address {
         for peer in roster.parties().filter(|p| *p != me) {
             let name = roster.name(peer);
             match peers.get(&name) {
-                Some(at) if peer < me || listen.is_none() => _ = dial.insert(peer, at.clone()),
+                Some(at) if peer < me || (two && listen.is_none()) => _ = dial.insert(peer, at.clone()),
                 None if peer < me && !(two && listen.is_some()) => {
                     return Err(Error::input(format!(
                         "no address of {name}: parties go to those before them in the study's order; add {name} = \

@@ -72,7 +72,8 @@ impl Watch {
         Self { progress: Progress::none(), events: Arc::new(|_| ()) }
     }
 
-    /// The same for one of several runs: stages are told with the name of the peer in front.
+    /// The same for one of several runs: stages are told with the name of the peer in front, and rows are not, which
+    /// would mix.
     fn of_part(&self, with: &str) -> Self {
         let (events, with) = (self.events.clone(), with.to_owned());
         let name = move |event| match event {
@@ -82,7 +83,7 @@ impl Watch {
             }
             other => other,
         };
-        Self { progress: self.progress.clone(), events: Arc::new(move |event| events(name(event))) }
+        Self { progress: Progress::none(), events: Arc::new(move |event| events(name(event))) }
     }
 }
 

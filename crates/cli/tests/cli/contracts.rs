@@ -24,7 +24,7 @@ fn the_demo_sees_the_truth_and_keeps_its_contract() {
     let out = folder.path().join("demo");
     let demo = tacit(["demo", "--scale", "20", "--json", "--out", out.to_str().unwrap()]).fine().json();
     numbers(&demo, &["lift", "truth", "rows", "matched_upper_bound", "seconds", "bytes"]);
-    assert_eq!((demo["engine"].as_str(), demo["mode"].as_str()), (Some("yao"), Some("sums")));
+    assert_eq!((demo["engine"].as_str(), demo["mode"].as_str()), (Some("gmw"), Some("sums")));
     // One child in 20, all the cases: 33 of 10,037 and 115 of 10,061.
     let truth = 33.0 / 10_037.0 - 115.0 / 10_061.0;
     assert!((demo["truth"].as_f64().unwrap() - truth).abs() < 1e-12);

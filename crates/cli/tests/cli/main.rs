@@ -3,5 +3,6 @@
 mod circuit;
 mod contracts;
 mod files;
+mod many;
 mod meeting;
 mod support;

@@ -110,3 +110,57 @@ fn the_policy_refuses_what_its_owner_did_not_allow() {
     let error = Policy { max_cells: 4, ..base }.admit(&study).expect_err("refused").to_string();
     assert_eq!(error, "the study has 5 cells; this party's policy.max_cells is 4");
 }
+
+#[test]
+fn several_addresses_are_read_and_merged() {
+    let north = include_str!("../../../../examples/party-north.toml");
+    let settings = PartySettings::parse("party.toml", north).expect("parses");
+    let flags = PartySettings {
+        peers: [("east".to_owned(), "other:1".to_owned()), ("west".to_owned(), "third:2".to_owned())].into(),
+        ..PartySettings::default()
+    };
+    let party = flags.over(settings).complete().expect("complete");
+    let Address::Peers { listen, peers } = party.address else { panic!("several peers") };
+    assert_eq!(listen.as_deref(), Some("0.0.0.0:7000"));
+    assert_eq!((&*peers["east"], &*peers["west"]), ("other:1", "third:2"));
+    let both = format!("peer = \"a:1\"\n{north}");
+    let error = PartySettings::parse("party.toml", &both).expect_err("two forms").to_string();
+    assert!(error.contains("both listen and peer are set"), "{error}");
+    let both = both.replace("listen   =", "# listen =");
+    let error = PartySettings::parse("party.toml", &both).expect_err("two forms").to_string();
+    assert!(error.ends_with("both peer and [peers] are set; write all addresses under [peers]"), "{error}");
+    let paper = include_str!("../../../../examples/party-paper.toml");
+    let paper = PartySettings::parse("party.toml", paper).expect("parses").complete().expect("complete");
+    assert!(matches!(paper.address, Address::Peers { listen: None, peers } if peers.len() == 2));
+}
+
+/// Whatever the files say, of every two parties exactly one dials.
+#[test]
+fn every_pair_has_one_that_dials() {
+    let roster = Roster::new(["a", "b", "c"]);
+    let everybody = |me: &str| {
+        let others = ["a", "b", "c"].iter().filter(|name| **name != me);
+        let peers = others.map(|name| ((*name).to_owned(), format!("{name}:1"))).collect();
+        Address::Peers { listen: Some(format!("{me}:1")), peers }
+    };
+    let dials = |address: &Address, me: u8| -> Vec<u8> {
+        let places = address.places(PartyId(me), &roster).expect("addresses");
+        places.dial.keys().map(|p| p.0).collect()
+    };
+    assert_eq!(dials(&everybody("a"), 0), [0u8; 0]);
+    assert_eq!(dials(&everybody("b"), 1), [0]);
+    assert_eq!(dials(&everybody("c"), 2), [0, 1]);
+    assert_eq!(dials(&Address::Listen("a:1".into()), 0), [0u8; 0]);
+    let last = Address::Peers { listen: None, peers: [("a".to_owned(), "a:1".to_owned())].into() };
+    let error = last.places(PartyId(1), &roster).expect_err("c comes to b").to_string();
+    assert!(error.starts_with("c comes to this party: add listen = "), "{error}");
+    let both = [("a".to_owned(), "a:1".to_owned()), ("c".to_owned(), "c:1".to_owned())].into();
+    let deaf = Address::Peers { listen: None, peers: both };
+    deaf.places(PartyId(1), &roster).expect_err("c dials b, whatever b knows");
+    let pair = Roster::new(["a", "b"]);
+    for (me, other) in [(0, 1), (1, 0)] {
+        let at = |address: Address| address.places(PartyId(me), &pair).expect("an address");
+        assert_eq!(at(Address::Peer("x:1".into())).dial, [(PartyId(other), "x:1".to_owned())].into());
+        assert!(at(Address::Listen("x:1".into())).dial.is_empty());
+    }
+}

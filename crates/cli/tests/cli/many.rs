@@ -1,0 +1,198 @@
+//! Three processes: a program of three parties, and lift with two advertisers.
+
+use crate::support::{Done, Running, command, tacit};
+use job::generate::{Format, LiftOptions, lift};
+use net::connect::free_address;
+use std::path::{Path, PathBuf};
+
+const CLINICS: [&str; 3] = ["east", "north", "west"];
+
+/// Three parties in a folder, each with its own file.
+struct Three {
+    folder: tempfile::TempDir,
+    names: [&'static str; 3],
+    addresses: [String; 3],
+}
+
+impl Three {
+    /// `places` gives the address lines of a party file: own and others' addresses by party.
+    fn new(names: [&'static str; 3], study: &str, places: impl Fn(usize, &[String; 3]) -> String) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut text = study.to_owned();
+        for (name, digit) in names.iter().zip(["1", "2", "3"]) {
+            let file = folder.path().join(format!("{name}.key"));
+            let made =
+                tacit(["keygen".as_ref(), "--json".as_ref(), "--out".as_ref(), file.as_os_str()]).fine();
+            let key = made.json()["key"].as_str().unwrap().to_owned();
+            text = text.replace(&format!("tacit1:{}", digit.repeat(32)), &key);
+        }
+        std::fs::write(folder.path().join("study.toml"), text).unwrap();
+        let addresses = [0; 3].map(|_| free_address().unwrap());
+        for (i, name) in names.iter().enumerate() {
+            let text = format!(
+                "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \"{name}.csv\"\n\
+                 ledger = \"{name}.ledger\"\nreport = \"out-{name}\"\ndeadline = \"60s\"\n{}\n\
+                 [policy]\nkinds = [\"lift\", \"program\"]\nallow_exact = true\n",
+                places(i, &addresses)
+            );
+            std::fs::write(folder.path().join(format!("{name}.toml")), text).unwrap();
+        }
+        Self { folder, names, addresses }
+    }
+
+    /// The example of three clinic groups: district i has i, 2 i and 60 cases.
+    fn clinics() -> Self {
+        let study = include_str!("../../../../examples/aligned.toml");
+        let three = Self::new(CLINICS, study, |i, at| match i {
+            0 => format!("listen = \"{}\"", at[0]),
+            1 => format!("listen = \"{}\"\n[peers]\neast = \"{}\"", at[1], at[0]),
+            _ => format!("[peers]\neast = \"{}\"\nnorth = \"{}\"", at[0], at[1]),
+        });
+        for (group, name) in CLINICS.iter().enumerate() {
+            let column = if group == 2 { "patients" } else { "cases" };
+            let rows: String = (0..40).map(|i| format!("d{i:02},{}\n", [i, 2 * i, 60][group])).collect();
+            std::fs::write(three.path(&format!("{name}.csv")), format!("district,{column}\n{rows}")).unwrap();
+        }
+        three
+    }
+
+    /// A publisher and two advertisers with the same purchases, in columns of other names.
+    fn shops() -> (Self, f64) {
+        let study = include_str!("../../../../examples/lift-several.toml");
+        let three = Self::new(["paper", "bakery", "cinema"], study, |i, at| match i {
+            0 => format!("[peers]\nbakery = \"{}\"\ncinema = \"{}\"", at[1], at[2]),
+            _ => format!("listen = \"{}\"", at[i]),
+        });
+        let options =
+            LiftOptions { rows: 3000, overlap: 0.6, max_events: 4, clamp: 100, seed: 5, format: Format::Csv };
+        let made = lift(three.folder.path(), &options).unwrap();
+        std::fs::rename(&made.publisher, three.path("paper.csv")).unwrap();
+        let events = std::fs::read_to_string(&made.advertiser).unwrap();
+        let renamed = events.replacen("bought", "visited", 1).replacen("amount", "spent", 1);
+        std::fs::write(three.path("cinema.csv"), renamed).unwrap();
+        std::fs::write(three.path("bakery.csv"), events).unwrap();
+        (three, made.truth.lift())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn start(&self, party: usize, more: &[&str]) -> Running {
+        let file = self.path(&format!("{}.toml", self.names[party]));
+        let mut command = command(["run".as_ref(), file.as_os_str(), "--json".as_ref()]);
+        command.args(more);
+        Running::start(command)
+    }
+
+    fn all(&self) -> [Done; 3] {
+        [0, 1, 2].map(|i| self.start(i, &[])).map(Running::end)
+    }
+}
+
+#[test]
+fn three_parties_run_a_program() {
+    let three = Three::clinics();
+    let shown = tacit(["check".as_ref(), three.path("study.toml").as_os_str()]).fine().stdout;
+    for line in [
+        "revealed   to north, EXACTLY: districts with 100 cases or more; which rows: those districts",
+        "revealed   to west, EXACTLY: whether there is such a district; the worst of them",
+        "besides    the identifiers are public: all files must hold the same",
+    ] {
+        assert!(shown.contains(line), "{line} is not in {shown}");
+    }
+    let [east, north, west] = three.all().map(|done| done.fine().json());
+    // 3 i + 60 cases: 100 or more from district 14 on.
+    let cases: u64 = (0..40).map(|i| 3 * i + 60).sum();
+    assert_eq!(east["view"]["outputs"][0]["value"], cases.to_string());
+    assert_eq!(east["view"]["outputs"][1]["value"], "26");
+    assert_eq!(north["view"]["lists"][0]["keys"].as_array().unwrap().len(), 26);
+    assert_eq!(north["view"]["lists"][0]["keys"][0], "d14");
+    assert_eq!(west["view"]["outputs"][1]["key"], "d39");
+    assert_eq!((&east["engine"], &east["disclosed"]["public_keys"]), (&"gmw".into(), &true.into()));
+    assert_eq!(east["parties"].as_array().unwrap().len(), 3);
+    let report = three.path("out-north/report.json");
+    let shown = tacit(["report".as_ref(), report.as_os_str()]).fine().stdout;
+    assert!(shown.contains("those districts: d14, d15"), "{shown}");
+}
+
+#[test]
+fn peers_may_be_flags() {
+    let three = Three::clinics();
+    let at = &three.addresses;
+    let file = three.path("west.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let cut = text.find("[peers]").unwrap();
+    std::fs::write(&file, format!("{}{}", &text[..cut], &text[text.find("[policy]").unwrap()..])).unwrap();
+    three.start(2, &[]).end().failed(2, &["neither listen nor peer is set"]);
+    let first = [0, 1].map(|i| three.start(i, &[]));
+    let named = [format!("east={}", at[0]), format!("north={}", at[1])];
+    let west = three.start(2, &["--peer", &named[0], "--peer", &named[1]]);
+    west.end().fine();
+    for running in first {
+        running.end().fine();
+    }
+}
+
+#[test]
+fn every_party_names_the_one_that_is_missing() {
+    let three = Three::clinics();
+    let short = ["--deadline", "4s"];
+    let mut east = three.start(0, &short);
+    east.hear("waiting for north, west");
+    let north = three.start(1, &short);
+    let done = east.end();
+    done.failed(3, &["east at meet with west", "west did not come to"]);
+    assert_eq!(done.json()["error"]["peer"], "west");
+    north.end().failed(3, &["north at meet with "]);
+}
+
+#[test]
+fn every_party_names_the_one_that_was_killed() {
+    let three = Three::clinics();
+    // Enough rows that a run is under way when the party dies.
+    for (group, name) in CLINICS.iter().enumerate() {
+        let column = if group == 2 { "patients" } else { "cases" };
+        let rows: String = (0..200_000).map(|i| format!("d{i:06},{}\n", i % 90)).collect();
+        std::fs::write(three.path(&format!("{name}.csv")), format!("district,{column}\n{rows}")).unwrap();
+    }
+    let others = [0, 1].map(|i| three.start(i, &[]));
+    let mut west = three.start(2, &["--events"]);
+    west.hear("\"compute\"");
+    west.kill();
+    for (running, name) in others.into_iter().zip(CLINICS) {
+        let done = running.end();
+        done.failed(3, &[&format!("{name} at "), "west"]);
+        let error = &done.json()["error"];
+        assert_eq!((&error["peer"], &error["party"]), (&"west".into(), &name.into()), "{error}");
+        assert!(!error["step"].as_str().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_publisher_and_two_advertisers() {
+    let (three, truth) = Three::shops();
+    let [paper, bakery, cinema] = three.all().map(|done| done.fine().json());
+    assert_eq!((&paper["format"], &paper["study"]), (&"tacit-reports/1".into(), &"spring".into()));
+    let parts = paper["parts"].as_array().unwrap();
+    assert_eq!(parts.len(), 2);
+    for report in parts.iter().chain([&bakery, &cinema]) {
+        let estimate = &report["view"]["cells"][0]["estimate"];
+        let number = |name: &str| estimate[name].as_f64().unwrap();
+        // Eight standard deviations: fails once in 10^14 runs if the program is right.
+        assert!((number("lift") - truth).abs() < 8.0 * number("standard_error"), "{truth}: {estimate}");
+    }
+    assert_eq!(parts[0]["study"]["hash"], bakery["study"]["hash"]);
+    assert_eq!(parts[1]["study"]["hash"], cinema["study"]["hash"]);
+    assert!(written(&three.path("out-paper/bakery")) && written(&three.path("out-paper/cinema")));
+    let report = three.path("out-paper/report.json");
+    let shown = tacit(["report".as_ref(), report.as_os_str()]).fine().stdout;
+    assert_eq!(shown.matches("seen by paper (publisher)").count(), 2);
+    let page = three.path("all.html");
+    let words = ["report".as_ref(), report.as_os_str(), "--html".as_ref(), page.as_os_str()];
+    tacit(words).failed(2, &["holds 2 reports"]);
+}
+
+fn written(folder: &Path) -> bool {
+    folder.join("report.json").exists() && folder.join("report.html").exists()
+}
