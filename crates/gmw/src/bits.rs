@@ -22,6 +22,12 @@ pub(crate) struct Bits {
     len: usize,
 }
 
+impl Drop for Bits {
+    fn drop(&mut self) {
+        self.wipe();
+    }
+}
+
 impl Bits {
     pub fn clear(&mut self) {
         self.words.clear();

@@ -293,6 +293,7 @@ impl Party {
             c[i] ^= (d[i] & (b[i] ^ (e[i] & first))) ^ (e[i] & a[i]);
         }
         z.push(&c, n, 0);
+        [a, b, c].iter_mut().for_each(Zeroize::zeroize);
         Ok(())
     }
 

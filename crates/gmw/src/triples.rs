@@ -25,6 +25,7 @@ use base::{Error, PartyId};
 use kernels::{Block, TweakedHash};
 use net::Session;
 use ot::Pair;
+use zeroize::Zeroize;
 
 /// OTs that share one tweak.
 const LANES: usize = 1 << 10;
@@ -111,6 +112,14 @@ struct OneBit {
     chosen: Vec<u64>,
 }
 
+impl Drop for OneBit {
+    fn drop(&mut self) {
+        for bits in [&mut self.zero, &mut self.sum, &mut self.choices, &mut self.chosen] {
+            bits.zeroize();
+        }
+    }
+}
+
 struct Peer {
     pair: Pair,
     outgoing: Tweaks,
@@ -188,8 +197,9 @@ impl Maker {
             fold(&peer.bits, &talk.hear, n, &a, &mut c);
         }
         pool.compact();
-        for (bits, words) in [(&mut pool.a, a), (&mut pool.b, b), (&mut pool.c, c)] {
+        for (bits, mut words) in [(&mut pool.a, a), (&mut pool.b, b), (&mut pool.c, c)] {
             bits.push(&words, n, 0);
+            words.zeroize();
         }
         Ok(())
     }
