@@ -5,8 +5,9 @@ use base::{Cost, PartyId, limits};
 use ot::{Meter, OtKind, Price};
 use program::lower::{FoldPlan, RowPlan};
 
-/// Batches in flight: while one waits for the peer, the others are worked on.
-const FLIGHT: usize = 4;
+/// Most batches in flight: while one waits for the peer, the others are worked on. Rounds are paid once per flight, which
+/// decides the pace over a long path.
+const FLIGHT: usize = 16;
 /// Bytes of OTs drawn for one group, by one party.
 const GROUP_BYTES: usize = 64 << 20;
 
