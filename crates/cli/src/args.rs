@@ -256,22 +256,35 @@ impl From<Settings> for PartySettings {
     }
 }
 
-/// Runs a whole study on this machine: generates the 1954 poliomyelitis field trial, keys and files for two parties,
-/// starts both as processes of their own over mutually authenticated TLS, and compares what they see with the truth.
+/// Runs a whole study on this machine: makes data, keys and files, starts every party as a process of its own over
+/// mutually authenticated TLS, and compares what they see with the truth.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tacit demo\n  tacit demo --out /tmp/demo --json\n\nThe folder keeps everything: rerun one side yourself with `tacit run demo-out/registry.toml`."
+    after_help = "Examples:\n  tacit demo\n  tacit demo market\n  tacit demo --out /tmp/demo --json\n\nThe folder keeps everything: rerun one side yourself with `tacit run demo-out/registry.toml`."
 )]
 pub struct Demo {
+    /// polio: lift over the 1954 poliomyelitis field trial, two parties; market: the fastest of many peers, a customer
+    /// and five providers
+    #[arg(default_value = "polio")]
+    pub what: DemoName,
     /// The folder for data, keys, study and reports; one that a demo made before is made anew, any other is left alone
     #[arg(long, value_name = "FOLDER", default_value = "demo-out")]
     pub out: PathBuf,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// One child in so many; all the cases. For tests
+    /// polio: one child in so many; all the cases. For tests
     #[arg(long, hide = true, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub scale: u64,
+}
+
+/// A demo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DemoName {
+    /// The 1954 poliomyelitis field trial.
+    Polio,
+    /// The fastest of many peers.
+    Market,
 }
 
 /// Makes up data with a known answer, and prints that answer.

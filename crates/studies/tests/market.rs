@@ -260,3 +260,18 @@ fn gates_per_row() {
     }
     assert!("bazaar".parse::<Problem>().unwrap_err().to_string().contains("there are p2p, cloud-price"));
 }
+
+/// The studies under `examples/` hold the programs that are built here.
+#[test]
+fn examples_hold_these_programs() {
+    for (study, problem) in [
+        (include_str!("../../../examples/market-p2p.toml"), Problem::P2p),
+        (include_str!("../../../examples/market-car.toml"), Problem::Car),
+        (include_str!("../../../examples/market-cloud.toml"), Problem::CloudPrice),
+        (include_str!("../../../examples/market-mobile.toml"), Problem::MobileClosest),
+    ] {
+        let text = study.split("\"\"\"").nth(1).unwrap().trim_start();
+        let program = Program::parse(text).unwrap();
+        assert_eq!(program, study_program(problem, program.parties.clone()), "{problem}");
+    }
+}

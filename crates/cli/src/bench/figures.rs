@@ -55,7 +55,8 @@ pub fn run(args: &Bench, file: &Path) -> Result<bool, Error> {
     for (circuit, parties) in
         [Shape::Paper, Shape::Shallow].into_iter().flat_map(|c| FAR_PARTIES.map(|p| (c, p)))
     {
-        for (resources, round_trip) in FAR_RESOURCES.into_iter().flat_map(|r| ROUND_TRIPS_MS.map(|t| (r, t))) {
+        for (resources, round_trip) in FAR_RESOURCES.into_iter().flat_map(|r| ROUND_TRIPS_MS.map(|t| (r, t)))
+        {
             let transport = match args.transport {
                 TransportName::Memory => TransportName::Tcp,
                 other => other,
@@ -64,7 +65,8 @@ pub fn run(args: &Bench, file: &Path) -> Result<bool, Error> {
             wan.push(one(&Bench { circuit, parties, resources, ..far })?);
         }
     }
-    std::fs::write(file, page(&lan, &wan)).map_err(|e| Error::io(format!("cannot write {}", file.display()), &e))?;
+    std::fs::write(file, page(&lan, &wan))
+        .map_err(|e| Error::io(format!("cannot write {}", file.display()), &e))?;
     output::print(&format!("figures: {}", file.display()))?;
     Ok(lan.iter().chain(&wan).all(|s| s.correct))
 }
@@ -194,7 +196,8 @@ fn plot(title: &str, across: &str, curves: &[Curve]) -> String {
     for (index, (curve, (colour, dash))) in curves.iter().zip(LINES.iter().cycle()).enumerate() {
         let places: Vec<String> =
             curve.points.iter().map(|(a, b)| format!("{:.1},{:.1}", x(*a), y(*b))).collect();
-        let style = format!("fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dash}\"");
+        let style =
+            format!("fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dash}\"");
         let at = HEIGHT + 18.0 * index as f64 + 8.0;
         let _ = write!(
             svg,

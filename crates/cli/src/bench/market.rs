@@ -61,7 +61,11 @@ pub fn run(args: &Bench) -> Result<(), Error> {
             let working = Working::on("computing");
             let summary = measure(args)?;
             drop(working);
-            if args.json { output::print_json(&summary)? } else { output::print(&text(&summary))? }
+            if args.json {
+                output::print_json(&summary)?
+            } else {
+                output::print(&text(&summary))?
+            }
             summary.correct
         }
     };
@@ -114,12 +118,7 @@ fn plan(program: &Program) -> Result<ReleasePlan, Error> {
     lower_release(program, CUSTOMER, &program.fold_owners(), &|_, _| 1, &|_| None)
 }
 
-fn party(
-    mut engine: Gmw,
-    sample: &Sample,
-    plan: &ReleasePlan,
-    session: &mut Session,
-) -> Result<Done, Error> {
+fn party(mut engine: Gmw, sample: &Sample, plan: &ReleasePlan, session: &mut Session) -> Result<Done, Error> {
     let me = session.me();
     let shares = engine.rows(sample.program(), &mut sample.part(Some(me)), session)?;
     let values = engine.release(plan, &shares, &mut NoNoise, session)?;

@@ -1,6 +1,6 @@
 //! The demo's folder: data, keys, the study both hold, and a party file for each.
 
-use super::PARTIES;
+use super::{PARTIES, market};
 use crate::output;
 use base::Error;
 use job::generate::{self, Generated};
@@ -16,8 +16,14 @@ const STUDY: &str = include_str!("../../../../examples/lift.toml");
 /// Everything is a function of it.
 const SEED: u64 = 1954;
 
-/// A folder that belongs to the demo.
-pub struct Folder(PathBuf);
+/// A folder that belongs to a demo.
+pub struct Folder {
+    path: PathBuf,
+    parties: &'static [&'static str],
+}
+
+/// The parties of every demo: a folder of one may be taken by another.
+const EVERYBODY: [&[&str]; 2] = [&PARTIES, &market::PARTIES];
 
 /// What a demo runs on.
 pub struct Made {
@@ -37,10 +43,10 @@ impl Folder {
     ///
     /// # Errors
     /// When the folder holds anything else.
-    pub fn claim(path: &Path) -> Result<Self, Error> {
+    pub fn claim(path: &Path, parties: &'static [&'static str]) -> Result<Self, Error> {
         let failed = |e: std::io::Error| Error::io(format!("cannot use the folder {}", path.display()), &e);
         std::fs::create_dir_all(path).map_err(failed)?;
-        let folder = Self(path.to_owned());
+        let folder = Self { path: path.to_owned(), parties };
         let empty = std::fs::read_dir(path).map_err(failed)?.next().is_none();
         if !empty && !folder.file(MARK).exists() {
             return Err(Error::input(format!(
@@ -61,7 +67,7 @@ impl Folder {
             _ => Ok(()),
         };
         gone(std::fs::remove_file(self.study()))?;
-        for party in PARTIES {
+        for party in EVERYBODY.concat() {
             for end in ["csv", "key", "toml", "ledger", "ledger-wal", "ledger-shm", "ledger-journal"] {
                 gone(std::fs::remove_file(self.file(&format!("{party}.{end}"))))?;
             }
@@ -72,11 +78,13 @@ impl Folder {
         Ok(())
     }
 
-    fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+    /// A file in it.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
     }
 
-    fn study(&self) -> PathBuf {
+    /// The study that all parties hold.
+    pub fn study(&self) -> PathBuf {
         self.file("study.toml")
     }
 
@@ -95,21 +103,29 @@ impl Folder {
     /// # Errors
     /// When a file cannot be written.
     pub fn fill(&self, scale: u64) -> Result<Made, Error> {
-        let generated = generate::polio_thinned(&self.0, SEED, scale)?;
-        let mut keys = Vec::new();
-        for party in PARTIES {
-            let identity = Identity::generate()?;
-            identity.save(&self.file(&format!("{party}.key")))?;
-            keys.push(identity.fingerprint().to_string());
-        }
-        let text = with_keys(STUDY, &keys)?;
-        output::write_file(&self.study(), text.as_bytes())?;
+        let generated = generate::polio_thinned(&self.path, SEED, scale)?;
+        let study = self.agree(STUDY)?;
         let address = free_address()?;
         for (party, side) in PARTIES.into_iter().zip(["listen", "peer"]) {
             output::write_file(&self.party_file(party), party_text(party, side, &address).as_bytes())?;
         }
-        let (study, _) = Study::read(&self.study())?;
         Ok(Made { generated, study })
+    }
+
+    /// A key for every party, and the study with them in place of those of an example.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn agree(&self, example: &str) -> Result<Study, Error> {
+        let mut keys = Vec::new();
+        for party in self.parties {
+            let identity = Identity::generate()?;
+            identity.save(&self.file(&format!("{party}.key")))?;
+            keys.push(identity.fingerprint().to_string());
+        }
+        let text = with_keys(example, &keys)?;
+        output::write_file(&self.study(), text.as_bytes())?;
+        Ok(Study::read(&self.study())?.0)
     }
 }
 
@@ -153,12 +169,12 @@ mod tests {
     fn a_folder_with_other_files_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("thesis.txt"), "years of work").unwrap();
-        assert!(Folder::claim(folder.path()).is_err());
+        assert!(Folder::claim(folder.path(), &PARTIES).is_err());
         let own = folder.path().join("own");
-        assert!(Folder::claim(&own).is_ok());
+        assert!(Folder::claim(&own, &PARTIES).is_ok());
         std::fs::write(own.join("registry.ledger"), "spent").unwrap();
         std::fs::write(own.join("notes.txt"), "kept").unwrap();
-        assert!(Folder::claim(&own).is_ok());
+        assert!(Folder::claim(&own, &PARTIES).is_ok());
         assert!(!own.join("registry.ledger").exists() && own.join("notes.txt").exists());
     }
 

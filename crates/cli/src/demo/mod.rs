@@ -1,9 +1,10 @@
 //! `tacit demo`: a whole study on this machine, with the truth beside what each party sees.
 
 mod files;
+mod market;
 mod story;
 
-use crate::args::Demo;
+use crate::args::{Demo, DemoName};
 use crate::follow::Children;
 use crate::output;
 use crate::progress::{Board, Line, Working};
@@ -57,13 +58,20 @@ struct Seen {
 /// # Errors
 /// When the folder is not the demo's, a party fails, or an interval misses the truth.
 pub fn run(args: &Demo) -> Result<(), Error> {
-    let folder = Folder::claim(&args.out)?;
+    match args.what {
+        DemoName::Polio => polio(args),
+        DemoName::Market => market::run(args),
+    }
+}
+
+fn polio(args: &Demo) -> Result<(), Error> {
+    let folder = Folder::claim(&args.out, &PARTIES)?;
     let working = Working::on(format!("making data, keys and study in {}", args.out.display()));
     let made = folder.fill(args.scale)?;
     drop(working);
     let tell = |text: &str| if args.json { Ok(()) } else { output::print(text) };
     tell(&story::opening(&made, args.scale)?)?;
-    let reports = follow(&folder, args.json)?;
+    let reports = follow(&folder, &PARTIES, args.json)?;
     let [first, second] = &reports[..] else { return Err(Error::misuse("a demo has two parties")) };
     let truth = made.truth();
     let summary = summary(&[first, second], truth)?;
@@ -80,17 +88,17 @@ pub fn run(args: &Demo) -> Result<(), Error> {
     ))
 }
 
-/// Both parties as processes; their reports in order.
-fn follow(folder: &Folder, json: bool) -> Result<Vec<Report>, Error> {
+/// The parties as processes; their reports in order.
+fn follow(folder: &Folder, parties: &[&str], json: bool) -> Result<Vec<Report>, Error> {
     let mut children = Children::default();
-    for party in PARTIES {
+    for party in parties {
         let file = folder.party_file(party);
         let words = ["run".as_ref(), file.as_os_str(), "--json".as_ref(), "--events".as_ref()];
         children.start(party, &words.map(|word: &OsStr| word))?;
     }
     let board = Board::stderr();
     let reports = children.finish(|index, line| match line {
-        // One party's progress stands for both; that the other one is awaited is of no interest here.
+        // One party's progress stands for all; that another one is awaited is of no interest here.
         Line::Waiting { .. } | Line::Connected { .. } => {}
         _ if index == 0 => board.show(line),
         _ => {}
