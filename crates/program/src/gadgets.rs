@@ -129,26 +129,46 @@ pub fn mul(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Word {
     product
 }
 
-/// `a / b` rounded down, all ones when `b` is zero: restoring division. After `s` steps the remainder has `s` bits, so
-/// the divisor's higher bits only need to be zero.
+/// `a / b` rounded down, all ones when `b` is zero.
+///
+/// The first half restores: after `s` steps the remainder has `s` bits, so the divisor's higher bits only need to be zero
+/// and a step costs 2 s + 1 ANDs. From where that is more than one AND per bit, the remainder may be negative: a step
+/// subtracts the divisor from a remainder that is not and adds it to one that is.
 pub fn div(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Word {
     let width = a.len();
-    // high[s]: some bit of b from s on is set.
-    let mut high = constant(0, width + 1);
-    for s in (0..width).rev() {
-        high[s] = g.or(high[s + 1], b[s]);
-    }
+    let restoring = (1..=width).take_while(|step| 2 * step + 1 < width).count();
     let mut quotient = constant(0, width);
     let mut rest = Word::new();
-    for step in 1..=width {
-        rest.insert(0, a[width - step]);
-        // ~rest + b carries out exactly when b is the larger; its sum's complement is rest - b.
-        let (sum, below) = add_carry(g, &complement(&rest), &b[..step], Lit::FALSE);
-        let fits = !g.or(below, high[step]);
-        quotient[width - step] = fits;
-        if step < width {
+    if restoring > 0 {
+        // high[s]: some bit of b from s on is set.
+        let mut high = constant(0, width + 1);
+        for s in (1..width).rev() {
+            high[s] = g.or(high[s + 1], b[s]);
+        }
+        for step in 1..=restoring {
+            rest.insert(0, a[width - step]);
+            // ~rest + b carries out exactly when b is the larger; its sum's complement is rest - b.
+            let (sum, below) = add_carry(g, &complement(&rest), &b[..step], Lit::FALSE);
+            let fits = !g.or(below, high[step]);
+            quotient[width - step] = fits;
             rest = select(g, fits, &complement(&sum), &rest);
         }
+    }
+    // Two's complement: the remainder is at least -b and below b, or the dividend so far where b is zero.
+    rest.resize(width + 1, Lit::FALSE);
+    let mut positive = Lit::TRUE;
+    for step in restoring + 1..=width {
+        rest.pop();
+        rest.insert(0, a[width - step]);
+        // rest - b = rest + ~b + 1.
+        let signed: Word = b.iter().map(|bit| g.xor(*bit, positive)).collect();
+        let (sum, carry) = add_carry(g, &rest[..width], &signed, positive);
+        // The divisor's sign is 0 before it is complemented.
+        let top = g.xor(rest[width], carry);
+        positive = !g.xor(top, positive);
+        rest = sum;
+        rest.push(!positive);
+        quotient[width - step] = positive;
     }
     quotient
 }
