@@ -28,6 +28,8 @@ pub struct Link {
 pub struct Speeds {
     /// Garbled AND gates per second and core pair.
     pub and_per_s: f64,
+    /// Correlated oblivious transfers of `gmw`, with what is computed from them, per second and core pair.
+    pub ots_per_s: f64,
     /// Group operations of matching per second and core.
     pub multiplications_per_s: f64,
     /// Cores of each party.
@@ -36,7 +38,7 @@ pub struct Speeds {
 
 impl Default for Speeds {
     fn default() -> Self {
-        Self { and_per_s: 45e6, multiplications_per_s: 44e3, cores: 1.0 }
+        Self { and_per_s: 45e6, ots_per_s: 28e6, multiplications_per_s: 44e3, cores: 1.0 }
     }
 }
 
@@ -161,8 +163,8 @@ fn assumptions(assumed: &Assumed, union: u64, link: Link, speeds: Speeds) -> BTr
         (
             "speed".into(),
             format!(
-                "{} AND/s, {} group operations/s, {} core(s) per party",
-                speeds.and_per_s, speeds.multiplications_per_s, speeds.cores
+                "{} AND/s (yao), {} OT/s (gmw), {} group operations/s, {} core(s) per party",
+                speeds.and_per_s, speeds.ots_per_s, speeds.multiplications_per_s, speeds.cores
             ),
         ),
     ])
@@ -212,7 +214,12 @@ fn compute_stage(
         sum += &engine.price_rows(&built.program, (union + of - 1 - i) / of);
         sum
     });
-    let work = cost.and_gates as f64 / speeds.and_per_s / speeds.cores.min(of as f64);
+    // Gates of `gmw` cost their transfers; next to those of `yao`, transfers cost nothing.
+    let work = match engine.name() {
+        "yao" => cost.and_gates as f64 / speeds.and_per_s,
+        _ => cost.ots as f64 / speeds.ots_per_s,
+    };
+    let work = work / speeds.cores.min(of as f64);
     let mut stage = stage(study, "compute", &cost, work, link);
     // The evaluator of `yao` asks ahead, so only set-up waits; `gmw` waits in every round.
     let waits = if engine.name() == "yao" { 3.0 } else { cost.rounds as f64 };

@@ -121,6 +121,38 @@ fn three_parties_run_a_program_over_aligned_rows() {
     assert!(again.into_iter().all(|report| report.unwrap().stored));
 }
 
+/// Two parties may run what three can: best rows and lists, at the stated price of bytes, gates and transfers.
+#[test]
+fn two_parties_find_the_best_row_of_aligned_rows() {
+    let two = |s: String| {
+        let cut = |s: String, from: &str, to: &str| {
+            let (a, b) = (s.find(from).unwrap(), s.find(to).unwrap());
+            format!("{}{}", &s[..a], &s[b..])
+        };
+        let s = cut(s, "[party.west]", "[match]");
+        let s = cut(s, "cases_west  =", "[program]");
+        let s = s.replace("party west\n", "").replace("column cases_west u16 west\n", "");
+        let s = s.replace("w0 = column cases_west\nw = cast w0 u20\n", "").replace("sum = add en w\n", "");
+        let s = s.replace("en = add e n", "sum = add e n").replace(" west \"", " east \"");
+        s.replace("engine  = \"gmw\"", "engine  = \"auto\"")
+    };
+    let (_folder, mut parties) = clinics(&two);
+    parties.truncate(2);
+    let Address::Listen(east) = parties[0].address.clone() else { panic!("east listens") };
+    parties[1].address = Address::Peer(east);
+    let reports: Vec<Report> = all(&parties, |_| Watch::none()).into_iter().map(Result::unwrap).collect();
+    let total = |d: usize| cases(0, d) + cases(1, d);
+    let hits: Vec<usize> = (0..DISTRICTS).filter(|d| total(*d) > 99).collect();
+    let worst = *hits.iter().max_by_key(|d| (total(**d), std::cmp::Reverse(**d))).unwrap();
+    let View::Program { outputs, .. } = &reports[0].view else { panic!("a program view") };
+    assert_eq!(outputs[3].key.as_deref(), Some(&*format!("d{worst:03}")));
+    let View::Program { lists, .. } = &reports[1].view else { panic!("a program view") };
+    assert_eq!(lists[0].keys.len(), hits.len());
+    for stage in reports.iter().flat_map(|report| &report.stages) {
+        assert!(stage.price_held, "{stage:?}");
+    }
+}
+
 #[test]
 fn rows_that_are_not_aligned_are_named_by_party_and_never_by_key() {
     let (folder, parties) = clinics(&|s| s);
