@@ -238,4 +238,4 @@ impl OtReceiver for CotReceiver {
     }
 }
 
-const _: () = assert!(base_ot::REPLY_BYTES == 32 * BASE_OTS && base_ot::CHOICE_BYTES == 64 * BASE_OTS);
+const _: () = assert!(base_ot::REPLY_BYTES == 32 && base_ot::CHOICE_BYTES == 32 * BASE_OTS);

@@ -4,7 +4,7 @@
 //! seeds cannot be derived locally from one run of base OTs: that would repeat Delta. Instead the hub is
 //! itself an extension, with the roles turned round: the party that will send in the workers' extensions
 //! receives in the hub's. Per worker 128 of the hub's random OTs, with a fresh Delta as choice bits, take
-//! the place of the worker's base OTs. That costs 2 KiB per worker instead of 12 KiB and 640 group
+//! the place of the worker's base OTs. That costs 2 KiB per worker instead of 4 KiB and about 400 group
 //! operations, and no waiting.
 //!
 //! Security: composition of random OT with chosen bits; semi-honest like the extension. Worker seeds are
