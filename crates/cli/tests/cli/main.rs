@@ -4,5 +4,6 @@ mod circuit;
 mod contracts;
 mod files;
 mod many;
+mod market;
 mod meeting;
 mod support;
