@@ -111,7 +111,10 @@ fn mistakes_in_the_row_section_have_a_place() {
 fn mistakes_after_the_row_section_have_a_place() {
     let start = format!("{HEAD}row\nv0 = column c\ncombine\n");
     for (line, words) in [
-        ("f0 = product v0 u16", "line 10, column 6: expected sum, least, greatest or collect, found \"product\""),
+        (
+            "f0 = product v0 u16",
+            "line 10, column 6: expected sum, least, greatest or collect, found \"product\"",
+        ),
         ("f0 = sum v1 u16", "line 10, column 10: expected a value defined above, found \"v1\""),
         ("f0 = sum v0 16", "line 10, column 13: expected a type such as u64, found \"16\""),
         ("f0 = sum v0 u16\nf0 = sum v0 u16", "line 11, column 1: \"f0\" is defined twice"),
