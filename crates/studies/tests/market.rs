@@ -275,3 +275,16 @@ fn examples_hold_these_programs() {
         assert_eq!(program, study_program(problem, program.parties.clone()), "{problem}");
     }
 }
+
+/// Constants that the paper carries as wires survive both file formats.
+#[test]
+fn the_papers_circuit_survives_files() {
+    use program::files::{Format, read, write};
+    let circuit = wired("p2p", 100, Shape::Paper).unwrap();
+    for format in [Format::Gmw, Format::Bristol] {
+        let mut text = Vec::new();
+        write(&circuit, format, &mut text).unwrap();
+        let (back, found) = read(&text[..], "paper").unwrap();
+        assert_eq!((found, back.and_gates(), back.depth()), (format, 5_461, 120));
+    }
+}
