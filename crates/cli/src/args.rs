@@ -430,7 +430,7 @@ pub struct Bench {
     /// gmw, market: delay of every byte on its way, in milliseconds: half a round trip
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=10_000))]
     pub delay_ms: u64,
-    /// market: measure figures 3 to 5 of the paper again, every size and number of parties, and write them as a page
+    /// market: measure figures 3 to 5 of the paper again, for some minutes, and write them as a page
     #[arg(long, value_name = "FILE", conflicts_with_all = ["resources", "parties", "circuit", "delay_ms"])]
     pub figures: Option<PathBuf>,
     /// gmw, ot, market, lift with --engine gmw: what makes the correlated OTs; ferret, softspoken, or softspoken:K
