@@ -1,4 +1,4 @@
-//! Which back end for which link: a rule over a measured bandwidth, and the measurement.
+//! What a choice between back ends goes by: the work of each, and the link, measured.
 
 use crate::{OtKind, Price};
 use base::{Error, PartyId};
@@ -7,46 +7,91 @@ use std::time::Instant;
 
 /// Bytes each way of a measurement.
 pub const PROBE_BYTES: usize = 1 << 20;
+/// Exchanges of one byte by which the round trip is measured: two of them take one.
+const PINGS: usize = 8;
 
-/// Back ends that may be chosen: bytes on the wire per OT, and nanoseconds of one core per OT and party
-/// (processor time of `tacit bench ot`, see `docs/protocols/ot.md`).
-const CANDIDATES: [(OtKind, f64, f64); 3] = [
-    (OtKind::SoftSpoken { k: 2 }, 63.0 / 8.0, 5.0),
-    (OtKind::SoftSpoken { k: 4 }, 31.0 / 8.0, 5.0),
-    (OtKind::Ferret, 0.214 / 8.0, 13.5),
-];
+impl OtKind {
+    /// Back ends that may be chosen for a link. Others are there for measurements.
+    pub const CANDIDATES: [Self; 3] = [Self::SoftSpoken { k: 2 }, Self::SoftSpoken { k: 4 }, Self::Ferret];
 
-/// The back end whose OTs take the least time over a link of so many bytes per second and direction, when `cores` core
-/// pairs (at least 1) share it: the slower of computing and sending, since they overlap.
-#[must_use]
-pub fn choose(bytes_per_s: f64, cores: u32) -> OtKind {
-    let seconds = |bytes: f64, ns: f64| (ns * 1e-9 / f64::from(cores.max(1))).max(bytes / bytes_per_s);
-    let mut best = CANDIDATES[0];
-    for candidate in &CANDIDATES[1..] {
-        if seconds(candidate.1, candidate.2) < seconds(best.1, best.2) {
-            best = *candidate;
+    /// Seconds of one core per correlated OT and party: processor time of `tacit bench ot`, see
+    /// `docs/protocols/ot.md`.
+    #[must_use]
+    pub fn seconds_per_ot(self) -> f64 {
+        match self {
+            Self::SoftSpoken { k } if k <= 4 => 5e-9,
+            Self::SoftSpoken { .. } => 28e-9,
+            Self::Ferret => 13.5e-9,
         }
     }
-    best.0
 }
 
-/// Measures the link to `peer`, which calls this too: bytes per second and direction, the same number at both sides.
-/// A long round trip makes a short measurement too low, which favours silent OT, as it should.
+/// A link, as [`probe`] finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// Bytes per second and direction, at least 1.
+    pub bytes_per_s: u64,
+    /// From a question to its answer, in microseconds.
+    pub round_trip_us: u64,
+}
+
+impl Measured {
+    /// Bytes of a measurement that is sent.
+    pub const BYTES: usize = 16;
+
+    /// The worse of both in either respect.
+    #[must_use]
+    pub fn worse(self, other: Self) -> Self {
+        Self {
+            bytes_per_s: self.bytes_per_s.min(other.bytes_per_s),
+            round_trip_us: self.round_trip_us.max(other.round_trip_us),
+        }
+    }
+
+    /// For the wire, little-endian.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let both = u128::from(self.bytes_per_s) | u128::from(self.round_trip_us) << 64;
+        both.to_le_bytes()
+    }
+
+    /// From the wire. Any bytes are a measurement.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        let both = u128::from_le_bytes(bytes);
+        Self { bytes_per_s: (both as u64).max(1), round_trip_us: (both >> 64) as u64 }
+    }
+}
+
+/// Measures the link to `peer`, which calls this too; both sides get the same. The round trip is the shortest of
+/// a few; a path whose window opens slowly looks narrower than it is, which favours silent OT, as it should.
 ///
 /// # Errors
 /// Those of the channel.
-pub fn probe(session: &mut Session, peer: PartyId) -> Result<f64, Error> {
+pub fn probe(session: &mut Session, peer: PartyId) -> Result<Measured, Error> {
     session.step("probe", |session| {
         let mut link = session.link(peer);
         // Both sides are there before either starts its clock.
         link.exchange(&[0], &mut [0])?;
+        let mut round_trip = f64::MAX;
+        for _ in 0..PINGS / 2 {
+            let start = Instant::now();
+            link.exchange(&[0], &mut [0])?;
+            link.exchange(&[0], &mut [0])?;
+            round_trip = round_trip.min(start.elapsed().as_secs_f64());
+        }
         let start = Instant::now();
         link.exchange(&vec![0; PROBE_BYTES], &mut vec![0; PROBE_BYTES])?;
-        let seconds = start.elapsed().as_secs_f64().max(1e-9);
-        let mine = (PROBE_BYTES as f64 / seconds) as u64;
-        let mut theirs = [0; 8];
-        link.exchange(&mine.to_le_bytes(), &mut theirs)?;
-        Ok(mine.min(u64::from_le_bytes(theirs)).max(1) as f64)
+        // The last byte was under way for half a round trip.
+        let all = start.elapsed().as_secs_f64().max(1e-9);
+        let seconds = (all - round_trip / 2.0).max(all / 2.0);
+        let mine = Measured {
+            bytes_per_s: ((PROBE_BYTES as f64 / seconds) as u64).max(1),
+            round_trip_us: (round_trip * 1e6) as u64,
+        };
+        let mut theirs = [0; Measured::BYTES];
+        link.exchange(&mine.to_bytes(), &mut theirs)?;
+        Ok(mine.worse(Measured::from_bytes(theirs)))
     })
 }
 
@@ -54,8 +99,8 @@ impl Price {
     /// [`probe`].
     #[must_use]
     pub fn probe() -> Self {
-        let each = PROBE_BYTES as u64 + 9;
-        Self { ots: 0, sender: each, receiver: each, turns: 3 }
+        let each = (1 + PINGS + PROBE_BYTES + Measured::BYTES) as u64;
+        Self { ots: 0, sender: each, receiver: each, turns: PINGS as u64 + 3 }
     }
 }
 
@@ -64,19 +109,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slow_links_get_silent_ot() {
-        let gigabit = 125e6;
-        for (rate, cores, kind) in [
-            (gigabit / 100.0, 1, "ferret"),
-            (gigabit, 1, "ferret"),
-            (gigabit, 8, "ferret"),
-            (4.0 * gigabit, 1, "softspoken:4"),
-            (10.0 * gigabit, 1, "softspoken:4"),
-            (20.0 * gigabit, 1, "softspoken:2"),
-            (10.0 * gigabit, 8, "ferret"),
-            (f64::MAX, 0, "softspoken:2"),
-        ] {
-            assert_eq!(choose(rate, cores).to_string(), kind, "{rate} B/s, {cores} core pairs");
-        }
+    fn the_worse_of_two_links_travels() {
+        let [a, b] = [(9, 4), (7, 3)].map(|(b, r)| Measured { bytes_per_s: b, round_trip_us: r });
+        let worse = Measured { bytes_per_s: 7, round_trip_us: 4 };
+        assert_eq!((a.worse(b), b.worse(a)), (worse, worse));
+        assert_eq!(Measured::from_bytes(worse.to_bytes()), worse);
+        assert_eq!(Measured::from_bytes([0; 16]).bytes_per_s, 1, "nobody divides by nothing");
     }
 }

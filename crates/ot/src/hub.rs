@@ -5,13 +5,14 @@
 //! itself an extension, with the roles turned round: the party that will send in the workers' extensions
 //! receives in the hub's. Per worker 128 of the hub's random OTs, with a fresh Delta as choice bits, take
 //! the place of the worker's base OTs. That costs 2 KiB per worker instead of 4 KiB and about 400 group
-//! operations, and no waiting.
+//! operations, and no waiting. [`Hubs`] are both directions with every peer: [`crate::setup_all`] of extensions that
+//! serve nothing else.
 //!
 //! Security: composition of random OT with chosen bits; semi-honest like the extension. Worker seeds are
 //! independent: distinct tweaks, and a start value derived from the hub's and the worker's number.
 
 use crate::base_ot::{BaseChosen, BasePairs};
-use crate::{BASE_OTS, CotReceiver, CotSender, OtReceiver, OtSender, fresh_delta};
+use crate::{BASE_OTS, CotReceiver, CotSender, OtReceiver, OtSender, fresh_delta, pair};
 use base::{Error, PartyId};
 use kernels::Block;
 use net::Session;
@@ -31,6 +32,49 @@ fn worker_start(hub: Block, worker: u64) -> Block {
 /// Start value of the extension the other way round between two parties: no worker has this number.
 pub(crate) fn reverse_start(start: Block) -> Block {
     worker_start(start, u64::MAX)
+}
+
+/// Base OTs of one connection to each of some peers, both directions. They are used up by [`crate::setup_over`].
+pub struct Bases {
+    pub(crate) of: Vec<(PartyId, BaseChosen, BasePairs)>,
+}
+
+/// Hubs with every peer, both directions.
+pub struct Hubs(Vec<(PartyId, SenderHub, ReceiverHub)>);
+
+impl Hubs {
+    /// One run of base OTs with each of `peers`, which call this too.
+    ///
+    /// # Errors
+    /// Those of the channel and malformed messages.
+    pub fn new(session: &mut Session, peers: &[PartyId]) -> Result<Self, Error> {
+        let cores = session.step("ot-hub", |session| pair::softspoken_all(session, peers, HUB_K))?;
+        let hubs = cores.into_iter().map(|(peer, sender, receiver)| {
+            let sends = SenderHub { cot: CotReceiver::over(receiver, peer), workers: 0 };
+            (peer, sends, ReceiverHub { cot: CotSender::over(sender, peer), workers: 0 })
+        });
+        Ok(Self(hubs.collect()))
+    }
+
+    /// Base OTs for `workers` more connections to every peer, in order.
+    ///
+    /// # Errors
+    /// As [`SenderHub::fork`].
+    pub fn fork(&mut self, session: &mut Session, workers: usize) -> Result<Vec<Bases>, Error> {
+        let mut forked: Vec<Bases> = (0..workers).map(|_| Bases { of: Vec::new() }).collect();
+        let mut chosen = Vec::with_capacity(self.0.len());
+        for (peer, sender, _) in &mut self.0 {
+            chosen.push(sender.fork(session, workers)?);
+            session.link(*peer).flush()?;
+        }
+        for ((peer, _, receiver), chosen) in self.0.iter_mut().zip(chosen) {
+            let pairs = receiver.fork(session, workers)?;
+            for ((bases, chosen), pairs) in forked.iter_mut().zip(chosen).zip(pairs) {
+                bases.of.push((*peer, chosen, pairs));
+            }
+        }
+        Ok(forked)
+    }
 }
 
 /// Hub of the party that *sends* in the workers' extensions.

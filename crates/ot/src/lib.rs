@@ -2,9 +2,9 @@
 //!
 //! [`OtSender`] and [`OtReceiver`] are what engines use; [`OtKind`] names what implements them: SoftSpoken
 //! ([`CotSender`], [`CotReceiver`]) or Ferret, silent OT ([`FerretSender`], [`FerretReceiver`]). [`setup_all`] sets
-//! up both directions with every peer at once, [`correlated_all`] makes OTs in all of them, [`choose()`] says which
-//! back end suits a link, [`Meter`] says what a conversation costs. [`SenderHub`] and [`ReceiverHub`] turn one run of
-//! base OTs into fresh base OTs, with a fresh Delta, for every worker connection. The steps without network are in
+//! up both directions with every peer at once, [`correlated_all`] makes OTs in all of them, [`probe`] measures a
+//! link, [`Meter`] says what a conversation costs. [`Hubs`] turn one run of base OTs per pair of parties into fresh
+//! base OTs, with a fresh Delta, for every worker connection; [`setup_over`] takes those. The steps without network are in
 //! [`base_ot`], [`softspoken`] and [`ferret`].
 //!
 //! Semi-honest throughout; the protocol page is `docs/protocols/ot.md`.
@@ -22,14 +22,14 @@ mod pair;
 mod price;
 pub mod softspoken;
 
-pub use choose::{PROBE_BYTES, choose, probe};
+pub use choose::{Measured, PROBE_BYTES, probe};
 pub use cost::Price;
 pub use drivers::{CotReceiver, CotSender};
 pub use ferret::{FerretReceiver, FerretSender};
 pub use flavours::{OtReceiver, OtSender, Pads};
-pub use hub::{ReceiverHub, SenderHub};
+pub use hub::{Bases, Hubs, ReceiverHub, SenderHub};
 pub use kind::OtKind;
-pub use pair::{Correlated, Pair, correlated_all, leads, setup_all};
+pub use pair::{Correlated, Pair, correlated_all, leads, setup_all, setup_over};
 pub use price::Meter;
 
 use kernels::Block;

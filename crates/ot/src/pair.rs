@@ -22,7 +22,7 @@
 
 use crate::base_ot::{self, BaseChosen, BasePairs, Context};
 use crate::ferret;
-use crate::hub::reverse_start;
+use crate::hub::{Bases, reverse_start};
 use crate::{
     BASE_OTS, CotReceiver, CotSender, FerretReceiver, FerretSender, OtKind, OtReceiver, OtSender,
     fresh_delta, softspoken,
@@ -76,8 +76,47 @@ pub fn setup_all(
 ) -> Result<Vec<Pair>, Error> {
     let k = kind.k();
     softspoken::check_k(k)?;
-    let cores = softspoken_all(session, peers, k)?.into_iter();
-    let bases = cores.map(|(peer, s, r)| (peer, CotSender::over(s, peer), CotReceiver::over(r, peer)));
+    let cores = softspoken_all(session, peers, k)?;
+    back_ends(session, cores, kind, expected)
+}
+
+/// As [`setup_all`], over base OTs at hand with each of the peers: those of the peers' same fork of [`crate::Hubs`].
+/// Half a round trip.
+///
+/// # Errors
+/// As [`setup_all`].
+pub fn setup_over(
+    session: &mut Session,
+    bases: Bases,
+    kind: OtKind,
+    expected: u64,
+) -> Result<Vec<Pair>, Error> {
+    let k = kind.k();
+    softspoken::check_k(k)?;
+    let cores = session.step("ot-setup", |session| {
+        let mut halves = Vec::with_capacity(bases.of.len());
+        for (peer, chosen, pairs) in bases.of {
+            let (receiver, trees) = softspoken::Receiver::new(pairs, k)?;
+            if !trees.is_empty() {
+                session.link(peer).send(&trees)?;
+                session.link(peer).flush()?;
+            }
+            halves.push(Following { peer, receiver, base: chosen });
+        }
+        graft_all(session, halves, k)
+    })?;
+    back_ends(session, cores, kind, expected)
+}
+
+/// The back ends over extensions set up.
+fn back_ends(
+    session: &mut Session,
+    cores: Vec<Cores>,
+    kind: OtKind,
+    expected: u64,
+) -> Result<Vec<Pair>, Error> {
+    let bases = cores.into_iter();
+    let bases = bases.map(|(peer, s, r)| (peer, CotSender::over(s, peer), CotReceiver::over(r, peer)));
     match kind {
         OtKind::SoftSpoken { .. } => Ok(bases.map(boxed).collect()),
         OtKind::Ferret => session.step("ot-setup", |session| ferret_all(session, bases.collect(), expected)),
@@ -133,10 +172,10 @@ fn boot_all(
     Ok(())
 }
 
-type Cores = (PartyId, softspoken::Sender, softspoken::Receiver);
+pub(crate) type Cores = (PartyId, softspoken::Sender, softspoken::Receiver);
 
 /// Base OTs and set-up of both extensions with every peer.
-fn softspoken_all(session: &mut Session, peers: &[PartyId], k: u32) -> Result<Vec<Cores>, Error> {
+pub(crate) fn softspoken_all(session: &mut Session, peers: &[PartyId], k: u32) -> Result<Vec<Cores>, Error> {
     let me = session.me();
     let (led, followed): (Vec<PartyId>, Vec<PartyId>) = peers.iter().partition(|&&peer| leads(me, peer));
     let leading = session.step("base-ot", |session| choose_all(session, &led))?;

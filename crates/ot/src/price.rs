@@ -1,6 +1,7 @@
 //! What a conversation of OTs costs when the cost of a call depends on the calls before it.
 
 use crate::ferret::Schedule;
+use crate::hub::HUB_K;
 use crate::pair::{BATCH_MAX, follow_bytes};
 use crate::{OtKind, Price, base_ot, softspoken};
 use kernels::Block;
@@ -143,9 +144,29 @@ impl Price {
     pub fn pair(kind: OtKind, expected: u64) -> Self {
         let trees = softspoken::setup_bytes(kind.k()) as u64;
         let (sender, receiver) = (base_ot::CHOICE_BYTES as u64 + trees, follow_bytes(kind.k()) as u64);
-        let base = Self { ots: 0, sender, receiver, turns: 1 };
+        Self { ots: 0, sender, receiver, turns: 1 } + Self::boot_pair(kind, expected)
+    }
+
+    /// Both directions of one pair, set up by [`crate::setup_over`] with a full window.
+    #[must_use]
+    pub fn pair_over(kind: OtKind, expected: u64) -> Self {
+        let trees = softspoken::setup_bytes(kind.k()) as u64;
+        let over = Self { ots: 0, sender: trees, receiver: trees, turns: u64::from(trees > 0) };
+        over + Self::boot_pair(kind, expected)
+    }
+
+    /// [`crate::Hubs`] of one pair and one fork for so many workers. `sender` is the leader.
+    #[must_use]
+    pub fn hubs(workers: u64) -> Self {
+        let fork = Self::fork(workers).sender;
+        let once = Self::pair(OtKind::SoftSpoken { k: HUB_K }, 0);
+        once + Self { ots: 0, sender: fork, receiver: fork, turns: 1 }
+    }
+
+    /// What Ferret sends over its extensions before it serves, both directions.
+    fn boot_pair(kind: OtKind, expected: u64) -> Self {
         if kind != OtKind::Ferret {
-            return base;
+            return Self::default();
         }
         let mut one_way = Meter::new(kind, expected);
         let inputs = one_way.pool.schedule.extension().inputs();
@@ -153,6 +174,6 @@ impl Price {
         one_way.boot();
         let each = one_way.sender.sent + softspoken::random_bytes(kind.k(), inputs) as u64;
         let turns = (inputs.div_ceil(BATCH_MAX) as u64 - 1).max(1) + u64::from(boots);
-        base + Self { ots: 2 * inputs as u64, sender: each, receiver: each, turns }
+        Self { ots: 2 * inputs as u64, sender: each, receiver: each, turns }
     }
 }
