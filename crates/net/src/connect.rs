@@ -13,7 +13,7 @@ use crate::Channel;
 use crate::farewell::{Farewell, HEAR};
 use crate::hello::{FORMAT_VERSION, Hello, Topic, Verdict, session_id};
 use crate::identity::{Fingerprint, Identity};
-use crate::refusal::{Wording, short};
+use crate::refusal::{Terms, Wording, short};
 use crate::socket::SocketChannel;
 use crate::tls::{Refusal, Tls};
 use base::{At, Error, Kind, PartyId, Roster, Seed, limits};
@@ -106,6 +106,7 @@ pub struct Meet {
     dial: BTreeMap<PartyId, String>,
     transport: Transport,
     agreement: [u8; 32],
+    terms: Terms,
     patience: Duration,
     deadline: Duration,
     watch: Watch,
@@ -194,7 +195,15 @@ impl Meet {
         let patience = Duration::from_secs(600);
         let deadline = Duration::from_millis(limits::DEADLINE_MS);
         let watch: Watch = Arc::new(|_| ());
-        Self { me, roster, listen, dial, transport, agreement, patience, deadline, watch }
+        let terms = Terms::default();
+        Self { me, roster, listen, dial, transport, agreement, terms, patience, deadline, watch }
+    }
+
+    /// What errors call the agreement and the lines to check; those of a study unless told.
+    #[must_use]
+    pub fn terms(mut self, terms: Terms) -> Self {
+        self.terms = terms;
+        self
     }
 
     /// How long to wait for the peers to come; ten minutes unless told.
@@ -321,9 +330,9 @@ impl Meet {
         let own = identity.fingerprint();
         if own != *mine {
             let me = self.roster.name(self.me);
+            let (identity, key) = (self.terms.identity, self.terms.key_of(&me));
             return Err(Error::input(format!(
-                "the identity in use is {own}, but {me} has {mine}; check `identity` in this party's own file, or the \
-                 line `key` under [party.{me}] of the study"
+                "the identity in use is {own}, but {me} has {mine}; check {identity}, or {key}"
             )));
         }
         Ok(Gate::Pinned(Tls::new(identity, theirs)?))
@@ -350,7 +359,7 @@ impl Meet {
             }
         };
         let peers = peers.iter().map(|p| self.roster.name(*p)).collect();
-        Wording { me: self.roster.name(self.me), peers, keys }
+        Wording { terms: self.terms, me: self.roster.name(self.me), peers, keys }
     }
 
     fn refused(&self, peer: PartyId, refusal: &Refusal, address: &dyn fmt::Display) -> Error {
@@ -368,11 +377,11 @@ impl Meet {
 
     fn other_study(&self, peer: PartyId, theirs: &[u8; 32]) -> Error {
         let (name, ours) = (self.roster.name(peer), short(&self.agreement));
+        let Terms { document, differ, .. } = self.terms;
         self.error(
             peer,
             Kind::Input(format!(
-                "{name} holds another study: hash {} there, {ours} here; `tacit check --peer` names the first line in \
-                 which the two files differ",
+                "{name} holds another {document}: hash {} there, {ours} here; {differ}",
                 short(theirs)
             )),
         )

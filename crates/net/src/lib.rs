@@ -30,4 +30,5 @@ pub use hello::FORMAT_VERSION;
 pub use identity::{Fingerprint, Identity};
 pub use ledger::{Entry, Ledger};
 pub use progress::Progress;
+pub use refusal::Terms;
 pub use session::{Link, Session};

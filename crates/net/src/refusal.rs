@@ -6,8 +6,46 @@ use crate::tls::Refusal;
 use base::{ChannelError, Kind};
 use std::fmt::Display;
 
+/// What the parties agreed on and which of their own lines to check, in the operator's words. Those of a study unless
+/// told. `{party}` stands for the name of a party.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// What all parties hold: "study".
+    pub document: &'static str,
+    /// How to find in what two of them differ, as a sentence without its full stop.
+    pub differ: &'static str,
+    /// Where the key of a party stands.
+    pub key: &'static str,
+    /// Where the keys of all parties stand.
+    pub keys: &'static str,
+    /// Where this party names its own identity file.
+    pub identity: &'static str,
+    /// Where this party writes the address of a peer.
+    pub address: &'static str,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self {
+            document: "study",
+            differ: "`tacit check --peer` names the first line in which the two files differ",
+            key: "the line `key` under [party.{party}] of the study",
+            keys: "the lines `key` of the study",
+            identity: "`identity` in this party's own file",
+            address: "`peer`",
+        }
+    }
+}
+
+impl Terms {
+    pub(crate) fn key_of(&self, party: &str) -> String {
+        self.key.replace("{party}", party)
+    }
+}
+
 /// The names and keys that the wording needs.
 pub(crate) struct Wording {
+    pub terms: Terms,
     pub me: String,
     /// Who may be behind the connection: one peer, or all that are awaited.
     pub peers: Vec<String>,
@@ -27,7 +65,7 @@ impl Wording {
 
     /// What to tell the operator about a refused connection with `address`.
     pub(crate) fn text(&self, refusal: &Refusal, address: &dyn Display) -> String {
-        let (me, peer) = (&self.me, &self.peer());
+        let (me, peer, terms) = (&self.me, &self.peer(), &self.terms);
         match refusal {
             Refusal::NotTls { http } => {
                 let spoke = if *http { " but HTTP" } else { "" };
@@ -39,24 +77,27 @@ impl Wording {
             Refusal::OtherKey(presented) => {
                 let whose = match self.keys.iter().find(|(_, key)| key == presented) {
                     Some((name, _)) => format!("the key of {name}"),
-                    None => "no party of this study".to_owned(),
+                    None => format!("no party of this {}", terms.document),
                 };
                 if self.peers.len() > 1 {
                     return format!(
-                        "{address} presented {presented} ({whose}), but awaited here are {}; check the lines `key` of \
-                         the study, and which identity the caller uses",
-                        self.peers.join(", ")
+                        "{address} presented {presented} ({whose}), but awaited here are {}; check {}, \
+                         and which identity the caller uses",
+                        self.peers.join(", "),
+                        terms.keys
                     );
                 }
                 format!(
-                    "{address} presented {presented} ({whose}), but {peer} has {}; check the line `key` under \
-                     [party.{peer}] of the study, and which identity {peer} uses",
-                    self.key_of(peer)
+                    "{address} presented {presented} ({whose}), but {peer} has {}; check {}, and which identity \
+                     {peer} uses",
+                    self.key_of(peer),
+                    terms.key_of(peer)
                 )
             }
             Refusal::OurKey => format!(
-                "{address} refused our key {}; check the line `key` under [party.{me}] of the study that {peer} holds",
-                self.key_of(me)
+                "{address} refused our key {}; check {} that {peer} holds",
+                self.key_of(me),
+                terms.key_of(me)
             ),
             Refusal::Silent(limit) => {
                 format!("{address} said nothing for {:.1} s", limit.as_secs_f64())
@@ -78,16 +119,14 @@ impl Wording {
 
     /// What a verdict on a hello means, in the same words on both sides.
     pub(crate) fn verdict(&self, verdict: Verdict, lanes: (u32, u32)) -> String {
-        let peer = &self.peer();
+        let (peer, Terms { document, differ, .. }) = (&self.peer(), &self.terms);
         match verdict {
             Verdict::Question | Verdict::Taken => "the answer to our hello is none".into(),
             Verdict::Version => version_text(peer, None),
             Verdict::Roster => {
-                format!("{peer} counts the parties in another order; both sides need the same study")
+                format!("{peer} counts the parties in another order; both sides need the same {document}")
             }
-            Verdict::Agreement => {
-                format!("{peer} holds another study; `tacit check --peer` names the first line")
-            }
+            Verdict::Agreement => format!("{peer} holds another {document}; {differ}"),
             Verdict::Busy => format!("{peer} is in a session already; wait for its end or use another port"),
             Verdict::Session => format!("a worker connection named another session than the one with {peer}"),
             Verdict::Lane => {

@@ -145,7 +145,8 @@ impl Meet {
             self.error(
                 peer,
                 Kind::Input(format!(
-                    "`{address}` is no address ({e}); change `peer` to something like hospitals.example.org:7000"
+                    "`{address}` is no address ({e}); change {} to something like hospitals.example.org:7000",
+                    self.terms.address
                 )),
             )
         })?;
