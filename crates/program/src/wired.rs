@@ -105,6 +105,40 @@ impl Wired {
         self.outputs.iter().filter(|w| w.to.has(party)).map(|w| w.bits.len() as u64).sum()
     }
 
+    /// BLAKE3 of the circuit as it stands: parties, words with their owners, wires, outputs with their viewers.
+    /// Circuits of the same function may differ in it.
+    #[must_use]
+    pub fn hash(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new();
+        // Every count stands before what it counts, so no two circuits are written alike.
+        let mut put = |numbers: &[u64]| {
+            for number in numbers {
+                hasher.update(&number.to_le_bytes());
+            }
+        };
+        let literal = |lit: &Lit| 2 * lit.wire() as u64 + u64::from(lit.inverted());
+        let counts = [self.parties, self.inputs.len(), self.circuit.wires.len(), self.outputs.len()];
+        put(&counts.map(|n| n as u64));
+        for word in &self.inputs {
+            put(&[word.owner.0.into(), word.width.into()]);
+        }
+        for wire in &self.circuit.wires {
+            put(&match *wire {
+                Wire::False => [0, 0, 0],
+                // The owner is that of the word.
+                Wire::Input(input) => [1, input.word.into(), input.bit.into()],
+                Wire::Xor(a, b) => [2, a.into(), b.into()],
+                Wire::And(a, b) => [3, literal(&a), literal(&b)],
+            });
+        }
+        for output in &self.outputs {
+            let viewers = (0..self.parties).filter(|p| output.to.has(PartyId(*p as u8)));
+            put(&[viewers.fold(0, |set, p| set | 1 << p), output.bits.len() as u64]);
+            output.bits.iter().for_each(|lit| put(&[literal(lit)]));
+        }
+        *hasher.finalize().as_bytes()
+    }
+
     /// All output literals in order.
     pub fn roots(&self) -> impl Iterator<Item = Lit> + '_ {
         self.outputs.iter().flat_map(|o| o.bits.iter().copied())

@@ -11,6 +11,7 @@ Examples:
   tacit circuit emit add64 -o add64.txt
   tacit circuit run add64.txt --inputs 2,40 --engine yao
   tacit circuit run aes128.txt --inputs 0x000102030405060708090a0b0c0d0e0f,0x00112233445566778899aabbccddeeff
+  tacit circuit run --config majority-1.conf
   tacit circuit info aes128.txt
   tacit circuit convert add64.txt --to gmw -o add64.gmw
   tacit circuit optimise theirs.txt -o smaller.txt
@@ -34,7 +35,7 @@ pub struct Circuit {
 /// What to do with a circuit.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Evaluate a circuit; all parties are threads of this process
+    /// Evaluate a circuit: all parties as threads of this process, or with --config as one of several hosts
     Run(Run),
     /// Count gates, layers, inputs and outputs
     Info(Info),
@@ -46,19 +47,41 @@ pub enum Action {
     Emit(Emit),
 }
 
-/// Evaluates a circuit once and compares with evaluation in the clear.
+/// Evaluates a circuit once. All parties are threads of this process and the result is compared with evaluation in the
+/// clear; with --config this process is one party and meets the others.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  tacit circuit run add64.txt --inputs 2,0x28 --engine gmw --parties 3 --json\n\n\
-    JSON: outputs (hexadecimal, in order), viewers, and_gates, depth, bytes (all parties, before TLS), rounds, seconds,\n\
-    correct_vs_clear"
+    after_help = "Examples:\n  tacit circuit run add64.txt --inputs 2,0x28 --engine gmw --parties 3 --json\n  \
+    tacit circuit run vote.gmw --config party-1.conf --input vote.txt\n\n\
+    A configuration has a record a line; # begins a comment:\n  \
+    n 3                  parties, first\n  \
+    p 1                  this party, from 1\n  \
+    a 1 0.0.0.0:7001     address of a party; own: where it listens. Of two parties the higher dials\n  \
+    k 1 tacit1:...       key of a party, from its `tacit keygen`: of all, or, on one machine, of none\n  \
+    s my.key             this party's identity file\n  \
+    i vote.txt           its input file; --input wins\n  \
+    c vote.gmw           the circuit; FILE wins\n  \
+    d 30s                how long to wait for others; 10m unless told\n\n\
+    JSON: outputs (hexadecimal, in order; null where not learned), viewers, and_gates, depth, bytes\n\
+    (of all parties, with --config sent by this one; before TLS), rounds, seconds, and\n\
+    correct_vs_clear, with --config party instead"
 )]
 pub struct Run {
     /// The circuit file
-    pub file: PathBuf,
-    /// clear: no protection; yao: two parties; gmw: two or more
-    #[arg(long, default_value = "clear")]
-    pub engine: EngineName,
+    #[arg(required_unless_present = "config")]
+    pub file: Option<PathBuf>,
+    /// clear: no protection; yao: two parties; gmw: two or more. clear unless told, with --config gmw
+    #[arg(long)]
+    pub engine: Option<EngineName>,
+    /// gmw: what makes the correlated OTs; ferret, softspoken, or softspoken:K. The same at all parties
+    #[arg(long, value_name = "NAME")]
+    pub ot: Option<String>,
+    /// Be one of several hosts, as this file says
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["parties", "inputs"])]
+    pub config: Option<PathBuf>,
+    /// With --config: this party's input file, its items in order between white space
+    #[arg(long, value_name = "FILE", requires = "config")]
+    pub input: Option<PathBuf>,
     /// Parties; a gmw file states its own. A bristol file's input i goes to party i modulo their number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=limits::PARTIES as i64))]
     pub parties: Option<u8>,

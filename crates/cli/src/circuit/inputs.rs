@@ -1,6 +1,5 @@
 //! Values from the command line and from input files to the words of a circuit, and parties to words.
 
-use super::args::Run;
 use base::{Error, PartyId};
 use program::files::{Format, values};
 use program::wired::Wired;
@@ -11,9 +10,8 @@ use std::path::Path;
 ///
 /// # Errors
 /// When the flags do not fit the circuit.
-pub fn deal(wired: Wired, format: Format, args: &Run) -> Result<Wired, Error> {
+pub fn deal(wired: Wired, format: Format, parties: Option<u8>, given: &[u8]) -> Result<Wired, Error> {
     let words = wired.inputs.len();
-    let given = &args.party_of_input;
     if !given.is_empty() {
         if given.len() != words {
             let text =
@@ -21,13 +19,13 @@ pub fn deal(wired: Wired, format: Format, args: &Run) -> Result<Wired, Error> {
             return Err(Error::input(text));
         }
         let highest = given.iter().copied().max().unwrap_or(1);
-        let parties = args.parties.unwrap_or(highest.max(wired.parties as u8));
+        let parties = parties.unwrap_or(highest.max(wired.parties as u8));
         if highest > parties {
             return Err(Error::input(format!("--party-of-input names party {highest}; there are {parties}")));
         }
         return wired.deal(parties.into(), &|i| PartyId(given[i] - 1));
     }
-    match (args.parties.map(usize::from), format) {
+    match (parties.map(usize::from), format) {
         (Some(parties), Format::Bristol) => wired.deal(parties, &|i| PartyId((i % parties) as u8)),
         (Some(parties), Format::Gmw) if parties != wired.parties => Err(Error::input(format!(
             "this file is for {} parties, not {parties}; --party-of-input gives its inputs to others",
@@ -67,6 +65,29 @@ pub fn values(wired: &Wired, given: &[String]) -> Result<Vec<Vec<bool>>, Error> 
     all.into_iter().enumerate().map(value).collect()
 }
 
+/// The values of the words of one party, in order, from its input file. A party that enters nothing needs none.
+///
+/// # Errors
+/// When there is no file for words that the party enters, or it does not hold exactly their values.
+pub fn own(wired: &Wired, me: PartyId, file: Option<&Path>) -> Result<Vec<Vec<bool>>, Error> {
+    let widths: Vec<u32> = wired.inputs.iter().filter(|w| w.owner == me).map(|w| w.width).collect();
+    match file {
+        Some(path) => from_file(path, &widths),
+        None if widths.is_empty() => Ok(Vec::new()),
+        None => Err(Error::input(format!(
+            "party {} enters {} items; name its input file with --input, or as `i FILE` in the configuration",
+            me.0 + 1,
+            widths.len()
+        ))),
+    }
+}
+
+fn from_file(path: &Path, widths: &[u32]) -> Result<Vec<Vec<bool>>, Error> {
+    let shown = path.display().to_string();
+    let failed = |e: std::io::Error| Error::io(format!("cannot read {shown}"), &e);
+    values::read(BufReader::new(std::fs::File::open(path).map_err(failed)?), &shown, widths)
+}
+
 /// Takes `P:` off.
 fn split(text: &str, parties: usize) -> Result<(Option<PartyId>, &str), Error> {
     let Some((party, rest)) = text.split_once(':').filter(|(party, _)| !party.starts_with('@')) else {
@@ -80,8 +101,7 @@ fn split(text: &str, parties: usize) -> Result<(Option<PartyId>, &str), Error> {
 
 fn read(text: &str, widths: &[u32], whose: &str) -> Result<Vec<Vec<bool>>, Error> {
     if let Some(path) = text.strip_prefix('@') {
-        let failed = |e: std::io::Error| Error::io(format!("cannot read {}", Path::new(path).display()), &e);
-        return values::read(BufReader::new(std::fs::File::open(path).map_err(failed)?), path, widths);
+        return from_file(Path::new(path), widths);
     }
     let fields: Vec<&str> = text.split(',').filter(|f| !f.is_empty()).collect();
     if fields.len() != widths.len() {

@@ -1,6 +1,8 @@
 //! `tacit circuit`: boolean circuits in files.
 
 mod args;
+mod config;
+mod hosts;
 mod info;
 mod inputs;
 mod run;

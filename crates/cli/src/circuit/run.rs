@@ -1,11 +1,13 @@
-//! `tacit circuit run`: all parties are threads of this process.
+//! `tacit circuit run`: all parties are threads of this process, or with a configuration file one of several hosts
+//! ([`super::hosts`]).
 
 use super::args::{EngineName, Run};
-use super::inputs;
+use super::{hosts, inputs};
 use crate::output;
 use base::{Error, Kind, PartyId, Roster, Seed};
 use engine::{Circuits, Clear};
 use net::{Channels, Ledger, Session};
+use ot::OtKind;
 use program::files::values;
 use program::wired::{Viewers, Wired};
 use serde::Serialize;
@@ -17,26 +19,62 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The JSON of `tacit circuit run --json`.
 #[derive(Serialize)]
-struct Summary {
+pub struct Summary {
     engine: &'static str,
     parties: usize,
-    /// In order, hexadecimal; `null` where nobody learns it.
+    /// Among hosts: which party this is, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    party: Option<usize>,
+    /// In order, hexadecimal; `null` where nobody learns it, among hosts where this party does not.
     outputs: Vec<Option<String>>,
     /// Who learns each output: parties from 1.
     viewers: Vec<Vec<usize>>,
     and_gates: usize,
     depth: usize,
-    /// Application bytes that all parties sent.
+    /// Application bytes that all parties sent; among hosts, that this party sent.
     bytes: u64,
     rounds: u64,
     seconds: f64,
-    correct_vs_clear: bool,
+    /// Where all inputs are here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correct_vs_clear: Option<bool>,
 }
 
 /// What one party saw.
-struct View {
+pub struct View {
     outputs: Vec<Option<Vec<bool>>>,
     ledger: Ledger,
+}
+
+/// An engine and what the flags say of it.
+#[derive(Clone, Copy)]
+pub struct Chosen {
+    pub name: EngineName,
+    /// Of the gmw engine.
+    pub ot: OtKind,
+}
+
+impl Chosen {
+    /// What the flags say, `default` where they say nothing.
+    ///
+    /// # Errors
+    /// When `--ot` names no OT or the engine is not gmw.
+    pub fn of(args: &Run, default: EngineName) -> Result<Self, Error> {
+        let name = args.engine.unwrap_or(default);
+        if args.ot.is_some() && name != EngineName::Gmw {
+            return Err(Error::input("--ot is for --engine gmw; remove one of them"));
+        }
+        let ot = args.ot.as_deref().map(str::parse).transpose()?.unwrap_or_default();
+        Ok(Self { name, ot })
+    }
+
+    fn engine(self) -> Box<dyn Circuits> {
+        match self.name {
+            EngineName::Clear => Box::new(Clear),
+            EngineName::Yao => Box::new(Yao::default()),
+            EngineName::Gmw => Box::new(gmw::Gmw::new(self.ot)),
+        }
+    }
 }
 
 /// Runs a circuit and prints its outputs.
@@ -44,47 +82,45 @@ struct View {
 /// # Errors
 /// When the file or the inputs are refused, a party fails, or the result is not that of the clear engine.
 pub fn run(args: &Run, json: bool) -> Result<(), Error> {
-    let (wired, format) = super::read(&args.file)?;
-    let wired = inputs::deal(wired, format, args)?;
+    if let Some(config) = &args.config {
+        return hosts::run(args, config, json);
+    }
+    let chosen = Chosen::of(args, EngineName::Clear)?;
+    let file = args.file.as_deref().ok_or_else(|| Error::misuse("the flags want a file or --config"))?;
+    let (wired, format) = super::read(file)?;
+    let wired = inputs::deal(wired, format, args.parties, &args.party_of_input)?;
     let values = inputs::values(&wired, &args.inputs)?;
     let start = Instant::now();
-    let views = match args.engine {
+    let views = match chosen.name {
         EngineName::Clear => vec![alone(&wired, &values)?],
-        name => together(&wired, &values, name)?,
+        _ => together(&wired, &values, chosen)?,
     };
     let seconds = start.elapsed().as_secs_f64();
-    let summary = summary(args.engine, &wired, &values, &views, seconds);
-    if json {
-        output::print_json(&summary)?;
-    } else {
-        output::print(&text(&summary))?;
-    }
-    if summary.correct_vs_clear {
+    let correct = is_correct(chosen.name, &wired, &values, &views);
+    let summary =
+        Summary { correct_vs_clear: Some(correct), ..Summary::new(chosen, &wired, &views, seconds) };
+    summary.print(json)?;
+    if correct {
         return Ok(());
     }
     Err(Error::misuse("the result is not that of the clear engine; this must not happen, please report it"))
 }
 
-fn engine(name: EngineName) -> Box<dyn Circuits> {
-    match name {
-        EngineName::Clear => Box::new(Clear),
-        EngineName::Yao => Box::new(Yao::default()),
-        EngineName::Gmw => Box::new(gmw::Gmw::default()),
-    }
-}
-
 /// One lane.
-fn packed(value: &[bool]) -> Vec<Vec<u64>> {
+pub fn packed(value: &[bool]) -> Vec<Vec<u64>> {
     value.iter().map(|bit| vec![u64::from(*bit)]).collect()
 }
 
-fn evaluate(
-    name: EngineName,
+///
+/// # Errors
+/// Those of the engine, and of what it sends last.
+pub fn evaluate(
+    chosen: Chosen,
     wired: &Wired,
     inputs: &[Vec<Vec<u64>>],
     session: &mut Session,
 ) -> Result<View, Error> {
-    let outputs = engine(name).run(wired, 1, inputs, session)?;
+    let outputs = chosen.engine().run(wired, 1, inputs, session)?;
     session.finish()?;
     let bits = |word: Vec<Vec<u64>>| word.iter().map(|lanes| lanes[0] & 1 == 1).collect();
     let outputs = outputs.into_iter().map(|word| word.map(bits)).collect();
@@ -94,11 +130,11 @@ fn evaluate(
 fn alone(wired: &Wired, values: &[Vec<bool>]) -> Result<View, Error> {
     let mut session = Session::alone(Roster::new(["all"]), Seed::from_system());
     let inputs: Vec<_> = values.iter().map(|v| packed(v)).collect();
-    evaluate(EngineName::Clear, wired, &inputs, &mut session)
+    evaluate(Chosen { name: EngineName::Clear, ot: OtKind::default() }, wired, &inputs, &mut session)
 }
 
 /// Every party on a thread of its own; views in party order.
-fn together(wired: &Wired, values: &[Vec<bool>], name: EngineName) -> Result<Vec<View>, Error> {
+fn together(wired: &Wired, values: &[Vec<bool>], chosen: Chosen) -> Result<Vec<View>, Error> {
     if wired.parties < 2 {
         return Err(Error::input(
             "a protocol takes two parties: give --parties 2 or more, or --engine clear",
@@ -114,7 +150,7 @@ fn together(wired: &Wired, values: &[Vec<bool>], name: EngineName) -> Result<Vec
                 };
                 let inputs: Vec<_> = wired.inputs.iter().zip(values).map(own).collect();
                 let mut session = Session::new(me, roster.clone(), channels, Seed::from_system());
-                evaluate(name, wired, &inputs, &mut session)
+                evaluate(chosen, wired, &inputs, &mut session)
             })
         };
         let threads: Vec<_> = roster.parties().zip(pipes(roster)).map(party).collect();
@@ -140,33 +176,54 @@ fn pipes(roster: &Roster) -> Vec<Channels> {
     ends
 }
 
-fn summary(engine: EngineName, wired: &Wired, values: &[Vec<bool>], views: &[View], seconds: f64) -> Summary {
+/// Whether every party saw what it should.
+fn is_correct(engine: EngineName, wired: &Wired, values: &[Vec<bool>], views: &[View]) -> bool {
     let expected = wired.evaluate(values);
     let learns =
         |k: usize, party: usize| engine == EngineName::Clear || wired.outputs[k].to.has(PartyId(party as u8));
-    let correct = views.iter().enumerate().all(|(party, view)| {
+    views.iter().enumerate().all(|(party, view)| {
         let wanted = expected.iter().enumerate().map(|(k, bits)| learns(k, party).then_some(bits));
         view.outputs.iter().map(Option::as_ref).eq(wanted)
-    });
-    let seen = |k: usize| views.iter().find_map(|view| view.outputs[k].as_ref());
-    let viewers =
-        |to: &Viewers| (0..wired.parties).filter(|p| to.has(PartyId(*p as u8))).map(|p| p + 1).collect();
-    let turns = |ledger: &Ledger, peer: usize| {
-        let entries = ledger.entries().iter().filter(|e| e.peer.index() == peer);
-        entries.map(|e| e.turns).sum::<u64>()
-    };
-    let rounds = views.iter().flat_map(|v| (0..wired.parties).map(|p| turns(&v.ledger, p))).max();
-    Summary {
-        engine: self::engine(engine).name(),
-        parties: wired.parties,
-        outputs: (0..wired.outputs.len()).map(|k| seen(k).map(|bits| values::format(bits))).collect(),
-        viewers: wired.outputs.iter().map(|o| viewers(&o.to)).collect(),
-        and_gates: wired.and_gates(),
-        depth: wired.depth(),
-        bytes: views.iter().map(|v| v.ledger.sent("")).sum(),
-        rounds: rounds.unwrap_or(0),
-        seconds,
-        correct_vs_clear: correct,
+    })
+}
+
+impl Summary {
+    /// What the parties of `views` saw and sent.
+    fn new(chosen: Chosen, wired: &Wired, views: &[View], seconds: f64) -> Self {
+        let seen = |k: usize| views.iter().find_map(|view| view.outputs[k].as_ref());
+        let viewers =
+            |to: &Viewers| (0..wired.parties).filter(|p| to.has(PartyId(*p as u8))).map(|p| p + 1).collect();
+        let turns = |ledger: &Ledger, peer: usize| {
+            let entries = ledger.entries().iter().filter(|e| e.peer.index() == peer);
+            entries.map(|e| e.turns).sum::<u64>()
+        };
+        let rounds = views.iter().flat_map(|v| (0..wired.parties).map(|p| turns(&v.ledger, p))).max();
+        Self {
+            engine: chosen.engine().name(),
+            parties: wired.parties,
+            party: None,
+            outputs: (0..wired.outputs.len()).map(|k| seen(k).map(|bits| values::format(bits))).collect(),
+            viewers: wired.outputs.iter().map(|o| viewers(&o.to)).collect(),
+            and_gates: wired.and_gates(),
+            depth: wired.depth(),
+            bytes: views.iter().map(|v| v.ledger.sent("")).sum(),
+            rounds: rounds.unwrap_or(0),
+            seconds,
+            correct_vs_clear: None,
+        }
+    }
+
+    /// What one of several hosts saw and sent.
+    pub fn of_host(me: PartyId, chosen: Chosen, wired: &Wired, view: View, seconds: f64) -> Self {
+        Self { party: Some(me.index() + 1), ..Self::new(chosen, wired, &[view], seconds) }
+    }
+
+    /// Prints it, as text or as one JSON object.
+    ///
+    /// # Errors
+    /// When standard output cannot be written.
+    pub fn print(&self, json: bool) -> Result<(), Error> {
+        if json { output::print_json(self) } else { output::print(&text(self)) }
     }
 }
 
@@ -183,12 +240,13 @@ fn text(summary: &Summary) -> String {
         lines.push(format!("output {k}  {}  ({whom})", value.as_deref().unwrap_or("-")));
     }
     lines.push(format!(
-        "{} among {} parties: {} AND gates, depth {}, {}, {} rounds, {:.3} s",
+        "{} among {} parties: {} AND gates, depth {}, {}{}, {} rounds, {:.3} s",
         summary.engine,
         summary.parties,
         output::grouped(summary.and_gates as u64),
         summary.depth,
         output::bytes(summary.bytes),
+        summary.party.map_or_else(String::new, |p| format!(" sent by party {p}")),
         summary.rounds,
         summary.seconds
     ));

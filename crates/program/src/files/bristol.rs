@@ -40,7 +40,7 @@ struct Header {
 
 impl Header {
     fn read<R: BufRead>(lines: &mut Lines<'_, R>) -> Result<Self, Error> {
-        let line = lines.next()?;
+        let line = lines.next_line()?;
         let Some(line) = line else { return Err(lines.fail("this circuit file is empty")) };
         let mut fields = line.fields();
         let gates = line.next_number(&mut fields, "the number of gates", GATES)?;
@@ -83,7 +83,7 @@ impl Header {
 
 /// A line of widths, and their sum.
 fn widths<R: BufRead>(lines: &mut Lines<'_, R>, what: &str, wires: u64) -> Result<(Vec<u32>, u64), Error> {
-    let line = lines.next()?;
+    let line = lines.next_line()?;
     let Some(line) = line else {
         return Err(lines.fail(format!("the file ends before the line of {what} values")));
     };
@@ -109,7 +109,7 @@ pub(super) fn read_lines<R: BufRead>(mut lines: Lines<'_, R>) -> Result<Wired, E
     let header = Header::read(&mut lines)?;
     let mut wires = Wires::new(header.wires);
     let mut gates = 0;
-    while let Some(line) = lines.next()? {
+    while let Some(line) = lines.next_line()? {
         if gates == header.gates {
             return Err(line.fail(format!("line 1 announces {gates} gates; nothing may follow the last one")));
         }

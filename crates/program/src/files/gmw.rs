@@ -74,7 +74,7 @@ impl Header {
         while let Some(next) = lines.peek()?
             && next.starts_with(|c: char| c.is_ascii_alphabetic())
         {
-            let line = lines.next()?.expect("there is a next line");
+            let line = lines.next_line()?.expect("there is a next line");
             last = line.number;
             header.party_line(&line)?;
         }
@@ -196,7 +196,7 @@ fn tagged<R: BufRead, const N: usize>(
     what: [&str; N],
     cap: u64,
 ) -> Result<[u64; N], Error> {
-    let line = lines.next()?;
+    let line = lines.next_line()?;
     let Some(line) = line else {
         return Err(lines.fail(format!("the file ends before its line {tag}")));
     };
@@ -229,7 +229,7 @@ pub(super) fn read_lines<R: BufRead>(mut lines: Lines<'_, R>) -> Result<Wired, E
     let header = Header::read(&mut lines)?;
     let mut body =
         Body { wires: Wires::new(header.total), lines: 0, xors: 0, uses: Vec::new(), listed: Vec::new() };
-    while let Some(line) = lines.next()? {
+    while let Some(line) = lines.next_line()? {
         body.gate(&header, &line)?;
     }
     let constants = [0, 1].map(|wire| body.wires.driven.contains_key(&wire));

@@ -4,7 +4,7 @@ use base::{Error, limits};
 use std::io::{BufRead, Read};
 
 /// Lines of a file; blank ones are skipped.
-pub(super) struct Lines<'f, R> {
+pub struct Lines<'f, R> {
     reader: R,
     file: &'f str,
     number: u64,
@@ -14,7 +14,7 @@ pub(super) struct Lines<'f, R> {
 }
 
 /// One line.
-pub(super) struct Line<'a> {
+pub struct Line<'a> {
     file: &'a str,
     /// Its number, from 1.
     pub number: u64,
@@ -22,12 +22,16 @@ pub(super) struct Line<'a> {
 }
 
 impl<'f, R: BufRead> Lines<'f, R> {
+    /// The lines of `reader`; `file` is its name for messages.
     pub fn new(reader: R, file: &'f str) -> Self {
         Self { reader, file, number: 0, buffer: Vec::new(), waiting: false }
     }
 
     /// The next line that is not blank.
-    pub fn next(&mut self) -> Result<Option<Line<'_>>, Error> {
+    ///
+    /// # Errors
+    /// When the file cannot be read, or a line is no text or longer than [`limits::LINE_BYTES`].
+    pub fn next_line(&mut self) -> Result<Option<Line<'_>>, Error> {
         if !std::mem::take(&mut self.waiting) && !self.fill()? {
             return Ok(None);
         }
@@ -36,7 +40,10 @@ impl<'f, R: BufRead> Lines<'f, R> {
         Ok(Some(Line { file, number, text: text.trim() }))
     }
 
-    /// The next line that is not blank, which [`Lines::next`] gives again.
+    /// The next line that is not blank, which [`Lines::next_line`] gives again.
+    ///
+    /// # Errors
+    /// As [`Lines::next_line`].
     pub fn peek(&mut self) -> Result<Option<&str>, Error> {
         self.waiting = self.waiting || self.fill()?;
         let text = std::str::from_utf8(&self.buffer).map_err(|_| self.fail("this line is not text"))?;
@@ -80,12 +87,21 @@ impl<'a> Line<'a> {
         Error::input(format!("{}, line {}: {}", self.file, self.number, text.as_ref()))
     }
 
+    /// The line without the white space around it.
+    #[must_use]
+    pub fn text(&self) -> &'a str {
+        self.text
+    }
+
     /// The fields between white space.
     pub fn fields(&self) -> std::str::SplitAsciiWhitespace<'a> {
         self.text.split_ascii_whitespace()
     }
 
     /// Parses a number of at most `cap`; `what` says what it counts.
+    ///
+    /// # Errors
+    /// At this line: no number, or over the cap.
     pub fn number(&self, field: &str, what: &str, cap: u64) -> Result<u64, Error> {
         let digits = field.bytes().all(|b| b.is_ascii_digit());
         let Some(value) = digits.then(|| field.parse::<u64>().ok()).flatten() else {
@@ -99,6 +115,9 @@ impl<'a> Line<'a> {
     }
 
     /// Parses the next field.
+    ///
+    /// # Errors
+    /// As [`Line::number`], and when there is none.
     pub fn next_number(
         &self,
         fields: &mut std::str::SplitAsciiWhitespace<'_>,
@@ -110,6 +129,9 @@ impl<'a> Line<'a> {
     }
 
     /// Nothing may follow.
+    ///
+    /// # Errors
+    /// At this line: something does.
     pub fn end(&self, fields: &mut std::str::SplitAsciiWhitespace<'_>) -> Result<(), Error> {
         match fields.next() {
             None => Ok(()),

@@ -7,7 +7,7 @@
 
 pub mod bristol;
 pub mod gmw;
-mod lines;
+pub mod lines;
 pub mod values;
 
 use crate::circuit::{Gates, Input, Lit};

@@ -61,7 +61,7 @@ pub fn format(bits: &[bool]) -> String {
 pub fn read(reader: impl BufRead, file: &str, widths: &[u32]) -> Result<Vec<Vec<bool>>, Error> {
     let mut lines = Lines::new(reader, file);
     let mut items = Vec::new();
-    while let Some(line) = lines.next()? {
+    while let Some(line) = lines.next_line()? {
         for field in line.fields() {
             let Some(width) = widths.get(items.len()) else {
                 return Err(line.fail(format!("this party enters {} items; here is one more", widths.len())));
