@@ -7,7 +7,7 @@ use super::{SEED, mix};
 use crate::args::{Bench, TransportName};
 use crate::output;
 use crate::progress::Working;
-use base::{Error, PartyId, Roster, Seed};
+use base::{Error, Kind, PartyId, Roster, Seed};
 use gmw::{Layers, Party, Times};
 use job::usage;
 use net::connect::free_address;
@@ -218,11 +218,22 @@ pub(super) fn parties<T: Send>(
             })
         };
         let threads: Vec<_> = ways.into_iter().enumerate().map(thread).collect();
-        threads
+        let done = threads
             .into_iter()
             .map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
+            .collect();
+        together(done)
     })
+}
+
+/// All results, or the error that came first: a lost connection is what another party's error looks like.
+fn together<T>(done: Vec<Result<T, Error>>) -> Result<Vec<T>, Error> {
+    let (mut results, mut errors) = (Vec::new(), Vec::new());
+    for result in done {
+        result.map_or_else(|e| errors.push(e), |r| results.push(r));
+    }
+    let cause = errors.iter().position(|e| !matches!(e.kind(), Kind::Channel(_))).unwrap_or(0);
+    if errors.is_empty() { Ok(results) } else { Err(errors.swap_remove(cause)) }
 }
 
 /// How a party comes to its channels.
