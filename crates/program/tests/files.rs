@@ -334,3 +334,24 @@ fn an_input_file_has_one_item_per_word() {
     }
     assert!(gmw::read(&b"x"[..], "y").is_err());
 }
+
+#[test]
+fn whatever_changes_a_circuit_changes_its_hash() {
+    let text = |owner: &str, viewer: &str, gate: &str| {
+        format!(
+            "n 2\nd 5 4 {}\ni 1 2 {owner}\no 1 4 4\no 2 4 {viewer}\nv 1 1\nv 2 1\n2 0 -1 -1 1 4\n3 0 -1 -1 1 4\n\
+             4 {gate} 2 3 0\n",
+            u8::from(gate == "2")
+        )
+    };
+    let two = |viewer: &str, gate: &str| text("2\ni 2 3 3", viewer, gate);
+    let one = text("3\ni 2 0 0", "4", "1");
+    let circuits = [two("4", "1"), two("0", "1"), two("4", "2"), one.clone(), one.replace("v 1 1", "v 1 2")];
+    let hashes: Vec<_> = circuits.iter().map(|text| read(text).hash()).collect();
+    for (i, (text, hash)) in circuits.iter().zip(&hashes).enumerate() {
+        assert_eq!(read(text).hash(), *hash);
+        assert!(!hashes[..i].contains(hash), "circuit {i}");
+    }
+    let wider = read(&circuits[0]).deal(3, &|i| PartyId(i as u8)).unwrap();
+    assert!(!hashes.contains(&wider.hash()), "a third party");
+}
