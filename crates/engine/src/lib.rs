@@ -86,6 +86,13 @@ pub trait Engine: Send {
     /// Cost of [`Engine::rows`] for a program of two or more parties. Exact.
     fn price_rows(&self, program: &Program, rows: u64) -> Cost;
 
+    /// How many messages of [`Engine::rows`] must cross the path between the parties one after the other, each half a
+    /// round trip: what a long path costs in time. Messages that travel together count once, so there may be fewer
+    /// than [`Cost::rounds`] says, which is the answer unless the engine knows better.
+    fn trips(&self, program: &Program, rows: u64) -> u64 {
+        2 * self.price_rows(program, rows).rounds
+    }
+
     /// Runs row and combine over one shard.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use crate::{pair, release, rows};
 use ::engine::{Ceremony, Engine, Rows, Shares};
 use base::{Cost, Error, PartyId};
 use net::Session;
-use ot::OtKind;
+use ot::{Bases, OtKind};
 use program::lower::combine::Shape;
 use program::lower::{ReleasePlan, WordKind};
 use program::{Program, Sharing};
@@ -16,6 +16,15 @@ pub struct Gmw {
     kind: OtKind,
     shape: Shape,
     lanes: usize,
+    base: Base,
+}
+
+/// Where the base OTs of sums between two parties come from.
+enum Base {
+    /// Every shard runs them.
+    Own,
+    /// A hub: there until a shard takes them.
+    Hub(Option<Bases>),
 }
 
 impl Default for Gmw {
@@ -28,7 +37,7 @@ impl Gmw {
     /// An engine over an OT back end. All parties take the same.
     #[must_use]
     pub fn new(kind: OtKind) -> Self {
-        Self { kind, shape: Shape::default(), lanes: pair::LANES }
+        Self { kind, shape: Shape::default(), lanes: pair::LANES, base: Base::Own }
     }
 
     /// With another number of rows in a batch of sums between two parties, a multiple of 64. For measurements.
@@ -46,12 +55,24 @@ impl Gmw {
         self
     }
 
+    /// For one shard of sums between two parties over base OTs of a hub ([`ot::Hubs`]); `None` prices such a shard. All
+    /// parties do the same.
+    #[must_use]
+    pub fn over(mut self, bases: Option<Bases>) -> Self {
+        self.base = Base::Hub(bases);
+        self
+    }
+
     pub(crate) fn kind(&self) -> OtKind {
         self.kind
     }
 
     fn pair(&self, program: &Program, me: PartyId) -> Result<pair::Prepared, Error> {
-        pair::Prepared::new(program, me, self.kind, self.lanes)
+        let prepared = pair::Prepared::new(program, me, self.kind, self.lanes)?;
+        Ok(match self.base {
+            Base::Own => prepared,
+            Base::Hub(_) => prepared.over_hub(),
+        })
     }
 
     fn yao(&self) -> Yao {
@@ -94,6 +115,13 @@ impl Engine for Gmw {
         self.pair(program, PartyId(0)).map_or_else(|_| Cost::zero(2), |prepared| prepared.price(rows))
     }
 
+    fn trips(&self, program: &Program, rows: u64) -> u64 {
+        if program.sharing() == Sharing::Boolean {
+            return rows::Prepared::new(program, self.shape, rows).trips(self.kind);
+        }
+        self.pair(program, PartyId(0)).map_or(0, |prepared| prepared.trips(rows))
+    }
+
     fn rows(
         &mut self,
         program: &Program,
@@ -103,7 +131,12 @@ impl Engine for Gmw {
         check_parties(program.parties.len(), session)?;
         if program.sharing() == Sharing::Additive {
             let prepared = self.pair(program, session.me())?;
-            return session.step("rows", |session| prepared.run(rows, session));
+            let bases = match &mut self.base {
+                Base::Own => return session.step("rows", |session| prepared.run(rows, session)),
+                Base::Hub(bases) => bases.take(),
+            };
+            let bases = bases.ok_or_else(|| Error::misuse("base OTs of a hub serve one shard"))?;
+            return session.step("rows", |session| prepared.run_over(rows, bases, session));
         }
         let prepared = rows::Prepared::new(program, self.shape, rows.len());
         session.step("rows", |session| rows::run(&prepared, self.kind, program, rows, session))

@@ -31,6 +31,8 @@ pub struct Quote {
     streams: Vec<Stream>,
     supply: Supply,
     lines: Vec<Line>,
+    /// Messages that cross the path one after the other.
+    trips: u64,
     step: &'static str,
     steps: BTreeMap<&'static str, Cost>,
 }
@@ -69,7 +71,7 @@ impl Quote {
         assert!(parties >= 2, "gmw needs two parties or more");
         let lines = vec![Line::default(); parties * parties];
         let (streams, supply, steps) = (Vec::new(), Supply::default(), BTreeMap::new());
-        Self { parties, streams, supply, lines, step: "setup", steps }
+        Self { parties, streams, supply, lines, trips: 0, step: "setup", steps }
     }
 
     /// As [`crate::Party::reserve`].
@@ -118,6 +120,13 @@ impl Quote {
         Cost { rounds: self.lines.iter().map(|line| line.all).max().unwrap_or(0), ..sum }
     }
 
+    /// How many messages must cross the path one after the other, each half a round trip: those of all parties at once
+    /// count once, and so do those that are sent ahead together.
+    #[must_use]
+    pub fn trips(&self) -> u64 {
+        self.trips
+    }
+
     fn begin(&mut self, step: &'static str) {
         self.step = step;
     }
@@ -163,13 +172,17 @@ impl Quote {
         for (p, q) in self.pairs() {
             self.send(p, q, bytes(p, q) as u64);
         }
-        for (p, q) in self.pairs().filter(|&(p, q)| bytes(q, p) > 0) {
+        let heard: Vec<_> = self.pairs().filter(|&(p, q)| bytes(q, p) > 0).collect();
+        self.trips += u64::from(!heard.is_empty());
+        for (p, q) in heard {
             self.hear(p, q);
         }
     }
 
     fn set_up_ots(&mut self, kind: OtKind, expected: u64) {
         let pair = Price::pair(kind, expected);
+        // Choices, replies, trees; a turn of Ferret's are messages that cross.
+        self.trips += pair.turns + 2;
         for (leader, other) in self.pairs().filter(|&(p, q)| ot::leads(p, q)) {
             let trees = match kind {
                 OtKind::SoftSpoken { k } => Price::setup(k).receiver,
@@ -198,6 +211,7 @@ impl Quote {
     }
 
     fn agree_seeds(&mut self) {
+        self.trips += 1;
         for (low, high) in self.pairs().filter(|&(p, q)| p < q) {
             self.send(low, high, 16);
             self.hear(high, low);
@@ -208,6 +222,7 @@ impl Quote {
         self.begin("triples");
         let (post, ahead) = posts(limits::WINDOW_BYTES, self.parties - 1);
         let sizes: Vec<usize> = (0..n).step_by(post).map(|at| post.min(n - at)).collect();
+        self.trips += sizes.len().div_ceil(ahead.max(1)) as u64;
         let mut streams = std::mem::take(&mut self.streams);
         for (stream, (p, q)) in streams.iter_mut().zip(self.pairs().filter(|&(p, q)| p < q)) {
             for &size in sizes.iter().take(ahead) {

@@ -74,8 +74,17 @@ impl Prepared {
     }
 
     pub fn price(&self, kind: OtKind) -> Cost {
+        self.quote(kind).map_or_else(|| Cost::zero(self.parties), |quote| quote.total())
+    }
+
+    /// Messages that must cross the path one after the other.
+    pub fn trips(&self, kind: OtKind) -> u64 {
+        self.quote(kind).map_or(0, |quote| quote.trips())
+    }
+
+    fn quote(&self, kind: OtKind) -> Option<Quote> {
         if self.stages.is_empty() {
-            return Cost::zero(self.parties);
+            return None;
         }
         let ands = self.and_gates();
         let mut quote = if ands == 0 {
@@ -85,7 +94,7 @@ impl Prepared {
         };
         quote.reserve(ands);
         self.stages.iter().for_each(|s| quote.eval(&s.layers, s.lanes as usize));
-        quote.total()
+        Some(quote)
     }
 
     /// Refuses what would not fit memory, before anything is sent.

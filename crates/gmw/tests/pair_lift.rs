@@ -300,3 +300,56 @@ fn a_program_beyond_the_limit_is_refused() {
     let error = prepared(&b.finish(), PartyId(0), 64).err().unwrap().to_string();
     assert!(error.starts_with("oblivious transfers per row: "), "{error}");
 }
+
+/// Shards over base OTs of one hub: the same totals, at their own price; one engine serves one shard.
+#[test]
+fn shards_over_a_hub() {
+    let lift = windowed();
+    let (program, layout) = build(&lift).unwrap();
+    let rows = made_up(&lift, 700);
+    for kind in [KIND, OtKind::SoftSpoken { k: 1 }, OtKind::Ferret] {
+        let shards = Cluster::new(2, 8).run(|session| {
+            let forks = ot::Hubs::new(session, &[session.me().other()])?.fork(session, 2)?;
+            let mut all = Vec::new();
+            for (i, bases) in forks.into_iter().enumerate() {
+                let (step, part) = (format!("shard-{i}"), &rows[i * 350..][..350]);
+                let mut table = Table { lift: &lift, layout: &layout, rows: part, party: Some(session.me()) };
+                let price = gmw::Gmw::new(kind).over(None).price_rows(&program, 350);
+                let mut engine = gmw::Gmw::new(kind).over(Some(bases));
+                all.push(session.step(&step, |s| engine.rows(&program, &mut table, s))?);
+                let ledger = session.ledger();
+                assert_eq!(ledger.sent(&step), price.sent[session.me().index()], "{kind}");
+                let work = [ledger.and_gates(&step), ledger.ots(&step)];
+                assert_eq!(work, [price.and_gates, price.ots], "{kind}");
+                let again = session.step("again", |s| engine.rows(&program, &mut table, s));
+                let error = again.err().expect("its base OTs are used up");
+                assert!(error.to_string().contains("serve one shard"), "{error}");
+            }
+            let turns = [0, 1].map(|i| session.ledger().turns(&format!("shard-{i}")));
+            Ok((all, turns))
+        });
+        let (shards, turns): (Vec<_>, Vec<_>) = shards.into_iter().map(Result::unwrap).unzip();
+        let price = gmw::Gmw::new(kind).over(None).price_rows(&program, 350);
+        assert_eq!([0, 1].map(|i| turns[0][i].max(turns[1][i])), [price.rounds; 2], "{kind}");
+        let mut shards: Vec<_> = shards.into_iter().map(Vec::into_iter).collect();
+        for part in rows.chunks(350) {
+            let shares: Vec<Shares> = shards.iter_mut().filter_map(Iterator::next).collect();
+            assert_eq!(totals(&program, &shares), clear(&lift, part), "{kind}");
+        }
+    }
+}
+
+/// Batches under way together wait together: a second group costs its turns once, however many batches it has.
+#[test]
+fn trips_are_those_of_groups() {
+    let (program, _) = build(&windowed()).unwrap();
+    let prepared = |lanes| Prepared::new(&program, PartyId(0), KIND, lanes).unwrap();
+    let (one, sixteen) = (prepared(64).trips(64), prepared(64).trips(16 * 64));
+    assert_eq!(one, sixteen);
+    let (second, third) = (prepared(64).trips(32 * 64) - sixteen, prepared(64).trips(48 * 64) - sixteen);
+    assert!(second > 0 && second <= one, "{second} of {one}");
+    assert_eq!(third, 2 * second);
+    assert!(prepared(64).price(16 * 64).rounds > sixteen, "turns count every batch");
+    // Trees cross instead of three messages, the last of which took the first OTs along.
+    assert_eq!(prepared(64).over_hub().trips(64) + 2, one);
+}

@@ -89,6 +89,9 @@ impl Yao {
     }
 }
 
+/// Base OTs both ways, trees of the extension, first labels.
+const SETUP_TRIPS: u64 = 6;
+
 impl Engine for Yao {
     fn name(&self) -> &'static str {
         "yao"
@@ -96,6 +99,11 @@ impl Engine for Yao {
 
     fn price_rows(&self, program: &Program, rows: u64) -> Cost {
         self.prepare(program).price(self.k, self.lanes, rows)
+    }
+
+    /// The evaluator asks ahead, so only set-up waits.
+    fn trips(&self, _program: &Program, _rows: u64) -> u64 {
+        SETUP_TRIPS
     }
 
     fn rows(

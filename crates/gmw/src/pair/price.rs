@@ -23,6 +23,8 @@ pub(super) struct Shape {
     flight: usize,
     /// Bytes of the longest turn of a batch.
     turn_bytes: usize,
+    /// Base OTs come from a hub.
+    pub over: bool,
     /// Nothing crosses: every total is known to one party.
     pub local: bool,
     /// COTs per lane, by sender.
@@ -52,7 +54,7 @@ impl Shape {
         let local = plan.folds.iter().all(|f| matches!(f, FoldPlan::Alone(_)))
             || schedule.cots.iter().all(|c| *c == 0);
         let ands = rounds.iter().map(|r| r.ands() as u64).sum();
-        Self { kind, first, lanes, flight, turn_bytes, local, cots: schedule.cots, turns, ands }
+        Self { kind, first, lanes, flight, turn_bytes, over: false, local, cots: schedule.cots, turns, ands }
     }
 
     /// Bytes of the choices that answer to `sender`.
@@ -84,9 +86,18 @@ impl Shape {
 
     /// Exact cost of a shard. Turns are those over a channel with a full window.
     pub fn price(&self, rows: u64) -> Cost {
+        self.quote(rows).0
+    }
+
+    /// Messages of a shard that must cross the path one after the other: what is said by one party on end crosses once.
+    pub fn trips(&self, rows: u64) -> u64 {
+        self.quote(rows).1
+    }
+
+    fn quote(&self, rows: u64) -> (Cost, u64) {
         let mut cost = Cost::zero(2);
         if self.local {
-            return cost;
+            return (cost, 0);
         }
         let mut waits = Waits::default();
         let expected = self.expected(rows);
@@ -101,23 +112,34 @@ impl Shape {
             self.group(count, &mut meters, &mut cost, &mut waits);
         }
         cost.rounds = waits.turns[0].max(waits.turns[1]);
-        cost
+        (cost, waits.trips)
     }
 
     fn set_up(&self, expected: u64, cost: &mut Cost, waits: &mut Waits) {
         let leader = if ot::leads(PartyId(0), PartyId(1)) { PartyId(0) } else { PartyId(1) };
-        let price = Price::pair(self.kind, expected);
+        let price = match self.over {
+            true => Price::pair_over(self.kind, expected),
+            false => Price::pair(self.kind, expected),
+        };
         *cost += &price.cost(leader, leader.other(), 2);
         match self.kind {
             OtKind::SoftSpoken { k } => {
-                waits.message(leader);
-                waits.message(leader.other());
-                if Price::setup(k).receiver > 0 {
+                if !self.over {
+                    waits.message(leader);
+                    waits.message(leader.other());
+                }
+                let trees = Price::setup(k).receiver > 0;
+                if trees && self.over {
+                    waits.cross();
+                } else if trees {
                     waits.message(leader);
                 }
             }
             // Its last messages cross: nobody waits for an answer then.
-            OtKind::Ferret => waits.turns = [price.turns; 2],
+            OtKind::Ferret => {
+                waits.turns = [price.turns; 2];
+                waits.trips += price.turns + if self.over { 0 } else { 2 };
+            }
         }
     }
 
@@ -146,6 +168,13 @@ impl Shape {
                 cost.sent[speaker.index()] += *bits as u64 * lanes / 8;
             }
         }
+        for turn in &self.turns {
+            for (speaker, bits) in [self.first, self.first.other()].into_iter().zip(turn) {
+                if *bits > 0 {
+                    waits.trip(speaker);
+                }
+            }
+        }
         self.waits(batches, waits);
     }
 
@@ -167,11 +196,14 @@ impl Shape {
     }
 }
 
-/// Counts turns as the ledger does: receives that follow a send.
+/// Counts turns as the ledger does, receives that follow a send; and trips, changes of who speaks.
 #[derive(Clone, Copy, Default)]
 struct Waits {
     spoke: [bool; 2],
     turns: [u64; 2],
+    /// Whose words are on the path.
+    speakers: [bool; 2],
+    trips: u64,
 }
 
 impl Waits {
@@ -186,5 +218,24 @@ impl Waits {
     fn message(&mut self, from: PartyId) {
         self.say(from);
         self.hear(from.other());
+        self.trip(from);
+    }
+
+    /// Messages of both that cross.
+    fn cross(&mut self) {
+        for party in [PartyId(0), PartyId(1)] {
+            self.say(party);
+        }
+        for party in [PartyId(0), PartyId(1)] {
+            self.hear(party);
+        }
+        self.trips += 1;
+        self.speakers = [true; 2];
+    }
+
+    /// What a party says behind its own words travels with them.
+    fn trip(&mut self, from: PartyId) {
+        self.trips += u64::from(!self.speakers[from.index()]);
+        self.speakers = [PartyId(0), PartyId(1)].map(|party| party == from);
     }
 }

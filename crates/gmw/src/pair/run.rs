@@ -11,7 +11,7 @@ use ::engine::{Rows, Share, Shares};
 use base::{Error, PartyId, limits};
 use kernels::TweakedHash;
 use net::Session;
-use ot::{OtKind, Pair};
+use ot::{Bases, OtKind, Pair};
 use program::eval::closure;
 use program::lower::{FoldPlan, RowPlan};
 use program::{Fold, Program};
@@ -45,10 +45,24 @@ impl Prepared {
         Ok(Self { program, plan, schedule, me, shape, names })
     }
 
+    /// The same over base OTs of a hub: prices, and [`Prepared::run_over`].
+    #[must_use]
+    pub fn over_hub(mut self) -> Self {
+        self.shape.over = true;
+        self
+    }
+
     /// What a shard of so many rows costs.
     #[must_use]
     pub fn price(&self, rows: u64) -> base::Cost {
         self.shape.price(rows)
+    }
+
+    /// Messages of a shard that must cross the path one after the other: while batches are under way together, their
+    /// turns wait together.
+    #[must_use]
+    pub fn trips(&self, rows: u64) -> u64 {
+        self.shape.trips(rows)
     }
 
     /// COTs per row, in both directions.
@@ -57,17 +71,40 @@ impl Prepared {
         self.schedule.cots.iter().map(|c| *c as u64).sum()
     }
 
-    /// Runs one shard.
+    /// Runs one shard with base OTs of its own.
     ///
     /// # Errors
     /// Those of the rows and of the conversation.
     pub fn run(&self, rows: &mut dyn Rows, session: &mut Session) -> Result<Shares, Error> {
+        self.shard(rows, None, session)
+    }
+
+    /// Runs one shard over base OTs at hand.
+    ///
+    /// # Errors
+    /// As [`Prepared::run`].
+    pub fn run_over(
+        &self,
+        rows: &mut dyn Rows,
+        bases: Bases,
+        session: &mut Session,
+    ) -> Result<Shares, Error> {
+        self.shard(rows, Some(bases), session)
+    }
+
+    fn shard(
+        &self,
+        rows: &mut dyn Rows,
+        bases: Option<Bases>,
+        session: &mut Session,
+    ) -> Result<Shares, Error> {
         let mut sums = Sums(vec![0; self.plan.folds.len()]);
         let peer = self.me.other();
         let expected = self.shape.expected(rows.len());
-        let mut pair = match self.shape.local {
-            true => None,
-            false => ot::setup_all(session, &[peer], self.shape.kind, expected)?.pop(),
+        let mut pair = match bases {
+            _ if self.shape.local => None,
+            Some(bases) => ot::setup_over(session, bases, self.shape.kind, expected)?.pop(),
+            None => ot::setup_all(session, &[peer], self.shape.kind, expected)?.pop(),
         };
         let wanted = closure(&self.program.row, self.plan.clear_roots(&self.program, self.me));
         let hashes = match &mut pair {
