@@ -3,7 +3,6 @@
 use base::limits;
 use clap::{Args, Subcommand, ValueEnum};
 use program::files::Format;
-use program::standard;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -43,7 +42,7 @@ pub enum Action {
     Convert(Convert),
     /// Write a smaller circuit of the same function: never more ANDs, never deeper
     Optimise(Optimise),
-    /// Write a standard circuit
+    /// Write a standard circuit, or that of a marketplace
     Emit(Emit),
 }
 
@@ -124,11 +123,11 @@ pub struct Optimise {
     pub output: Option<PathBuf>,
 }
 
-/// Writes a standard circuit.
+/// Writes a standard circuit, or that of a marketplace.
 #[derive(Debug, Args)]
 pub struct Emit {
-    /// Its name
-    #[arg(value_parser = clap::builder::PossibleValuesParser::new(names()))]
+    /// aes128, sha256, add64, sub64, mul64, div64, lt64, eq64; or market:PROBLEM:RESOURCES:SHAPE, such as
+    /// market:p2p:100:paper (docs/studies/market.md has the problems; shapes: paper, small, shallow)
     pub name: String,
     /// The format to write
     #[arg(long, default_value = "bristol")]
@@ -136,10 +135,6 @@ pub struct Emit {
     /// Where to write it; standard output unless given
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-}
-
-fn names() -> impl Iterator<Item = clap::builder::PossibleValue> {
-    standard::ALL.iter().map(|s| clap::builder::PossibleValue::new(s.name).help(s.what))
 }
 
 /// An engine for circuits.

@@ -90,9 +90,24 @@ fn shrink(args: &Optimise, json: bool) -> Result<(), Error> {
 }
 
 fn emit(args: &Emit, json: bool) -> Result<(), Error> {
-    let circuit = standard::ALL.iter().find(|s| s.name == args.name);
-    let circuit = circuit.ok_or_else(|| Error::misuse("the flag allows standard circuits only"))?;
-    put(&(circuit.build)(), args.to.into(), args.output.as_deref(), json, None)
+    put(&named(&args.name)?, args.to.into(), args.output.as_deref(), json, None)
+}
+
+/// A standard circuit, or a marketplace: `market:PROBLEM:ROWS:SHAPE`.
+fn named(text: &str) -> Result<Wired, Error> {
+    if let Some(circuit) = standard::ALL.iter().find(|s| s.name == text) {
+        return Ok((circuit.build)());
+    }
+    let parts: Vec<&str> = text.split(':').collect();
+    let &["market", problem, rows, shape] = parts.as_slice() else {
+        let known: Vec<&str> = standard::ALL.iter().map(|s| s.name).collect();
+        return Err(Error::input(format!(
+            "there is no circuit {text:?}; there are {} and marketplaces such as market:p2p:100:paper",
+            known.join(", ")
+        )));
+    };
+    let rows = rows.parse().map_err(|_| Error::input(format!("{rows:?} is no number of resources")))?;
+    studies::market::wired(problem, rows, shape.parse()?)
 }
 
 /// Writes a circuit to standard output, or to a file and then says what was written.

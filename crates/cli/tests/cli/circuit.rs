@@ -382,3 +382,24 @@ fn what_a_host_lacks_is_named_before_it_meets_anybody() {
         ["check the line `s` of this party's configuration, or the line `k` of party 1 in the configuration"];
     hosts.start("1.conf", &[]).end().failed(3, &parts);
 }
+
+#[test]
+fn the_papers_marketplace_is_a_circuit_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, gates, depth) in [("market:p2p:100:paper", 5_461, 120), ("market:p2p:100:small", 3_484, 127)] {
+        let words = ["circuit", "emit", name, "--to", "gmw", "-o", "p2p.txt", "--json"];
+        let written = tacit(folder.path(), &words).fine().json();
+        assert_eq!((&written["and_gates"], &written["depth"]), (&gates.into(), &depth.into()), "{name}");
+        let read = tacit(folder.path(), &["circuit", "info", "p2p.txt", "--json"]).fine().json();
+        assert_eq!(read["and_gates"], gates, "{name}");
+    }
+    for (name, why) in [
+        ("aes129", "there is no circuit \"aes129\""),
+        ("market:p2p:many:paper", "\"many\" is no number of resources"),
+        ("market:p3p:5:paper", "unknown marketplace 'p3p'"),
+        ("market:p2p:5:tall", "unknown circuit 'tall'"),
+    ] {
+        let done = tacit(folder.path(), &["circuit", "emit", name, "-o", "x.txt"]);
+        assert!(done.stderr.contains(why), "{name}: {}", done.stderr);
+    }
+}
