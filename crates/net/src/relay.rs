@@ -17,6 +17,8 @@ const PIECES: usize = 1024;
 
 /// How often the accepting thread looks whether it should stop.
 const WAKE: Duration = Duration::from_millis(20);
+/// How long a connection waits for a target that does not listen yet.
+const KNOCKING: Duration = Duration::from_secs(10);
 
 /// A relay until dropped. Connections under way live on until one of their ends closes.
 pub struct Relay {
@@ -74,10 +76,22 @@ impl Drop for Relay {
     }
 }
 
+/// Knocks until the target opens, for a while: a path has no connection of its own that could fail.
+fn reach(target: SocketAddr) -> Option<TcpStream> {
+    let until = Instant::now() + KNOCKING;
+    loop {
+        match TcpStream::connect(target) {
+            Ok(to) => return Some(to),
+            Err(_) if Instant::now() < until => std::thread::sleep(WAKE),
+            Err(_) => return None,
+        }
+    }
+}
+
 /// Carries one connection on threads of its own. Without a target it closes: the dialler tries again.
 fn carry(from: TcpStream, target: SocketAddr, path: Path) {
     std::thread::spawn(move || {
-        let Ok(to) = TcpStream::connect(target) else { return };
+        let Some(to) = reach(target) else { return };
         // An accepted stream inherits the read timeout of its listener.
         if from.set_read_timeout(None).is_err() {
             return;
