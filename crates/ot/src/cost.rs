@@ -70,7 +70,7 @@ impl Price {
     /// One call of a hub for `workers` connections.
     #[must_use]
     pub fn fork(workers: u64) -> Self {
-        Self { ots: 0, ..Self::random(HUB_K, workers * BASE_OTS as u64).turned() }
+        Self::random(HUB_K, workers * BASE_OTS as u64).turned()
     }
 
     fn turned(self) -> Self {

@@ -158,9 +158,8 @@ impl Price {
     /// [`crate::Hubs`] of one pair and one fork for so many workers. `sender` is the leader.
     #[must_use]
     pub fn hubs(workers: u64) -> Self {
-        let fork = Self::fork(workers).sender;
-        let once = Self::pair(OtKind::SoftSpoken { k: HUB_K }, 0);
-        once + Self { ots: 0, sender: fork, receiver: fork, turns: 1 }
+        let (fork, once) = (Self::fork(workers), Self::pair(OtKind::SoftSpoken { k: HUB_K }, 0));
+        once + Self { ots: 2 * fork.ots, sender: fork.sender, receiver: fork.sender, turns: 1 }
     }
 
     /// What Ferret sends over its extensions before it serves, both directions.

@@ -212,16 +212,17 @@ fn workers_out_of_hubs() {
             for peer in (0..3).filter(|&peer| peer != me) {
                 let of_peer = |step: &str| {
                     let entries = ledger.entries().iter().filter(|e| e.peer.index() == peer);
-                    entries
-                        .filter(|e| e.step.starts_with(step))
-                        .fold((0, 0), |(b, t), e| (b + e.sent, t + e.turns))
+                    let under = entries.filter(|e| e.step.starts_with(step));
+                    under.fold((0, 0, 0), |(b, t, o), e| (b + e.sent, t + e.turns, o + e.ots))
                 };
                 let (hub, over) = (Price::hubs(2), Price::pair_over(kind, n as u64));
                 let leader = leads(PartyId(me as u8), PartyId(peer as u8));
-                let (bytes, turns) = of_peer("hub");
-                assert_eq!(bytes, if leader { hub.sender } else { hub.receiver }, "p{me} to p{peer}");
+                let (bytes, turns, ots) = of_peer("hub");
+                let sent = if leader { hub.sender } else { hub.receiver };
+                assert_eq!((bytes, ots), (sent, hub.ots), "p{me} to p{peer}");
                 assert!(turns <= hub.turns, "{turns}");
-                assert_eq!(of_peer("setup"), (2 * over.sender, 2 * over.turns), "{kind}: p{me} to p{peer}");
+                let setups = (2 * over.sender, 2 * over.turns, 2 * over.ots);
+                assert_eq!(of_peer("setup"), setups, "{kind}: p{me} to p{peer}");
             }
         }
     }
