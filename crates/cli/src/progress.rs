@@ -57,6 +57,11 @@ pub enum Line {
         /// Bytes sent by all parties.
         bytes: u64,
     },
+    /// The engine is settled for the link.
+    Settled {
+        /// A line to print.
+        text: String,
+    },
     /// The stored answer of an earlier run is returned.
     Stored,
 }
@@ -154,6 +159,7 @@ impl Line {
                 rows: stage.rows,
                 bytes: stage.bytes_sent.iter().sum(),
             },
+            Event::Settled(text) => Self::Settled { text },
             Event::Stored => Self::Stored,
         }
     }
@@ -165,7 +171,7 @@ impl State {
             return say_json(line);
         }
         match line {
-            Line::Waiting { text } => self.say(text),
+            Line::Waiting { text } | Line::Settled { text } => self.say(text),
             Line::Connected { peer } => self.say(&format!("{peer} is there and has proven its key")),
             Line::Stored => {
                 self.say("this study has run on this data before: its stored answer, no new charge")

@@ -18,6 +18,7 @@ const DELTA: f64 = 1e-6;
 pub(crate) struct Facts<'a> {
     pub checked: &'a Checked,
     pub engine: &'a str,
+    pub settings: String,
     /// zCDP charged to this party's view.
     pub charge: &'a Rational,
     /// Spent so far by the other viewer on this party's data, and its budget.
@@ -86,6 +87,7 @@ pub(crate) fn report(facts: &Facts<'_>, view: View, disclosed: Disclosed) -> Rep
         },
         parties: parties.collect(),
         engine: facts.engine.into(),
+        settings: facts.settings.clone(),
         mode: checked.mode().into(),
         shards: study.compute.shards,
         view,

@@ -1,9 +1,14 @@
-//! Which engine runs a study, and how it is set up.
+//! Which engine runs a study, and how it is set up. What the study leaves open (`auto`) is settled by the link: of the
+//! back ends and circuits that may serve, the one whose computation is estimated to end first. `tacit plan` estimates
+//! by the same rule.
 
+use crate::plan::{Link, Speeds};
 use crate::study::{Compute, Engine as Choice, Study};
-use base::{Error, Kind};
+use base::{Cost, Error, Kind, PartyId};
 use engine::Engine;
 use gmw::Gmw;
+use ot::{Bases, OtKind, Price};
+use program::lower::combine::Shape;
 use program::{Program, Sharing};
 use yao::Yao;
 
@@ -18,6 +23,16 @@ pub struct Engines {
 enum Name {
     Yao,
     Gmw,
+}
+
+/// What row and combine of all shards will cost.
+pub struct Estimate {
+    /// Exact.
+    pub cost: Cost,
+    /// Round trips that nothing else fills; shards wait at the same time.
+    pub round_trips: u64,
+    /// Estimated time.
+    pub seconds: f64,
 }
 
 impl Engines {
@@ -52,15 +67,162 @@ impl Engines {
         Ok(engines)
     }
 
-    /// A fresh engine.
+    /// A fresh engine, as for releases and for a worker with base OTs of its own.
     #[must_use]
     pub fn make(&self) -> Box<dyn Engine> {
         match self.name {
             Name::Yao => Box::new(Yao::default()),
-            Name::Gmw => {
-                let gmw = Gmw::new(self.compute.ot.unwrap_or_default());
-                Box::new(gmw.with_shape(self.compute.circuit.unwrap_or_default()))
-            }
+            Name::Gmw => Box::new(self.gmw()),
         }
+    }
+
+    fn gmw(&self) -> Gmw {
+        Gmw::new(self.compute.ot.unwrap_or_default()).with_shape(self.compute.circuit.unwrap_or_default())
+    }
+
+    /// The engine of one worker of several: over its base OTs where there is a hub ([`Engines::has_hub`]).
+    #[must_use]
+    pub fn worker(&self, bases: Option<Bases>) -> Box<dyn Engine> {
+        match self.has_hub() {
+            true => Box::new(self.gmw().over(bases)),
+            false => self.make(),
+        }
+    }
+
+    /// Whether the workers' base OTs come out of one run of the coordinators: where there are several workers of `gmw`.
+    #[must_use]
+    pub fn has_hub(&self) -> bool {
+        self.name == Name::Gmw && self.compute.shards > 1
+    }
+
+    /// What the hub costs and how many messages of it cross the path one after the other.
+    #[must_use]
+    pub fn hub(&self, parties: usize) -> (Cost, u64) {
+        if !self.has_hub() {
+            return (Cost::zero(parties), 0);
+        }
+        let leader = PartyId(u8::from(!ot::leads(PartyId(0), PartyId(1))));
+        (Price::hubs(self.compute.shards.into()).cost(leader, leader.other(), parties), 3)
+    }
+
+    /// Whether the link settles something: `gmw`, with a setting left open that matters to the program.
+    #[must_use]
+    pub fn asks(&self, program: &Program) -> bool {
+        let open = self.compute.ot.is_none() || self.compute.circuit.is_none() && has_circuit(program);
+        self.name == Name::Gmw && open && self.make().price_rows(program, 2).ots > 0
+    }
+
+    /// With all settings settled for so many rows over a link. What the study fixed stays; where two would end at the
+    /// same time, the simpler one.
+    #[must_use]
+    pub fn settled(&self, program: &Program, rows: u64, link: Link, speeds: Speeds) -> Self {
+        if !self.asks(program) {
+            return *self;
+        }
+        let kinds = self.compute.ot.map_or(OtKind::CANDIDATES.to_vec(), |kind| vec![kind]);
+        let shapes = match self.compute.circuit {
+            Some(shape) => vec![shape],
+            None if has_circuit(program) => vec![Shape::Small, Shape::Shallow],
+            None => vec![Shape::default()],
+        };
+        let all = kinds.iter().flat_map(|kind| shapes.iter().map(|shape| (*kind, *shape)));
+        let with = |(kind, shape)| {
+            let compute = Compute { ot: Some(kind), circuit: Some(shape), ..self.compute };
+            let engines = Self { compute, ..*self };
+            (engines, engines.estimate(program, rows, link, speeds).seconds)
+        };
+        let best = all.map(with).min_by(|(_, a), (_, b)| a.total_cmp(b));
+        best.map_or(*self, |(engines, _)| engines)
+    }
+
+    /// How the engine is set up, for people.
+    #[must_use]
+    pub fn settings(&self, program: &Program) -> String {
+        let ot = self.compute.ot.unwrap_or_default();
+        match self.name {
+            Name::Yao => String::new(),
+            Name::Gmw if has_circuit(program) => {
+                format!("{ot}, {} circuit", self.compute.circuit.unwrap_or_default())
+            }
+            Name::Gmw => ot.to_string(),
+        }
+    }
+
+    /// Cost and time of row and combine over so many rows.
+    #[must_use]
+    pub fn estimate(&self, program: &Program, rows: u64, link: Link, speeds: Speeds) -> Estimate {
+        let (of, parties) = (u64::from(self.compute.shards), program.parties.len());
+        let engine = self.worker(None);
+        let (mut cost, hub) = self.hub(parties);
+        (0..of).for_each(|i| cost += &engine.price_rows(program, (rows + of - 1 - i) / of));
+        let trips = hub + engine.trips(program, rows.div_ceil(of));
+        // Gates of `gmw` cost their transfers, which two parties make; next to gates of `yao`, transfers cost nothing.
+        let work = match self.name {
+            Name::Yao => cost.and_gates as f64 / speeds.and_per_s,
+            Name::Gmw => {
+                let [own, usual] = [self.compute.ot.unwrap_or_default(), OtKind::default()];
+                let each = 1.0 / speeds.ots_per_s + own.seconds_per_ot() - usual.seconds_per_ot();
+                cost.ots as f64 * each * 2.0 / parties as f64
+            }
+        };
+        // Sending and computing overlap; waiting does not.
+        let busy = link.seconds(&cost).max(work / speeds.cores.min(of as f64));
+        let seconds = busy + trips as f64 * link.round_trip_s / 2.0;
+        Estimate { cost, round_trips: trips.div_ceil(2), seconds }
+    }
+}
+
+/// Whether there are several circuits for a program: only best rows and the like are circuits.
+fn has_circuit(program: &Program) -> bool {
+    program.sharing() == Sharing::Boolean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIFT: &str = include_str!("../../../examples/lift.toml");
+    const ALIGNED: &str = include_str!("../../../examples/aligned.toml");
+
+    fn engines(text: &str) -> (Engines, Program) {
+        let study = Study::parse("study.toml", text).unwrap();
+        let policy = program::Policy {
+            max_rho: program::Ratio::new(1000, 1).unwrap(),
+            max_outputs: 8192,
+            allow_exact: true,
+        };
+        let program = crate::prepare::build(&study, &policy).unwrap().program;
+        (Engines::of(&study, &program).unwrap(), program)
+    }
+
+    fn settled(text: &str, rows: u64, mbit: f64, ms: f64) -> String {
+        let (engines, program) = engines(text);
+        let link = Link { bits_per_s: mbit * 1e6, round_trip_s: ms / 1e3 };
+        engines.settled(&program, rows, link, Speeds::default()).settings(&program)
+    }
+
+    #[test]
+    fn the_link_settles_the_back_end() {
+        // Many rows on a thin link are worth silent OT; a few, or a wide link, are not.
+        assert_eq!(settled(LIFT, 1 << 20, 10.0, 40.0), "ferret");
+        assert_ne!(settled(LIFT, 100, 100.0, 40.0), "ferret");
+        assert_eq!(settled(LIFT, 1 << 20, 20_000.0, 0.1), "softspoken:2");
+    }
+
+    #[test]
+    fn the_link_settles_the_circuit() {
+        assert!(settled(ALIGNED, 300, 1000.0, 80.0).ends_with(", shallow circuit"));
+        assert!(settled(ALIGNED, 20_000, 100.0, 0.0).ends_with(", small circuit"));
+    }
+
+    #[test]
+    fn what_is_fixed_stays_and_nothing_is_measured_for_it() {
+        let fixed = ALIGNED.replace("ot      = \"auto\"", "ot = \"softspoken:4\"");
+        let fixed = fixed.replace("circuit = \"auto\"", "circuit = \"small\"");
+        let (engines, program) = engines(&fixed);
+        assert!(!engines.asks(&program));
+        assert_eq!(settled(&fixed, 300, 1.0, 500.0), "softspoken:4, small circuit");
+        let (engines, program) = self::engines(&LIFT.replace("engine  = \"auto\"", "engine  = \"yao\""));
+        assert!(!engines.asks(&program));
     }
 }

@@ -79,7 +79,7 @@ fn header(report: &Report) -> Markup {
         ("seen by", format!("{} ({})", label(&report.party), label(&report.role))),
         ("study", label(&report.study.name)),
         ("hash", label(&report.study.hash)),
-        ("engine", label(&report.engine)),
+        ("engine", label(&report.engine_text())),
         ("mode", label(&report.mode)),
     ];
     let facts = facts.iter().enumerate().flat_map(|(i, (name, value))| {

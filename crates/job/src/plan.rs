@@ -1,8 +1,9 @@
 //! What a study will cost, and what it could see, before anything is spent.
 
 use crate::ceremony::{self, Noise};
-use crate::engines::Engines;
+use crate::engines::{Engines, Estimate};
 use crate::prepare::{Built, build};
+use crate::run::measure;
 use crate::scales::{Scales, release_mode};
 use crate::study::{Kind, Mode, Protocol, Study};
 use base::{Cost, Error, PartyId, limits};
@@ -21,6 +22,14 @@ pub struct Link {
     pub bits_per_s: f64,
     /// Seconds from a question to its answer.
     pub round_trip_s: f64,
+}
+
+impl Link {
+    /// Seconds to send what the busiest party sends.
+    #[must_use]
+    pub fn seconds(&self, cost: &Cost) -> f64 {
+        8.0 * cost.sent.iter().max().copied().unwrap_or(0) as f64 / self.bits_per_s
+    }
 }
 
 /// Speeds of one core that times are estimated with; `docs/performance.md` says how they were measured.
@@ -45,7 +54,7 @@ impl Default for Speeds {
 /// One stage of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlanStage {
-    /// `match`, `compute` or `release`.
+    /// `link`, `match`, `compute` or `release`.
     pub name: String,
     /// AND gates.
     pub and_gates: u64,
@@ -53,7 +62,7 @@ pub struct PlanStage {
     pub ots: u64,
     /// Application bytes sent, by party.
     pub bytes_sent: BTreeMap<String, u64>,
-    /// Waits for an answer.
+    /// Waits for an answer; of `compute`, those that nothing else fills, by the slowest shard.
     pub rounds: u64,
     /// Estimated seconds.
     pub seconds: f64,
@@ -122,7 +131,7 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
         allow_exact: true,
     };
     let built = build(study, &policy)?;
-    let engines = Engines::of(study, &built.program)?;
+    let open = Engines::of(study, &built.program)?;
     let rows = assumed.rows;
     let aligned = study.matching.protocol == Protocol::Aligned;
     let union = if aligned { rows[0] } else { rows[0].saturating_add(rows[1]) };
@@ -131,20 +140,27 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     }
     let half = [rows[0] / 2, rows[0] - rows[0] / 2];
     let scales = Scales::new(study, &built.program, &built.audit, Some(half))?;
-    let stages = vec![
+    let engines = open.settled(&built.program, union, link, speeds);
+    let mut stages = vec![
         match study.matching.protocol {
             Protocol::Pid => match_stage(study, rows, link, speeds),
             Protocol::Aligned => align_stage(study, link),
         },
-        compute_stage(study, engines, &built, union, link, speeds),
+        compute_stage(study, &engines.estimate(&built.program, union, link, speeds), link),
         release_stage(study, engines, &built, &scales, union, link, speeds)?,
     ];
+    if open.asks(&built.program) {
+        stages.insert(0, link_stage(study, link));
+    }
     let names = study.parties.iter().enumerate();
     let rho = names
         .map(|(i, m)| (m.name.clone(), release::rational::to_f64(scales.charge(PartyId(i as u8)))))
         .collect();
     let effect = effect(study, &built, &scales, half, assumed.mean)?;
     let mut assumptions = assumptions(assumed, union, link, speeds);
+    let settings = engines.settings(&built.program);
+    let engine = [engines.make().name(), &settings].into_iter().filter(|text| !text.is_empty());
+    assumptions.insert("engine".into(), engine.collect::<Vec<_>>().join(", "));
     if aligned {
         assumptions.insert("rows".into(), format!("{union}, the same at every party"));
         assumptions.remove("union");
@@ -171,16 +187,14 @@ fn assumptions(assumed: &Assumed, union: u64, link: Link, speeds: Speeds) -> BTr
 }
 
 fn stage(study: &Study, name: &str, cost: &Cost, work_s: f64, link: Link) -> PlanStage {
-    let most = cost.sent.iter().max().copied().unwrap_or(0);
-    // Sending and computing overlap; waiting does not.
-    let wire_s = 8.0 * most as f64 / link.bits_per_s;
     PlanStage {
         name: name.into(),
         and_gates: cost.and_gates,
         ots: cost.ots,
         bytes_sent: study.parties.iter().map(|m| m.name.clone()).zip(cost.sent.iter().copied()).collect(),
         rounds: cost.rounds,
-        seconds: wire_s.max(work_s),
+        // Sending and computing overlap; waiting does not.
+        seconds: link.seconds(cost).max(work_s),
     }
 }
 
@@ -200,30 +214,16 @@ fn align_stage(study: &Study, link: Link) -> PlanStage {
     stage
 }
 
-fn compute_stage(
-    study: &Study,
-    engines: Engines,
-    built: &Built,
-    union: u64,
-    link: Link,
-    speeds: Speeds,
-) -> PlanStage {
-    let of = u64::from(study.compute.shards);
-    let engine = engines.make();
-    let cost = (0..of).fold(Cost::zero(study.parties.len()), |mut sum, i| {
-        sum += &engine.price_rows(&built.program, (union + of - 1 - i) / of);
-        sum
-    });
-    // Gates of `gmw` cost their transfers; next to those of `yao`, transfers cost nothing.
-    let work = match engine.name() {
-        "yao" => cost.and_gates as f64 / speeds.and_per_s,
-        _ => cost.ots as f64 / speeds.ots_per_s,
-    };
-    let work = work / speeds.cores.min(of as f64);
-    let mut stage = stage(study, "compute", &cost, work, link);
-    // The evaluator of `yao` asks ahead, so only set-up waits; `gmw` waits in every round.
-    let waits = if engine.name() == "yao" { 3.0 } else { cost.rounds as f64 };
-    stage.seconds += waits * link.round_trip_s;
+fn compute_stage(study: &Study, estimate: &Estimate, link: Link) -> PlanStage {
+    let stage = stage(study, "compute", &estimate.cost, 0.0, link);
+    PlanStage { rounds: estimate.round_trips, seconds: estimate.seconds, ..stage }
+}
+
+/// Measuring the link, where it settles what the study leaves open.
+fn link_stage(study: &Study, link: Link) -> PlanStage {
+    let cost = measure::price(study.parties.len());
+    let mut stage = stage(study, "link", &cost, 0.0, link);
+    stage.seconds += cost.rounds as f64 * link.round_trip_s;
     stage
 }
 

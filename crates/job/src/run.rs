@@ -7,6 +7,7 @@
 
 mod agree;
 mod aligned;
+pub(crate) mod measure;
 mod stages;
 
 use crate::align::{Aligned, Shard};
@@ -26,6 +27,7 @@ use matching::pid;
 use net::connect::{Meet, Meeting, Status, Transport};
 use net::identity::{Fingerprint, Identity};
 use net::{Channels, Farewell, Ledger as Said, Progress, Session};
+use ot::{Bases, Hubs};
 use release::choose::{Context, Setup, Side};
 use stages::Stages;
 use std::sync::{Arc, Mutex};
@@ -45,13 +47,15 @@ pub enum Event {
     },
     /// A stage begins.
     Stage {
-        /// `match`, `compute` or `release`.
+        /// `link`, `match`, `compute` or `release`.
         name: String,
         /// Rows that it will handle, as far as known.
         rows: u64,
     },
     /// A stage is over.
     StageDone(Stage),
+    /// The engine is settled for the link; a line to print.
+    Settled(String),
     /// The stored answer of an earlier run is returned.
     Stored,
 }
@@ -201,6 +205,8 @@ struct Coordinator<'a> {
     /// Among three or more parties: where they tell each other why they stop.
     farewell: Option<Farewell>,
     stages: Stages,
+    /// The link, where something hangs on it.
+    told: Option<measure::Told>,
 }
 
 impl<'a> Coordinator<'a> {
@@ -216,7 +222,17 @@ impl<'a> Coordinator<'a> {
         let session = Session::new(checked.me, checked.roster.clone(), meeting.control, Seed::from_system())
             .with_progress(watch.progress.clone());
         let stages = Stages::new(checked.me, parties, watch.events.clone());
-        Ok(Self { party, checked, ledger, watch, session, workers: meeting.workers, farewell, stages })
+        Ok(Self {
+            party,
+            checked,
+            ledger,
+            watch,
+            session,
+            workers: meeting.workers,
+            farewell,
+            stages,
+            told: None,
+        })
     }
 
     /// Runs, and tells the others where it began when it fails, while the channels are still there.
@@ -234,7 +250,9 @@ impl<'a> Coordinator<'a> {
         }
         self.ready(&agreement)?;
         let start = Instant::now();
+        self.measure()?;
         let (aligned, disclosed) = self.match_rows()?;
+        self.settle(aligned.union());
         let totals = self.compute(&aligned)?;
         let groups = self.publish(&totals, &disclosed)?;
         let disclosed = Disclosed { published_groups: groups, ..disclosed };
@@ -340,23 +358,63 @@ impl<'a> Coordinator<'a> {
         Ok((Arc::new(Aligned::new(rows, &positions, count)?), disclosed))
     }
 
+    /// Measures the link where the study leaves something to it.
+    fn measure(&mut self) -> Result<(), Error> {
+        if !self.checked.engines.asks(&self.checked.built.program) {
+            return Ok(());
+        }
+        self.stages.begin("link", 0);
+        self.told = Some(self.session.step("link", measure::run)?);
+        let price = measure::price(self.checked.roster.len());
+        self.stages.end(self.session.ledger(), "link", 0, price);
+        Ok(())
+    }
+
+    /// Settles the engine for the rows at hand: every party by the same numbers, and so alike.
+    fn settle(&mut self, rows: u64) {
+        let Some(told) = self.told else { return };
+        let Checked { built, engines, .. } = &mut self.checked;
+        *engines = engines.settled(&built.program, rows, told.link(), told.speeds());
+        let text = format!("engine {}, {}", engines.make().name(), self.settings());
+        (self.watch.events)(Event::Settled(text));
+    }
+
+    /// How the engine is set up, and by what it was chosen.
+    fn settings(&self) -> String {
+        let settings = self.checked.engines.settings(&self.checked.built.program);
+        self.told.map_or(settings.clone(), |told| format!("{settings}: measured {}", told.words()))
+    }
+
+    /// Base OTs for every worker, where they come out of a hub.
+    fn bases(&mut self, workers: usize) -> Result<Vec<Option<Bases>>, Error> {
+        if !self.checked.engines.has_hub() {
+            return Ok((0..workers).map(|_| None).collect());
+        }
+        let peers: Vec<PartyId> =
+            self.checked.roster.parties().filter(|peer| *peer != self.checked.me).collect();
+        let bases = self.session.step("compute", |s| Hubs::new(s, &peers)?.fork(s, workers))?;
+        Ok(bases.into_iter().map(Some).collect())
+    }
+
     /// Deals the spine to the workers and adds up what they hand back.
     fn compute(&mut self, aligned: &Arc<Aligned>) -> Result<Shares, Error> {
         let (me, union) = (self.checked.me, aligned.union());
         let workers = std::mem::take(&mut self.workers);
         let of = workers.len() as u32;
         self.stages.begin("compute", union);
+        let bases = self.bases(workers.len())?;
         let (checked, progress, farewell) = (&self.checked, &self.watch.progress, self.farewell.as_ref());
         let done: Vec<Result<(Shares, Said, Cost), Error>> = std::thread::scope(|scope| {
             let threads: Vec<_> = workers
                 .into_iter()
+                .zip(bases)
                 .enumerate()
-                .map(|(index, channels)| {
+                .map(|(index, (channels, bases))| {
                     let mut shard = Shard::new(aligned.clone(), &checked.built, me, index as u32, of);
                     let session = Session::new(me, checked.roster.clone(), channels, Seed::from_system());
                     let mut session = session.with_progress(progress.clone());
                     scope.spawn(move || {
-                        let done = work(checked, &mut shard, &mut session, index);
+                        let done = work(checked, bases, &mut shard, &mut session, index);
                         done.map_err(|error| stopped(farewell, error))
                     })
                 })
@@ -366,8 +424,9 @@ impl<'a> Coordinator<'a> {
             };
             threads.into_iter().map(join).collect()
         });
-        let (mut total, mut said) = (None::<Shares>, Said::default());
-        let mut price = Cost::zero(self.checked.roster.len());
+        // What the hub said is in this session's ledger.
+        let (mut total, mut said) = (None::<Shares>, self.session.ledger().clone());
+        let (mut price, _) = self.checked.engines.hub(self.checked.roster.len());
         for worker in done {
             let (shares, ledger, cost) = worker?;
             said.merge(&ledger);
@@ -541,6 +600,7 @@ impl<'a> Coordinator<'a> {
         let facts = compose::Facts {
             checked: &self.checked,
             engine: self.checked.engines.make().name(),
+            settings: self.settings(),
             charge,
             spent,
             budget: self.party.policy.budget.to_f64(),
@@ -554,11 +614,12 @@ impl<'a> Coordinator<'a> {
 /// One worker: its own engine on its own connection. Returns its shares, what it said, and what that should have cost.
 fn work(
     checked: &Checked,
+    bases: Option<Bases>,
     shard: &mut Shard,
     session: &mut Session,
     index: usize,
 ) -> Result<(Shares, Said, Cost), Error> {
-    let (program, mut engine) = (&checked.built.program, checked.engines.make());
+    let (program, mut engine) = (&checked.built.program, checked.engines.worker(bases));
     let price = engine.price_rows(program, engine::Rows::len(shard));
     let step = format!("compute/{index}");
     let shares = session.step(&step, |s| engine.rows(program, shard, s))?;

@@ -67,7 +67,7 @@ pub fn terminal_in(report: &Report, style: Style) -> String {
             style.text(&report.study.hash),
             style.text(&report.party),
             style.text(&report.role),
-            style.text(&report.engine),
+            style.text(&report.engine_text()),
             style.text(&report.mode)
         ),
     );

@@ -107,7 +107,8 @@ fn three_parties_run_a_program_over_aligned_rows() {
     assert_eq!(west.0[1].key.as_deref(), Some(&*names(worst)));
     assert!(east.1.is_empty() && west.1.is_empty());
     for report in &reports {
-        assert_eq!(report.engine, "gmw");
+        assert_eq!((&*report.engine, &report.settings), ("gmw", &reports[0].settings));
+        assert!(report.settings.contains(" circuit: measured ") && report.stages[0].name == "link");
         assert_eq!((report.disclosed.rows.len(), report.disclosed.public_keys), (3, true));
         for stage in &report.stages {
             assert!(stage.price_held, "{}: {stage:?}", report.party);

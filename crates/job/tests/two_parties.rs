@@ -107,6 +107,40 @@ fn both_parties_see_the_truth_within_their_intervals_at_the_stated_price() {
     }
 }
 
+/// Several workers take their base OTs from one run of the coordinators; the price holds, hub and link included.
+#[test]
+fn workers_share_a_run_of_base_ots() {
+    for ot in ["auto", "softspoken:4", "ferret"] {
+        let world = world(3000, &|s| s + &format!("\n[compute]\nshards = 3\not = \"{ot}\"\n"));
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let watch = Watch {
+            progress: Progress::none(),
+            events: Arc::new({
+                let seen = seen.clone();
+                move |e| {
+                    if let Event::Settled(text) = e {
+                        seen.lock().unwrap().push(text)
+                    }
+                }
+            }),
+        };
+        let reports = both(&world.parties, &watch).map(|r| r.unwrap_or_else(|e| panic!("{e}")));
+        let names: Vec<&str> = reports[0].stages.iter().map(|s| &*s.name).collect();
+        let measures = ot == "auto";
+        assert_eq!(names.contains(&"link"), measures, "{names:?}");
+        for report in &reports {
+            assert_eq!((report.shards, &report.settings), (3, &reports[0].settings));
+            assert!(report.stages.iter().all(|s| s.price_held), "{ot}: {:?}", report.stages);
+            let settled = report.settings.contains(": measured ");
+            assert!(settled == measures && (settled || report.settings == ot), "{}", report.settings);
+        }
+        let seen = seen.lock().unwrap();
+        let expected =
+            if measures { vec![format!("engine gmw, {}", reports[0].settings); 2] } else { Vec::new() };
+        assert_eq!(*seen, expected);
+    }
+}
+
 #[test]
 fn a_rerun_returns_the_stored_answer_and_charges_nothing() {
     let world = world(3000, &|s| s);

@@ -71,6 +71,7 @@ pub fn registry() -> Report {
             PartyInfo { name: "hospitals".into(), key: "tacit1:b07e66d2915c4fa3a2d8017b34ce9f50".into(), rows: 1_013 },
         ],
         engine: "yao".into(),
+        settings: String::new(),
         mode: "sums".into(),
         shards: 2,
         view: View::Lift(LiftView {
@@ -228,6 +229,7 @@ pub fn hostile() -> Report {
     report.party = "<b onmouseover=\"x\">".into();
     report.parties[0].name = script.into();
     report.engine = "]]><img src=x>".into();
+    report.settings = "<svg onload=x>".into();
     report.guarantee.push("<iframe src='//x'/>\u{0}\u{1b}[31m".into());
     report.warnings.push("&amp; <a href=\"javascript:x\">".into());
     let View::Lift(view) = &mut report.view else { unreachable!("a lift report") };
