@@ -7,7 +7,8 @@ use zeroize::Zeroize;
 /// One party's part of one fold's total.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Share {
-    /// An additive share modulo 2^width: uniformly random, says nothing alone.
+    /// An additive share modulo 2^width. Uniformly random, except that a fold which adds numbers known to their owners
+    /// leaves each owner its own sum: enter a share into a release, never send it to anybody.
     Additive(u128),
     /// An exclusive-or share of the fold's word ([`program::Fold::word_bits`]).
     Boolean(u128),

@@ -14,6 +14,7 @@ mod block;
 mod gates;
 mod hash;
 mod local;
+mod pages;
 mod portable;
 mod transpose;
 mod words;
@@ -29,5 +30,6 @@ pub use gates::{
 };
 pub use hash::{LANES_MAX, TweakedHash, WORDS_MAX};
 pub use local::{LOCALITY, add_local};
+pub use pages::prefer_large_pages;
 pub use transpose::{transpose128, transpose128_on};
 pub use words::{bit, lsbs, xor_bytes, xor_into, xor_masked};

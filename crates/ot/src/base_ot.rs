@@ -19,7 +19,7 @@
 //! halved first), because doubled points are compressed in batches with one inversion.
 //!
 //! Cost: 32 B per OT from the receiver, 32 B from the sender, one turn. Per OT one multiplication of a point at
-//! the sender and two of fixed points at the receiver: half of what endemic OT costs (decision 008).
+//! the sender and two of fixed points at the receiver: half of what endemic OT costs (decision 018).
 
 use crate::BASE_OTS;
 use base::{PartyId, Rng, Roster};

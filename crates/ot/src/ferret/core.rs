@@ -71,6 +71,8 @@ impl State {
             // What follows are the last trees of this extension: growing step by step would take twice the memory.
             let left = self.schedule.extension().trees() - first;
             self.reserve.reserve_exact(left << params.depth);
+            // The next extension reads them at random places.
+            kernels::prefer_large_pages(&mut self.reserve);
         }
         let out = if reserve { &mut *self.reserve } else { self.pool.end() };
         let (secret, paths) = self.inputs.split_at(params.k());
