@@ -165,8 +165,13 @@ impl Engines {
                 cost.ots as f64 * each * 2.0 / parties as f64
             }
         };
+        // The parties of sums by `gmw` take turns, so a shard sends one way at a time.
+        let turns = match self.name == Name::Gmw && !has_circuit(program) {
+            true => 8.0 * cost.bytes() as f64 / link.bits_per_s / of as f64,
+            false => 0.0,
+        };
         // Sending and computing overlap; waiting does not.
-        let busy = link.seconds(&cost).max(work / speeds.cores.min(of as f64));
+        let busy = link.seconds(&cost).max(turns).max(work / speeds.cores.min(of as f64));
         let seconds = busy + trips as f64 * link.round_trip_s / 2.0;
         Estimate { cost, round_trips: trips.div_ceil(2), seconds }
     }
@@ -207,6 +212,17 @@ mod tests {
         assert_eq!(settled(LIFT, 1 << 20, 10.0, 40.0), "ferret");
         assert_ne!(settled(LIFT, 100, 100.0, 40.0), "ferret");
         assert_eq!(settled(LIFT, 1 << 20, 20_000.0, 0.1), "softspoken:2");
+    }
+
+    #[test]
+    fn a_long_path_is_paid_once_per_group_and_by_all_shards_at_once() {
+        let (engines, program) = engines(LIFT);
+        let link = |ms| Link { bits_per_s: 1e12, round_trip_s: ms / 1e3 };
+        let [near, far] =
+            [0.0, 20.0].map(|ms| engines.estimate(&program, 1 << 20, link(ms), Speeds::default()));
+        assert!(8 * far.round_trips < far.cost.rounds, "{} of {}", far.round_trips, far.cost.rounds);
+        let waits = (far.seconds - near.seconds) / 0.02;
+        assert!((waits - far.round_trips as f64).abs() < 0.6, "{waits}");
     }
 
     #[test]

@@ -223,7 +223,8 @@ fn compute_stage(study: &Study, estimate: &Estimate, link: Link) -> PlanStage {
 fn link_stage(study: &Study, link: Link) -> PlanStage {
     let cost = measure::price(study.parties.len());
     let mut stage = stage(study, "link", &cost, 0.0, link);
-    stage.seconds += cost.rounds as f64 * link.round_trip_s;
+    // All its messages cross.
+    stage.seconds += cost.rounds as f64 * link.round_trip_s / 2.0;
     stage
 }
 
