@@ -28,6 +28,8 @@ struct Checked {
     plan: Plan,
     /// What reading this party's data did; with a party file only.
     inputs: Option<InputReport>,
+    /// What this party should know before it runs; with a party file only.
+    warnings: Vec<String>,
     /// Whether the peer's study says the same; with `--peer` only.
     peer_agrees: Option<bool>,
 }
@@ -48,8 +50,11 @@ pub fn run(args: args::Check) -> Result<(), Error> {
     if let Some(peer) = args.peer.as_deref() {
         expect_study(peer)?;
     }
-    let Side { study, text, built, inputs } = side(&args)?;
+    let Side { study, text, built, inputs, warnings } = side(&args)?;
     let peer_agrees = args.peer.as_deref().map(|peer| compare(&text, peer)).transpose()?;
+    if let Some(rows) = args.rows {
+        plan::same_rows(&study, rows)?;
+    }
     let link = Link { bits_per_s: 1e10, round_trip_s: 1e-3 };
     let assumed = Assumed { rows: priced_rows(args.rows, inputs.as_ref()), mean: 0.01 };
     let mut plan = job::plan::plan(&study, &assumed, link, Speeds::default())?;
@@ -59,7 +64,7 @@ pub fn run(args: args::Check) -> Result<(), Error> {
         plan.assumptions.insert("rows".to_owned(), rows);
     }
     plan::say_link(&mut plan, link);
-    let checked = describe(&study, &built, plan, inputs, peer_agrees)?;
+    let checked = Checked { warnings, ..describe(&study, &built, plan, inputs, peer_agrees)? };
     let file = args.party.as_ref().or(args.file.as_ref());
     let file = file.map_or_else(|| "PARTY_FILE".to_owned(), |file| file.display().to_string());
     if args.json { output::print_json(&checked) } else { output::print(&text_of(&checked, &study, &file)) }
@@ -78,6 +83,7 @@ struct Side {
     text: String,
     built: Vec<Built>,
     inputs: Option<InputReport>,
+    warnings: Vec<String>,
 }
 
 /// Everything that this side can check: all of it given a party file, the study alone given a study file.
@@ -99,7 +105,7 @@ fn side(args: &args::Check) -> Result<Side, Error> {
         allow_exact: true,
     };
     let built = study.runs().iter().map(|run| build(run, &policy)).collect::<Result<_, Error>>()?;
-    Ok(Side { study, text, built, inputs: None })
+    Ok(Side { study, text, built, inputs: None, warnings: Vec::new() })
 }
 
 fn whole(settings: PartySettings) -> Result<Side, Error> {
@@ -110,7 +116,8 @@ fn whole(settings: PartySettings) -> Result<Side, Error> {
     let (study, text) = Study::read(&party.study)?;
     identity(&party.identity, &study, &party.as_party)?;
     let inputs = checked.first().map(|run| run.inputs.clone());
-    Ok(Side { study, text, built: checked.into_iter().map(|run| run.built).collect(), inputs })
+    let warnings = checked.first().map(|run| run.warnings.clone()).unwrap_or_default();
+    Ok(Side { study, text, built: checked.into_iter().map(|run| run.built).collect(), inputs, warnings })
 }
 
 /// Whether an identity is the one that the study names for a party.
@@ -228,6 +235,7 @@ fn describe(
         rho: plan.rho.clone(),
         plan,
         inputs,
+        warnings: Vec::new(),
         peer_agrees,
     })
 }
@@ -245,6 +253,7 @@ fn text_of(checked: &Checked, study: &Study, file: &str) -> String {
         lines.push("data       read and valid:".to_owned());
         lines.push(inputs.to_string());
     }
+    lines.extend(checked.warnings.iter().map(|warning| format!("warning    {warning}")));
     for (viewer, labels) in &checked.revealed {
         if labels.is_empty() {
             lines.push(format!("revealed   nothing is revealed to {viewer}"));

@@ -3,7 +3,8 @@
 use crate::args::{Ledger as Args, LedgerAction};
 use crate::output;
 use base::Error;
-use job::ledger::{EntryRow, Ledger};
+use job::ledger::{AnswerRow, EntryRow, Ledger};
+use job::time::date_of_days;
 use serde_json::json;
 use std::path::Path;
 
@@ -36,16 +37,35 @@ fn open(path: &Path) -> Result<Ledger, Error> {
 }
 
 fn show(path: &Path, as_json: bool) -> Result<(), Error> {
-    let entries = open(path)?.entries()?;
+    let ledger = open(path)?;
+    let (entries, answers) = (ledger.entries()?, ledger.answers()?);
     if as_json {
-        return output::print_json(&json!({ "ledger": path.display().to_string(), "entries": entries }));
+        let path = path.display().to_string();
+        return output::print_json(&json!({ "ledger": path, "entries": entries, "answers": answers }));
     }
+    let mut lines = Vec::new();
     if entries.is_empty() {
-        return output::print("Nothing was spent yet.");
+        lines.push("Nothing was spent yet.".to_owned());
+    } else {
+        lines.push(format!("{:20}  {:12}  {:>6} of {:6}  viewer", "data", "study", "rho", "budget"));
+        lines.extend(entries.iter().map(line));
     }
-    let mut lines = vec![format!("{:20}  {:12}  {:>6} of {:6}  viewer", "data", "study", "rho", "budget")];
-    lines.extend(entries.iter().map(line));
+    if !answers.is_empty() {
+        lines.push("Answers kept:".to_owned());
+        lines.extend(answers.iter().map(answered));
+    }
     output::print(&lines.join("\n"))
+}
+
+/// A stored answer: when, which study, and whether it was exact.
+fn answered(answer: &AnswerRow) -> String {
+    const DAY: u64 = 86_400;
+    /// 9999-12-31, the last date there is.
+    const LAST: u64 = 2_932_896;
+    let date = date_of_days((answer.at / DAY).min(LAST) as i64);
+    let study = answer.study.get(..12).unwrap_or(&answer.study);
+    let how = if answer.exact { "exact, nothing charged" } else { "with noise" };
+    format!("{date}  {study:12}  {}: {how}", answer.name)
 }
 
 fn line(entry: &EntryRow) -> String {

@@ -62,6 +62,11 @@ pub enum Line {
         /// A line to print.
         text: String,
     },
+    /// What this party should know before anybody is met.
+    Warning {
+        /// A line to print.
+        text: String,
+    },
     /// The stored answer of an earlier run is returned.
     Stored,
 }
@@ -160,6 +165,7 @@ impl Line {
                 bytes: stage.bytes_sent.iter().sum(),
             },
             Event::Settled(text) => Self::Settled { text },
+            Event::Warning(text) => Self::Warning { text },
             Event::Stored => Self::Stored,
         }
     }
@@ -172,7 +178,8 @@ impl State {
         }
         match line {
             Line::Waiting { text } | Line::Settled { text } => self.say(text),
-            Line::Connected { peer } => self.say(&format!("{peer} is there and has proven its key")),
+            Line::Warning { text } => self.say(&format!("warning: {text}")),
+            Line::Connected { peer } => self.say(&met(peer)),
             Line::Stored => {
                 self.say("this study has run on this data before: its stored answer, no new charge")
             }
@@ -328,6 +335,14 @@ impl Drop for Working {
         if let Some(bar) = &self.0 {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// Who is there now: one name, or several with commas between.
+fn met(peers: &str) -> String {
+    match peers.rsplit_once(", ") {
+        Some((others, last)) => format!("{others} and {last} are there and have proven their keys"),
+        None => format!("{peers} is there and has proven its key"),
     }
 }
 

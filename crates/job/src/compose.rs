@@ -51,6 +51,8 @@ pub(crate) fn report(facts: &Facts<'_>, view: View, disclosed: Disclosed) -> Rep
     let study = &checked.study;
     let member = &study.parties[checked.me.index()];
     let rho = release::rational::to_f64(facts.charge);
+    let noise = noise(checked);
+    let noised = !matches!(noise, Noise::None);
     let parties = study.parties.iter().zip(&disclosed.rows).map(|(m, rows)| PartyInfo {
         name: m.name.clone(),
         key: m.key.clone(),
@@ -94,14 +96,14 @@ pub(crate) fn report(facts: &Facts<'_>, view: View, disclosed: Disclosed) -> Rep
         privacy: Privacy {
             rho: facts.charge.to_string(),
             rho_value: rho,
-            epsilon: rho_to_epsilon(rho, DELTA),
-            delta: DELTA,
+            epsilon: noised.then(|| rho_to_epsilon(rho, DELTA)),
+            delta: noised.then_some(DELTA),
             spent: facts.spent,
             budget: facts.budget,
-            candidates: checked.candidates(),
+            candidates: noised.then(|| checked.candidates()),
         },
         inputs: inputs.clone(),
-        guarantee: guarantee(&noise(checked), &disclosed),
+        guarantee: guarantee(&noise, &disclosed),
         disclosed,
         bytes: facts.stages.iter().flat_map(|s| &s.bytes_sent).sum(),
         stages: facts.stages.to_vec(),

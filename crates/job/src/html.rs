@@ -76,7 +76,7 @@ fn list(items: &[String]) -> Markup {
 
 fn header(report: &Report) -> Markup {
     let facts = [
-        ("seen by", format!("{} ({})", label(&report.party), label(&report.role))),
+        ("seen by", wording::seen_by(report)),
         ("study", label(&report.study.name)),
         ("hash", label(&report.study.hash)),
         ("engine", label(&report.engine_text())),
@@ -145,16 +145,26 @@ fn lift(report: &Report, view: &LiftView) -> Vec<Markup> {
          were clamped, the difference without the clamp may be another.",
         wording::numbers::count(view.clamp)
     );
-    parts.push(section(
-        "Effect",
-        [plots::forest(view, &scale), tables::effects(view, &scale), paragraph("note", clamp)],
-    ));
-    let rates = match plots::rates(view, &scale) {
-        Some(figure) => figure,
-        None => paragraph("note", "This mode releases the difference only, not the rate of each arm."),
+    if view.cells.iter().all(|cell| cell.estimate.is_none()) {
+        // No axis, no rates: there is nothing to draw.
+        parts.push(section("Effect", [tables::effects(view, &scale)]));
+    } else {
+        parts.push(section(
+            "Effect",
+            [plots::forest(view, &scale), tables::effects(view, &scale), paragraph("note", clamp)],
+        ));
+        let why = match &*report.mode {
+            "sums" => "The result for everybody was refused, and with it the rate of each arm.",
+            _ => "This mode releases the difference only, not the rate of each arm.",
+        };
+        let rates = plots::rates(view, &scale).unwrap_or_else(|| paragraph("note", why));
+        parts.push(section("Rates per arm", [rates]));
+    }
+    let released = match view.cells.iter().all(|cell| cell.counts.is_empty()) {
+        true => paragraph("note", "No number was released."),
+        false => tables::released(view),
     };
-    parts.push(section("Rates per arm", [rates]));
-    parts.push(section("Every number released", [tables::released(view)]));
+    parts.push(section("Every number released", [released]));
     parts
 }
 

@@ -93,6 +93,19 @@ pub struct EntryRow {
     pub reopened: bool,
 }
 
+/// One stored answer, for listing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AnswerRow {
+    /// Seconds since 1970, UTC.
+    pub at: u64,
+    /// Hash of the study, 64 hex digits.
+    pub study: String,
+    /// Its name; empty where the stored report has none.
+    pub name: String,
+    /// Whether the study was without noise, so that nothing was charged.
+    pub exact: bool,
+}
+
 /// The identity of a viewer's release: study, data of all parties (by tag, in party order) and viewer. The same study
 /// on the same data is the same release, so that nobody is charged or answered twice.
 #[must_use]
@@ -247,6 +260,29 @@ impl Ledger {
                 protects: debit.protects,
                 barred,
                 reopened,
+            })
+        };
+        let rows = query.query_map([], read).map_err(explain)?;
+        rows.collect::<Result<_, _>>().map_err(explain)
+    }
+
+    /// All stored answers, oldest first.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn answers(&self) -> Result<Vec<AnswerRow>, Error> {
+        let explain = |e: rusqlite::Error| self.explain("read", &e);
+        let sql = "SELECT at, study, report FROM answers ORDER BY at, rowid";
+        let mut query = self.connection.prepare(sql).map_err(explain)?;
+        let read = |row: &rusqlite::Row<'_>| {
+            // The report may be one of another version: what it does not say stays out.
+            let report: String = row.get("report")?;
+            let report: serde_json::Value = serde_json::from_str(&report).unwrap_or_default();
+            Ok(AnswerRow {
+                at: row.get::<_, i64>("at")?.unsigned_abs(),
+                study: hex(&row.get::<_, Bytes32>("study")?),
+                name: report["study"]["name"].as_str().unwrap_or_default().to_owned(),
+                exact: report["privacy"]["rho"] == "0",
             })
         };
         let rows = query.query_map([], read).map_err(explain)?;

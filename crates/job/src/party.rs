@@ -122,10 +122,10 @@ impl Address {
             }
             Self::Peers { listen, peers } => (listen.clone(), peers.clone()),
         };
-        if let Some(name) = peers.keys().find(|name| roster.find(name).is_none_or(|p| p == me)) {
+        if let Some(name) = peers.keys().find(|name| roster.find(name).is_none()) {
             let others: Vec<String> = roster.parties().filter(|p| *p != me).map(|p| roster.name(p)).collect();
             return Err(Error::input(format!(
-                "[peers] names {name}, who is no other party of the study; the others are {}",
+                "[peers] names {name}, who is no party of the study; the others are {}",
                 others.join(", ")
             )));
         }

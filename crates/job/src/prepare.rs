@@ -94,6 +94,8 @@ pub struct Checked {
     pub data: DataHash,
     /// What reading them did.
     pub inputs: InputReport,
+    /// What its owner should know before a run, and no other party.
+    pub warnings: Vec<String>,
 }
 
 /// Reads and checks this side: study, policy, program, data. Nothing is sent. One entry per run: the publisher of a
@@ -123,6 +125,7 @@ pub fn check(party: &Party) -> Result<Vec<Checked>, Error> {
     let Some((first, ..)) = built.first() else { return Err(Error::misuse("a member takes part in a run")) };
     let (rows, data, inputs) = read(party, first, place(first, party))?;
     check_memory(party, &rows, &inputs, built.len() as u64)?;
+    let warnings = group_warnings(first, &rows);
     let rows = Arc::new(rows);
     let checked = |(run, engines, built): (&Study, Engines, Built)| Checked {
         study: run.clone(),
@@ -135,6 +138,7 @@ pub fn check(party: &Party) -> Result<Vec<Checked>, Error> {
         rows: rows.clone(),
         data,
         inputs: inputs.clone(),
+        warnings: warnings.clone(),
     };
     Ok(built.into_iter().map(checked).collect())
 }
@@ -177,6 +181,21 @@ fn check_memory(party: &Party, rows: &Rows, inputs: &InputReport, runs: u64) -> 
         need.div_ceil(MIB),
         party.memory / MIB
     )))
+}
+
+/// The publisher knows its arms before anything is sent: too small a one costs rho and shows nothing.
+fn group_warnings(study: &Study, rows: &Rows) -> Vec<String> {
+    let (Kind::Lift(lift), Some(groups)) = (&study.kind, rows.groups()) else { return Vec::new() };
+    let least = lift.release.minimum_group;
+    let arms = [("test", &lift.publisher.test), ("control", &lift.publisher.control)];
+    let small = arms.into_iter().zip(groups).filter(|(_, rows)| *rows < least);
+    let warning = |((arm, label), rows): ((&str, &String), u64)| {
+        format!(
+            "the {arm} arm ({label}) has {rows} rows, fewer than the study's minimum_group of {least}: nothing would be \
+             released and rho would be spent"
+        )
+    };
+    small.map(warning).collect()
 }
 
 fn read(party: &Party, study: &Study, me: PartyId) -> Result<(Rows, DataHash, InputReport), Error> {

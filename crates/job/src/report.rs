@@ -220,16 +220,16 @@ pub struct Privacy {
     pub rho: String,
     /// The same as a number.
     pub rho_value: f64,
-    /// The epsilon of (epsilon, delta)-DP that this rho implies.
-    pub epsilon: f64,
-    /// Its delta.
-    pub delta: f64,
+    /// The epsilon of (epsilon, delta)-DP that this rho implies; absent where the study has no noise.
+    pub epsilon: Option<f64>,
+    /// Its delta; absent likewise.
+    pub delta: Option<f64>,
     /// What this party's own ledger says of the *other* viewer: spent so far on this party's data, and its budget.
     pub spent: f64,
     /// The budget of the other viewer on this party's data.
     pub budget: f64,
-    /// Noise candidates per output; one was used, the others were opened and checked.
-    pub candidates: u32,
+    /// Noise candidates per output; one was used, the others were opened and checked. Absent without noise.
+    pub candidates: Option<u32>,
 }
 
 /// What was disclosed beyond the result.

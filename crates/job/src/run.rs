@@ -56,6 +56,8 @@ pub enum Event {
     StageDone(Stage),
     /// The engine is settled for the link; a line to print.
     Settled(String),
+    /// What this party should know before anybody is met; a line to print.
+    Warning(String),
     /// The stored answer of an earlier run is returned.
     Stored,
 }
@@ -120,6 +122,9 @@ pub struct Part {
 pub fn run_parts(party: &Party, watch: &Watch) -> Result<Vec<Part>, Error> {
     let all = prepare::check(party)?;
     let ledger = Arc::new(Mutex::new(Ledger::open(&party.ledger)?));
+    for warning in all.first().into_iter().flat_map(|first| &first.warnings) {
+        (watch.events)(Event::Warning(warning.clone()));
+    }
     let several = all.len() > 1;
     let mut ready = Vec::with_capacity(all.len());
     for checked in all {
@@ -172,6 +177,8 @@ fn places(party: &Party, checked: &Checked, several: bool) -> Result<Places, Err
                 "with several advertisers each of them listens and the publisher comes: set listen = \"0.0.0.0:7000\"",
             ));
         }
+        // Of the publisher's runs an advertiser sees one; a list of all addresses may name the others.
+        Address::Peers { listen: Some(at), .. } if pair => Address::Listen(at.clone()),
         own => own.clone(),
     };
     address.places(checked.me, &checked.roster)

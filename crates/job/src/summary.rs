@@ -62,11 +62,10 @@ pub fn terminal_in(report: &Report, style: Style) -> String {
     line(
         &mut out,
         &format!(
-            "{}, hash {}   seen by {} ({})   engine {}   mode {}",
+            "{}, hash {}   seen by {}   engine {}   mode {}",
             style.text(&report.study.name),
             style.text(&report.study.hash),
-            style.text(&report.party),
-            style.text(&report.role),
+            ascii_if(&wording::seen_by(report), style),
             style.text(&report.engine_text()),
             style.text(&report.mode)
         ),
@@ -136,7 +135,8 @@ pub fn lift_table_in(views: &[&Report], truth: Option<f64>, style: Style) -> Str
     let table =
         Table { scale: Scale::of(columns.iter().map(|column| column.view)), style, columns: &columns };
     let mut out = String::new();
-    let heading = format!("{} {}", capital(&style.text(&wording::noun(first.view))), table.scale.per());
+    let heading =
+        format!("{} {}", wording::capital(&style.text(&wording::noun(first.view))), table.scale.per());
     let seen: Vec<String> = columns.iter().map(|column| format!("what {} sees", column.party)).collect();
     out += &style.bold(&table.row(2, &heading, &seen));
     out.push('\n');
@@ -332,7 +332,7 @@ fn verdict_line(out: &mut String, view: &LiftView, style: Style) {
     let code = if wording::verdict(view, &estimate) == Verdict::Unclear { "33" } else { "32" };
     let words = style.paint(code, &ascii_if(&wording::verdict_words(view, &estimate), style));
     line(out, "");
-    line(out, &format!("  {}: {words}. {}", capital(&wording::better(view)), clamp_note(view)));
+    line(out, &format!("  {}: {words}. {}", wording::capital(&wording::better(view)), clamp_note(view)));
 }
 
 /// The counts released for everybody that no estimate was made of, and where the other numbers are.
@@ -361,7 +361,11 @@ fn released_lines(out: &mut String, view: &LiftView, style: Style) {
         line(out, &format!("    {name:<width$} {values:>VIEW_WIDTH$}   {sigma}", width = LABEL_WIDTH - 2));
     }
     let all: usize = view.cells.iter().map(|cell| cell.counts.len()).sum();
-    line(out, &format!("  All {all} released numbers are in report.html."));
+    let what = match all {
+        0 => "No number was released.".to_owned(),
+        all => format!("All {all} released numbers are in report.html."),
+    };
+    line(out, &format!("  {what}"));
 }
 
 /// What the interval is about, which is not the unclamped mean.
@@ -398,12 +402,17 @@ fn program_lists(out: &mut String, lists: &[ProgramList], style: Style) {
 fn stage_lines(out: &mut String, stages: &[Stage], style: Style) {
     for stage in stages {
         let rate = if stage.seconds > 0.0 { stage.rows as f64 / stage.seconds } else { 0.0 };
-        let rate = if rate >= 1.0 { format!("{} rows/s", per_second(rate)) } else { String::new() };
+        let rate = if rate >= 1.0 {
+            format!("{} {}/s", per_second(rate), wording::handled(stage))
+        } else {
+            String::new()
+        };
         let held = if stage.price_held { "" } else { "   cost not as stated" };
         let text = format!(
-            "  {:<9} {:>14} rows {:>12} {:>9}   {rate:>16}{held}",
+            "  {:<9} {:>14} {:<6} {:>10} {:>9}   {rate:>16}{held}",
             style.text(&stage.name),
             count(stage.rows),
+            wording::handled(stage),
             seconds(stage.seconds),
             bytes(stage.bytes_sent.iter().fold(0, |sum, &sent| sum.saturating_add(sent))),
         );
@@ -413,21 +422,27 @@ fn stage_lines(out: &mut String, stages: &[Stage], style: Style) {
 
 fn privacy_lines(out: &mut String, report: &Report, style: Style) {
     let privacy = &report.privacy;
+    let (Some(epsilon), Some(delta), Some(candidates)) = (privacy.epsilon, privacy.delta, privacy.candidates)
+    else {
+        line(out, &format!("  privacy   {}", wording::NO_NOISE));
+        line(out, "  ledger    nothing was charged");
+        return;
+    };
     line(
         out,
         &format!(
-            "  privacy   rho {} for this view = ({}, {})-DP; noise candidates {}, {} opened and checked",
+            "  privacy   rho {} for this view = ({}, {})-DP; noise candidates {candidates}, {} opened and checked",
             style.text(&rho(&privacy.rho, privacy.rho_value)),
-            short(privacy.epsilon, 3),
-            short(privacy.delta, 3),
-            privacy.candidates,
-            privacy.candidates.saturating_sub(1)
+            short(epsilon, 3),
+            short(delta, 3),
+            candidates.saturating_sub(1)
         ),
     );
     line(
         out,
         &format!(
-            "  ledger    the other side has spent {} of {} on this party's data",
+            "  ledger    spent by {}: {} of {} on this party's data",
+            ascii_if(&wording::others(report).join(", "), style),
             short(privacy.spent, 3),
             short(privacy.budget, 3)
         ),
@@ -445,11 +460,6 @@ fn ascii_if(text: &str, style: Style) -> String {
     } else {
         text.to_owned()
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
 }
 
 fn line(out: &mut String, text: &str) {

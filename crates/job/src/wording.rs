@@ -7,7 +7,7 @@ pub mod numbers;
 #[cfg(test)]
 mod tests;
 
-use crate::report::{CellView, LiftView, ProgramOutput, Report, View};
+use crate::report::{CellView, LiftView, ProgramOutput, Report, Stage, View};
 use numbers::{MISSING, fixed, scientific};
 use release::modes::Estimate;
 
@@ -288,9 +288,40 @@ pub fn drew_the_noise(report: &Report) -> Option<String> {
         }
         View::Program { outputs, .. } => outputs.iter().any(|output| !output.is_exact()),
     };
-    let peers = report.parties.iter().filter(|party| party.name != report.party);
-    let peers: Vec<String> = peers.map(|party| label(&party.name)).collect();
+    let peers = others(report);
     (noised && !peers.is_empty()).then(|| peers.join(" or "))
+}
+
+/// What stands in place of privacy parameters where a study has none.
+pub const NO_NOISE: &str = "no noise: results are exact; every party's policy allowed it";
+
+/// The other parties' names.
+pub fn others(report: &Report) -> Vec<String> {
+    let others = report.parties.iter().filter(|party| party.name != report.party);
+    others.map(|party| label(&party.name)).collect()
+}
+
+/// Whose view it is: `north`, or in a lift study `paper (publisher) with shop`, since a publisher has one for each
+/// advertiser.
+pub fn seen_by(report: &Report) -> String {
+    let (party, role) = (label(&report.party), label(&report.role));
+    match &report.view {
+        View::Program { .. } if party == role => party,
+        View::Program { .. } => format!("{party} ({role})"),
+        View::Lift(_) if role != "publisher" => format!("{party} ({role})"),
+        View::Lift(_) => format!("{party} ({role}) with {}", others(report).join(", ")),
+    }
+}
+
+/// With its first letter in upper case.
+pub fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
+}
+
+/// What a stage handles: a release has values, every other stage has rows.
+pub fn handled(stage: &Stage) -> &'static str {
+    if stage.name == "release" { "values" } else { "rows" }
 }
 
 /// A cell for a reader: `everybody`, or its label.

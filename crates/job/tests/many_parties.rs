@@ -214,7 +214,7 @@ fn a_missing_address_is_named() {
     assert!(fails(&parties[0]).starts_with("`peer` is for two parties and this study has 3"));
     let peers = [("oest".to_owned(), "127.0.0.1:1".to_owned())].into();
     parties[2].address = Address::Peers { listen: None, peers };
-    assert!(fails(&parties[2]).contains("[peers] names oest, who is no other party of the study"));
+    assert!(fails(&parties[2]).contains("[peers] names oest, who is no party of the study"));
 }
 
 /// A party that dies while rows are computed: the others end, and both name it.
@@ -336,7 +336,7 @@ fn one_advertiser_that_is_missing_does_not_stop_the_other() {
 
 #[test]
 fn with_several_advertisers_the_publisher_goes_to_each() {
-    let (_folder, mut parties, _) = advertisers(100);
+    let (_folder, mut parties, _) = advertisers(3000);
     let fails = |party: &Party| run_parts(party, &Watch::none()).err().unwrap().to_string();
     parties[0].address = Address::Listen("127.0.0.1:1".into());
     assert!(fails(&parties[0]).starts_with("with several advertisers the publisher goes to each"));

@@ -159,7 +159,7 @@ fn check_parties(parties: usize, session: &Session) -> Result<(), Error> {
     if parties == 2 && session.roster().len() == 2 {
         return Ok(());
     }
-    Err(Error::input("the yao engine is for two parties; this study has more, or fewer"))
+    Err(Error::input("the yao engine is for exactly two parties; use gmw among more"))
 }
 
 /// Bytes of the public `start` of the hash, sent by the garbler.

@@ -80,8 +80,8 @@ fn ledger(reports: [&Report; 2]) -> String {
     };
     let engine = format!("engine {}, mode {}, {} shards", first.engine, first.mode, first.shards);
     let checked = match first.privacy.candidates {
-        0 | 1 => String::new(),
-        n => format!("; noise checked by the other side: {} of {n} opened", n - 1),
+        Some(n @ 2..) => format!("; noise checked by the other side: {} of {n} opened", n - 1),
+        _ => String::new(),
     };
     format!(
         "  {engine}{checked}\n  ledger   rho debited before the reveal: {}; {}",

@@ -2,6 +2,7 @@
 
 use super::markup::{Markup, element, minus, text, words};
 use super::svg::{self, AXIS_HEIGHT, Axis};
+use super::tables::sent_by;
 use crate::report::{CellView, LiftView, Report};
 use crate::wording::numbers::{bytes, seconds};
 use crate::wording::{Scale, cell_name, label, quantity_title};
@@ -131,8 +132,7 @@ pub fn stages(report: &Report) -> Vec<Markup> {
         (stage.bytes_sent.iter().map(|&sent| sent as f64).collect(), bytes(total))
     });
     let parties = report.parties.iter().zip(PARTY_CLASSES.into_iter().cycle());
-    let keys: Vec<_> =
-        parties.map(|(party, class)| (class, format!("sent by {}", label(&party.name)))).collect();
+    let keys: Vec<_> = parties.map(|(party, class)| (class, sent_by(report, party))).collect();
     vec![
         framed(
             "Time at this party, by stage.",

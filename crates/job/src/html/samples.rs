@@ -86,11 +86,11 @@ pub fn registry() -> Report {
         privacy: Privacy {
             rho: "1/10".into(),
             rho_value: 0.1,
-            epsilon: 2.4508,
-            delta: 1e-6,
+            epsilon: Some(2.4508),
+            delta: Some(1e-6),
             spent: 0.1,
             budget: 1.0,
-            candidates: 64,
+            candidates: Some(64),
         },
         inputs: InputReport {
             rows_read: 402_118,
@@ -264,7 +264,8 @@ pub fn broken_numbers() -> Report {
         cell.counts.iter_mut().for_each(|count| count.sigma = Some(value));
     }
     let privacy = &mut report.privacy;
-    (privacy.epsilon, privacy.delta, privacy.spent, privacy.budget) = (f64::INFINITY, nan, nan, 0.0);
+    (privacy.epsilon, privacy.delta, privacy.spent, privacy.budget) =
+        (Some(f64::INFINITY), Some(nan), nan, 0.0);
     report.stages[0].seconds = nan;
     report.stages[1].bytes_sent = vec![u64::MAX; 2];
     (report.seconds, report.cpu_seconds, report.bytes) = (f64::INFINITY, nan, u64::MAX);

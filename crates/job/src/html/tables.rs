@@ -3,12 +3,13 @@
 use super::markup::{Markup, element, number, text, words};
 use super::paragraph;
 use crate::data::InputReport;
-use crate::report::{LiftView, ProgramList, ProgramOutput, Report, Stage};
+use crate::report::{LiftView, PartyInfo, ProgramList, ProgramOutput, Report, Stage};
 use crate::wording::numbers::{
     MISSING, bytes, count, grouped, p_value, per_second, percent, rho, seconds, short, significant,
 };
 use crate::wording::{
-    Scale, cell_name, drew_the_noise, label, noise, quantity, quantity_title, relative, shortened,
+    NO_NOISE, Scale, capital, cell_name, drew_the_noise, label, noise, others, quantity, quantity_title,
+    relative, shortened,
 };
 
 /// Longest name of a row.
@@ -146,20 +147,24 @@ fn facts(caption: &str, rows: &[(&str, String)]) -> Markup {
 /// What the view cost.
 pub fn privacy(report: &Report) -> Vec<Markup> {
     let privacy = &report.privacy;
-    let opened = privacy.candidates.saturating_sub(1);
+    let (Some(epsilon), Some(delta), Some(candidates)) = (privacy.epsilon, privacy.delta, privacy.candidates)
+    else {
+        return vec![paragraph("note", format!("{}. Nothing was charged.", capital(NO_NOISE)))];
+    };
+    let opened = candidates.saturating_sub(1);
+    let others = others(report).join(", ");
+    let spent = format!("spent by {others} on your data, rho");
+    let budget = format!("budget of {others} on your data, rho");
     let rows = [
         (
             "zero-concentrated privacy charged for this view, rho",
             label(&rho(&privacy.rho, privacy.rho_value)),
         ),
-        ("the same as epsilon", short(privacy.epsilon, 3)),
-        ("at delta", short(privacy.delta, 3)),
-        (
-            "noise candidates per output",
-            format!("{}, of which {opened} opened and checked", privacy.candidates),
-        ),
-        ("spent by the other side on your data, rho", short(privacy.spent, 4)),
-        ("its budget on your data, rho", short(privacy.budget, 4)),
+        ("the same as epsilon", short(epsilon, 3)),
+        ("at delta", short(delta, 3)),
+        ("noise candidates per output", format!("{}, of which {opened} opened and checked", candidates)),
+        (&*spent, short(privacy.spent, 4)),
+        (&*budget, short(privacy.budget, 4)),
     ];
     let secret = "The other party drew the noise in this view, to protect its own people. Shown these numbers, it could \
         take the noise out again and read exact values, which depend on your data too.";
@@ -231,9 +236,8 @@ pub fn parties(report: &Report) -> Vec<Markup> {
 
 /// Where time and bytes went, against what was stated before.
 pub fn stages(report: &Report) -> Markup {
-    let sent: Vec<String> =
-        report.parties.iter().map(|party| format!("sent by {}", label(&party.name))).collect();
-    let mut columns = vec![("stage", false), ("time", true), ("rows", true), ("rows/s", true)];
+    let sent: Vec<String> = report.parties.iter().map(|party| sent_by(report, party)).collect();
+    let mut columns = vec![("stage", false), ("time", true), ("rows or values", true), ("per s", true)];
     columns.extend(sent.iter().map(|title| (title.as_str(), true)));
     columns.extend([("AND gates", true), ("OTs", true), ("rounds", true), ("stated cost", false)]);
     let rows =
@@ -255,15 +259,29 @@ pub fn stages(report: &Report) -> Markup {
     table("Cost by stage. \"Held\": the bytes counted are the bytes stated beforehand.", &columns, rows)
 }
 
+/// Whose bytes a column or a bar holds: of two parties all, of more those that this one sent or received.
+pub fn sent_by(report: &Report, party: &PartyInfo) -> String {
+    let name = label(&party.name);
+    match report.parties.len() {
+        3.. if party.name != report.party => format!("sent by {name} to {}", label(&report.party)),
+        _ => format!("sent by {name}"),
+    }
+}
+
 fn rate(stage: &Stage) -> String {
     if stage.seconds > 0.0 { per_second(stage.rows as f64 / stage.seconds) } else { MISSING.to_owned() }
 }
 
 /// The run as a whole.
 pub fn totals(report: &Report) -> Markup {
+    // Of three and more parties, what the others say to each other is not seen here.
+    let whose = match report.parties.len() {
+        0..=2 => "application bytes of all parties, before TLS",
+        _ => "application bytes that this party sent and received, before TLS",
+    };
     let rows = [
         ("from the first byte of matching to this report", seconds(report.seconds)),
-        ("application bytes of all parties, before TLS", bytes(report.bytes)),
+        (whose, bytes(report.bytes)),
         ("largest memory of this process", bytes(report.peak_memory_bytes)),
         ("CPU time of this process", seconds(report.cpu_seconds)),
         ("worker pairs", count(u64::from(report.shards))),

@@ -295,6 +295,11 @@ fn the_first_answer_stays() {
     ledger.store_answer(&answer(), "{\"lift\": 2}").unwrap();
     let ledger = Ledger::open(&path).unwrap();
     assert_eq!(ledger.answer(&answer()).unwrap().as_deref(), Some("{\"lift\": 1}"));
+    let named = "{\"study\": {\"name\": \"hubs\"}, \"privacy\": {\"rho\": \"0\"}}";
+    let mut listed = Ledger::open(&path).unwrap();
+    listed.store_answer(&AnswerKey { study: [7; 32], ..answer() }, named).unwrap();
+    let shown: Vec<_> = listed.answers().unwrap().into_iter().map(|a| (a.name, a.exact)).collect();
+    assert_eq!(shown, [(String::new(), false), ("hubs".to_owned(), true)]);
     let others = [
         AnswerKey { study: [9; 32], ..answer() },
         AnswerKey { program: [9; 32], ..answer() },

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::time::{Clock, Unit};
 use base::{Error, limits};
+use release::modes::MINIMUM_GROUP;
 
 const LIFT_KEYS: &[&str] = &[
     "format",
@@ -411,8 +412,8 @@ fn release(item: &Item<'_, '_>, parties: &[Member], publisher: &Publisher) -> Re
     let confidence = confidence(&section.need("confidence", "confidence = 0.95")?)?;
     let candidates = candidates(&section)?;
     let minimum_group = match section.get("minimum_group") {
-        Some(item) => item.integer(1..=limits::ROWS)?,
-        None => 1000,
+        Some(item) => item.integer(MINIMUM_GROUP..=limits::ROWS)?,
+        None => MINIMUM_GROUP,
     };
     let mut also = Vec::new();
     if let Some(list) = section.get("also") {

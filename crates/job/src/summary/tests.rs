@@ -35,7 +35,7 @@ fn one_party() {
         &terminal(&samples::registry()),
         &[
             "1954 poliomyelitis field trial, placebo-control areas",
-            "polio-1954, hash 7c41 09aa 5be2   seen by registry (publisher)   engine yao   mode sums",
+            "polio-1954, hash 7c41 09aa 5be2   seen by registry (publisher) with hospitals   engine yao   mode sums",
             "",
             "  Cases per 100,000 people                       what registry sees",
             "    vaccine                                                    15.9",
@@ -51,9 +51,9 @@ fn one_party() {
             "",
             "  match            402,263 rows       31.2 s     68 MB        13 k rows/s",
             "  compute          402,263 rows        7.9 s     27 MB        51 k rows/s",
-            "  release                4 rows        0.4 s    1.0 MB          10 rows/s",
+            "  release                4 values      0.4 s    1.0 MB        10 values/s",
             "  privacy   rho 0.1 (1/10) for this view = (2.45, 1e-6)-DP; noise candidates 64, 63 opened and checked",
-            "  ledger    the other side has spent 0.1 of 1 on this party's data",
+            "  ledger    spent by hospitals: 0.1 of 1 on this party's data",
             "  Learned besides: the sizes of the sets (401,974 and 1,013), of their union (402,263) and of the match (724).",
             "    Semi-honest parties; not reviewed.",
             "  Do not show this report to hospitals: it drew the noise in it and can take it out.",
@@ -117,6 +117,15 @@ fn exact_and_noised_programs_are_told_apart() {
     let text = terminal(&report);
     assert!(text.contains("contains exact numbers") && !text.contains("Do not show"), "{text}");
     assert!(!crate::html::render(&report).contains("drew the noise"));
+    let privacy = &mut report.privacy;
+    (privacy.epsilon, privacy.delta, privacy.candidates) = (None, None, None);
+    let (text, page) = (terminal(&report), crate::html::render(&report));
+    assert!(
+        text.contains("  privacy   no noise: results are exact; every party's policy allowed it\n"),
+        "{text}"
+    );
+    assert!(page.contains("No noise: results are exact") && text.contains("nothing was charged"));
+    assert!(["-DP", "candidates", "epsilon"].iter().all(|word| !text.contains(word) && !page.contains(word)));
 }
 
 #[test]
@@ -177,7 +186,7 @@ fn hostile_labels_are_shown_as_text() {
     assert_eq!(plain.lines().count(), terminal(&samples::shop()).lines().count() + 4);
     let ascii = terminal_in(&report, Style { ascii: true, colour: false });
     assert!(ascii.is_ascii());
-    assert!(plain.lines().all(|line| line.chars().count() <= 160), "{plain}");
+    assert!(plain.lines().all(|line| line.chars().count() <= 200), "{plain}");
 }
 
 #[test]
