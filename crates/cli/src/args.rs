@@ -1,10 +1,12 @@
 //! Commands and flags. The help of each command teaches it by example.
 
 use base::Error;
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use job::party::{PartySettings, parse_address, parse_deadline, parse_memory};
 use job::study::Decimal;
 use program::lower::combine::Shape;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 const EXIT_CODES: &str = "\
@@ -18,7 +20,7 @@ Exit codes:
 
 First steps: tacit demo; then docs/start.md and docs/cli.md.";
 
-/// Two organisations compute one result over data they will not show each other.
+/// Organisations compute one result over data they will not show each other.
 ///
 /// They match their rows privately, compute on the match under secure computation, and release the result with
 /// differential privacy. Everything both agree on is in a study file; everything private is in a party file.
@@ -28,6 +30,24 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// Reads a command line, its first word the name of the program.
+    ///
+    /// # Errors
+    /// The mistake, or the help that was asked for.
+    pub fn read(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
+        let given = Self::command().try_get_matches_from(words)?;
+        let cli = Self::from_arg_matches(&given).map_err(|e| e.format(&mut Self::command()))?;
+        if let (Command::Bench(bench), Some((_, flags))) = (&cli.command, given.subcommand())
+            && let Some(refusal) = crate::bench::flags::refusal(bench, flags)
+        {
+            let mut command = Bench::augment_args(clap::Command::new("tacit bench"));
+            return Err(command.error(ErrorKind::ArgumentConflict, refusal));
+        }
+        Ok(cli)
+    }
 }
 
 /// What to do.
@@ -41,7 +61,7 @@ pub enum Command {
     Plan(Plan),
     /// Run this party's half of a study
     Run(Box<Run>),
-    /// Run a whole study on this machine: the 1954 poliomyelitis trial, two processes over TLS
+    /// Run a whole study on this machine, every party a process of its own over TLS
     Demo(Demo),
     /// Make up data with a known answer
     Generate(Generate),
@@ -51,7 +71,7 @@ pub enum Command {
     Ledger(Ledger),
     /// Run, describe, convert and shrink boolean circuits in files
     Circuit(crate::circuit::Circuit),
-    /// Measure, each party in a process of its own on one core
+    /// Measure over loopback, and check the result
     Bench(Bench),
     /// One party of a measurement
     #[command(hide = true)]
@@ -99,6 +119,7 @@ pub struct Keygen {
 /// Given a party file (it has `as` and `data`), everything is checked; given a study file, the study alone.
 #[derive(Debug, Args)]
 #[command(
+    override_usage = "tacit check [OPTIONS] FILE",
     after_help = "Examples:\n  tacit check study.toml\n  tacit check registry.toml\n  tacit check study.toml --peer their-study.toml"
 )]
 pub struct Check {
@@ -302,7 +323,7 @@ pub struct Generate {
     #[arg(long, value_name = "N", value_parser = count, default_value = "10k")]
     pub rows: u64,
     /// lift: share of the publisher's people whom the advertiser knows
-    #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share)]
     pub overlap: f64,
     /// lift: K, events of one person that count
     #[arg(long, value_name = "K", default_value_t = 4)]
@@ -391,7 +412,8 @@ pub enum LedgerAction {
     },
 }
 
-/// Measures over loopback, each party in a process of its own that stays on one core, and checks the result.
+/// Measures over loopback and checks the result. Of yao, lift and match each party is a process on a core of its own,
+/// of gmw, ot and market a thread.
 #[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Examples:\n  tacit bench yao --rows 100k\n  tacit bench lift --rows 1M --transport tls --json\n  tacit bench match --rows 50k --overlap 0.5\n  tacit bench gmw --parties 3 --ands 10M\n  tacit bench ot --ot ferret --ots 50M\n  tacit bench market --resources 5000 --parties 3 --circuit small\n\n\
@@ -412,11 +434,11 @@ pub struct Bench {
     /// gmw, market: parties
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = parties)]
     pub parties: usize,
-    /// gmw: AND gates, in wide layers
+    /// gmw: AND gates, in wide layers; rounded up to a multiple of 64
     #[arg(long, value_name = "M", value_parser = count, default_value = "10M")]
     pub ands: u64,
     /// gmw: instead of wide layers one full binary tree of this depth, 2^D - 1 AND gates
-    #[arg(long, value_name = "D", value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::bench::gmw::TREE_MAX)))]
+    #[arg(long, value_name = "D", conflicts_with = "ands", value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::bench::gmw::TREE_MAX)))]
     pub tree: Option<u32>,
     /// ot: correlated OTs to make
     #[arg(long, value_name = "N", value_parser = count, default_value = "20M")]
@@ -436,7 +458,7 @@ pub struct Bench {
     /// gmw, ot, market, lift with --engine gmw: what makes the correlated OTs; ferret, softspoken, or softspoken:K
     #[arg(long, value_name = "NAME", default_value = "softspoken")]
     pub ot: String,
-    /// The engine; `clear` runs both roles in one process, without protection
+    /// yao, lift: the engine; `clear` runs both roles in one process, without protection
     #[arg(long, default_value = "yao")]
     pub engine: EngineName,
     /// match: the protocol
@@ -445,13 +467,13 @@ pub struct Bench {
     /// How bytes travel
     #[arg(long, default_value = "tcp")]
     pub transport: TransportName,
-    /// Bits of Delta that the OT extension takes at once: small for fast links, large for slow ones
+    /// Bits of Delta that SoftSpoken OT takes at once: small for fast links, large for slow ones
     #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=8))]
     pub k: u32,
     /// match: share of rows that both sides have
     #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share)]
     pub overlap: f64,
-    /// Worker pairs, each on a connection of its own; they share the party's one core
+    /// yao, lift: worker pairs, each on a connection of its own; they share the party's one core
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub shards: u32,
     /// Print one JSON object
@@ -499,7 +521,7 @@ pub enum Protocol {
 /// How bytes travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TransportName {
-    /// Pipes within one process; gmw only.
+    /// Pipes within one process; gmw, ot and market only.
     Memory,
     /// Plain TCP.
     Tcp,
@@ -642,7 +664,6 @@ pub fn settings(party: Option<&PathBuf>, flags: Settings) -> Result<PartySetting
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_well_formed() {

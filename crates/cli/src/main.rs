@@ -18,11 +18,10 @@ mod report;
 mod run;
 
 use args::{Cli, Command};
-use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let command = match Cli::try_parse() {
+    let command = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli.command,
         Err(usage) => return output::usage(&usage, std::env::args().any(|arg| arg == "--json")),
     };

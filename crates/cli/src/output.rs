@@ -113,6 +113,11 @@ pub fn grouped(n: u64) -> String {
     text
 }
 
+/// `1 bit`, `1,024 bits`.
+pub fn counted(n: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(n), if n == 1 { "" } else { "s" })
+}
+
 /// Three significant digits with a decimal prefix: `68.0 M`.
 pub fn scaled(value: f64) -> String {
     let (mut value, mut prefix) = (value, "");
@@ -155,6 +160,7 @@ mod tests {
         for (n, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(grouped(n), text);
         }
+        assert_eq!([0, 1, 1000].map(|n| counted(n, "bit")), ["0 bits", "1 bit", "1,000 bits"]);
         for (n, text) in
             [(0, "0 B"), (999, "999 B"), (68_040_000, "68.0 MB"), (999_960, "1.00 MB"), (1234, "1.23 kB")]
         {

@@ -3,7 +3,7 @@
 use crate::{args, output};
 use base::Error;
 use job::plan::{Assumed, Link, Plan, Speeds, plan};
-use job::study::Study;
+use job::study::{Protocol, Study};
 
 /// Prints the plan of a study.
 ///
@@ -12,10 +12,22 @@ use job::study::Study;
 pub fn run(args: &args::Plan) -> Result<(), Error> {
     crate::check::expect_study(&args.study)?;
     let (study, _) = Study::read(&args.study)?;
+    same_rows(&study, args.rows)?;
     let speeds = Speeds { cores: f64::from(args.cores), ..Speeds::default() };
     let mut plan = plan(&study, &Assumed { rows: args.rows, mean: args.mean }, args.link, speeds)?;
     say_link(&mut plan, args.link);
     if args.json { output::print_json(&plan) } else { output::print(&text(&plan)) }
+}
+
+/// Refuses different numbers of rows where every party has the same.
+///
+/// # Errors
+/// When the study is aligned and they differ.
+pub fn same_rows(study: &Study, rows: [u64; 2]) -> Result<(), Error> {
+    if study.matching.protocol != Protocol::Aligned || rows[0] == rows[1] {
+        return Ok(());
+    }
+    Err(Error::input("every party of an aligned study has the same rows; give --rows one number"))
 }
 
 /// States the link in the units in which people buy it.

@@ -228,7 +228,10 @@ fn malformed_gmw_files_are_named_by_line() {
     for (text, expected) in [
         (swap("n 2", "n 17"), "line 1: the number of parties: 17 is over the limit of 16"),
         (swap("n 2", "n 0"), "line 1: a circuit has at least one party"),
-        (swap("n 2\n", ""), "line 1: a line n is expected here"),
+        (
+            swap("n 2\n", ""),
+            "line 1: this is neither Bristol Fashion, which begins with two numbers, nor the gmw format",
+        ),
         (swap("d 8 5 2", "d 8 9 2"), "line 2: the first wire that is no input is 9; it is between 2 and 8"),
         (swap("d 8 5 2", "d 8 5"), "line 2: the number of XOR gates is missing"),
         (swap("d 8 5 2", "d 8 5 3"), "line 17: the file has 2 XOR gates; line d announces 3"),

@@ -84,7 +84,8 @@ pub fn run(args: &Bench) -> Result<(), Error> {
     if args.json {
         output::print_json(&summary)?
     } else {
-        output::print(&text(&summary))?
+        let asked = args.tree.is_none().then_some(args.ands);
+        output::print(&text(&summary, asked))?
     }
     if summary.correct {
         return Ok(());
@@ -333,12 +334,15 @@ fn summary(args: &Bench, kind: OtKind, ands: u64, seconds: f64, done: &[Done]) -
     }
 }
 
-fn text(summary: &Summary) -> String {
-    let shape = summary.tree.map_or_else(String::new, |depth| format!(" in a tree of depth {depth}"));
+fn text(summary: &Summary, asked: Option<u64>) -> String {
+    let mut shape = summary.tree.map_or_else(String::new, |depth| format!(" in a tree of depth {depth}"));
+    if let Some(asked) = asked.filter(|asked| *asked != summary.ands) {
+        shape = format!(" ({} rounded up to a multiple of {GATES})", output::grouped(asked));
+    }
     [
         format!(
-            "{} AND gates{shape} among {} parties over {}: {} AND/s",
-            output::grouped(summary.ands),
+            "{}{shape} among {} parties over {}: {} AND/s",
+            output::counted(summary.ands, "AND gate"),
             summary.parties,
             summary.transport,
             output::scaled(summary.and_per_s).trim_end()
@@ -351,7 +355,11 @@ fn text(summary: &Summary) -> String {
             output::duration(summary.seconds_online),
             summary.ot
         ),
-        format!("  {:.2} bytes per AND and party, {} rounds online", summary.bytes_per_and, summary.rounds),
+        format!(
+            "  {:.2} bytes per AND and party, {} online",
+            summary.bytes_per_and,
+            output::counted(summary.rounds, "round")
+        ),
         format!(
             "  all parties: {:.2} CPU s, peak memory {}",
             summary.cpu_seconds,

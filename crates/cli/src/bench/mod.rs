@@ -1,6 +1,8 @@
-//! `tacit bench`: measurements over loopback, each party in a process of its own that stays on one core.
+//! `tacit bench`: measurements over loopback. Here those whose parties are processes, each on one core; those among
+//! threads are in [`gmw`], [`ot`] and [`market`].
 
 mod figures;
+pub mod flags;
 pub mod gates;
 pub mod gmw;
 pub mod market;
@@ -73,10 +75,10 @@ pub fn run(args: &Bench) -> Result<(), Error> {
         return market::run(args);
     }
     if args.transport == TransportName::Memory {
-        return Err(Error::input("its parties are processes of their own; use --transport tcp or tls"));
-    }
-    if args.what == What::Match && args.engine == EngineName::Clear {
-        return Err(Error::input("bench match measures a protocol and has no engine; remove --engine"));
+        return Err(Error::input(
+            "--transport memory is for bench gmw, bench ot, bench market; the parties of this one are processes of \
+             their own: use --transport tcp or tls",
+        ));
     }
     if args.what != What::Lift && args.engine == EngineName::Gmw {
         return Err(Error::input("--engine gmw measures lift; use bench gmw for AND gates"));

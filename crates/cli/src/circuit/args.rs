@@ -50,6 +50,7 @@ pub enum Action {
 /// clear; with --config this process is one party and meets the others.
 #[derive(Debug, Args)]
 #[command(
+    override_usage = "tacit circuit run [OPTIONS] FILE\n       tacit circuit run [OPTIONS] [FILE] --config FILE",
     after_help = "Examples:\n  tacit circuit run add64.txt --inputs 2,0x28 --engine gmw --parties 3 --json\n  \
     tacit circuit run vote.gmw --config party-1.conf --input vote.txt\n\n\
     A configuration has a record a line; # begins a comment:\n  \

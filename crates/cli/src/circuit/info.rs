@@ -96,7 +96,9 @@ fn text(info: &Info) -> String {
         let own: Vec<u32> = info.inputs.iter().filter(|i| i.party == party).map(|i| i.bits).collect();
         let seen: Vec<usize> =
             info.outputs.iter().filter(|o| o.parties.contains(&party)).map(|o| o.bits).collect();
-        let bits = |n: usize, words: usize| format!("{} bits in {words} words", grouped(n));
+        let bits = |n: usize, words: usize| {
+            format!("{} in {}", output::counted(n as u64, "bit"), output::counted(words as u64, "word"))
+        };
         let entered = bits(own.iter().sum::<u32>() as usize, own.len());
         lines
             .push(format!("party {party}  enters {entered}, learns {}", bits(seen.iter().sum(), seen.len())));

@@ -240,14 +240,14 @@ fn text(summary: &Summary) -> String {
         lines.push(format!("output {k}  {}  ({whom})", value.as_deref().unwrap_or("-")));
     }
     lines.push(format!(
-        "{} among {} parties: {} AND gates, depth {}, {}{}, {} rounds, {:.3} s",
+        "{} among {} parties: {}, depth {}, {}{}, {}, {:.3} s",
         summary.engine,
         summary.parties,
-        output::grouped(summary.and_gates as u64),
+        output::counted(summary.and_gates as u64, "AND gate"),
         summary.depth,
         output::bytes(summary.bytes),
         summary.party.map_or_else(String::new, |p| format!(" sent by party {p}")),
-        summary.rounds,
+        output::counted(summary.rounds, "round"),
         summary.seconds
     ));
     lines.join("\n")

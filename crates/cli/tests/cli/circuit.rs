@@ -92,7 +92,7 @@ fn info_counts_and_convert_and_optimise_keep_the_function() {
     assert_eq!((&info["and_gates"], &info["depth"], &info["parties"]), (&json!(4033), &json!(63), &json!(2)));
     assert_eq!(info["layers"].as_array().unwrap().iter().map(|l| l.as_u64().unwrap()).sum::<u64>(), 4033);
     let text = tacit(at, &["circuit", "info", "mul64.gmw"]).fine().stdout;
-    assert!(text.contains("party 2  enters 64 bits in 1 words, learns 64 bits in 1 words"), "{text}");
+    assert!(text.contains("party 2  enters 64 bits in 1 word, learns 64 bits in 1 word"), "{text}");
 
     let converted = tacit(at, &["circuit", "convert", "mul64.gmw", "--to", "bristol"]).fine().stdout;
     std::fs::write(at.join("mul64.txt"), converted).unwrap();
@@ -136,7 +136,7 @@ fn what_does_not_fit_is_refused_with_its_place() {
         ),
         (
             vec!["run", "add64.bristol", "--parties", "3", "--engine", "yao", "--inputs", "1,2"],
-            vec!["the yao engine is for two parties"],
+            vec!["two parties; use gmw among more"],
         ),
         (
             vec!["run", "add64.bristol", "--parties", "1", "--engine", "gmw", "--inputs", "1,2"],

@@ -127,6 +127,14 @@ fn every_measurement_is_correct_and_keeps_its_contract() {
     done.failed(2, &["remove --engine"]);
     let done = tacit(["bench", "yao", "--rows", "10", "--engine", "gmw", "--json"]);
     done.failed(2, &["--engine gmw measures lift"]);
+    let done = tacit(["bench", "lift", "--rows", "10", "--parties", "3", "--json"]);
+    done.failed(2, &["--parties is for bench gmw, bench market"]);
+    let done = tacit(["bench", "gmw", "--ands", "1000", "--transport", "memory"]).fine();
+    assert!(
+        done.stdout.starts_with("1,024 AND gates (1,000 rounded up to a multiple of 64)"),
+        "{}",
+        done.stdout
+    );
 }
 
 #[test]
@@ -152,6 +160,10 @@ fn a_plan_keeps_its_contract() {
     assert!(seconds(&plan("1M", "10mbps,100ms")) > seconds(&large), "a slow link takes longer");
     tacit(["plan", study, "--rows", "many", "--json"]).failed(2, &["write a whole number"]);
     tacit(["plan", study, "--rows", "1M", "--link", "fast", "--json"]).failed(2, &["10gbps,1ms"]);
+    let aligned = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/aligned.toml");
+    for command in ["plan", "check"] {
+        tacit([command, aligned, "--rows", "10,20", "--json"]).failed(2, &["give --rows one number"]);
+    }
     tacit(["plan", study, "--rows", "4G,1G", "--json"]).failed(2, &["limits::ROWS"]);
 }
 

@@ -41,6 +41,12 @@ pub fn read(reader: impl BufRead, file: &str) -> Result<(Wired, Format), Error> 
         return Err(lines.fail("this circuit file is empty"));
     };
     if first.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        if first.split_ascii_whitespace().next() != Some("n") {
+            return Err(lines.fail(
+                "this is neither Bristol Fashion, which begins with two numbers, nor the gmw format, which begins with \
+                 a line n (docs/circuits.md)",
+            ));
+        }
         Ok((gmw::read_lines(lines)?, Format::Gmw))
     } else {
         Ok((bristol::read_lines(lines)?, Format::Bristol))

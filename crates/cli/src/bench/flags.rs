@@ -1,0 +1,102 @@
+//! Which flags of `tacit bench` go with which measurement: one that would change nothing is refused.
+
+use crate::args::{Bench, EngineName, What};
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+
+/// Flags by clap's name, and the measurements that read them.
+const FLAGS: [(&str, &[What]); 14] = [
+    ("rows", &[What::Yao, What::Lift, What::Match]),
+    ("parties", &[What::Gmw, What::Market]),
+    ("ands", &[What::Gmw]),
+    ("tree", &[What::Gmw]),
+    ("ots", &[What::Ot]),
+    ("resources", &[What::Market]),
+    ("circuit", &[What::Market]),
+    ("delay_ms", &[What::Gmw, What::Market]),
+    ("figures", &[What::Market]),
+    ("ot", &[What::Lift, What::Gmw, What::Ot, What::Market]),
+    ("engine", &[What::Yao, What::Lift]),
+    ("protocol", &[What::Match]),
+    ("overlap", &[What::Match]),
+    ("shards", &[What::Yao, What::Lift]),
+];
+
+/// What is wrong with the flags that were given, if anything.
+pub fn refusal(args: &Bench, given: &ArgMatches) -> Option<String> {
+    let said = |flag: &str| given.value_source(flag) == Some(ValueSource::CommandLine);
+    let name = |flag: &str| format!("--{}", flag.replace('_', "-"));
+    let what = word(args.what);
+    for (flag, of) in FLAGS {
+        if said(flag) && !of.contains(&args.what) {
+            let of: Vec<String> = of.iter().map(|what| format!("bench {}", word(*what))).collect();
+            return Some(format!("{0} is for {1}; remove {0} from bench {what}", name(flag), of.join(", ")));
+        }
+    }
+    let by_rows = [What::Yao, What::Lift].contains(&args.what);
+    if said("ot") && by_rows && args.engine != EngineName::Gmw {
+        return Some("--ot goes with --engine gmw, which bench lift has; else remove --ot".to_owned());
+    }
+    if by_rows && args.engine == EngineName::Clear {
+        let unused = ["transport", "k"].into_iter().find(|flag| said(flag));
+        return unused.map(|flag| format!("{0} does nothing with --engine clear; remove {0}", name(flag)));
+    }
+    if said("k") && args.what == What::Match {
+        return Some("bench match makes no OTs; remove --k".to_owned());
+    }
+    let garbled = by_rows && args.engine == EngineName::Yao;
+    if said("k") && !garbled && args.ot != "softspoken" {
+        return Some(format!("--k goes with --ot softspoken, not with --ot {}; remove --k", args.ot));
+    }
+    None
+}
+
+/// A measurement as the command line names it.
+fn word(what: What) -> String {
+    clap::ValueEnum::to_possible_value(&what).map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::args::Cli;
+
+    #[test]
+    fn a_flag_that_changes_nothing_is_refused() {
+        for (line, reason) in [
+            ("gmw --engine yao", "--engine is for bench yao, bench lift; remove --engine from bench gmw"),
+            ("lift --rows 9 --parties 3", "--parties is for bench gmw, bench market"),
+            ("ot --parties 3", "remove --parties from bench ot"),
+            ("lift --rows 9 --ot ferret", "--ot goes with --engine gmw"),
+            ("match --rows 9 --ot ferret", "--ot is for bench lift, bench gmw, bench ot, bench market"),
+            ("match --rows 9 --engine clear", "remove --engine"),
+            ("match --rows 9 --shards 2", "--shards is for"),
+            ("match --rows 9 --k 2", "makes no OTs"),
+            ("yao --rows 9 --delay-ms 1", "--delay-ms is for bench gmw, bench market"),
+            ("yao --rows 9 --engine clear --transport tls", "remove --transport"),
+            ("gmw --ot ferret --k 4", "--k goes with --ot softspoken"),
+            ("gmw --rows 9", "--rows is for"),
+            ("gmw --ands 9 --tree 3", "cannot be used with"),
+        ] {
+            let words = ["tacit", "bench"].into_iter().chain(line.split(' '));
+            let error = Cli::read(words).expect_err(line).to_string();
+            assert!(error.contains(reason), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn flags_that_count_are_taken() {
+        for line in [
+            "yao --rows 9 --k 3 --shards 2 --transport tls",
+            "yao --rows 9 --engine clear --shards 2",
+            "lift --rows 9 --engine gmw --ot softspoken --k 4 --shards 2",
+            "lift --rows 9 --engine gmw --ot ferret",
+            "match --rows 9 --overlap 1 --protocol pid",
+            "gmw --parties 3 --tree 4 --delay-ms 1 --k 4 --transport memory",
+            "ot --ots 9 --ot ferret --transport memory",
+            "market --resources 9 --parties 3 --circuit small --ot softspoken:3",
+        ] {
+            let words = ["tacit", "bench"].into_iter().chain(line.split(' '));
+            assert!(Cli::read(words).is_ok(), "{line}");
+        }
+    }
+}
