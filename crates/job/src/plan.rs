@@ -47,7 +47,7 @@ pub struct Speeds {
 
 impl Default for Speeds {
     fn default() -> Self {
-        Self { and_per_s: 45e6, ots_per_s: 28e6, multiplications_per_s: 44e3, cores: 1.0 }
+        Self { and_per_s: 45e6, ots_per_s: 60e6, multiplications_per_s: 44e3, cores: 1.0 }
     }
 }
 

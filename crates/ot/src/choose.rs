@@ -21,7 +21,7 @@ impl OtKind {
         match self {
             Self::SoftSpoken { k } if k <= 4 => 5e-9,
             Self::SoftSpoken { .. } => 28e-9,
-            Self::Ferret => 13.5e-9,
+            Self::Ferret => 23.5e-9,
         }
     }
 }
