@@ -1,7 +1,7 @@
 //! The conversation around the steps: base OTs, set-up and extension with one peer.
 
 use crate::base_ot::{self, BaseChosen, BasePairs, Context};
-use crate::flavours::{BATCH, batches, check_call, match_post, none_posted};
+use crate::flavours::{BATCH, batches, check_call, check_choices, match_post, none_posted};
 use crate::{BASE_OTS, OtReceiver, OtSender, Pads, softspoken};
 use base::{Error, PartyId};
 use kernels::Block;
@@ -191,9 +191,7 @@ impl OtReceiver for CotReceiver {
     ) -> Result<(), Error> {
         check_call(n)?;
         none_posted(self.posted.len())?;
-        if choices.len() * 64 < n {
-            return Err(Error::misuse(format!("{n} OTs with {} choice bits", choices.len() * 64)));
-        }
+        check_choices(choices, n)?;
         let mut message = Vec::new();
         let mut link = session.link(self.peer);
         for at in (0..n).step_by(BATCH) {

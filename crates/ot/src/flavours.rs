@@ -78,6 +78,14 @@ pub(crate) fn check_call(n: usize) -> Result<(), Error> {
     Ok(())
 }
 
+/// There is a choice bit for every OT.
+pub(crate) fn check_choices(choices: &[u64], n: usize) -> Result<(), Error> {
+    if choices.len() * 64 < n {
+        return Err(Error::misuse(format!("{n} OTs with {} choice bits", choices.len() * 64)));
+    }
+    Ok(())
+}
+
 /// A `take` gives out what the oldest `post` asked for.
 pub(crate) fn match_post(posted: Option<usize>, taken: usize) -> Result<(), Error> {
     if posted == Some(taken) {

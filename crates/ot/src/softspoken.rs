@@ -23,6 +23,7 @@
 //! receiver only. It never waits.
 
 use crate::base_ot::{BaseChosen, BasePairs};
+use crate::flavours::check_choices;
 use crate::{BASE_OTS, OTS_PER_CALL, OTS_PER_SESSION, Pads, ggm};
 use base::{At, Error, Kind};
 use kernels::{Aes128, Block, TweakedHash, fold_streams, transpose128};
@@ -162,9 +163,7 @@ impl Receiver {
         out: &mut Vec<Block>,
         message: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        if choices.len() * 64 < n {
-            return Err(Error::misuse(format!("{n} OTs with {} choice bits", choices.len() * 64)));
-        }
+        check_choices(choices, n)?;
         let choices = columns(choices, n);
         self.extend(n, out, |_, sum, at| {
             kernels::xor_into(sum, &choices[at..at + sum.len()]);

@@ -1,7 +1,7 @@
 //! The conversation around the steps of Ferret with one peer. Only the sender speaks, unless choices are chosen.
 
 use super::{Receiver, Schedule, Sender};
-use crate::flavours::{check_call, match_post, none_posted};
+use crate::flavours::{check_call, check_choices, match_post, none_posted};
 use crate::{CotReceiver, CotSender, OTS_PER_SESSION, OtReceiver, OtSender, Pads};
 use base::{Error, PartyId};
 use kernels::{Block, lsbs, xor_masked};
@@ -222,9 +222,7 @@ impl OtReceiver for FerretReceiver {
         n: usize,
         out: &mut Vec<Block>,
     ) -> Result<(), Error> {
-        if choices.len() * 64 < n {
-            return Err(Error::misuse(format!("{n} OTs with {} choice bits", choices.len() * 64)));
-        }
+        check_choices(choices, n)?;
         none_posted(self.posts.waiting.len())?;
         let mut flips = Vec::new();
         self.correlated_random(session, n, &mut flips, out)?;
