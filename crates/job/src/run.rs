@@ -650,7 +650,7 @@ impl matching::Identifiers for Spelled<'_> {
         self.0.len() as u64
     }
 
-    fn read(&self, row: u32, into: &mut Vec<u8>) -> Result<(), Error> {
+    fn read(&self, row: u32, _key: usize, into: &mut Vec<u8>) -> Result<(), Error> {
         into.clear();
         into.extend_from_slice(self.0.get(row as usize));
         Ok(())

@@ -14,7 +14,6 @@
 //!
 //! An 8-lane ladder over IFMA can take the place of [`mul_batch`] without a change on the wire.
 
-use crate::Identifiers;
 use base::{Error, Rng, Secret};
 use curve25519_dalek::{EdwardsPoint, MontgomeryPoint, Scalar};
 use sha2::Sha512;
@@ -83,6 +82,16 @@ impl Exponent {
         (scalar != Scalar::ZERO).then(|| Self(Secret::new(scalar)))
     }
 
+    /// The key `k'` with `k' k P = P` for every P of prime order; none in one of 2^128 cases, when it would not fit 255
+    /// bits. It too is a multiple of 8 as an integer.
+    #[must_use]
+    pub fn inverse(&self) -> Option<Self> {
+        // k = 8 s', k' = 8 t: 64 s' t = 1.
+        let t = (self.0.expose() * Scalar::from(64u8)).invert();
+        let fits = t.as_bytes()[31] & 0xf0 == 0;
+        fits.then(|| Self(Secret::new(t)))
+    }
+
     /// `k P`. Fixed time in the key.
     fn times(&self, point: &EdwardsPoint) -> EdwardsPoint {
         (point * self.0.expose()).mul_by_cofactor()
@@ -114,26 +123,27 @@ pub fn is_canonical(element: &Element) -> bool {
     element.iter().rev().lt(PRIME.iter().rev())
 }
 
-/// `out[i] = H(identifier of rows[i])^k`, on up to `threads` cores.
+/// Replaces the second argument by the name of a place.
+pub type Names<'a> = &'a (dyn Fn(usize, &mut Vec<u8>) -> Result<(), Error> + Sync);
+
+/// `out[i] = H(name of i)^k`, on up to `threads` cores.
 ///
 /// # Errors
-/// When an identifier cannot be read.
+/// When a name cannot be read.
 pub fn hash_mul_batch(
-    identifiers: &dyn Identifiers,
-    rows: &[u32],
+    names: Names<'_>,
     k: &Exponent,
     out: &mut [Element],
     threads: usize,
 ) -> Result<(), Error> {
-    assert_eq!(rows.len(), out.len(), "one place per row");
     let piece = piece_len(out.len(), threads);
-    over_cores(rows.chunks(piece).zip(out.chunks_mut(piece)), |(rows, out)| {
-        let mut identifier = Vec::new();
-        for (rows, out) in rows.chunks(INVERSION).zip(out.chunks_mut(INVERSION)) {
-            let mut points = Vec::with_capacity(rows.len());
-            for &row in rows {
-                identifiers.read(row, &mut identifier)?;
-                points.push(k.times(&hash_to_point(&identifier, TAG)));
+    over_cores(out.chunks_mut(piece).enumerate(), |(at, out)| {
+        let mut name = Vec::new();
+        for (at, out) in (at * piece..).step_by(INVERSION).zip(out.chunks_mut(INVERSION)) {
+            let mut points = Vec::with_capacity(out.len());
+            for i in at..at + out.len() {
+                names(i, &mut name)?;
+                points.push(k.times(&hash_to_point(&name, TAG)));
             }
             store(&points, out);
         }

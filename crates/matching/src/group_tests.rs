@@ -1,7 +1,6 @@
 //! Known answers were made by an independent implementation of RFC 9380 and of affine Montgomery arithmetic.
 
 use super::*;
-use crate::Flat;
 use base::Seed;
 use curve25519_dalek::edwards::CompressedEdwardsY;
 
@@ -51,9 +50,14 @@ fn known_answers() {
     mul_batch(&mut points, &k, 1).unwrap();
     assert_eq!(points, [product]);
     assert_eq!(k.ladder(&u), product);
-    let (bytes, ends) = (b"anna@example.org", [16]);
-    hash_mul_batch(&Flat::new(bytes, &ends).unwrap(), &[0], &k, &mut points, 1).unwrap();
+    let name = |_: usize, name: &mut Vec<u8>| {
+        *name = b"anna@example.org".to_vec();
+        Ok(())
+    };
+    hash_mul_batch(&name, &k, &mut points, 1).unwrap();
     assert_eq!(points, [product]);
+    mul_batch(&mut points, &k.inverse().unwrap(), 1).unwrap();
+    assert_eq!(points, [u]);
 }
 
 #[test]

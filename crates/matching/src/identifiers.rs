@@ -6,16 +6,48 @@ use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// A column of identifiers with random access by row: rows are visited in a secret order.
+/// Identifiers with random access by row: rows are visited in a secret order.
 pub trait Identifiers: Sync {
     /// Number of rows.
     fn rows(&self) -> u64;
 
-    /// Replaces `into` by the identifier of `row`.
+    /// K: most identifiers of a row, the best first.
+    fn keys(&self) -> usize {
+        1
+    }
+
+    /// Replaces `into` by identifier `key` of `row`; leaves it empty where the row has none, which only a row of several
+    /// may.
     ///
     /// # Errors
     /// When it cannot be read.
-    fn read(&self, row: u32, into: &mut Vec<u8>) -> Result<(), Error>;
+    fn read(&self, row: u32, key: usize, into: &mut Vec<u8>) -> Result<(), Error>;
+
+    /// What sort of name [`Identifiers::read`] gives for `row`.
+    fn domain(&self, _row: u32) -> Domain {
+        Domain::Identifier
+    }
+}
+
+/// Sorts of names that are hashed into the group. Names of different sorts never meet, whatever their bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Domain {
+    /// Of a row of somebody's data.
+    Identifier = 0,
+    /// Of a row that hides sizes; both parties know the list.
+    Dummy = 1,
+    /// Of nothing: random, known to one party, equal to no other.
+    Filler = 2,
+    /// Of nothing: random, stands for a matched row.
+    Label = 3,
+}
+
+impl Domain {
+    /// Marks a name as one of this sort: what is hashed is the name and one more byte.
+    pub fn mark(self, name: &mut Vec<u8>) {
+        name.push(self as u8);
+    }
 }
 
 /// Identifiers in memory: one flat buffer, and where each row ends in it.
@@ -51,7 +83,7 @@ impl Identifiers for Flat<'_> {
         self.ends.len() as u64
     }
 
-    fn read(&self, row: u32, into: &mut Vec<u8>) -> Result<(), Error> {
+    fn read(&self, row: u32, _key: usize, into: &mut Vec<u8>) -> Result<(), Error> {
         let row = row as usize;
         let start = if row == 0 { 0 } else { self.ends[row - 1] };
         into.clear();
@@ -113,7 +145,7 @@ impl Identifiers for Spool {
         self.ends.len() as u64
     }
 
-    fn read(&self, row: u32, into: &mut Vec<u8>) -> Result<(), Error> {
+    fn read(&self, row: u32, _key: usize, into: &mut Vec<u8>) -> Result<(), Error> {
         let row = row as usize;
         let start = if row == 0 { 0 } else { self.ends[row - 1] };
         into.clear();
@@ -155,7 +187,7 @@ pub fn check_unique(identifiers: &dyn Identifiers, rng: &mut Rng) -> Result<(), 
     let (mut left, mut right) = (Vec::new(), Vec::new());
     let mut tags: Vec<(u64, u32)> = Vec::with_capacity(identifiers.rows() as usize);
     for row in 0..identifiers.rows() as u32 {
-        identifiers.read(row, &mut left)?;
+        identifiers.read(row, 0, &mut left)?;
         let digest = blake3::keyed_hash(&key, &left);
         let tag = digest.as_bytes().first_chunk().expect("a digest has 32 bytes");
         tags.push((u64::from_le_bytes(*tag), row));
@@ -165,8 +197,8 @@ pub fn check_unique(identifiers: &dyn Identifiers, rng: &mut Rng) -> Result<(), 
         // A run of equal tags is a repeat, or a chance collision of 64 bits under a fresh key: compare.
         for (i, first) in run.iter().enumerate() {
             for second in &run[i + 1..] {
-                identifiers.read(first.1, &mut left)?;
-                identifiers.read(second.1, &mut right)?;
+                identifiers.read(first.1, 0, &mut left)?;
+                identifiers.read(second.1, 0, &mut right)?;
                 if left == right {
                     return Err(repeated(first.1, second.1));
                 }
@@ -209,7 +241,7 @@ mod tests {
             assert_eq!(column.rows(), 4);
             let mut read = Vec::new();
             for row in [2, 0, 3, 1] {
-                column.read(row, &mut read).unwrap();
+                column.read(row, 0, &mut read).unwrap();
                 assert_eq!(read, words[row as usize].as_bytes());
             }
         }

@@ -6,7 +6,9 @@
 
 pub mod group;
 pub mod identifiers;
+pub mod payload;
 pub mod pid;
 
-pub use identifiers::{Flat, Identifiers, Spool};
+pub use identifiers::{Domain, Flat, Identifiers, Spool};
+pub use payload::{Field, Joined, Layout, Part, Ring, Table, Valid};
 pub use pid::{Disclosed, Options, Sizes, Spine};

@@ -97,7 +97,7 @@ fn everything_but_u_and_v_is_sorted_and_no_element_appears_twice() {
 fn curious(session: &mut Session, x: &[String], rows_p: usize) -> (Vec<Element>, Vec<Element>) {
     let mut rng = Seed::from_bytes([8; 32]).into_rng();
     let [c1, c2] = [Exponent::random(&mut rng), Exponent::random(&mut rng)];
-    let mut u_c: Vec<Element> = x.iter().map(|id| hash(id.as_bytes())).collect();
+    let mut u_c: Vec<Element> = x.iter().map(|id| hash(&[id.as_bytes(), &[0]].concat())).collect();
     mul_batch(&mut u_c, &c1, 1).unwrap();
     let chunk = pid::CHUNK as usize;
     let peer = session.me().other();

@@ -22,7 +22,7 @@ impl Identifiers for People {
         self.rows
     }
 
-    fn read(&self, row: u32, into: &mut Vec<u8>) -> Result<(), Error> {
+    fn read(&self, row: u32, _key: usize, into: &mut Vec<u8>) -> Result<(), Error> {
         into.clear();
         let person = self.start + u64::from(row);
         write!(into, "person-{person:010}@example.org").map_err(|e| Error::io("writing to memory", &e))

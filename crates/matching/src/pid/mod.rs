@@ -209,7 +209,12 @@ impl Party {
                 Move::SendU(rows) => session.step("u", |s| {
                     let u = &mut once[..len(&rows)];
                     let order = &order[rows.start as usize..rows.end as usize];
-                    group::hash_mul_batch(identifiers, order, first, u, self.threads)?;
+                    let names = |i: usize, name: &mut Vec<u8>| {
+                        identifiers.read(order[i], 0, name)?;
+                        identifiers.domain(order[i]).mark(name);
+                        Ok(())
+                    };
+                    group::hash_mul_batch(&names, first, u, self.threads)?;
                     s.link(self.peer).send(u.as_flattened())?;
                     Ok(len(&rows))
                 })?,
