@@ -416,10 +416,10 @@ pub enum LedgerAction {
 /// of gmw, ot and market a thread.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tacit bench yao --rows 100k\n  tacit bench lift --rows 1M --transport tls --json\n  tacit bench match --rows 50k --overlap 0.5\n  tacit bench gmw --parties 3 --ands 10M\n  tacit bench ot --ot ferret --ots 50M\n  tacit bench market --resources 5000 --parties 3 --circuit small\n\n\
+    after_help = "Examples:\n  tacit bench yao --rows 100k\n  tacit bench lift --rows 1M --transport tls --json\n  tacit bench match --rows 50k --overlap 0.5\n  tacit bench match --protocol ps3i --rows 100k --columns 4\n  tacit bench gmw --parties 3 --ands 10M\n  tacit bench ot --ot ferret --ots 50M\n  tacit bench market --resources 5000 --parties 3 --circuit small\n\n\
     yao:   250 independent AND gates of bits shared by both parties, per row\n\
     lift:  the row program of a lift study with K = 4, 32-bit times and values; session set-up included, no matching\n\
-    match: Private-ID on generated identifiers\n\
+    match: private matching of generated people, two parties; see docs/protocols for each\n\
     gmw:   AND gates among any number of parties, all of them threads of one process\n\
     ot:    correlated OTs with random choices between two parties, threads of one process\n\
     market: the P2P problem of Choi et al. (2012), a customer and N - 1 providers, threads of one process; start-up included"
@@ -473,6 +473,18 @@ pub struct Bench {
     /// match: share of rows that both sides have
     #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share)]
     pub overlap: f64,
+    /// match: columns of 64 bits that each side brings to ps3i, collecting and circuit-psi (where one side brings them)
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub columns: u8,
+    /// match: add dummy rows that hide exact sizes, as studies do unless they say otherwise
+    #[arg(long)]
+    pub dummies: bool,
+    /// match: what carries the columns of ps3i
+    #[arg(long, value_name = "NAME", default_value = "permute-share")]
+    pub backend: BackendName,
+    /// match: memory of each party for pid, such as 64M; beyond it columns go to disk
+    #[arg(long, value_name = "BYTES", value_parser = memory)]
+    pub memory: Option<u64>,
     /// yao, lift: worker pairs, each on a connection of its own; they share the party's one core
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub shards: u32,
@@ -512,10 +524,29 @@ pub enum EngineName {
 }
 
 /// A matching protocol to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Protocol {
-    /// Private-ID.
+    /// Private-ID: one identifier, a spine of all rows.
     Pid,
+    /// Private-ID with two identifiers per row.
+    Multi,
+    /// Inner join to shares.
+    Ps3i,
+    /// Inner join to shares, each person up to twice.
+    Collecting,
+    /// Join to shares that hides the size of the match.
+    CircuitPsi,
+}
+
+/// What carries the columns of ps3i.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BackendName {
+    /// Permutation networks over oblivious transfer.
+    PermuteShare,
+    /// Additively homomorphic encryption.
+    Paillier,
 }
 
 /// How bytes travel.

@@ -5,7 +5,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 
 /// Flags by clap's name, and the measurements that read them.
-const FLAGS: [(&str, &[What]); 14] = [
+const FLAGS: [(&str, &[What]); 18] = [
     ("rows", &[What::Yao, What::Lift, What::Match]),
     ("parties", &[What::Gmw, What::Market]),
     ("ands", &[What::Gmw]),
@@ -19,6 +19,10 @@ const FLAGS: [(&str, &[What]); 14] = [
     ("engine", &[What::Yao, What::Lift]),
     ("protocol", &[What::Match]),
     ("overlap", &[What::Match]),
+    ("columns", &[What::Match]),
+    ("dummies", &[What::Match]),
+    ("backend", &[What::Match]),
+    ("memory", &[What::Match]),
     ("shards", &[What::Yao, What::Lift]),
 ];
 

@@ -5,12 +5,15 @@ mod figures;
 pub mod flags;
 pub mod gates;
 pub mod gmw;
+pub mod joined;
 pub mod market;
+pub mod matches;
 pub mod ot;
 pub mod party;
-pub mod pid;
+pub mod people;
+pub mod spine;
 
-use crate::args::{Bench, EngineName, TransportName, What};
+use crate::args::{Bench, EngineName, Protocol, TransportName, What};
 use crate::follow::Children;
 use crate::progress::{Board, Line, Working};
 use crate::{machine, output};
@@ -21,8 +24,8 @@ use program::Program;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::path::Path;
 use studies::lift::{Arm, Cell, Layout, Lift, Quantity, bench_truth};
-use tempfile::TempDir;
 
 /// The parties of every measurement.
 pub const PARTIES: [&str; 2] = ["publisher", "advertiser"];
@@ -36,7 +39,7 @@ pub const LIFT_EVENTS: u8 = 4;
 struct Summary {
     what: What,
     engine: Option<EngineName>,
-    protocol: Option<&'static str>,
+    protocol: Option<Protocol>,
     transport: &'static str,
     shards: u32,
     k: u32,
@@ -57,6 +60,10 @@ struct Summary {
     cpu_seconds: BTreeMap<String, f64>,
     /// Rows of both sides without repeats; `match` only.
     union: Option<u64>,
+    /// Of the group, by both parties, over the rows of one side; `match` only.
+    multiplications_per_row: Option<f64>,
+    /// Columns of 64 bits that each side brings; `match` by a protocol that joins to shares.
+    columns: Option<u8>,
     correct: bool,
 }
 
@@ -84,9 +91,10 @@ pub fn run(args: &Bench) -> Result<(), Error> {
         return Err(Error::input("--engine gmw measures lift; use bench gmw for AND gates"));
     }
     let board = Board::stderr();
+    let folder = tempfile::tempdir().map_err(|e| Error::io("cannot make a temporary folder", &e))?;
     let (names, parties) = match args.engine {
         EngineName::Clear => (vec!["clear"], clear(args, &board)?),
-        EngineName::Yao | EngineName::Gmw => (PARTIES.to_vec(), two(args, &board)?),
+        EngineName::Yao | EngineName::Gmw => (PARTIES.to_vec(), two(args, &board, folder.path())?),
     };
     board.end();
     let working = Working::on("checking the result");
@@ -113,7 +121,7 @@ fn task(args: &Bench, party: u8) -> Result<Task, Error> {
         k: args.k,
         ot: gmw::kind(args)?.to_string(),
         shards: args.shards,
-        shared: pid::shared(args.rows, args.overlap),
+        matching: matches::Setting::of(args),
         party,
         peer: None,
         tls: None,
@@ -133,18 +141,19 @@ fn clear(args: &Bench, board: &Board) -> Result<Vec<Measured>, Error> {
     children.finish(|_, line| board.show(line))
 }
 
-fn two(args: &Bench, board: &Board) -> Result<Vec<Measured>, Error> {
+fn two(args: &Bench, board: &Board, folder: &Path) -> Result<Vec<Measured>, Error> {
     let cores = core_each();
-    let secrets = keys(args)?;
-    let tls = |party: usize| secrets.as_ref().map(|(_, keys)| keys[party].clone());
+    let secrets = keys(args, folder)?;
+    let tls = |party: usize| secrets.as_ref().map(|keys| keys[party].clone());
     let mut children = Children::default();
-    let first = Task { core: cores.map(|c| c[0]), tls: tls(0), ..task(args, 0)? };
+    let task = |party| task(args, party).map(|task| task.keeping(folder));
+    let first = Task { core: cores.map(|c| c[0]), tls: tls(0), ..task(0)? };
     start(&mut children, PARTIES[0], &first)?;
     let address = children.until(|_, line| match line {
         Line::Waiting { text } => Some(text.clone()),
         _ => None,
     })?;
-    let second = Task { core: cores.map(|c| c[1]), tls: tls(1), peer: Some(address), ..task(args, 1)? };
+    let second = Task { core: cores.map(|c| c[1]), tls: tls(1), peer: Some(address), ..task(1)? };
     start(&mut children, PARTIES[1], &second)?;
     // Both report the same progress: one is enough.
     children.finish(|index, line| {
@@ -163,27 +172,22 @@ fn core_each() -> Option<[usize; 2]> {
 }
 
 /// Keys of this measurement only.
-fn keys(args: &Bench) -> Result<Option<(TempDir, [Keys; 2])>, Error> {
+fn keys(args: &Bench, folder: &Path) -> Result<Option<[Keys; 2]>, Error> {
     if args.transport != TransportName::Tls {
         return Ok(None);
     }
-    let folder = tempfile::tempdir().map_err(|e| Error::io("cannot make a temporary folder", &e))?;
     let identities = [Identity::generate()?, Identity::generate()?];
     let fingerprints = identities.each_ref().map(|identity| identity.fingerprint().to_string());
-    let files = PARTIES.map(|name| folder.path().join(name));
+    let files = PARTIES.map(|name| folder.join(name));
     for (identity, file) in identities.iter().zip(&files) {
         identity.save(file)?;
     }
-    let keys = files.map(|identity| Keys { identity, fingerprints: fingerprints.clone() });
-    Ok(Some((folder, keys)))
+    Ok(Some(files.map(|identity| Keys { identity, fingerprints: fingerprints.clone() })))
 }
 
 fn correct(args: &Bench, parties: &[Measured]) -> Result<bool, Error> {
     if args.what == What::Match {
-        let [Found::Spine(a), Found::Spine(b)] = [&parties[0].found, &parties[1].found] else {
-            return Ok(false);
-        };
-        return Ok(pid::agree(args.rows, pid::shared(args.rows, args.overlap), [*a, *b]));
+        return matches::correct(&matches::Setting::of(args), [&parties[0].found, &parties[1].found]);
     }
     let (program, lift) = party::program(args.what)?;
     let Some(totals) = totals(&program, parties) else { return Ok(false) };
@@ -236,15 +240,12 @@ fn summary(args: &Bench, names: &[&str], parties: &[Measured], correct: bool) ->
         Some(prepared) => prepared.price(args.rows).and_gates,
         None => and_gates(args)?,
     };
-    let union = parties.first().and_then(|party| match &party.found {
-        Found::Spine(digest) => Some(digest.union),
-        Found::Shares(_) => None,
-    });
+    let matched = is_match.then(|| matches::Setting::of(args));
     let by_party = names.iter().map(|name| (*name).to_owned());
     Ok(Summary {
         what: args.what,
         engine: (!is_match).then_some(args.engine),
-        protocol: is_match.then_some("pid"),
+        protocol: is_match.then_some(args.protocol),
         transport: match args.transport {
             _ if args.engine == EngineName::Clear => "none",
             TransportName::Memory => "memory",
@@ -264,7 +265,9 @@ fn summary(args: &Bench, names: &[&str], parties: &[Measured], correct: bool) ->
         bytes,
         peak_memory_bytes: by_party.clone().zip(parties.iter().map(|p| p.peak_memory_bytes)).collect(),
         cpu_seconds: by_party.zip(parties.iter().map(|p| p.cpu_seconds)).collect(),
-        union,
+        union: matched.as_ref().map(matches::Setting::union),
+        multiplications_per_row: matched.as_ref().map(|m| m.products() as f64 / args.rows as f64),
+        columns: matched.and_then(|m| m.columns()),
         correct,
     })
 }
@@ -308,6 +311,9 @@ fn text(summary: &Summary) -> String {
     }
     if let Some(union) = summary.union {
         lines.push(format!("  union of both sides: {} rows", output::grouped(union)));
+    }
+    if let Some(products) = summary.multiplications_per_row {
+        lines.push(format!("  {products:.2} multiplications of the group per row, both parties"));
     }
     if !summary.core_each {
         lines.push("  note: both parties shared one core".to_owned());

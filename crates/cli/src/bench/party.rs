@@ -1,6 +1,6 @@
 //! One party of a measurement, in a process of its own: `tacit bench-party TASK`.
 
-use super::{PARTIES, SEED, gates, pid};
+use super::{PARTIES, SEED, gates, matches, spine};
 use crate::args::{BenchParty, EngineName, What};
 use crate::progress::{Board, Line};
 use crate::{machine, output};
@@ -10,7 +10,7 @@ use job::usage;
 use net::{Endpoint, Fingerprint, Identity, Ledger, Meet, Meeting, Progress, Session, Status, Transport};
 use program::Program;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use studies::lift::{self, BenchRows, Layout, Lift};
@@ -26,7 +26,8 @@ pub struct Task {
     /// Of the gmw engine.
     pub ot: String,
     pub shards: u32,
-    pub shared: u64,
+    /// Of a match.
+    pub matching: matches::Setting,
     /// Which party, 0 or 1.
     pub party: u8,
     /// The peer's address; absent: listen, and say where.
@@ -35,6 +36,14 @@ pub struct Task {
     pub tls: Option<Keys>,
     /// The core to stay on.
     pub core: Option<usize>,
+}
+
+impl Task {
+    /// The same, with joined shares left in a folder.
+    pub fn keeping(mut self, folder: &Path) -> Self {
+        self.matching.folder = Some(folder.to_owned());
+        self
+    }
 }
 
 /// Keys of a measurement over TLS.
@@ -61,7 +70,9 @@ pub enum Found {
     /// Its shares of the totals.
     Shares(Vec<Part>),
     /// Its rows in the spine.
-    Spine(pid::Digest),
+    Spine(spine::Digest),
+    /// Its shares of a join, in a file.
+    Joined(PathBuf),
 }
 
 /// A share of a total, in hexadecimal.
@@ -170,11 +181,7 @@ fn together(task: &Task, board: &Board) -> Result<Measured, Error> {
     let mut session_of_control = session(control).with_progress(board.reporter());
     let mut ledger = Ledger::default();
     let found = match task.what {
-        What::Match => {
-            let people = pid::people(task.party, task.rows, task.shared);
-            let options = matching::Options { threads: 1, ..matching::Options::default() };
-            Done::Rows(session_of_control.step("match", |s| matching::pid::run(s, &people, &options))?)
-        }
+        What::Match => Done::Match(session_of_control.step("match", |s| task.matching.run(task.party, s))?),
         What::Yao | What::Lift | What::Gmw | What::Ot | What::Market => {
             let sessions: Vec<Session> = workers.into_iter().map(session).collect();
             Done::Totals(compute(task, me, sessions, &board.reporter(), &mut ledger)?)
@@ -188,17 +195,14 @@ fn together(task: &Task, board: &Board) -> Result<Measured, Error> {
     let mut measured = measured(start, ledger.sent(""), Found::Shares(Vec::new()));
     measured.found = match found {
         Done::Totals(shares) => Found::Shares(parts(&shares)),
-        Done::Rows(spine) => {
-            let people = pid::people(task.party, task.rows, task.shared);
-            Found::Spine(pid::digest(people, task.rows, task.shared, &spine))
-        }
+        Done::Match(matched) => task.matching.found(task.party, &matched)?,
     };
     Ok(measured)
 }
 
 enum Done {
     Totals(Shares),
-    Rows(matching::Spine),
+    Match(matches::Matched),
 }
 
 fn engine(task: &Task) -> Result<Box<dyn Engine>, Error> {

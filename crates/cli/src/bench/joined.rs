@@ -1,0 +1,232 @@
+//! A check of joined shares: each party leaves what it holds in a file, and the measurement puts both together.
+
+use super::people::People;
+use base::Error;
+use matching::{Joined, Part, Table, Valid};
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::path::Path;
+
+/// What one party holds of a join.
+pub struct Held {
+    rows: u64,
+    slots: u64,
+    /// Of each party's payload.
+    parts: [Words; 2],
+    valid: Words,
+}
+
+/// One thing that a party holds.
+#[derive(PartialEq, Eq)]
+enum Words {
+    /// Everything is valid.
+    All,
+    /// Shares.
+    Shared(Vec<u64>),
+    /// In the clear.
+    Mine(Vec<u64>),
+    /// The other party knows.
+    Theirs,
+}
+
+/// A payload of `columns` columns of 64 bits.
+///
+/// # Errors
+/// When there are too many columns.
+pub fn layout(columns: usize) -> Result<matching::Layout, Error> {
+    matching::Layout::new(std::iter::repeat_n(matching::Field::number(8), columns))
+}
+
+/// The payload of a party's rows.
+///
+/// # Errors
+/// When it does not fit memory.
+pub fn payload(people: &People, rows: u64, columns: usize) -> Result<Table, Error> {
+    let mut table = Table::zeros(layout(columns)?, rows)?;
+    for row in 0..rows {
+        for column in 0..columns {
+            table.set(row, column, People::value(people.person(row), column).into());
+        }
+    }
+    Ok(table)
+}
+
+/// Writes what a party holds.
+///
+/// # Errors
+/// When the disk is full.
+pub fn save(joined: &Joined, people: &People, path: &Path) -> Result<(), Error> {
+    let words = |table: &Table| {
+        let word = |b: &[u8]| u64::from_le_bytes(b.try_into().expect("columns of 64 bits"));
+        table.bytes().chunks_exact(8).map(word).collect()
+    };
+    let part = |part: &Part| match part {
+        Part::Shared(table) => Words::Shared(words(table)),
+        // People instead of rows; all ones where there is none.
+        Part::Mine(rows) => {
+            let person = |row: &u32| {
+                if *row == matching::payload::ABSENT { u64::MAX } else { people.person((*row).into()) }
+            };
+            Words::Mine(rows.iter().map(person).collect())
+        }
+        Part::Theirs => Words::Theirs,
+    };
+    let valid = match &joined.valid {
+        Valid::All => Words::All,
+        Valid::Shared(bits) => Words::Shared(bits.clone()),
+        Valid::Mine(bits) => Words::Mine(bits.clone()),
+        Valid::Theirs => Words::Theirs,
+    };
+    let file = File::create(path).map_err(|e| Error::io("keeping shares for the check", &e))?;
+    let mut file = BufWriter::new(file);
+    let mut put = |word: u64| file.write_all(&word.to_le_bytes());
+    let all = || -> std::io::Result<()> {
+        put(joined.rows)?;
+        put(joined.slots.into())?;
+        for words in [part(&joined.parts[0]), part(&joined.parts[1]), valid] {
+            let (tag, words) = match words {
+                Words::All => (0, Vec::new()),
+                Words::Shared(words) => (1, words),
+                Words::Mine(words) => (2, words),
+                Words::Theirs => (3, Vec::new()),
+            };
+            put(tag)?;
+            put(words.len() as u64)?;
+            words.into_iter().try_for_each(&mut put)?;
+        }
+        Ok(())
+    };
+    all().and_then(|()| file.flush()).map_err(|e| Error::io("keeping shares for the check", &e))
+}
+
+/// Reads what a party holds.
+///
+/// # Errors
+/// When the file cannot be read or is not one of [`save`].
+pub fn load(path: &Path) -> Result<Held, Error> {
+    let broken = |e: &std::io::Error| Error::io("reading shares for the check", e);
+    let mut file = BufReader::new(File::open(path).map_err(|e| broken(&e))?);
+    let mut get = || -> Result<u64, Error> {
+        let mut word = [0; 8];
+        file.read_exact(&mut word).map_err(|e| broken(&e))?;
+        Ok(u64::from_le_bytes(word))
+    };
+    let (rows, slots) = (get()?, get()?);
+    let mut words = || -> Result<Words, Error> {
+        let (tag, len) = (get()?, get()?);
+        let words: Vec<u64> = (0..len).map(|_| get()).collect::<Result<_, _>>()?;
+        match tag {
+            0 => Ok(Words::All),
+            1 => Ok(Words::Shared(words)),
+            2 => Ok(Words::Mine(words)),
+            3 => Ok(Words::Theirs),
+            _ => Err(Error::misuse("shares for the check are broken")),
+        }
+    };
+    Ok(Held { rows, slots, parts: [words()?, words()?], valid: words()? })
+}
+
+/// What the join of both should be.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected {
+    /// Rows of each side.
+    pub rows: u64,
+    /// Joined pairs of people.
+    pub pairs: u64,
+    /// Columns of each payload.
+    pub columns: usize,
+}
+
+/// Whether the valid entries are the expected pairs, each once, with all columns of both parties.
+pub fn agree(held: &[Held; 2], of: People, expected: Expected) -> bool {
+    let [a, b] = held;
+    if (a.rows, a.slots) != (b.rows, b.slots) {
+        return false;
+    }
+    let mut seen = vec![0u8; expected.rows as usize];
+    let mut pairs = 0;
+    for entry in 0..a.rows * a.slots {
+        match bit(held, entry) {
+            None => return false,
+            Some(false) => continue,
+            Some(true) => {}
+        }
+        let (row, columns) = (entry / a.slots, expected.columns);
+        let person = value(held, 0, row, 0, columns);
+        let Some(person) = person.filter(|person| *person < expected.rows && of.is_shared(*person)) else {
+            return false;
+        };
+        let holds = |party: usize, entry: u64| {
+            (0..columns).all(|column| {
+                value(held, party, entry, column, columns) == Some(People::value(person, column))
+            })
+        };
+        if !holds(0, row) || !holds(1, entry) {
+            return false;
+        }
+        seen[person as usize] += 1;
+        pairs += 1;
+    }
+    let each = seen.iter().copied().max().unwrap_or(0);
+    pairs == expected.pairs && seen.iter().all(|times| *times == 0 || *times == each)
+}
+
+/// Whether an entry is valid; none where the parties do not fit together.
+fn bit([a, b]: &[Held; 2], entry: u64) -> Option<bool> {
+    let of = |words: &[u64]| words.get(entry as usize / 64).map(|word| word >> (entry % 64) & 1);
+    match (&a.valid, &b.valid) {
+        (Words::All, Words::All) => Some(true),
+        (Words::Shared(a), Words::Shared(b)) => Some(of(a)? ^ of(b)? == 1),
+        (Words::Mine(known), Words::Theirs) | (Words::Theirs, Words::Mine(known)) => Some(of(known)? == 1),
+        _ => None,
+    }
+}
+
+/// A column of a party's payload at an entry.
+fn value(held: &[Held; 2], party: usize, entry: u64, column: usize, columns: usize) -> Option<u64> {
+    let at = entry as usize * columns + column;
+    match (&held[0].parts[party], &held[1].parts[party]) {
+        (Words::Shared(a), Words::Shared(b)) => Some(a.get(at)?.wrapping_add(*b.get(at)?)),
+        (Words::Mine(people), Words::Theirs) | (Words::Theirs, Words::Mine(people)) => {
+            let person = *people.get(entry as usize)?;
+            (person != u64::MAX).then(|| People::value(person, column))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Shares of the pairs of people; one row each.
+    fn held(pairs: &[(u64, u64)], valid: &[bool]) -> [Held; 2] {
+        let mask = |i: usize| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let shares = |side: usize, who: usize| {
+            let people = pairs.iter().map(|pair| if who == 0 { pair.0 } else { pair.1 });
+            let all = people.flat_map(|person| [0, 1].map(|column| People::value(person, column)));
+            let share = |(i, v): (usize, u64)| if side == 0 { mask(i) } else { v.wrapping_sub(mask(i)) };
+            Words::Shared(all.enumerate().map(share).collect())
+        };
+        let bits = valid.iter().enumerate().fold(0, |word, (i, bit)| word | u64::from(*bit) << i);
+        [0, 1].map(|side| Held {
+            rows: pairs.len() as u64,
+            slots: 1,
+            parts: [shares(side, 0), shares(side, 1)],
+            valid: Words::Shared(vec![if side == 0 { 5 } else { 5 ^ bits }]),
+        })
+    }
+
+    #[test]
+    fn a_wrong_join_is_noticed() {
+        let of = People::new(0, 6, 2);
+        let expected = Expected { rows: 6, pairs: 2, columns: 2 };
+        let check = |pairs: &[(u64, u64)], valid: &[bool]| agree(&held(pairs, valid), of, expected);
+        assert!(check(&[(5, 5), (4, 4)], &[true, true]));
+        assert!(check(&[(5, 5), (1, 2), (4, 4)], &[true, false, true]));
+        assert!(!check(&[(5, 5), (1, 1), (4, 4)], &[true, true, true]), "somebody who is not shared");
+        assert!(!check(&[(5, 4), (4, 5)], &[true, true]), "crossed");
+        assert!(!check(&[(5, 5), (5, 5), (4, 4)], &[true, true, true]), "twice");
+        assert!(!check(&[(5, 5)], &[true]), "one is missing");
+    }
+}
