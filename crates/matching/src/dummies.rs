@@ -1,0 +1,381 @@
+//! Dummy rows: a match shows sizes, and with dummies it shows noised ones.
+//!
+//! * **Functionality.** Party i inserts, besides its own rows, `z_i` rows of a public list `D_i` (a secret uniform
+//!   choice), every row of the lists `D_j` of all other parties, and `w_i` rows that nobody else has. `z_i` and `w_i`
+//!   are independent: `s` plus a discrete Laplace of scale `1 / epsilon`, given that it lies in `-s..=s`. A list has
+//!   `2 s` names of [`Domain::Dummy`]; the `w_i` rows are random names of [`Domain::Filler`].
+//! * **Model.** Parties insert dummies as written here; what they choose freely, their identifiers, may be crafted. A
+//!   party that leaves out the other's list sees exact sizes again, and nobody can tell.
+//! * **Who learns what.** A peer sees sizes that include dummies. With `n` own rows and `I` matched ones, and what is
+//!   public or the peer's own taken off, it sees `n + z + w` and `I + z`: an added row moves `z` or `w` by one, whether it
+//!   matches or not. `z` alone would leave `n - I` exact. [`Dummies::charge`] is what that costs;
+//!   `docs/protocols/dummies.md` has the argument and its limits.
+//! * **Paper.** None that we follow; the construction is ours. Noise: [`release::gaussian::DiscreteLaplace`].
+//! * **Cost.** [`TERMS_BYTES`] each way per pair of parties and one turn; per party `(n - 1) 2 s + z + w` more rows,
+//!   which are `2 s n` on average. At the default of epsilon 1/10 and delta 10^-9 `s` is 185.
+//!
+//! How a protocol applies it:
+//!
+//! 1. [`agree`] at its first step, with [`Hides::Intersection`], or [`Hides::Rows`] where no size of the intersection
+//!    shows (then there are no lists, only the `w_i`);
+//! 2. [`Padded::new`] in place of the caller's identifiers: own rows come first and keep their numbers, then dummies;
+//! 3. what it returns per own row is cut to [`Padded::real_rows`]; payload of a dummy row is blank.
+//!
+//! A dummy row has one name. Where rows have K identifiers its other places are empty, so the protocol fills them as it
+//! does those of any short row.
+
+use crate::identifiers::{Domain, Identifiers};
+use base::{Error, PartyId, Rng, Secret, Seed};
+use net::{Link, Session};
+use num_bigint::BigInt;
+use num_traits::{One, Signed, ToPrimitive, Zero};
+use release::gaussian::DiscreteLaplace;
+use release::rational::{Rational, ratio};
+use std::fmt;
+
+/// Bytes that a party sends to each other party in [`agree`].
+pub const TERMS_BYTES: u64 = 16;
+
+/// The largest `s`: beyond it dummies would outweigh most data, and the parameters are a slip.
+pub const CENTRE_MAX: u64 = 1 << 20;
+
+/// Fraction bits of the arithmetic that finds `s`, which rounds to the safe side.
+const FRACTION: usize = 128;
+
+/// What a protocol shows about sizes, so what dummies have to hide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hides {
+    /// Rows of each party, and the size of the union or of the intersection.
+    Intersection,
+    /// Rows of each party alone.
+    Rows,
+}
+
+/// How a party hides its sizes. All but the seed is agreed on by all parties.
+pub struct Dummies {
+    epsilon: Rational,
+    delta: Rational,
+    seed: Secret<[u8; 32]>,
+    centre: u64,
+}
+
+/// What one row's worst change costs the party that owns it: the pair (epsilon, delta), and the same as `rho` of zCDP
+/// that holds except with probability `delta`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Charge {
+    /// Pure epsilon, in the event of probability at least `1 - delta`.
+    pub epsilon: Rational,
+    /// zCDP in the same event: exact, below `epsilon^2 / 2` since two independent noises share the change.
+    pub rho: Rational,
+    /// Upper bound of what truncation costs: at most the delta that was asked for, times the rows' keys.
+    pub delta: Rational,
+}
+
+impl Dummies {
+    /// Dummies with these parameters; `s` is the least one that keeps the charge for one row within `delta`.
+    ///
+    /// `seed` decides the secret sizes and choices. Two runs that a peer could tell apart by anything but these must
+    /// have independent seeds: derive it from a long-term secret by a PRF over everything that the run depends on, the
+    /// **peer's** data included. Otherwise two runs with one row changed on the peer's side differ by exactly that row.
+    ///
+    /// # Errors
+    /// When `epsilon` is not in `(0, 10]`, `delta` not in `(0, 1)`, or `s` is over [`CENTRE_MAX`].
+    pub fn new(epsilon: &Rational, delta: &Rational, seed: &Seed) -> Result<Self, Error> {
+        let (zero, one) = (Rational::zero(), Rational::one());
+        if *epsilon <= zero || *epsilon > ratio(10, 1) {
+            return Err(Error::input("epsilon of dummies is a number above 0 and at most 10; 0.1 is usual"));
+        }
+        if *delta <= zero || *delta >= one {
+            return Err(Error::input("delta of dummies is a number between 0 and 1; 0.000000001 is usual"));
+        }
+        let centre = centre(epsilon, delta)?;
+        let seed = Secret::new(*seed.expose());
+        Ok(Self { epsilon: epsilon.clone(), delta: delta.clone(), seed, centre })
+    }
+
+    /// Epsilon 1/10 and delta 10^-9.
+    #[must_use]
+    pub fn usual(seed: &Seed) -> Self {
+        Self::new(&ratio(1, 10), &ratio(1, 1_000_000_000), seed).expect("these are in range")
+    }
+
+    /// `s`: the mean of both secret sizes, and half of a list's length.
+    #[must_use]
+    pub fn centre(&self) -> u64 {
+        self.centre
+    }
+
+    /// The least and the most rows that a party's dummies may come to among `parties`, for a price before the run.
+    #[must_use]
+    pub fn rows_range(&self, hides: Hides, parties: usize) -> [u64; 2] {
+        match hides {
+            Hides::Intersection => {
+                let lists = 2 * self.centre * (parties as u64 - 1);
+                [lists, lists + 4 * self.centre]
+            }
+            Hides::Rows => [0, 2 * self.centre],
+        }
+    }
+
+    /// What replacing one row of this party by any other costs it, per run. Adding or removing a row costs no more.
+    ///
+    /// `keys` is K, the identifiers of a row: with more than one, a row can change up to K matched pairs by the rule
+    /// of mutual best edges.
+    #[must_use]
+    pub fn charge(&self, hides: Hides, keys: u64) -> Charge {
+        let reach = ratio(keys.max(1), 1u64);
+        let (epsilon, ends) = (&self.epsilon, tail(&self.epsilon, self.centre, keys.max(1)));
+        match hides {
+            // z moves by up to K and w by as much the other way; independent noises add their rho.
+            Hides::Intersection => Charge {
+                epsilon: epsilon * &reach * ratio(2, 1),
+                rho: epsilon * epsilon * &reach * &reach,
+                delta: ends * ratio(2, 1),
+            },
+            // A replaced row keeps the number of rows; one that is added or removed moves w by one.
+            Hides::Rows => Charge {
+                epsilon: epsilon.clone(),
+                rho: epsilon * epsilon / ratio(2, 1),
+                delta: tail(&self.epsilon, self.centre, 1),
+            },
+        }
+    }
+
+    /// Draws one secret size.
+    fn size(&self, rng: &mut Rng) -> u64 {
+        let law = DiscreteLaplace::new(&self.epsilon.recip()).expect("epsilon is in range");
+        loop {
+            let drawn = law.sample(rng).to_i64();
+            // Redrawing is what "given that it lies in -s..=s" says.
+            if let Some(noise) = drawn.filter(|x| x.unsigned_abs() <= self.centre) {
+                return (self.centre as i64 + noise) as u64;
+            }
+        }
+    }
+
+    /// What both sides compare.
+    fn terms(&self, hides: Hides) -> [u8; TERMS_BYTES as usize] {
+        let text = format!("{} {} {hides:?}", self.epsilon, self.delta);
+        let mut terms = [0; TERMS_BYTES as usize];
+        terms[..8].copy_from_slice(&self.centre.to_le_bytes());
+        terms[8..].copy_from_slice(&blake3::derive_key("tacit dummies terms 1", text.as_bytes())[..8]);
+        terms
+    }
+}
+
+impl Clone for Dummies {
+    fn clone(&self) -> Self {
+        let seed = Secret::new(*self.seed.expose());
+        Self { epsilon: self.epsilon.clone(), delta: self.delta.clone(), seed, centre: self.centre }
+    }
+}
+
+impl fmt::Debug for Dummies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Dummies {{ epsilon: {}, delta: {}, centre: {} }}", self.epsilon, self.delta, self.centre)
+    }
+}
+
+/// A lower bound of `e^epsilon` in units of `2^-FRACTION`: the Taylor series, cut short and rounded down.
+fn growth(epsilon: &Rational) -> BigInt {
+    let unit = BigInt::one() << FRACTION;
+    let (mut sum, mut term, mut k) = (unit.clone(), unit, 1u32);
+    while term.is_positive() {
+        term = term * epsilon.numer() / (epsilon.denom() * k);
+        sum += &term;
+        k += 1;
+    }
+    sum
+}
+
+/// An upper bound of the probability that a draw is among the `ends` least values, for centre `s`.
+///
+/// With `g = e^epsilon` value `j` from the end has `g^j / (g^s + 2 (1 + g + ... + g^(s - 1)))`. Divided by `g^j` the
+/// denominator is larger for larger `g` as long as `j <= s`, so a lower bound of `g` gives an upper bound.
+fn tail(epsilon: &Rational, s: u64, ends: u64) -> Rational {
+    let g = growth(epsilon);
+    let unit = BigInt::one() << FRACTION;
+    let (mut power, mut sum) = (unit.clone(), BigInt::zero());
+    let mut powers = vec![power.clone()];
+    for _ in 0..s {
+        sum += &power;
+        power = (&power * &g) >> FRACTION;
+        powers.push(power.clone());
+    }
+    let total = power + sum * 2u8;
+    // Power j was rounded down j times: it lacks at most j g^j units.
+    let from_above = |j: u64| &powers[j as usize] + ((&powers[j as usize] >> FRACTION) + 1u8) * 2u8 * j;
+    let mass: Rational = (0..ends.min(s + 1)).map(|j| Rational::new(from_above(j), total.clone())).sum();
+    mass.min(Rational::one())
+}
+
+/// The least `s` with `2 P(a draw is its least value) <= delta`.
+fn centre(epsilon: &Rational, delta: &Rational) -> Result<u64, Error> {
+    let g = growth(epsilon);
+    let unit = BigInt::one() << FRACTION;
+    // 2 / (g^s + 2 (1 + ... + g^(s - 1))) <= delta, with both sums from below.
+    let wanted = (Rational::from_integer(unit.clone() * 2u8) / delta).ceil().to_integer();
+    let (mut power, mut sum, mut s) = (unit, BigInt::zero(), 0u64);
+    while &power + &sum * 2u8 < wanted {
+        if s == CENTRE_MAX {
+            return Err(Error::input(
+                "dummies with these epsilon and delta need more than a million rows; choose larger ones",
+            ));
+        }
+        sum += &power;
+        power = (&power * &g) >> FRACTION;
+        s += 1;
+    }
+    Ok(s)
+}
+
+/// The dummy rows of one party in one run. The peer must not see it.
+pub struct Plan {
+    me: u8,
+    parties: u8,
+    /// Names in a list: `2 s`.
+    list: u32,
+    /// Which names of the own list are inserted: a choice of `z`.
+    own: Vec<u32>,
+    fillers: Vec<[u8; 32]>,
+}
+
+impl Plan {
+    fn new(me: PartyId, parties: usize, dummies: &Dummies, hides: Hides) -> Self {
+        let mut rng = Seed::from_bytes(*dummies.seed.expose()).fork("dummies").into_rng();
+        let list = if hides == Hides::Rows { 0 } else { 2 * dummies.centre as u32 };
+        let (z, w) = (dummies.size(&mut rng), dummies.size(&mut rng));
+        let mut own: Vec<u32> = (0..list).collect();
+        rng.shuffle(&mut own);
+        own.truncate(z as usize);
+        let fillers = (0..w).map(|_| rng.bytes()).collect();
+        Self { me: me.0, parties: parties as u8, list, own, fillers }
+    }
+
+    /// Rows that this party inserts. Secret: it tells the own noise.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        let others = u64::from(self.list) * (u64::from(self.parties) - 1);
+        others + (self.own.len() + self.fillers.len()) as u64
+    }
+
+    /// The name and domain of inserted row `index`.
+    fn name(&self, index: u32, into: &mut Vec<u8>) -> Domain {
+        into.clear();
+        let others = self.list * (u32::from(self.parties) - 1);
+        let (party, name) = if index < others {
+            let party = (index / self.list) as u8;
+            (party + u8::from(party >= self.me), index % self.list)
+        } else if let Some(&name) = self.own.get((index - others) as usize) {
+            (self.me, name)
+        } else {
+            into.extend_from_slice(&self.fillers[(index - others) as usize - self.own.len()]);
+            return Domain::Filler;
+        };
+        into.push(party);
+        into.extend_from_slice(&name.to_le_bytes());
+        Domain::Dummy
+    }
+}
+
+/// Sizes are secret.
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan").finish_non_exhaustive()
+    }
+}
+
+/// Compares parameters with every peer of the session, and draws this party's dummies; none where there are to be none.
+/// [`TERMS_BYTES`] to each peer, one turn with each.
+///
+/// # Errors
+/// `Deviated` when a peer inserts dummies otherwise, or does so on one side only.
+pub fn agree(session: &mut Session, dummies: Option<&Dummies>, hides: Hides) -> Result<Option<Plan>, Error> {
+    let me = session.me();
+    let peers: Vec<PartyId> = session.roster().parties().filter(|&p| p != me).collect();
+    let terms = terms(dummies, hides);
+    for &peer in &peers {
+        let mut link = session.link(peer);
+        link.send(&terms)?;
+        link.flush()?;
+    }
+    peers.iter().try_for_each(|&peer| check_terms(&mut session.link(peer), &terms))?;
+    Ok(plan(session, dummies, hides))
+}
+
+/// What [`agree`] sends, for a protocol that puts it into a message of its own.
+#[must_use]
+pub fn terms(dummies: Option<&Dummies>, hides: Hides) -> [u8; TERMS_BYTES as usize] {
+    dummies.map_or([0; TERMS_BYTES as usize], |d| d.terms(hides))
+}
+
+/// Receives what the peer sent as [`terms`] and compares it with one's own.
+///
+/// # Errors
+/// Those of [`agree`].
+pub fn check_terms(link: &mut Link<'_>, terms: &[u8; TERMS_BYTES as usize]) -> Result<(), Error> {
+    let theirs: [u8; TERMS_BYTES as usize] = link.recv_array()?;
+    if theirs == *terms { Ok(()) } else { Err(link.blame("it hides sizes with the same dummies as we do")) }
+}
+
+/// This party's dummies for this session, without any conversation.
+#[must_use]
+pub fn plan(session: &Session, dummies: Option<&Dummies>, hides: Hides) -> Option<Plan> {
+    dummies.map(|d| Plan::new(session.me(), session.roster().len(), d, hides))
+}
+
+/// Own identifiers and, behind them, dummy rows.
+pub struct Padded<'a> {
+    own: &'a dyn Identifiers,
+    plan: Option<&'a Plan>,
+}
+
+impl<'a> Padded<'a> {
+    /// `own` followed by the rows of `plan`, or `own` alone.
+    #[must_use]
+    pub fn new(own: &'a dyn Identifiers, plan: Option<&'a Plan>) -> Self {
+        Self { own, plan }
+    }
+
+    /// Rows of the caller's own: those below are dummies.
+    #[must_use]
+    pub fn real_rows(&self) -> u64 {
+        self.own.rows()
+    }
+
+    /// Whether `row` is a dummy, and which.
+    fn dummy(&self, row: u32) -> Option<(&Plan, u32)> {
+        let index = u64::from(row).checked_sub(self.own.rows())?;
+        Some((self.plan?, index as u32))
+    }
+}
+
+impl Identifiers for Padded<'_> {
+    fn rows(&self) -> u64 {
+        self.own.rows() + self.plan.map_or(0, Plan::rows)
+    }
+
+    fn keys(&self) -> usize {
+        self.own.keys()
+    }
+
+    fn read(&self, row: u32, key: usize, into: &mut Vec<u8>) -> Result<(), Error> {
+        match self.dummy(row) {
+            None => self.own.read(row, key, into)?,
+            Some((plan, index)) if key == 0 => drop(plan.name(index, into)),
+            Some(_) => into.clear(),
+        }
+        Ok(())
+    }
+
+    fn domain(&self, row: u32) -> Domain {
+        match self.dummy(row) {
+            None => self.own.domain(row),
+            Some((plan, index)) => plan.name(index, &mut Vec::new()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "dummies_tests.rs"]
+mod tests;

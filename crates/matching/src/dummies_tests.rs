@@ -1,0 +1,236 @@
+use super::*;
+use crate::Flat;
+use net::cluster::Cluster;
+use release::rational::to_f64;
+use std::collections::{BTreeMap, BTreeSet};
+
+fn seed(n: u8) -> Seed {
+    Seed::from_bytes([n; 32])
+}
+
+fn dummies(epsilon: (u32, u32), delta: (u32, u32), n: u8) -> Dummies {
+    Dummies::new(&ratio(epsilon.0, epsilon.1), &ratio(delta.0, delta.1), &seed(n)).unwrap()
+}
+
+/// The law of one secret size, from its definition.
+fn law(dummies: &Dummies) -> Vec<f64> {
+    let (epsilon, s) = (to_f64(&dummies.epsilon), dummies.centre as i64);
+    let weight: Vec<f64> = (-s..=s).map(|x| (-epsilon * x.abs() as f64).exp()).collect();
+    let total: f64 = weight.iter().sum();
+    weight.into_iter().map(|w| w / total).collect()
+}
+
+type View = BTreeMap<(i64, i64), f64>;
+
+/// The law of what a peer sees of a party with `n` rows, `shared` of which match: sizes of the list and of the
+/// intersection, after taking off what is public or the peer's own.
+fn view(dummies: &Dummies, n: i64, shared: i64) -> View {
+    let law = law(dummies);
+    let mut view = View::new();
+    for (z, p) in law.iter().enumerate() {
+        for (w, q) in law.iter().enumerate() {
+            *view.entry((n + z as i64 + w as i64, shared + z as i64)).or_default() += p * q;
+        }
+    }
+    view
+}
+
+/// The least delta for which `(epsilon, delta)` holds of `a` against `b`: the hockey-stick divergence.
+fn excess(a: &View, b: &View, epsilon: f64) -> f64 {
+    let over = |(at, p): (&(i64, i64), &f64)| (p - epsilon.exp() * b.get(at).unwrap_or(&0.0)).max(0.0);
+    a.iter().map(over).sum()
+}
+
+/// Renyi divergence of order `alpha` of `a` against `b`, both given that they lie where the other one can be.
+fn renyi(a: &View, b: &View, alpha: f64) -> f64 {
+    let common: Vec<(f64, f64)> = a.iter().filter_map(|(at, p)| Some((*p, *b.get(at)?))).collect();
+    let (of_a, of_b): (f64, f64) = common.iter().fold((0.0, 0.0), |sum, (p, q)| (sum.0 + p, sum.1 + q));
+    let sum: f64 = common.iter().map(|(p, q)| p / of_a * (p / of_a * of_b / q).powf(alpha - 1.0)).sum();
+    sum.ln() / (alpha - 1.0)
+}
+
+#[test]
+fn what_a_peer_sees_of_neighbours_is_as_close_as_the_charge_says() {
+    for (epsilon, delta) in [((1, 2), (1, 100)), ((1, 5), (1, 20)), ((1, 1), (1, 10_000))] {
+        let dummies = dummies(epsilon, delta, 1);
+        let (charge, single) = (dummies.charge(Hides::Intersection, 1), to_f64(&dummies.epsilon));
+        let [worst, bound, rho] = [&charge.epsilon, &charge.delta, &charge.rho].map(to_f64);
+        assert!(bound <= to_f64(&dummies.delta) && worst == 2.0 * single);
+        let before = view(&dummies, 100, 40);
+        // A row is added that matches, or not; one becomes another, with its match or not.
+        for (n, shared, step) in [(101, 41, 1.0), (101, 40, 1.0), (100, 41, 2.0), (100, 40, 0.0)] {
+            let after = view(&dummies, n, shared);
+            for (a, b) in [(&before, &after), (&after, &before)] {
+                let excess = excess(a, b, step * single);
+                assert!(excess <= bound * step / 2.0 + 1e-12, "{n} {shared}: {excess} > {bound}");
+                // Truncation costs something, and the bound is what it costs.
+                assert!(step == 0.0 || excess > 0.99 * (1.0 - (1.0 - bound / 2.0).powf(step)), "{excess}");
+                for alpha in [1.5, 2.0, 8.0, 64.0] {
+                    assert!(renyi(a, b, alpha) <= rho * alpha + 1e-12, "{n} {shared} {alpha}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn without_rows_that_nobody_has_an_unmatched_row_shows() {
+    // The two sizes with z alone: their difference is n - I, exactly.
+    let law = law(&dummies((1, 5), (1, 20), 1));
+    let view = |n: i64, shared: i64| -> View {
+        law.iter().enumerate().map(|(z, p)| ((n + z as i64, shared + z as i64), *p)).collect()
+    };
+    assert!((excess(&view(100, 40), &view(101, 40), 5.0) - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn rows_of_several_keys_are_charged_for_the_pairs_that_they_change() {
+    let dummies = dummies((1, 4), (1, 100), 1);
+    let (charge, keys) = (dummies.charge(Hides::Intersection, 3), 3);
+    let before = view(&dummies, 100, 40);
+    for shared in 40 - keys..=40 + keys {
+        let after = view(&dummies, 100, shared);
+        assert!(excess(&before, &after, to_f64(&charge.epsilon)) <= to_f64(&charge.delta));
+        assert!(renyi(&before, &after, 3.0) <= 3.0 * to_f64(&charge.rho) + 1e-12);
+    }
+    assert_eq!(charge.epsilon, ratio(6, 4));
+    assert_eq!(charge.rho, ratio(9, 16));
+    let rows = dummies.charge(Hides::Rows, 3);
+    assert_eq!((rows.epsilon, rows.rho), (ratio(1, 4), ratio(1, 32)));
+}
+
+#[test]
+fn the_centre_is_the_least_that_keeps_delta() {
+    for (epsilon, delta) in [((1u32, 10u32), 1e-9), ((1, 2), 1e-6), ((3, 1), 0.3), ((1, 100), 1e-12)] {
+        let asked = ratio(1u64, (1.0 / delta) as u64);
+        let dummies = Dummies::new(&ratio(epsilon.0, epsilon.1), &asked, &seed(1)).unwrap();
+        let g = (f64::from(epsilon.0) / f64::from(epsilon.1)).exp();
+        let delta_of = |s: i32| 2.0 / (g.powi(s) + 2.0 * (g.powi(s) - 1.0) / (g - 1.0));
+        let s = dummies.centre() as i32;
+        let asked = to_f64(&asked);
+        assert!(delta_of(s) <= asked && (s == 0 || delta_of(s - 1) > asked), "{epsilon:?} {s}");
+        let stated = to_f64(&dummies.charge(Hides::Intersection, 1).delta);
+        assert!((stated / delta_of(s) - 1.0).abs() < 1e-9, "{stated}");
+        assert!(dummies.charge(Hides::Intersection, 1).delta <= dummies.delta);
+    }
+    assert_eq!(Dummies::usual(&seed(1)).centre(), 185);
+}
+
+#[test]
+fn parameters_that_make_no_sense_are_refused() {
+    let error = |epsilon, delta| Dummies::new(&epsilon, &delta, &seed(1)).unwrap_err().to_string();
+    assert!(error(ratio(0, 1), ratio(1, 10)).starts_with("epsilon"));
+    assert!(error(ratio(11, 1), ratio(1, 10)).starts_with("epsilon"));
+    assert!(error(ratio(1, 1), ratio(1, 1)).starts_with("delta"));
+    assert!(error(ratio(1, 1), ratio(0, 1)).starts_with("delta"));
+    assert!(error(ratio(1, 10_000_000), ratio(1, 1_000_000_000)).contains("more than a million rows"));
+}
+
+#[test]
+fn sizes_have_their_law() {
+    let dummies = dummies((1, 2), (1, 100), 3);
+    let law = law(&dummies);
+    let draws = 20_000;
+    let mut seen = vec![0u32; law.len()];
+    let mut rng = seed(4).into_rng();
+    (0..draws).for_each(|_| seen[dummies.size(&mut rng) as usize] += 1);
+    let chi2: f64 = law
+        .iter()
+        .zip(&seen)
+        .map(|(p, n)| (f64::from(*n) - p * f64::from(draws)).powi(2) / (p * f64::from(draws)))
+        .sum();
+    let freedom = law.len() as f64 - 1.0;
+    assert!(chi2 < freedom + 5.0 * (2.0 * freedom).sqrt(), "{chi2} of {freedom}");
+}
+
+/// All names of a padded column with their domains, dummies first to last.
+fn names(padded: &Padded<'_>) -> Vec<(u8, Vec<u8>)> {
+    let read = |row| {
+        let mut name = Vec::new();
+        padded.read(row, 0, &mut name).unwrap();
+        (padded.domain(row) as u8, name)
+    };
+    (0..padded.rows() as u32).map(read).collect()
+}
+
+#[test]
+fn lists_meet_and_fillers_do_not() {
+    let (bytes, ends) = (b"annabert".to_vec(), [4, 8]);
+    let own = Flat::new(&bytes, &ends).unwrap();
+    for parties in [2, 3] {
+        let dummies: Vec<_> = (0..parties).map(|i| dummies((1, 2), (1, 100), i as u8)).collect();
+        let plans: Vec<_> = (0..parties)
+            .map(|i| Plan::new(PartyId(i as u8), parties, &dummies[i], Hides::Intersection))
+            .collect();
+        let list = 2 * dummies[0].centre();
+        let sets: Vec<BTreeSet<_>> = plans
+            .iter()
+            .map(|plan| {
+                let padded = Padded::new(&own, Some(plan));
+                let names = names(&padded);
+                let set: BTreeSet<_> = names.iter().cloned().collect();
+                assert_eq!(set.len(), names.len(), "a name occurs twice");
+                assert_eq!((padded.real_rows(), &names[0].1[..]), (2, &b"anna"[..]));
+                assert_eq!(names.len() as u64, 2 + plan.rows());
+                let of = |domain| names.iter().filter(|n| n.0 == domain as u8).count();
+                assert_eq!(of(Domain::Dummy) as u64, list * (parties as u64 - 1) + plan.own.len() as u64);
+                assert_eq!(of(Domain::Filler), plan.fillers.len());
+                let mut rest = vec![1];
+                padded.read(2, 1, &mut rest).unwrap();
+                assert!(rest.is_empty(), "a dummy row has one name");
+                set
+            })
+            .collect();
+        // Union: all lists, every filler, the two rows; and z of the own list is all that is not everybody's.
+        let union: BTreeSet<_> = sets.iter().flatten().collect();
+        let fillers: usize = plans.iter().map(|p| p.fillers.len()).sum();
+        assert_eq!(union.len(), 2 + list as usize * parties + fillers);
+        let common = sets[0].iter().filter(|n| sets.iter().all(|s| s.contains(*n))).count();
+        assert_eq!(common, 2 + plans.iter().map(|p| p.own.len()).sum::<usize>());
+        let range = dummies[0].rows_range(Hides::Intersection, parties);
+        assert!(plans.iter().all(|p| (range[0]..=range[1]).contains(&p.rows())));
+    }
+}
+
+#[test]
+fn where_no_intersection_shows_there_are_no_lists() {
+    let dummies = dummies((1, 2), (1, 100), 5);
+    let plan = Plan::new(PartyId(1), 2, &dummies, Hides::Rows);
+    assert_eq!((plan.rows(), plan.own.len()), (plan.fillers.len() as u64, 0));
+    assert!(names(&Padded::new(&Flat::new(&[], &[]).unwrap(), Some(&plan))).iter().all(|n| n.0 == 2));
+    assert!(plan.rows() <= dummies.rows_range(Hides::Rows, 2)[1]);
+}
+
+#[test]
+fn one_seed_draws_the_same_and_another_does_not() {
+    let draw = |n| {
+        let dummies = dummies((1, 2), (1, 100), n);
+        let plan = Plan::new(PartyId(0), 2, &dummies, Hides::Intersection);
+        (plan.own.clone(), plan.fillers.clone())
+    };
+    assert_eq!(draw(1), draw(1));
+    assert_ne!(draw(1), draw(2));
+    let shown = format!("{:?}", dummies((1, 2), (1, 100), 0x5a));
+    assert_eq!(shown, "Dummies { epsilon: 1/2, delta: 1/100, centre: 8 }");
+}
+
+#[test]
+fn parties_that_hide_sizes_otherwise_do_not_go_on() {
+    let run = |of: [Option<Dummies>; 2]| {
+        let done = Cluster::new(2, 1).run(|s| {
+            let own = of[s.me().index()].as_ref();
+            let plan = s.step("dummies", |s| agree(s, own, Hides::Intersection))?;
+            let ledger = s.ledger();
+            assert_eq!((ledger.sent("dummies"), ledger.turns("dummies")), (TERMS_BYTES, 1));
+            Ok(plan.map_or(0, |p| p.rows()))
+        });
+        done.into_iter().map(|d| d.map_err(|e| e.to_string())).collect::<Vec<_>>()
+    };
+    let usual = || Some(Dummies::usual(&seed(1)));
+    let error = "p0 at dummies with p1: the peer deviated from the protocol: \
+                 it hides sizes with the same dummies as we do";
+    assert_eq!(run([usual(), None])[0], Err(error.to_owned()));
+    assert_eq!(run([usual(), Some(dummies((1, 10), (1, 1_000_000), 1))])[0], Err(error.to_owned()));
+    assert!(run([usual(), usual()]).into_iter().all(|rows| rows.unwrap() > 370));
+    assert_eq!(run([None, None]), [Ok(0), Ok(0)]);
+}
