@@ -1,4 +1,4 @@
-//! CPU kernels with run-time dispatch: AES, tweaked hashing, half-gates, bit transpose, local codes.
+//! CPU kernels with run-time dispatch: AES, tweaked hashing, half-gates, bit transpose, local codes, Curve25519.
 //!
 //! This is the only crate with `unsafe` for the CPU. Every kernel exists in two independent forms: a
 //! portable one (bit-sliced, constant time, no tables) and one for x86-64 that is generic over the vector
@@ -11,7 +11,9 @@
 mod aes;
 mod backend;
 mod block;
+pub mod curve;
 mod gates;
+mod gf128;
 mod hash;
 mod local;
 mod pages;
@@ -28,6 +30,7 @@ pub use gates::{
     eval_and, eval_and_evaluator_known, eval_and_garbler_known, garble_and, garble_and_evaluator_known,
     garble_and_garbler_known,
 };
+pub use gf128::{FIELD_BITS, gf_add_multiples, gf_add_multiples_on, gf_pack};
 pub use hash::{LANES_MAX, TweakedHash, WORDS_MAX};
 pub use local::{LOCALITY, add_local};
 pub use pages::prefer_large_pages;

@@ -15,7 +15,10 @@ use crate::portable::HalfKeys;
 use crate::{Aes128, Backend, Block};
 use std::arch::x86_64::*;
 
+mod gf128;
+pub mod curve;
 mod local;
+pub use gf128::{add_multiples, has_field};
 pub use local::add_rows;
 
 type Keys = [Block; 11];

@@ -1,0 +1,125 @@
+//! The field of 2^128 elements: polynomials over F2 modulo x^128 + x^7 + x^2 + x + 1. Bit i of a block is the
+//! coefficient of x^i; addition is exclusive or.
+//!
+//! All functions take the same time whatever the elements are.
+
+#[cfg(target_arch = "x86_64")]
+use crate::x86;
+use crate::{Backend, Block};
+
+/// Correlated OTs that make one element with [`gf_pack`]: bits of the field.
+pub const FIELD_BITS: usize = 128;
+/// x^128 as a polynomial of lower degree.
+const POLYNOMIAL: u128 = 0x87;
+
+/// `sums[i] += factor * x[i]`.
+///
+/// # Panics
+/// When the lengths differ.
+pub fn gf_add_multiples(factor: Block, x: &[Block], sums: &mut [Block]) {
+    add_multiples(Backend::detect(), factor, x, sums);
+}
+
+/// As [`gf_add_multiples`], on a given backend.
+///
+/// # Panics
+/// As [`gf_add_multiples`], and when this machine does not have the backend.
+pub fn gf_add_multiples_on(backend: Backend, factor: Block, x: &[Block], sums: &mut [Block]) {
+    add_multiples(Backend::checked(backend), factor, x, sums);
+}
+
+fn add_multiples(backend: Backend, factor: Block, x: &[Block], sums: &mut [Block]) {
+    assert_eq!(x.len(), sums.len(), "one sum per element");
+    #[cfg(target_arch = "x86_64")]
+    if backend != Backend::Portable && x86::has_field() {
+        return x86::add_multiples(factor, x, sums);
+    }
+    let _ = backend;
+    x.iter().zip(sums).for_each(|(&x, sum)| *sum ^= multiply(factor, x));
+}
+
+/// The product, a bit of `b` at a time.
+fn multiply(mut a: Block, b: Block) -> Block {
+    let mut product = Block::ZERO;
+    for bit in 0..FIELD_BITS {
+        product ^= a.when((b.0 >> bit) as u64);
+        a = double(a);
+    }
+    product
+}
+
+/// x times `a`.
+#[inline]
+fn double(a: Block) -> Block {
+    Block(a.0 << 1 ^ (a.0 >> 127).wrapping_neg() & POLYNOMIAL)
+}
+
+/// Appends one element per [`FIELD_BITS`] blocks: the sum of x^i times block i.
+///
+/// Correlated OTs `t_i = q_i + b_i Delta` become `pack(t) = pack(q) + b Delta`, where the bits of b are the b_i.
+///
+/// # Panics
+/// When the number of blocks is no multiple of [`FIELD_BITS`].
+pub fn gf_pack(blocks: &[Block], out: &mut Vec<Block>) {
+    let (groups, rest) = blocks.as_chunks::<FIELD_BITS>();
+    assert!(rest.is_empty(), "whole elements");
+    out.extend(groups.iter().map(|group| group.iter().rev().fold(Block::ZERO, |sum, &b| double(sum) ^ b)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn random(seed: u128, n: usize) -> Vec<Block> {
+        let mut blocks = vec![Block::ZERO; n];
+        crate::prg_fill(Block(seed), 0, &mut blocks);
+        blocks
+    }
+
+    fn times(a: Block, b: Block) -> Block {
+        let mut sum = [Block::ZERO];
+        gf_add_multiples(a, &[b], &mut sum);
+        sum[0]
+    }
+
+    #[test]
+    fn it_is_a_field() {
+        let x = random(1, 90);
+        for [a, b, c] in x.as_chunks::<3>().0.iter().copied() {
+            assert!(times(a, b) == times(b, a) && times(times(a, b), c) == times(a, times(b, c)));
+            assert!(times(a, b ^ c) == times(a, b) ^ times(a, c) && times(a, Block::ONE) == a);
+        }
+        assert!(times(Block(1 << 127), Block(2)) == Block(POLYNOMIAL));
+        // a^(2^128) = a, and a^(2^64) = a for no random a: the polynomial is irreducible, as far as powers of two tell.
+        let square = |a: Block, n: usize| (0..n).fold(a, |a, _| times(a, a));
+        assert!(square(x[0], 128) == x[0] && square(x[0], 64) != x[0]);
+    }
+
+    /// Every backend gives the bits of the portable twin, at many lengths.
+    #[test]
+    fn backends_agree() {
+        for n in [0, 1, 2, 3, 4, 5, 7, 8, 9, 100] {
+            let (x, sums, factor) = (random(2, n), random(3, n), random(4 + n as u128, 1)[0]);
+            for backend in Backend::available() {
+                for factor in [factor, Block::ZERO, Block::ONE, Block::ONES] {
+                    let (mut mine, mut expected) = (sums.clone(), sums.clone());
+                    gf_add_multiples_on(backend, factor, &x, &mut mine);
+                    x.iter().zip(&mut expected).for_each(|(&x, sum)| *sum ^= multiply(x, factor));
+                    assert!(mine == expected, "{n} elements on {backend:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn packed_correlations_are_correlations() {
+        let (q, delta, choice) = (random(5, 2 * FIELD_BITS), random(6, 1)[0], random(7, 2));
+        let bit = |i: usize| (choice[i / FIELD_BITS].0 >> (i % FIELD_BITS)) as u64;
+        let t: Vec<Block> = q.iter().enumerate().map(|(i, &q)| q ^ delta.when(bit(i))).collect();
+        let [mut packed_q, mut packed_t] = [Vec::new(), Vec::new()];
+        gf_pack(&q, &mut packed_q);
+        gf_pack(&t, &mut packed_t);
+        gf_add_multiples(delta, &choice, &mut packed_q);
+        assert!(packed_q == packed_t && packed_q.len() == 2);
+    }
+}
