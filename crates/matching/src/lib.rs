@@ -7,6 +7,7 @@
 pub mod dummies;
 pub mod group;
 pub mod identifiers;
+pub mod paillier;
 pub mod payload;
 pub mod pid;
 
