@@ -35,6 +35,32 @@ pub trait Rows: Send {
     fn read(&mut self, column: u32, from: u64, into: &mut [u128]) -> Result<(), Error>;
 }
 
+/// Rows that a match has joined to shares, as one party holds them: entries of a [`program::lower::JoinedPlan`] on
+/// demand.
+pub trait JoinedRows: Send {
+    /// Number of joined rows of this shard; the same at both parties.
+    fn len(&self) -> u64;
+
+    /// Whether there are no rows.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Fills `into` with this party's shares of entry `entry` for joined rows `from ..`, or with its own values where it
+    /// alone holds them; never called for what the peer alone holds. Bits above the entry's width count nowhere.
+    ///
+    /// # Errors
+    /// When the entry is not held here, or its source fails.
+    fn read(&mut self, entry: usize, from: u64, into: &mut [u128]) -> Result<(), Error>;
+
+    /// This shard's part of the total of a fold that this party computes alone, from all rows of its own file, joined or
+    /// not: the same number whatever protocol joined the rows. One shard has the total and the others 0, or each a part.
+    ///
+    /// # Errors
+    /// When the fold is not this party's alone, or its source fails.
+    fn alone(&mut self, fold: u32) -> Result<u128, Error>;
+}
+
 /// How the noise of one viewer's release is drawn, chosen and checked. The engine calls these at the points that the
 /// protocol fixes, at both parties, in this order; the implementation talks over the same session.
 pub trait Ceremony {
@@ -103,6 +129,41 @@ pub trait Engine: Send {
         rows: &mut dyn Rows,
         session: &mut Session,
     ) -> Result<Shares, Error>;
+
+    /// Whether this engine can run a program over rows that a match has joined to shares, those of the parties in
+    /// `shared` ([`program::lower::lower_joined`]).
+    ///
+    /// # Errors
+    /// What it cannot run, and what can.
+    fn check_joined(&self, _program: &Program, _shared: [bool; 2]) -> Result<(), Error> {
+        Err(Error::input(format!("{} runs no rows that were joined to shares: use gmw", self.name())))
+    }
+
+    /// Cost of [`Engine::joined`] over so many joined rows. Exact.
+    fn price_joined(&self, _program: &Program, _shared: [bool; 2], _rows: u64) -> Cost {
+        Cost::zero(2)
+    }
+
+    /// [`Engine::trips`] of [`Engine::joined`].
+    fn trips_joined(&self, program: &Program, shared: [bool; 2], rows: u64) -> u64 {
+        2 * self.price_joined(program, shared, rows).rounds
+    }
+
+    /// Runs row and combine over one shard of rows joined to shares. What leaves it is what [`Engine::rows`] gives.
+    ///
+    /// # Errors
+    /// Those of [`Engine::check_joined`], of the rows and of the conversation.
+    fn joined(
+        &mut self,
+        program: &Program,
+        shared: [bool; 2],
+        _rows: &mut dyn JoinedRows,
+        _session: &mut Session,
+    ) -> Result<Shares, Error> {
+        self.check_joined(program, shared).and_then(|()| {
+            Err(Error::misuse(format!("{} checks rows joined to shares, but runs none", self.name())))
+        })
+    }
 
     /// Cost of [`Engine::release`] with so many noise candidates, without the ceremony's own messages. Exact.
     fn price_release(&self, plan: &ReleasePlan, candidates: usize) -> Cost;

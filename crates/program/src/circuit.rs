@@ -162,6 +162,12 @@ impl Gates {
         self.wires.len()
     }
 
+    /// A wire so far.
+    #[must_use]
+    pub fn get(&self, wire: usize) -> &Wire {
+        &self.wires[wire]
+    }
+
     /// A known bit.
     pub fn input(&mut self, input: Input) -> Lit {
         self.wire(Wire::Input(input))

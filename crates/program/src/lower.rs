@@ -9,6 +9,8 @@
 //! bits ([`lower_pair`]) either party answers for the values that it knows, products of shares go both ways, and
 //! comparisons between the two parties' own words are noted, so that the engine need not do them by gates.
 //!
+//! Rows that a match has joined to shares enter as shares ([`lower_joined`]): their owners computed before what they know.
+//!
 //! Programs of more parties, and of best rows and lists, are gates throughout: [`lower_boolean`] for rows as lanes and
 //! [`combine`] for how they merge; [`unroll`] makes one stand-alone circuit of a whole program.
 
@@ -16,6 +18,7 @@ mod bits;
 mod boolean;
 pub mod combine;
 mod factor;
+mod joined;
 mod reference;
 mod release;
 mod row;
@@ -23,6 +26,7 @@ mod unroll;
 
 pub use boolean::{BooleanFold, BooleanPlan, INDEX_WORD, Piece, lower_boolean};
 pub use factor::factor;
+pub use joined::{Entry, EntryKind, Gap, JoinedPlan, Term, Word, lower_joined};
 pub use release::{Difference, ReleasePlan, ReleaseWord, WordKind, lower_release};
 pub use row::{Compare, Field, FoldPlan, Mask, RowPlan, Source, Step, lower_pair, lower_row};
 pub use unroll::{UNROLLED_ROWS, UNROLLED_WIRES, unroll};

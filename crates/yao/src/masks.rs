@@ -54,6 +54,7 @@ pub(crate) fn actions(plan: &RowPlan) -> Vec<Action> {
                 out.push(Action::Known { temp: *temp, party: *party, node: *node });
             }
             Step::Add { temp, other } => out.push(Action::Add { temp: *temp, other: *other }),
+            Step::Square { .. } => unreachable!("a garbler's plan squares bits"),
             Step::Mask(mask) => {
                 for group in groups(mask, plan, root, &mut number) {
                     out.push(Action::Mask(group));

@@ -294,7 +294,9 @@ impl<'a> Shard<'a> {
             Source::Constant(value) => value,
             Source::Node(node) => self.number(node, lane),
             Source::Temp(t) => sources.iter().find(|(s, _)| *s == t).expect("copied above").1[lane],
-            Source::Own(_) => unreachable!("a garbler's plan multiplies whole temporaries"),
+            Source::Own(_) | Source::Shifted { .. } => {
+                unreachable!("a garbler's plan multiplies whole temporaries")
+            }
         };
         let done = masks::garble(garbler, &mut pads, (group, root, gates), &value, &mut temps, session, peer);
         (self.temps, self.pads) = (temps, pads);

@@ -1,5 +1,6 @@
 //! Word operations of a section as gates.
 
+use super::joined::Entering;
 use super::row::Compare;
 use crate::circuit::{Gates, Lit};
 use crate::gadgets::{self as gadget, Word};
@@ -16,6 +17,8 @@ pub(super) struct Bits<'a> {
     /// Row facts, when comparisons between two parties' own words are to be noted in `compares`.
     pub(super) owners: Option<&'a [Facts]>,
     pub(super) compares: Vec<Compare>,
+    /// Where words come from when rows are joined to shares.
+    pub(super) joined: Option<Entering<'a>>,
     noted: HashSet<(NodeId, Vec<NodeId>)>,
 }
 
@@ -27,6 +30,7 @@ impl<'a> Bits<'a> {
             done: vec![None; section.nodes.len()],
             owners: None,
             compares: Vec::new(),
+            joined: None,
             noted: HashSet::new(),
         }
     }
@@ -44,17 +48,26 @@ impl<'a> Bits<'a> {
                 stack.pop();
                 continue;
             }
-            if let Some(word) = leaf(&mut self.gates, next) {
+            let entered = match &mut self.joined {
+                Some(joined) => joined.enter(&mut self.gates, next),
+                None => leaf(&mut self.gates, next),
+            };
+            if let Some(word) = entered {
                 self.done[next.index()] = Some(word);
                 stack.pop();
                 continue;
             }
             let waiting = stack.len();
-            self.section.node(next).op.operands(|a| {
+            let mut wait = |a: NodeId| {
                 if self.done[a.index()].is_none() {
                     stack.push(a);
                 }
-            });
+            };
+            match &self.section.node(next).op {
+                Op::Lt(a, b) if self.comparable(*a, *b) => {}
+                Op::Lookup(l) if self.is_compared(l) => l.values.iter().copied().for_each(wait),
+                op => op.operands(&mut wait),
+            }
             if stack.len() == waiting {
                 let word = self.lower(next);
                 self.done[next.index()] = Some(word);
@@ -124,7 +137,28 @@ impl<'a> Bits<'a> {
         a.into_iter().zip(b).map(|(x, y)| gate(&mut self.gates, x, y)).collect()
     }
 
+    /// Whether two words are compared without their bits: where rows are joined to shares.
+    fn comparable(&self, a: NodeId, b: NodeId) -> bool {
+        self.joined.as_ref().is_some_and(|joined| joined.comparable(a, b))
+    }
+
+    /// Whether a lookup's thresholds are.
+    pub(super) fn is_compared(&self, l: &Lookup) -> bool {
+        let sorted = l.keys.windows(2).all(|k| is_maximum_with(self.section, k[0], k[1]));
+        let mut bounds = [l.after].into_iter().chain(l.until);
+        sorted && bounds.all(|bound| l.keys.iter().all(|k| self.comparable(bound, *k)))
+    }
+
+    /// `[a < b]` of comparable words.
+    fn compare(&mut self, a: NodeId, b: NodeId) -> Lit {
+        let joined = self.joined.as_mut().expect("comparable words are entered");
+        joined.less(&mut self.gates, &mut self.compares, a, b)
+    }
+
     fn less(&mut self, a: NodeId, b: NodeId) -> Lit {
+        if self.comparable(a, b) {
+            return self.compare(a, b);
+        }
         let signed = self.section.ty(a).signed;
         let (x, y) = (self.get(a), self.get(b));
         let less = gadget::less(&mut self.gates, &x, &y, signed);
@@ -141,7 +175,8 @@ impl<'a> Bits<'a> {
         let (Some(chooser), Some(sender)) = (owner(bound), owner(keys[0])) else { return };
         let apart = chooser != sender && keys.iter().all(|k| owner(*k) == Some(sender));
         if apart && self.noted.insert((bound, keys.to_vec())) {
-            self.compares.push(Compare { chooser, bound, keys: keys.to_vec(), less: less.to_vec() });
+            let width = self.section.ty(bound).width;
+            self.compares.push(Compare { chooser, bound, keys: keys.to_vec(), width, less: less.to_vec() });
         }
     }
 
@@ -163,36 +198,17 @@ impl<'a> Bits<'a> {
 
     /// One selector per value of a lookup, at most one of them set: `(value index, selector)`.
     pub(super) fn selectors(&mut self, l: &Lookup) -> Vec<Lit> {
-        let after = self.get(l.after);
-        let mut tops: Vec<Word> = Vec::with_capacity(l.keys.len());
-        // Whether every key so far is the running maximum already: then so is the maximum of the last one and more.
-        let mut sorted = true;
-        for (j, key) in l.keys.iter().enumerate() {
-            let mut top = self.get(*key);
-            sorted &= j == 0 || is_maximum_with(self.section, l.keys[j - 1], *key);
-            if !sorted {
-                let less = gadget::less(&mut self.gates, &tops[j - 1], &top, false);
-                top = gadget::select(&mut self.gates, less, &top, &tops[j - 1]);
-            }
-            tops.push(top);
-        }
-        // b_j = [after < key_j] is monotone, so "first set" is an XOR of neighbours.
-        let steps = |bits: &mut Self, bound: &Word| -> Vec<Lit> {
-            tops.iter().map(|top| gadget::less(&mut bits.gates, bound, top, false)).collect()
+        let mut steps: Vec<Vec<Lit>> = match self.is_compared(l) {
+            true => self.steps_of_shares(l),
+            false => self.steps(l),
         };
-        let above = steps(self, &after);
-        if sorted {
-            self.note_compare(l.after, &l.keys, &above);
-        }
+        let beyond = l.until.and_then(|_| steps.pop());
+        let above = steps.pop().expect("a lookup has a lower bound");
+        // b_j = [after < key_j] is monotone, so "first set" is an XOR of neighbours.
         let first: Vec<Lit> = (0..above.len())
             .map(|j| if j == 0 { above[0] } else { self.gates.xor(above[j], above[j - 1]) })
             .collect();
-        let Some(end) = l.until else { return first };
-        let until = self.get(end);
-        let beyond = steps(self, &until);
-        if sorted {
-            self.note_compare(end, &l.keys, &beyond);
-        }
+        let Some(beyond) = beyond else { return first };
         let last: Vec<Lit> = (0..beyond.len())
             .map(|j| {
                 let next = beyond.get(j + 1).copied().unwrap_or(Lit::TRUE);
@@ -205,6 +221,39 @@ impl<'a> Bits<'a> {
             pairs.extend((i..n).map(|m| self.gates.and(*from, last[m])));
         }
         pairs
+    }
+
+    /// Of `after`, and of `until`: whether it is below each threshold.
+    fn steps(&mut self, l: &Lookup) -> Vec<Vec<Lit>> {
+        let mut tops: Vec<Word> = Vec::with_capacity(l.keys.len());
+        // Whether every key so far is the running maximum already: then so is the maximum of the last one and more.
+        let mut sorted = true;
+        for (j, key) in l.keys.iter().enumerate() {
+            let mut top = self.get(*key);
+            sorted &= j == 0 || is_maximum_with(self.section, l.keys[j - 1], *key);
+            if !sorted {
+                let less = gadget::less(&mut self.gates, &tops[j - 1], &top, false);
+                top = gadget::select(&mut self.gates, less, &top, &tops[j - 1]);
+            }
+            tops.push(top);
+        }
+        let mut steps = |bound: NodeId| -> Vec<Lit> {
+            let word = self.get(bound);
+            let less: Vec<Lit> =
+                tops.iter().map(|top| gadget::less(&mut self.gates, &word, top, false)).collect();
+            if sorted {
+                self.note_compare(bound, &l.keys, &less);
+            }
+            less
+        };
+        [l.after].into_iter().chain(l.until).map(&mut steps).collect()
+    }
+
+    /// The same by differences of what was entered.
+    fn steps_of_shares(&mut self, l: &Lookup) -> Vec<Vec<Lit>> {
+        let mut steps =
+            |bound: NodeId| -> Vec<Lit> { l.keys.iter().map(|key| self.compare(bound, *key)).collect() };
+        [l.after].into_iter().chain(l.until).map(&mut steps).collect()
     }
 
     fn lookup(&mut self, l: &Lookup, width: usize) -> Word {

@@ -66,6 +66,13 @@ impl RowPlan {
                         *share = share.wrapping_add(more) & self.modulus_mask(*temp);
                     }
                 }
+                Step::Square { temp, other } => {
+                    self.narrower(*temp, *other)?;
+                    let other = shares[*other as usize];
+                    for (share, of) in shares[*temp as usize].iter_mut().zip(other) {
+                        *share = share.wrapping_add(of.wrapping_mul(of)) & self.modulus_mask(*temp);
+                    }
+                }
                 Step::Mask(mask) => {
                     let selector = wires[mask.selector.wire()] ^ mask.selector.inverted();
                     for field in &mask.fields {
@@ -84,6 +91,10 @@ impl RowPlan {
                             Source::Own(other) => {
                                 self.narrower(field.temp, other)?;
                                 shares[other as usize][mask.sender.index()]
+                            }
+                            Source::Shifted { temp, by } => {
+                                self.narrower(field.temp, temp)?;
+                                shares[temp as usize][mask.sender.index()] << by
                             }
                         };
                         let product = if selector { factor } else { 0 };

@@ -1,6 +1,7 @@
 //! The row section: a circuit, masked values, and where each fold's additive shares come from.
 
 use super::bits::Bits;
+use super::joined::{Entering, Held, Term, Word as Entered, gap_bytes};
 use crate::circuit::{Circuit, Gates, Input, Lit, Wire};
 use crate::gadgets::Word;
 use crate::graph::Lookup;
@@ -8,7 +9,7 @@ use crate::{Facts, Fold, Holder, NodeId, Op, Program, Sharing, Type};
 use base::PartyId;
 use std::collections::HashMap;
 
-/// What one row costs and yields, for a given sender.
+/// What one row costs and yields, for a given sender. Its nodes are row nodes; those of a [`super::JoinedPlan`] are words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowPlan {
     /// The party that adds public values, and that answers masks where only one party can (garbler of `yao`).
@@ -33,8 +34,10 @@ pub struct Compare {
     pub chooser: PartyId,
     /// The bound.
     pub bound: NodeId,
-    /// The keys, of the bound's type.
+    /// The keys.
     pub keys: Vec<NodeId>,
+    /// Bits of bound and keys.
+    pub width: u8,
     /// The results, one per key.
     pub less: Vec<Lit>,
 }
@@ -53,6 +56,13 @@ pub enum Step {
     },
     /// `temp += other`, by both parties on their shares.
     Add {
+        /// The temporary.
+        temp: u32,
+        /// The other one, no narrower.
+        other: u32,
+    },
+    /// `temp += share^2`, by both parties on their own shares of `other` ([`super::lower_joined`] only).
+    Square {
         /// The temporary.
         temp: u32,
         /// The other one, no narrower.
@@ -91,8 +101,15 @@ pub enum Source {
     Constant(u128),
     /// A temporary: the receiver knows the selector and multiplies its own share, the mask covers the sender's.
     Temp(u32),
-    /// The sender's own share of a temporary; another mask covers the other party's ([`lower_pair`] only).
+    /// The sender's own share of a temporary; another mask covers the other party's (shared bits only).
     Own(u32),
+    /// The same times 2^`by` ([`super::lower_joined`] only).
+    Shifted {
+        /// The temporary.
+        temp: u32,
+        /// The power of two.
+        by: u8,
+    },
 }
 
 /// Where a fold's total comes from.
@@ -155,13 +172,23 @@ impl RowPlan {
 /// Lowers the row section of a two-party program of sums for garbling by `sender`.
 #[must_use]
 pub fn lower_row(program: &Program, sender: PartyId) -> RowPlan {
-    lower(program, Style::Garbled(sender))
+    lower(program, &program.row_facts(), Style::Garbled(sender), None).1
 }
 
 /// Lowers the row section of a two-party program of sums for shared bits. [`super::factor`] first makes it cheaper.
 #[must_use]
 pub fn lower_pair(program: &Program) -> RowPlan {
-    lower(program, Style::Shared)
+    lower(program, &program.row_facts(), Style::Shared, None).1
+}
+
+/// Lowers it for rows that enter as shares.
+pub(super) fn lower_entered<'a>(
+    program: &'a Program,
+    facts: &'a [Facts],
+    entering: Entering<'a>,
+) -> (Entering<'a>, RowPlan) {
+    let (entering, plan) = lower(program, facts, Style::Shared, Some(entering));
+    (entering.expect("what goes in comes out"), plan)
 }
 
 /// How an engine holds secret bits.
@@ -173,13 +200,17 @@ enum Style {
     Shared,
 }
 
-fn lower(program: &Program, style: Style) -> RowPlan {
+fn lower<'a>(
+    program: &'a Program,
+    facts: &'a [Facts],
+    style: Style,
+    entering: Option<Entering<'a>>,
+) -> (Option<Entering<'a>>, RowPlan) {
     debug_assert_eq!(program.sharing(), Sharing::Additive, "engines check what they can run");
-    let facts = program.row_facts();
     let sender = if let Style::Garbled(sender) = style { sender } else { PartyId(0) };
     let mut lowering = Lowering {
         program,
-        facts: &facts,
+        facts,
         style,
         sender,
         bits: Bits::new(&program.row),
@@ -188,13 +219,18 @@ fn lower(program: &Program, style: Style) -> RowPlan {
         steps: Vec::new(),
         known: HashMap::new(),
         cheap: Vec::with_capacity(program.row.nodes.len()),
+        widest: Vec::new(),
+        waits: Vec::new(),
     };
-    lowering.bits.owners = (style == Style::Shared).then_some(&facts);
+    lowering.bits.owners = (style == Style::Shared && entering.is_none()).then_some(facts);
+    lowering.bits.joined = entering;
     lowering.find_cheap();
+    lowering.find_widest();
     let folds = program.folds.iter().map(|fold| lowering.fold(fold)).collect();
     let Lowering { bits, temps, steps, .. } = lowering;
     let steps = gather(steps);
-    RowPlan { sender, circuit: bits.gates.finish(), compares: bits.compares, temps, steps, folds }
+    let plan = RowPlan { sender, circuit: bits.gates.finish(), compares: bits.compares, temps, steps, folds };
+    (bits.joined, plan)
 }
 
 struct Lowering<'a> {
@@ -211,12 +247,18 @@ struct Lowering<'a> {
     known: HashMap<(NodeId, u8), u32>,
     /// By node: whether its shares cost masked values only.
     cheap: Vec<bool>,
+    /// By node: the most bytes in which its shares are wanted, where a node is shared once for all its uses.
+    widest: Vec<u8>,
+    /// By wire: the first level at which it can select.
+    waits: Vec<u32>,
 }
 
 /// How a node becomes additive shares.
 enum Way {
     /// One party knows it (a public one: the sender).
     Known(PartyId),
+    /// It enters as shares.
+    Entered,
     /// The sum of other nodes' shares.
     Sum([Option<NodeId>; 2]),
     /// A secret bit times a value that the sender knows.
@@ -227,6 +269,12 @@ enum Way {
     Select(NodeId, NodeId, NodeId),
     /// A product per value: under garbling all values are known to the sender.
     Lookup,
+    /// The node, or the constant where that is less; rows joined to shares only, as all that follow but the last.
+    Clamp(NodeId, u128),
+    /// A comparison of numbers.
+    Less(NodeId, NodeId),
+    /// The square of a number.
+    Square(NodeId),
     /// From its bits.
     Bits,
 }
@@ -265,40 +313,95 @@ impl Lowering<'_> {
         self.steps.push((level, step));
     }
 
+    /// Who holds a node.
+    fn held(&self, id: NodeId) -> Held {
+        let owners = self.facts[id.index()].owners;
+        match (&self.bits.joined, owners.only()) {
+            (Some(joined), _) => joined.held(id),
+            _ if owners.is_public() => Held::Public,
+            (None, Some(party)) => Held::Alone(party),
+            (None, None) => Held::Joint,
+        }
+    }
+
+    /// Whether a node is shared before it can be multiplied.
+    fn is_unknown(&self, id: NodeId) -> bool {
+        !matches!(self.held(id), Held::Public | Held::Alone(_))
+    }
+
+    /// What a plan calls a node; of one that enters as shares, its numbers of so many bytes.
+    fn name(&mut self, id: NodeId, bytes: u8) -> NodeId {
+        let held = self.held(id);
+        match &mut self.bits.joined {
+            None => id,
+            Some(joined) if held == Held::Public => joined.word(Entered::Constant(joined.constant(id))),
+            Some(joined) => joined.number(id, bytes),
+        }
+    }
+
+    /// The bytes in which a node is shared for a use of so many.
+    fn bytes(&self, id: NodeId, bytes: u8) -> u8 {
+        self.widest.get(id.index()).copied().unwrap_or(0).max(bytes)
+    }
+
+    /// The temporary of a node that is shared already.
+    fn shared(&self, id: NodeId, bytes: u8) -> Option<u32> {
+        self.known.get(&(id, self.bytes(id, bytes))).copied()
+    }
+
+    /// The temporary of a part of what is being filled.
+    fn part(&self, id: NodeId, bytes: u8) -> u32 {
+        self.shared(id, bytes).expect("parts are shared first")
+    }
+
     /// A temporary with additive shares of a node's exact value.
     fn shares(&mut self, id: NodeId, bytes: u8) -> u32 {
         // An explicit stack: a program may be a chain of a million nodes.
         let mut stack = vec![id];
         while let Some(&next) = stack.last() {
-            if self.known.contains_key(&(next, bytes)) {
+            if self.shared(next, bytes).is_some() {
                 stack.pop();
                 continue;
             }
             let way = self.way(next);
             let waiting = stack.len();
             stack.extend(
-                self.parts(next, &way).into_iter().filter(|part| !self.known.contains_key(&(*part, bytes))),
+                self.parts(next, &way).into_iter().filter(|part| self.shared(*part, bytes).is_none()),
             );
             if stack.len() == waiting {
                 stack.pop();
-                let temp = self.fill(next, &way, bytes);
-                self.known.insert((next, bytes), temp);
+                let wide = self.bytes(next, bytes);
+                let temp = self.fill(next, &way, wide);
+                self.known.insert((next, wide), temp);
             }
         }
-        self.known[&(id, bytes)]
+        self.part(id, bytes)
     }
 
     /// How a node becomes additive shares, the cheapest way first.
     fn way(&self, id: NodeId) -> Way {
-        let owners = self.facts[id.index()].owners;
-        if owners.is_public() || owners.only().is_some() {
-            return Way::Known(owners.only().unwrap_or(self.sender));
+        match self.held(id) {
+            Held::Public => return Way::Known(self.sender),
+            Held::Alone(party) => return Way::Known(party),
+            Held::Shared => return Way::Entered,
+            Held::Column | Held::Joint => {}
         }
+        let joined = self.bits.joined.is_some();
         match &self.program.row.node(id).op {
             Op::Cast(a) if self.keeps_value(*a, id) => Way::Sum([Some(*a), None]),
             Op::Add(a, b) if self.cannot_wrap(id, *a, *b) => Way::Sum([Some(*a), Some(*b)]),
             Op::Select(c, a, b) if self.style == Style::Shared => Way::Select(*c, *a, *b),
             Op::Lookup(_) if self.style == Style::Shared => Way::Lookup,
+            Op::Clamp(a, cap) if joined && self.high(*a).is_some_and(|high| high <= *cap) => {
+                Way::Sum([Some(*a), None])
+            }
+            Op::Clamp(a, cap) if joined && self.cheap[a.index()] && self.ty(*a).width < 128 => {
+                Way::Clamp(*a, *cap)
+            }
+            Op::Lt(a, b) if joined && self.is_gap(*a, *b) => Way::Less(*a, *b),
+            Op::Mul(a, b) if joined && a == b && self.cheap[a.index()] && self.has_square(id, *a) => {
+                Way::Square(*a)
+            }
             Op::Select(c, a, b) if self.program.row.node(*b).op == Op::Const(0) => {
                 if self.sender_knows(*a) {
                     return Way::Mask(*c, *a);
@@ -311,17 +414,35 @@ impl Lowering<'_> {
         }
     }
 
+    /// Whether two words, not both entered, are compared as numbers.
+    fn is_gap(&self, a: NodeId, b: NodeId) -> bool {
+        let numbers = [a, b].iter().all(|id| self.cheap[id.index()]);
+        numbers && self.ty(a).width < 128 && [a, b].iter().any(|id| self.held(*id) == Held::Joint)
+    }
+
+    /// Whether the square of `a` does not wrap in the type of `id`.
+    fn has_square(&self, id: NodeId, a: NodeId) -> bool {
+        self.high(a)
+            .and_then(|high| high.checked_mul(high))
+            .is_some_and(|square| square <= self.ty(id).mask())
+    }
+
+    /// The largest value of an unsigned node.
+    fn high(&self, id: NodeId) -> Option<u128> {
+        self.facts[id.index()].bounds.map(|bounds| bounds.high)
+    }
+
     /// Nodes that must be shared before a node is.
     fn parts(&self, id: NodeId, way: &Way) -> Vec<NodeId> {
-        let unknown = |id: &NodeId| {
-            let owners = self.facts[id.index()].owners;
-            !owners.is_public() && owners.only().is_none()
-        };
         match (way, &self.program.row.node(id).op) {
             (Way::Sum(parts), _) => parts.iter().flatten().copied().collect(),
-            (Way::MaskShares(_, a), _) => vec![*a],
-            (Way::Select(_, a, b), _) => [*a, *b].into_iter().filter(unknown).collect(),
-            (Way::Lookup, Op::Lookup(l)) => l.values.iter().copied().filter(unknown).collect(),
+            (Way::MaskShares(_, a) | Way::Clamp(a, _) | Way::Square(a), _) => vec![*a],
+            (Way::Select(_, a, b) | Way::Less(a, b), _) => {
+                [*a, *b].into_iter().filter(|part| self.is_unknown(*part)).collect()
+            }
+            (Way::Lookup, Op::Lookup(l)) => {
+                l.values.iter().copied().filter(|part| self.is_unknown(*part)).collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -330,10 +451,19 @@ impl Lowering<'_> {
     fn fill(&mut self, id: NodeId, way: &Way, bytes: u8) -> u32 {
         let temp = self.temp(bytes);
         match way {
-            Way::Known(party) => self.push(0, temp, Step::Known { temp, party: *party, node: id }),
+            Way::Known(party) => {
+                let node = self.name(id, bytes);
+                self.push(0, temp, Step::Known { temp, party: *party, node });
+            }
+            Way::Entered => {
+                let node = self.name(id, bytes);
+                for party in [PartyId(0), PartyId(1)] {
+                    self.push(0, temp, Step::Known { temp, party, node });
+                }
+            }
             Way::Sum(parts) => {
                 for part in parts.iter().flatten() {
-                    let other = self.known[&(*part, bytes)];
+                    let other = self.part(*part, bytes);
                     self.push(self.levels[other as usize], temp, Step::Add { temp, other });
                 }
             }
@@ -343,14 +473,9 @@ impl Lowering<'_> {
             }
             Way::MaskShares(c, a) => {
                 let selector = self.word(*c)[0];
-                let source = self.known[&(*a, bytes)];
-                self.mask(
-                    self.sender,
-                    self.levels[source as usize] + 1,
-                    selector,
-                    Source::Temp(source),
-                    temp,
-                );
+                let source = self.part(*a, bytes);
+                let level = self.levels[source as usize] + 1;
+                self.mask(self.sender, level, selector, Source::Temp(source), temp);
             }
             Way::Select(c, a, b) => {
                 let selector = self.word(*c)[0];
@@ -361,9 +486,98 @@ impl Lowering<'_> {
                 Op::Lookup(l) => self.lookup(temp, l, bytes),
                 _ => unreachable!("only lookups are shared as lookups"),
             },
+            Way::Clamp(a, cap) => self.clamp(temp, *a, *cap, bytes),
+            Way::Less(a, b) => {
+                let width = self.gap_width(*a, *b);
+                let terms = [*a, *b].map(|id| self.term(id, bytes.max(gap_bytes(width))));
+                let less = self.gap(terms, width);
+                self.mask(self.sender, 0, less, Source::Constant(1), temp);
+            }
+            Way::Square(a) => self.square(temp, self.part(*a, bytes)),
             Way::Bits => self.weigh_bits(temp, id),
         }
         temp
+    }
+
+    /// `temp = min(a, cap)`: cap + [a <= cap] (a - cap).
+    fn clamp(&mut self, temp: u32, a: NodeId, cap: u128, bytes: u8) {
+        let source = self.part(a, bytes);
+        let over = self.gap([Term::Constant(cap), Term::Temp(source)], self.clamp_width(a, cap));
+        let joined = self.bits.joined.as_mut().expect("clamped as numbers where rows are joined");
+        let node = joined.word(Entered::Constant(cap));
+        self.push(0, temp, Step::Known { temp, party: self.sender, node });
+        self.mask(self.sender, 0, !over, Source::Constant(cap.wrapping_neg()), temp);
+        self.product_of_shares(!over, source, temp);
+    }
+
+    /// `temp = x^2 = x_0^2 + x_1^2 + 2 x_0 x_1`, the last bit by bit of x_0.
+    fn square(&mut self, temp: u32, other: u32) {
+        let level = self.levels[other as usize] + 1;
+        self.push(level, temp, Step::Square { temp, other });
+        let (chooser, bits) = (PartyId(0), 8 * u16::from(self.temps[temp as usize]));
+        for bit in 0..bits - 1 {
+            let joined = self.bits.joined.as_mut().expect("squared as numbers where rows are joined");
+            let word = joined.word(Entered::Share(other)).0;
+            let selector = self.bits.gates.input(Input { owner: Some(chooser), word, bit });
+            let source = Source::Shifted { temp: other, by: bit as u8 + 1 };
+            self.mask(chooser.other(), level, selector, source, temp);
+        }
+    }
+
+    /// A number of a comparison; what is unknown is shared already.
+    fn term(&mut self, id: NodeId, bytes: u8) -> Term {
+        match (&self.bits.joined, self.held(id)) {
+            (Some(joined), Held::Public) => Term::Constant(joined.constant(id)),
+            _ => Term::Temp(self.shares(id, bytes)),
+        }
+    }
+
+    /// `[first < second]`.
+    fn gap(&mut self, terms: [Term; 2], width: u8) -> Lit {
+        let Bits { joined, gates, compares, .. } = &mut self.bits;
+        joined
+            .as_mut()
+            .expect("numbers are compared where rows are joined")
+            .gap(gates, compares, terms, width)
+    }
+
+    /// Bits of the numbers of [`Way::Less`].
+    fn gap_width(&self, a: NodeId, b: NodeId) -> u8 {
+        match (self.high(a), self.high(b)) {
+            (Some(a), Some(b)) => bit_width(a.max(b)),
+            _ => self.ty(a).width,
+        }
+    }
+
+    /// Bits of the numbers of [`Way::Clamp`].
+    fn clamp_width(&self, a: NodeId, cap: u128) -> u8 {
+        bit_width(self.high(a).unwrap_or(self.ty(a).mask()).max(cap))
+    }
+
+    /// Where rows are joined to shares: how wide each node is shared, since every width costs its own products.
+    fn find_widest(&mut self) {
+        if self.bits.joined.is_none() {
+            return;
+        }
+        let mut widest = vec![0u8; self.program.row.nodes.len()];
+        for fold in &self.program.folds {
+            let at = &mut widest[fold.value().index()];
+            *at = (*at).max(fold.ty().width.div_ceil(8));
+        }
+        for id in self.program.row.ids().rev() {
+            let (way, bytes) = (self.way(id), widest[id.index()]);
+            if bytes == 0 {
+                continue;
+            }
+            let room = match way {
+                Way::Clamp(a, cap) => gap_bytes(self.clamp_width(a, cap)),
+                Way::Less(a, b) => gap_bytes(self.gap_width(a, b)),
+                _ => 0,
+            };
+            let parts = self.parts(id, &way);
+            parts.into_iter().for_each(|p| widest[p.index()] = widest[p.index()].max(bytes).max(room));
+        }
+        self.widest = widest;
     }
 
     /// Whether sharing each node needs masked values only, no bit-by-bit conversion. In order, so that a node costs
@@ -372,9 +586,14 @@ impl Lowering<'_> {
         for id in self.program.row.ids() {
             let owners = self.facts[id.index()].owners;
             let cheap = |a: NodeId| self.cheap[a.index()];
+            let joined = self.bits.joined.is_some();
             let is = owners.is_public()
                 || owners.only().is_some()
                 || match &self.program.row.node(id).op {
+                    Op::Lookup(l) if joined => l.values.iter().all(|v| cheap(*v)),
+                    Op::Select(_, a, b) if joined => cheap(*a) && cheap(*b),
+                    Op::Clamp(a, _) => joined && cheap(*a),
+                    Op::Mul(a, b) => joined && a == b && cheap(*a) && self.has_square(id, *a),
                     Op::Lookup(l) => l.values.iter().all(|v| self.sender_knows(*v)),
                     Op::Cast(a) => self.keeps_value(*a, id) && cheap(*a),
                     Op::Add(a, b) => self.cannot_wrap(id, *a, *b) && cheap(*a) && cheap(*b),
@@ -388,8 +607,10 @@ impl Lowering<'_> {
     }
 
     fn lookup(&mut self, temp: u32, l: &Lookup, bytes: u8) {
-        let operands = [l.after].into_iter().chain(l.until).chain(l.keys.iter().copied());
-        operands.for_each(|id| drop(self.word(id)));
+        if !self.bits.is_compared(l) {
+            let operands = [l.after].into_iter().chain(l.until).chain(l.keys.iter().copied());
+            operands.for_each(|id| drop(self.word(id)));
+        }
         let selectors = self.bits.selectors(l);
         for (selector, value) in selectors.into_iter().zip(&l.values) {
             self.product(selector, *value, temp, bytes);
@@ -398,26 +619,28 @@ impl Lowering<'_> {
 
     /// Adds `selector * node` to a temporary: by who knows the node, or by both out of their shares of it.
     fn product(&mut self, selector: Lit, node: NodeId, temp: u32, bytes: u8) {
-        let owners = self.facts[node.index()].owners;
         match self.program.row.node(node).op {
-            Op::Const(0) => {}
+            Op::Const(0) => return,
             Op::Const(value) => {
                 let value = self.ty(node).to_signed(value) as u128;
-                self.mask(self.sender, 0, selector, Source::Constant(value), temp);
+                return self.mask(self.sender, 0, selector, Source::Constant(value), temp);
             }
-            _ if owners.is_public() || self.sender_knows(node) => {
-                self.mask(self.sender, 0, selector, Source::Node(node), temp);
-            }
-            _ => match owners.only() {
-                Some(owner) => self.mask(owner, 0, selector, Source::Node(node), temp),
-                None => {
-                    let shared = self.known[&(node, bytes)];
-                    let level = self.levels[shared as usize] + 1;
-                    for party in [self.sender, self.sender.other()] {
-                        self.mask(party, level, selector, Source::Own(shared), temp);
-                    }
-                }
-            },
+            _ => {}
+        }
+        let sender = match self.held(node) {
+            Held::Public => self.sender,
+            Held::Alone(party) => party,
+            _ => return self.product_of_shares(selector, self.part(node, bytes), temp),
+        };
+        let node = self.name(node, bytes);
+        self.mask(sender, 0, selector, Source::Node(node), temp);
+    }
+
+    /// Adds `selector * shared` to a temporary, by both out of their shares.
+    fn product_of_shares(&mut self, selector: Lit, shared: u32, temp: u32) {
+        let level = self.levels[shared as usize] + 1;
+        for party in [self.sender, self.sender.other()] {
+            self.mask(party, level, selector, Source::Own(shared), temp);
         }
     }
 
@@ -437,8 +660,26 @@ impl Lowering<'_> {
         if selector == Lit::FALSE {
             return;
         }
+        let level = self.wait(selector).max(level);
         let fields = vec![Field { source, temp }];
         self.push(level, temp, Step::Mask(Mask { sender, selector, fields }));
+    }
+
+    /// The first level at which a bit can select: after the temporaries that it is computed from.
+    fn wait(&mut self, selector: Lit) -> u32 {
+        let Some(joined) = &self.bits.joined else { return 0 };
+        for wire in self.waits.len()..self.bits.gates.wires() {
+            let of = |wire: usize| self.waits[wire];
+            self.waits.push(match self.bits.gates.get(wire) {
+                Wire::False => 0,
+                Wire::Input(i) => {
+                    joined.waits_for(i.word).map(|t| self.levels[t as usize] + 1).max().unwrap_or(0)
+                }
+                Wire::Xor(a, b) => of(*a as usize).max(of(*b as usize)),
+                Wire::And(a, b) => of(a.wire()).max(of(b.wire())),
+            });
+        }
+        self.waits[selector.wire()]
     }
 
     fn keeps_value(&self, from: NodeId, to: NodeId) -> bool {
@@ -475,6 +716,11 @@ impl Lowering<'_> {
         };
         self.bits.word(id, &mut leaf)
     }
+}
+
+/// Bits of a number, at least 1.
+fn bit_width(x: u128) -> u8 {
+    (128 - x.leading_zeros()).max(1) as u8
 }
 
 /// Orders steps by level and joins masks of one selector, so that one pad expansion serves all its fields.
