@@ -7,9 +7,14 @@
 pub mod dummies;
 pub mod group;
 pub mod identifiers;
+mod memory;
+mod meter;
+pub mod multi;
 pub mod paillier;
 pub mod payload;
+pub mod permute;
 pub mod pid;
+pub mod spill;
 
 pub use identifiers::{Domain, Flat, Identifiers, Spool};
 pub use payload::{Field, Joined, Layout, Part, Ring, Table, Valid};

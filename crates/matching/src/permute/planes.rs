@@ -1,0 +1,381 @@
+//! Rows as a network works on them: packed into planes of 16 bytes, so that a run of switches is a loop over
+//! neighbouring words.
+//!
+//! Every field keeps its width. A word of 16 bytes holds several fields, which are added without carries between them:
+//! with `top` the highest bit of every field, `a + b` is `((a & !top) + (b & !top)) ^ ((a ^ b) & top)`. Bytes that are
+//! shared by exclusive or are fields of one bit. What is sent per row is what a row has.
+
+use crate::payload::{Layout, Ring, Table};
+use base::Error;
+use zeroize::Zeroize;
+
+/// 16 bytes of a row.
+pub(super) type Word = [u64; 2];
+
+/// Bytes of a [`Word`].
+const BYTES: usize = 16;
+
+/// How a plane adds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Adding {
+    /// By exclusive or.
+    Bits,
+    /// Two numbers of 64 bits.
+    Numbers,
+    /// Fields that lie within a half: their top bits.
+    Halves(Word),
+    /// Fields anywhere.
+    Whole(u128),
+}
+
+/// One plane: how it adds, and how many of its bytes are used, from the first on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Plane {
+    pub adding: Adding,
+    pub used: usize,
+}
+
+/// Bytes of a row that lie together in a plane.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    row: usize,
+    plane: usize,
+    offset: usize,
+    len: usize,
+}
+
+/// Where the bytes of a layout lie: numbers first, the widest first, then bits wherever there is room.
+#[derive(Clone, Debug)]
+pub(super) struct Packing {
+    pub planes: Vec<Plane>,
+    pieces: Vec<Piece>,
+}
+
+/// A plane being filled.
+#[derive(Default)]
+struct Draft {
+    used: usize,
+    top: u128,
+    numbers: bool,
+    /// A number lies in both halves.
+    straddled: bool,
+}
+
+impl Draft {
+    fn plane(&self) -> Plane {
+        let halves = [self.top as u64, (self.top >> 64) as u64];
+        let adding = match () {
+            () if !self.numbers => Adding::Bits,
+            () if self.straddled => Adding::Whole(self.top),
+            () if halves.iter().all(|half| half & !(1 << 63) == 0) => Adding::Numbers,
+            () => Adding::Halves(halves),
+        };
+        Plane { adding, used: self.used }
+    }
+}
+
+impl Packing {
+    pub fn new(layout: &Layout) -> Self {
+        let (mut drafts, mut pieces) = (Vec::<Draft>::new(), Vec::new());
+        let mut numbers: Vec<usize> = (0..layout.fields().len()).collect();
+        let (mut bits, mut open) = (numbers.clone(), 0);
+        numbers.retain(|&f| layout.fields()[f].ring == Ring::Add);
+        bits.retain(|&f| layout.fields()[f].ring == Ring::Xor);
+        numbers.sort_by_key(|&f| std::cmp::Reverse(layout.range(f).len()));
+        for range in numbers.into_iter().map(|f| layout.range(f)) {
+            let len = range.len();
+            let plane = drafts.iter().position(|d| d.used + len <= BYTES).unwrap_or(drafts.len());
+            if plane == drafts.len() {
+                drafts.push(Draft::default());
+            }
+            let draft = &mut drafts[plane];
+            pieces.push(Piece { row: range.start, plane, offset: draft.used, len });
+            draft.straddled |= draft.used < BYTES / 2 && draft.used + len > BYTES / 2;
+            draft.numbers = true;
+            draft.used += len;
+            draft.top |= 1 << (8 * draft.used - 1);
+        }
+        for range in bits.into_iter().map(|f| layout.range(f)) {
+            let mut row = range.start;
+            while row < range.end {
+                while drafts.get(open).is_some_and(|d| d.used == BYTES) {
+                    open += 1;
+                }
+                if open == drafts.len() {
+                    drafts.push(Draft::default());
+                }
+                let draft = &mut drafts[open];
+                let len = (range.end - row).min(BYTES - draft.used);
+                pieces.push(Piece { row, plane: open, offset: draft.used, len });
+                draft.top |= u128::MAX >> (128 - 8 * len) << (8 * draft.used);
+                draft.used += len;
+                row += len;
+            }
+        }
+        Self { planes: drafts.iter().map(Draft::plane).collect(), pieces }
+    }
+
+    /// Bytes of a row.
+    pub fn row_bytes(&self) -> usize {
+        self.planes.iter().map(|plane| plane.used).sum()
+    }
+}
+
+/// Rows of a layout in planes: one party's shares of them, or their values. Wiped when dropped.
+pub struct Rows {
+    layout: Layout,
+    pub(super) packing: Packing,
+    rows: usize,
+    pub(super) planes: Vec<Vec<Word>>,
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        self.planes.iter_mut().for_each(|plane| plane.as_flattened_mut().zeroize());
+    }
+}
+
+impl Rows {
+    /// So many rows of zeros: shares of what the peer holds.
+    ///
+    /// # Errors
+    /// When they do not fit memory.
+    pub fn zeros(layout: &Layout, rows: usize) -> Result<Self, Error> {
+        let packing = Packing::new(layout);
+        let mut planes = Vec::with_capacity(packing.planes.len());
+        for _ in &packing.planes {
+            let mut plane: Vec<Word> = Vec::new();
+            plane.try_reserve_exact(rows).map_err(|_| {
+                Error::input(format!("no memory for {rows} rows of {} bytes", layout.row_bytes()))
+            })?;
+            plane.resize(rows, [0; 2]);
+            planes.push(plane);
+        }
+        Ok(Self { layout: layout.clone(), packing, rows, planes })
+    }
+
+    /// Row i of the result is what `row(i)` gives.
+    ///
+    /// # Errors
+    /// When they do not fit memory.
+    ///
+    /// # Panics
+    /// When a row is shorter than the layout says: a bug of the caller.
+    pub fn gather<'a>(
+        layout: &Layout,
+        rows: usize,
+        row: impl Fn(usize) -> &'a [u8],
+    ) -> Result<Self, Error> {
+        let mut into = Self::zeros(layout, rows)?;
+        let Self { packing, planes, .. } = &mut into;
+        for i in 0..rows {
+            let bytes = row(i);
+            for piece in &packing.pieces {
+                let word = number(&planes[piece.plane][i]) | read(&bytes[piece.row..][..piece.len]) << (8 * piece.offset);
+                planes[piece.plane][i] = halves(word);
+            }
+        }
+        Ok(into)
+    }
+
+    /// All rows of a table in order.
+    ///
+    /// # Errors
+    /// When they do not fit memory.
+    pub fn of(table: &Table) -> Result<Self, Error> {
+        Self::gather(table.layout(), table.rows() as usize, |i| table.row(i as u64))
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Their layout.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Bytes of a row, in memory of the caller and on the wire.
+    #[must_use]
+    pub fn row_bytes(&self) -> usize {
+        self.packing.row_bytes()
+    }
+
+    /// The first rows, or more of them: further ones are zeros.
+    #[must_use]
+    pub fn resized(mut self, rows: usize) -> Self {
+        for plane in &mut self.planes {
+            let cut = rows.min(plane.len());
+            plane[cut..].as_flattened_mut().zeroize();
+            plane.resize(rows, [0; 2]);
+        }
+        self.rows = rows;
+        self
+    }
+
+    /// The first `rows` rows as a table.
+    ///
+    /// # Errors
+    /// When they do not fit memory.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    pub fn table(&self, rows: usize) -> Result<Table, Error> {
+        assert!(rows <= self.rows, "no more rows than there are");
+        let mut table = Table::zeros(self.layout.clone(), rows as u64)?;
+        for i in 0..rows {
+            let row = table.row_mut(i as u64);
+            for piece in &self.packing.pieces {
+                let bytes = (number(&self.planes[piece.plane][i]) >> (8 * piece.offset)).to_le_bytes();
+                row[piece.row..][..piece.len].copy_from_slice(&bytes[..piece.len]);
+            }
+        }
+        Ok(table)
+    }
+}
+
+fn read(bytes: &[u8]) -> u128 {
+    let mut word = [0; BYTES];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u128::from_le_bytes(word)
+}
+
+fn number(word: &Word) -> u128 {
+    u128::from(word[1]) << 64 | u128::from(word[0])
+}
+
+fn halves(word: u128) -> Word {
+    [word as u64, (word >> 64) as u64]
+}
+
+/// The words of a plane as sent: their used bytes, one after the other.
+pub(super) fn write_words(words: &[Word], used: usize, message: &mut Vec<u8>) {
+    let at = message.len();
+    // A whole word is stored each time and the next one covers what is not used of it.
+    message.resize(at + words.len() * used + BYTES - used, 0);
+    for (i, word) in words.iter().enumerate() {
+        let place: &mut [u8; BYTES] = message[at + i * used..].first_chunk_mut().expect("room for a word");
+        *place = number(word).to_le_bytes();
+    }
+    message.truncate(at + words.len() * used);
+}
+
+/// The words of a plane out of their used bytes.
+pub(super) fn read_words(bytes: &[u8], used: usize, words: &mut [Word]) {
+    let mask = u128::MAX >> (128 - 8 * used);
+    for (i, word) in words.iter_mut().enumerate() {
+        let rest = &bytes[i * used..];
+        *word = halves(match rest.first_chunk() {
+            Some(chunk) => u128::from_le_bytes(*chunk) & mask,
+            None => read(&rest[..used]),
+        });
+    }
+}
+
+/// Sums and differences of words.
+pub(super) trait Arithmetic: Copy {
+    fn add(self, a: Word, b: Word) -> Word;
+    fn sub(self, a: Word, b: Word) -> Word;
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Bits;
+
+impl Arithmetic for Bits {
+    #[inline(always)]
+    fn add(self, a: Word, b: Word) -> Word {
+        [a[0] ^ b[0], a[1] ^ b[1]]
+    }
+
+    #[inline(always)]
+    fn sub(self, a: Word, b: Word) -> Word {
+        self.add(a, b)
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Numbers;
+
+impl Arithmetic for Numbers {
+    #[inline(always)]
+    fn add(self, a: Word, b: Word) -> Word {
+        [a[0].wrapping_add(b[0]), a[1].wrapping_add(b[1])]
+    }
+
+    #[inline(always)]
+    fn sub(self, a: Word, b: Word) -> Word {
+        [a[0].wrapping_sub(b[0]), a[1].wrapping_sub(b[1])]
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Halves(pub Word);
+
+impl Arithmetic for Halves {
+    #[inline(always)]
+    fn add(self, a: Word, b: Word) -> Word {
+        let add = |i: usize, top: u64| ((a[i] & !top).wrapping_add(b[i] & !top)) ^ ((a[i] ^ b[i]) & top);
+        [add(0, self.0[0]), add(1, self.0[1])]
+    }
+
+    #[inline(always)]
+    fn sub(self, a: Word, b: Word) -> Word {
+        let sub = |i: usize, top: u64| ((a[i] | top).wrapping_sub(b[i] & !top)) ^ ((a[i] ^ !b[i]) & top);
+        [sub(0, self.0[0]), sub(1, self.0[1])]
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Whole(pub u128);
+
+impl Arithmetic for Whole {
+    #[inline(always)]
+    fn add(self, a: Word, b: Word) -> Word {
+        let (a, b, top) = (number(&a), number(&b), self.0);
+        halves((a & !top).wrapping_add(b & !top) ^ ((a ^ b) & top))
+    }
+
+    #[inline(always)]
+    fn sub(self, a: Word, b: Word) -> Word {
+        let (a, b, top) = (number(&a), number(&b), self.0);
+        halves((a | top).wrapping_sub(b & !top) ^ ((a ^ !b) & top))
+    }
+}
+
+/// Calls `$work` with the arithmetic of a plane.
+macro_rules! with_arithmetic {
+    ($adding:expr, $name:ident => $work:expr) => {
+        match $adding {
+            Adding::Bits => {
+                let $name = crate::permute::planes::Bits;
+                $work
+            }
+            Adding::Numbers => {
+                let $name = crate::permute::planes::Numbers;
+                $work
+            }
+            Adding::Halves(top) => {
+                let $name = crate::permute::planes::Halves(top);
+                $work
+            }
+            Adding::Whole(top) => {
+                let $name = crate::permute::planes::Whole(top);
+                $work
+            }
+        }
+    };
+}
+pub(super) use with_arithmetic;
+
+#[cfg(test)]
+#[path = "planes_tests.rs"]
+mod tests;
