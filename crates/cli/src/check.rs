@@ -7,7 +7,7 @@ use job::data::InputReport;
 use job::party::PartySettings;
 use job::plan::{Assumed, Link, Plan, Speeds};
 use job::prepare::{self, Built, build};
-use job::study::{self, Protocol, Study};
+use job::study::{self, Study};
 use program::{Class, Ratio};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -265,10 +265,7 @@ fn text_of(checked: &Checked, study: &Study, file: &str) -> String {
         };
         lines.push(format!("revealed   to {viewer}, {how}: {}", labels.join("; ")));
     }
-    lines.push(match study.matching.protocol {
-        Protocol::Pid => "besides    both learn both set sizes and the size of the match, exactly".to_owned(),
-        Protocol::Aligned => "besides    the identifiers are public: all files must hold the same".to_owned(),
-    });
+    lines.push(format!("besides    {}", study.matching.tells()));
     if study.runs().len() > 1 {
         let runs = study.runs().len();
         lines.push(format!(

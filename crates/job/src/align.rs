@@ -1,6 +1,6 @@
 //! One party's columns along the spine, dealt round-robin to shards.
 
-use crate::data::{AdvertiserRows, Arm, ProgramRows, PublisherRows};
+use crate::data::{AdvertiserRows, Arm, ProgramRows, PublisherRows, shown};
 use crate::prepare::{Built, Rows};
 use base::{Error, PartyId};
 use program::{Holder, Program, Type};
@@ -35,7 +35,7 @@ impl Aligned {
     #[must_use]
     pub fn key(&self, row: u64) -> Option<String> {
         let own = self.spine.get(usize::try_from(row).ok()?).filter(|own| **own != ABSENT)?;
-        Some(String::from_utf8_lossy(self.rows.identifiers().get(*own as usize)).into_owned())
+        Some(shown(self.rows.identifiers(), *own as usize))
     }
 
     /// Rows of the spine.

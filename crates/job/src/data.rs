@@ -9,9 +9,11 @@ mod advertiser;
 mod complaints;
 mod csv_file;
 mod identifiers;
+mod keys;
 mod parquet_file;
 mod program;
 mod publisher;
+mod repeats;
 mod report;
 mod table;
 #[cfg(test)]
@@ -20,6 +22,8 @@ mod tests;
 pub use advertiser::{AdvertiserRows, read_advertiser};
 pub use complaints::SHOWN_PER_FILE;
 pub use identifiers::Identifiers;
+pub(crate) use keys::shown;
+pub use keys::{IdentifierReport, StepReport};
 pub use program::{ProgramRows, read_program_columns};
 pub use publisher::{Arm, PublisherRows, read_publisher};
 pub use report::{DataHash, InputReport};
@@ -89,15 +93,6 @@ impl Row<'_> {
         }
         index.map(|index| u8::try_from(index).expect("at most 64 values"))
     }
-
-    fn identifier(&mut self, rule: &crate::study::Identifier, cell: Cell<'_>) -> Option<String> {
-        let Some(text) = cell.text() else {
-            self.complain(&rule.name, || "a date cannot be an identifier; use text or whole numbers".into());
-            return None;
-        };
-        let normal = identifiers::normalise(rule, &text);
-        normal.map_err(|error| self.complain(&rule.name, || error.to_string())).ok()
-    }
 }
 
 /// Digits with an optional sign, of any length that fits 128 bits; saturates beyond.
@@ -122,4 +117,25 @@ fn want(columns: &mut Vec<String>, name: &str) -> usize {
 fn retain<T>(items: &mut Vec<T>, keep: &[bool]) {
     let mut keep = keep.iter();
     items.retain(|_| *keep.next().expect("one flag per row"));
+}
+
+/// Leaves each row the identifiers that are its own. Returns which rows stay.
+fn retain_own(identifiers: &mut Identifiers, settled: &repeats::Settled) -> Vec<bool> {
+    let rows = identifiers.len() as u32;
+    let keep: Vec<bool> = (0..rows).map(|row| settled.stays(identifiers, row)).collect();
+    let mut own = Identifiers::new(identifiers.keys());
+    for row in (0..rows).filter(|row| keep[*row as usize]) {
+        settled.own(identifiers, row).for_each(|identifier| own.push(identifier));
+    }
+    *identifiers = own;
+    keep
+}
+
+/// A complaint about an identifier that stands in two rows.
+fn repeated(files: &Files, here: Place, there: Place, or: &str) -> String {
+    format!(
+        "{}: the same identifier as {}; remove one, or agree on {or}",
+        files.show(here),
+        files.show_beside(there, here)
+    )
 }

@@ -2,7 +2,7 @@
 
 use crate::ceremony::{self, Noise};
 use crate::engines::{Engines, Estimate};
-use crate::prepare::{Built, build};
+use crate::prepare::{self, Built, build};
 use crate::run::measure;
 use crate::scales::{Scales, release_mode};
 use crate::study::{Kind, Mode, Protocol, Study};
@@ -145,6 +145,7 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
         match study.matching.protocol {
             Protocol::Pid => match_stage(study, rows, link, speeds),
             Protocol::Aligned => align_stage(study, link),
+            other => return Err(prepare::unavailable(study, other)),
         },
         compute_stage(study, &engines.estimate(&built.program, union, link, speeds), link),
         release_stage(study, engines, &built, &scales, union, link, speeds)?,

@@ -8,7 +8,7 @@ use crate::engines::Engines;
 use crate::ledger::rational;
 use crate::party::Party;
 use crate::scales::most_charged;
-use crate::study::{self, Decimal, Kind, Study, StudyHash};
+use crate::study::{self, Decimal, Kind, Protocol, Study, StudyHash};
 use base::{Error, PartyId, Roster, limits};
 use program::{Audit, Class, Program, Ratio};
 use std::sync::Arc;
@@ -229,6 +229,11 @@ fn policy(party: &Party) -> Result<program::Policy, Error> {
 /// # Errors
 /// Where the study or its program breaks a rule.
 pub fn build(study: &Study, policy: &program::Policy) -> Result<Built, Error> {
+    match study.matching.protocol {
+        Protocol::Pid if study.parties.len() == 2 => {}
+        Protocol::Aligned => {}
+        other => return Err(unavailable(study, other)),
+    }
     let (program, lift) = match &study.kind {
         Kind::Lift(_) => {
             let lift = lift_of(study)?;
@@ -241,6 +246,17 @@ pub fn build(study: &Study, policy: &program::Policy) -> Result<Built, Error> {
     let audit = program::verify(&program, policy, limits::ROWS)?;
     check_rho(study, &program, &audit)?;
     Ok(Built { program, lift, audit })
+}
+
+/// The error of a protocol that this version does not run.
+pub(crate) fn unavailable(study: &Study, protocol: Protocol) -> Error {
+    let several = if study.matching.identifiers.len() > 1 { " by several identifiers" } else { "" };
+    Error::input(format!(
+        "study {}: match.protocol \"{}\"{several} among {} parties is not available in this version",
+        study.name,
+        protocol.name(),
+        study.parties.len()
+    ))
 }
 
 /// A user's own program: its parties and columns must be the study's.

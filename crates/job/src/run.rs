@@ -327,6 +327,7 @@ impl<'a> Coordinator<'a> {
         match self.checked.study.matching.protocol {
             Protocol::Pid => self.match_privately(),
             Protocol::Aligned => self.align_by_key(),
+            other => Err(prepare::unavailable(&self.checked.study, other)),
         }
     }
 
@@ -650,9 +651,13 @@ impl matching::Identifiers for Spelled<'_> {
         self.0.len() as u64
     }
 
-    fn read(&self, row: u32, _key: usize, into: &mut Vec<u8>) -> Result<(), Error> {
+    fn keys(&self) -> usize {
+        self.0.keys()
+    }
+
+    fn read(&self, row: u32, key: usize, into: &mut Vec<u8>) -> Result<(), Error> {
         into.clear();
-        into.extend_from_slice(self.0.get(row as usize));
+        into.extend_from_slice(self.0.get(row as usize, key));
         Ok(())
     }
 }

@@ -7,6 +7,7 @@
 
 mod decimal;
 mod hash;
+pub(crate) mod matching;
 mod parse;
 pub(crate) mod reader;
 #[cfg(test)]
@@ -14,9 +15,15 @@ mod tests;
 
 pub use decimal::Decimal;
 pub use hash::{Difference, StudyHash, first_difference};
+pub use matching::{
+    Backend, Contaminated, DummyRule, Duplicates, Identifier, MAX_DEGREE, MAX_IDENTIFIERS, MAX_SLOTS,
+    MAX_WEIGHT, Matching, Normaliser, Protocol,
+};
 pub(crate) use parse::rho;
 
 pub use studies::lift::{Also, Mode};
+
+use parse::KindName;
 
 use crate::time::Clock;
 use base::{Error, limits};
@@ -72,59 +79,6 @@ pub enum Role {
     Advertiser,
     /// Owns columns of a program under this name.
     Owner(String),
-}
-
-/// How rows are matched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Matching {
-    /// The protocol.
-    pub protocol: Protocol,
-    /// The identifier column (of the same name on both sides) and its normalisation.
-    pub identifier: Identifier,
-    /// What happens to a second line of the same identifier.
-    pub duplicates: Duplicates,
-}
-
-/// A matching protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// Private-ID: both parties learn both set sizes and the size of the match.
-    Pid,
-    /// Every party has the same rows, by an identifier that is known to all. For programs, with any number of parties.
-    Aligned,
-}
-
-/// An identifier column.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identifier {
-    /// Its name in both parties' files.
-    pub name: String,
-    /// Applied in this order, after Unicode NFC.
-    pub normalise: Vec<Normaliser>,
-}
-
-/// One step of normalising an identifier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Normaliser {
-    /// Removes white space at both ends.
-    Trim,
-    /// Lower case by Unicode's rules.
-    Lowercase,
-    /// Keeps the digits 0 to 9 only: telephone numbers.
-    Digits,
-    /// Trims, lowers and checks for exactly one `@` with text on both sides.
-    Email,
-}
-
-/// What happens to a second line of the same identifier. Every case is counted in the owner's report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Duplicates {
-    /// It is an error that names both lines.
-    Error,
-    /// The first line counts. Two arms for one identifier stay an error.
-    First,
-    /// The advertiser's events are put together; on the publisher's side it is an error.
-    Merge,
 }
 
 /// What a study computes.

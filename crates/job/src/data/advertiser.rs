@@ -1,11 +1,14 @@
 //! The advertiser's rows: per identifier up to K time-stamped values, and optionally a cohort.
 
 use super::complaints::Complaints;
+use super::keys::Keys;
+use super::repeats::{self, Settled};
 use super::report::DataHasher;
 use super::table::{Cell, Files, Place, Sink, read};
-use super::{DataHash, Identifiers, InputReport, Row, want};
+use super::{DataHash, Identifiers, InputReport, Row, repeated, want};
 use crate::study::{Advertiser, Duplicates, Identifier, Kind, Layout, Lift, Overflow, Study, Value};
 use base::{Error, limits};
+use std::collections::HashMap;
 use std::path::Path;
 
 /// One row per identifier, in an order that depends on the identifiers only. It does not print.
@@ -61,7 +64,7 @@ impl AdvertiserRows {
         let mut hasher = DataHasher::new("advertiser");
         for row in 0..self.len() {
             let (times, values) = self.events(row);
-            hasher.bytes(self.identifiers.get(row));
+            self.identifiers.row(row).for_each(|identifier| hasher.bytes(identifier));
             hasher.number(times.len() as u64);
             times.iter().zip(values).for_each(|(&time, &value)| {
                 hasher.number(u64::from(time));
@@ -81,13 +84,14 @@ pub fn read_advertiser(path: &Path, study: &Study) -> Result<(AdvertiserRows, Da
     let Kind::Lift(lift) = &study.kind else {
         return Err(Error::misuse("only a lift study has an advertiser"));
     };
-    let mut sink = Reading::new(&study.matching.identifier, lift);
+    let mut sink = Reading::new(&study.matching.identifiers, lift);
     let mut complaints = Complaints::default();
     let (files, rows_read) = read(path, &mut sink, &mut complaints)?;
     let report = InputReport {
         rows_read,
         filtered: sink.filtered,
         events_seen: sink.times.len() as u64,
+        identifiers: std::mem::take(&mut sink.keys.reports),
         ..InputReport::default()
     };
     let mut grouping = Grouping { lines: &sink, rule: study.matching.duplicates, files: &files, report };
@@ -102,7 +106,7 @@ pub fn read_advertiser(path: &Path, study: &Study) -> Result<(AdvertiserRows, Da
 
 /// Lines as they come in, before lines of one identifier are put together.
 struct Reading<'a> {
-    identifier: &'a Identifier,
+    keys: Keys<'a>,
     lift: &'a Lift,
     columns: Vec<String>,
     events: Vec<usize>,
@@ -120,9 +124,10 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn new(identifier: &'a Identifier, lift: &'a Lift) -> Self {
+    fn new(identifiers: &'a [Identifier], lift: &'a Lift) -> Self {
         let advertiser = &lift.advertiser;
-        let mut columns = vec![identifier.name.clone()];
+        let keys = Keys::new(identifiers);
+        let mut columns = keys.columns();
         let events = advertiser.events.iter().map(|name| want(&mut columns, name)).collect();
         let values = match &advertiser.value {
             Value::Constant(_) => Vec::new(),
@@ -133,14 +138,14 @@ impl<'a> Reading<'a> {
         let filter = advertiser.filter.as_ref().map(|filter| want(&mut columns, &filter.column));
         let cohort = advertiser.cohort.as_ref().map(|cohort| want(&mut columns, &cohort.column));
         Self {
-            identifier,
+            keys,
             lift,
             columns,
             events,
             values,
             filter,
             cohort,
-            identifiers: Identifiers::default(),
+            identifiers: Identifiers::new(identifiers.len()),
             places: Vec::new(),
             ends: Vec::new(),
             times: Vec::new(),
@@ -204,7 +209,7 @@ impl Sink for Reading<'_> {
     ) -> Result<(), Error> {
         let advertiser = &self.lift.advertiser;
         let mut row = Row { files, place, complaints };
-        let identifier = row.identifier(self.identifier, cells[0]);
+        let identified = self.keys.read(&mut row, cells);
         let cohort = match (&advertiser.cohort, self.cohort) {
             (Some(categories), Some(i)) => row.category(categories, cells[i].trimmed()),
             _ => Some(0),
@@ -212,7 +217,7 @@ impl Sink for Reading<'_> {
         let passes = self.passes(advertiser, cells);
         self.filtered += u64::from(!passes);
         let events = if passes { self.events(&mut row, cells) } else { Vec::new() };
-        let (Some(identifier), Some(cohort)) = (identifier, cohort) else { return Ok(()) };
+        let (true, Some(cohort)) = (identified, cohort) else { return Ok(()) };
         if self.identifiers.len() >= u32::MAX as usize {
             return Err(Error::limit(
                 "rows of one side",
@@ -220,7 +225,7 @@ impl Sink for Reading<'_> {
                 limits::ROWS - 1,
             ));
         }
-        self.identifiers.push(identifier.as_bytes());
+        self.keys.push_to(&mut self.identifiers);
         self.places.push(place);
         for (time, value) in events {
             self.times.push(time);
@@ -234,6 +239,8 @@ impl Sink for Reading<'_> {
     }
 }
 
+const FIRST_OR_MERGE: &str = "duplicates = \"first\" or \"merge\"";
+
 /// Puts the lines of each identifier together.
 struct Grouping<'a> {
     lines: &'a Reading<'a>,
@@ -246,27 +253,64 @@ impl Grouping<'_> {
     fn rows(&mut self, complaints: &mut Complaints) -> AdvertiserRows {
         let lines = self.lines;
         let order = lines.identifiers.canonical_order();
-        let same =
-            |a: &u32, b: &u32| lines.identifiers.get(*a as usize) == lines.identifiers.get(*b as usize);
-        let mut rows = AdvertiserRows { starts: vec![0], ..AdvertiserRows::default() };
-        let mut events: Vec<(u32, u32)> = Vec::new();
-        for group in order.chunk_by(same) {
-            let group = self.settle_duplicates(group, complaints);
-            events.clear();
-            for &line in group {
-                events.extend(self.events_of(line as usize));
+        let keys = lines.identifiers.keys();
+        let mut rows = AdvertiserRows {
+            identifiers: Identifiers::new(keys),
+            starts: vec![0],
+            ..AdvertiserRows::default()
+        };
+        let same = |a: &u32, b: &u32| lines.identifiers.same(*a, *b);
+        let mut one: Vec<u32> = Vec::new();
+        if keys == 1 {
+            for group in order.chunk_by(same) {
+                one.clear();
+                one.extend_from_slice(self.settle_duplicates(group, complaints));
+                rows.identifiers.push(lines.identifiers.get(group[0] as usize, 0));
+                self.push(&mut rows, &one, complaints);
             }
-            self.cut(&mut events, group, complaints);
-            rows.identifiers.push(lines.identifiers.get(group[0] as usize));
-            rows.times.extend(events.iter().map(|event| event.0));
-            rows.values.extend(events.iter().map(|event| event.1));
-            rows.starts.push(rows.times.len() as u64);
-            rows.cohort.extend(lines.cohorts.get(group[0] as usize));
-            let total: u64 = events.iter().map(|event| u64::from(event.1)).sum();
-            self.report.without_events += u64::from(events.is_empty());
-            self.report.over_clamp += u64::from(total > u64::from(lines.lift.rule.clamp));
+            return rows;
+        }
+        let groups: Vec<&[u32]> = order.chunk_by(same).collect();
+        let people = People::new(self, &groups, complaints);
+        for (row, group) in groups.iter().enumerate() {
+            if !people.settled.stays(&people.identifiers, row as u32) {
+                self.leave_out(&people.settled, row as u32, group);
+                continue;
+            }
+            one.clear();
+            let others = people.others.get(&(row as u32)).map_or(&[][..], Vec::as_slice);
+            for member in std::iter::once(&(row as u32)).chain(others) {
+                one.extend_from_slice(self.settle_duplicates(groups[*member as usize], complaints));
+            }
+            people.identify(row as u32, others, &mut rows.identifiers, &mut self.report);
+            self.push(&mut rows, &one, complaints);
         }
         rows
+    }
+
+    /// Counts lines whose identifiers all belong to earlier lines.
+    fn leave_out(&mut self, settled: &Settled, row: u32, group: &[u32]) {
+        if settled.into[row as usize] == row {
+            self.report.duplicates_dropped += group.len() as u64;
+            self.report.events_seen -=
+                group.iter().map(|&line| self.events_of(line as usize).count() as u64).sum::<u64>();
+        }
+    }
+
+    /// One row from its lines; its identifiers are there already.
+    fn push(&mut self, rows: &mut AdvertiserRows, group: &[u32], complaints: &mut Complaints) {
+        let lines = self.lines;
+        self.same_cohort(group, complaints);
+        let mut events: Vec<(u32, u32)> =
+            group.iter().flat_map(|&line| self.events_of(line as usize)).collect();
+        self.cut(&mut events, group, complaints);
+        rows.times.extend(events.iter().map(|event| event.0));
+        rows.values.extend(events.iter().map(|event| event.1));
+        rows.starts.push(rows.times.len() as u64);
+        rows.cohort.extend(lines.cohorts.get(group[0] as usize));
+        let total: u64 = events.iter().map(|event| u64::from(event.1)).sum();
+        self.report.without_events += u64::from(events.is_empty());
+        self.report.over_clamp += u64::from(total > u64::from(lines.lift.rule.clamp));
     }
 
     fn events_of(&self, line: usize) -> impl Iterator<Item = (u32, u32)> {
@@ -279,7 +323,7 @@ impl Grouping<'_> {
     /// Lines of one identifier that count: all of them in the events layout, where several lines are the rule.
     fn settle_duplicates<'g>(&mut self, group: &'g [u32], complaints: &mut Complaints) -> &'g [u32] {
         let places = &self.lines.places;
-        let (first, there) = (group[0] as usize, places[group[0] as usize]);
+        let there = places[group[0] as usize];
         let files = self.files;
         let wide = self.lines.lift.advertiser.layout == Layout::Wide;
         if wide && group.len() > 1 {
@@ -295,18 +339,18 @@ impl Grouping<'_> {
                 Duplicates::Error => {
                     for &line in &group[1..] {
                         let here = places[line as usize];
-                        complaints.add(|| {
-                            format!(
-                                "{}: the same identifier as {}; remove one, or agree on duplicates = \"first\" or \
-                                 \"merge\"",
-                                files.show(here),
-                                files.show_beside(there, here)
-                            )
-                        });
+                        complaints.add(|| repeated(files, here, there, FIRST_OR_MERGE));
                     }
                 }
             }
         }
+        group
+    }
+
+    /// Lines of one identifier have one cohort, or the first counts.
+    fn same_cohort(&self, group: &[u32], complaints: &mut Complaints) {
+        let (places, files) = (&self.lines.places, self.files);
+        let (first, there) = (group[0] as usize, places[group[0] as usize]);
         if let Some(cohort) = self.lines.cohorts.get(first)
             && self.rule != Duplicates::First
         {
@@ -322,7 +366,6 @@ impl Grouping<'_> {
                 });
             }
         }
-        group
     }
 
     /// Sorts the events of an identifier by time and keeps at most K.
@@ -347,5 +390,62 @@ impl Grouping<'_> {
                 )
             });
         }
+    }
+}
+
+/// Lines with several identifiers, grouped by all of them: each group is one row to begin with.
+struct People {
+    identifiers: Identifiers,
+    settled: Settled,
+    /// Groups that are put together with an earlier one, by that one.
+    others: HashMap<u32, Vec<u32>>,
+}
+
+impl People {
+    fn new(grouping: &mut Grouping<'_>, groups: &[&[u32]], complaints: &mut Complaints) -> Self {
+        let (lines, rule, files) = (grouping.lines, grouping.rule, grouping.files);
+        let mut identifiers = Identifiers::new(lines.identifiers.keys());
+        for group in groups {
+            lines.identifiers.row(group[0] as usize).for_each(|identifier| identifiers.push(identifier));
+        }
+        let place = |row: u32| lines.places[groups[row as usize][0] as usize];
+        // What is put together does not depend on the order of lines; which line is the first one does.
+        let rank = |row: u32| (rule != Duplicates::Merge).then(|| place(row)).ok_or(row);
+        let absorb = lines.lift.advertiser.layout == Layout::Events;
+        let reports = &mut grouping.report.identifiers;
+        let settled = repeats::settle(&identifiers, rank, rule, absorb, |repeat| {
+            let (here, there) = (place(repeat.row), place(repeat.earlier));
+            reports[repeat.key].repeated(|| files.show(here));
+            if rule == Duplicates::Error && !repeat.again {
+                complaints.add(|| {
+                    format!(
+                        "{}: an identifier of {}, but not all the same ones; correct one of them, or agree on \
+                         {FIRST_OR_MERGE}",
+                        files.show(here),
+                        files.show_beside(there, here)
+                    )
+                });
+            }
+        });
+        let mut others: HashMap<u32, Vec<u32>> = HashMap::new();
+        for (row, into) in settled.into.iter().enumerate().filter(|(row, into)| *row != **into as usize) {
+            others.entry(*into).or_default().push(row as u32);
+        }
+        Self { identifiers, settled, others }
+    }
+
+    /// Of every column the first identifier that a row's groups have.
+    fn identify(&self, row: u32, others: &[u32], into: &mut Identifiers, report: &mut InputReport) {
+        let mut own: Vec<&[u8]> = self.settled.own(&self.identifiers, row).collect();
+        for other in others {
+            for (key, identifier) in self.settled.own(&self.identifiers, *other).enumerate() {
+                if own[key].is_empty() {
+                    own[key] = identifier;
+                } else if !identifier.is_empty() && own[key] != identifier {
+                    report.identifiers[key].merged_away += 1;
+                }
+            }
+        }
+        own.into_iter().for_each(|identifier| into.push(identifier));
     }
 }

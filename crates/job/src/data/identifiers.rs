@@ -1,27 +1,41 @@
-//! Identifiers: normalising them, keeping many of them compactly, and finding those that occur twice.
+//! Many identifiers, compactly: one per row, or the same number of them, of which some may be missing.
 
-use crate::study::{Identifier, Normaliser};
-use base::limits;
-use unicode_normalization::UnicodeNormalization;
-
-/// Many byte strings in one buffer: 8 bytes of overhead each. It does not print.
-#[derive(Default)]
+/// K identifiers per row in one buffer: 8 bytes of overhead each. Of several, a missing one is empty. It does not print.
 pub struct Identifiers {
+    keys: usize,
     bytes: Vec<u8>,
     ends: Vec<u64>,
 }
 
+impl Default for Identifiers {
+    fn default() -> Self {
+        Self::new(1)
+    }
+}
+
 impl Identifiers {
-    /// Appends one.
+    /// None yet, of `keys` per row.
+    #[must_use]
+    pub fn new(keys: usize) -> Self {
+        Self { keys: keys.max(1), bytes: Vec::new(), ends: Vec::new() }
+    }
+
+    /// K: identifiers of a row.
+    #[must_use]
+    pub fn keys(&self) -> usize {
+        self.keys
+    }
+
+    /// Appends the next identifier: of the last row, if that has fewer than K.
     pub fn push(&mut self, identifier: &[u8]) {
         self.bytes.extend_from_slice(identifier);
         self.ends.push(self.bytes.len() as u64);
     }
 
-    /// How many there are.
+    /// How many rows there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.ends.len() / self.keys
     }
 
     /// Whether there is none.
@@ -30,19 +44,23 @@ impl Identifiers {
         self.ends.is_empty()
     }
 
-    /// The identifier of row `i`.
+    /// Identifier `key` of row `i`; empty where it is missing.
+    ///
+    /// # Panics
+    /// When there is none at this place.
+    #[must_use]
+    pub fn get(&self, i: usize, key: usize) -> &[u8] {
+        let at = i * self.keys + key;
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.bytes[start as usize..self.ends[at] as usize]
+    }
+
+    /// The identifiers of row `i`, the best first.
     ///
     /// # Panics
     /// When there is no row `i`.
-    #[must_use]
-    pub fn get(&self, i: usize) -> &[u8] {
-        let start = if i == 0 { 0 } else { self.ends[i - 1] };
-        &self.bytes[start as usize..self.ends[i] as usize]
-    }
-
-    /// All of them in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        (0..self.len()).map(|i| self.get(i))
+    pub fn row(&self, i: usize) -> impl ExactSizeIterator<Item = &[u8]> {
+        (0..self.keys).map(move |key| self.get(i, key))
     }
 
     /// Bytes of memory held.
@@ -51,17 +69,31 @@ impl Identifiers {
         (self.bytes.capacity() + 8 * self.ends.capacity()) as u64
     }
 
-    /// Row numbers in an order that depends on the identifiers only, not on the order of the rows; equal identifiers
-    /// stand together, in the order of their rows. Rows are at most 2^32.
+    /// Whether two rows have the same identifiers.
+    pub(crate) fn same(&self, a: u32, b: u32) -> bool {
+        self.row(a as usize).eq(self.row(b as usize))
+    }
+
+    /// Row numbers in an order that depends on the identifiers only, not on the order of the rows; rows with equal
+    /// identifiers stand together, in the order of their rows. Rows are at most 2^32.
     pub(crate) fn canonical_order(&self) -> Vec<u32> {
         let prefix = |i: usize| {
-            let hash = blake3::hash(self.get(i));
+            let hash = match self.keys {
+                1 => blake3::hash(self.get(i, 0)),
+                _ => {
+                    let mut hasher = blake3::Hasher::new();
+                    for identifier in self.row(i) {
+                        hasher.update(&(identifier.len() as u64).to_le_bytes()).update(identifier);
+                    }
+                    hasher.finalize()
+                }
+            };
             u64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("eight bytes"))
         };
         let mut keyed: Vec<(u64, u32)> = (0..self.len()).map(|i| (prefix(i), i as u32)).collect();
         keyed.sort_unstable_by(|a, b| {
             a.0.cmp(&b.0)
-                .then_with(|| self.get(a.1 as usize).cmp(self.get(b.1 as usize)))
+                .then_with(|| self.row(a.1 as usize).cmp(self.row(b.1 as usize)))
                 .then_with(|| a.1.cmp(&b.1))
         });
         keyed.into_iter().map(|(_, row)| row).collect()
@@ -70,84 +102,8 @@ impl Identifiers {
     /// Row numbers in the order of the identifiers' bytes.
     pub(crate) fn sorted(&self) -> Vec<u32> {
         let mut rows: Vec<u32> = (0..self.len() as u32).collect();
-        rows.sort_unstable_by(|a, b| self.get(*a as usize).cmp(self.get(*b as usize)));
+        rows.sort_unstable_by(|a, b| self.row(*a as usize).cmp(self.row(*b as usize)));
         rows
-    }
-
-    /// Keeps the rows for which `keep` holds.
-    pub(crate) fn retain(&mut self, keep: &[bool]) {
-        let (mut start, mut to, mut kept) = (0usize, 0usize, 0usize);
-        for (i, &keep) in keep.iter().enumerate() {
-            let end = self.ends[i] as usize;
-            if keep {
-                self.bytes.copy_within(start..end, to);
-                to += end - start;
-                self.ends[kept] = to as u64;
-                kept += 1;
-            }
-            start = end;
-        }
-        self.bytes.truncate(to);
-        self.ends.truncate(kept);
-    }
-}
-
-/// Why a cell is no identifier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BadIdentifier {
-    Empty,
-    TooLong(usize),
-    NotAnEmail,
-}
-
-impl std::fmt::Display for BadIdentifier {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Empty => {
-                write!(f, "empty identifier (after normalising): fill the cell or remove the line")
-            }
-            Self::TooLong(bytes) => {
-                write!(f, "identifier of {bytes} bytes; the limit is {}", limits::IDENTIFIER_BYTES)
-            }
-            Self::NotAnEmail => {
-                write!(f, "not an e-mail address: it needs exactly one @ with text on both sides")
-            }
-        }
-    }
-}
-
-/// Normalises a cell as the study says, beginning and ending in Unicode NFC.
-pub(crate) fn normalise(rule: &Identifier, cell: &str) -> Result<String, BadIdentifier> {
-    if cell.len() > limits::IDENTIFIER_BYTES {
-        return Err(BadIdentifier::TooLong(cell.len()));
-    }
-    let mut text = nfc(cell.into());
-    for step in &rule.normalise {
-        text = match step {
-            Normaliser::Trim => text.trim().into(),
-            Normaliser::Lowercase => text.to_lowercase(),
-            Normaliser::Digits => text.chars().filter(char::is_ascii_digit).collect(),
-            Normaliser::Email => email(&text)?,
-        };
-    }
-    let text = nfc(text);
-    match text.len() {
-        0 => Err(BadIdentifier::Empty),
-        bytes if bytes > limits::IDENTIFIER_BYTES => Err(BadIdentifier::TooLong(bytes)),
-        _ => Ok(text),
-    }
-}
-
-fn nfc(text: String) -> String {
-    if text.is_ascii() { text } else { text.nfc().collect() }
-}
-
-fn email(text: &str) -> Result<String, BadIdentifier> {
-    let text = text.trim().to_lowercase();
-    match text.split_once('@') {
-        None if text.is_empty() => Err(BadIdentifier::Empty),
-        Some((name, host)) if !name.is_empty() && !host.is_empty() && !host.contains('@') => Ok(text),
-        _ => Err(BadIdentifier::NotAnEmail),
     }
 }
 
@@ -155,47 +111,32 @@ fn email(text: &str) -> Result<String, BadIdentifier> {
 mod tests {
     use super::*;
 
-    fn with(steps: &[Normaliser], cell: &str) -> Result<String, BadIdentifier> {
-        normalise(&Identifier { name: "id".into(), normalise: steps.to_vec() }, cell)
-    }
-
-    #[test]
-    fn identifiers_are_normalised() {
-        use Normaliser::{Digits, Email, Lowercase, Trim};
-        assert_eq!(with(&[Trim, Lowercase], "  Zz-01 \t").as_deref(), Ok("zz-01"));
-        assert_eq!(with(&[], " A ").as_deref(), Ok(" A "));
-        assert_eq!(with(&[Lowercase], "e\u{301}A").as_deref(), Ok("\u{e9}a"), "NFC without being asked");
-        assert_eq!(with(&[Digits], "+44 (20) 7946-0000").as_deref(), Ok("442079460000"));
-        assert_eq!(with(&[Email], " Ann@Example.ORG ").as_deref(), Ok("ann@example.org"));
-        for bad in ["ann", "@x", "ann@", "a@b@c"] {
-            assert_eq!(with(&[Email], bad), Err(BadIdentifier::NotAnEmail), "{bad}");
-        }
-        for (steps, cell) in [(&[Trim][..], "  "), (&[Digits], "none"), (&[], ""), (&[Email], " ")] {
-            assert_eq!(with(steps, cell), Err(BadIdentifier::Empty));
-        }
-        assert!(with(&[], &"x".repeat(limits::IDENTIFIER_BYTES)).is_ok());
-        let long = "x".repeat(limits::IDENTIFIER_BYTES + 1);
-        assert_eq!(with(&[], &long), Err(BadIdentifier::TooLong(long.len())));
-    }
-
     #[test]
     fn the_canonical_order_ignores_the_order_of_rows() {
         let words = ["b", "a", "ccc", "", "a", "zebra"];
-        let order = |words: &[&str]| -> Vec<String> {
-            let mut all = Identifiers::default();
-            words.iter().for_each(|word| all.push(word.as_bytes()));
-            all.canonical_order().iter().map(|&i| words[i as usize].to_owned()).collect()
-        };
-        let mut turned = words;
-        turned.reverse();
-        assert_eq!(order(&words), order(&turned));
+        for keys in [1, 2, 3] {
+            let order = |words: &[&str]| -> Vec<Vec<Vec<u8>>> {
+                let mut all = Identifiers::new(keys);
+                words.iter().for_each(|word| {
+                    (0..keys).for_each(|k| all.push(&word.as_bytes()[..word.len().min(k + 1)]))
+                });
+                let rows = all.canonical_order();
+                rows.iter().map(|&i| all.row(i as usize).map(<[u8]>::to_vec).collect()).collect()
+            };
+            let mut turned = words;
+            turned.reverse();
+            assert_eq!(order(&words), order(&turned));
+        }
     }
 
     #[test]
-    fn retained_rows_keep_their_bytes() {
-        let mut all = Identifiers::default();
-        ["one", "", "three", "four"].iter().for_each(|word| all.push(word.as_bytes()));
-        all.retain(&[false, true, false, true]);
-        assert_eq!(all.iter().collect::<Vec<_>>(), [&b""[..], b"four"]);
+    fn rows_have_their_identifiers_side_by_side() {
+        let mut all = Identifiers::new(2);
+        ["a", "", "", "d"].iter().for_each(|word| all.push(word.as_bytes()));
+        assert_eq!(
+            (all.len(), all.get(0, 0), all.get(1, 0), all.get(1, 1)),
+            (2, &b"a"[..], &b""[..], &b"d"[..])
+        );
+        assert!(!all.same(0, 1) && all.same(1, 1));
     }
 }

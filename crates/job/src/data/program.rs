@@ -1,9 +1,11 @@
 //! Columns of a user's own program, as one party's file holds them.
 
 use super::complaints::Complaints;
+use super::keys::Keys;
+use super::repeats;
 use super::report::DataHasher;
 use super::table::{Cell, Files, Place, Sink, read};
-use super::{DataHash, Identifiers, InputReport, Row, retain, want};
+use super::{DataHash, Identifiers, InputReport, Row, repeated, retain, retain_own, want};
 use crate::study::{Categories, CellType, Duplicates, Identifier, Kind, ProgramColumn, ProgramStudy, Study};
 use crate::time::Clock;
 use ::program::{Program, Type};
@@ -34,33 +36,32 @@ pub fn read_program_columns(
     let Kind::Program(program) = &study.kind else {
         return Err(Error::misuse("only a program study has program columns"));
     };
-    let mut sink = Reading::new(&study.matching.identifier, program, party)?;
+    let mut sink = Reading::new(&study.matching.identifiers, program, party)?;
     let mut complaints = Complaints::default();
     let (files, rows_read) = read(path, &mut sink, &mut complaints)?;
-    let Reading { mut rows, places, .. } = sink;
+    let Reading { mut rows, places, mut keys, .. } = sink;
     let mut report = InputReport { rows_read, ..InputReport::default() };
-    let order = rows.identifiers.canonical_order();
-    let mut keep = vec![true; rows.identifiers.len()];
-    let same = |a: &u32, b: &u32| rows.identifiers.get(*a as usize) == rows.identifiers.get(*b as usize);
-    for group in order.chunk_by(same) {
-        for &row in &group[1..] {
-            keep[row as usize] = false;
-            let (here, there) = (places[row as usize], places[group[0] as usize]);
-            if study.matching.duplicates != Duplicates::First {
-                complaints.add(|| {
-                    format!(
-                        "{}: the same identifier as {}; remove one, or agree on duplicates = \"first\"",
-                        files.show(here),
-                        files.show_beside(there, here)
-                    )
-                });
+    let rule = study.matching.duplicates;
+    let settled = repeats::settle(
+        &rows.identifiers,
+        |row| row,
+        rule,
+        false,
+        |repeat| {
+            let (here, there) = (places[repeat.row as usize], places[repeat.earlier as usize]);
+            keys.reports[repeat.key].repeated(|| files.show(here));
+            if rule != Duplicates::First && !repeat.again {
+                complaints.add(|| repeated(&files, here, there, "duplicates = \"first\""));
             }
-        }
-    }
+        },
+    );
     complaints.finish()?;
-    report.duplicates_dropped = keep.iter().filter(|&&keep| !keep).count() as u64;
-    rows.identifiers.retain(&keep);
-    rows.columns.iter_mut().for_each(|column| retain(column, &keep));
+    if !settled.is_quiet() {
+        let keep = retain_own(&mut rows.identifiers, &settled);
+        report.duplicates_dropped = keep.iter().filter(|&&keep| !keep).count() as u64;
+        rows.columns.iter_mut().for_each(|column| retain(column, &keep));
+    }
+    report.identifiers = keys.reports;
     report.rows_kept = rows.identifiers.len() as u64;
     report.memory =
         rows.identifiers.memory() + rows.columns.iter().map(|c| 8 * c.capacity() as u64).sum::<u64>();
@@ -72,14 +73,14 @@ fn hash(rows: &ProgramRows) -> DataHash {
     let mut hasher = DataHasher::new("program");
     rows.names.iter().for_each(|name| hasher.bytes(name.as_bytes()));
     for row in rows.identifiers.canonical_order() {
-        hasher.bytes(rows.identifiers.get(row as usize));
+        rows.identifiers.row(row as usize).for_each(|identifier| hasher.bytes(identifier));
         rows.columns.iter().for_each(|column| hasher.number(column[row as usize].cast_unsigned()));
     }
     hasher.finish()
 }
 
 struct Reading<'a> {
-    identifier: &'a Identifier,
+    keys: Keys<'a>,
     clock: Option<&'a Clock>,
     wanted: Vec<String>,
     own: Vec<Own<'a>>,
@@ -129,9 +130,10 @@ impl Own<'_> {
 }
 
 impl<'a> Reading<'a> {
-    fn new(identifier: &'a Identifier, program: &'a ProgramStudy, party: &str) -> Result<Self, Error> {
+    fn new(identifiers: &'a [Identifier], program: &'a ProgramStudy, party: &str) -> Result<Self, Error> {
+        let keys = Keys::new(identifiers);
         let types = Program::parse(&program.text)?.columns;
-        let mut wanted = vec![identifier.name.clone()];
+        let mut wanted = keys.columns();
         let mut own = Vec::new();
         for column in program.columns.iter().filter(|column| column.party == party) {
             let ty = types.iter().find(|typed| typed.name == column.name).map(|typed| typed.ty);
@@ -140,11 +142,11 @@ impl<'a> Reading<'a> {
             own.push(Own { column, cell: want(&mut wanted, &column.column), ty });
         }
         let rows = ProgramRows {
+            identifiers: Identifiers::new(identifiers.len()),
             names: own.iter().map(|own| own.column.name.clone()).collect(),
             columns: vec![Vec::new(); own.len()],
-            ..ProgramRows::default()
         };
-        Ok(Self { identifier, clock: program.clock.as_ref(), wanted, own, rows, places: Vec::new() })
+        Ok(Self { keys, clock: program.clock.as_ref(), wanted, own, rows, places: Vec::new() })
     }
 }
 
@@ -161,19 +163,18 @@ impl Sink for Reading<'_> {
         complaints: &mut Complaints,
     ) -> Result<(), Error> {
         let mut row = Row { files, place, complaints };
-        let identifier = row.identifier(self.identifier, cells[0]);
+        let identified = self.keys.read(&mut row, cells);
         let mut values = Vec::with_capacity(self.own.len());
         for own in &self.own {
             values.extend(own.read(&mut row, self.clock, cells[own.cell].trimmed()));
         }
-        let Some(identifier) = identifier else { return Ok(()) };
-        if values.len() < self.own.len() {
+        if !identified || values.len() < self.own.len() {
             return Ok(());
         }
         if self.places.len() >= u32::MAX as usize {
             return Err(Error::limit("rows of one side", self.places.len() as u64 + 1, limits::ROWS - 1));
         }
-        self.rows.identifiers.push(identifier.as_bytes());
+        self.keys.push_to(&mut self.rows.identifiers);
         self.rows.columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
         self.places.push(place);
         Ok(())

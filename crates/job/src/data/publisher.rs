@@ -1,9 +1,11 @@
 //! The publisher's rows: identifier, arm, opportunity, and optionally impressions and a breakdown.
 
 use super::complaints::Complaints;
+use super::keys::Keys;
+use super::repeats::{self, Repeat};
 use super::report::DataHasher;
 use super::table::{Cell, Files, Place, Sink, read};
-use super::{DataHash, Identifiers, InputReport, Row, retain, want};
+use super::{DataHash, Identifiers, InputReport, Row, repeated, retain, retain_own, want};
 use crate::study::{Duplicates, Identifier, Kind, Lift, Study};
 use base::Error;
 use std::path::Path;
@@ -57,7 +59,7 @@ impl PublisherRows {
     fn hash(&self, order: &[u32]) -> DataHash {
         let mut hasher = DataHasher::new("publisher");
         for row in order.iter().map(|&row| row as usize) {
-            hasher.bytes(self.identifiers.get(row));
+            self.identifiers.row(row).for_each(|identifier| hasher.bytes(identifier));
             hasher.number(self.arm[row] as u64);
             hasher.number(u64::from(self.opportunity[row]));
             hasher.number(self.impressions.get(row).map_or(0, |&n| u64::from(n)));
@@ -75,32 +77,38 @@ pub fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, Data
     let Kind::Lift(lift) = &study.kind else {
         return Err(Error::misuse("only a lift study has a publisher"));
     };
-    let mut sink = Reading::new(&study.matching.identifier, lift);
+    let mut sink = Reading::new(&study.matching.identifiers, lift);
     let mut complaints = Complaints::default();
     let (files, rows_read) = read(path, &mut sink, &mut complaints)?;
-    let Reading { mut rows, mut places, without_opportunity, .. } = sink;
-    let order = rows.identifiers.canonical_order();
-    let duplicates =
-        find_duplicates(&rows, &order, &places, study.matching.duplicates, &files, &mut complaints);
+    let Reading { mut rows, places, without_opportunity, mut keys, .. } = sink;
+    let rule = study.matching.duplicates;
+    let settled = repeats::settle(
+        &rows.identifiers,
+        |row| row,
+        rule,
+        false,
+        |repeat| {
+            keys.reports[repeat.key].repeated(|| files.show(places[repeat.row as usize]));
+            if !repeat.again {
+                complain(&rows, repeat, &places, rule, &files, &mut complaints);
+            }
+        },
+    );
     complaints.finish()?;
     let mut report = InputReport { rows_read, without_opportunity, ..InputReport::default() };
-    let order = match duplicates {
-        None => order,
-        Some(keep) => {
-            report.duplicates_dropped = keep.iter().filter(|&&keep| !keep).count() as u64;
-            rows.identifiers.retain(&keep);
-            retain(&mut rows.arm, &keep);
-            retain(&mut rows.opportunity, &keep);
-            if !rows.impressions.is_empty() {
-                retain(&mut rows.impressions, &keep);
-            }
-            if !rows.breakdown.is_empty() {
-                retain(&mut rows.breakdown, &keep);
-            }
-            retain(&mut places, &keep);
-            rows.identifiers.canonical_order()
+    if !settled.is_quiet() {
+        let keep = retain_own(&mut rows.identifiers, &settled);
+        report.duplicates_dropped = keep.iter().filter(|&&keep| !keep).count() as u64;
+        retain(&mut rows.arm, &keep);
+        retain(&mut rows.opportunity, &keep);
+        if !rows.impressions.is_empty() {
+            retain(&mut rows.impressions, &keep);
         }
-    };
+        if !rows.breakdown.is_empty() {
+            retain(&mut rows.breakdown, &keep);
+        }
+    }
+    report.identifiers = keys.reports;
     if rows.is_empty() {
         return Err(Error::input(format!(
             "{}: no row has an opportunity (column \"{}\"); nobody is left to measure",
@@ -110,56 +118,37 @@ pub fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, Data
     }
     report.rows_kept = rows.len() as u64;
     report.memory = rows.memory();
-    let hash = rows.hash(&order);
+    let hash = rows.hash(&rows.identifiers.canonical_order());
     Ok((rows, hash, report))
 }
 
-/// Complains about duplicates, or says which rows to keep; `None` when there is no duplicate.
-fn find_duplicates(
+/// Complains about an identifier that two rows have, where the rule or the arms do not allow it.
+fn complain(
     rows: &PublisherRows,
-    order: &[u32],
+    repeat: Repeat,
     places: &[Place],
     rule: Duplicates,
     files: &Files,
     complaints: &mut Complaints,
-) -> Option<Vec<bool>> {
-    let mut second: Vec<(u32, u32)> = Vec::new();
-    let same = |a: &u32, b: &u32| rows.identifiers.get(*a as usize) == rows.identifiers.get(*b as usize);
-    for group in order.chunk_by(same) {
-        second.extend(group[1..].iter().map(|&row| (row, group[0])));
+) {
+    let (row, earlier) = (repeat.row as usize, repeat.earlier as usize);
+    let (here, there) = (places[row], places[earlier]);
+    if rows.arm[row] != rows.arm[earlier] {
+        complaints.add(|| {
+            format!(
+                "{}: the same identifier as {} but in the other arm; correct one of them",
+                files.show(here),
+                files.show_beside(there, here)
+            )
+        });
+    } else if rule != Duplicates::First {
+        complaints.add(|| repeated(files, here, there, "duplicates = \"first\""));
     }
-    if second.is_empty() {
-        return None;
-    }
-    second.sort_unstable();
-    let mut keep = vec![true; rows.len()];
-    for (row, first) in second.into_iter().map(|(row, first)| (row as usize, first as usize)) {
-        keep[row] = false;
-        let (here, there) = (places[row], places[first]);
-        if rows.arm[row] != rows.arm[first] {
-            complaints.add(|| {
-                format!(
-                    "{}: the same identifier as {} but in the other arm; correct one of them",
-                    files.show(here),
-                    files.show_beside(there, here)
-                )
-            });
-        } else if rule != Duplicates::First {
-            complaints.add(|| {
-                format!(
-                    "{}: the same identifier as {}; remove one, or agree on duplicates = \"first\"",
-                    files.show(here),
-                    files.show_beside(there, here)
-                )
-            });
-        }
-    }
-    Some(keep)
 }
 
 /// Rows as they come in.
 struct Reading<'a> {
-    identifier: &'a Identifier,
+    keys: Keys<'a>,
     lift: &'a Lift,
     columns: Vec<String>,
     arm: usize,
@@ -172,16 +161,19 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn new(identifier: &'a Identifier, lift: &'a Lift) -> Self {
-        let mut columns = vec![identifier.name.clone()];
+    fn new(identifiers: &'a [Identifier], lift: &'a Lift) -> Self {
+        let keys = Keys::new(identifiers);
+        let mut columns = keys.columns();
         let arm = want(&mut columns, &lift.publisher.arm);
         let opportunity = want(&mut columns, &lift.publisher.opportunity);
         let impressions = lift.publisher.impressions.as_ref().map(|name| want(&mut columns, name));
         let breakdown = lift.publisher.breakdown.as_ref().map(|b| want(&mut columns, &b.column));
-        let (rows, places) = (PublisherRows::default(), Vec::new());
+        let rows =
+            PublisherRows { identifiers: Identifiers::new(identifiers.len()), ..PublisherRows::default() };
+        let places = Vec::new();
         let without_opportunity = 0;
         Self {
-            identifier,
+            keys,
             lift,
             columns,
             arm,
@@ -209,7 +201,7 @@ impl Sink for Reading<'_> {
     ) -> Result<(), Error> {
         let publisher = &self.lift.publisher;
         let mut row = Row { files, place, complaints };
-        let identifier = row.identifier(self.identifier, cells[0]);
+        let identified = self.keys.read(&mut row, cells);
         let opportunity = cells[self.opportunity].trimmed();
         if opportunity == Cell::Empty {
             self.without_opportunity += 1;
@@ -225,15 +217,15 @@ impl Sink for Reading<'_> {
             (Some(categories), Some(i)) => row.category(categories, cells[i].trimmed()),
             _ => Some(0),
         };
-        let (Some(identifier), Some(arm), Some(opportunity), Some(impressions), Some(breakdown)) =
-            (identifier, arm, opportunity, impressions, breakdown)
+        let (true, Some(arm), Some(opportunity), Some(impressions), Some(breakdown)) =
+            (identified, arm, opportunity, impressions, breakdown)
         else {
             return Ok(());
         };
         if self.rows.len() >= u32::MAX as usize {
             return Err(Error::limit("rows of one side", self.rows.len() as u64 + 1, u64::from(u32::MAX)));
         }
-        self.rows.identifiers.push(identifier.as_bytes());
+        self.keys.push_to(&mut self.rows.identifiers);
         self.rows.arm.push(arm);
         self.rows.opportunity.push(opportunity);
         if self.impressions.is_some() {

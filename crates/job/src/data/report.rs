@@ -1,5 +1,6 @@
 //! What reading did, for the owner of the data only.
 
+use super::keys::IdentifierReport;
 use std::fmt;
 
 /// Counts of one reading. Nothing is dropped without being counted here. Shown to the owner of the data only.
@@ -29,6 +30,9 @@ pub struct InputReport {
     pub over_clamp: u64,
     /// Bytes of memory that the typed columns hold.
     pub memory: u64,
+    /// What normalising did to each identifier column, and what of it repeats.
+    #[serde(default)]
+    pub identifiers: Vec<IdentifierReport>,
 }
 
 impl InputReport {
@@ -58,6 +62,9 @@ impl fmt::Display for InputReport {
             if i < 2 || count > 0 {
                 writeln!(f, "{count:>12} {text}")?;
             }
+        }
+        for identifier in &self.identifiers {
+            identifier.lines(self.identifiers.len() > 1, |count, text| writeln!(f, "{count:>12} {text}"))?;
         }
         write!(f, "{:>12} bytes of memory per identifier", self.memory_per_row())
     }

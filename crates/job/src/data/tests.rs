@@ -208,7 +208,7 @@ fn too_many_events_are_an_error_or_counted() {
     );
     let desk = Desk::new();
     let (rows, _, report) = read_advertiser(&desk.file("h.csv", &text), &study(&[])).expect("read");
-    let a = (0..2).find(|&i| rows.identifiers.get(i) == b"a").expect("there");
+    let a = (0..2).find(|&i| rows.identifiers.get(i, 0) == b"a").expect("there");
     assert_eq!(rows.events(a), (&[200, 201, 202, 203][..], &[1, 1, 1, 1][..]));
     assert_eq!(
         (report.events_seen, report.events_cut, report.identifiers_cut, report.over_clamp),
@@ -252,7 +252,7 @@ fn bytes_that_are_not_utf8_are_placed_exactly() {
     let wide = "\u{e9}".repeat(100_001);
     let path = desk.file("r.csv", format!("\u{feff}{HEAD}x{wide},vaccine,1954-04-26\n"));
     let (rows, ..) = read_publisher(&path, &study(&[])).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(rows.identifiers.get(0).len(), 200_003);
+    assert_eq!(rows.identifiers.get(0, 0).len(), 200_003);
 }
 
 #[test]
@@ -385,7 +385,7 @@ fn rules_of_the_study_are_applied_and_counted() {
         registry("A,vaccine,1954-04-26\nb,placebo,\n\"c, c\", placebo ,1954-05-01\na,vaccine,1954-06-01\n");
     let first = &[("duplicates  = \"error\"", "duplicates  = \"first\"")];
     let (rows, _, report) = read_publisher(&desk.file("r.csv", text), &study(first)).expect("read");
-    assert_eq!(rows.identifiers.iter().collect::<Vec<_>>(), [&b"a"[..], b"c, c"]);
+    assert_eq!((0..rows.len()).map(|i| rows.identifiers.get(i, 0)).collect::<Vec<_>>(), [&b"a"[..], b"c, c"]);
     assert_eq!(rows.opportunity, [115, 120]);
     assert_eq!((report.rows_read, report.rows_kept), (4, 2));
     assert_eq!((report.without_opportunity, report.duplicates_dropped), (1, 1));
@@ -411,11 +411,11 @@ fn wide_rows_are_read_and_merged() {
     let desk = Desk::new();
     let path = desk.file("h.csv", "child_id,t1,v1,t2,v2\na,30,3,20,2\na,10,1,,\nb,,,,\n");
     let (rows, _, report) = read_advertiser(&path, &wide("\"merge\"")).expect("read");
-    let a = (0..2).find(|&i| rows.identifiers.get(i) == b"a").expect("there");
+    let a = (0..2).find(|&i| rows.identifiers.get(i, 0) == b"a").expect("there");
     assert_eq!(rows.events(a), (&[10, 20, 30][..], &[1, 2, 3][..]));
     assert_eq!((report.duplicates_merged, report.without_events), (1, 1));
     let (rows, _, report) = read_advertiser(&path, &wide("\"first\"")).expect("read");
-    let a = (0..2).find(|&i| rows.identifiers.get(i) == b"a").expect("there");
+    let a = (0..2).find(|&i| rows.identifiers.get(i, 0) == b"a").expect("there");
     assert_eq!(rows.events(a).0, [20, 30]);
     assert_eq!((report.duplicates_dropped, report.events_seen), (1, 2));
     let path = desk.file("hospitals.csv", "child_id,t1,v1,t2,v2\na,,3,20,2\n");
@@ -513,4 +513,136 @@ fn a_cell_must_fit_its_type_in_the_program() {
         error.contains("line 3, column \"diagnosis\": \"unknown\" is 2 in the program, whose type bit"),
         "{error}"
     );
+}
+
+/// Two identifiers per row, e-mail before telephone.
+const TWO: (&str, &str) = (
+    "[ { name = \"child_id\", normalise = [\"trim\", \"lowercase\"] } ]",
+    "[ { name = \"mail\", normalise = [\"email\"] }, { name = \"phone\", normalise = [\"phone:44\"] } ]",
+);
+const FIRST: (&str, &str) = ("duplicates  = \"error\"", "duplicates  = \"first\"");
+const MERGE: (&str, &str) = ("duplicates  = \"error\"", "duplicates  = \"merge\"");
+const MAILS: &str = "mail,phone,arm,injected\n";
+const MAIL_EVENTS: &str = "mail,phone,onset,severity\n";
+
+/// Identifiers of all rows as text, without their sorts, a missing one as `-`.
+fn texts(identifiers: &Identifiers) -> Vec<String> {
+    let text = |id: &[u8]| match id.split(|b| *b == 0).nth(1) {
+        Some(text) => String::from_utf8_lossy(text).into_owned(),
+        None => "-".into(),
+    };
+    let mut all: Vec<String> = (0..identifiers.len())
+        .map(|row| identifiers.row(row).map(text).collect::<Vec<_>>().join(" "))
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn rows_with_several_identifiers_may_lack_some_but_not_all() {
+    let desk = Desk::new();
+    let file = desk.file(
+        "registry.csv",
+        format!("{MAILS}A@x.org,,vaccine,1954-04-26\n,020 7946 0000,placebo,1954-04-26\nb@x,+4930123456,placebo,1954-04-26\n"),
+    );
+    let (rows, _, report) = read_publisher(&file, &study(&[TWO])).expect("good");
+    assert_eq!(texts(&rows.identifiers), ["- +442079460000", "a@x.org -", "b@x +4930123456"]);
+    let [mail, phone] = &report.identifiers[..] else { panic!("two columns") };
+    assert_eq!((mail.present, mail.empty, phone.present, phone.empty), (2, 1, 2, 1));
+    assert_eq!(mail.steps.len(), 1);
+    assert_eq!((&*mail.steps[0].step, mail.steps[0].changed), ("email", 1));
+    assert!(mail.steps[0].first.ends_with("registry.csv, line 2"), "{}", mail.steps[0].first);
+    assert_eq!((&*phone.steps[0].step, phone.steps[0].changed), ("phone:44", 1));
+    let shown = report.to_string();
+    assert!(shown.contains("2 cells of mail with an identifier"), "{shown}");
+    assert!(shown.contains("1 cells of phone changed by phone:44, first in"), "{shown}");
+    assert!(!shown.contains("x.org") && !shown.contains("7946"), "{shown}");
+    assert_eq!(
+        registry_error(format!("{MAILS}, ,vaccine,1954-04-26\n"), &[TWO]),
+        "registry.csv, line 2, column \"mail\": no identifier in mail, phone: fill one of the cells or remove the line"
+    );
+    let bad = registry_error(
+        format!("{MAILS}a@x,020 7946,vaccine,1954-04-26\nb@x,call,vaccine,1954-04-26\n"),
+        &[TWO],
+    );
+    assert!(bad.starts_with("registry.csv, line 3, column \"phone\": not a telephone number"), "{bad}");
+}
+
+#[test]
+fn an_identifier_of_two_publisher_rows_stays_with_the_first() {
+    let rows =
+        "a@x,,vaccine,1954-04-26\na@x,02011112222,vaccine,1954-04-26\na@x,02011112222,vaccine,1954-04-27\n";
+    let text = format!("{MAILS}{rows}");
+    assert_eq!(
+        registry_error(&text, &[TWO]).lines().next(),
+        Some(
+            "registry.csv, line 3: the same identifier as line 2; remove one, or agree on duplicates = \"first\""
+        )
+    );
+    let desk = Desk::new();
+    let (kept, _, report) =
+        read_publisher(&desk.file("registry.csv", &text), &study(&[TWO, FIRST])).expect("good");
+    assert_eq!(texts(&kept.identifiers), ["- +442011112222", "a@x -"]);
+    assert_eq!((report.rows_kept, report.duplicates_dropped), (2, 1));
+    assert_eq!((report.identifiers[0].repeats, report.identifiers[1].repeats), (2, 1));
+    let arms = "a@x,1111112222,vaccine,1954-04-26\nb@x,1111112222,placebo,1954-04-26\n";
+    assert_eq!(
+        registry_error(format!("{MAILS}{arms}"), &[TWO, FIRST]),
+        "registry.csv, line 3: the same identifier as line 2 but in the other arm; correct one of them"
+    );
+}
+
+#[test]
+fn lines_of_one_advertiser_row_are_found_by_all_their_identifiers() {
+    let line = |ids: &str, day: u8| format!("{ids},1954-07-0{day},paralytic\n");
+    // The third line has one of the identifiers only, and nobody else's: it is about the same one.
+    let good =
+        [line("a@x,1111112222", 1), line("b@x,", 2), line("a@x,", 3), line("a@x,1111112222", 4)].concat();
+    let desk = Desk::new();
+    let read = |text: &str, changes: &[(&str, &str)]| {
+        read_advertiser(&desk.file("hospitals.csv", format!("{MAIL_EVENTS}{text}")), &study(changes))
+    };
+    let (rows, _, report) = read(&good, &[TWO]).expect("good");
+    assert_eq!(texts(&rows.identifiers), ["a@x +441111112222", "b@x -"]);
+    let mut events: Vec<usize> = (0..2).map(|row| rows.events(row).0.len()).collect();
+    events.sort_unstable();
+    assert_eq!((events, report.events_seen), (vec![1, 3], 4));
+    // The last line ties two rows together.
+    let tied = [line("a@x,1111112222", 1), line("b@x,3333332222", 2), line("a@x,3333332222", 3)].concat();
+    assert_eq!(
+        hospitals_error(format!("{MAIL_EVENTS}{tied}"), &[TWO]),
+        "hospitals.csv, line 4: an identifier of line 2, but not all the same ones; correct one of them, or agree on \
+         duplicates = \"first\" or \"merge\"\nhospitals.csv, line 4: an identifier of line 3, but not all the same ones; \
+         correct one of them, or agree on duplicates = \"first\" or \"merge\""
+    );
+    let (rows, _, report) = read(&tied, &[TWO, FIRST]).expect("the first lines count");
+    assert_eq!(texts(&rows.identifiers), ["a@x +441111112222", "b@x +443333332222"]);
+    assert_eq!((report.duplicates_dropped, report.events_seen, report.rows_kept), (1, 2, 2));
+    let (rows, hash, report) = read(&tied, &[TWO, MERGE]).expect("all are one");
+    assert_eq!((rows.len(), rows.events(0).0.len(), report.events_seen), (1, 3, 3));
+    assert_eq!(report.identifiers.iter().map(|column| column.merged_away).collect::<Vec<_>>(), [1, 1]);
+    let turned = [line("a@x,3333332222", 3), line("b@x,3333332222", 2), line("a@x,1111112222", 1)].concat();
+    assert_eq!(
+        read(&turned, &[TWO, MERGE]).expect("all are one").1,
+        hash,
+        "the order of lines does not matter"
+    );
+}
+
+#[test]
+fn identifiers_of_one_sort_may_match_each_other() {
+    let same = (TWO.0, "[ { name = \"mail\" }, { name = \"phone\", sort = \"mail\" } ]");
+    let desk = Desk::new();
+    let file = desk.file("registry.csv", format!("{MAILS}a,a,vaccine,1954-04-26\nb,c,vaccine,1954-04-26\n"));
+    let (rows, _, report) = read_publisher(&file, &study(&[same])).expect("good");
+    assert_eq!(texts(&rows.identifiers), ["a -", "b c"]);
+    assert_eq!(report.identifiers[1].repeats, 1);
+    let crossed = format!("{MAILS}a,b,vaccine,1954-04-26\nc,a,vaccine,1954-04-26\n");
+    assert!(
+        registry_error(&crossed, &[same]).starts_with("registry.csv, line 3: the same identifier as line 2")
+    );
+    let apart = (TWO.0, "[ \"mail\", \"phone\" ]");
+    let (rows, ..) =
+        read_publisher(&desk.file("two.csv", &crossed), &study(&[apart])).expect("these never meet");
+    assert_eq!(rows.len(), 2);
 }

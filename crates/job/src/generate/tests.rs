@@ -17,9 +17,10 @@ fn count(study: &Study, publisher: &PublisherRows, advertiser: &AdvertiserRows) 
         ..Truth::default()
     };
     let known: HashMap<&[u8], usize> =
-        advertiser.identifiers.iter().enumerate().map(|(i, id)| (id, i)).collect();
+        (0..advertiser.len()).map(|i| (advertiser.identifiers.get(i, 0), i)).collect();
     let mut both = 0;
-    for (i, id) in publisher.identifiers.iter().enumerate() {
+    for i in 0..publisher.len() {
+        let id = publisher.identifiers.get(i, 0);
         let other = known.get(id).copied();
         both += u64::from(other.is_some());
         let add = |cell: &mut ArmTruth| {

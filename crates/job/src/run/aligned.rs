@@ -22,7 +22,7 @@ pub(super) fn run(session: &mut Session, identifiers: &Identifiers) -> Result<Ve
     let order = identifiers.sorted();
     let mut hasher = blake3::Hasher::new_derive_key("tacit aligned rows 1");
     for &row in &order {
-        let key = identifiers.get(row as usize);
+        let key = identifiers.get(row as usize, 0);
         hasher.update(&(key.len() as u64).to_le_bytes()).update(key);
     }
     let count = identifiers.len() as u64;

@@ -6,8 +6,8 @@
 
 use super::reader::{Source, printable};
 use super::{
-    Advertiser, Categories, CellType, Confidence, Duplicates, Engine, Kind, Layout, Lift, Normaliser,
-    Overflow, ProgramStudy, Protocol, Publisher, Release, Role, Study, Value,
+    Advertiser, Categories, CellType, Confidence, Engine, Kind, Layout, Lift, Overflow, ProgramStudy,
+    Publisher, Release, Role, Study, Value,
 };
 use crate::time::Clock;
 use std::collections::BTreeMap;
@@ -94,29 +94,7 @@ impl Study {
             to.text("role", role);
             to.text("key", &member.key);
         }
-        to.text(
-            "protocol",
-            match self.matching.protocol {
-                Protocol::Pid => "pid",
-                Protocol::Aligned => "aligned",
-            },
-        );
-        to.text("identifier", &self.matching.identifier.name);
-        let steps = self.matching.identifier.normalise.iter().map(|step| match step {
-            Normaliser::Trim => "trim",
-            Normaliser::Lowercase => "lowercase",
-            Normaliser::Digits => "digits",
-            Normaliser::Email => "email",
-        });
-        to.texts("normalise", steps);
-        to.text(
-            "duplicates",
-            match self.matching.duplicates {
-                Duplicates::Error => "error",
-                Duplicates::First => "first",
-                Duplicates::Merge => "merge",
-            },
-        );
+        super::matching::encode(&self.matching, to);
         match &self.kind {
             Kind::Lift(lift) => encode_lift(lift, to),
             Kind::Lifts(parts) => {
@@ -150,7 +128,7 @@ impl Study {
 }
 
 /// Writes named, length-prefixed fields into a hash.
-struct Encoder(blake3::Hasher);
+pub(super) struct Encoder(blake3::Hasher);
 
 impl Encoder {
     fn field(&mut self, name: &str, value: &[u8]) {
@@ -158,15 +136,15 @@ impl Encoder {
         self.0.update(&(value.len() as u64).to_le_bytes()).update(value);
     }
 
-    fn text(&mut self, name: &str, value: &str) {
+    pub fn text(&mut self, name: &str, value: &str) {
         self.field(name, value.as_bytes());
     }
 
-    fn number(&mut self, name: &str, value: u64) {
+    pub fn number(&mut self, name: &str, value: u64) {
         self.field(name, &value.to_le_bytes());
     }
 
-    fn texts<'t>(&mut self, name: &str, values: impl ExactSizeIterator<Item = &'t str>) {
+    pub fn texts<'t>(&mut self, name: &str, values: impl ExactSizeIterator<Item = &'t str>) {
         self.number(name, values.len() as u64);
         values.for_each(|value| self.text("item", value));
     }

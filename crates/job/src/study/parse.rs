@@ -2,10 +2,9 @@
 
 use super::reader::{Item, NAME_RULE, Section, Source, is_name};
 use super::{
-    Advertiser, Also, Categories, CellType, Compute, Confidence, Decimal, Duplicates, Engine, Filter,
-    Identifier, Kind, Layout, Lift, LiftRule, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, Matching,
-    Member, Mode, Normaliser, Overflow, ProgramColumn, ProgramStudy, Protocol, Publisher, Release, Role,
-    Study, Value,
+    Advertiser, Also, Categories, CellType, Compute, Confidence, Decimal, Engine, Filter, Kind, Layout, Lift,
+    LiftRule, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, Member, Mode, Overflow, ProgramColumn,
+    ProgramStudy, Publisher, Release, Role, Study, Value,
 };
 use crate::time::{Clock, Unit};
 use base::{Error, limits};
@@ -30,7 +29,7 @@ const PROGRAM_KEYS: &[&str] = &[
 ];
 
 #[derive(Clone, Copy, PartialEq)]
-enum KindName {
+pub(super) enum KindName {
     Lift,
     Program,
 }
@@ -52,7 +51,7 @@ pub(super) fn study(source: Source<'_>) -> Result<Study, Error> {
     let name = root.need("name", "name = \"my-study\"")?.name()?.to_owned();
     let title = root.need("title", "title = \"one line for people\"")?.text()?.to_owned();
     let parties = members(&root, kind)?;
-    let matching = matching(&root, kind, parties.len())?;
+    let matching = super::matching::parse(&root, kind, parties.len())?;
     let compute = compute(&root)?;
     let mut study =
         Study { name, title, parties, matching, kind: Kind::Lifts(Vec::new()), compute, part_of: None };
@@ -140,58 +139,6 @@ fn member(name: &str, item: &Item<'_, '_>, kind: KindName) -> Result<Member, Err
 pub(crate) fn is_key(text: &str) -> bool {
     let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     text.strip_prefix("tacit1:").is_some_and(|digits| digits.len() == 32 && digits.bytes().all(hex))
-}
-
-fn matching(root: &Section<'_, '_>, kind: KindName, parties: usize) -> Result<Matching, Error> {
-    let item = root.need("match", "a section [match]")?;
-    let section = item.section(&["protocol", "identifiers", "duplicates", "dummies"])?;
-    let planned = ["multi-pid", "ps3i", "collecting", "collecting-ps3i", "circuit-psi"];
-    let item = section.need("protocol", "protocol = \"pid\"")?;
-    let protocols = [("pid", Protocol::Pid), ("aligned", Protocol::Aligned)];
-    let known = if kind == KindName::Lift { &protocols[..1] } else { &protocols[..] };
-    let protocol = item.choice(known, &planned)?;
-    if protocol == Protocol::Pid && kind == KindName::Program && parties > 2 {
-        return Err(item.refuse(format!("it is for two parties; among {parties} use \"aligned\"")));
-    }
-    if let Some(dummies) = section.get("dummies") {
-        return Err(dummies.error("match.dummies is not available in this version: remove the line"));
-    }
-    let example = "identifiers = [ { name = \"id\", normalise = [\"trim\", \"lowercase\"] } ]";
-    let list = section.need("identifiers", example)?;
-    let items = list.list()?;
-    let [item] = items.as_slice() else {
-        return Err(list.error(format!(
-            "match.identifiers names {} columns; this version matches by exactly 1",
-            items.len()
-        )));
-    };
-    let duplicates = section.need("duplicates", "duplicates = \"error\"")?.choice(
-        &[("error", Duplicates::Error), ("first", Duplicates::First), ("merge", Duplicates::Merge)],
-        &[],
-    )?;
-    Ok(Matching { protocol, identifier: identifier(item)?, duplicates })
-}
-
-fn identifier(item: &Item<'_, '_>) -> Result<Identifier, Error> {
-    let section = item.section(&["name", "normalise"])?;
-    let name = section.need("name", "name = \"id\"")?.text()?.to_owned();
-    let choices = [
-        ("trim", Normaliser::Trim),
-        ("lowercase", Normaliser::Lowercase),
-        ("digits", Normaliser::Digits),
-        ("email", Normaliser::Email),
-    ];
-    let mut normalise = Vec::new();
-    if let Some(list) = section.get("normalise") {
-        for step in list.list()? {
-            let rule = step.choice(&choices, &[])?;
-            if normalise.contains(&rule) {
-                return Err(step.refuse("it is already in the list; remove one"));
-            }
-            normalise.push(rule);
-        }
-    }
-    Ok(Identifier { name, normalise })
 }
 
 fn clock(item: &Item<'_, '_>) -> Result<Clock, Error> {

@@ -26,7 +26,7 @@ fn the_example_says_what_it_says() {
     assert_eq!(study.name, "polio-1954");
     let names: Vec<&str> = study.parties.iter().map(|m| m.name.as_str()).collect();
     assert_eq!(names, ["registry", "hospitals"]);
-    assert_eq!(study.matching.identifier.normalise, [Normaliser::Trim, Normaliser::Lowercase]);
+    assert_eq!(study.matching.identifiers[0].normalise, [Normaliser::Trim, Normaliser::Lowercase]);
     assert_eq!(study.compute, Compute { engine: Engine::Auto, ot: None, circuit: None, shards: 2 });
     let Kind::Lift(lift) = &study.kind else { panic!("a lift study") };
     assert_eq!((lift.clock.bits(), lift.clock.show(0)), (9, "1954-01-01".to_owned()));
@@ -93,23 +93,129 @@ fn wrong_names_and_shapes_are_placed() {
 #[test]
 fn what_is_not_built_yet_is_refused_as_such() {
     assert_eq!(
-        error("protocol    = \"pid\"", "protocol    = \"ps3i\""),
-        "study.toml, line 21, column 15: match.protocol is \"ps3i\"; not available in this version: use \"pid\""
-    );
-    assert_eq!(
         error("engine  = \"auto\"", "engine  = \"ring4\""),
         "study.toml, line 68, column 11: compute.engine is \"ring4\"; not available in this version: use \"auto\", \
          \"yao\", \"gmw\" or \"clear\""
-    );
-    assert_eq!(
-        error("duplicates  =", "dummies = 300\nduplicates  ="),
-        "study.toml, line 23, column 11: match.dummies is not available in this version: remove the line"
     );
     assert_eq!(
         error("kind   = \"lift\"", "kind   = \"market\""),
         "study.toml, line 8, column 10: kind is \"market\"; not available in this version: use \"lift\" or \"program\""
     );
     assert!(error("\"seeded-cut-and-choose\"", "\"in-circuit\"").contains("not available in this version"));
+}
+
+const MATCH: &str = "protocol    = \"pid\"";
+const IDS: &str = "[ { name = \"child_id\", normalise = [\"trim\", \"lowercase\"] } ]";
+
+/// The lift example with other lines in [match].
+fn matching(protocol: &str, ids: &str, more: &str) -> Result<Matching, String> {
+    let text = LIFT.replacen(MATCH, &format!("protocol    = \"{protocol}\""), 1);
+    let text = text.replacen(IDS, ids, 1).replacen("duplicates  =", &format!("{more}\nduplicates  ="), 1);
+    Study::parse("study.toml", &text).map(|study| study.matching).map_err(|error| error.to_string())
+}
+
+const TWO: &str = "[ { name = \"email\", normalise = [\"email\"], weight = 3 }, \"phone\" ]";
+
+#[test]
+fn every_protocol_has_its_settings() {
+    let of = |protocol, ids, more| matching(protocol, ids, more).unwrap_or_else(|e| panic!("{e}"));
+    let usual = Some(DummyRule::default());
+    let pid = of("pid", IDS, "");
+    assert_eq!((pid.protocol, pid.dummies), (Protocol::Pid, usual));
+    let two = of("pid", TWO, "contaminated = \"drop\"\nnormalise = { phone = [\"phone:44\"] }");
+    assert_eq!(two.protocol, Protocol::MultiPid { contaminated: Contaminated::Drop });
+    assert_eq!(two.identifiers[1].normalise, [Normaliser::Phone(Some(44))]);
+    assert_eq!(
+        (two.identifiers[0].weight, two.identifiers[1].weight, &*two.identifiers[1].sort),
+        (3, 1, "phone")
+    );
+    let ps3i = of("ps3i", IDS, "backend = \"paillier\"\ndummies = \"off\"");
+    assert_eq!((ps3i.protocol, ps3i.dummies), (Protocol::Ps3i { backend: Backend::Paillier }, None));
+    let collecting = of("collecting", TWO, "slots = 3\ndummies = { epsilon = 0.5, delta = \"1e-7\" }");
+    let contaminated = Contaminated::Drop;
+    assert_eq!(collecting.protocol, Protocol::Collecting { slots: 3, degree: 3, contaminated });
+    let dummies = DummyRule { epsilon: Decimal::parse("0.5").expect("a decimal"), delta_places: 7 };
+    assert_eq!(collecting.dummies, Some(dummies));
+    assert_eq!(of("circuit-psi", IDS, "").dummies, None);
+    assert_eq!(of("pid", IDS, "dummies = \"on\""), pid, "what is usual may be said");
+}
+
+#[test]
+fn a_setting_of_another_protocol_is_refused_as_such() {
+    let cases = [
+        (
+            "pid",
+            IDS,
+            "slots = 4",
+            "match.slots is 4; it is a setting of \"collecting\", and match.protocol is \"pid\": remove",
+        ),
+        ("pid", IDS, "contaminated = \"drop\"", "of \"collecting\" and of \"pid\" by several identifiers"),
+        ("collecting", IDS, "backend = \"paillier\"", "it is a setting of \"ps3i\""),
+        ("circuit-psi", IDS, "dummies = \"off\"", "\"circuit-psi\" has no use for dummies: remove the line"),
+        ("ps3i", TWO, "", "match.identifiers names 2 columns; \"ps3i\" matches by exactly 1"),
+        ("multi-pid", TWO, "", "use \"pid\" and name several identifiers"),
+        ("collecting", IDS, "slots = 65", "use a whole number from 1 to 64"),
+        ("collecting", IDS, "degree = 0", "use a whole number from 1 to 64"),
+        ("pid", IDS, "dummies = 300", "match.dummies is 300; use \"on\" or \"off\", or { epsilon ="),
+        ("pid", IDS, "dummies = { epsilon = 0 }", "use a decimal from 0.001 to 10"),
+        ("pid", IDS, "dummies = { delta = 0.1 }", "use a power of ten from \"1e-15\" to \"1e-3\""),
+        (
+            "pid",
+            IDS,
+            "normalise = { child_id = [\"trim\"] }",
+            "child_id has normalise in match.identifiers as well",
+        ),
+        ("pid", IDS, "normalise = { child = [\"trim\"] }", "unknown key \"child\" in [match.normalise]"),
+        ("pid", "[ \"a\", \"a\" ]", "", "match.identifiers[1]: a is in the list already"),
+        ("pid", "[ ]", "", "match.identifiers names 0 columns; list 1 to 8"),
+        ("pid", "[ { name = \"a\", weight = 2 } ]", "", "it tells several identifiers apart"),
+        ("pid", "[ { name = \"a\", normalise = [\"phone:0\"] } ]", "", "a calling code has 1 to 3 digits"),
+        (
+            "pid",
+            "[ { name = \"a\", normalise = [\"phone\", \"phone:1\"] } ]",
+            "",
+            "it is already in the list",
+        ),
+        ("pid", "[ { name = \"a\", normalise = [\"upper\"] } ]", "", "use \"trim\", \"lowercase\""),
+    ];
+    for (protocol, ids, more, text) in cases {
+        let error = matching(protocol, ids, more).expect_err("it is wrong");
+        assert!(error.contains(text) && error.starts_with("study.toml, line 2"), "{more}: {error}");
+    }
+    let error = error_in(PROGRAM, "protocol    = \"pid\"", "protocol    = \"ps3i\"");
+    assert!(error.contains("it gives shares of the rows that both have"), "{error}");
+}
+
+#[test]
+fn everything_in_match_changes_the_hash() {
+    let hash = |protocol: &str, ids: &str, more: &str| {
+        let text = LIFT.replacen(MATCH, &format!("protocol    = \"{protocol}\""), 1);
+        let text = text.replacen(IDS, ids, 1).replacen("duplicates  =", &format!("{more}\nduplicates  ="), 1);
+        Study::parse("study.toml", &text).unwrap_or_else(|e| panic!("{more}: {e}")).hash().full()
+    };
+    let all = [
+        hash("pid", IDS, ""),
+        hash("pid", IDS, "dummies = \"off\""),
+        hash("pid", IDS, "dummies = { epsilon = 0.2 }"),
+        hash("pid", IDS, "dummies = { delta = \"1e-8\" }"),
+        hash("pid", TWO, ""),
+        hash("pid", TWO, "contaminated = \"drop\""),
+        hash("pid", &TWO.replace("3", "4"), ""),
+        hash("pid", &TWO.replace("weight", "sort = \"mail\", weight"), ""),
+        hash("pid", &TWO.replace("\"phone\"", "{ name = \"phone\", normalise = [\"phone\"] }"), ""),
+        hash("pid", &TWO.replace("\"phone\"", "{ name = \"phone\", normalise = [\"phone:1\"] }"), ""),
+        hash("ps3i", IDS, ""),
+        hash("ps3i", IDS, "backend = \"paillier\""),
+        hash("collecting", IDS, ""),
+        hash("collecting", IDS, "slots = 5"),
+        hash("collecting", IDS, "degree = 5"),
+        hash("collecting", IDS, "contaminated = \"count\""),
+        hash("circuit-psi", IDS, ""),
+    ];
+    let different: std::collections::BTreeSet<&String> = all.iter().collect();
+    assert_eq!(different.len(), all.len());
+    let table = hash("pid", "[ \"child_id\" ]", "normalise = { child_id = [\"trim\", \"lowercase\"] }");
+    assert_eq!(table, all[0], "two spellings of one thing");
 }
 
 #[test]
