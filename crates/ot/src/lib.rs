@@ -5,7 +5,7 @@
 //! up both directions with every peer at once, [`correlated_all`] makes OTs in all of them, [`probe`] measures a
 //! link, [`Meter`] says what a conversation costs. [`Hubs`] turn one run of base OTs per pair of parties into fresh
 //! base OTs, with a fresh Delta, for every worker connection; [`setup_over`] takes those. The steps without network are in
-//! [`base_ot`], [`softspoken`] and [`ferret`].
+//! [`base_ot`], [`softspoken`] and [`ferret`]. [`vole`] turns OTs into correlations over a field.
 //!
 //! Semi-honest throughout; the protocol page is `docs/protocols/ot.md`.
 
@@ -21,6 +21,7 @@ mod kind;
 mod pair;
 mod price;
 pub mod softspoken;
+pub mod vole;
 
 pub use choose::{Measured, PROBE_BYTES, probe};
 pub use cost::Price;
@@ -31,6 +32,7 @@ pub use hub::{Bases, Hubs, ReceiverHub, SenderHub};
 pub use kind::OtKind;
 pub use pair::{Correlated, Pair, correlated_all, leads, setup_all, setup_over};
 pub use price::Meter;
+pub use vole::{VoleReceiver, VoleSender};
 
 use kernels::Block;
 

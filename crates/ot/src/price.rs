@@ -55,7 +55,7 @@ impl Meter {
         Price { ots: self.ots, sender: sender.sent, receiver: receiver.sent, turns }
     }
 
-    fn sender_says(&mut self, bytes: usize) {
+    pub(crate) fn sender_says(&mut self, bytes: usize) {
         self.sender.sent += bytes as u64;
         self.sender.spoke = true;
         self.receiver.hears();

@@ -1,0 +1,151 @@
+//! Vector oblivious linear evaluation over the field of 2^128 elements, from correlated OT. The steps without network
+//! are [`Sender`] and [`Receiver`], the conversation [`VoleSender`] and [`VoleReceiver`].
+//!
+//! Functionality: the sender holds Delta and gets random b_i; the receiver gets random a_i and c_i = a_i Delta + b_i.
+//!
+//! Security: semi-honest, computational parameter 128. Primal LPN over the field with regular noise and the 10-local
+//! binary code of [`crate::ferret`]; single-point VOLE from the half-tree of Guo et al. (ePrint 2022/1431); the
+//! shape is that of Weng, Yang, Katz and Wang, "Wolverine" (ePrint 2020/925). Delta is that of the OTs: bit 0 is set,
+//! 127 bits are random.
+//!
+//! The code is binary, so every F2-linear map of the field to F2 turns a sample over the field into one over F2, in
+//! which half of the noise is gone. Hence the noise is twice as dense as in Ferret's set of this size (decision 023):
+//! under such a map it is an instance of that set, plain instead of regular.
+//!
+//! Who learns what: nobody anything beyond the functionality, if LPN with these parameters is hard.
+//!
+//! ```text
+//! base        128 OTs with random choices are one element: c = sum x^j t_j, a = sum x^j bit_j, b = sum x^j q_j
+//! extension   of base elements (u, w = u Delta + v), K as the secret and one per tree as the value of its noise
+//!   per tree  the sender grows 2^9 leaves r_i (half-tree, hashed), and says sum r_i + v';
+//!             the receiver gets s_i = r_i but at one point, s = r + u' Delta there
+//!   row i     b_i = r_i + (ten v), c_i = s_i + (ten w), a_i = e_i + (ten u), e = u' at the point
+//! ```
+//! Up to [`BASE`] elements are base elements themselves. More take extensions, each of which keeps back the base of
+//! the next one; the last one has as few trees as it needs.
+//!
+//! Deviations: base elements from packed OTs instead of a bootstrap by smaller sets; no consistency checks.
+//!
+//! Cost: [`price`]; 16 B per level and tree and 16 B per tree from the sender, 0.35 B per element in the long run.
+
+mod core;
+mod drivers;
+
+pub use core::{Receiver, Sender};
+pub use drivers::{VoleReceiver, VoleSender};
+
+use crate::{Meter, OtKind};
+use kernels::{Block, FIELD_BITS};
+
+/// log2 of the elements K of the secret.
+pub const LOG_K: u32 = 17;
+/// Most trees of an extension: the weight of its noise.
+pub const TREES: usize = 2560;
+/// Levels of a tree: log2 of the rows that share one noise position.
+pub const DEPTH: usize = 9;
+/// Base elements of an extension.
+pub const BASE: usize = (1 << LOG_K) + TREES;
+/// Elements of one conversation.
+pub const ELEMENTS: u64 = 1 << 40;
+
+/// Rows of one tree.
+const LEAVES: usize = 1 << DEPTH;
+/// Bytes that the sender says per tree.
+const TREE_BYTES: usize = (DEPTH + 1) * Block::BYTES;
+
+/// One extension: its trees, and how many rows of it are given out; the others are the next one's base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extension {
+    trees: usize,
+    out: usize,
+}
+
+impl Extension {
+    /// Correlated OTs for the paths of its trees.
+    #[must_use]
+    pub fn ots(&self) -> usize {
+        self.trees * DEPTH
+    }
+
+    /// Bytes of the sender's message.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.trees * TREE_BYTES
+    }
+}
+
+/// How many base elements `total` elements take.
+#[must_use]
+pub fn base_elements(total: u64) -> usize {
+    if total <= BASE as u64 { total as usize } else { BASE }
+}
+
+/// The extensions that `total` elements take, in order.
+pub fn extensions(total: u64) -> impl Iterator<Item = Extension> {
+    let mut left = if total <= BASE as u64 { 0 } else { total };
+    std::iter::from_fn(move || {
+        let all = (TREES * LEAVES) as u64;
+        let extension = match left {
+            0 => return None,
+            left if left <= all => {
+                Extension { trees: left.div_ceil(LEAVES as u64) as usize, out: left as usize }
+            }
+            _ => Extension { trees: TREES, out: TREES * LEAVES - BASE },
+        };
+        left -= extension.out as u64;
+        Some(extension)
+    })
+}
+
+/// Correlated OTs with random choices that `total` elements take.
+#[must_use]
+pub fn ots(total: u64) -> u64 {
+    let paths: usize = extensions(total).map(|e| e.ots()).sum();
+    (base_elements(total) * FIELD_BITS + paths) as u64
+}
+
+/// The cost of `total` elements over OTs of this kind, base OTs included: tells `meter` what is said.
+pub fn price(kind: OtKind, total: u64) -> Meter {
+    let mut meter = Meter::new(kind, ots(total));
+    meter.base();
+    meter.setup();
+    for batch in drivers::base_batches(base_elements(total)) {
+        meter.correlated_random(batch * FIELD_BITS);
+    }
+    for extension in extensions(total) {
+        meter.correlated_random(extension.ots());
+        meter.sender_says(extension.bytes());
+    }
+    meter
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every extension leaves the base of the next one, and all together give what was asked for.
+    #[test]
+    fn extensions_feed_each_other() {
+        for total in
+            [1, BASE as u64, BASE as u64 + 1, 1_310_720, 1_310_721, 1_400_000, 5_000_000, 100_000_000]
+        {
+            let all: Vec<Extension> = extensions(total).collect();
+            let out: usize = all.iter().map(|e| e.out).sum();
+            assert_eq!(out as u64, if all.is_empty() { 0 } else { total });
+            assert_eq!(all.is_empty(), base_elements(total) as u64 == total);
+            let (last, others) = all.split_last().map_or((None, &[][..]), |(l, o)| (Some(l), o));
+            assert!(others.iter().all(|e| e.trees * LEAVES - e.out == BASE));
+            assert!(last.is_none_or(|e| e.trees <= TREES && e.out <= e.trees * LEAVES));
+        }
+    }
+
+    /// What the page says of the parameters: half of this noise on the rows of Ferret's small set.
+    #[test]
+    fn half_the_noise_is_that_of_the_reviewed_set() {
+        let small = crate::ferret::SMALL;
+        assert_eq!(
+            (LOG_K, TREES / 2, TREES << DEPTH),
+            (small.log_k, small.trees, small.trees << small.depth)
+        );
+    }
+}
