@@ -162,7 +162,7 @@ fn check_rows(rows: u64) -> Result<(), Error> {
     Ok(())
 }
 
-fn check_len(row: u64, len: u64) -> Result<(), Error> {
+pub(crate) fn check_len(row: u64, len: u64) -> Result<(), Error> {
     if len == 0 {
         let row = row + 1;
         return Err(Error::input(format!(
@@ -208,7 +208,7 @@ pub fn check_unique(identifiers: &dyn Identifiers, rng: &mut Rng) -> Result<(), 
     Ok(())
 }
 
-fn repeated(first: u32, second: u32) -> Error {
+pub(crate) fn repeated(first: u32, second: u32) -> Error {
     let (first, second) = (u64::from(first) + 1, u64::from(second) + 1);
     Error::input(format!(
         "rows {first} and {second} carry the same identifier; identifiers must be unique, keep one"

@@ -1,0 +1,37 @@
+//! Room for columns whose length a peer may have told.
+
+use crate::group::Element;
+use base::{At, Error, Kind};
+
+/// Room for `rows` items: too many is an error, not an abort. Pages are touched only as data arrives.
+pub(crate) fn reserve<T>(name: &'static str, rows: u64) -> Result<Vec<T>, Error> {
+    let mut column = Vec::new();
+    match column.try_reserve_exact(rows as usize) {
+        Ok(()) => Ok(column),
+        Err(_) => Err(Error::new(
+            At::default(),
+            Kind::Io(format!(
+                "no memory for {rows} elements ({name}); match fewer rows or use a larger machine"
+            )),
+        )),
+    }
+}
+
+/// `rows` zero elements.
+pub(crate) fn elements(name: &'static str, rows: u64) -> Result<Vec<Element>, Error> {
+    let mut column = reserve(name, rows)?;
+    column.resize(rows as usize, [0; 32]);
+    Ok(column)
+}
+
+/// Refuses work that needs more than `limit` bytes, before it starts.
+pub(crate) fn check(need: u64, limit: Option<u64>) -> Result<(), Error> {
+    match limit {
+        Some(limit) if need > limit => Err(Error::input(format!(
+            "this match needs {} MB of memory and the limit is {} MB; raise the limit or match fewer rows",
+            need.div_ceil(1_000_000),
+            limit / 1_000_000
+        ))),
+        _ => Ok(()),
+    }
+}

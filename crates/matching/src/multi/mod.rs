@@ -1,0 +1,607 @@
+//! Private-ID for rows of several identifiers.
+//!
+//! * **Functionality.** Party 0 (`C`) and party 1 (`P`) hold rows of up to K identifiers, column order is public priority.
+//!   Rows that share an identifier are joined by an edge. An edge is a pair if it is the top edge of both its rows in a
+//!   public order (weight, then C's column, then P's). Both parties get the spine: a position for every pair and every row
+//!   without one, in an order that nobody can predict, and each the positions of its own rows. Optionally C's rows are two
+//!   lists, and rows of P with edges into both ("contaminated") are counted or taken out of pairs.
+//! * **Security.** Semi-honest, one party corrupted: DDH on Curve25519 (about 126 bits), `H` a random oracle. Malformed or
+//!   repeated elements are caught by name; other deviations are not.
+//! * **Who learns what.** Both: rows and K of both, size of the union. P: the length of each of C's lists. C: the match
+//!   graph of the rows of both without names, columns included: how many rows match in which columns, for each list.
+//!   Which rows are paired stays hidden from both; so do numbers of identifiers of the other side's single rows that
+//!   match nothing, and repeats. Crafted inputs read more off sizes and graph: `docs/protocols/multi-pid.md`.
+//! * **Paper.** Section 2.3 of the private randomised trials paper, after the multi-key variant of its reference 8.
+//!   Deviations: rows are padded to K; a pair must be best for both; labels are hashes of numbers under a seed that both
+//!   know, so they need not travel and C has no second key; P sends the sorted spine as 96-bit tags.
+//! * **Cost.** With K identifiers C does `K (n_C + n_P) + 2 n_C` multiplications, P `K (n_C + n_P) + n_C + |union|`, those of
+//!   hashed names included; `32 K (2 n_C + n_P) + 64 n_C + 12 |union|` bytes. [`price`] is exact, a test holds it to the
+//!   ledger.
+//!
+//! ```text
+//!          C: c1, c3                                           P: p1, p2
+//! u        u_c = shuffled rows of H(x)^c1            <->       u_p = shuffled rows of H(y)^p1
+//!          e_p = u_p^c1                                        t = u_c^p1
+//! e                                                  <-        e_c = rows of t sorted by their first element
+//!          pairs, labels: row q of u_p has label q,
+//!          a row of e_c that of its partner, or a new one
+//! labels   how many new ones, seed, H(label)^c3      ->        times p2, back into the order of u_c
+//! uids     times 1/c3: H(label)^p2 of own rows       <-        H(label)^(c3 p2)
+//!                                                              H(label)^p2 of all labels
+//! spine                                              <-        sorted tags of all
+//!          positions of own rows, receipt            ->        positions of own rows
+//! ```
+
+mod graph;
+mod price;
+mod rows;
+
+pub use graph::Graph;
+pub use price::{CHUNK, KEYS, Sizes, memory, multiplications, price, price_range};
+pub use rows::{Repeats, Replaced};
+
+use crate::dummies::{self, Dummies, Hides, Padded};
+use crate::group::{self, Element, Exponent, Refusal, is_canonical};
+use crate::identifiers::{Domain, Identifiers};
+use crate::memory as room;
+use crate::pid::{Disclosed, Spine};
+use base::{Error, Kind, PartyId, Rng, limits};
+use net::{Link, Session};
+use price::{SETTINGS_BYTES, chunk, chunks, returned};
+use rows::{Rows, Tagged, place, tag, tagged};
+use std::ops::Range;
+
+/// Bytes of a tag in the spine: enough that 2^32 of them are distinct but for one chance in 2^33.
+const TAG_BYTES: u64 = 12;
+
+const UNIQUE: &str = "its identifiers are unique";
+
+/// What becomes of contaminated rows: those of party 1 with edges into both lists of party 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Contaminated {
+    /// Party 0 has one list; nobody looks.
+    #[default]
+    Ignore,
+    /// They are counted.
+    Count,
+    /// They are counted, and left without a partner.
+    Drop,
+}
+
+/// How this party runs the protocol.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Cores to multiply on; at least 1.
+    pub threads: usize,
+    /// The most rows accepted from the peer.
+    pub peer_rows_max: u64,
+    /// The most bytes of memory for columns: see [`memory`].
+    pub memory: Option<u64>,
+    /// A weight per column, the same at both parties; empty for equal weights. An identifier that both have in different
+    /// columns weighs the smaller one.
+    pub weights: Vec<u32>,
+    /// What becomes of contaminated rows, the same at both parties.
+    pub contaminated: Contaminated,
+    /// At party 0, where contaminated rows matter: its rows below this number are one list, the others another.
+    pub lists: Option<u64>,
+    /// Identifiers of several own rows.
+    pub repeats: Repeats,
+    /// Rows that hide sizes; both parties insert them alike. Party 0's go to its second list.
+    pub dummies: Option<Dummies>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            peer_rows_max: limits::ROWS,
+            memory: None,
+            weights: Vec::new(),
+            contaminated: Contaminated::Ignore,
+            lists: None,
+            repeats: Repeats::Error,
+            dummies: None,
+        }
+    }
+}
+
+/// What came out, and what it took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Matched {
+    /// Where own rows lie.
+    pub spine: Spine,
+    /// What was done to own identifiers first.
+    pub replaced: Replaced,
+    /// What party 0 learnt about the rows of both; none at party 1.
+    pub graph: Option<Graph>,
+    /// Sizes of the lists of party 0, dummies included: party 1 learnt them. None without lists.
+    pub lists: Option<[u64; 2]>,
+}
+
+/// How many rows of either party can change partner when one row of one party is added or removed. A release over the
+/// spine whose value moves by at most R per position moves by at most this many R.
+///
+/// Where a repeated identifier is replaced, a new row can take up to K identifiers from K other rows.
+#[must_use]
+pub fn influence(keys: u64, repeats: Repeats) -> u64 {
+    match repeats {
+        Repeats::Error => keys + 1,
+        Repeats::Replace => 2 * keys + 1,
+    }
+}
+
+/// One party's half, with the other party of a two-party session. Memory: [`memory`], besides the identifiers.
+///
+/// # Errors
+/// `Input` when identifiers repeat or options do not fit; `Limit` when a size is over a bound; `Malformed` or `Deviated`
+/// when the peer sends what the protocol does not; `Channel` when it is gone. All name party, peer and step.
+pub fn run(session: &mut Session, own: &dyn Identifiers, options: &Options) -> Result<Matched, Error> {
+    if session.roster().len() != 2 {
+        return Err(Error::misuse("multi-identifier Private-ID is a protocol of two parties"));
+    }
+    session.step("multi", |session| {
+        let me = session.me();
+        check_options(me, own, options)?;
+        let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Intersection);
+        let padded = Padded::new(own, plan.as_ref());
+        let first = options.lists.unwrap_or(0);
+        let mut rng = session.fork_seed("order and keys").into_rng();
+        let rows = Rows::new(&padded, first, options.repeats, &mut rng)?;
+        let replaced = rows.replaced;
+        let sizes = session.step("count", |s| count(s, &padded, first, options))?;
+        room::check(memory(sizes.rows, sizes.keys, me), options.memory)?;
+        let party = Party { peer: me.other(), options, sizes, rows };
+        let (mut mine, union, graph) = match me {
+            PartyId(0) => party.run_c(session, &mut rng)?,
+            _ => party.run_p(session, &mut rng)?,
+        };
+        mine.truncate(padded.real_rows() as usize);
+        let [own, peer] = [me, me.other()].map(|party| sizes.rows[party.index()]);
+        let spine = Spine { rows: union, mine, disclosed: Disclosed { own, peer, union } };
+        let lists = (options.contaminated != Contaminated::Ignore)
+            .then_some([sizes.first, sizes.rows[0] - sizes.first]);
+        Ok(Matched { spine, replaced, graph, lists })
+    })
+}
+
+/// Whether options fit each other and the rows.
+fn check_options(me: PartyId, own: &dyn Identifiers, options: &Options) -> Result<(), Error> {
+    let keys = own.keys();
+    if !(1..=KEYS).contains(&keys) {
+        return Err(Error::limit("identifiers of a row", keys as u64, KEYS as u64));
+    }
+    let wanted = options.contaminated != Contaminated::Ignore && me == PartyId(0);
+    match options.lists {
+        None if wanted => {
+            Err(Error::input("contaminated rows are those of two lists; say which rows are one"))
+        }
+        Some(_) if !wanted => Err(Error::misuse("lists are party 0's, where contaminated rows matter")),
+        Some(first) if first > own.rows() => {
+            Err(Error::misuse("the first list has more rows than there are"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What both must have set alike.
+fn settings(options: &Options) -> [u8; SETTINGS_BYTES as usize] {
+    let text = format!("{:?} {:?}", options.weights, options.contaminated);
+    let digest = blake3::derive_key("tacit multi-pid settings 1", text.as_bytes());
+    *digest.first_chunk().expect("16 of 32 bytes")
+}
+
+/// Sizes that are known once both have told theirs.
+#[derive(Clone, Copy)]
+struct Known {
+    rows: [u64; 2],
+    keys: [u64; 2],
+    /// Rows of C's first list.
+    first: u64,
+}
+
+impl Known {
+    fn cells(&self, party: PartyId) -> u64 {
+        self.rows[party.index()] * self.keys[party.index()]
+    }
+}
+
+/// Both tell rows, identifiers of a row, lists, settings and how they hide sizes.
+fn count(session: &mut Session, own: &Padded<'_>, first: u64, options: &Options) -> Result<Known, Error> {
+    let (me, mine) = (session.me(), [own.rows(), own.keys() as u64, first]);
+    let (settings, terms) =
+        (settings(options), dummies::terms(options.dummies.as_ref(), Hides::Intersection));
+    let mut link = session.link(me.other());
+    let numbers = mine.map(u64::to_le_bytes);
+    link.send(&[numbers.as_flattened(), &settings, &terms].concat())?;
+    let rows = link.recv_count("rows of the peer", options.peer_rows_max.min(limits::ROWS))?;
+    let keys = link.recv_count("identifiers of a row of the peer", KEYS as u64)?;
+    let lists = me == PartyId(1) && options.contaminated != Contaminated::Ignore;
+    let first = link.recv_count("rows of the peer's first list", if lists { rows } else { 0 })?;
+    if keys == 0 {
+        return Err(link.malformed("rows of no identifiers"));
+    }
+    if link.recv_array()? != settings {
+        return Err(link.blame("it has the same weights and rule for contaminated rows as we do"));
+    }
+    dummies::check_terms(&mut link, &terms)?;
+    if !options.weights.is_empty() && (options.weights.len() as u64) < mine[1].max(keys) {
+        return Err(Error::input(
+            "there are weights for fewer columns than rows have; give each one a weight",
+        ));
+    }
+    // Positions and cells are 32-bit numbers, whatever the overlap turns out to be.
+    for (name, value) in [
+        ("limits::ROWS, rows of both sides", mine[0] + rows),
+        ("limits::ROWS, identifiers of all rows of the peer", rows * keys),
+    ] {
+        if value > limits::ROWS {
+            let kind = Kind::Limit { name, value, cap: limits::ROWS };
+            return Err(Error::new(session.at(Some(me.other())), kind));
+        }
+    }
+    let both = [mine, [rows, keys, first]];
+    let of = |party: usize| both[usize::from(party != me.index())];
+    Ok(Known { rows: [of(0)[0], of(1)[0]], keys: [of(0)[1], of(1)[1]], first: of(0)[2] })
+}
+
+/// What a party holds during a run. Keys are of this run only.
+struct Party<'a> {
+    peer: PartyId,
+    options: &'a Options,
+    sizes: Known,
+    rows: Rows<'a>,
+}
+
+/// Positions of own rows in the order of the input, positions in all, and C's graph.
+type Found = (Vec<u32>, u64, Option<Graph>);
+
+impl Party<'_> {
+    /// Both columns, multiplied once, travel against each other. Own rows in their secret order leave as u; each chunk of
+    /// the peer's u is multiplied and handed to `keep`.
+    fn columns(
+        &self,
+        session: &mut Session,
+        key: &Exponent,
+        mut keep: impl FnMut(&[Element]),
+    ) -> Result<(), Error> {
+        let [own, peer] = [self.peer.other(), self.peer].map(|party| self.sizes.cells(party));
+        let mut buffers = [vec![[0; 32]; CHUNK as usize], vec![[0; 32]; CHUNK as usize]];
+        session.step("u", |s| {
+            for i in 0..own.max(peer).div_ceil(CHUNK) {
+                let [mine, theirs] = [chunk(own, i), chunk(peer, i)];
+                let [u, e] = &mut buffers;
+                let (u, e) = (&mut u[..len(&mine)], &mut e[..len(&theirs)]);
+                let names = |at: usize, name: &mut Vec<u8>| self.rows.name(mine.start + at as u64, name);
+                group::hash_mul_batch(&names, key, u, self.options.threads)?;
+                let mut link = s.link(self.peer);
+                link.exchange(u.as_flattened(), e.as_flattened_mut())?;
+                link.flush()?;
+                group::mul_batch(e, key, self.options.threads).map_err(|r| refused(&link, r))?;
+                keep(e);
+                s.report(mine.end + theirs.end, own + peer);
+            }
+            Ok(())
+        })
+    }
+
+    /// All of C's half.
+    fn run_c(&self, session: &mut Session, rng: &mut Rng) -> Result<Found, Error> {
+        let [cells_c, cells_p] = [0, 1].map(|party| self.sizes.cells(PartyId(party)));
+        let key = Exponent::random(rng);
+        let mut e_p: Vec<Tagged> = room::reserve("identifiers of the peer", cells_p)?;
+        self.columns(session, &key, |e| add_tags(&mut e_p, e))?;
+        e_p.sort_unstable();
+        let e_c = session.step("e", |s| {
+            if !are_distinct(&e_p) {
+                return Err(s.link(self.peer).blame(UNIQUE));
+            }
+            self.take_e(s, cells_c)
+        })?;
+        let keys = self.sizes.keys.map(|k| k as usize);
+        let order = graph::Order::new(keys, &self.options.weights);
+        let drop_them = self.options.contaminated == Contaminated::Drop;
+        let (pairs, graph) =
+            graph::pick([&e_c, &e_p], self.sizes.rows, &order, self.options.lists, drop_them);
+        drop((e_c, e_p));
+        let union = self.sizes.rows[0] + self.sizes.rows[1] - graph.pairs;
+        let back = self.label(session, rng, pairs, union)?;
+        Ok((self.positions(session, back, union)?, union, Some(graph)))
+    }
+
+    /// Receives e_c as sorted tags of its cells. It must come in the order that says nothing of u_c's.
+    fn take_e(&self, session: &mut Session, cells: u64) -> Result<Vec<Tagged>, Error> {
+        let mut tags: Vec<Tagged> = room::reserve("own identifiers", cells)?;
+        let mut buffer = vec![[0; 32]; CHUNK as usize];
+        let (keys, second_list) = (self.sizes.keys[0], self.sizes.first * self.sizes.keys[0]);
+        let mut last = None;
+        let mut link = session.link(self.peer);
+        for cells in chunks(cells) {
+            let piece = &mut buffer[..len(&cells)];
+            link.recv(piece.as_flattened_mut())?;
+            if !piece.iter().all(is_canonical) {
+                return Err(refused(&link, Refusal::NonCanonical));
+            }
+            add_tags(&mut tags, piece);
+            for cell in cells.filter(|cell| cell % keys == 0) {
+                let head = Some(tag(tags[cell as usize]));
+                if cell != second_list && head <= last {
+                    return Err(link.blame("its rows are sorted and without repeats"));
+                }
+                last = head;
+            }
+        }
+        tags.sort_unstable();
+        if are_distinct(&tags) { Ok(tags) } else { Err(link.blame(UNIQUE)) }
+    }
+
+    /// Sends blinded labels of own rows in the order of e_c; what comes back, in the order of u_c, becomes tags of the
+    /// spine.
+    fn label(
+        &self,
+        session: &mut Session,
+        rng: &mut Rng,
+        pairs: Vec<Option<u32>>,
+        union: u64,
+    ) -> Result<Vec<Tagged>, Error> {
+        let [n_c, n_p] = self.sizes.rows;
+        let (blind, strip) = invertible(rng);
+        let labels = Labels { seed: rng.bytes() };
+        let mut fresh = n_p..;
+        let label = |pair: Option<u32>| pair.unwrap_or_else(|| fresh.next().expect("endless") as u32);
+        let numbers: Vec<u32> = pairs.into_iter().map(label).collect();
+        let mut buffer = vec![[0; 32]; CHUNK as usize];
+        session.step("labels", |s| {
+            s.link(self.peer).send(&[&(union - n_p).to_le_bytes(), &labels.seed[..]].concat())?;
+            for rows in chunks(n_c) {
+                let v = &mut buffer[..len(&rows)];
+                let number = |at: usize| numbers[rows.start as usize + at];
+                labels.times(number, &blind, v, self.options.threads)?;
+                s.link(self.peer).send(v.as_flattened())?;
+                s.report(rows.end, n_c);
+            }
+            s.link(self.peer).flush()
+        })?;
+        drop(numbers);
+        let mut back: Vec<Tagged> = room::reserve("own rows", n_c)?;
+        session.step("uids", |s| {
+            for (_, rows) in returned(n_c, union) {
+                let mut link = s.link(self.peer);
+                let v = &mut buffer[..len(&rows)];
+                let mut at_work = [0];
+                link.recv(if v.is_empty() { &mut at_work } else { v.as_flattened_mut() })?;
+                group::mul_batch(v, &strip, self.options.threads).map_err(|r| refused(&link, r))?;
+                add_tags(&mut back, v);
+                s.report(rows.end, n_c);
+            }
+            Ok(())
+        })?;
+        back.sort_unstable();
+        Ok(back)
+    }
+
+    /// Receives the spine and finds own rows in it.
+    fn positions(&self, session: &mut Session, back: Vec<Tagged>, union: u64) -> Result<Vec<u32>, Error> {
+        session.step("spine", |s| {
+            let mut link = s.link(self.peer);
+            let mut mine: Vec<u32> = room::reserve("own rows", self.rows.len())?;
+            mine.resize(self.rows.len() as usize, 0);
+            let mut own = back.iter().peekable();
+            let (mut digest, mut last) = (blake3::Hasher::new(), None);
+            let mut buffer = vec![[0; TAG_BYTES as usize]; CHUNK as usize];
+            for positions in chunks(union) {
+                let piece = &mut buffer[..len(&positions)];
+                link.recv(piece.as_flattened_mut())?;
+                digest.update(piece.as_flattened());
+                for (position, bytes) in positions.zip(piece) {
+                    let uid = wide(bytes);
+                    if last >= Some(uid) {
+                        return Err(link.blame("the spine is sorted and without repeats"));
+                    }
+                    last = Some(uid);
+                    if let Some(row) = own.next_if(|&&row| tag(row) == uid) {
+                        mine[self.rows.order[place(*row) as usize] as usize] = position as u32;
+                    }
+                }
+            }
+            if own.next().is_some() {
+                return Err(link.blame("every row of ours is in the spine, once"));
+            }
+            link.send(digest.finalize().as_bytes())?;
+            link.flush()?;
+            Ok(mine)
+        })
+    }
+
+    /// All of P's half.
+    fn run_p(&self, session: &mut Session, rng: &mut Rng) -> Result<Found, Error> {
+        let cells_c = self.sizes.cells(PartyId(0));
+        let (first, second) = (Exponent::random(rng), Exponent::random(rng));
+        let mut e_c: Vec<Element> = room::reserve("identifiers of the peer", cells_c)?;
+        self.columns(session, &first, |e| e_c.extend_from_slice(e))?;
+        let order = session.step("e", |s| self.send_e(s, &e_c))?;
+        drop(e_c);
+        let (labels, union, back) = self.take_labels(session, &order, &second)?;
+        drop(order);
+        let mut uids = self.return_labels(session, &labels, union, back, &second)?;
+        uids.sort_unstable();
+        Ok((self.send_spine(session, &uids)?, union, None))
+    }
+
+    /// Sends e_c: rows sorted by their first element, the rows of each list on their own. The order is a function of sets,
+    /// so nothing of u_c's survives. Returns, for each row of e_c, its row of u_c.
+    fn send_e(&self, session: &mut Session, e_c: &[Element]) -> Result<Vec<u32>, Error> {
+        let keys = self.sizes.keys[0] as usize;
+        let mut tags: Vec<Tagged> = room::reserve("identifiers of the peer", e_c.len() as u64)?;
+        add_tags(&mut tags, e_c);
+        tags.sort_unstable();
+        let mut link = session.link(self.peer);
+        // A peer that repeats an element could tell it apart later: nothing of `e` leaves before this check.
+        if !are_distinct(&tags) {
+            return Err(link.blame(UNIQUE));
+        }
+        let mut order: Vec<u32> = room::reserve("rows of the peer", self.sizes.rows[0])?;
+        for list in [0..self.sizes.first, self.sizes.first..self.sizes.rows[0]] {
+            let heads = tags.iter().map(|&entry| place(entry)).filter(|cell| *cell as usize % keys == 0);
+            let rows = heads.map(|cell| cell / keys as u32);
+            order.extend(rows.filter(|row| list.contains(&u64::from(*row))));
+        }
+        drop(tags);
+        let mut buffer = Vec::with_capacity(CHUNK as usize);
+        for cells in chunks(e_c.len() as u64) {
+            buffer.clear();
+            let source = |cell: usize| e_c[order[cell / keys] as usize * keys + cell % keys];
+            buffer.extend((cells.start as usize..cells.end as usize).map(source));
+            link.send(buffer.as_flattened())?;
+        }
+        link.flush()?;
+        Ok(order)
+    }
+
+    /// Receives blinded labels in the order of e_c, multiplies them and puts them into the order of u_c.
+    fn take_labels(
+        &self,
+        session: &mut Session,
+        order: &[u32],
+        key: &Exponent,
+    ) -> Result<(Labels, u64, Vec<Element>), Error> {
+        let [n_c, n_p] = self.sizes.rows;
+        session.step("labels", |s| {
+            let mut link = s.link(self.peer);
+            let only_c = link.recv_count("rows that only the peer has", n_c)?;
+            if n_c - only_c > n_p {
+                return Err(link.blame("there are not more pairs than rows of ours"));
+            }
+            let labels = Labels { seed: link.recv_array()? };
+            let mut back = room::elements("rows of the peer", n_c)?;
+            let mut buffer = vec![[0; 32]; CHUNK as usize];
+            for rows in chunks(n_c) {
+                let mut link = s.link(self.peer);
+                let v = &mut buffer[..len(&rows)];
+                link.recv(v.as_flattened_mut())?;
+                group::mul_batch(v, key, self.options.threads).map_err(|r| refused(&link, r))?;
+                for (row, v) in rows.clone().zip(&*v) {
+                    back[order[row as usize] as usize] = *v;
+                }
+                s.report(rows.end, n_c);
+            }
+            Ok((labels, n_p + only_c, back))
+        })
+    }
+
+    /// Sends what C waits for, piece by piece, and computes the tags of the spine in between.
+    fn return_labels(
+        &self,
+        session: &mut Session,
+        labels: &Labels,
+        union: u64,
+        back: Vec<Element>,
+        key: &Exponent,
+    ) -> Result<Vec<Tagged>, Error> {
+        let mut uids: Vec<Tagged> = room::reserve("positions of the spine", union)?;
+        let mut buffer = vec![[0; 32]; CHUNK as usize];
+        session.step("uids", |s| {
+            for (numbers, rows) in returned(self.sizes.rows[0], union) {
+                let mut link = s.link(self.peer);
+                let piece = &back[rows.start as usize..rows.end as usize];
+                link.send(if piece.is_empty() { &[0] } else { piece.as_flattened() })?;
+                link.flush()?;
+                let piece = &mut buffer[..len(&numbers)];
+                let number = |at: usize| numbers.start as u32 + at as u32;
+                labels.times(number, key, piece, self.options.threads)?;
+                add_tags(&mut uids, piece);
+                s.report(numbers.end, union);
+            }
+            Ok(())
+        })?;
+        Ok(uids)
+    }
+
+    /// Sends the sorted spine and reads off own positions: label q belongs to row q of u_p.
+    fn send_spine(&self, session: &mut Session, uids: &[Tagged]) -> Result<Vec<u32>, Error> {
+        session.step("spine", |s| {
+            let mut link = s.link(self.peer);
+            if !are_distinct(uids) {
+                return Err(link.blame("its seed gives distinct labels"));
+            }
+            let mut mine: Vec<u32> = room::reserve("own rows", self.rows.len())?;
+            mine.resize(self.rows.len() as usize, 0);
+            let mut digest = blake3::Hasher::new();
+            let mut buffer = Vec::with_capacity((CHUNK * TAG_BYTES) as usize);
+            for positions in chunks(uids.len() as u64) {
+                buffer.clear();
+                for position in positions {
+                    let uid = uids[position as usize];
+                    buffer.extend_from_slice(&tag(uid).to_le_bytes()[..TAG_BYTES as usize]);
+                    if let Some(row) = self.rows.order.get(place(uid) as usize) {
+                        mine[*row as usize] = position as u32;
+                    }
+                }
+                digest.update(&buffer);
+                link.send(&buffer)?;
+            }
+            if link.recv_array()? != *digest.finalize().as_bytes() {
+                return Err(link.blame("both spines are the same"));
+            }
+            Ok(mine)
+        })
+    }
+}
+
+/// The labels of the spine: random points that both parties can name by number.
+struct Labels {
+    seed: [u8; 32],
+}
+
+impl Labels {
+    /// `out[i] = H(label number(i))^key`.
+    fn times(
+        &self,
+        number: impl Fn(usize) -> u32 + Sync,
+        key: &Exponent,
+        out: &mut [Element],
+        threads: usize,
+    ) -> Result<(), Error> {
+        let names = |at: usize, name: &mut Vec<u8>| {
+            name.clear();
+            name.extend_from_slice(&self.seed);
+            name.extend_from_slice(&number(at).to_le_bytes());
+            Domain::Label.mark(name);
+            Ok(())
+        };
+        group::hash_mul_batch(&names, key, out, threads)
+    }
+}
+
+/// A key and its inverse.
+fn invertible(rng: &mut Rng) -> (Exponent, Exponent) {
+    loop {
+        let key = Exponent::random(rng);
+        if let Some(inverse) = key.inverse() {
+            return (key, inverse);
+        }
+    }
+}
+
+/// Appends tags of `elements`, placed by their number in `tags`.
+fn add_tags(tags: &mut Vec<Tagged>, elements: &[Element]) {
+    let start = tags.len() as u32;
+    tags.extend(elements.iter().zip(start..=u32::MAX).map(|(e, place)| tagged(e, place)));
+}
+
+fn are_distinct(sorted: &[Tagged]) -> bool {
+    sorted.windows(2).all(|pair| tag(pair[0]) != tag(pair[1]))
+}
+
+fn wide(bytes: &[u8; TAG_BYTES as usize]) -> u128 {
+    let mut wide = [0; 16];
+    wide[..bytes.len()].copy_from_slice(bytes);
+    u128::from_le_bytes(wide)
+}
+
+fn refused(link: &Link<'_>, refusal: Refusal) -> Error {
+    link.malformed(refusal.text())
+}
+
+fn len(range: &Range<u64>) -> usize {
+    (range.end - range.start) as usize
+}

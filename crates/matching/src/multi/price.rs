@@ -1,0 +1,131 @@
+//! What the protocol costs, from the schedule that the driver itself follows.
+
+use super::TAG_BYTES;
+use crate::dummies::TERMS_BYTES;
+use crate::group::ELEMENT_BYTES;
+use crate::meter::Meter;
+use base::{Cost, PartyId};
+use std::ops::Range;
+
+/// Elements, or rows of the spine, that travel in one message.
+pub const CHUNK: u64 = 4096;
+
+/// Most identifiers of a row.
+pub const KEYS: usize = 16;
+
+/// Bytes of the first message: rows, identifiers of a row, rows of the first list, settings, dummies.
+pub(super) const COUNT_BYTES: u64 = 3 * 8 + SETTINGS_BYTES + TERMS_BYTES;
+
+/// Bytes of the digest of what both sides must have set alike.
+pub(super) const SETTINGS_BYTES: u64 = 16;
+
+/// Bytes of the number of C's unmatched rows and of the seed of labels.
+pub(super) const LABEL_BYTES: u64 = 8 + 32;
+
+/// Bytes of a digest of the spine.
+pub(super) const RECEIPT_BYTES: u64 = 32;
+
+/// The public sizes of a match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Rows of party 0 and of party 1, dummies included.
+    pub rows: [u64; 2],
+    /// K of party 0 and of party 1.
+    pub keys: [u64; 2],
+    /// Positions of the spine: rows of both, matched pairs once.
+    pub union: u64,
+}
+
+impl Sizes {
+    /// Places of identifiers of one party.
+    #[must_use]
+    pub fn cells(&self, party: PartyId) -> u64 {
+        self.rows[party.index()] * self.keys[party.index()]
+    }
+}
+
+/// The chunks of a column, in order.
+pub(super) fn chunks(len: u64) -> impl Iterator<Item = Range<u64>> {
+    (0..len.div_ceil(CHUNK)).map(move |i| i * CHUNK..len.min((i + 1) * CHUNK))
+}
+
+/// Chunk `i` of a column; empty beyond its end.
+pub(super) fn chunk(len: u64, i: u64) -> Range<u64> {
+    len.min(i * CHUNK)..len.min((i + 1) * CHUNK)
+}
+
+/// While P computes chunk `i` of the labels of the spine, this many rows of C travel back: both end together. Where there
+/// is none to send, a byte says that P is at work.
+pub(super) fn returned(rows_c: u64, union: u64) -> impl Iterator<Item = (Range<u64>, Range<u64>)> {
+    let piece = rows_c.div_ceil(union.div_ceil(CHUNK).max(1));
+    chunks(union)
+        .zip(0..)
+        .map(move |(labels, i)| (labels, rows_c.min(i * piece)..rows_c.min((i + 1) * piece)))
+}
+
+/// Bytes that carry `rows` of C back, or the byte in their place.
+pub(super) fn returned_bytes(rows: &Range<u64>) -> u64 {
+    ((rows.end - rows.start) * ELEMENT_BYTES).max(1)
+}
+
+/// The messages of one party in order.
+fn meter(sizes: Sizes, party: PartyId) -> Meter {
+    let mut m = Meter::default();
+    let (c, [n_c, _]) = (party == PartyId(0), sizes.rows);
+    let (own, peer) = (sizes.cells(party), sizes.cells(party.other()));
+    let mut say = |by_c: bool, bytes: u64| if by_c == c { m.send(bytes) } else { m.recv(bytes) };
+    let bytes = |elements: Range<u64>| (elements.end - elements.start) * ELEMENT_BYTES;
+    [c, !c].into_iter().for_each(|by_c| say(by_c, COUNT_BYTES));
+    for i in 0..own.max(peer).div_ceil(CHUNK) {
+        say(c, bytes(chunk(own, i)));
+        say(!c, bytes(chunk(peer, i)));
+    }
+    say(false, sizes.cells(PartyId(0)) * ELEMENT_BYTES);
+    say(true, LABEL_BYTES + n_c * ELEMENT_BYTES);
+    returned(n_c, sizes.union).for_each(|(_, rows)| say(false, returned_bytes(&rows)));
+    say(false, sizes.union * TAG_BYTES);
+    say(true, RECEIPT_BYTES);
+    m
+}
+
+/// The exact cost for sizes that are known.
+#[must_use]
+pub fn price(sizes: Sizes) -> Cost {
+    let [c, p] = [0, 1].map(|party| meter(sizes, PartyId(party)));
+    Cost { rounds: c.turns.max(p.turns), sent: vec![c.sent, p.sent], ..Cost::zero(2) }
+}
+
+/// The cost before a run, when only rows and identifiers per row are known: with every row of the smaller side matched,
+/// and with none.
+#[must_use]
+pub fn price_range(rows: [u64; 2], keys: [u64; 2]) -> [Cost; 2] {
+    let union = [rows[0].max(rows[1]), rows[0] + rows[1]];
+    union.map(|union| price(Sizes { rows, keys, union }))
+}
+
+/// Multiplications of the group by one party, those of hashed names included.
+#[must_use]
+pub fn multiplications(sizes: Sizes, party: PartyId) -> u64 {
+    let cells = sizes.cells(PartyId(0)) + sizes.cells(PartyId(1));
+    let labels = if party == PartyId(0) { 2 * sizes.rows[0] } else { sizes.rows[0] + sizes.union };
+    cells + labels
+}
+
+/// Most bytes of memory that one party's columns take, besides its identifiers themselves.
+#[must_use]
+pub fn memory(rows: [u64; 2], keys: [u64; 2], party: PartyId) -> u64 {
+    let [cells_c, cells_p] = [0, 1].map(|i| rows[i] * keys[i]);
+    let [n_c, n_p] = rows;
+    let own = rows[party.index()];
+    // The secret order and the places without a name; before that, a tag for each name.
+    let always = 4 * own + own * keys[party.index()] / 8;
+    let unique = 16 * own * keys[party.index()];
+    let stages = if party == PartyId(0) {
+        // Tags of both sides and the top edges; then labels of own rows, tags of what came back, positions.
+        [unique, 16 * (cells_c + cells_p) + 9 * (n_c + n_p) + 8 * n_c, (8 + 16 + 4) * n_c]
+    } else {
+        // All of e_c with its tags and order; then the labels of C's rows, tags of the spine, positions.
+        [unique, (32 + 16) * cells_c + 4 * n_c, (4 + 32) * n_c + 16 * (n_c + n_p) + 4 * n_p]
+    };
+    always + stages.into_iter().max().unwrap_or(0)
+}

@@ -1,0 +1,172 @@
+//! One party's rows as the peer is to see them: K names each, every name once, in a secret order.
+
+use crate::identifiers::{Domain, Identifiers};
+use base::{Error, Rng, Secret, limits};
+
+/// What to do with an identifier that a second row carries too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Repeats {
+    /// Refuse the rows, by number.
+    #[default]
+    Error,
+    /// It stays where its column is best (then in the first such row); other rows lose it.
+    Replace,
+}
+
+/// What [`Rows::new`] did to identifiers. Local: the peer sees none of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replaced {
+    /// Identifiers that a row lost, because another row or a better column of its own has them.
+    pub repeated: u64,
+    /// Places of rows with fewer than K identifiers.
+    pub missing: u64,
+    /// Rows that have no identifier left, so they match nothing.
+    pub nameless: u64,
+}
+
+/// Cells (places of identifiers) are numbered row by row: cell `row K + key`.
+pub(super) type Cell = u32;
+
+/// A 96-bit tag of something above the 32-bit number of its place: sorted by tag, 16 bytes each.
+pub(super) type Tagged = u128;
+
+/// Puts the first 12 bytes of `bytes` above `place`.
+pub(super) fn tagged(bytes: &[u8; 32], place: u32) -> Tagged {
+    let first = bytes.first_chunk().expect("16 of 32 bytes");
+    u128::from_le_bytes(*first) << 32 | u128::from(place)
+}
+
+/// The tag alone.
+pub(super) fn tag(entry: Tagged) -> u128 {
+    entry >> 32
+}
+
+/// The place alone.
+pub(super) fn place(entry: Tagged) -> u32 {
+    entry as u32
+}
+
+/// Rows with repeats and gaps filled, in a secret order.
+pub(super) struct Rows<'a> {
+    identifiers: &'a dyn Identifiers,
+    keys: usize,
+    /// Input rows in the order in which the peer sees them.
+    pub order: Vec<u32>,
+    /// Cells whose name must not be used, a bit each.
+    blank: Vec<u64>,
+    /// Key of the random names of such cells.
+    fillers: Secret<[u8; 32]>,
+    pub replaced: Replaced,
+}
+
+impl<'a> Rows<'a> {
+    /// Reads all names once, and draws the order: rows below `first` in one secret order, then the others in another.
+    ///
+    /// # Errors
+    /// When a name is longer than its limit or cannot be read; when the only name of a row is empty; when there are more
+    /// than `limits::ROWS` cells; when a name repeats and `repeats` says so.
+    pub fn new(
+        identifiers: &'a dyn Identifiers,
+        first: u64,
+        repeats: Repeats,
+        rng: &mut Rng,
+    ) -> Result<Self, Error> {
+        let (rows, keys) = (identifiers.rows(), identifiers.keys());
+        let cells = rows * keys as u64;
+        if cells > limits::ROWS {
+            return Err(Error::limit("limits::ROWS, identifiers of all rows", cells, limits::ROWS));
+        }
+        let mut this = Self {
+            identifiers,
+            keys,
+            order: (0..rows as u32).collect(),
+            blank: vec![0; cells.div_ceil(64) as usize],
+            fillers: Secret::new(rng.bytes()),
+            replaced: Replaced::default(),
+        };
+        this.make_unique(repeats, rng)?;
+        this.replaced.nameless = (0..rows as u32).filter(|&row| this.is_nameless(row)).count() as u64;
+        let (first, rest) = this.order.split_at_mut(first as usize);
+        rng.shuffle(first);
+        rng.shuffle(rest);
+        Ok(this)
+    }
+
+    pub fn len(&self) -> u64 {
+        self.order.len() as u64
+    }
+
+    /// Blanks empty cells, and all but the best of those that share a name.
+    fn make_unique(&mut self, repeats: Repeats, rng: &mut Rng) -> Result<(), Error> {
+        let mut names = self.tags(rng)?;
+        names.sort_unstable();
+        for run in names.chunk_by(|a, b| tag(*a) == tag(*b)) {
+            let cells = run.iter().map(|&entry| place(entry));
+            let by_priority = |&cell: &Cell| (cell % self.keys as u32, cell / self.keys as u32);
+            let best = cells.clone().min_by_key(by_priority).expect("a run is not empty");
+            for cell in cells.filter(|&cell| cell != best) {
+                let rows = [best, cell].map(|cell| cell / self.keys as u32);
+                if repeats == Repeats::Error && rows[0] != rows[1] {
+                    return Err(crate::identifiers::repeated(rows[0].min(rows[1]), rows[0].max(rows[1])));
+                }
+                self.set_blank(cell);
+                self.replaced.repeated += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// A tag per name, under a fresh key: equal ones belong to equal names (but for one chance in 2^53 among four
+    /// million).
+    fn tags(&mut self, rng: &mut Rng) -> Result<Vec<Tagged>, Error> {
+        let (key, mut name) = (rng.bytes(), Vec::new());
+        let mut tags = crate::memory::reserve("own identifiers", self.len() * self.keys as u64)?;
+        for row in 0..self.order.len() as u32 {
+            for column in 0..self.keys {
+                let cell = row * self.keys as u32 + column as u32;
+                self.identifiers.read(row, column, &mut name)?;
+                if name.is_empty() && self.keys > 1 {
+                    self.set_blank(cell);
+                    self.replaced.missing += 1;
+                    continue;
+                }
+                crate::identifiers::check_len(row.into(), name.len() as u64)?;
+                self.identifiers.domain(row).mark(&mut name);
+                tags.push(tagged(blake3::keyed_hash(&key, &name).as_bytes(), cell));
+            }
+        }
+        Ok(tags)
+    }
+
+    fn set_blank(&mut self, cell: Cell) {
+        self.blank[cell as usize / 64] |= 1 << (cell % 64);
+    }
+
+    fn is_blank(&self, cell: Cell) -> bool {
+        self.blank[cell as usize / 64] >> (cell % 64) & 1 == 1
+    }
+
+    fn is_nameless(&self, row: u32) -> bool {
+        let first = row * self.keys as u32;
+        (first..first + self.keys as u32).all(|cell| self.is_blank(cell))
+    }
+
+    /// The name to hash for cell `at` of the secret order: an identifier, or a random name where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn name(&self, at: u64, into: &mut Vec<u8>) -> Result<(), Error> {
+        let (row, key) = (self.order[at as usize / self.keys], at as usize % self.keys);
+        let cell = row * self.keys as u32 + key as u32;
+        if self.is_blank(cell) {
+            let name = blake3::keyed_hash(self.fillers.expose(), &cell.to_le_bytes());
+            into.clear();
+            into.extend_from_slice(name.as_bytes());
+            Domain::Filler.mark(into);
+            return Ok(());
+        }
+        self.identifiers.read(row, key, into)?;
+        self.identifiers.domain(row).mark(into);
+        Ok(())
+    }
+}

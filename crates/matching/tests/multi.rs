@@ -1,0 +1,287 @@
+//! Private-ID of several identifiers end to end: the spine against its definition, and the price against the ledger.
+
+#[path = "common/people.rs"]
+mod people;
+
+use base::{Error, PartyId, Seed};
+use matching::multi::{self, Contaminated, Matched, Options, Repeats, Sizes, influence};
+use matching::{Identifiers, dummies::Dummies};
+use net::Ledger;
+use net::cluster::Cluster;
+use people::Rows;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+type Done = [Result<(Matched, Ledger), Error>; 2];
+
+fn one_thread() -> Options {
+    Options { threads: 1, ..Options::default() }
+}
+
+fn both(cluster: &Cluster, rows: [&Rows; 2], options: [&Options; 2]) -> Done {
+    let done = cluster.run(|session| {
+        let me = session.me().index();
+        let matched = multi::run(session, rows[me], options[me])?;
+        Ok((matched, session.ledger().clone()))
+    });
+    done.try_into().ok().unwrap()
+}
+
+fn honest(rows: [&Rows; 2], options: [&Options; 2], seed: u64) -> [Matched; 2] {
+    let [c, p] = both(&Cluster::new(2, seed), rows, options).map(|done| done.unwrap());
+    assert_eq!(c.0.spine.rows, p.0.spine.rows);
+    let sizes = Sizes {
+        rows: [c.0.spine.disclosed.own, p.0.spine.disclosed.own],
+        keys: rows.map(|r| r.keys as u64),
+        union: c.0.spine.rows,
+    };
+    let price = multi::price(sizes);
+    assert_eq!(price.sent, [c.1.sent("multi"), p.1.sent("multi")]);
+    assert_eq!(price.rounds, c.1.turns("multi").max(p.1.turns("multi")));
+    let [least, most] = multi::price_range(sizes.rows, sizes.keys);
+    assert!(least.bytes() <= price.bytes() && price.bytes() <= most.bytes());
+    [c.0, p.0]
+}
+
+/// The pairs of rows that share a position. Checks that positions are all taken, and once per party.
+fn pairs([c, p]: &[Matched; 2]) -> BTreeSet<(usize, usize)> {
+    let mut at: BTreeMap<u32, [Option<usize>; 2]> = BTreeMap::new();
+    for (party, matched) in [c, p].into_iter().enumerate() {
+        for (row, &position) in matched.spine.mine.iter().enumerate() {
+            assert!(u64::from(position) < matched.spine.rows);
+            let place = &mut at.entry(position).or_default()[party];
+            assert_eq!(place.replace(row), None, "two rows at one position");
+        }
+    }
+    at.values().filter_map(|both| Some((both[0]?, both[1]?))).collect()
+}
+
+/// The pairs by definition: each the best of both its rows.
+fn expected(rows: [&Rows; 2], weights: &[u32]) -> BTreeSet<(usize, usize)> {
+    let [c, p] = rows.map(|r| kept(&r.rows));
+    let weight = |column: usize| weights.get(column).copied().unwrap_or(0);
+    let mut edges = Vec::new();
+    for (i, j) in (0..c.len()).flat_map(|i| (0..p.len()).map(move |j| (i, j))) {
+        let cells = (0..rows[0].keys).flat_map(|a| (0..rows[1].keys).map(move |b| (a, b)));
+        let shared = cells.filter(|&(a, b)| !c[i][a].is_empty() && c[i][a] == p[j][b]);
+        let ranks = shared.map(|(a, b)| (u32::MAX - weight(a).min(weight(b)), a, b));
+        edges.extend(ranks.min().map(|rank| (rank, i, j)));
+    }
+    let top = |x: &(_, usize, usize)| {
+        let at_ends = edges.iter().filter(|e| e.1 == x.1 || e.2 == x.2);
+        at_ends.min().expect("itself") == x
+    };
+    edges.iter().filter(|edge| top(edge)).map(|&(_, i, j)| (i, j)).collect()
+}
+
+/// Identifiers where each has its best place only.
+fn kept(rows: &[Vec<String>]) -> Vec<Vec<String>> {
+    let mut best = BTreeMap::new();
+    for (i, row) in rows.iter().enumerate() {
+        for (k, name) in row.iter().enumerate() {
+            let place = best.entry(name.clone()).or_insert((k, i));
+            *place = (*place).min((k, i));
+        }
+    }
+    let keep = |i: usize, k: usize, name: &String| {
+        if best[name] == (k, i) { name.clone() } else { String::new() }
+    };
+    let row =
+        |(i, row): (usize, &Vec<String>)| row.iter().enumerate().map(|(k, name)| keep(i, k, name)).collect();
+    rows.iter().enumerate().map(row).collect()
+}
+
+fn random_rows(keys: usize, cells: &[u8]) -> Rows {
+    let name = |&n: &u8| if n == 0 { String::new() } else { format!("name {n}") };
+    Rows { keys, rows: cells.chunks_exact(keys).map(|row| row.iter().map(name).collect()).collect() }
+}
+
+/// A name in one column only, so that an only column is never empty.
+fn without_gaps(mut rows: Rows) -> Rows {
+    if rows.keys == 1 {
+        rows.rows.retain(|row| !row[0].is_empty());
+    }
+    rows
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+    #[test]
+    fn positions_are_shared_by_the_pairs_of_the_definition(
+        keys in (1usize..4, 1usize..4),
+        cells in [proptest::collection::vec(0u8..40, 0..40), proptest::collection::vec(0u8..40, 0..40)],
+        weights in prop_oneof![Just(vec![]), proptest::collection::vec(0u32..3, 3)],
+        seed: u64,
+    ) {
+        let c = without_gaps(random_rows(keys.0, &cells[0]));
+        let p = without_gaps(random_rows(keys.1, &cells[1]));
+        let options = Options { weights: weights.clone(), repeats: Repeats::Replace, ..one_thread() };
+        let done = honest([&c, &p], [&options; 2], seed);
+        let found = pairs(&done);
+        prop_assert_eq!(&found, &expected([&c, &p], &weights));
+        prop_assert_eq!(done[0].spine.rows, c.rows() + p.rows() - found.len() as u64);
+        let graph = done[0].graph.unwrap();
+        prop_assert_eq!(graph.pairs, found.len() as u64);
+        prop_assert!(done[1].graph.is_none() && done[0].lists.is_none());
+    }
+}
+
+#[test]
+fn a_better_column_wins_and_weights_overrule_it() {
+    let c = Rows::new(2, &[&["anna@a", "1"], &["bo@b", "2"]]);
+    let p = Rows::new(2, &[&["bo@b", "1"], &["", "2"]]);
+    // Row 0 of P has the mail of C's row 1 and the phone of C's row 0.
+    let plain = honest([&c, &p], [&one_thread(); 2], 1);
+    assert_eq!(pairs(&plain), BTreeSet::from([(1, 0)]));
+    let graph = plain[0].graph.unwrap();
+    assert_eq!((graph.candidates, graph.conflicts, graph.pairs), ([2, 2], [1, 1], 1));
+    let phones = Options { weights: vec![1, 5], ..one_thread() };
+    let weighted = honest([&c, &p], [&phones; 2], 1);
+    assert_eq!(pairs(&weighted), BTreeSet::from([(0, 0), (1, 1)]));
+}
+
+#[test]
+fn an_identifier_matches_in_any_column() {
+    let c = Rows::new(3, &[&["x", "home", "work"]]);
+    let p = Rows::new(2, &[&["y", "work"], &["z", ""]]);
+    assert_eq!(pairs(&honest([&c, &p], [&one_thread(); 2], 3)), BTreeSet::from([(0, 0)]));
+}
+
+#[test]
+fn sizes_at_the_edges() {
+    let many: Vec<Vec<String>> = (0..2200).map(|i| vec![format!("m{i}"), format!("p{i}")]).collect();
+    let sides = [0, 1, 3, 2048, 2049, 2200].map(|n| Rows { keys: 2, rows: many[..n].to_vec() });
+    for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1), (3, 4), (5, 2), (0, 5), (5, 0)] {
+        let done = honest([&sides[i], &sides[j]], [&one_thread(); 2], 5);
+        assert_eq!(pairs(&done).len() as u64, sides[i].rows().min(sides[j].rows()));
+    }
+    let single = Rows { keys: 1, rows: many[..9000 % 2200].iter().map(|row| row[..1].to_vec()).collect() };
+    assert_eq!(pairs(&honest([&single, &sides[5]], [&one_thread(); 2], 6)).len(), single.rows.len());
+}
+
+#[test]
+fn threads_and_windows_change_nothing() {
+    let rows = |start: usize, n: usize| Rows {
+        keys: 2,
+        rows: (start..start + n).map(|i| vec![format!("m{i}"), format!("p{}", 9 * i)]).collect(),
+    };
+    let (c, p) = (rows(0, 5000), rows(4900, 3000));
+    let run = |cluster: &Cluster, threads| {
+        let options = Options { threads, ..Options::default() };
+        both(cluster, [&c, &p], [&options; 2]).map(|done| done.unwrap().0)
+    };
+    let plain = run(&Cluster::new(2, 7), 1);
+    assert_eq!(pairs(&plain).len(), 100);
+    assert!(run(&Cluster::new(2, 7), 3) == plain);
+    assert!(run(&Cluster::new(2, 7).tiny_window(), 1) == plain);
+}
+
+#[test]
+fn repeats_are_refused_or_replaced_and_counted() {
+    let c = Rows::new(2, &[&["a", "x"], &["b", "a"], &["", "b"], &["c", "c"]]);
+    let p = Rows::new(2, &[&["a", ""], &["b", "q"], &["c", ""]]);
+    let [refused, _] = both(&Cluster::new(2, 1), [&c, &p], [&one_thread(); 2]);
+    let text = refused.unwrap_err().to_string();
+    assert!(text.starts_with("p0 at multi: rows 1 and 2 carry the same identifier"), "{text}");
+    let replace = Options { repeats: Repeats::Replace, ..one_thread() };
+    let done = honest([&c, &p], [&replace; 2], 1);
+    assert_eq!(pairs(&done), BTreeSet::from([(0, 0), (1, 1), (3, 2)]));
+    let c = done[0].replaced;
+    assert_eq!((c.repeated, c.missing, c.nameless), (3, 1, 1));
+    assert_eq!((done[1].replaced.repeated, done[1].replaced.missing), (0, 2));
+    // Twice in one row is nobody's other row: no reason to refuse.
+    let twice = Rows::new(2, &[&["c", "c"]]);
+    let done = honest([&twice, &p], [&one_thread(); 2], 1);
+    assert_eq!((pairs(&done).len(), done[0].replaced.repeated), (1, 1));
+}
+
+#[test]
+fn contaminated_rows_are_counted_or_dropped() {
+    // C: test rows t1, t2, control rows k1, k2. P's first row matches t1 and k1, its second t2 alone.
+    let c = Rows::new(2, &[&["t1", ""], &["t2", "m"], &["k1", ""], &["k2", ""]]);
+    let p = Rows::new(2, &[&["t1", "k1"], &["t2", "m"], &["k2", ""]]);
+    let run = |rule, lists| {
+        let of_c = Options { contaminated: rule, lists: Some(lists), ..one_thread() };
+        let of_p = Options { contaminated: rule, ..one_thread() };
+        honest([&c, &p], [&of_c, &of_p], 9)
+    };
+    let counted = run(Contaminated::Count, 2);
+    assert_eq!(pairs(&counted), BTreeSet::from([(0, 0), (1, 1), (3, 2)]));
+    assert_eq!(counted[0].graph.unwrap().contaminated, Some(1));
+    assert!(counted.iter().all(|party| party.lists == Some([2, 2])));
+    let dropped = run(Contaminated::Drop, 2);
+    assert_eq!(pairs(&dropped), BTreeSet::from([(1, 1), (3, 2)]));
+    assert_eq!(dropped[0].graph.unwrap().contaminated, Some(1));
+    // With all rows in one list nobody is contaminated.
+    for lists in [0, 4] {
+        assert_eq!(run(Contaminated::Drop, lists)[0].graph.unwrap().contaminated, Some(0));
+    }
+}
+
+#[test]
+fn dummies_hide_sizes_and_are_cut_off() {
+    let rows = |start: usize, n: usize| Rows {
+        keys: 2,
+        rows: (start..start + n).map(|i| vec![format!("m{i}"), format!("p{i}")]).collect(),
+    };
+    let (c, p) = (rows(0, 60), rows(30, 50));
+    let of = |seed| Options { dummies: Some(Dummies::usual(&Seed::from_bytes([seed; 32]))), ..one_thread() };
+    let done = honest([&c, &p], [&of(1), &of(2)], 4);
+    let shared: BTreeSet<_> = (30..60).map(|i| (i, i - 30)).collect();
+    assert_eq!(pairs(&done), shared);
+    assert_eq!((done[0].spine.mine.len(), done[1].spine.mine.len()), (60, 50));
+    let seen = done[1].spine.disclosed;
+    assert!(seen.peer > 60 + 370 && seen.own > 50 + 370 && seen.union > 80 + 370);
+    assert!(done[0].graph.unwrap().pairs > 30 + 100);
+    let [a, b] = both(&Cluster::new(2, 1), [&c, &p], [&of(1), &one_thread()]);
+    for error in [a, b] {
+        assert!(error.unwrap_err().to_string().contains("same dummies as we do"));
+    }
+}
+
+#[test]
+fn options_that_do_not_fit_are_refused() {
+    let c = Rows::new(2, &[&["a", "b"], &["c", ""]]);
+    let text = |c_options: Options, p_options: Options, at: usize| {
+        let done = both(&Cluster::new(2, 1), [&c, &c], [&c_options, &p_options]);
+        done.into_iter().nth(at).unwrap().unwrap_err().to_string()
+    };
+    let light = Options { weights: vec![1], ..one_thread() };
+    assert!(text(light.clone(), light, 0).contains("weights for fewer columns"));
+    let weighted = Options { weights: vec![1, 2], ..one_thread() };
+    assert!(text(weighted, one_thread(), 1).contains("same weights and rule"));
+    let counting = Options { contaminated: Contaminated::Count, ..one_thread() };
+    assert!(text(counting.clone(), counting.clone(), 0).contains("say which rows are one"));
+    let listed = Options { lists: Some(1), ..counting.clone() };
+    assert!(text(listed.clone(), listed.clone(), 1).contains("lists are party 0's"));
+    assert!(
+        text(Options { lists: Some(3), ..counting.clone() }, counting, 0)
+            .contains("more rows than there are")
+    );
+    let small = Options { memory: Some(100), ..one_thread() };
+    let error = text(one_thread(), small, 1);
+    assert_eq!(
+        error,
+        "p1 at multi: this match needs 1 MB of memory and the limit is 0 MB; raise the limit or match fewer rows"
+    );
+    let few = Options { peer_rows_max: 1, ..one_thread() };
+    assert!(text(few, one_thread(), 0).contains("rows of the peer: 2 is over the limit of 1"));
+    let wide = Rows::new(17, &[]);
+    let [error, _] = both(&Cluster::new(2, 1), [&wide, &c], [&one_thread(); 2]);
+    assert!(error.unwrap_err().to_string().contains("identifiers of a row: 17 is over the limit of 16"));
+    let gap = Rows::new(1, &[&["a"], &[""]]);
+    let [error, _] = both(&Cluster::new(2, 1), [&gap, &c], [&one_thread(); 2]);
+    assert!(error.unwrap_err().to_string().contains("identifier of row 2 is empty"));
+}
+
+#[test]
+fn a_price_at_scale() {
+    let sizes = Sizes { rows: [1_000_000; 2], keys: [2; 2], union: 1_500_000 };
+    // Three columns of two elements, two of one, twelve bytes for each position.
+    assert_eq!(multi::price(sizes).bytes() / 1_000_000, 3 * 64 + 2 * 32 + 18);
+    let [c, p] = [0, 1].map(|party| multi::multiplications(sizes, PartyId(party)));
+    assert_eq!((c, p), (6_000_000, 6_500_000));
+    assert_eq!((influence(2, Repeats::Error), influence(2, Repeats::Replace)), (3, 5));
+    let memory = [0, 1].map(|party| multi::memory([1_000_000; 2], [2; 2], PartyId(party)));
+    assert!(memory.iter().all(|&bytes| bytes <= 1_000_000 * (100 + 70 * 2)), "{memory:?}");
+}
