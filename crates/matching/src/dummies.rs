@@ -36,6 +36,9 @@ use std::fmt;
 /// Bytes that a party sends to each other party in [`agree`].
 pub const TERMS_BYTES: u64 = 16;
 
+/// The check that a peer with other parameters fails.
+pub(crate) const SAME_TERMS: &str = "it hides sizes with the same dummies as we do";
+
 /// The largest `s`: beyond it dummies would outweigh most data, and the parameters are a slip.
 pub const CENTRE_MAX: u64 = 1 << 20;
 
@@ -315,7 +318,7 @@ pub fn terms(dummies: Option<&Dummies>, hides: Hides) -> [u8; TERMS_BYTES as usi
 /// Those of [`agree`].
 pub fn check_terms(link: &mut Link<'_>, terms: &[u8; TERMS_BYTES as usize]) -> Result<(), Error> {
     let theirs: [u8; TERMS_BYTES as usize] = link.recv_array()?;
-    if theirs == *terms { Ok(()) } else { Err(link.blame("it hides sizes with the same dummies as we do")) }
+    if theirs == *terms { Ok(()) } else { Err(link.blame(SAME_TERMS)) }
 }
 
 /// This party's dummies for this session, without any conversation.

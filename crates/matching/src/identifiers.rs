@@ -1,5 +1,6 @@
 //! Identifiers to match: already normalised bytes, one per row, in memory or on disk.
 
+use crate::spill::{Column, Room};
 use base::{Error, Rng, limits};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -176,36 +177,112 @@ pub(crate) fn check_len(row: u64, len: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses a column in which two rows carry one identifier. Needs 16 bytes per row while it runs.
+/// Rows of one digest of a [`Fingerprint`].
+pub const FINGERPRINT_ROWS: u64 = 4096;
+
+/// What a column held when it was read: salted digests of [`FINGERPRINT_ROWS`] rows each.
+pub struct Fingerprint {
+    salt: [u8; 32],
+    digests: Vec<[u8; 32]>,
+}
+
+impl Fingerprint {
+    /// The digest of one row's marked name.
+    #[must_use]
+    pub fn row(&self, name: &[u8]) -> [u8; 32] {
+        *blake3::keyed_hash(&self.salt, name).as_bytes()
+    }
+
+    /// Checks the rows of digest number `chunk`, read again, by their [`Fingerprint::row`] in order.
+    ///
+    /// # Errors
+    /// When they are not what they were.
+    pub fn check<'a>(&self, chunk: u64, rows: impl Iterator<Item = &'a [u8; 32]>) -> Result<(), Error> {
+        let mut digest = blake3::Hasher::new();
+        for row in rows {
+            digest.update(row);
+        }
+        if self.digests.get(chunk as usize) == Some(digest.finalize().as_bytes()) {
+            return Ok(());
+        }
+        let (first, last) = (chunk * FINGERPRINT_ROWS + 1, (chunk + 1) * FINGERPRINT_ROWS);
+        Err(Error::input(format!(
+            "identifiers changed while they were being matched (among rows {first} to {last}); leave the input alone \
+             and start again"
+        )))
+    }
+
+    /// A digest of all rows.
+    #[must_use]
+    pub fn whole(&self) -> [u8; 32] {
+        *blake3::keyed_hash(&self.salt, self.digests.as_flattened()).as_bytes()
+    }
+}
+
+/// Refuses a column in which two rows carry one identifier, or one that is empty or too long. Reads every row once;
+/// 12 bytes per row within `room`.
 ///
 /// A repeated identifier would be visible to the peer: equal elements stay equal through every step.
 ///
 /// # Errors
 /// Names the two rows, counted from 1; never the identifier.
-pub fn check_unique(identifiers: &dyn Identifiers, rng: &mut Rng) -> Result<(), Error> {
-    let key: [u8; 32] = rng.bytes();
-    let (mut left, mut right) = (Vec::new(), Vec::new());
-    let mut tags: Vec<(u64, u32)> = Vec::with_capacity(identifiers.rows() as usize);
-    for row in 0..identifiers.rows() as u32 {
-        identifiers.read(row, 0, &mut left)?;
-        let digest = blake3::keyed_hash(&key, &left);
-        let tag = digest.as_bytes().first_chunk().expect("a digest has 32 bytes");
-        tags.push((u64::from_le_bytes(*tag), row));
+pub fn fingerprint(identifiers: &dyn Identifiers, salt: [u8; 32], room: &Room) -> Result<Fingerprint, Error> {
+    let mut fingerprint = Fingerprint { salt, digests: Vec::new() };
+    let mut tags = Column::<12>::new(room, identifiers.rows());
+    let (mut name, mut digest) = (Vec::new(), blake3::Hasher::new());
+    for row in 0..identifiers.rows() {
+        identifiers.read(row as u32, 0, &mut name)?;
+        check_len(row, name.len() as u64)?;
+        identifiers.domain(row as u32).mark(&mut name);
+        let hash = fingerprint.row(&name);
+        digest.update(&hash);
+        if (row + 1) % FINGERPRINT_ROWS == 0 || row + 1 == identifiers.rows() {
+            fingerprint.digests.push(*digest.finalize().as_bytes());
+            digest.reset();
+        }
+        let mut tag = [0; 12];
+        tag[..8].copy_from_slice(&hash[..8]);
+        tag[8..].copy_from_slice(&(row as u32).to_be_bytes());
+        tags.push(&tag)?;
     }
-    tags.sort_unstable();
-    for run in tags.chunk_by(|a, b| a.0 == b.0) {
-        // A run of equal tags is a repeat, or a chance collision of 64 bits under a fresh key: compare.
-        for (i, first) in run.iter().enumerate() {
-            for second in &run[i + 1..] {
-                identifiers.read(first.1, 0, &mut left)?;
-                identifiers.read(second.1, 0, &mut right)?;
-                if left == right {
-                    return Err(repeated(first.1, second.1));
-                }
+    refuse_repeats(identifiers, tags)?;
+    Ok(fingerprint)
+}
+
+/// A run of equal tags is a repeat, or a chance collision of 64 bits under a fresh key: compares the names.
+fn refuse_repeats(identifiers: &dyn Identifiers, tags: Column<'_, 12>) -> Result<(), Error> {
+    let marked = |row: u32, into: &mut Vec<u8>| {
+        identifiers.read(row, 0, into)?;
+        identifiers.domain(row).mark(into);
+        Ok::<(), Error>(())
+    };
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    let (mut tags, mut run) = (tags.sorted(), (Vec::<u32>::new(), [0; 8]));
+    while let Some(record) = tags.pop()? {
+        let (tag, row) = record.split_first_chunk::<8>().expect("a tag comes first");
+        let row = u32::from_be_bytes(*row.first_chunk().expect("then the row"));
+        if *tag != run.1 {
+            run.0.clear();
+        }
+        for &first in &run.0 {
+            marked(first, &mut left)?;
+            marked(row, &mut right)?;
+            if left == right {
+                return Err(repeated(first, row));
             }
         }
+        run.0.push(row);
+        run.1 = *tag;
     }
     Ok(())
+}
+
+/// [`fingerprint`] in memory, for its refusal alone: 12 bytes per row.
+///
+/// # Errors
+/// Those of [`fingerprint`].
+pub fn check_unique(identifiers: &dyn Identifiers, rng: &mut Rng) -> Result<(), Error> {
+    fingerprint(identifiers, rng.bytes(), &Room::new(None, None)).map(drop)
 }
 
 pub(crate) fn repeated(first: u32, second: u32) -> Error {
@@ -269,5 +346,23 @@ mod tests {
         let error = check_unique(&Flat::new(&bytes, &ends).unwrap(), &mut rng).unwrap_err().to_string();
         assert!(error.starts_with("rows 2 and 4 carry the same identifier"), "{error}");
         assert!(check_unique(&Flat::new(&bytes[..10], &ends[..3]).unwrap(), &mut rng).is_ok());
+    }
+
+    #[test]
+    fn a_fingerprint_knows_its_rows() {
+        let words: Vec<String> = (0..5000).map(|i| format!("person {i}")).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let (bytes, ends) = flat(&words);
+        let column = Flat::new(&bytes, &ends).unwrap();
+        let print = |salt, room: &Room| fingerprint(&column, [salt; 32], room).unwrap();
+        let first = print(1, &Room::new(None, None));
+        assert_eq!(first.whole(), print(1, &Room::new(Some(1), None)).whole());
+        assert_ne!(first.whole(), print(2, &Room::new(None, None)).whole());
+        let marked = |i: usize| [words[i].as_bytes(), &[0]].concat();
+        let mut rows: Vec<[u8; 32]> = (4096..5000).map(|i| first.row(&marked(i))).collect();
+        assert_eq!(first.check(1, rows.iter()), Ok(()));
+        rows.swap(0, 1);
+        let error = first.check(1, rows.iter()).unwrap_err().to_string();
+        assert!(error.starts_with("identifiers changed while") && error.contains("4097 to 8192"), "{error}");
     }
 }

@@ -5,55 +5,75 @@
 //!   its own rows in it. Equal identifiers share a position.
 //! * **Security.** Semi-honest, one party corrupted: DDH on Curve25519 (about 126 bits), `H` a random oracle. Peers
 //!   that send malformed or repeated elements are caught by name; other deviations are not.
-//! * **Who learns what.** Each: both sizes and the size of the union, hence of the intersection. Which rows are
-//!   shared stays hidden, **except from crafted inputs**: who fills its list with fabricated identifiers and one
-//!   target reads the target's membership off the exact size. `docs/protocols/pid.md` says what follows from that.
+//! * **Who learns what.** Each: both sizes and the size of the union, hence of the intersection, with the rows of
+//!   [`crate::dummies`] in them. Which rows are shared stays hidden. Without dummies the sizes are exact, and a party
+//!   that fills its list with fabricated identifiers and one target reads the target's membership off them.
 //! * **Paper.** Section 2.3 of the private randomised trials paper, protocol of its reference 8. Letters are theirs.
-//!   Deviations: x-only group elements; `e_c` is sorted as a whole instead of shuffled as a whole (both hide the order
-//!   of `u_c`; sorted, a repeat shows); u and v stream in both directions at once; a digest of the spine is compared
-//!   at the end; during long multiplications of the difference a byte now and then says that a party is at work.
+//!   Deviations: x-only group elements; `u_c`, `u_p` and `e_c` are sorted as a whole instead of shuffled as a whole (a
+//!   sorted column is a function of its set, and a repeat shows); u and v stream in both directions at once; `e_c` and
+//!   `s_p` are exchanged in slices of the sorted order; a digest of the spine is compared at the end; a byte now and
+//!   then says that a party is at work.
 //! * **Cost.** Per party `2 (|X| + |Y|) + |X \ Y| + |Y \ X|` multiplications, besides hashing its own rows; 208 bytes
-//!   per row in total at equal sizes and half overlap. [`price`] is exact and a test holds it to the ledger.
+//!   per row in total at equal sizes and half overlap. [`price`] is exact and a test holds it to the ledger. Memory:
+//!   what [`Options::memory`] says and 4 bytes per own row; columns beyond it lie on disk.
 //!
 //! ```text
 //!    C: c1, c2                                                  P: p1, p2
-//! u      u_c = shuffle{H(x)^c1}               ->                u_c
-//!        u_p                                  <-                u_p = shuffle{H(y)^p1}
+//! u      u_c = sort{H(x)^c1}                  ->                u_c
+//!        u_p                                  <-                u_p = sort{H(y)^p1}
 //! v      v_c                                  <-                t = u_c^p1, v_c = t^p2
 //!        e_p = u_p^c1, v_p = e_p^c2           ->                v_p
 //! e      e_c                                  <-                e_c = sort(t)
-//! diff.  s_p = e_p \ e_c, s'_c = (e_c \ e_p)^c2 ->              s_p, s'_c
-//!        s'_p                                 <-                s'_p = s_p^p2
+//!        s_p = e_p \ e_c                      ->                s_p
+//! diff.  s'_p                                 <-                s'_p = s_p^p2
+//!        s'_c = sort((e_c \ e_p)^c2)          ->                s'_c
 //!        own: v_c^c2, others: s'_p^c2                           own: v_p^p2, others: s'_c^p2
 //! ```
 
+mod difference;
+mod journal;
 mod price;
 mod steps;
+mod stream;
 
 pub use price::{CHUNK, multiplications, price, price_range};
 
+use crate::dummies::{self, Dummies, Hides, Padded, TERMS_BYTES};
 use crate::group::{self, Element, Exponent};
 use crate::identifiers::{self, Identifiers};
-use base::{Error, Kind, PartyId, limits};
+use crate::spill::{Column, Room};
+use base::{Error, Kind, PartyId, Secret, limits};
+use journal::{Journal, Run};
 use net::{Link, Session};
-use price::{Move, PULSE, chunks, stream};
+use price::{Beat, HELLO_BYTES};
 use std::fmt;
-use std::ops::Range;
-use steps::{Fault, Row};
+use std::path::PathBuf;
+use steps::Fault;
 
-/// How this party runs the protocol. Nothing here changes a byte on the wire.
-#[derive(Clone, Copy, Debug)]
+/// How this party runs the protocol. All but `dummies` is its own affair and changes no byte on the wire.
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Cores to multiply on; at least 1.
     pub threads: usize,
     /// The most rows accepted from the peer.
     pub peer_rows_max: u64,
+    /// Bytes that columns may take in memory, at least [`crate::spill::MEMORY_MIN`]; none: no bound. Besides this: the
+    /// identifiers, as their owner holds them, and 4 bytes per own row.
+    pub memory: Option<u64>,
+    /// Where columns go beyond `memory`, in files without a name; none: the system's folder for temporary files.
+    pub scratch: Option<PathBuf>,
+    /// A folder, private to this party, from which a match that was cut goes on; it is made, and emptied at success. Both
+    /// parties must have kept theirs, else both begin afresh. It holds the keys of the run, and 96 bytes per row.
+    pub resume: Option<PathBuf>,
+    /// Rows that hide sizes; the other party must say the same. None: exact sizes are disclosed.
+    pub dummies: Option<Dummies>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { threads, peer_rows_max: limits::ROWS }
+        let (peer_rows_max, memory) = (limits::ROWS, None);
+        Self { threads, peer_rows_max, memory, scratch: None, resume: None, dummies: None }
     }
 }
 
@@ -79,10 +99,10 @@ impl Sizes {
     }
 }
 
-/// What a party learnt about the other beyond the spine: exact sizes.
+/// What a party learnt about the other beyond the spine: sizes, with the dummy rows of both in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disclosed {
-    /// Rows of this party, which the peer learnt.
+    /// Rows of this party with its dummies, which the peer learnt.
     pub own: u64,
     /// Rows of the peer.
     pub peer: u64,
@@ -90,7 +110,7 @@ pub struct Disclosed {
     pub union: u64,
 }
 
-/// Where this party's rows lie in the spine of both.
+/// Where this party's rows lie in the spine of both. Its dummy rows have positions too, which nobody needs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Spine {
     /// Rows of the spine: the size of the union.
@@ -108,6 +128,73 @@ impl fmt::Debug for Spine {
     }
 }
 
+/// A universal identifier and the own row it belongs to.
+const ROW_BYTES: usize = size_of::<Element>() + size_of::<u32>();
+
+/// One party's half of Private-ID with the other party of a two-party session.
+///
+/// # Errors
+/// `Input` when an own identifier repeats, is empty or too long, when identifiers change while they are read, or when
+/// [`Options::resume`] holds a match of other ones; `Limit` when a size is over a bound; `Malformed` or `Deviated` when
+/// the peer sends what the protocol does not; `Channel` when it is gone; `Io` when the disk is full. All name party,
+/// peer and step.
+pub fn run(session: &mut Session, own: &dyn Identifiers, options: &Options) -> Result<Spine, Error> {
+    if session.roster().len() != 2 {
+        return Err(Error::misuse("Private-ID is a protocol of two parties"));
+    }
+    let (me, peer) = (session.me(), session.me().other());
+    if (session.link(peer).window() as u64) < price::WINDOW_BYTES {
+        return Err(Error::misuse("Private-ID needs a channel with a window of a megabyte"));
+    }
+    session.step("pid", |session| {
+        let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Intersection);
+        let own = Padded::new(own, plan.as_ref());
+        let room = Room::new(options.memory, options.scratch.as_deref());
+        let mut rng = session.fork_seed("keys").into_rng();
+        let names = [session.roster().name(me), session.roster().name(peer)];
+        let (mut journal, before) = match &options.resume {
+            None => (None, None),
+            Some(dir) => {
+                let (journal, before) = Journal::open(dir, [&names[0], &names[1]])?;
+                (Some(journal), before)
+            }
+        };
+        let salt = before.as_ref().map_or_else(|| rng.bytes(), |run| run.salt);
+        let fingerprint = identifiers::fingerprint(&own, salt, &room)?;
+        if let Some(run) = &before {
+            check_same(run, &own, fingerprint.whole())?;
+        }
+        if let (Some(journal), Some(run)) = (&mut journal, &before) {
+            journal.go_on(run)?;
+        }
+        let fresh = Run {
+            keys: [Secret::new(rng.bytes()), Secret::new(rng.bytes())],
+            salt,
+            fingerprint: fingerprint.whole(),
+            name: rng.bytes(),
+            rows: [own.rows(), 0],
+        };
+        let mut party = session.step("count", |s| Party::meet(s, options, &room, journal, before, fresh))?;
+        let u = session.step("u", |s| party.hash_own(s, &own, &fingerprint))?;
+        let (uids, e) = party.stream(session, u)?;
+        let others = party.others(session, e)?;
+        let spine = session.step("spine", |s| party.spine(s, uids, others, own.real_rows()))?;
+        party.journal.map_or(Ok(()), Journal::finish)?;
+        Ok(spine)
+    })
+}
+
+/// Refuses to use the keys of a run for other rows than it began with.
+fn check_same(run: &Run, own: &Padded<'_>, fingerprint: [u8; 32]) -> Result<(), Error> {
+    if (run.rows[0], run.fingerprint) == (own.rows(), fingerprint) {
+        return Ok(());
+    }
+    Err(Error::input(
+        "the identifiers or the dummy rows are not those of the match that was cut; bring them back, or delete the match \
+         folder to begin afresh",
+    ))
+}
+
 /// The paper's letters for party 0 and party 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
@@ -115,36 +202,8 @@ enum Role {
     P,
 }
 
-/// One party's half of Private-ID with the other party of a two-party session. Memory: about 105 bytes per row of one
-/// side when both have as many, besides the identifiers themselves.
-///
-/// # Errors
-/// `Input` when an own identifier repeats; `Limit` when a size is over a bound; `Malformed` or `Deviated` when the peer
-/// sends what the protocol does not; `Channel` when it is gone. All name party, peer and step.
-pub fn run(session: &mut Session, own: &dyn Identifiers, options: &Options) -> Result<Spine, Error> {
-    if session.roster().len() != 2 {
-        return Err(Error::misuse("Private-ID is a protocol of two parties"));
-    }
-    session.step("pid", |session| {
-        let mut rng = session.fork_seed("order and keys").into_rng();
-        identifiers::check_unique(own, &mut rng)?;
-        let role = if session.me() == PartyId(0) { Role::C } else { Role::P };
-        let order = steps::secret_order(own.rows(), &mut rng);
-        let mut party = Party {
-            role,
-            peer: session.me().other(),
-            threads: options.threads,
-            keys: [Exponent::random(&mut rng), Exponent::random(&mut rng)],
-            rows: [own.rows(), 0],
-        };
-        party.rows[1] = session.step("count", |s| party.count(s, options))?;
-        let (own, others) = party.columns(session, own, order)?;
-        party.spine(session, own, others)
-    })
-}
-
 /// What a party holds during a run. The keys are of this run only.
-struct Party {
+struct Party<'r> {
     role: Role,
     peer: PartyId,
     threads: usize,
@@ -152,189 +211,180 @@ struct Party {
     keys: [Exponent; 2],
     /// Own rows, the peer's rows.
     rows: [u64; 2],
+    room: &'r Room,
+    journal: Option<Journal>,
+    start: Start,
 }
 
-impl Party {
-    /// Both tell their sizes. Returns the peer's.
-    fn count(&self, session: &mut Session, options: &Options) -> Result<u64, Error> {
-        let [own, _] = self.rows;
-        let mut link = session.link(self.peer);
-        link.send(&own.to_le_bytes())?;
-        let peer = link.recv_count("rows of the peer", options.peer_rows_max.min(limits::ROWS))?;
-        // Positions in the spine are 32-bit numbers, whatever the overlap turns out to be.
-        if own + peer > limits::ROWS {
-            let (name, value) = ("limits::ROWS, rows of both sides", own + peer);
-            return Err(Error::new(
-                session.at(Some(self.peer)),
-                Kind::Limit { name, value, cap: limits::ROWS },
-            ));
-        }
-        Ok(peer)
+/// Chunks that are done before this session, by an earlier one that was cut; all 0 in a fresh run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Start {
+    /// Own rows hashed by this party, the peer's by the peer.
+    hashed: [u64; 2],
+    /// Own rows whose universal identifiers this party has, and which the peer has answered; the same of the peer's rows.
+    through: [u64; 2],
+}
+
+/// What both tell each other first.
+struct Hello {
+    rows: u64,
+    terms: [u8; TERMS_BYTES as usize],
+    /// A half of the name of the run that begins if none goes on.
+    nonce: [u8; 16],
+    /// The name of the run that this party could go on with; zero for none.
+    before: [u8; 16],
+    /// Finished chunks of the logs u, e and v of that run.
+    positions: [u64; 3],
+}
+
+impl Hello {
+    fn encode(&self) -> [u8; HELLO_BYTES as usize] {
+        let mut bytes = Vec::with_capacity(HELLO_BYTES as usize);
+        bytes.extend_from_slice(&self.rows.to_le_bytes());
+        [&self.terms, &self.nonce, &self.before].into_iter().for_each(|word| bytes.extend_from_slice(word));
+        self.positions.iter().for_each(|n| bytes.extend_from_slice(&n.to_le_bytes()));
+        bytes.try_into().expect("these are its parts")
     }
 
-    /// Steps 1 to 6: the universal identifiers of own rows and of the rows that only the peer has.
-    fn columns(
-        &self,
+    fn decode(bytes: &[u8; HELLO_BYTES as usize]) -> Self {
+        let words: &[[u8; 8]] = bytes.as_chunks().0;
+        let name = |at: usize| *bytes[at..].first_chunk().expect("it lies within");
+        Self {
+            rows: u64::from_le_bytes(words[0]),
+            terms: name(8),
+            nonce: name(24),
+            before: name(40),
+            positions: [7, 8, 9].map(|i: usize| u64::from_le_bytes(words[i])),
+        }
+    }
+}
+
+impl<'r> Party<'r> {
+    /// Both tell their sizes, and whether they can go on with a match that was cut.
+    fn meet(
         session: &mut Session,
-        identifiers: &dyn Identifiers,
-        order: Vec<u32>,
-    ) -> Result<(Vec<Row>, Vec<Element>), Error> {
-        let (own, mut e_peer) = self.stream(session, identifiers, &order)?;
-        drop(order);
-        // A peer that repeats an element could tell it apart later: nothing of `e` leaves before this check.
-        session.step("e", |s| steps::sort_distinct(&mut e_peer).map_err(|f| fault(&s.link(self.peer), f)))?;
-        let others = match self.role {
-            Role::C => self.differences_of_c(session, e_peer)?,
-            Role::P => self.differences_of_p(session, e_peer)?,
+        options: &Options,
+        room: &'r Room,
+        mut journal: Option<Journal>,
+        before: Option<Run>,
+        mut fresh: Run,
+    ) -> Result<Self, Error> {
+        let (role, peer) = (if session.me() == PartyId(0) { Role::C } else { Role::P }, session.me().other());
+        let at = session.at(Some(peer));
+        let over = |name, value, cap| Error::new(at.clone(), Kind::Limit { name, value, cap });
+        let own = fresh.rows[0];
+        if own >= limits::ROWS {
+            return Err(over("limits::ROWS, own rows and dummies", own, limits::ROWS - 1));
+        }
+        let mine = Hello {
+            rows: own,
+            terms: dummies::terms(options.dummies.as_ref(), Hides::Intersection),
+            nonce: fresh.name,
+            before: before.as_ref().map_or([0; 16], |run| run.name),
+            positions: journal.as_ref().filter(|_| before.is_some()).map_or([0; 3], Journal::positions),
         };
-        Ok((own, others))
-    }
-
-    /// Steps 1 to 3 in chunks: own rows as universal identifiers, and `e` of the peer's rows.
-    fn stream(
-        &self,
-        session: &mut Session,
-        identifiers: &dyn Identifiers,
-        order: &[u32],
-    ) -> Result<(Vec<Row>, Vec<Element>), Error> {
-        let [first, second] = &self.keys;
-        let [own_rows, peer_rows] = self.rows;
-        let mut own: Vec<Row> = reserve("own rows", own_rows)?;
-        let mut e_peer: Vec<Element> = reserve("rows of the peer", peer_rows)?;
-        let mut buffer = [vec![[0; 32]; CHUNK as usize], vec![[0; 32]; CHUNK as usize]];
-        let mut done = 0;
-        for step in stream(own_rows, peer_rows) {
-            let [once, twice] = &mut buffer;
-            done += match step {
-                Move::SendU(rows) => session.step("u", |s| {
-                    let u = &mut once[..len(&rows)];
-                    let order = &order[rows.start as usize..rows.end as usize];
-                    let names = |i: usize, name: &mut Vec<u8>| {
-                        identifiers.read(order[i], 0, name)?;
-                        identifiers.domain(order[i]).mark(name);
-                        Ok(())
-                    };
-                    group::hash_mul_batch(&names, first, u, self.threads)?;
-                    s.link(self.peer).send(u.as_flattened())?;
-                    Ok(len(&rows))
-                })?,
-                Move::AnswerV(rows) => {
-                    let (e, v) = (&mut once[..len(&rows)], &mut twice[..len(&rows)]);
-                    session.step("u", |s| {
-                        let mut link = s.link(self.peer);
-                        link.recv(e.as_flattened_mut())?;
-                        group::mul_twice_batch(e, v, first, second, self.threads)
-                            .map_err(|refusal| fault(&link, refusal.into()))
-                    })?;
-                    e_peer.extend_from_slice(e);
-                    session.step("v", |s| s.link(self.peer).send(v.as_flattened()))?;
-                    2 * len(&rows)
-                }
-                Move::TakeV(rows) => {
-                    let uids = &mut once[..len(&rows)];
-                    session.step("v", |s| {
-                        let mut link = s.link(self.peer);
-                        link.recv(uids.as_flattened_mut())?;
-                        group::mul_batch(uids, second, self.threads).map_err(|r| fault(&link, r.into()))
-                    })?;
-                    let order = &order[rows.start as usize..rows.end as usize];
-                    own.extend(uids.iter().copied().zip(order.iter().copied()));
-                    len(&rows)
-                }
-            } as u64;
-            session.report(done, 2 * (own_rows + peer_rows));
+        let mut link = session.link(peer);
+        link.send(&mine.encode())?;
+        let theirs = Hello::decode(&link.recv_array()?);
+        let cap = options.peer_rows_max.min(limits::ROWS);
+        if theirs.rows > cap {
+            return Err(over("rows of the peer", theirs.rows, cap));
         }
-        Ok((own, e_peer))
-    }
-
-    /// C's half of steps 2 and 4 to 6: the universal identifiers of the rows that only P has.
-    fn differences_of_c(&self, session: &mut Session, mut e_p: Vec<Element>) -> Result<Vec<Element>, Error> {
-        let [rows_c, _] = self.rows;
-        let mut e_c = session.step("e", |s| {
-            let mut link = s.link(self.peer);
-            let e_c = recv_column(&mut link, "e_c", rows_c)?;
-            steps::check_sorted(&e_c).map_err(|f| fault(&link, f))?;
-            Ok(e_c)
-        })?;
-        steps::differences(&mut e_p, &mut e_c);
-        let (mut s_p, mut s_c) = (e_p, e_c);
-        s_p.shrink_to_fit();
-        session.step("difference", |s| {
-            let only_p = s_p.len() as u64;
-            let mut link = s.link(self.peer);
-            link.send(&only_p.to_le_bytes())?;
-            send_column(&mut link, &s_p)?;
-            self.mul(s, &mut s_c, only_p)?;
-            // Elements of one product with a secret key: sorted, their order says nothing of e_c's.
-            s_c.sort_unstable();
-            let (mut link, only_c) = (s.link(self.peer), s_c.len() as u64);
-            exchange(&mut link, &s_c, &mut s_p)?;
-            drop(s_c);
-            steps::check_canonical(&s_p).map_err(|f| fault(&link, f))?;
-            self.mul(s, &mut s_p, only_c)?;
-            Ok(s_p)
-        })
-    }
-
-    /// P's half of steps 2 and 4 to 6: the universal identifiers of the rows that only C has.
-    fn differences_of_p(&self, session: &mut Session, e_c: Vec<Element>) -> Result<Vec<Element>, Error> {
-        let [rows_p, rows_c] = self.rows;
-        session.step("e", |s| send_column(&mut s.link(self.peer), &e_c))?;
-        drop(e_c);
-        session.step("difference", |s| {
-            let mut link = s.link(self.peer);
-            let only_p = link.recv_count("rows that only we have", rows_p)?;
-            let shared = rows_p - only_p;
-            let only_c = rows_c
-                .checked_sub(shared)
-                .ok_or_else(|| link.blame("the intersection is not larger than its own set"))?;
-            let mut s_p = recv_column(&mut link, "s_p", only_p)?;
-            steps::check_sorted(&s_p).map_err(|f| fault(&link, f))?;
-            self.mul(s, &mut s_p, only_c)?;
-            let (mut link, mut s_c) = (s.link(self.peer), vec_of("s'_c", only_c)?);
-            exchange(&mut link, &s_p, &mut s_c)?;
-            drop(s_p);
-            steps::check_sorted(&s_c).map_err(|f| fault(&link, f))?;
-            self.mul(s, &mut s_c, only_p)?;
-            Ok(s_c)
-        })
-    }
-
-    /// Multiplies a column by the second key, while the peer does so with `peer_rows` rows of its own. A byte after
-    /// every piece keeps a peer with less to do from taking long work for silence.
-    fn mul(&self, session: &mut Session, column: &mut [Element], peer_rows: u64) -> Result<(), Error> {
-        let (mut done, total) = (0, column.len() as u64);
-        for piece in column.chunks_mut(PULSE as usize) {
-            let mut link = session.link(self.peer);
-            group::mul_batch(piece, &self.keys[1], self.threads).map_err(|r| fault(&link, r.into()))?;
-            link.send(&[0])?;
-            // What is queued leaves with the next receive, so receive nothing.
-            link.recv(&mut [])?;
-            done += piece.len() as u64;
-            session.report(done, total);
+        // Positions in the spine are 32-bit numbers, whatever the overlap turns out to be.
+        if own + theirs.rows > limits::ROWS {
+            return Err(over("limits::ROWS, rows of both sides", own + theirs.rows, limits::ROWS));
         }
-        (0..peer_rows.div_ceil(PULSE)).try_for_each(|_| session.link(self.peer).recv(&mut [0]))
+        if mine.terms != theirs.terms {
+            return Err(link.blame(dummies::SAME_TERMS));
+        }
+        let rows = [own, theirs.rows];
+        let (run, start) = match before.filter(|run| run.name == theirs.before) {
+            Some(run) if run.rows != rows => return Err(link.blame("it goes on with as many rows as before")),
+            Some(run) => (run, Start::between(mine.positions, theirs.positions, rows)),
+            None => {
+                fresh.name = name_of_run(role, mine.nonce, theirs.nonce);
+                fresh.rows = rows;
+                journal.as_mut().map_or(Ok(()), |journal| journal.begin(&fresh))?;
+                (fresh, Start::default())
+            }
+        };
+        let key = |secret: &Secret<[u8; 32]>| Exponent::from_bytes(*secret.expose());
+        let [Some(first), Some(second)] = run.keys.each_ref().map(key) else {
+            return Err(Error::misuse("a key came out as zero, which has a chance of one in 2^252; start again"));
+        };
+        let (keys, threads) = ([first, second], options.threads);
+        Ok(Self { role, peer, threads, keys, rows, room, journal, start })
     }
 
     /// Sorts both columns into the spine and compares its digest with the peer's.
     fn spine(
         &self,
         session: &mut Session,
-        mut own: Vec<Row>,
-        mut others: Vec<Element>,
+        own: Column<'_, ROW_BYTES>,
+        others: Column<'_, 32>,
+        real_rows: u64,
     ) -> Result<Spine, Error> {
-        session.step("spine", |s| {
-            let mut link = s.link(self.peer);
-            let union = own.len() as u64 + others.len() as u64;
-            let (mine, digest) = steps::spine(&mut own, &mut others).map_err(|f| fault(&link, f))?;
-            link.send(&digest)?;
-            if link.recv_array()? != digest {
-                return Err(link.blame("both spines are the same"));
-            }
-            let disclosed = Disclosed { own: self.rows[0], peer: self.rows[1], union };
-            Ok(Spine { rows: union, mine, disclosed })
-        })
+        let mut link = session.link(self.peer);
+        let union = own.len() + others.len();
+        let (mut mine, digest) = steps::spine(own, others)?.map_err(|f| fault(&link, f))?;
+        link.send(&digest)?;
+        if link.recv_array()? != digest {
+            return Err(link.blame("both spines are the same"));
+        }
+        mine.truncate(real_rows as usize);
+        mine.shrink_to_fit();
+        let disclosed = Disclosed { own: self.rows[0], peer: self.rows[1], union };
+        Ok(Spine { rows: union, mine, disclosed })
     }
+
+    /// A multiplication by the second key.
+    fn mul(&self, link: &Link<'_>, column: &mut [Element]) -> Result<(), Error> {
+        group::mul_batch(column, &self.keys[1], self.threads).map_err(|refusal| fault(link, refusal.into()))
+    }
+
+    /// Runs rounds of one chunk with pulses between them: a party with less to do must not take work for silence, whoever
+    /// of the two it is.
+    fn rounds(
+        &mut self,
+        session: &mut Session,
+        rounds: u64,
+        mut beat: Beat,
+        mut work: impl FnMut(&mut Self, &mut Session, u64) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        for i in 0..rounds {
+            work(self, session, i)?;
+            session.report(i + 1, rounds);
+            let mut link = session.link(self.peer);
+            let [send, take] = beat.after(i);
+            if send {
+                link.send(&[0])?;
+                link.flush()?;
+            }
+            if take {
+                link.recv(&mut [0])?;
+            }
+        }
+        (0..beat.left).try_for_each(|_| session.link(self.peer).recv(&mut [0]))
+    }
+}
+
+impl Start {
+    /// Where both logs of a column end: a chunk counts when its owner has taken the answer to it.
+    fn between(mine: [u64; 3], theirs: [u64; 3], rows: [u64; 2]) -> Self {
+        let [own, peer] = rows.map(|n| n.div_ceil(CHUNK));
+        let ([my_u, my_e, my_v], [their_u, their_e, their_v]) = (mine, theirs);
+        Self {
+            hashed: [my_u, their_u.min(peer)],
+            through: [my_v.min(their_e).min(own), my_e.min(their_v).min(peer)],
+        }
+    }
+}
+
+/// What both call a run: a function of both nonces.
+fn name_of_run(role: Role, mine: [u8; 16], theirs: [u8; 16]) -> [u8; 16] {
+    let (c, p) = if role == Role::C { (mine, theirs) } else { (theirs, mine) };
+    let digest = blake3::derive_key("tacit pid name of a run 1", &[c, p].concat());
+    *digest.first_chunk().expect("a digest is longer")
 }
 
 fn fault(link: &Link<'_>, fault: Fault) -> Error {
@@ -342,65 +392,4 @@ fn fault(link: &Link<'_>, fault: Fault) -> Error {
         Fault::Malformed(what) => link.malformed(what),
         Fault::Deviated(check) => link.blame(check),
     }
-}
-
-fn len(rows: &Range<u64>) -> usize {
-    (rows.end - rows.start) as usize
-}
-
-/// Room for `rows` items whose number a peer may have told: too many is an error, not an abort. Pages are touched only
-/// as data arrives.
-fn reserve<T>(name: &'static str, rows: u64) -> Result<Vec<T>, Error> {
-    let mut column = Vec::new();
-    match column.try_reserve_exact(rows as usize) {
-        Ok(()) => Ok(column),
-        Err(_) => Err(Error::new(
-            base::At::default(),
-            Kind::Io(format!(
-                "no memory for {rows} elements ({name}); match fewer rows or use a larger machine"
-            )),
-        )),
-    }
-}
-
-fn vec_of(name: &'static str, rows: u64) -> Result<Vec<Element>, Error> {
-    let mut column = reserve(name, rows)?;
-    column.resize(rows as usize, [0; 32]);
-    Ok(column)
-}
-
-fn send_column(link: &mut Link<'_>, column: &[Element]) -> Result<(), Error> {
-    column.chunks(CHUNK as usize).try_for_each(|piece| link.send(piece.as_flattened()))
-}
-
-/// Receives `rows` elements. Memory grows only as they arrive.
-fn recv_column(link: &mut Link<'_>, name: &'static str, rows: u64) -> Result<Vec<Element>, Error> {
-    let mut column: Vec<Element> = reserve(name, rows)?;
-    for piece in chunks(rows) {
-        column.resize(piece.end as usize, [0; 32]);
-        link.recv(column[piece.start as usize..].as_flattened_mut())?;
-    }
-    Ok(column)
-}
-
-/// The chunks of two columns that travel against each other, in pairs; the shorter one ends in empty chunks.
-fn pairs(send: u64, recv: u64) -> impl Iterator<Item = (Range<u64>, Range<u64>)> {
-    let (mut out, mut into) = (chunks(send), chunks(recv));
-    std::iter::from_fn(move || match (out.next(), into.next()) {
-        (None, None) => None,
-        (a, b) => Some((a.unwrap_or(0..0), b.unwrap_or(0..0))),
-    })
-}
-
-/// Sends one column and receives another, chunk by chunk, so that neither side waits for the other's window.
-fn exchange(link: &mut Link<'_>, send: &[Element], recv: &mut [Element]) -> Result<(), Error> {
-    for (out, into) in pairs(send.len() as u64, recv.len() as u64) {
-        if !out.is_empty() {
-            link.send(send[out.start as usize..out.end as usize].as_flattened())?;
-        }
-        if !into.is_empty() {
-            link.recv(recv[into.start as usize..into.end as usize].as_flattened_mut())?;
-        }
-    }
-    Ok(())
 }

@@ -1,19 +1,69 @@
 //! What Private-ID costs, from the schedule that the driver itself follows.
 
 use super::{Role, Sizes};
+use crate::dummies::{Dummies, Hides};
 use crate::group::ELEMENT_BYTES;
 use base::Cost;
 use std::ops::Range;
 
-/// Rows whose elements travel in one message.
+/// Rows whose elements travel in one message while both stream.
 pub const CHUNK: u64 = 4096;
 
-/// Rows of the difference after which a party shows that it is still at work.
-pub(super) const PULSE: u64 = 4 * CHUNK;
+/// Chunks of multiplications after which a party shows that it is still at work.
+const PULSE: u64 = 4;
+/// Pulses that a party lets wait before it takes one.
+const PULSE_LAG: u64 = 4;
+/// Slices of `e_c` that travel ahead of the answer to the first of them.
+pub(super) const SLICE_LAG: u64 = 2;
 
-/// Bytes of a count or of one half of a digest's exchange.
+/// Bytes of what both tell each other first.
+pub(super) const HELLO_BYTES: u64 = 80;
+/// Bytes of the count of a slice.
 const COUNT_BYTES: u64 = 8;
+/// Bytes of one half of a digest's exchange.
 const DIGEST_BYTES: u64 = 32;
+
+/// The least window of a channel that this schedule may be run on: six chunks wait in one direction at most.
+pub(super) const WINDOW_BYTES: u64 = 6 * CHUNK * ELEMENT_BYTES + (1 << 18);
+const _: () = assert!(WINDOW_BYTES <= base::limits::WINDOW_BYTES as u64);
+const _: () = assert!((SLICE_LAG + 1) * (SLICE_MOST * ELEMENT_BYTES + COUNT_BYTES) <= WINDOW_BYTES);
+
+/// Bits of the number of slices that elements are exchanged in: on average, at most a chunk of the larger side each.
+pub(super) fn slice_bits(rows: [u64; 2]) -> u32 {
+    rows[0].max(rows[1]).div_ceil(CHUNK).next_power_of_two().trailing_zeros()
+}
+
+/// Most rows of a slice.
+const SLICE_MOST: u64 = slice_cap(CHUNK, 0);
+
+/// The most elements that a slice of `rows` uniform ones may have: more have a probability below `2^-1000`.
+pub(super) const fn slice_cap(rows: u64, bits: u32) -> u64 {
+    2 * (rows >> bits) + 1024
+}
+
+/// When a party tells that it is at work and when it takes what the other one tells, in rounds of one chunk.
+pub(super) struct Beat {
+    /// Own chunks that are announced.
+    own: u64,
+    /// Pulses that are still to come from the peer.
+    pub left: u64,
+}
+
+impl Beat {
+    /// For `own` chunks of this party that the peer waits for, and `peer` chunks of the peer's.
+    pub fn new(own: u64, peer: u64) -> Self {
+        Self { own, left: peer.div_ceil(PULSE) }
+    }
+
+    /// What to do after round `i`: whether to send a pulse, and whether to take one. Pulses are taken as one goes, so
+    /// that few wait in a channel.
+    pub fn after(&mut self, i: u64) -> [bool; 2] {
+        let due = (i + 1).is_multiple_of(PULSE);
+        let takes = due && (i + 1) / PULSE > PULSE_LAG && self.left > 0;
+        self.left -= u64::from(takes);
+        [i < self.own && (due || i + 1 == self.own), takes]
+    }
+}
 
 /// The chunks of a column, in order.
 pub(super) fn chunks(rows: u64) -> impl Iterator<Item = Range<u64>> {
@@ -50,8 +100,6 @@ pub(super) fn stream(own: u64, peer: u64) -> impl Iterator<Item = Move> {
     })
 }
 
-const _: () = assert!(6 * CHUNK * ELEMENT_BYTES <= base::limits::WINDOW_BYTES as u64);
-
 /// Counts bytes sent and waits for an answer, like the ledger of a session.
 #[derive(Default)]
 struct Meter {
@@ -74,39 +122,80 @@ impl Meter {
         self.send(rows * ELEMENT_BYTES);
     }
 
-    fn recv_column(&mut self, rows: u64) {
-        if rows > 0 {
+    /// `rounds` rounds of `work`, with pulses.
+    fn rounds(&mut self, rounds: u64, mut beat: Beat, mut work: impl FnMut(&mut Self, u64)) {
+        for i in 0..rounds {
+            work(self, i);
+            let [send, take] = beat.after(i);
+            self.send(u64::from(send));
+            if take {
+                self.recv();
+            }
+        }
+        if beat.left > 0 {
             self.recv();
         }
     }
 
-    fn pulses(&mut self, send: u64, recv: u64) {
-        for _ in 0..send.div_ceil(PULSE) {
-            self.send(1);
-            self.recv();
-        }
-        if recv > 0 {
-            self.recv();
+    /// The exchange of `e_c` for `s_p` in slices.
+    fn slices(&mut self, role: Role, sizes: Sizes) {
+        let slices = 1u64 << slice_bits(sizes.rows);
+        let counts = slices * COUNT_BYTES;
+        match role {
+            Role::C => {
+                // A turn per slice, and what is sent does not depend on where it is sent.
+                (0..slices).for_each(|_| {
+                    self.recv();
+                    self.spoke = true;
+                });
+                self.send(counts + sizes.only()[1] * ELEMENT_BYTES);
+            }
+            Role::P => {
+                self.send(counts + sizes.rows[0] * ELEMENT_BYTES);
+                (0..slices + SLICE_LAG).for_each(|i| {
+                    self.spoke |= i < slices;
+                    if i >= SLICE_LAG {
+                        self.recv();
+                    }
+                });
+            }
         }
     }
 
-    /// Multiplies and sends one column, receives and multiplies another.
-    fn exchange(&mut self, send: u64, recv: u64) {
-        self.pulses(send, recv);
-        for (out, into) in super::pairs(send, recv) {
-            self.send_column(out.end - out.start);
-            self.recv_column(into.end - into.start);
+    /// Both products of the difference.
+    fn differences(&mut self, role: Role, sizes: Sizes) {
+        let [c, p] = sizes.only().map(|rows| rows.div_ceil(CHUNK));
+        match role {
+            Role::C => {
+                self.rounds(c.max(p), Beat::new(c, 0), |m, i| {
+                    if i < p {
+                        m.recv();
+                    }
+                });
+                let column = sizes.only()[0];
+                self.rounds(c, Beat::new(0, c), |m, i| m.send_column(piece(column, i)));
+            }
+            Role::P => {
+                let column = sizes.only()[1];
+                self.rounds(p, Beat::new(0, c), |m, i| m.send_column(piece(column, i)));
+                self.rounds(c, Beat::new(c, 0), |m, _| m.recv());
+            }
         }
-        self.pulses(recv, send);
     }
+}
+
+/// Rows of chunk `i` of a column.
+fn piece(rows: u64, i: u64) -> u64 {
+    CHUNK.min(rows - i * CHUNK)
 }
 
 fn meter(role: Role, sizes: Sizes) -> Meter {
     let mut m = Meter::default();
     let (own, peer) = (sizes.rows[role as usize], sizes.rows[1 - role as usize]);
-    let only = sizes.only();
-    m.send(COUNT_BYTES);
+    m.send(HELLO_BYTES);
     m.recv();
+    let [own_chunks, peer_chunks] = [own, peer].map(|rows| rows.div_ceil(CHUNK));
+    m.rounds(own_chunks, Beat::new(own_chunks, peer_chunks), |_, _| ());
     for step in stream(own, peer) {
         match step {
             Move::SendU(rows) => m.send_column(rows.end - rows.start),
@@ -117,37 +206,31 @@ fn meter(role: Role, sizes: Sizes) -> Meter {
             Move::TakeV(_) => m.recv(),
         }
     }
-    match role {
-        Role::C => {
-            m.recv_column(own);
-            m.send(COUNT_BYTES);
-            m.send_column(only[1]);
-            m.exchange(only[0], only[1]);
-        }
-        Role::P => {
-            m.send_column(peer);
-            m.recv();
-            m.recv_column(only[1]);
-            m.exchange(only[1], only[0]);
-        }
-    }
+    m.slices(role, sizes);
+    m.differences(role, sizes);
     m.send(DIGEST_BYTES);
     m.recv();
     m
 }
 
-/// The exact cost for sizes that are known: after a run, or for a planned overlap.
+/// The exact cost for sizes that are known: after a run, or for a planned overlap. Sizes include dummies. A run that goes
+/// on after a cut sends less.
 #[must_use]
 pub fn price(sizes: Sizes) -> Cost {
     let [c, p] = [Role::C, Role::P].map(|role| meter(role, sizes));
     Cost { rounds: c.turns.max(p.turns), sent: vec![c.sent, p.sent], ..Cost::zero(2) }
 }
 
-/// The cost before a run, when only the sizes of both sides are known: from all rows shared to none.
+/// The cost before a run, when only the rows of both sides are known, without their dummies: from all rows shared and the
+/// fewest dummies to none shared and the most.
 #[must_use]
-pub fn price_range(rows: [u64; 2]) -> [Cost; 2] {
-    let union = [rows[0].max(rows[1]), rows[0] + rows[1]];
-    union.map(|union| price(Sizes { rows, union }))
+pub fn price_range(rows: [u64; 2], dummies: Option<&Dummies>) -> [Cost; 2] {
+    let added = dummies.map_or([0; 2], |d| d.rows_range(Hides::Intersection, 2));
+    let ([a, b], centre) = (rows, dummies.map_or(0, Dummies::centre));
+    // All of the least dummies are one party's half of a list that the other holds in full; nothing of it is shared.
+    let least = Sizes { rows: rows.map(|n| n + added[0]), union: a.max(b) + 4 * centre };
+    let most = rows.map(|n| n + added[1]);
+    [price(least), price(Sizes { rows: most, union: most[0] + most[1] })]
 }
 
 /// Multiplications of the group per party. Both do the same number, besides hashing their own rows.
@@ -200,10 +283,34 @@ mod tests {
     fn half_overlap_costs_six_and_a_half_elements_per_row() {
         let n = 1_000_000;
         let sizes = Sizes { rows: [n, n], union: n + n / 2 };
-        let pulses = 4 * (n / 2).div_ceil(PULSE);
-        assert_eq!(price(sizes).bytes(), n * 208 + 2 * 8 + 8 + 2 * 32 + pulses);
+        let chunks = n.div_ceil(CHUNK);
+        let pulses = 2 * chunks.div_ceil(PULSE) + 2 * (n / 2).div_ceil(CHUNK).div_ceil(PULSE);
+        let counts = 2 * 8 * 256;
+        assert_eq!(price(sizes).bytes(), n * 208 + 2 * HELLO_BYTES + counts + 2 * 32 + pulses);
         assert_eq!(multiplications(sizes), 5 * n);
-        let [least, most] = price_range([n, n]);
+        let [least, most] = price_range([n, n], None);
         assert!(least.bytes() < price(sizes).bytes() && price(sizes).bytes() < most.bytes());
+    }
+
+    #[test]
+    fn pulses_that_are_sent_are_taken_and_few_wait() {
+        for (own, peer) in [(0, 0), (1, 0), (0, 9), (40, 40), (100, 3), (5, 1000), (1000, 1001)] {
+            let mut beats = [Beat::new(own, peer), Beat::new(peer, own)];
+            let mut sent = [0u64; 2];
+            let mut taken = [0u64; 2];
+            for i in 0..own.max(peer) {
+                for (me, rounds) in [own, peer].into_iter().enumerate().filter(|(_, rounds)| i < *rounds) {
+                    let [send, take] = beats[me].after(i);
+                    sent[me] += u64::from(send);
+                    taken[me] += u64::from(take);
+                    assert!(i < rounds);
+                }
+                let ended = [own, peer].map(|rounds| i >= rounds);
+                for me in 0..2 {
+                    assert!(ended[1 - me] || sent[me] <= taken[1 - me] + PULSE_LAG + 2, "{own} {peer}");
+                }
+            }
+            assert_eq!([taken[1] + beats[1].left, taken[0] + beats[0].left], sent, "{own} {peer}");
+        }
     }
 }

@@ -1,7 +1,10 @@
 //! The local steps of Private-ID: functions of columns of elements, without any conversation.
 
+use super::ROW_BYTES;
 use crate::group::{Element, Refusal, is_canonical};
-use base::Rng;
+use crate::spill::Column;
+use base::Error;
+use std::cmp::Ordering;
 
 /// Why a peer's message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,36 +21,29 @@ impl From<Refusal> for Fault {
     }
 }
 
-/// The secret order in which own rows are sent as u: a uniform permutation of all of them. The peer learns, for the
-/// elements in this order, which ones are shared.
-pub fn secret_order(rows: u64, rng: &mut Rng) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..rows as u32).collect();
-    rng.shuffle(&mut order);
-    order
-}
-
-/// Sorts a whole column by encoding: the global shuffle of `e_c`, `s_p` and `s'_c`.
-///
-/// The sorted column is a function of the *set* of its elements, so nothing of the order in which they arrived
-/// survives. A shuffle of each chunk on its own would hand out the match count of every chunk.
+/// Checks that a sorted column does not repeat an element.
 ///
 /// # Errors
-/// When an element repeats: the peer repeated one of its own, which would mark it through every later step.
-pub fn sort_distinct(column: &mut [Element]) -> Result<(), Fault> {
-    column.sort_unstable();
+/// When one does: the peer repeated one of its own.
+pub fn check_distinct(column: &[Element]) -> Result<(), Fault> {
     match column.windows(2).all(|w| w[0] != w[1]) {
         true => Ok(()),
         false => Err(Fault::Deviated("its identifiers are unique")),
     }
 }
 
-/// Checks a column that the peer must have sorted by [`sort_distinct`].
+/// Checks the next piece of a column that the peer must have sorted: the global shuffle of `u`, `e_c`, `s_p` and `s'_c`.
+///
+/// A sorted column is a function of the *set* of its elements, so nothing of the order in which they arrived survives.
+/// A shuffle of each chunk on its own would hand out the match count of every chunk.
 ///
 /// # Errors
 /// When an element is not canonical, repeats or is out of order.
-pub fn check_sorted(column: &[Element]) -> Result<(), Fault> {
-    check_canonical(column)?;
-    match column.windows(2).all(|w| w[0] < w[1]) {
+pub fn check_ascending(piece: &[Element], last: &mut Option<Element>) -> Result<(), Fault> {
+    check_canonical(piece)?;
+    let follows = last.zip(piece.first()).is_none_or(|(last, first)| last < *first);
+    *last = piece.last().copied().or(*last);
+    match follows && piece.windows(2).all(|w| w[0] < w[1]) {
         true => Ok(()),
         false => Err(Fault::Deviated("its set is sorted and without repeats")),
     }
@@ -64,67 +60,76 @@ pub fn check_canonical(column: &[Element]) -> Result<(), Fault> {
     }
 }
 
-/// Replaces two sorted sets by `a \ b` and `b \ a`, in place and sorted.
-pub fn differences(a: &mut Vec<Element>, b: &mut Vec<Element>) {
-    let (mut i, mut j, mut kept_a, mut kept_b) = (0, 0, 0, 0);
+/// Hands out `a \ b` and `b \ a` of two sorted sets, each in order.
+///
+/// # Errors
+/// Those of `only_b`.
+pub fn differences(
+    a: &[Element],
+    b: &[Element],
+    mut only_a: impl FnMut(&Element),
+    mut only_b: impl FnMut(&Element) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (mut i, mut j) = (0, 0);
     while i < a.len() || j < b.len() {
         let order = match (a.get(i), b.get(j)) {
             (Some(x), Some(y)) => x.cmp(y),
-            (Some(_), None) => std::cmp::Ordering::Less,
-            _ => std::cmp::Ordering::Greater,
+            (Some(_), None) => Ordering::Less,
+            _ => Ordering::Greater,
         };
-        if order.is_lt() {
-            a[kept_a] = a[i];
-            kept_a += 1;
-        } else if order.is_gt() {
-            b[kept_b] = b[j];
-            kept_b += 1;
+        match order {
+            Ordering::Less => only_a(&a[i]),
+            Ordering::Greater => only_b(&b[j])?,
+            Ordering::Equal => {}
         }
         i += usize::from(order.is_le());
         j += usize::from(order.is_ge());
     }
-    a.truncate(kept_a);
-    b.truncate(kept_b);
+    Ok(())
 }
 
-/// A row of ours: its universal identifier and its index in the input.
-pub type Row = (Element, u32);
+/// Positions of own rows, in input order, and the digest of a spine.
+pub type Positions = (Vec<u32>, [u8; 32]);
 
-/// The positions of our own rows, in input order, among the sorted universal identifiers of both, and a digest of
-/// all of them in order.
+/// The positions of own rows, in input order, among the sorted universal identifiers of both, and a digest of all of
+/// them in order. A record of an own row is its identifier and its number.
 ///
 /// # Errors
-/// When an identifier occurs twice: the peer sent something else than the protocol says.
-pub fn spine(own: &mut [Row], others: &mut [Element]) -> Result<(Vec<u32>, [u8; 32]), Fault> {
-    own.sort_unstable();
-    others.sort_unstable();
-    let mut positions = vec![0; own.len()];
-    let mut digest = blake3::Hasher::new();
-    let (mut i, mut j, mut last) = (0, 0, None);
-    while i < own.len() || j < others.len() {
-        let ours = match (own.get(i), others.get(j)) {
-            (Some((mine, _)), Some(other)) => mine < other,
+/// The inner ones when an identifier occurs twice: the peer sent something else than the protocol says. The outer ones
+/// when a column cannot be read back.
+pub fn spine(own: Column<'_, ROW_BYTES>, others: Column<'_, 32>) -> Result<Result<Positions, Fault>, Error> {
+    let mut positions = vec![0; own.len() as usize];
+    let (mut own, mut others) = (own.sorted(), others.sorted());
+    let (mut digest, mut last) = (blake3::Hasher::new(), None);
+    for at in 0u64.. {
+        let ours = match (own.head()?, others.head()?) {
+            (Some(mine), Some(other)) => mine[..32] < other[..],
             (mine, _) => mine.is_some(),
         };
-        let uid = if ours { own[i].0 } else { others[j] };
-        if last == Some(uid) {
-            return Err(Fault::Deviated("the universal identifiers are distinct"));
-        }
-        if ours {
-            positions[own[i].1 as usize] = (i + j) as u32;
-            i += 1;
+        let uid: Element = if ours {
+            let record = own.pop()?.expect("its head was seen");
+            let (uid, row) = record.split_first_chunk().expect("an element comes first");
+            positions[u32::from_le_bytes(*row.first_chunk().expect("then its row")) as usize] = at as u32;
+            *uid
         } else {
-            j += 1;
+            match others.pop()? {
+                Some(uid) => uid,
+                None => break,
+            }
+        };
+        if last == Some(uid) {
+            return Ok(Err(Fault::Deviated("the universal identifiers are distinct")));
         }
         digest.update(&uid);
         last = Some(uid);
     }
-    Ok((positions, *digest.finalize().as_bytes()))
+    Ok(Ok((positions, *digest.finalize().as_bytes())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spill::Room;
     use base::Seed;
     use std::collections::BTreeSet;
 
@@ -139,36 +144,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_a_function_of_the_set() {
-        let mut rng = Seed::from_bytes([9; 32]).into_rng();
-        let mut sent = column(5000, 1);
-        let mut arrived = sent.clone();
-        sort_distinct(&mut sent).unwrap();
-        for _ in 0..10 {
-            rng.shuffle(&mut arrived);
-            let mut again = arrived.clone();
-            sort_distinct(&mut again).unwrap();
-            assert_eq!(again, sent);
-        }
-        sent[0] = sent[4999];
-        assert_eq!(sort_distinct(&mut sent), Err(Fault::Deviated("its identifiers are unique")));
-    }
-
-    #[test]
-    fn orders_are_permutations_and_do_not_repeat() {
-        let mut rng = Seed::from_bytes([2; 32]).into_rng();
-        let [first, second] = [(), ()].map(|()| secret_order(10_000, &mut rng));
-        assert_ne!(first, second);
-        // A fixed point is expected once; a row of a chunk should leave it with probability 1 - 4096/10000.
-        let stayed = |order: &[u32]| order[..4096].iter().filter(|&&row| row < 4096).count();
-        for mut order in [first, second] {
-            assert!((1500..1860).contains(&stayed(&order)), "{}", stayed(&order));
-            order.sort_unstable();
-            assert!(order.into_iter().eq(0..10_000));
-        }
-    }
-
-    #[test]
     fn differences_are_those_of_sets() {
         let mut rng = Seed::from_bytes([3; 32]).into_rng();
         for seed in 0..50 {
@@ -178,42 +153,62 @@ mod tests {
                 all.iter().copied().filter(|_| rng.below(4) < share).collect()
             };
             let (a, b) = (pick(&mut rng), pick(&mut rng));
-            let (mut left, mut right): (Vec<_>, Vec<_>) =
-                (a.iter().copied().collect(), b.iter().copied().collect());
-            differences(&mut left, &mut right);
+            let sorted = [&a, &b].map(|set| set.iter().copied().collect::<Vec<_>>());
+            let (mut left, mut right) = (Vec::new(), Vec::new());
+            let keep = |e: &Element| {
+                right.push(*e);
+                Ok(())
+            };
+            super::differences(&sorted[0], &sorted[1], |e| left.push(*e), keep).unwrap();
             assert!(left.iter().eq(a.difference(&b)) && right.iter().eq(b.difference(&a)));
         }
+    }
+
+    fn spine_of(own: &[Element], others: &[Element]) -> Result<Positions, Fault> {
+        let room = Room::new(None, None);
+        let (mut mine, mut theirs) = (Column::new(&room, 0), Column::new(&room, 0));
+        for (row, uid) in own.iter().enumerate() {
+            let record = [&uid[..], &(row as u32).to_le_bytes()].concat();
+            mine.push(record.first_chunk().unwrap()).unwrap();
+        }
+        others.iter().for_each(|uid| theirs.push(uid).unwrap());
+        super::spine(mine, theirs).unwrap()
     }
 
     #[test]
     fn a_spine_ranks_every_row() {
         let all = column(300, 4);
-        let mut own: Vec<Row> = all[..200].iter().copied().zip(0..).collect();
-        let (positions, digest) = spine(&mut own, &mut all[200..].to_vec()).unwrap();
+        let (positions, digest) = spine_of(&all[..200], &all[200..]).unwrap();
         let mut sorted = all.clone();
         sorted.sort_unstable();
         assert!((0..200).all(|i| sorted[positions[i] as usize] == all[i]));
-        let mut rest: Vec<Row> = all[200..].iter().copied().zip(0..).collect();
-        assert_eq!(spine(&mut rest, &mut all[..200].to_vec()).unwrap().1, digest);
+        assert_eq!(spine_of(&all[200..], &all[..200]).unwrap().1, digest);
         let clash = Err(Fault::Deviated("the universal identifiers are distinct"));
-        assert_eq!(spine(&mut own, &mut all[199..].to_vec()), clash);
-        own[3].0 = own[4].0;
-        assert_eq!(spine(&mut own, &mut []), clash);
-        assert_eq!(spine(&mut [], &mut [all[0], all[0]]), clash);
+        assert_eq!(spine_of(&all[..200], &all[199..]), clash);
+        assert_eq!(spine_of(&[all[4], all[4]], &[]), clash);
+        assert_eq!(spine_of(&[], &[all[0], all[0]]), clash);
+        assert_eq!(spine_of(&[], &[]).unwrap().0, [0; 0]);
     }
 
     #[test]
     fn peers_columns_are_checked() {
         let mut sorted = column(10, 5);
-        sort_distinct(&mut sorted).unwrap();
-        assert_eq!(check_sorted(&sorted), Ok(()));
+        sorted.sort_unstable();
+        let check = |piece: &[Element]| check_ascending(piece, &mut None);
+        assert_eq!(check(&sorted), Ok(()));
         let disorder = Err(Fault::Deviated("its set is sorted and without repeats"));
         let mut swapped = sorted.clone();
         swapped.swap(2, 3);
-        assert_eq!(check_sorted(&swapped), disorder);
+        assert_eq!(check(&swapped), disorder);
         swapped[2] = swapped[3];
-        assert_eq!(check_sorted(&swapped), disorder);
+        assert_eq!(check(&swapped), disorder);
+        assert_eq!(check_distinct(&swapped[2..4]), Err(Fault::Deviated("its identifiers are unique")));
+        // Order holds between pieces too, over an empty one.
+        let mut last = None;
+        for (piece, result) in [(5..7, Ok(())), (7..7, Ok(())), (7..8, Ok(())), (7..9, disorder)] {
+            assert_eq!(check_ascending(&sorted[piece], &mut last), result);
+        }
         sorted[9] = [0xff; 32];
-        assert_eq!(check_sorted(&sorted), Err(Refusal::NonCanonical.into()));
+        assert_eq!(check(&sorted), Err(Refusal::NonCanonical.into()));
     }
 }

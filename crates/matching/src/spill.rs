@@ -1,0 +1,398 @@
+//! Columns of fixed-size records that may be larger than memory: sorted by partitions, or first in, first out.
+//!
+//! Records begin with uniform bytes (an element of the group, a keyed hash), so their leading bits deal them evenly into
+//! partitions. A partition is a list of blocks; a full block stays in memory while there is [`Room`] and goes to a
+//! file without a name otherwise. Sorting is one partition after the other: each is read once and fits in memory.
+
+use base::Error;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The least memory that a bounded room works with, in bytes; smaller bounds are taken as this one.
+pub const MEMORY_MIN: u64 = 16 << 20;
+
+/// Bytes of a partition where memory is not short: one that sorts within a cache.
+const PARTITION_BYTES: u64 = 1 << 20;
+/// Most partitions of a column.
+const PARTITIONS: u64 = 1 << 12;
+/// Bytes of a block, at most and at least.
+const BLOCK_BYTES: [u64; 2] = [64 << 10, 4 << 10];
+/// A bounded room is divided into this many parts: eight for full blocks of all columns, the others for the open blocks
+/// of up to five columns that live at a time and for two partitions being read.
+const PARTS: u64 = 16;
+
+/// How much memory columns may take, and where they go beyond it.
+#[derive(Debug)]
+pub struct Room {
+    memory: Option<u64>,
+    /// Bytes that full blocks may still take.
+    left: AtomicU64,
+    scratch: PathBuf,
+}
+
+impl Room {
+    /// Room for columns of `memory` bytes in all (none: no bound), with files in `scratch` (none: the system's folder for
+    /// temporary files). Files have no name and vanish with the process.
+    #[must_use]
+    pub fn new(memory: Option<u64>, scratch: Option<&Path>) -> Self {
+        let memory = memory.map(|bytes| bytes.max(MEMORY_MIN));
+        let scratch = scratch.map_or_else(std::env::temp_dir, Path::to_path_buf);
+        Self { memory, left: AtomicU64::new(memory.map_or(u64::MAX, |m| m / 2)), scratch }
+    }
+
+    /// Takes room for a block, if there is some.
+    fn take(&self, bytes: u64) -> bool {
+        let less = |left: u64| left.checked_sub(bytes);
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+
+    fn give(&self, bytes: u64) {
+        self.left.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Leading bits that number a partition, and bytes of a block, for a column of `bytes`.
+    fn shape(&self, bytes: u64) -> (u32, u64) {
+        let partition = self.memory.map_or(PARTITION_BYTES, |m| (m / PARTS).min(PARTITION_BYTES));
+        let partitions = bytes.div_ceil(partition).clamp(1, PARTITIONS).next_power_of_two();
+        let open = self.memory.map_or(u64::MAX, |m| m / PARTS / partitions);
+        let block = (partition / PARTS).min(open).min(BLOCK_BYTES[0]).max(BLOCK_BYTES[1]);
+        (partitions.trailing_zeros(), block)
+    }
+}
+
+/// A block that is full, or the last one of its list.
+enum Block {
+    Memory(Vec<u8>),
+    /// Offset and length in the file.
+    Disk(u64, usize),
+}
+
+/// Where the blocks of one column are kept.
+struct Blocks<'r> {
+    room: &'r Room,
+    file: Option<File>,
+    end: u64,
+}
+
+impl<'r> Blocks<'r> {
+    fn new(room: &'r Room) -> Self {
+        Self { room, file: None, end: 0 }
+    }
+
+    /// Keeps the content of `open` and leaves it empty.
+    fn put(&mut self, open: &mut Vec<u8>) -> Result<Block, Error> {
+        let len = open.len();
+        if self.room.take(len as u64) {
+            return Ok(Block::Memory(std::mem::take(open)));
+        }
+        let scratch = &self.room.scratch;
+        let io = |e: &std::io::Error| Error::io(format_args!("spilling to {}", scratch.display()), e);
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(tempfile::tempfile_in(scratch).map_err(|e| io(&e))?),
+        };
+        file.write_all_at(open, self.end).map_err(|e| io(&e))?;
+        open.clear();
+        self.end += len as u64;
+        Ok(Block::Disk(self.end - len as u64, len))
+    }
+
+    /// Appends a block's content to `into`.
+    fn get(&self, block: Block, into: &mut Vec<u8>) -> Result<(), Error> {
+        match block {
+            Block::Memory(bytes) => {
+                self.room.give(bytes.len() as u64);
+                into.extend_from_slice(&bytes);
+                Ok(())
+            }
+            Block::Disk(offset, len) => {
+                let start = into.len();
+                into.resize(start + len, 0);
+                let file = self.file.as_ref().expect("a block on disk lies in the file");
+                let done = file.read_exact_at(&mut into[start..], offset);
+                done.map_err(|e| Error::io("reading back what was spilled", &e))
+            }
+        }
+    }
+}
+
+/// A set of records of `B` bytes, at least eight, in no order; it is read in ascending order.
+pub struct Column<'r, const B: usize> {
+    blocks: Blocks<'r>,
+    bits: u32,
+    block: usize,
+    open: Vec<Vec<u8>>,
+    full: Vec<Vec<Block>>,
+    len: u64,
+}
+
+impl<'r, const B: usize> Column<'r, B> {
+    /// An empty column for about `expected` records; what was expected takes no memory before it comes.
+    #[must_use]
+    pub fn new(room: &'r Room, expected: u64) -> Self {
+        let (bits, block) = room.shape(expected.saturating_mul(B as u64));
+        let partitions = 1 << bits;
+        Self {
+            blocks: Blocks::new(room),
+            bits,
+            block: (block as usize / B).max(1) * B,
+            open: vec![Vec::new(); partitions],
+            full: (0..partitions).map(|_| Vec::new()).collect(),
+            len: 0,
+        }
+    }
+
+    /// Number of records.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there is no record.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Adds a record.
+    ///
+    /// # Errors
+    /// When it has to go to disk and cannot.
+    pub fn push(&mut self, record: &[u8; B]) -> Result<(), Error> {
+        let partition = leading(record, self.bits) as usize;
+        let open = &mut self.open[partition];
+        if open.capacity() < self.block {
+            open.reserve_exact(self.block - open.len());
+        }
+        open.extend_from_slice(record);
+        self.len += 1;
+        if open.len() == self.block {
+            self.full[partition].push(self.blocks.put(open)?);
+        }
+        Ok(())
+    }
+
+    /// The records in ascending order.
+    #[must_use]
+    pub fn sorted(self) -> Sorted<'r, B> {
+        Sorted { column: self, next: 0, current: Vec::new(), at: 0 }
+    }
+}
+
+/// Blocks that nobody read give their room back.
+impl<const B: usize> Drop for Column<'_, B> {
+    fn drop(&mut self) {
+        give_back(self.blocks.room, self.full.iter().flatten());
+    }
+}
+
+fn give_back<'b>(room: &Room, blocks: impl Iterator<Item = &'b Block>) {
+    let in_memory = |block: &Block| match block {
+        Block::Memory(bytes) => bytes.len() as u64,
+        Block::Disk(..) => 0,
+    };
+    room.give(blocks.map(in_memory).sum());
+}
+
+/// The first `bits` bits of a record, at most 32.
+#[must_use]
+pub fn leading(record: &[u8], bits: u32) -> u32 {
+    let first = u32::from_be_bytes(*record.first_chunk().expect("a record has eight bytes"));
+    first.checked_shr(32 - bits).unwrap_or(0)
+}
+
+/// A [`Column`] that is being read in ascending order, one partition in memory at a time.
+pub struct Sorted<'r, const B: usize> {
+    column: Column<'r, B>,
+    next: usize,
+    current: Vec<u8>,
+    at: usize,
+}
+
+impl<const B: usize> Sorted<'_, B> {
+    /// The next record, which stays.
+    ///
+    /// # Errors
+    /// When it cannot be read back.
+    pub fn head(&mut self) -> Result<Option<&[u8; B]>, Error> {
+        Ok(self.rest()?.first())
+    }
+
+    /// The next record.
+    ///
+    /// # Errors
+    /// As [`Self::head`].
+    pub fn pop(&mut self) -> Result<Option<[u8; B]>, Error> {
+        let record = self.head()?.copied();
+        self.at += usize::from(record.is_some());
+        Ok(record)
+    }
+
+    /// Records that are next and lie side by side; empty at the end.
+    fn rest(&mut self) -> Result<&[[u8; B]], Error> {
+        while self.at * B == self.current.len() && self.next < self.column.open.len() {
+            self.load()?;
+        }
+        Ok(&self.current.as_chunks().0[self.at..])
+    }
+
+    fn load(&mut self) -> Result<(), Error> {
+        let column = &mut self.column;
+        let (full, open) = (std::mem::take(&mut column.full[self.next]), &mut column.open[self.next]);
+        let len = |block: &Block| match block {
+            Block::Memory(bytes) => bytes.len(),
+            Block::Disk(_, len) => *len,
+        };
+        self.current.clear();
+        self.current.reserve_exact(full.iter().map(len).sum::<usize>() + open.len());
+        for block in full {
+            column.blocks.get(block, &mut self.current)?;
+        }
+        self.current.append(&mut std::mem::take(open));
+        sort(self.current.as_chunks_mut::<B>().0);
+        (self.next, self.at) = (self.next + 1, 0);
+        Ok(())
+    }
+}
+
+fn sort<const B: usize>(records: &mut [[u8; B]]) {
+    // Eight leading bytes decide almost always.
+    let key = |record: &[u8; B]| u64::from_be_bytes(*record.first_chunk().expect("a record has eight bytes"));
+    records.sort_unstable_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.cmp(b)));
+}
+
+/// Bytes that leave in the order in which they came.
+pub struct Queue<'r> {
+    blocks: Blocks<'r>,
+    full: VecDeque<Block>,
+    open: Vec<u8>,
+    block: usize,
+}
+
+impl<'r> Queue<'r> {
+    /// An empty queue that hands out `block` bytes at a time.
+    #[must_use]
+    pub fn new(room: &'r Room, block: usize) -> Self {
+        Self { blocks: Blocks::new(room), full: VecDeque::new(), open: Vec::new(), block }
+    }
+
+    /// Appends.
+    ///
+    /// # Errors
+    /// As [`Column::push`].
+    pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(self.block - self.open.len()));
+            self.open.extend_from_slice(now);
+            if self.open.len() == self.block {
+                self.full.push_back(self.blocks.put(&mut self.open)?);
+            }
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// Replaces `into` by the next block: all of its bytes, but for the last one; nothing at the end.
+    ///
+    /// # Errors
+    /// When it cannot be read back.
+    pub fn pop(&mut self, into: &mut Vec<u8>) -> Result<(), Error> {
+        into.clear();
+        match self.full.pop_front() {
+            Some(block) => self.blocks.get(block, into),
+            None => Ok(into.append(&mut self.open)),
+        }
+    }
+}
+
+impl Drop for Queue<'_> {
+    fn drop(&mut self) {
+        give_back(self.blocks.room, self.full.iter());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Seed;
+
+    /// As many pseudorandom records.
+    fn records<const B: usize>(n: usize) -> Vec<[u8; B]> {
+        let mut rng = Seed::from_bytes([3; 32]).into_rng();
+        (0..n).map(|_| rng.bytes()).collect()
+    }
+
+    fn drained<const B: usize>(column: Column<'_, B>) -> Vec<[u8; B]> {
+        let (mut sorted, mut all) = (column.sorted(), Vec::new());
+        while let Some(record) = sorted.pop().unwrap() {
+            all.push(record);
+        }
+        all
+    }
+
+    fn check<const B: usize>(room: &Room, n: usize) -> bool {
+        let mut all: Vec<[u8; B]> = records(n);
+        let mut column = Column::new(room, n as u64);
+        all.iter().for_each(|record| column.push(record).unwrap());
+        assert_eq!(column.len(), n as u64);
+        let spilled = column.blocks.end > 0;
+        all.sort_unstable();
+        assert!(drained(column) == all);
+        spilled
+    }
+
+    #[test]
+    fn columns_come_out_sorted_from_memory_and_from_disk() {
+        let (wide, narrow) = (Room::new(None, None), Room::new(Some(1), None));
+        for n in [0, 1, 100, 50_000] {
+            assert!(!check::<36>(&wide, n) && !check::<12>(&narrow, n));
+        }
+        assert!(!check::<32>(&wide, 400_000));
+        // 12.8 MB against room for 8 MiB of full blocks.
+        assert!(check::<32>(&narrow, 400_000));
+        assert_eq!(narrow.left.load(Ordering::Relaxed), MEMORY_MIN / 2, "room was lost");
+    }
+
+    #[test]
+    fn a_column_is_not_made_as_large_as_somebody_says() {
+        for room in [Room::new(None, None), Room::new(Some(MEMORY_MIN), None)] {
+            let mut column = Column::<36>::new(&room, u64::MAX);
+            assert_eq!(column.open.len() as u64, PARTITIONS);
+            column.push(&[7; 36]).unwrap();
+            assert!(column.open.iter().map(Vec::capacity).sum::<usize>() <= BLOCK_BYTES[0] as usize);
+            assert_eq!(drained(column), [[7; 36]]);
+        }
+    }
+
+    #[test]
+    fn a_queue_keeps_its_order_and_room_comes_back() {
+        let room = Room::new(Some(1), None);
+        let sent: Vec<u8> = records::<32>(600_000).concat();
+        let mut queue = Queue::new(&room, 1 << 17);
+        sent.chunks(100_001).for_each(|piece| queue.push(piece).unwrap());
+        assert!(queue.blocks.end > 0, "nothing was spilled");
+        let (mut block, mut came) = (Vec::new(), Vec::new());
+        loop {
+            queue.pop(&mut block).unwrap();
+            came.extend_from_slice(&block);
+            if block.len() < 1 << 17 {
+                break;
+            }
+        }
+        assert!(came == sent);
+        queue.push(&sent).unwrap();
+        drop(queue);
+        assert_eq!(room.left.load(Ordering::Relaxed), MEMORY_MIN / 2);
+    }
+
+    #[test]
+    fn a_scratch_that_cannot_be_written_is_named() {
+        let room = Room::new(Some(1), Some(Path::new("/nowhere/at/all")));
+        let mut queue = Queue::new(&room, 1 << 20);
+        let error = (0..20).find_map(|_| queue.push(&vec![0; 1 << 20]).err()).expect("it has to spill");
+        assert!(error.to_string().starts_with("spilling to /nowhere/at/all: "), "{error}");
+    }
+}
