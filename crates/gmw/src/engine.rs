@@ -2,7 +2,7 @@
 //! gates over lanes ([`crate::rows`]). Between two parties `yao` keeps the release section, with its noise.
 
 use crate::{pair, release, rows};
-use ::engine::{Ceremony, Engine, Rows, Shares};
+use ::engine::{Ceremony, Engine, JoinedRows, Rows, Shares};
 use base::{Cost, Error, PartyId};
 use net::Session;
 use ot::{Bases, OtKind};
@@ -68,11 +68,35 @@ impl Gmw {
     }
 
     fn pair(&self, program: &Program, me: PartyId) -> Result<pair::Prepared, Error> {
-        let prepared = pair::Prepared::new(program, me, self.kind, self.lanes)?;
-        Ok(match self.base {
+        pair::Prepared::new(program, me, self.kind, self.lanes).map(|prepared| self.over_base(prepared))
+    }
+
+    fn pair_joined(
+        &self,
+        program: &Program,
+        shared: [bool; 2],
+        me: PartyId,
+    ) -> Result<pair::Prepared, Error> {
+        let prepared = pair::Prepared::joined(program, shared, me, self.kind, self.lanes);
+        prepared.map(|prepared| self.over_base(prepared))
+    }
+
+    fn over_base(&self, prepared: pair::Prepared) -> pair::Prepared {
+        match self.base {
             Base::Own => prepared,
             Base::Hub(_) => prepared.over_hub(),
-        })
+        }
+    }
+
+    /// The base OTs of one shard; `None`: it runs its own.
+    fn take_bases(&mut self) -> Result<Option<Bases>, Error> {
+        match &mut self.base {
+            Base::Own => Ok(None),
+            Base::Hub(bases) => match bases.take() {
+                Some(bases) => Ok(Some(bases)),
+                None => Err(Error::misuse("base OTs of a hub serve one shard")),
+            },
+        }
     }
 
     fn yao(&self) -> Yao {
@@ -131,15 +155,37 @@ impl Engine for Gmw {
         check_parties(program.parties.len(), session)?;
         if program.sharing() == Sharing::Additive {
             let prepared = self.pair(program, session.me())?;
-            let bases = match &mut self.base {
-                Base::Own => return session.step("rows", |session| prepared.run(rows, session)),
-                Base::Hub(bases) => bases.take(),
-            };
-            let bases = bases.ok_or_else(|| Error::misuse("base OTs of a hub serve one shard"))?;
-            return session.step("rows", |session| prepared.run_over(rows, bases, session));
+            let bases = self.take_bases()?;
+            return session.step("rows", |session| prepared.run(rows, bases, session));
         }
         let prepared = rows::Prepared::new(program, self.shape, rows.len());
         session.step("rows", |session| rows::run(&prepared, self.kind, program, rows, session))
+    }
+
+    fn check_joined(&self, program: &Program, shared: [bool; 2]) -> Result<(), Error> {
+        self.pair_joined(program, shared, PartyId(0)).map(|_| ())
+    }
+
+    fn price_joined(&self, program: &Program, shared: [bool; 2], rows: u64) -> Cost {
+        let prepared = self.pair_joined(program, shared, PartyId(0));
+        prepared.map_or_else(|_| Cost::zero(2), |prepared| prepared.price(rows))
+    }
+
+    fn trips_joined(&self, program: &Program, shared: [bool; 2], rows: u64) -> u64 {
+        self.pair_joined(program, shared, PartyId(0)).map_or(0, |prepared| prepared.trips(rows))
+    }
+
+    fn joined(
+        &mut self,
+        program: &Program,
+        shared: [bool; 2],
+        rows: &mut dyn JoinedRows,
+        session: &mut Session,
+    ) -> Result<Shares, Error> {
+        check_parties(program.parties.len(), session)?;
+        let prepared = self.pair_joined(program, shared, session.me())?;
+        let bases = self.take_bases()?;
+        session.step("rows", |session| prepared.run_joined(rows, bases, session))
     }
 
     fn price_release(&self, plan: &ReleasePlan, candidates: usize) -> Cost {

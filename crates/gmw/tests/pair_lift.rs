@@ -58,7 +58,7 @@ fn pair(cluster: &Cluster, lift: &Lift, rows: &[JoinedRow], lanes: usize) -> Vec
         let mut table = Table { lift, layout: &layout, rows, party: Some(session.me()) };
         let prepared = prepared(&program, session.me(), lanes)?;
         let before = session.ledger().sent("");
-        let shares = session.step("rows", |session| prepared.run(&mut table, session))?;
+        let shares = session.step("rows", |session| prepared.run(&mut table, None, session))?;
         let price = prepared.price(rows.len() as u64);
         assert_eq!(session.ledger().sent("") - before, price.sent[session.me().index()]);
         assert_eq!([session.ledger().and_gates(""), session.ledger().ots("")], [price.and_gates, price.ots]);

@@ -4,14 +4,13 @@
 //! receiver says d = r + c, c its choice; then k_0 = q + d Delta and k_1 = k_0 + Delta are such that it holds k_c. Pads
 //! are H(index, k, block): the index is the number of the batch and of the COT, and no pair repeats.
 
+use super::inputs::{Feed, Inputs};
 use super::planes::{Squeeze, Temps, byte_planes, clear, low_planes, pack};
-use super::schedule::{Cross, In, Leaf, Local, Product, Round, Schedule, Slice};
-use ::engine::Rows;
+use super::schedule::{Action, Cross, In, Leaf, Local, Product, Round, Schedule, Slice};
 use base::{Error, PartyId, Rng};
 use kernels::{Block, TweakedHash, xor_masked};
-use program::eval::Values;
-use program::lower::{RowPlan, Source};
-use program::{NodeId, Op, Program};
+use program::lower::{JoinedPlan, RowPlan, Source};
+use program::{NodeId, Program, Type};
 use zeroize::Zeroize;
 
 /// Tweak field of this protocol, so that no other use of a session's hash meets it.
@@ -24,6 +23,10 @@ pub(super) struct Context<'a> {
     pub me: PartyId,
     pub program: &'a Program,
     pub plan: &'a RowPlan,
+    /// Where nodes are words of rows that enter as shares.
+    pub joined: Option<&'a JoinedPlan>,
+    /// Types of the nodes.
+    pub types: &'a [Type],
     pub schedule: &'a Schedule,
     /// Nodes that this party computes in the clear.
     pub wanted: &'a [bool],
@@ -87,7 +90,7 @@ pub(super) struct Batch {
     pub number: u64,
     pub lanes: usize,
     words: usize,
-    values: Values,
+    values: Inputs,
     planes: Vec<u64>,
     temps: Temps,
     /// Where its OTs begin, of this party as sender and as receiver.
@@ -100,18 +103,20 @@ impl Batch {
         &mut self,
         cx: &Context<'_>,
         number: u64,
-        rows: &mut dyn Rows,
+        feed: &mut Feed<'_>,
         (from, count): (u64, usize),
     ) -> Result<(), Error> {
         (self.number, self.lanes) = (number, count.next_multiple_of(64));
         self.words = self.lanes / 64;
-        self.values.evaluate(&cx.program.row, cx.wanted, self.lanes, &mut |op, out| match op {
-            Op::Column(column) => {
-                out[count..].fill(0);
-                rows.read(*column, from, &mut out[..count])
+        match feed {
+            Feed::Rows(rows) => {
+                self.values.evaluate(&cx.program.row, cx.wanted, (from, count, self.lanes), *rows)?;
             }
-            _ => Err(Error::misuse("a row section has columns only")),
-        })?;
+            Feed::Joined(rows) => {
+                let joined = cx.joined.expect("joined rows have a plan of their own");
+                self.values.read(joined, cx.me, (from, count, self.lanes), *rows)?;
+            }
+        }
         self.planes.clear();
         self.planes.resize(cx.schedule.slots * self.words, 0);
         for entry in &cx.schedule.entries {
@@ -121,10 +126,9 @@ impl Batch {
         Ok(())
     }
 
-    /// A row node as two's complement numbers.
-    pub fn numbers(&self, program: &Program, node: NodeId) -> impl Iterator<Item = u128> + use<'_> {
-        let ty = program.row.ty(node);
-        self.values.get(node).iter().map(move |v| ty.to_signed(*v) as u128)
+    /// A node as two's complement numbers.
+    pub fn numbers(&self, ty: Type, node: NodeId) -> impl Iterator<Item = u128> + use<'_> {
+        self.values.numbers(ty, node)
     }
 
     /// This party's shares of a temporary.
@@ -148,32 +152,20 @@ impl Batch {
 
     /// Works off what this party does alone before round `stage`.
     pub fn alone(&mut self, cx: &mut Context<'_>, stage: usize) {
-        for gate in &cx.schedule.stages[stage].gates {
-            for i in 0..self.words {
-                let (a, b) = (self.share(gate.a, i), self.share(gate.b, i));
-                self.planes[gate.out as usize * self.words + i] = if gate.and { a & b } else { a ^ b };
-            }
-        }
-        for local in &cx.schedule.stages[stage].locals {
-            match *local {
-                Local::Known { temp, node } => {
-                    let ty = cx.program.row.ty(node);
-                    let values = self.values.get(node).iter();
-                    let numbers = values.map(|v| ty.to_signed(*v) as u128);
-                    add(&mut self.temps[temp as usize], numbers);
+        for action in &cx.schedule.stages[stage] {
+            match action {
+                Action::Compute(word) => self.compute(cx, *word),
+                Action::Enter(entry) => {
+                    pack(self.values.get(entry.node), &entry.bits, self.words, &mut self.planes);
                 }
-                Local::Add { temp, other } => {
-                    let from = std::mem::take(&mut self.temps[other as usize]);
-                    add(&mut self.temps[temp as usize], from.iter().copied());
-                    self.temps[other as usize] = from;
+                Action::Gate(gate) => {
+                    for i in 0..self.words {
+                        let (a, b) = (self.share(gate.a, i), self.share(gate.b, i));
+                        self.planes[gate.out as usize * self.words + i] =
+                            if gate.and { a & b } else { a ^ b };
+                    }
                 }
-                Local::Multiply { selector, source, temp } => {
-                    let mut numbers = std::mem::take(&mut cx.scratch.numbers);
-                    self.source(cx.program, source, &mut numbers);
-                    numbers.iter_mut().enumerate().for_each(|(l, v)| *v &= self.lane_mask(selector, l));
-                    add(&mut self.temps[temp as usize], numbers.iter().copied());
-                    cx.scratch.numbers = numbers;
-                }
+                Action::Local(local) => self.local(cx, *local),
             }
         }
         // The part of every product of bits that this party makes alone.
@@ -188,13 +180,47 @@ impl Batch {
         }
     }
 
+    fn local(&mut self, cx: &mut Context<'_>, local: Local) {
+        match local {
+            Local::Known { temp, node } => {
+                let numbers = self.values.numbers(cx.types[node.index()], node);
+                add(&mut self.temps[temp as usize], numbers);
+            }
+            Local::Add { temp, other } => {
+                let from = std::mem::take(&mut self.temps[other as usize]);
+                add(&mut self.temps[temp as usize], from.iter().copied());
+                self.temps[other as usize] = from;
+            }
+            Local::Square { temp, other } => {
+                let from = std::mem::take(&mut self.temps[other as usize]);
+                add(&mut self.temps[temp as usize], from.iter().map(|x| x.wrapping_mul(*x)));
+                self.temps[other as usize] = from;
+            }
+            Local::Multiply { selector, source, temp } => {
+                let mut numbers = std::mem::take(&mut cx.scratch.numbers);
+                self.source(cx.types, source, &mut numbers);
+                numbers.iter_mut().enumerate().for_each(|(l, v)| *v &= self.lane_mask(selector, l));
+                add(&mut self.temps[temp as usize], numbers.iter().copied());
+                cx.scratch.numbers = numbers;
+            }
+        }
+    }
+
+    /// Computes a word that waited for temporaries.
+    fn compute(&mut self, cx: &Context<'_>, word: NodeId) {
+        let joined = cx.joined.expect("words that wait are those of joined rows");
+        self.values.compute(joined, cx.me, word, self.lanes, &self.temps);
+    }
+
     /// What this party multiplies, lane by lane.
-    fn source(&self, program: &Program, source: Source, out: &mut Vec<u128>) {
+    fn source(&self, types: &[Type], source: Source, out: &mut Vec<u128>) {
         out.clear();
+        let temp = |temp: u32| self.temps[temp as usize].iter();
         match source {
             Source::Constant(value) => out.resize(self.lanes, value),
-            Source::Node(node) => out.extend(self.numbers(program, node)),
-            Source::Own(temp) | Source::Temp(temp) => out.extend_from_slice(&self.temps[temp as usize]),
+            Source::Node(node) => out.extend(self.values.numbers(types[node.index()], node)),
+            Source::Own(of) | Source::Temp(of) => out.extend(temp(of)),
+            Source::Shifted { temp: of, by } => out.extend(temp(of).map(|x| x << by)),
         }
     }
 
@@ -400,7 +426,7 @@ impl Batch {
                 self.pads(cx, product.cot, slice.word);
                 hashed = slice.word;
             }
-            self.source(cx.program, slice.source, &mut numbers);
+            self.source(cx.types, slice.source, &mut numbers);
             let start = message.len();
             message.resize(start + slice.bytes * self.lanes, 0);
             let mut temp = std::mem::take(&mut self.temps[slice.temp as usize]);

@@ -4,8 +4,7 @@
 //! `[digit of key > digit of bound]` and `[=]` for all keys at once; a tree joins digits pairwise:
 //! (g, e) = (g_h + e_h g_l, e_h e_l). The lowest digit needs no equality, nor does any node that contains it.
 
-use super::schedule::{Builder, Gate, In, Kind, Leaf, Place};
-use program::Program;
+use super::schedule::{Action, Builder, Gate, In, Kind, Leaf};
 use program::lower::Compare;
 use std::collections::HashMap;
 
@@ -18,32 +17,30 @@ struct Node {
     equal: Option<Vec<u32>>,
 }
 
-/// Schedules the comparisons that the plan's selectors need, and says which wires they give.
-pub(super) fn comparisons(builder: &mut Builder<'_>, program: &Program) -> HashMap<usize, Place> {
+/// Which wires comparisons give, and which one first.
+pub(super) fn comparisons(builder: &Builder<'_>) -> HashMap<usize, usize> {
     let mut cut = HashMap::new();
-    let needed = builder.needed();
-    for compare in &builder.plan.compares {
-        let open = |w: usize| builder.kinds[w] == Kind::Shared && needed[w] && !cut.contains_key(&w);
-        if !compare.less.iter().any(|l| open(l.wire())) {
-            continue;
-        }
-        let width = program.row.ty(compare.bound).width;
-        let (slots, level) = schedule(builder, compare, width);
-        for (less, slot) in compare.less.iter().zip(slots) {
-            if builder.kinds[less.wire()] == Kind::Shared {
-                let place = Place { slot, flip: less.inverted(), level };
-                cut.entry(less.wire()).or_insert(place);
-            }
+    for (at, compare) in builder.plan.compares.iter().enumerate() {
+        let wires = compare.less.iter().map(|l| l.wire());
+        for wire in wires.filter(|wire| builder.kinds[*wire] == Kind::Shared) {
+            cut.entry(wire).or_insert(at);
         }
     }
     cut
 }
 
-/// Slots of the results and the stage from which they are there.
-fn schedule(builder: &mut Builder<'_>, compare: &Compare, width: u8) -> (Vec<u32>, usize) {
-    let mut nodes: Vec<Node> =
-        (0..width).step_by(DIGIT.into()).map(|shift| digit(builder, compare, shift, width)).collect();
-    let mut level = 1;
+/// Schedules a comparison: slots of the results and the stage from which on they are there.
+pub(super) fn schedule(builder: &mut Builder<'_>, compare: &Compare) -> (Vec<u32>, usize) {
+    // Words that wait for temporaries are there from the same stage on at both parties, whoever computes them.
+    let words = compare.keys.iter().chain([&compare.bound]);
+    let start = words.map(|word| builder.ready(*word)).max().unwrap_or(0);
+    let own = if builder.me == compare.chooser { &[compare.bound][..] } else { &compare.keys };
+    for word in own {
+        builder.compute(*word);
+    }
+    let shifts = (0..compare.width).step_by(DIGIT.into());
+    let mut nodes: Vec<Node> = shifts.map(|shift| digit(builder, compare, shift, start)).collect();
+    let mut level = start + 1;
     while nodes.len() > 1 {
         let mut next = Vec::with_capacity(nodes.len().div_ceil(2));
         let mut rest = nodes.into_iter();
@@ -60,8 +57,8 @@ fn schedule(builder: &mut Builder<'_>, compare: &Compare, width: u8) -> (Vec<u32
     (root.greater, level)
 }
 
-fn digit(builder: &mut Builder<'_>, compare: &Compare, shift: u8, width: u8) -> Node {
-    let bits = DIGIT.min(width - shift);
+fn digit(builder: &mut Builder<'_>, compare: &Compare, shift: u8, round: usize) -> Node {
+    let bits = DIGIT.min(compare.width - shift);
     let mut slots = || -> Vec<u32> { compare.keys.iter().map(|_| builder.slot()).collect() };
     let greater = slots();
     let equal = (shift > 0).then(slots);
@@ -80,7 +77,7 @@ fn digit(builder: &mut Builder<'_>, compare: &Compare, shift: u8, width: u8) -> 
         choices,
         outs: greater.iter().chain(equal.iter().flatten()).copied().collect(),
     };
-    builder.round(0).leaves.push(leaf);
+    builder.round(round).leaves.push(leaf);
     Node { greater, equal }
 }
 
@@ -99,7 +96,7 @@ fn join(builder: &mut Builder<'_>, low: Node, high: Node, round: usize) -> Node 
         }
         builder.push_cross(round, plain(selector), fields, [Kind::Shared; 2]);
         let gate = Gate { out: greater, a: plain(high.greater[k]), b: plain(carried), and: false };
-        builder.stage(round + 1).gates.push(gate);
+        builder.stage(round + 1).push(Action::Gate(gate));
         joined.greater.push(greater);
     }
     joined

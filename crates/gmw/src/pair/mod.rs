@@ -23,6 +23,7 @@
 
 mod batch;
 mod compare;
+mod inputs;
 mod planes;
 mod price;
 mod run;

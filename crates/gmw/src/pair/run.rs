@@ -5,27 +5,50 @@
 //! cross, and while one batch waits for the peer the party works on another.
 
 use super::batch::{Batch, Context, Ots, Scratch};
+use super::inputs::Feed;
 use super::price::Shape;
 use super::schedule::Schedule;
-use ::engine::{Rows, Share, Shares};
+use ::engine::{JoinedRows, Rows, Share, Shares};
 use base::{Error, PartyId, limits};
 use kernels::TweakedHash;
 use net::Session;
 use ot::{Bases, OtKind, Pair};
 use program::eval::closure;
-use program::lower::{FoldPlan, RowPlan};
-use program::{Fold, Program};
+use program::lower::{FoldPlan, JoinedPlan, RowPlan};
+use program::{Fold, NodeId, Program, Type};
 
 /// A two-party program of sums made ready for one party.
 pub struct Prepared {
     /// The factored program, which the plan's nodes are of.
     program: Program,
-    plan: RowPlan,
+    plan: Plan,
+    /// Types of the plan's nodes.
+    types: Vec<Type>,
     schedule: Schedule,
     me: PartyId,
     shape: Shape,
     /// Steps of the conversation, by turn.
     names: Vec<String>,
+}
+
+enum Plan {
+    /// Over the parties' own columns.
+    Own(RowPlan),
+    /// Over rows that a match has joined to shares.
+    Joined(JoinedPlan),
+}
+
+impl Plan {
+    fn row(&self) -> &RowPlan {
+        match self {
+            Self::Own(plan) => plan,
+            Self::Joined(plan) => &plan.row,
+        }
+    }
+
+    fn joined(&self) -> Option<&JoinedPlan> {
+        if let Self::Joined(plan) = self { Some(plan) } else { None }
+    }
 }
 
 /// Where a shard's sums stand.
@@ -38,11 +61,38 @@ impl Prepared {
     /// When a row takes more oblivious transfers than [`super::COTS_PER_ROW`].
     pub fn new(program: &Program, me: PartyId, kind: OtKind, lanes: usize) -> Result<Self, Error> {
         let program = program::lower::factor(program);
-        let plan = program::lower::lower_pair(&program);
-        let schedule = Schedule::new(&program, &plan, me)?;
-        let shape = Shape::new(&schedule, &plan, kind, lanes);
+        let plan = Plan::Own(program::lower::lower_pair(&program));
+        let types = program.row.nodes.iter().map(|node| node.ty).collect();
+        Self::with_plan(program, plan, types, me, (kind, lanes))
+    }
+
+    /// Lowers a program for rows that a match has joined to shares, those of the parties in `shared`.
+    ///
+    /// # Errors
+    /// Those of [`program::lower::lower_joined`], and those of [`Prepared::new`].
+    pub fn joined(
+        program: &Program,
+        shared: [bool; 2],
+        me: PartyId,
+        kind: OtKind,
+        lanes: usize,
+    ) -> Result<Self, Error> {
+        let plan = program::lower::lower_joined(program, shared)?;
+        let types = plan.words.iter().map(|word| plan.word_type(*word)).collect();
+        Self::with_plan(plan.program.clone(), Plan::Joined(plan), types, me, (kind, lanes))
+    }
+
+    fn with_plan(
+        program: Program,
+        plan: Plan,
+        types: Vec<Type>,
+        me: PartyId,
+        (kind, lanes): (OtKind, usize),
+    ) -> Result<Self, Error> {
+        let schedule = Schedule::new(plan.row(), plan.joined(), me)?;
+        let shape = Shape::new(&schedule, plan.row(), kind, lanes);
         let names = (0..=schedule.rounds.len()).map(|turn| format!("turn-{turn}")).collect();
-        Ok(Self { program, plan, schedule, me, shape, names })
+        Ok(Self { program, plan, types, schedule, me, shape, names })
     }
 
     /// The same over base OTs of a hub: prices, and [`Prepared::run_over`].
@@ -71,34 +121,39 @@ impl Prepared {
         self.schedule.cots.iter().map(|c| *c as u64).sum()
     }
 
-    /// Runs one shard with base OTs of its own.
+    /// Runs one shard, with base OTs of its own unless some are at hand.
     ///
     /// # Errors
     /// Those of the rows and of the conversation.
-    pub fn run(&self, rows: &mut dyn Rows, session: &mut Session) -> Result<Shares, Error> {
-        self.shard(rows, None, session)
-    }
-
-    /// Runs one shard over base OTs at hand.
-    ///
-    /// # Errors
-    /// As [`Prepared::run`].
-    pub fn run_over(
-        &self,
-        rows: &mut dyn Rows,
-        bases: Bases,
-        session: &mut Session,
-    ) -> Result<Shares, Error> {
-        self.shard(rows, Some(bases), session)
-    }
-
-    fn shard(
+    pub fn run(
         &self,
         rows: &mut dyn Rows,
         bases: Option<Bases>,
         session: &mut Session,
     ) -> Result<Shares, Error> {
-        let mut sums = Sums(vec![0; self.plan.folds.len()]);
+        let sums = self.shard(&mut Feed::Rows(rows), bases, session)?;
+        Ok(sums.shares(self))
+    }
+
+    /// Runs one shard of rows joined to shares, with base OTs of its own unless some are at hand.
+    ///
+    /// # Errors
+    /// Those of the rows and of the conversation.
+    pub fn run_joined(
+        &self,
+        rows: &mut dyn JoinedRows,
+        bases: Option<Bases>,
+        session: &mut Session,
+    ) -> Result<Shares, Error> {
+        let count = rows.len();
+        let mut sums = self.shard(&mut Feed::Joined(rows), bases, session)?;
+        sums.alone(self, rows, count)?;
+        Ok(sums.shares(self))
+    }
+
+    fn shard(&self, rows: &mut Feed<'_>, bases: Option<Bases>, session: &mut Session) -> Result<Sums, Error> {
+        let plan = self.plan.row();
+        let mut sums = Sums(vec![0; plan.folds.len()]);
         let peer = self.me.other();
         let expected = self.shape.expected(rows.len());
         let mut pair = match bases {
@@ -106,7 +161,11 @@ impl Prepared {
             Some(bases) => ot::setup_over(session, bases, self.shape.kind, expected)?.pop(),
             None => ot::setup_all(session, &[peer], self.shape.kind, expected)?.pop(),
         };
-        let wanted = closure(&self.program.row, self.plan.clear_roots(&self.program, self.me));
+        let roots = match &self.plan {
+            Plan::Own(plan) => plan.clear_roots(&self.program, self.me),
+            Plan::Joined(_) => Vec::new(),
+        };
+        let wanted = closure(&self.program.row, roots);
         let hashes = match &mut pair {
             Some(pair) => [pair.sender.pads().start(), pair.receiver.pads().start()],
             None => [kernels::Block::ZERO; 2],
@@ -114,7 +173,9 @@ impl Prepared {
         let mut cx = Context {
             me: self.me,
             program: &self.program,
-            plan: &self.plan,
+            plan,
+            joined: self.plan.joined(),
+            types: &self.types,
             schedule: &self.schedule,
             wanted: &wanted,
             hashes: hashes.map(TweakedHash::new),
@@ -148,7 +209,7 @@ impl Prepared {
             }
             session.report(from + count, total);
         }
-        Ok(sums.shares(self))
+        Ok(sums)
     }
 
     /// Draws the OTs of a group, one direction after the other: first those in which the first party receives.
@@ -290,11 +351,12 @@ impl Talk {
 impl Sums {
     /// Adds the first `count` lanes of a batch.
     fn add(&mut self, prepared: &Prepared, batch: &Batch, count: usize) {
-        for ((sum, plan), fold) in self.0.iter_mut().zip(&prepared.plan.folds).zip(&prepared.program.folds) {
+        let folds = prepared.plan.row().folds.iter().zip(&prepared.program.folds);
+        for (sum, (plan, fold)) in self.0.iter_mut().zip(folds) {
             let more = match plan {
                 FoldPlan::Shared(temp) => total(batch.temp(*temp)[..count].iter().copied()),
-                FoldPlan::Alone(owner) if owner.is_none_or(|o| o == prepared.me) => {
-                    total(batch.numbers(&prepared.program, fold.value()).take(count))
+                FoldPlan::Alone(owner) if prepared.totals(*owner) && prepared.plan.joined().is_none() => {
+                    total(batch.numbers(prepared.ty(fold.value()), fold.value()).take(count))
                 }
                 FoldPlan::Alone(_) => 0,
             };
@@ -302,17 +364,41 @@ impl Sums {
         }
     }
 
+    /// Adds what this party totals from its own file, and public terms of every joined row.
+    fn alone(&mut self, prepared: &Prepared, rows: &mut dyn JoinedRows, count: u64) -> Result<(), Error> {
+        let plan = prepared.plan.joined().ok_or_else(|| Error::misuse("rows that were not joined"))?;
+        for (fold, (sum, place)) in (0..).zip(self.0.iter_mut().zip(&plan.row.folds)) {
+            match place {
+                FoldPlan::Alone(Some(owner)) if *owner == prepared.me => *sum = rows.alone(fold)?,
+                FoldPlan::Alone(None) => *sum = plan.public(fold).wrapping_mul(count.into()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     fn shares(&self, prepared: &Prepared) -> Shares {
         let share = |((plan, fold), sum): ((&FoldPlan, &Fold), &u128)| {
             let sum = sum & fold.ty().mask();
             match plan {
                 FoldPlan::Shared(_) => Share::Additive(sum),
-                FoldPlan::Alone(owner) if owner.is_none_or(|o| o == prepared.me) => Share::Known(sum),
+                FoldPlan::Alone(owner) if prepared.totals(*owner) => Share::Known(sum),
                 FoldPlan::Alone(_) => Share::Absent,
             }
         };
-        let folds = prepared.plan.folds.iter().zip(&prepared.program.folds);
+        let folds = prepared.plan.row().folds.iter().zip(&prepared.program.folds);
         Shares::new(folds.zip(&self.0).map(share).collect())
+    }
+}
+
+impl Prepared {
+    /// Whether this party totals a fold of `owner`, or of everybody, alone.
+    fn totals(&self, owner: Option<PartyId>) -> bool {
+        owner.is_none_or(|o| o == self.me)
+    }
+
+    fn ty(&self, node: NodeId) -> Type {
+        self.program.row.ty(node)
     }
 }
 

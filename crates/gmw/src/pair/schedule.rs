@@ -4,12 +4,12 @@
 //! party can do alone lies in the stage before a round. A schedule is one party's reading of the plan: of the same plan
 //! both parties make the same rounds in the same order, and each resolves literals to what it holds of them.
 
-use super::compare::comparisons;
+use super::compare::{comparisons, schedule};
 use base::{Error, PartyId};
+use program::NodeId;
 use program::circuit::{Lit, Wire};
-use program::lower::{Mask, RowPlan, Source, Step};
-use program::{NodeId, Program};
-use std::collections::HashMap;
+use program::lower::{JoinedPlan, Mask, RowPlan, Source, Step, Term, Word};
+use std::collections::{HashMap, HashSet};
 
 /// Most COTs of one row in one direction. Bounds memory; a program beyond it is better garbled.
 pub const COTS_PER_ROW: usize = 1 << 16;
@@ -74,15 +74,23 @@ pub(super) struct Gate {
 pub(super) enum Local {
     Known { temp: u32, node: NodeId },
     Add { temp: u32, other: u32 },
+    Square { temp: u32, other: u32 },
     Multiply { selector: In, source: Source, temp: u32 },
 }
 
-/// What a party does alone before a round.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Stage {
-    pub gates: Vec<Gate>,
-    pub locals: Vec<Local>,
+/// What a party does alone.
+#[derive(Clone, Debug)]
+pub(super) enum Action {
+    /// Computes a word that waited for temporaries.
+    Compute(NodeId),
+    /// Enters bits of such a word.
+    Enter(Entry),
+    Gate(Gate),
+    Local(Local),
 }
+
+/// What a party does alone before a round, in order.
+pub(super) type Stage = Vec<Action>;
 
 /// One digit of the bound of a comparison against all keys: one of 2^bits leaves, by `bits` COTs.
 #[derive(Clone, Debug)]
@@ -206,14 +214,12 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// One party's reading of a plan made by [`program::lower::lower_pair`].
+    /// One party's reading of a plan made by [`program::lower::lower_pair`], or of that of `joined`.
     ///
     /// # Errors
     /// When a row takes more than [`COTS_PER_ROW`].
-    pub fn new(program: &Program, plan: &RowPlan, me: PartyId) -> Result<Self, Error> {
-        let mut builder = Builder::new(plan, me);
-        let cut = comparisons(&mut builder, program);
-        builder.wires(&cut);
+    pub fn new(plan: &RowPlan, joined: Option<&JoinedPlan>, me: PartyId) -> Result<Self, Error> {
+        let mut builder = Builder::new(plan, joined, me);
         builder.steps();
         let schedule = builder.finish();
         let most = schedule.cots[0].max(schedule.cots[1]);
@@ -236,16 +242,23 @@ pub(super) struct Place {
 
 pub(super) struct Builder<'a> {
     pub plan: &'a RowPlan,
+    joined: Option<&'a JoinedPlan>,
     pub me: PartyId,
     pub kinds: Vec<Kind>,
     places: Vec<Option<Place>>,
+    /// Wires that comparisons give, and which one.
+    cut: HashMap<usize, usize>,
+    /// Stage from which on a temporary is there.
+    there: Vec<usize>,
+    /// Words that waited for temporaries and are computed.
+    computed: HashSet<NodeId>,
     /// Ands that cross, by round: operands and result.
     pending: Vec<Vec<(Lit, Lit, u32)>>,
     out: Schedule,
 }
 
 impl<'a> Builder<'a> {
-    fn new(plan: &'a RowPlan, me: PartyId) -> Self {
+    fn new(plan: &'a RowPlan, joined: Option<&'a JoinedPlan>, me: PartyId) -> Self {
         let mut kinds: Vec<Kind> = Vec::with_capacity(plan.circuit.wires.len());
         for wire in &plan.circuit.wires {
             kinds.push(match wire {
@@ -257,8 +270,11 @@ impl<'a> Builder<'a> {
         }
         let places = vec![None; kinds.len()];
         let out = Schedule { slots: 1, ..Schedule::default() };
-        let mut builder = Self { plan, me, kinds, places, pending: Vec::new(), out };
+        let (there, pending) = (vec![0; plan.temps.len()], Vec::new());
+        let (cut, computed) = (HashMap::new(), HashSet::new());
+        let mut builder = Self { plan, joined, me, kinds, places, cut, there, computed, pending, out };
         builder.places[0] = Some(Place { slot: 0, flip: false, level: 0 });
+        builder.cut = comparisons(&builder);
         builder
     }
 
@@ -299,57 +315,94 @@ impl<'a> Builder<'a> {
         In { slot: place.slot, flip: (place.flip ^ inverted) && adds }
     }
 
-    /// Wires that the selectors need, those of comparisons by gates included.
-    pub fn needed(&self) -> Vec<bool> {
-        self.live(&|_| false)
-    }
-
-    /// Wires that the selectors need, not looking behind those that are `given`.
-    fn live(&self, given: &dyn Fn(usize) -> bool) -> Vec<bool> {
-        let mut live = vec![false; self.kinds.len()];
-        for step in &self.plan.steps {
-            if let Step::Mask(mask) = step {
-                live[mask.selector.wire()] = true;
-            }
-        }
-        for (i, wire) in self.plan.circuit.wires.iter().enumerate().rev() {
-            if live[i] && !given(i) {
-                match wire {
-                    Wire::Xor(a, b) => [*a, *b].into_iter().for_each(|w| live[w as usize] = true),
-                    Wire::And(a, b) => [a, b].into_iter().for_each(|l| live[l.wire()] = true),
-                    _ => {}
+    /// Places a wire and what it needs, and says where it is.
+    fn demand(&mut self, root: usize) -> Place {
+        let mut stack = vec![root];
+        while let Some(&at) = stack.last() {
+            if self.places[at].is_none() {
+                if let Some(compare) = self.cut.get(&at).copied() {
+                    self.compare(compare);
+                    continue;
                 }
+                let wire = self.plan.circuit.wires[at];
+                let waiting = stack.len();
+                let operands = match wire {
+                    Wire::Xor(a, b) => vec![a as usize, b as usize],
+                    Wire::And(a, b) => vec![a.wire(), b.wire()],
+                    _ => Vec::new(),
+                };
+                stack.extend(operands.into_iter().filter(|w| self.places[*w].is_none()));
+                if stack.len() > waiting {
+                    continue;
+                }
+                self.places[at] = Some(self.wire(at, &wire));
             }
+            stack.pop();
         }
-        live
+        self.place(root)
     }
 
-    /// Places all wires that the selectors need; `cut` are those that comparisons give.
-    fn wires(&mut self, cut: &HashMap<usize, Place>) {
-        let live = self.live(&|wire| cut.contains_key(&wire));
-        let wires = &self.plan.circuit.wires;
-        for i in (1..wires.len()).filter(|i| live[*i]) {
-            let place = cut.get(&i).copied().unwrap_or_else(|| self.wire(i, &wires[i]));
-            self.places[i] = Some(place);
+    /// Schedules a comparison and places the wires that it gives.
+    fn compare(&mut self, at: usize) {
+        let compare = &self.plan.compares[at];
+        let (slots, level) = schedule(self, compare);
+        for (less, slot) in compare.less.iter().zip(slots) {
+            if self.cut.get(&less.wire()) == Some(&at) {
+                self.places[less.wire()] = Some(Place { slot, flip: less.inverted(), level });
+            }
         }
-        for round in 0..self.pending.len() {
-            let ands = std::mem::take(&mut self.pending[round]);
-            self.cross(round, &ands);
+    }
+
+    /// Stage from which on a word is there: 0, but for what is computed from temporaries.
+    pub fn ready(&self, word: NodeId) -> usize {
+        let Some(joined) = self.joined else { return 0 };
+        let there = |term: &Term| if let Term::Temp(temp) = term { self.there[*temp as usize] } else { 0 };
+        match joined.words[word.index()] {
+            Word::Low(gap) | Word::Top(gap) => {
+                joined.gaps[gap as usize].terms.iter().map(there).max().unwrap_or(0)
+            }
+            Word::Share(temp) => self.there[temp as usize],
+            Word::Entry(_) | Word::Constant(_) => 0,
         }
+    }
+
+    /// Has a word computed that waits for temporaries; says from which stage on it is there.
+    pub fn compute(&mut self, word: NodeId) -> usize {
+        let level = self.ready(word);
+        if self.waits(word) && self.computed.insert(word) {
+            self.stage(level).push(Action::Compute(word));
+        }
+        level
+    }
+
+    fn waits(&self, word: NodeId) -> bool {
+        let late = |term: &Term| matches!(term, Term::Temp(_));
+        self.joined.is_some_and(|joined| match joined.words[word.index()] {
+            Word::Low(gap) | Word::Top(gap) => joined.gaps[gap as usize].terms.iter().any(late),
+            Word::Share(_) => true,
+            Word::Entry(_) | Word::Constant(_) => false,
+        })
     }
 
     fn wire(&mut self, at: usize, wire: &Wire) -> Place {
         let kind = self.kinds[at];
         let mine = kind.has(self.me);
+        if let Wire::Input(input) = *wire {
+            let word = NodeId(input.word);
+            let slot = if mine { self.entered(word, input.bit) } else { 0 };
+            return Place { slot, flip: false, level: self.ready(word) };
+        }
+        if let Wire::Xor(a, b) = *wire {
+            // The sum of what one party knows and what the other one knows is a sharing as it is.
+            let level = self.place(a as usize).level.max(self.place(b as usize).level);
+            let known = |of: PartyId| [a, b].into_iter().find(|w| self.kinds[*w as usize] == Kind::Known(of));
+            if let (Some(own), Some(_)) = (known(self.me), known(self.me.other())) {
+                return Place { slot: self.place(own as usize).slot, flip: false, level };
+            }
+        }
         let slot = if mine { self.slot() } else { 0 };
         let (a, b) = match *wire {
-            Wire::False => unreachable!("wire 0 is placed first"),
-            Wire::Input(input) => {
-                if mine {
-                    self.enter(NodeId(input.word), input.bit, slot);
-                }
-                return Place { slot, flip: false, level: 0 };
-            }
+            Wire::False | Wire::Input(_) => unreachable!("placed above"),
             Wire::Xor(a, b) => ((a as usize, false), (b as usize, false)),
             Wire::And(a, b) => ((a.wire(), a.inverted()), (b.wire(), b.inverted())),
         };
@@ -367,22 +420,26 @@ impl<'a> Builder<'a> {
             // A public factor of a product is everybody's.
             let of = |x: usize| if and && self.kinds[x] == Kind::Public { Kind::Public } else { kind };
             let (a, b) = (self.read_wire(a.0, a.1, of(a.0)), self.read_wire(b.0, b.1, of(b.0)));
-            self.stage(level).gates.push(Gate { out: slot, a, b, and });
+            self.stage(level).push(Action::Gate(Gate { out: slot, a, b, and }));
         }
         Place { slot, flip: false, level }
     }
 
-    fn enter(&mut self, node: NodeId, bit: u16, slot: u32) {
+    /// A slot for a bit of a word that this party knows.
+    pub fn entered(&mut self, node: NodeId, bit: u16) -> u32 {
+        let slot = self.slot();
+        if self.waits(node) {
+            let level = self.compute(node);
+            match self.stage(level).last_mut() {
+                Some(Action::Enter(last)) if last.node == node => last.bits.push((bit, slot)),
+                _ => self.stage(level).push(Action::Enter(Entry { node, bits: vec![(bit, slot)] })),
+            }
+            return slot;
+        }
         match self.out.entries.last_mut() {
             Some(last) if last.node == node => last.bits.push((bit, slot)),
             _ => self.out.entries.push(Entry { node, bits: vec![(bit, slot)] }),
         }
-    }
-
-    /// A slot for a bit of a node that this party knows.
-    pub fn entered(&mut self, node: NodeId, bit: u16) -> u32 {
-        let slot = self.slot();
-        self.enter(node, bit, slot);
         slot
     }
 
@@ -419,49 +476,87 @@ impl<'a> Builder<'a> {
 
     fn steps(&mut self) {
         let plan = self.plan;
-        let mut there = vec![0usize; plan.temps.len()];
-        let mut read = vec![false; plan.temps.len()];
-        for step in &plan.steps {
-            match step {
-                Step::Add { other, .. } => read[*other as usize] = true,
-                Step::Mask(mask) => mask.fields.iter().for_each(|f| {
-                    if let Source::Own(t) = f.source {
-                        read[t as usize] = true;
-                    }
-                }),
-                Step::Known { .. } => {}
-            }
-        }
-        let mut masks: Vec<(usize, &Mask, Vec<usize>)> = Vec::new();
+        let read = self.read_temps();
+        let mut masks: Vec<(&Mask, Vec<usize>)> = Vec::new();
         for step in &plan.steps {
             match step {
                 Step::Known { temp, party, node } => {
                     if *party == self.me {
-                        self.stage(0).locals.push(Local::Known { temp: *temp, node: *node });
+                        self.stage(0).push(Action::Local(Local::Known { temp: *temp, node: *node }));
                     }
                 }
                 Step::Add { temp, other } => {
-                    let level = there[*other as usize];
-                    there[*temp as usize] = level.max(there[*temp as usize]);
-                    self.stage(level).locals.push(Local::Add { temp: *temp, other: *other });
+                    self.combine(*temp, *other, Local::Add { temp: *temp, other: *other })
+                }
+                Step::Square { temp, other } => {
+                    self.combine(*temp, *other, Local::Square { temp: *temp, other: *other });
                 }
                 Step::Mask(mask) => {
-                    let level = self.place(mask.selector.wire()).level;
-                    let of = |f: &program::lower::Field| match f.source {
-                        Source::Own(t) => level.max(there[t as usize]),
-                        _ => level,
-                    };
-                    let levels: Vec<usize> = mask.fields.iter().map(of).collect();
-                    let crosses = usize::from(self.crosses(mask));
-                    for (field, level) in mask.fields.iter().zip(&levels) {
-                        let temp = &mut there[field.temp as usize];
-                        *temp = (*temp).max(level + crosses);
+                    let levels = self.levels(mask);
+                    if self.crosses(mask) {
+                        masks.push((mask, levels));
+                    } else if mask.sender == self.me {
+                        let selector = self.read(mask.selector, Kind::Public);
+                        for (field, level) in mask.fields.iter().zip(levels) {
+                            let (source, temp) = (field.source, field.temp);
+                            let local = Local::Multiply { selector, source, temp };
+                            self.stage(level).push(Action::Local(local));
+                        }
                     }
-                    masks.push((level, mask, levels));
                 }
             }
         }
         self.masks(&masks, &read);
+        for round in 0..self.pending.len() {
+            let ands = std::mem::take(&mut self.pending[round]);
+            self.cross(round, &ands);
+        }
+    }
+
+    /// Which temporaries something waits for.
+    fn read_temps(&self) -> Vec<bool> {
+        let mut read = vec![false; self.plan.temps.len()];
+        let mut mark = |temp: u32| read[temp as usize] = true;
+        for step in &self.plan.steps {
+            match step {
+                Step::Add { other, .. } | Step::Square { other, .. } => mark(*other),
+                Step::Mask(mask) => mask.fields.iter().for_each(|f| match f.source {
+                    Source::Own(temp) | Source::Shifted { temp, .. } => mark(temp),
+                    _ => {}
+                }),
+                Step::Known { .. } => {}
+            }
+        }
+        for term in self.joined.iter().flat_map(|j| &j.gaps).flat_map(|gap| gap.terms) {
+            if let Term::Temp(temp) = term {
+                mark(temp);
+            }
+        }
+        read
+    }
+
+    /// A step of both parties on their own shares of another temporary.
+    fn combine(&mut self, temp: u32, other: u32, local: Local) {
+        let level = self.there[other as usize];
+        let there = &mut self.there[temp as usize];
+        *there = level.max(*there);
+        self.stage(level).push(Action::Local(local));
+    }
+
+    /// The stages from which on the fields of a mask can be multiplied; notes when the products are there.
+    fn levels(&mut self, mask: &Mask) -> Vec<usize> {
+        let level = self.demand(mask.selector.wire()).level;
+        let of = |f: &program::lower::Field| match f.source {
+            Source::Own(temp) | Source::Shifted { temp, .. } => level.max(self.there[temp as usize]),
+            _ => level,
+        };
+        let levels: Vec<usize> = mask.fields.iter().map(of).collect();
+        let crosses = usize::from(self.crosses(mask));
+        for (field, level) in mask.fields.iter().zip(&levels) {
+            let there = &mut self.there[field.temp as usize];
+            *there = (*there).max(level + crosses);
+        }
+        levels
     }
 
     /// Whether a mask takes a COT: not where its sender knows the selector.
@@ -471,23 +566,15 @@ impl<'a> Builder<'a> {
     }
 
     /// Places products: each as early as it can be, but one that nothing waits for joins the last round of its selector.
-    fn masks(&mut self, masks: &[(usize, &Mask, Vec<usize>)], read: &[bool]) {
+    fn masks(&mut self, masks: &[(&Mask, Vec<usize>)], read: &[bool]) {
         let mut last: HashMap<(Lit, PartyId), usize> = HashMap::new();
-        for (_, mask, levels) in masks {
+        for (mask, levels) in masks {
             let latest = last.entry((mask.selector, mask.sender)).or_default();
             *latest = levels.iter().copied().fold(*latest, usize::max);
         }
         let mut groups: HashMap<(usize, Lit, PartyId), usize> = HashMap::new();
-        for (_, mask, levels) in masks {
+        for (mask, levels) in masks {
             for (field, level) in mask.fields.iter().zip(levels) {
-                if !self.crosses(mask) {
-                    if mask.sender == self.me {
-                        let selector = self.read(mask.selector, Kind::Public);
-                        let (source, temp) = (field.source, field.temp);
-                        self.stage(*level).locals.push(Local::Multiply { selector, source, temp });
-                    }
-                    continue;
-                }
                 let key = (mask.selector, mask.sender);
                 let round = if read[field.temp as usize] { *level } else { last[&key] };
                 let bytes = usize::from(self.plan.temps[field.temp as usize]);

@@ -165,6 +165,14 @@ impl JoinedPlan {
         (0..).zip(&self.row.folds).filter(move |(_, plan)| mine(plan)).map(|(fold, _)| fold)
     }
 
+    /// What every joined row adds to a fold that depends on nobody's data.
+    #[must_use]
+    pub fn public(&self, fold: u32) -> u128 {
+        let value = self.program.folds[fold as usize].value();
+        let constants = constants(&self.program, &self.program.row_facts());
+        self.program.row.ty(value).to_signed(constants[value.index()]) as u128
+    }
+
     /// Nodes of [`JoinedPlan::program`] that `party` computes in the clear: its entries, and what it totals alone.
     #[must_use]
     pub fn clear_roots(&self, party: PartyId) -> Vec<NodeId> {
