@@ -27,9 +27,11 @@ mod pool;
 pub mod slots;
 
 use crate::payload::{Layout, Table};
+use crate::permute::Bill;
 use base::{Cost, Error, PartyId, Seed};
 use key::{CIPHERTEXT_BYTES, Ciphertext, KEY_BYTES, PublicKey, SecretKey};
 use net::{Link, Session};
+use ot::OtKind;
 use pool::Pool;
 use slots::Plan;
 use std::ops::Range;
@@ -290,16 +292,29 @@ fn over_cores<T: Send, R: Send>(threads: usize, tasks: Vec<T>, work: impl Fn(T) 
     })
 }
 
+/// Books the conversation that moves `rows_out` of `rows_in` rows of `giver` into shares.
+pub fn bill(bill: &mut Bill, giver: PartyId, rows_in: u64, rows_out: u64, layout: &Layout) {
+    let (plan, taker) = (Plan::new(layout), giver.other());
+    if rows_out == 0 || plan.pieces() == 0 {
+        return;
+    }
+    let bytes = |batch: Range<u64>| (batch.end - batch.start) * CIPHERTEXT_BYTES as u64;
+    bill.say(giver, KEY_BYTES as u64);
+    bill.hear(taker);
+    for batch in batches(rows_in * plan.pieces() as u64) {
+        bill.say(giver, bytes(batch));
+        bill.hear(taker);
+    }
+    for batch in batches(plan.answers(rows_out)) {
+        bill.say(taker, bytes(batch));
+        bill.hear(giver);
+    }
+}
+
 /// The exact cost of moving `rows_out` of `rows_in` rows of `giver` into shares.
 #[must_use]
 pub fn price(giver: PartyId, rows_in: u64, rows_out: u64, layout: &Layout) -> Cost {
-    let plan = Plan::new(layout);
-    let mut cost = Cost::zero(2);
-    if rows_out > 0 && plan.pieces() > 0 {
-        let rows = rows_in * plan.pieces() as u64 * CIPHERTEXT_BYTES as u64;
-        cost.rounds = 1;
-        cost.sent[giver.index()] = KEY_BYTES as u64 + rows;
-        cost.sent[giver.other().index()] = plan.answers(rows_out) * CIPHERTEXT_BYTES as u64;
-    }
-    cost
+    let mut alone = Bill::new(OtKind::default());
+    bill(&mut alone, giver, rows_in, rows_out, layout);
+    alone.cost()
 }

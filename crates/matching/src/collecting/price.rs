@@ -1,0 +1,140 @@
+//! What Collecting PS3I costs, from the schedule that the drivers follow.
+
+use super::Backend;
+use crate::dummies::TERMS_BYTES;
+use crate::group::ELEMENT_BYTES;
+use crate::paillier;
+use crate::payload::Layout;
+use crate::permute::{Bill, extended, network};
+use base::{Cost, PartyId};
+use ot::OtKind;
+use std::ops::Range;
+
+/// Names that travel in one message, or those of one row.
+pub const CHUNK: u64 = 4096;
+
+/// Five numbers and the terms of the dummies.
+const COUNT_BYTES: u64 = 5 * 8 + TERMS_BYTES;
+
+/// The public sizes of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Rows of party 0 and of party 1, dummies included.
+    pub rows: [u64; 2],
+    /// Identifiers of a row of either.
+    pub keys: [u64; 2],
+    /// M.
+    pub slots: u32,
+    /// Anchors that a row of party 1 stands in, at most.
+    pub degree: u32,
+}
+
+impl Sizes {
+    /// Names of a row of a party.
+    #[must_use]
+    pub fn width(&self, party: usize) -> u64 {
+        self.keys[party] * u64::from([self.slots, self.degree][party])
+    }
+
+    /// Names of all rows of a party.
+    #[must_use]
+    pub fn names(&self, party: usize) -> u64 {
+        self.rows[party].saturating_mul(self.width(party))
+    }
+
+    /// Slots of all anchors.
+    #[must_use]
+    pub fn entries(&self) -> u64 {
+        self.rows[0].saturating_mul(self.slots.into())
+    }
+
+    /// How many anchors' entries one changed row of party 0, and of party 1, can touch: a bound.
+    ///
+    /// A row of party 1 chooses at most `degree` anchors. A row that comes to an identifier may take the place of
+    /// another row at it; where rows have one identifier those are the same anchors, otherwise the other row also chooses
+    /// anew, once per identifier. An anchor changes what up to M rows per identifier choose from: each leaves one anchor
+    /// and comes to another, or, with two lists, leaves all.
+    #[must_use]
+    pub fn reach(&self) -> [u64; 2] {
+        let (slots, degree) = (u64::from(self.slots), u64::from(self.degree));
+        let of_anchor = 1 + self.keys[0] * slots * degree.max(2);
+        let of_row = if self.keys[1] == 1 { degree } else { degree * (1 + 2 * self.keys[1]) };
+        [of_anchor, of_row]
+    }
+}
+
+/// Rows of a party whose names travel together.
+pub(super) fn chunks(sizes: Sizes, party: usize) -> impl Iterator<Item = Range<u64>> {
+    let (rows, step) = (sizes.rows[party], (CHUNK / sizes.width(party).max(1)).max(1));
+    (0..rows.div_ceil(step)).map(move |i| i * step..rows.min((i + 1) * step))
+}
+
+/// The exact cost for sizes that are known; `layouts` are those of party 0's and of party 1's payload.
+#[must_use]
+pub fn price(sizes: Sizes, layouts: &[Layout; 2], backend: Backend, ot: OtKind) -> Cost {
+    let [a, b] = [PartyId(0), PartyId(1)];
+    let mut bill = Bill::new(ot);
+    bill.say(a, COUNT_BYTES);
+    bill.say(b, COUNT_BYTES);
+    bill.hear(a);
+    bill.hear(b);
+    let messages = |party: usize| {
+        let row = sizes.width(party) * ELEMENT_BYTES;
+        chunks(sizes, party).map(move |rows| (rows.end - rows.start) * row)
+    };
+    let (mut of_a, mut of_b) = (messages(0), messages(1));
+    loop {
+        let sent = [of_a.next(), of_b.next()];
+        if sent == [None, None] {
+            break;
+        }
+        let heard = sent.map(|bytes| bytes.is_some_and(|bytes| bytes > 0));
+        [a, b].into_iter().zip(sent).for_each(|(party, bytes)| say(&mut bill, party, bytes.unwrap_or(0)));
+        [b, a].into_iter().zip(heard).filter(|(_, heard)| *heard).for_each(|(party, _)| bill.hear(party));
+    }
+    for bytes in messages(0).filter(|bytes| *bytes > 0) {
+        bill.say(b, bytes);
+        bill.hear(a);
+    }
+    let ([anchors, rows], entries) = (sizes.rows, sizes.entries());
+    if anchors > 0 && rows > 0 {
+        match backend {
+            Backend::PermuteShare => {
+                bill.set_up(network::switches(anchors).max(extended::gates(rows, entries)));
+                bill.permutation(a, anchors, row_bytes(&layouts[0]));
+                bill.extension(b, rows, entries, row_bytes(&layouts[1]));
+            }
+            Backend::Paillier => {
+                paillier::bill(&mut bill, a, anchors, anchors, &layouts[0]);
+                paillier::bill(&mut bill, b, rows, entries, &layouts[1]);
+            }
+        }
+    }
+    bill.cost()
+}
+
+fn say(bill: &mut Bill, party: PartyId, bytes: u64) {
+    if bytes > 0 {
+        bill.say(party, bytes);
+    }
+}
+
+fn row_bytes(layout: &Layout) -> usize {
+    layout.row_bytes()
+}
+
+/// Bytes of memory that a run takes at its peak, about: names before the join, then the payload on its way.
+#[must_use]
+pub fn memory(party: PartyId, sizes: Sizes, layouts: &[Layout; 2]) -> u64 {
+    let [of_a, of_b] = [sizes.names(0), sizes.names(1)];
+    // An element with its row takes 36 bytes beside the element itself.
+    let joining = match party {
+        PartyId(0) => (of_a + of_b) * (ELEMENT_BYTES + 36),
+        _ => of_a * 2 * ELEMENT_BYTES,
+    };
+    let wires = sizes.rows[1].max(sizes.entries()).max(sizes.rows[0]);
+    let planes = layouts.iter().map(|layout| layout.row_bytes().div_ceil(16) as u64).max().unwrap_or(0);
+    // Rows in planes and in tables, permutations and the settings of two networks.
+    let moving = wires * (2 * 16 * planes + 24 + 2 * u64::from(wires.max(2).ilog2()) / 8);
+    joining.max(moving) + 16 * sizes.rows.iter().sum::<u64>()
+}

@@ -1,0 +1,269 @@
+//! The conversation up to the match graph.
+
+use super::edges::{self, Contamination};
+use super::names::{Names, Occurrences};
+use super::price::{CHUNK, Sizes, chunks, memory};
+use super::{Graph, KEYS_MAX, Options};
+use crate::dummies::{self, Hides};
+use crate::group::{self, Element, Exponent};
+use crate::identifiers::Identifiers;
+use crate::memory::{check, reserve};
+use crate::payload::Layout;
+use base::{Error, Kind, PartyId, Rng, limits};
+use net::Session;
+use std::ops::Range;
+use zeroize::Zeroize;
+
+/// "There is one list" in the message of sizes.
+const ONE_LIST: u64 = u64::MAX;
+
+/// What a party holds when the graph is known.
+pub(super) struct Matched {
+    pub sizes: Sizes,
+    /// Anchors in list T.
+    pub test: Option<u64>,
+    /// Own rows in the order in which their names were sent.
+    pub order: Vec<u32>,
+    pub lost: u64,
+    pub role: Role,
+}
+
+/// What only one of the two has.
+pub(super) enum Role {
+    /// Party 0: the row of party 1 in each slot, and which slots are taken.
+    Joiner { map: Vec<u32>, valid: Vec<u64>, graph: Graph },
+    /// Party 1: joined row `p` is row `rho[p]` of party 0's order.
+    Other { rho: Vec<u32> },
+}
+
+/// Orders say whose rows match.
+impl Drop for Matched {
+    fn drop(&mut self) {
+        self.order.zeroize();
+        match &mut self.role {
+            Role::Joiner { map, .. } => map.zeroize(),
+            Role::Other { rho } => rho.zeroize(),
+        }
+    }
+}
+
+/// A uniform order of `0..rows` that keeps the first `test` in front.
+fn secret_order(rows: u64, test: Option<u64>, rng: &mut Rng) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..rows as u32).collect();
+    let (front, back) = order.split_at_mut(test.unwrap_or(0) as usize);
+    rng.shuffle(front);
+    rng.shuffle(back);
+    order
+}
+
+/// Steps `count`, `names`, `shuffle` and `join`.
+pub(super) fn pairs(
+    session: &mut Session,
+    rows: &dyn Identifiers,
+    layouts: &[Layout; 2],
+    options: &Options,
+) -> Result<Matched, Error> {
+    let joiner = session.me() == PartyId(0);
+    let mut rng = session.fork_seed("orders and keys").into_rng();
+    let [mine, theirs] =
+        if joiner { [options.degree, options.slots] } else { [options.slots, options.degree] };
+    let occurrences = Occurrences::find(rows, mine, options.test, &mut rng)?;
+    let names = Names::new(rows, occurrences, theirs, joiner, &mut rng);
+    let (sizes, test) = session.step("count", |s| count(s, rows, layouts, options))?;
+    let key = Exponent::random(&mut rng);
+    let order = secret_order(rows.rows(), if joiner { test } else { None }, &mut rng);
+    let list = List { names: &names, order: &order, key: &key, threads: options.threads };
+    let products = session.step("names", |s| list.exchange(s, sizes, &mut rng))?;
+    let role = if joiner {
+        session
+            .step("shuffle", |s| take_shuffled(s, sizes))
+            .and_then(|shuffled| session.step("join", |s| join(s, [shuffled, products], sizes, test)))?
+    } else {
+        let rho = secret_order(sizes.rows[0], test, &mut rng);
+        session.step("shuffle", |s| send_shuffled(s, products, sizes, &rho, &mut rng))?;
+        Role::Other { rho }
+    };
+    let lost = names.dropped();
+    Ok(Matched { sizes, test, order, lost, role })
+}
+
+/// Both tell sizes, caps and dummies.
+fn count(
+    session: &mut Session,
+    rows: &dyn Identifiers,
+    layouts: &[Layout; 2],
+    options: &Options,
+) -> Result<(Sizes, Option<u64>), Error> {
+    let (me, peer) = (session.me().index(), session.me().other());
+    let mut link = session.link(peer);
+    let terms = dummies::terms(options.dummies.as_ref(), Hides::Intersection);
+    let (own_rows, own_keys) = (rows.rows(), rows.keys() as u64);
+    let numbers =
+        [own_rows, own_keys, options.slots.into(), options.degree.into(), options.test.unwrap_or(ONE_LIST)];
+    let mut message: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+    message.extend(terms);
+    link.send(&message)?;
+    let peer_rows = link.recv_count("rows of the peer", options.peer_rows_max.min(limits::ROWS - 1))?;
+    let peer_keys = link.recv_count("identifiers of a row of the peer", KEYS_MAX)?;
+    for cap in [options.slots, options.degree] {
+        if u64::from_le_bytes(link.recv_array()?) != u64::from(cap) {
+            return Err(link.blame("its slots and degree are ours"));
+        }
+    }
+    let list = u64::from_le_bytes(link.recv_array()?);
+    dummies::check_terms(&mut link, &terms)?;
+    let test = match (me, list) {
+        (0, ONE_LIST) => options.test,
+        (1, ONE_LIST) => None,
+        (1, test) if test <= peer_rows && options.dummies.is_none() => Some(test),
+        _ => return Err(link.blame("party 0 alone has two lists, and list T is a part of its rows")),
+    };
+    let by_party = |own: u64, peer: u64| if me == 0 { [own, peer] } else { [peer, own] };
+    let sizes = Sizes {
+        rows: by_party(own_rows, peer_rows),
+        keys: by_party(own_keys, peer_keys),
+        slots: options.slots,
+        degree: options.degree,
+    };
+    let at = session.at(Some(peer));
+    let over = |name, value| Error::new(at.clone(), Kind::Limit { name, value, cap: limits::ROWS - 1 });
+    for party in [0, 1] {
+        if sizes.names(party) >= limits::ROWS {
+            return Err(over("names of all rows of a party", sizes.names(party)));
+        }
+    }
+    if sizes.entries() >= limits::ROWS {
+        return Err(over("slots of all anchors", sizes.entries()));
+    }
+    check(memory(PartyId(me as u8), sizes, layouts), options.memory)?;
+    Ok((sizes, test))
+}
+
+/// A party's rows as lists of names, and what is needed to send them.
+struct List<'a> {
+    names: &'a Names<'a>,
+    order: &'a [u32],
+    key: &'a Exponent,
+    threads: usize,
+}
+
+impl List<'_> {
+    /// Own names under the own key, chunk by chunk against the peer's. Returns the peer's under both keys, as they came.
+    fn exchange(&self, session: &mut Session, sizes: Sizes, rng: &mut Rng) -> Result<Vec<Element>, Error> {
+        let (me, peer) = (session.me().index(), session.me().other());
+        let mut products: Vec<Element> = reserve("names of the peer", sizes.names(1 - me))?;
+        let (mut out, mut into) = (chunks(sizes, me), chunks(sizes, 1 - me));
+        loop {
+            let (own, theirs) = match (out.next(), into.next()) {
+                (None, None) => return Ok(products),
+                (own, theirs) => (own.unwrap_or(0..0), theirs.unwrap_or(0..0)),
+            };
+            self.swap(session, own, theirs, sizes, rng, &mut products)?;
+            session.link(peer).flush()?;
+            session.report(products.len() as u64, sizes.names(1 - me));
+        }
+    }
+
+    /// One chunk each way.
+    fn swap(
+        &self,
+        session: &mut Session,
+        own: Range<u64>,
+        theirs: Range<u64>,
+        sizes: Sizes,
+        rng: &mut Rng,
+        products: &mut Vec<Element>,
+    ) -> Result<(), Error> {
+        let (me, peer) = (session.me().index(), session.me().other());
+        let sent = self.hash(own, rng)?;
+        let start = products.len();
+        let heard = (theirs.end - theirs.start) as usize * sizes.width(1 - me) as usize;
+        products.resize(start + heard, [0; 32]);
+        let mut link = session.link(peer);
+        link.exchange(sent.as_flattened(), products[start..].as_flattened_mut())?;
+        group::mul_batch(&mut products[start..], self.key, self.threads)
+            .map_err(|refusal| link.malformed(refusal.text()))
+    }
+
+    /// The names of some rows in the group, those of a row in a fresh order.
+    fn hash(&self, rows: Range<u64>, rng: &mut Rng) -> Result<Vec<Element>, Error> {
+        let (width, order) = (self.names.width(), &self.order[rows.start as usize..rows.end as usize]);
+        let mut elements = vec![[0; 32]; order.len() * width];
+        let names = |i: usize, name: &mut Vec<u8>| self.names.read(order[i / width], i % width, name);
+        group::hash_mul_batch(&names, self.key, &mut elements, self.threads)?;
+        elements.chunks_mut(width.max(1)).for_each(|row| rng.shuffle(row));
+        Ok(elements)
+    }
+}
+
+const DISTINCT: &str = "its names are distinct";
+
+/// Party 1: party 0's rows under both keys in the order `rho`, the names of a row in a fresh order.
+fn send_shuffled(
+    session: &mut Session,
+    mut products: Vec<Element>,
+    sizes: Sizes,
+    rho: &[u32],
+    rng: &mut Rng,
+) -> Result<(), Error> {
+    let (peer, width) = (session.me().other(), sizes.width(0) as usize);
+    // A party 0 that repeats a name could tell its row by that, so nothing leaves before this check.
+    let mut sorted = reserve("names of the peer", sizes.names(0))?;
+    sorted.extend_from_slice(&products);
+    sorted.sort_unstable();
+    if sorted.windows(2).any(|w| w[0] == w[1]) {
+        return Err(session.link(peer).blame(DISTINCT));
+    }
+    drop(sorted);
+    let mut message: Vec<Element> = Vec::with_capacity(CHUNK as usize + width);
+    for rows in chunks(sizes, 0) {
+        message.clear();
+        for &row in &rho[rows.start as usize..rows.end as usize] {
+            let row = &mut products[row as usize * width..][..width];
+            rng.shuffle(row);
+            message.extend_from_slice(row);
+        }
+        session.link(peer).send(message.as_flattened())?;
+    }
+    session.link(peer).flush()
+}
+
+/// Party 0's half of [`send_shuffled`].
+fn take_shuffled(session: &mut Session, sizes: Sizes) -> Result<Vec<Element>, Error> {
+    let (peer, width) = (session.me().other(), sizes.width(0) as usize);
+    let mut shuffled: Vec<Element> = reserve("shuffled names", sizes.names(0))?;
+    for rows in chunks(sizes, 0) {
+        let (start, mut link) = (shuffled.len(), session.link(peer));
+        shuffled.resize(rows.end as usize * width, [0; 32]);
+        link.recv(shuffled[start..].as_flattened_mut())?;
+        if !shuffled[start..].iter().all(group::is_canonical) {
+            return Err(link.malformed(group::Refusal::NonCanonical.text()));
+        }
+    }
+    Ok(shuffled)
+}
+
+/// Party 0: the graph, the caps and the slots. `names` are those of anchors and of party 1's rows.
+fn join(
+    session: &mut Session,
+    names: [Vec<Element>; 2],
+    sizes: Sizes,
+    test: Option<u64>,
+) -> Result<Role, Error> {
+    let peer = session.me().other();
+    let mut sorted = [Vec::new(), Vec::new()];
+    for ((names, sorted), party) in names.into_iter().zip(&mut sorted).zip(0..) {
+        *sorted = edges::sorted(&names, sizes.width(party) as usize)
+            .ok_or_else(|| session.link(peer).blame(DISTINCT))?;
+    }
+    let [anchors, rows] = sorted;
+    let mut found = edges::edges(&anchors, &rows);
+    drop((anchors, rows));
+    let pairs = found.len() as u64;
+    let contamination: Option<Contamination> =
+        test.map(|test| edges::drop_contaminated(&mut found, test as u32));
+    let capped = edges::cap(&mut found, sizes.slots, sizes.degree);
+    let anchors = found.chunk_by(|a, b| a.p == b.p).count() as u64;
+    let (map, valid) = edges::slots(&found, sizes.rows[0], sizes.slots);
+    Ok(Role::Joiner { map, valid, graph: Graph { pairs, capped, anchors, contamination } })
+}

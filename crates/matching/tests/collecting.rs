@@ -1,0 +1,189 @@
+//! Collecting PS3I: all matches, as shares, for what they are priced at.
+
+mod common;
+#[path = "common/lists.rs"]
+mod lists;
+
+use base::{Error, Seed};
+use lists::{Data, Outcome, both, data, expected, layouts, options, random, reference};
+use matching::collecting::{Backend, Contamination, Options, Sizes, price};
+use matching::dummies::Dummies;
+use net::cluster::Cluster;
+use ot::OtKind;
+use std::collections::{BTreeMap, BTreeSet};
+
+fn sizes(data: &Data, options: &Options) -> Sizes {
+    let keys = [0, 1].map(|party| data.keys(party) as u64);
+    let rows = [0, 1].map(|party| data.rows(party) as u64);
+    Sizes { rows, keys, slots: options.slots, degree: options.degree }
+}
+
+fn check_price(outcome: &Outcome, sizes: Sizes, options: &Options) {
+    let price = price(sizes, &layouts(), options.backend, options.ot);
+    let [a, b] = &outcome.ledgers;
+    assert_eq!([a.sent(""), b.sent("")], [price.sent[0], price.sent[1]], "{sizes:?}");
+    assert_eq!(a.turns("").max(b.turns("")), price.rounds, "{sizes:?}");
+    assert_eq!(a.ots(""), price.ots);
+}
+
+#[test]
+fn every_match_is_collected() {
+    let mut rng = Seed::from_bytes([1; 32]).into_rng();
+    for seed in 0..8 {
+        let rows = [12, 15].map(|most| 1 + rng.below(most) as usize);
+        let data = random(&mut rng, rows, [2, 3], 12);
+        // Caps that nothing reaches.
+        let options = Options { slots: 16, degree: 16, ..options() };
+        let outcome = both(&Cluster::new(2, seed), &data, [&options; 2]);
+        assert_eq!(outcome.collected(), expected(&data));
+        let graph = outcome.disclosed[0].graph.unwrap();
+        assert_eq!((graph.pairs, graph.capped), (reference(&data).len() as u64, 0));
+        assert_eq!((outcome.lost, outcome.disclosed[1].graph), ([0, 0], None));
+        check_price(&outcome, sizes(&data, &options), &options);
+    }
+}
+
+#[test]
+fn degrees_are_bounded_and_what_is_dropped_is_counted() {
+    let mut rng = Seed::from_bytes([2; 32]).into_rng();
+    let mut bound = 0;
+    for seed in 0..8 {
+        // Few identifiers: they repeat a lot.
+        let data = random(&mut rng, [12, 14], [2, 2], 8);
+        let options = Options { slots: 2, degree: 3, ..options() };
+        let outcome = both(&Cluster::new(2, seed), &data, [&options; 2]);
+        let edges = reference(&data);
+        let (mut of_a, mut of_b) = (BTreeMap::new(), BTreeMap::new());
+        for (anchor, rows) in outcome.collected() {
+            assert!(rows.len() <= 2 && rows.iter().collect::<BTreeSet<_>>().len() == rows.len());
+            for row in rows {
+                assert!(edges.contains(&(anchor, row)), "{anchor} and {row} do not match");
+                *of_a.entry(anchor).or_insert(0) += 1;
+                *of_b.entry(row).or_insert(0u32) += 1;
+            }
+        }
+        assert!(of_b.values().all(|&n| n <= 3));
+        let graph = outcome.disclosed[0].graph.unwrap();
+        let kept: u64 = of_a.values().sum();
+        assert_eq!(graph.pairs - graph.capped, kept);
+        assert_eq!(graph.anchors, of_a.len() as u64);
+        assert_eq!(outcome.lost, [data.beyond(0, 3), data.beyond(1, 2)]);
+        bound += graph.capped + outcome.lost[0] + outcome.lost[1];
+        check_price(&outcome, sizes(&data, &options), &options);
+    }
+    assert!(bound > 50, "the caps hardly did anything");
+}
+
+#[test]
+fn many_to_one_keeps_every_row_of_party_1_at_one_anchor() {
+    // Party 0's identifiers are unique; rows of party 1 repeat them.
+    let data = data(&[&["x"], &["y"], &["z"]], &[&["y"], &["x"], &["y"], &["w"], &["y"]]);
+    let options = Options { slots: 3, degree: 1, ..options() };
+    let outcome = both(&Cluster::new(2, 3), &data, [&options; 2]);
+    let expected = BTreeMap::from([(1, vec![2]), (2, vec![1, 3, 5]), (3, vec![])]);
+    assert_eq!(outcome.collected(), expected);
+    assert_eq!(outcome.lost, [0, 0]);
+}
+
+#[test]
+fn contaminated_rows_are_dropped_and_counted() {
+    // Rows 1 and 2 of party 0 are T. Row 2 of party 1 matches both lists, rows 1 and 4 one.
+    let data = data(
+        &[&["a", "b"], &["c", ""], &["d", ""], &["e", ""]],
+        &[&["a", ""], &["c", "d"], &["f", ""], &["e", "d"]],
+    );
+    let own = Options { slots: 4, degree: 2, test: Some(2), ..options() };
+    let other = Options { test: None, ..own.clone() };
+    let outcome = both(&Cluster::new(2, 4), &data, [&own, &other]);
+    let expected = BTreeMap::from([(1, vec![1]), (2, vec![]), (3, vec![4]), (4, vec![4])]);
+    assert_eq!(outcome.collected(), expected);
+    let graph = outcome.disclosed[0].graph.unwrap();
+    assert_eq!(graph.contamination, Some(Contamination { test: 2, control: 2, both: 1 }));
+    assert_eq!(outcome.disclosed[1].test, Some(2));
+    // The first two joined rows are T.
+    assert!(outcome.anchors[..2].iter().all(|&row| row <= 2), "{:?}", outcome.anchors);
+    check_price(&outcome, sizes(&data, &own), &own);
+}
+
+#[test]
+fn dummies_are_blank() {
+    let data = data(&[&["x"], &["y"]], &[&["y"], &["x"], &["y"]]);
+    let with = |seed: u8| {
+        let epsilon = release::rational::ratio(2, 1);
+        let delta = release::rational::ratio(1, 1000);
+        let dummies = Dummies::new(&epsilon, &delta, &Seed::from_bytes([seed; 32])).unwrap();
+        Options { slots: 2, degree: 1, dummies: Some(dummies), ..options() }
+    };
+    let options = [with(1), with(2)];
+    let outcome = both(&Cluster::new(2, 5), &data, [&options[0], &options[1]]);
+    let rows = [0, 1].map(|party: usize| outcome.disclosed[party].own);
+    assert!(rows[0] > 2 && rows[1] > 3);
+    let mut collected = outcome.collected();
+    // Dummies are "row 0", and so is what they match.
+    assert_eq!(collected.remove(&0).map(|rows| rows.iter().all(|&row| row == 0)), Some(true));
+    assert_eq!(collected, BTreeMap::from([(1, vec![2]), (2, vec![1, 3])]));
+    let sizes = Sizes { rows, keys: [1, 1], slots: 2, degree: 1 };
+    check_price(&outcome, sizes, &options[0]);
+}
+
+#[test]
+fn paillier_gives_the_same() {
+    let data = data(&[&["x"], &["y"], &["z"]], &[&["y"], &["x"], &["y"]]);
+    let options = Options { slots: 2, degree: 1, backend: Backend::Paillier, ..options() };
+    let outcome = both(&Cluster::new(2, 6), &data, [&options; 2]);
+    assert_eq!(outcome.collected(), BTreeMap::from([(1, vec![2]), (2, vec![1, 3]), (3, vec![])]));
+    check_price(&outcome, sizes(&data, &options), &options);
+}
+
+#[test]
+fn other_ots_many_chunks_a_tiny_window_and_no_rows() {
+    let mut rng = Seed::from_bytes([7; 32]).into_rng();
+    let large = random(&mut rng, [700, 500], [2, 2], 3000);
+    let options = Options { slots: 4, degree: 2, ..options() };
+    let outcome = both(&Cluster::new(2, 7).tiny_window(), &large, [&options; 2]);
+    assert!(outcome.collected().values().flatten().count() > 50);
+
+    let ferret = Options { ot: OtKind::Ferret, ..options.clone() };
+    let outcome = both(&Cluster::new(2, 8), &large, [&ferret; 2]);
+    check_price(&outcome, sizes(&large, &ferret), &ferret);
+
+    for (rows, other) in [(vec![], vec![vec!["x"]]), (vec![vec!["x"]], vec![]), (vec![], vec![])] {
+        let slices = |rows: &[Vec<&'static str>]| rows.to_vec();
+        let empty = Data::new(slices(&rows), slices(&other), 1);
+        let outcome = both(&Cluster::new(2, 9), &empty, [&options; 2]);
+        assert_eq!(outcome.collected().values().flatten().count(), 0);
+        check_price(&outcome, sizes(&empty, &options), &options);
+    }
+}
+
+fn refused(data: &Data, options: [&Options; 2]) -> [String; 2] {
+    let done = Cluster::new(2, 1).run(|s| lists::work(s, data, options[s.me().index()]).map(drop));
+    let text = |d: Result<(), Error>| d.err().map_or(String::new(), |e| e.to_string());
+    let errors: Vec<_> = done.into_iter().map(text).collect();
+    errors.try_into().unwrap()
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let data = data(&[&["x"], &["y"]], &[&["y"]]);
+    let options = options();
+    let mut other = Options { slots: 2, ..options.clone() };
+    assert!(refused(&data, [&options, &other])[0].contains("its slots and degree are ours"));
+    other.slots = 0;
+    assert!(refused(&data, [&other, &other])[0].contains("slots of an anchor: 0 is over the limit of 1024"));
+    other = Options { memory: Some(100), ..options.clone() };
+    assert!(refused(&data, [&other, &other])[0].contains("of memory and the limit is"));
+    other = Options { peer_rows_max: 0, ..options.clone() };
+    assert!(refused(&data, [&other, &options])[0].contains("rows of the peer: 1 is over the limit of 0"));
+    other = Options { test: Some(1), ..options.clone() };
+    assert!(refused(&data, [&options, &other])[1].contains("the first rows of party 0 may be list T"));
+    other.dummies = Some(Dummies::usual(&Seed::from_bytes([1; 32])));
+    assert!(refused(&data, [&other, &options])[0].contains("declare the sizes public and turn dummies off"));
+}
+
+#[test]
+fn the_reach_of_a_row() {
+    let sizes = |keys| Sizes { rows: [10, 10], keys, slots: 3, degree: 1 };
+    assert_eq!(sizes([1, 1]).reach(), [7, 1]);
+    assert_eq!(sizes([2, 2]).reach(), [13, 5]);
+}

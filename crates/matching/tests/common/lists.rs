@@ -1,0 +1,175 @@
+//! Rows of several identifiers, the matches that they should have, and runs of Collecting PS3I over them.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use base::{Error, Rng};
+use matching::collecting::{self, Collected, Disclosed, Options};
+use matching::{Field, Identifiers, Layout, Part, Table, Valid};
+use net::cluster::Cluster;
+use net::{Ledger, Session};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Identifiers per row at both parties; empty where there is none.
+pub struct Data {
+    rows: [Vec<Vec<String>>; 2],
+    keys: usize,
+}
+
+impl Data {
+    /// Rows with `keys` identifiers each, where a side has no row to show it.
+    pub fn new(a: Vec<Vec<&str>>, b: Vec<Vec<&str>>, keys: usize) -> Self {
+        let owned = |rows: Vec<Vec<&str>>| -> Vec<Vec<String>> {
+            rows.iter().map(|row| row.iter().map(|id| (*id).to_owned()).collect()).collect()
+        };
+        Self { rows: [owned(a), owned(b)], keys }
+    }
+
+    pub fn rows(&self, party: usize) -> usize {
+        self.rows[party].len()
+    }
+
+    pub fn keys(&self, party: usize) -> usize {
+        self.rows[party].first().map_or(self.keys, Vec::len)
+    }
+
+    /// Identifiers that a party's rows lose when no more than `cap` of them may carry one.
+    pub fn beyond(&self, party: usize, cap: usize) -> u64 {
+        let mut carriers: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+        for (i, row) in self.rows[party].iter().enumerate() {
+            row.iter().filter(|id| !id.is_empty()).for_each(|id| {
+                carriers.entry(id).or_default().insert(i);
+            });
+        }
+        carriers.values().map(|rows| rows.len().saturating_sub(cap) as u64).sum()
+    }
+}
+
+pub fn data<const A: usize, const B: usize>(a: &[&[&str; A]], b: &[&[&str; B]]) -> Data {
+    Data::new(a.iter().map(|row| row.to_vec()).collect(), b.iter().map(|row| row.to_vec()).collect(), A)
+}
+
+/// Random rows of identifiers out of `pool`, a third of the places empty.
+pub fn random(rng: &mut Rng, rows: [usize; 2], keys: [usize; 2], pool: u64) -> Data {
+    let mut side = |party: usize| -> Vec<Vec<String>> {
+        let mut id = || if rng.below(3) == 0 { String::new() } else { format!("id {}", rng.below(pool)) };
+        (0..rows[party]).map(|_| (0..keys[party]).map(|_| id()).collect()).collect()
+    };
+    Data { rows: [side(0), side(1)], keys: keys[0] }
+}
+
+struct Side<'a>(&'a Data, usize);
+
+impl Identifiers for Side<'_> {
+    fn rows(&self) -> u64 {
+        self.0.rows(self.1) as u64
+    }
+
+    fn keys(&self) -> usize {
+        self.0.keys(self.1)
+    }
+
+    fn read(&self, row: u32, key: usize, into: &mut Vec<u8>) -> Result<(), Error> {
+        into.clear();
+        into.extend_from_slice(self.0.rows[self.1][row as usize][key].as_bytes());
+        Ok(())
+    }
+}
+
+/// Pairs of rows, counted from 1, that share an identifier: the definition.
+pub fn reference(data: &Data) -> BTreeSet<(u64, u64)> {
+    let mut pairs = BTreeSet::new();
+    for (i, a) in (1..).zip(&data.rows[0]) {
+        for (j, b) in (1..).zip(&data.rows[1]) {
+            if a.iter().any(|id| !id.is_empty() && b.contains(id)) {
+                pairs.insert((i, j));
+            }
+        }
+    }
+    pairs
+}
+
+/// What is collected without caps: for each row of party 0 those of party 1.
+pub fn expected(data: &Data) -> BTreeMap<u64, Vec<u64>> {
+    let mut collected: BTreeMap<u64, Vec<u64>> = (1..=data.rows(0) as u64).map(|i| (i, Vec::new())).collect();
+    reference(data).into_iter().for_each(|(i, j)| collected.get_mut(&i).unwrap().push(j));
+    collected
+}
+
+/// Payloads tell the number of their row, from 1, and something more.
+pub fn layouts() -> [Layout; 2] {
+    let layout = |fields: &[Field]| Layout::new(fields.iter().copied()).unwrap();
+    [layout(&[Field::number(4), Field::bits(3)]), layout(&[Field::number(8), Field::bits(9)])]
+}
+
+fn payload(party: usize, rows: usize) -> Table {
+    let mut table = Table::zeros(layouts()[party].clone(), rows as u64).unwrap();
+    for row in 0..rows as u64 {
+        table.set(row, 0, u128::from(row + 1));
+        table.set(row, 1, u128::from((row + 1) % 5));
+    }
+    table
+}
+
+pub fn options() -> Options {
+    Options { threads: 1, ..Options::default() }
+}
+
+/// One party's run.
+pub fn work(session: &mut Session, data: &Data, options: &Options) -> Result<Collected, Error> {
+    let me = session.me().index();
+    let table = payload(me, data.rows(me));
+    collecting::run(session, &Side(data, me), &table, &layouts()[1 - me], options)
+}
+
+/// What both parties have together.
+pub struct Outcome {
+    /// The row of party 0, from 1, at each joined row; 0 for a dummy.
+    pub anchors: Vec<u64>,
+    slots: Vec<Vec<u64>>,
+    pub disclosed: [Disclosed; 2],
+    pub lost: [u64; 2],
+    pub ledgers: [Ledger; 2],
+}
+
+impl Outcome {
+    /// For each row of party 0 the rows of party 1 in its slots, sorted.
+    pub fn collected(&self) -> BTreeMap<u64, Vec<u64>> {
+        let mut collected: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        for (&anchor, slots) in self.anchors.iter().zip(&self.slots) {
+            let rows = collected.entry(anchor).or_default();
+            rows.extend(slots);
+            rows.sort_unstable();
+        }
+        collected
+    }
+}
+
+pub fn both(cluster: &Cluster, data: &Data, options: [&Options; 2]) -> Outcome {
+    let done = cluster.run(|session| {
+        let collected = work(session, data, options[session.me().index()])?;
+        Ok((collected, session.ledger().clone()))
+    });
+    let [a, b]: [Result<_, Error>; 2] = done.try_into().ok().unwrap();
+    let ([(a, ledger_a), (b, ledger_b)], layouts) = ([a.unwrap(), b.unwrap()], layouts());
+    let Valid::Mine(valid) = &a.joined.valid else { panic!("party 0 knows the slots") };
+    assert!(matches!(b.joined.valid, Valid::Theirs));
+    assert_eq!((a.joined.rows, a.joined.slots), (b.joined.rows, b.joined.slots));
+    let value = |part: usize, row: u64| {
+        let [Part::Shared(x), Part::Shared(y)] = [&a.joined.parts[part], &b.joined.parts[part]] else {
+            panic!("both payloads are shared")
+        };
+        let [number, rest] =
+            [0, 1].map(|i| layouts[part].fields()[i].join(x.get(row, i), y.get(row, i)) as u64);
+        assert_eq!(rest, number % 5, "fields of one row stay together");
+        number
+    };
+    let per_anchor = u64::from(a.joined.slots);
+    let taken = |entry: &u64| valid[*entry as usize / 64] >> (entry % 64) & 1 == 1;
+    let slots = |p: u64| (p * per_anchor..(p + 1) * per_anchor).filter(taken).map(|e| value(1, e)).collect();
+    Outcome {
+        anchors: (0..a.joined.rows).map(|p| value(0, p)).collect(),
+        slots: (0..a.joined.rows).map(slots).collect(),
+        disclosed: [a.disclosed, b.disclosed],
+        lost: [a.lost, b.lost],
+        ledgers: [ledger_a, ledger_b],
+    }
+}
