@@ -4,7 +4,7 @@ use base::Error;
 use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use job::party::{PartySettings, parse_address, parse_deadline, parse_memory};
-use job::study::Decimal;
+use job::study::{Decimal, parse_delta};
 use program::lower::combine::Shape;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -229,6 +229,15 @@ pub struct Settings {
     /// The stable name of this data: the budget is kept under it
     #[arg(long, value_name = "NAME")]
     pub lineage: Option<String>,
+    /// A private folder for what a match keeps while it runs: a match that breaks off goes on there
+    #[arg(long, value_name = "FOLDER")]
+    pub work: Option<PathBuf>,
+    /// Keep the spine of this run in a private file, for later studies of the same parties
+    #[arg(long, value_name = "FILE", conflicts_with = "spine")]
+    pub keep_spine: Option<PathBuf>,
+    /// Use a kept spine instead of matching; all parties do
+    #[arg(long, value_name = "FILE")]
+    pub spine: Option<PathBuf>,
     /// Policy: only this study, by full hash; may be repeated
     #[arg(long, value_name = "HASH", value_parser = study_hash)]
     pub allow_study: Vec<job::study::StudyHash>,
@@ -247,6 +256,9 @@ pub struct Settings {
     /// Policy: whether exact results may be revealed
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     pub allow_exact: Option<bool>,
+    /// Policy: most that the deltas of all matches may come to, towards one viewer of this data: 1e-6
+    #[arg(long, value_name = "DELTA", value_parser = delta)]
+    pub delta: Option<u8>,
 }
 
 impl From<Settings> for PartySettings {
@@ -273,6 +285,10 @@ impl From<Settings> for PartySettings {
             budget: flags.budget,
             max_cells: flags.max_cells,
             allow_exact: flags.allow_exact,
+            delta_places: flags.delta,
+            work: flags.work,
+            keep_spine: flags.keep_spine,
+            spine: flags.spine,
         }
     }
 }
@@ -679,6 +695,10 @@ fn memory(text: &str) -> Result<u64, &'static str> {
     parse_memory(text)
 }
 
+fn delta(text: &str) -> Result<u8, &'static str> {
+    parse_delta(text)
+}
+
 fn deadline(text: &str) -> Result<u64, &'static str> {
     parse_deadline(text)
 }
@@ -733,13 +753,15 @@ mod tests {
     #[test]
     fn every_line_of_a_party_file_is_a_flag() {
         let line = "run --study s --as a --identity i --data d --listen 0.0.0.0:1 --memory 64M --ledger l --report r \
-                    --deadline 1m --lineage x --allow-kind lift --max-rho 0.5 --budget 1 --max-cells 2 --allow-exact";
+                    --deadline 1m --lineage x --allow-kind lift --max-rho 0.5 --budget 1 --max-cells 2 --allow-exact \
+                    --delta 1e-7 --work w --keep-spine k";
         let cli = Cli::try_parse_from(std::iter::once("tacit").chain(line.split_whitespace())).unwrap();
         let Command::Run(run) = cli.command else { panic!("a run") };
         let settings = PartySettings::from(run.settings);
         assert_eq!((settings.memory, settings.deadline_ms), (Some(64 << 20), Some(60_000)));
         assert_eq!((settings.max_cells, settings.allow_exact), (Some(2), Some(true)));
         assert_eq!(settings.allow_kinds, Some(vec!["lift".to_owned()]));
+        assert_eq!((settings.delta_places, &settings.keep_spine), (Some(7), &Some("k".into())));
         assert!(settings.complete().is_ok());
     }
 }

@@ -19,7 +19,7 @@ pub(crate) use records::barred_error;
 pub use records::{AnswerKey, Stage};
 
 use crate::data::DataHash;
-use base::{Error, PartyId};
+use base::{Error, PartyId, Seed};
 use num_traits::{Signed, Zero};
 use release::Rational;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
@@ -60,6 +60,10 @@ pub struct Debit {
     pub rho: Rational,
     /// Most that all releases of this lineage to this viewer may be charged together.
     pub budget: Rational,
+    /// The probability, at most, that the rho does not hold: 0 for noise without tails cut off. Deltas add up.
+    pub delta: Rational,
+    /// Most that the deltas of this lineage to this viewer may come to.
+    pub most_delta: Rational,
     /// Whether this party's data are protected. `false`: this party is the viewer, and only records.
     pub protects: bool,
 }
@@ -85,6 +89,8 @@ pub struct EntryRow {
     pub rho: String,
     /// The budget at that time.
     pub budget: String,
+    /// Delta charged, likewise.
+    pub delta: String,
     /// Whether it counts against a budget here (`false`: this party was the viewer).
     pub protects: bool,
     /// Why this attempt is barred, if it is.
@@ -117,6 +123,12 @@ pub fn release_id(study: &Bytes32, tags: &[Bytes32], viewer: PartyId) -> Bytes32
     }
     hasher.update(&[viewer.0]);
     *hasher.finalize().as_bytes()
+}
+
+/// The identity of what a match shows one viewer of sizes: as [`release_id`], and never equal to one.
+#[must_use]
+pub fn match_id(study: &Bytes32, tags: &[Bytes32], viewer: PartyId) -> Bytes32 {
+    blake3::derive_key("tacit match 1", &release_id(study, tags, viewer))
 }
 
 /// The same ratio as an arbitrary-precision rational.
@@ -158,12 +170,28 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn data_tag(&self, data: &DataHash) -> Result<Bytes32, Error> {
-        let sql = "SELECT value FROM settings WHERE name = 'data key'";
-        let key = self.connection.query_row(sql, [], |row| row.get::<_, Bytes32>(0));
-        let key = key.map_err(|e| self.explain("read", &e))?;
-        let mut hasher = blake3::Hasher::new_keyed(&key);
+        let mut hasher = blake3::Hasher::new_keyed(&self.key()?);
         hasher.update(b"tacit data tag 1").update(data.as_bytes());
         Ok(*hasher.finalize().as_bytes())
+    }
+
+    /// The seed of this party's dummies in one match: the same for the same study and the same data of all parties, so that
+    /// a rerun shows the same sizes, and unrelated for any others. It never leaves this machine.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn dummies_seed(&self, study: &Bytes32, tags: &[Bytes32]) -> Result<Seed, Error> {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key()?);
+        hasher.update(b"tacit dummies seed 1").update(study);
+        tags.iter().for_each(|tag| _ = hasher.update(tag));
+        Ok(Seed::from_bytes(*hasher.finalize().as_bytes()))
+    }
+
+    /// The random key that never leaves this ledger.
+    fn key(&self) -> Result<Bytes32, Error> {
+        let sql = "SELECT value FROM settings WHERE name = 'data key'";
+        let key = self.connection.query_row(sql, [], |row| row.get::<_, Bytes32>(0));
+        key.map_err(|e| self.explain("read", &e))
     }
 
     /// Charges a release, and returns the row. When this attempt of the release is charged already, with the same
@@ -184,14 +212,15 @@ impl Ledger {
         }
         if let Some((row, recorded)) = charged(&write, debit, attempt).map_err(explain)? {
             // The budget may have been changed since; what was charged may not.
-            if (Debit { budget: debit.budget.clone(), ..recorded }) != *debit {
+            let allowed = (debit.budget.clone(), debit.most_delta.clone());
+            if (Debit { budget: allowed.0, most_delta: allowed.1, ..recorded }) != *debit {
                 return Err(Error::misuse("this release was charged before with other particulars"));
             }
             return Ok(row);
         }
         afford(&write, path, debit)?;
         let sql = "INSERT INTO debits (at, release, attempt, lineage, viewer, study, my_tag, peer_tag, rho, budget, \
-                   protects) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+                   protects, delta) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
         let (rho, budget) = (debit.rho.to_string(), debit.budget.to_string());
         let values = params![
             now(),
@@ -204,7 +233,8 @@ impl Ledger {
             debit.peer_tag,
             rho,
             budget,
-            debit.protects
+            debit.protects,
+            debit.delta.to_string()
         ];
         write.execute(sql, values).map_err(explain)?;
         let row = write.last_insert_rowid();
@@ -231,7 +261,25 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn spent(&self, lineage: &str, viewer_key: &str) -> Result<Rational, Error> {
-        spent(&self.connection, lineage, viewer_key).map_err(|e| self.explain("read", &e))
+        spent(&self.connection, "rho", lineage, viewer_key).map_err(|e| self.explain("read", &e))
+    }
+
+    /// What releases of a lineage to a viewer were charged of delta so far, exactly.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn spent_delta(&self, lineage: &str, viewer_key: &str) -> Result<Rational, Error> {
+        spent(&self.connection, "delta", lineage, viewer_key).map_err(|e| self.explain("read", &e))
+    }
+
+    /// Whether this attempt of a release is charged already.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn is_charged(&self, debit: &Debit) -> Result<bool, Error> {
+        let explain = |e: rusqlite::Error| self.explain("read", &e);
+        let attempt = records::attempt(&self.connection, &debit.release_id).map_err(explain)?;
+        Ok(charged(&self.connection, debit, attempt).map_err(explain)?.is_some())
     }
 
     /// All debits, oldest first.
@@ -257,6 +305,7 @@ impl Ledger {
                 study: hex(&debit.study),
                 rho: shown(&debit.rho),
                 budget: shown(&debit.budget),
+                delta: small(&debit.delta),
                 protects: debit.protects,
                 barred,
                 reopened,
@@ -305,8 +354,10 @@ fn check(debit: &Debit) -> Result<(), Error> {
     if debit.lineage.is_empty() || debit.viewer_key.is_empty() {
         return Err(Error::misuse("a debit names the lineage of the data and the viewer's key"));
     }
-    if !debit.rho.is_positive() || debit.budget.is_negative() {
-        return Err(Error::misuse("a debit has a positive rho, and a budget that is not negative"));
+    if !debit.rho.is_positive()
+        || [&debit.budget, &debit.delta, &debit.most_delta].iter().any(|n| n.is_negative())
+    {
+        return Err(Error::misuse("a debit has a positive rho, and no negative delta or bound"));
     }
     Ok(())
 }
@@ -315,25 +366,45 @@ fn afford(connection: &Connection, path: &Path, debit: &Debit) -> Result<(), Err
     if !debit.protects {
         return Ok(());
     }
-    let spent =
-        spent(connection, &debit.lineage, &debit.viewer_key).map_err(|e| file::explain(path, "read", &e))?;
-    if &spent + &debit.rho <= debit.budget {
-        return Ok(());
+    let total = |what: &str| {
+        spent(connection, what, &debit.lineage, &debit.viewer_key)
+            .map_err(|e| file::explain(path, "read", &e))
+    };
+    let (rho, delta) = (total("rho")?, total("delta")?);
+    if &rho + &debit.rho > debit.budget {
+        return Err(Error::refused(format!(
+            "budget: {} of {} spent on lineage {} by viewer {}; this release needs {}",
+            shown(&rho),
+            shown(&debit.budget),
+            debit.lineage,
+            debit.viewer_key,
+            shown(&debit.rho)
+        )));
     }
-    Err(Error::refused(format!(
-        "budget: {} of {} spent on lineage {} by viewer {}; this release needs {}",
-        shown(&spent),
-        shown(&debit.budget),
-        debit.lineage,
-        debit.viewer_key,
-        shown(&debit.rho)
-    )))
+    if debit.delta.is_positive() && &delta + &debit.delta > debit.most_delta {
+        return Err(Error::refused(format!(
+            "delta: {} of {} spent on lineage {} by viewer {}; this match needs {}: raise policy.delta, or agree on a \
+             smaller delta of match.dummies",
+            small(&delta),
+            small(&debit.most_delta),
+            debit.lineage,
+            debit.viewer_key,
+            small(&debit.delta)
+        )));
+    }
+    Ok(())
 }
 
-fn spent(connection: &Connection, lineage: &str, viewer: &str) -> Result<Rational, rusqlite::Error> {
-    let sql = "SELECT rho FROM debits WHERE lineage = ?1 AND viewer = ?2 AND protects = 1";
-    let mut query = connection.prepare(sql)?;
-    let rows = query.query_map([lineage, viewer], |row| rational_of(row, "rho"))?;
+/// The sum of a column, `rho` or `delta`.
+fn spent(
+    connection: &Connection,
+    column: &str,
+    lineage: &str,
+    viewer: &str,
+) -> Result<Rational, rusqlite::Error> {
+    let sql = format!("SELECT {column} FROM debits WHERE lineage = ?1 AND viewer = ?2 AND protects = 1");
+    let mut query = connection.prepare(&sql)?;
+    let rows = query.query_map([lineage, viewer], |row| rational_of(row, column))?;
     rows.sum_exactly()
 }
 
@@ -348,7 +419,7 @@ impl<I: Iterator<Item = Result<Rational, rusqlite::Error>>> SumExactly for I {
     }
 }
 
-const COLUMNS: &str = "release, lineage, viewer, study, my_tag, peer_tag, rho, budget, protects";
+const COLUMNS: &str = "release, lineage, viewer, study, my_tag, peer_tag, rho, budget, protects, delta";
 
 fn charged(
     connection: &Connection,
@@ -371,6 +442,8 @@ fn debit_of(row: &rusqlite::Row<'_>) -> Result<Debit, rusqlite::Error> {
         release_id: row.get("release")?,
         rho: rational_of(row, "rho")?,
         budget: rational_of(row, "budget")?,
+        delta: rational_of(row, "delta")?,
+        most_delta: Rational::zero(),
         protects: row.get("protects")?,
     })
 }
@@ -392,6 +465,18 @@ fn shown(value: &Rational) -> String {
     let digits = format!("{:0>10}", nano.to_integer().to_string());
     let (whole, part) = digits.split_at(digits.len() - 9);
     format!("{whole}.{part}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A probability near 0: `1.2e-9`, rounded up in the second digit; `0`.
+pub(crate) fn small(value: &Rational) -> String {
+    match release::rational::to_f64(value) {
+        0.0 => "0".to_owned(),
+        value => {
+            let power = value.log10().floor();
+            let digits = (value / 10f64.powf(power) * 10.0 - 1e-6).ceil() / 10.0;
+            format!("{digits}e{power}")
+        }
+    }
 }
 
 /// Hex digits.

@@ -5,6 +5,7 @@ pub mod ceremony;
 pub mod compose;
 pub mod data;
 pub mod engines;
+pub mod export;
 pub mod generate;
 pub mod html;
 mod interpret;

@@ -45,6 +45,14 @@ pub struct PartySettings {
     pub max_cells: Option<u64>,
     /// Whether exact results may be revealed.
     pub allow_exact: Option<bool>,
+    /// `10^-d` is the most that the deltas of all matches may come to, towards one viewer of this data.
+    pub delta_places: Option<u8>,
+    /// The folder for what a match keeps while it runs.
+    pub work: Option<PathBuf>,
+    /// Where to keep the spine of this run.
+    pub keep_spine: Option<PathBuf>,
+    /// The kept spine to use instead of matching.
+    pub spine: Option<PathBuf>,
 }
 
 /// Settings with nothing missing.
@@ -70,6 +78,12 @@ pub struct Party {
     pub deadline_ms: u64,
     /// The stable name of this data: the budget is kept under it.
     pub lineage: String,
+    /// The private folder for what a match keeps while it runs: with it, a match that breaks off goes on where it was.
+    pub work: Option<PathBuf>,
+    /// Where to keep the spine of this run, for later ones of the same parties.
+    pub keep_spine: Option<PathBuf>,
+    /// The kept spine to use instead of matching.
+    pub spine: Option<PathBuf>,
     /// What this party agrees to at all.
     pub policy: Policy,
 }
@@ -167,6 +181,8 @@ pub struct Policy {
     pub max_cells: u64,
     /// Whether exact results may be revealed.
     pub allow_exact: bool,
+    /// `10^-d` is the most that the deltas of all matches together may come to, towards one viewer of this data.
+    pub delta_places: u8,
 }
 
 impl Default for Policy {
@@ -178,6 +194,7 @@ impl Default for Policy {
             budget: Decimal::from_nano(1_000_000_000),
             max_cells: 100,
             allow_exact: false,
+            delta_places: 6,
         }
     }
 }
@@ -188,10 +205,24 @@ pub const MEMORY: u64 = 1 << 30;
 pub const MEMORY_LEAST: u64 = 64 << 20;
 
 const KEYS: &[&str] = &[
-    "study", "as", "identity", "data", "listen", "peer", "peers", "memory", "ledger", "report", "deadline",
-    "lineage", "policy",
+    "study",
+    "as",
+    "identity",
+    "data",
+    "listen",
+    "peer",
+    "peers",
+    "memory",
+    "ledger",
+    "report",
+    "deadline",
+    "lineage",
+    "work",
+    "keep_spine",
+    "spine",
+    "policy",
 ];
-const POLICY_KEYS: &[&str] = &["studies", "kinds", "max_rho", "budget", "max_cells", "allow_exact"];
+const POLICY_KEYS: &[&str] = &["studies", "kinds", "max_rho", "budget", "max_cells", "allow_exact", "delta"];
 
 impl PartySettings {
     /// Reads the text of a party file. Relative paths are kept as they are written.
@@ -216,6 +247,9 @@ impl PartySettings {
             report: path("report")?,
             deadline_ms: root.get("deadline").as_ref().map(deadline).transpose()?,
             lineage: root.get("lineage").map(|item| item.name().map(str::to_owned)).transpose()?,
+            work: path("work")?,
+            keep_spine: path("keep_spine")?,
+            spine: path("spine")?,
             ..Self::default()
         };
         if let (Some(_), Some(peer)) = (&settings.listen, root.get("peer")) {
@@ -245,6 +279,7 @@ impl PartySettings {
         self.budget = section.get("budget").as_ref().map(crate::study::rho).transpose()?;
         self.max_cells = section.get("max_cells").map(|item| item.integer(1..=1_000_000)).transpose()?;
         self.allow_exact = section.get("allow_exact").map(|item| item.boolean()).transpose()?;
+        self.delta_places = section.get("delta").as_ref().map(crate::study::matching::delta).transpose()?;
         Ok(())
     }
 
@@ -261,6 +296,9 @@ impl PartySettings {
             &mut settings.data,
             &mut settings.ledger,
             &mut settings.report,
+            &mut settings.work,
+            &mut settings.keep_spine,
+            &mut settings.spine,
         ];
         for setting in paths.into_iter().flatten() {
             *setting = folder.join(&*setting);
@@ -300,6 +338,11 @@ impl PartySettings {
             budget: self.budget.or(below.budget),
             max_cells: self.max_cells.or(below.max_cells),
             allow_exact: self.allow_exact.or(below.allow_exact),
+            delta_places: self.delta_places.or(below.delta_places),
+            work: self.work.or(below.work),
+            // One of the two in either form replaces the file's.
+            keep_spine: self.keep_spine.clone().or(below.keep_spine.filter(|_| self.spine.is_none())),
+            spine: self.spine.or(below.spine.filter(|_| self.keep_spine.is_none())),
         }
     }
 
@@ -326,6 +369,11 @@ impl PartySettings {
             }
             (None, None) => return Err(Error::input("neither listen nor peer is set; set one of them")),
         };
+        if self.keep_spine.is_some() && self.spine.is_some() {
+            return Err(Error::input(
+                "both keep_spine and spine are set: a run makes a spine or uses one; remove one",
+            ));
+        }
         let as_party = need(self.as_party, "as")?;
         let data = need(self.data, "data")?;
         let lineage = match self.lineage {
@@ -344,6 +392,9 @@ impl PartySettings {
             report: self.report.unwrap_or_else(|| Path::new("out").join(&as_party)),
             deadline_ms: self.deadline_ms.unwrap_or(limits::DEADLINE_MS),
             lineage,
+            work: self.work,
+            keep_spine: self.keep_spine,
+            spine: self.spine,
             policy: Policy {
                 studies: self.allow_studies,
                 kinds: self.allow_kinds.unwrap_or(default.kinds),
@@ -351,6 +402,7 @@ impl PartySettings {
                 budget: self.budget.unwrap_or(default.budget),
                 max_cells: self.max_cells.unwrap_or(default.max_cells),
                 allow_exact: self.allow_exact.unwrap_or(default.allow_exact),
+                delta_places: self.delta_places.unwrap_or(default.delta_places),
             },
             as_party,
             data,

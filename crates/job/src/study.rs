@@ -17,7 +17,7 @@ pub use decimal::Decimal;
 pub use hash::{Difference, StudyHash, first_difference};
 pub use matching::{
     Backend, Contaminated, DummyRule, Duplicates, Identifier, MAX_DEGREE, MAX_IDENTIFIERS, MAX_SLOTS,
-    MAX_WEIGHT, Matching, Normaliser, Protocol,
+    MAX_WEIGHT, Matching, Normaliser, Protocol, parse_delta,
 };
 pub(crate) use parse::rho;
 

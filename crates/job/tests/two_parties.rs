@@ -57,6 +57,9 @@ fn party(folder: &Path, name: &str, address: Address, data: &Path) -> Party {
         report: folder.join(format!("out-{name}")),
         deadline_ms: 60_000,
         lineage: name.into(),
+        work: None,
+        keep_spine: None,
+        spine: None,
         policy: Policy::default(),
     }
 }

@@ -146,6 +146,8 @@ impl World {
             release_id: self.release(),
             rho: ratio(1, 200),
             budget: self.budget.clone(),
+            delta: ratio(0, 1),
+            most_delta: ratio(0, 1),
             protects: me == DRAWER,
         };
         let side = if me == VIEWER { Side::Checker } else { Side::Drawer };

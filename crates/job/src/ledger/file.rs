@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Marks a database as a ledger of ours (SQLite's `application_id`): "TCTL".
 const APPLICATION: i32 = 0x5443_544c;
 /// Version of the layout (SQLite's `user_version`).
-pub(super) const VERSION: i32 = 1;
+pub(super) const VERSION: i32 = 2;
 
 /// Everything but `settings` only grows: a statement that changes or deletes a row aborts.
 const TABLES: [&str; 6] = ["debits", "answers", "transcripts", "bars", "reopened", "outputs"];
@@ -20,7 +20,8 @@ CREATE TABLE settings (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
 CREATE TABLE debits (
     row INTEGER PRIMARY KEY, at INTEGER NOT NULL, release BLOB NOT NULL, attempt INTEGER NOT NULL,
     lineage TEXT NOT NULL, viewer TEXT NOT NULL, study BLOB NOT NULL, my_tag BLOB NOT NULL, peer_tag BLOB NOT NULL,
-    rho TEXT NOT NULL, budget TEXT NOT NULL, protects INTEGER NOT NULL, UNIQUE (release, attempt, protects)
+    rho TEXT NOT NULL, budget TEXT NOT NULL, protects INTEGER NOT NULL, delta TEXT NOT NULL DEFAULT '0',
+    UNIQUE (release, attempt, protects)
 ) STRICT;
 CREATE INDEX debits_of ON debits (lineage, viewer);
 CREATE TABLE answers (
@@ -44,6 +45,10 @@ CREATE TABLE outputs (
 ) STRICT;
 ";
 
+/// What version 2 added: until then nothing was charged a delta.
+const TO_VERSION_2: &str = "BEGIN IMMEDIATE; ALTER TABLE debits ADD COLUMN delta TEXT NOT NULL DEFAULT '0'; \
+                            PRAGMA user_version = 2; COMMIT;";
+
 /// Opens the ledger at `path`; makes an empty one when nothing is there. Returns whether it was made.
 pub(super) fn open(path: &Path, wait: Duration) -> Result<(Connection, bool), Error> {
     let made = create_if_missing(path)?;
@@ -63,6 +68,10 @@ pub(super) fn open(path: &Path, wait: Duration) -> Result<(Connection, bool), Er
     });
     match checked.map_err(|e| explain(path, "open", &e))? {
         (APPLICATION, VERSION) => Ok((connection, made)),
+        (APPLICATION, 1) => match connection.execute_batch(TO_VERSION_2) {
+            Ok(()) => Ok((connection, made)),
+            Err(error) => Err(explain(path, "bring up to date", &error)),
+        },
         (APPLICATION, version) if version > VERSION => Err(Error::input(format!(
             "the ledger {} has format {version}, written by a newer tacit; this one reads up to {VERSION}: use the \
              newer tacit",

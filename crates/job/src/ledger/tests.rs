@@ -19,6 +19,8 @@ fn debit(release: u8, rho: Rational, budget: Rational) -> Debit {
         release_id: [release; 32],
         rho,
         budget,
+        delta: Rational::zero(),
+        most_delta: Rational::zero(),
         protects: true,
     }
 }
@@ -161,9 +163,9 @@ fn other_files_are_refused_and_left_alone() {
     std::fs::write(&empty, "").unwrap();
     assert!(text(Ledger::open(&empty)).contains("put back a backup"));
     let newer = folder.path().join("newer");
-    Ledger::open(&newer).unwrap().connection.pragma_update(None, "user_version", 2).unwrap();
+    Ledger::open(&newer).unwrap().connection.pragma_update(None, "user_version", 3).unwrap();
     let error = text(Ledger::open(&newer));
-    assert!(error.contains("format 2, written by a newer tacit"), "{error}");
+    assert!(error.contains("format 3, written by a newer tacit"), "{error}");
     let nowhere = folder.path().join("no/such/folder");
     assert!(text(Ledger::open(&nowhere)).contains("cannot create the ledger"));
     // Damage after the first page.
@@ -266,7 +268,7 @@ fn a_crash_keeps_what_was_committed_and_nothing_else() {
     ledger.connection.execute_batch("BEGIN IMMEDIATE").unwrap();
     for release in 2..200u8 {
         let sql = "INSERT INTO debits SELECT NULL, at, ?1, attempt, lineage, viewer, zeroblob(4000), my_tag, peer_tag, \
-                   rho, budget, protects FROM debits WHERE row = 1";
+                   rho, budget, protects, delta FROM debits WHERE row = 1";
         ledger.connection.execute(sql, [[release; 32]]).unwrap();
     }
     assert!(
@@ -353,4 +355,66 @@ fn a_transcript_only_goes_forward() {
     ledger.store_outputs(&release, &[0, u128::MAX]).unwrap();
     assert_eq!(ledger.outputs(&release).unwrap(), Some(vec![0, u128::MAX]));
     assert!(text(ledger.reopen(&release, "")).contains("ended well"));
+}
+
+#[test]
+fn deltas_add_up_to_a_bound_of_their_own() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let nano = |n: u64| ratio(n, 1_000_000_000u64);
+    let with =
+        |release, delta| Debit { delta, most_delta: nano(3), ..debit(release, ratio(1, 100), ratio(1, 1)) };
+    for release in 0..3 {
+        assert!(!ledger.is_charged(&with(release, nano(1))).unwrap());
+        ledger.debit(&with(release, nano(1))).unwrap();
+        assert!(ledger.is_charged(&with(release, nano(1))).unwrap());
+    }
+    assert_eq!(ledger.spent_delta("hospitals", "key-of-registry").unwrap(), nano(3));
+    assert_eq!(
+        text(ledger.debit(&with(3, ratio(12, 100_000_000_000u64)))),
+        "delta: 3e-9 of 3e-9 spent on lineage hospitals by viewer key-of-registry; this match needs 1.2e-10: raise \
+         policy.delta, or agree on a smaller delta of match.dummies"
+    );
+    // What has no delta is not concerned, and what is charged already stays so.
+    ledger.debit(&debit(4, ratio(1, 100), ratio(1, 1))).unwrap();
+    ledger.debit(&Debit { most_delta: nano(1), ..with(0, nano(1)) }).unwrap();
+    assert_eq!(ledger.entries().unwrap()[0].delta, "1e-9");
+}
+
+#[test]
+fn dummies_are_the_same_for_the_same_data_of_all_and_nobody_elses() {
+    let folder = folder();
+    let [a, b] = ["a", "b"].map(|name| Ledger::open(&folder.path().join(name)).unwrap());
+    let seed =
+        |ledger: &Ledger, study, tags: &[Bytes32]| *ledger.dummies_seed(&[study; 32], tags).unwrap().expose();
+    let tags = [[2; 32], [3; 32]];
+    assert_eq!(seed(&a, 1, &tags), seed(&a, 1, &tags));
+    let others =
+        [seed(&a, 1, &tags), seed(&b, 1, &tags), seed(&a, 2, &tags), seed(&a, 1, &[[2; 32], [4; 32]])];
+    assert!((0..4).all(|i| (0..i).all(|j| others[i] != others[j])));
+    assert_ne!(match_id(&[1; 32], &tags, PartyId(0)), release_id(&[1; 32], &tags, PartyId(0)));
+    assert_ne!(match_id(&[1; 32], &tags, PartyId(0)), match_id(&[1; 32], &tags, PartyId(1)));
+}
+
+/// A ledger of the version without deltas goes on with what it holds.
+#[test]
+fn an_older_ledger_is_brought_up_to_date() {
+    let folder = folder();
+    let path = folder.path().join("l");
+    Ledger::open(&path).unwrap().debit(&debit(1, ratio(1, 2), ratio(1, 1))).unwrap();
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch("ALTER TABLE debits DROP COLUMN delta; PRAGMA user_version = 1").unwrap();
+    drop(connection);
+    let mut ledger = Ledger::open(&path).unwrap();
+    assert_eq!(ledger.spent("hospitals", "key-of-registry").unwrap(), ratio(1, 2));
+    assert!(ledger.spent_delta("hospitals", "key-of-registry").unwrap().is_zero());
+    ledger
+        .debit(&Debit { delta: ratio(1, 8), most_delta: ratio(1, 4), ..debit(2, ratio(1, 4), ratio(1, 1)) })
+        .unwrap();
+    assert!(text(ledger.debit(&debit(3, ratio(1, 2), ratio(1, 1)))).starts_with("budget: 0.75 of 1"));
+    drop(ledger);
+    assert_eq!(
+        Ledger::open(&path).unwrap().spent_delta("hospitals", "key-of-registry").unwrap(),
+        ratio(1, 8)
+    );
 }

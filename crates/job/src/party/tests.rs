@@ -56,7 +56,8 @@ fn mistakes_are_placed() {
     assert_eq!(
         error("identity =", "identitiy ="),
         "party.toml, line 6, column 1: unknown key \"identitiy\" in the file; did you mean \"identity\"? known here: \
-         study, as, identity, data, listen, peer, peers, memory, ledger, report, deadline, lineage, policy"
+         study, as, identity, data, listen, peer, peers, memory, ledger, report, deadline, lineage, work, \
+         keep_spine, spine, policy"
     );
     assert_eq!(
         error("memory   = \"1G\"", "memory   = \"1GB\""),
@@ -163,4 +164,17 @@ fn every_pair_has_one_that_dials() {
         assert_eq!(at(Address::Peer("x:1".into())).dial, [(PartyId(other), "x:1".to_owned())].into());
         assert!(at(Address::Listen("x:1".into())).dial.is_empty());
     }
+}
+
+#[test]
+fn work_and_spine_are_paths_and_delta_is_a_power_of_ten() {
+    let read = |text: &str| PartySettings::parse("party.toml", text);
+    let file = read("work = \"w\"\nkeep_spine = \"s\"\n[policy]\ndelta = \"1e-8\"").unwrap();
+    assert_eq!((file.work.as_deref(), file.delta_places), (Some(Path::new("w")), Some(8)));
+    // One of the two spines replaces the other.
+    let flags = PartySettings { spine: Some("t".into()), ..PartySettings::default() };
+    let both = flags.over(file);
+    assert_eq!((both.keep_spine, both.spine.as_deref()), (None, Some(Path::new("t"))));
+    let error = read("[policy]\ndelta = 0.1").unwrap_err().to_string();
+    assert!(error.contains("policy.delta is 0.1; use a power of ten from \"1e-15\" to \"1e-3\""), "{error}");
 }

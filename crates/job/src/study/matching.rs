@@ -500,13 +500,19 @@ fn epsilon(item: &Item<'_, '_>) -> Result<Decimal, Error> {
 
 /// The d of a delta `10^-d`, written `1e-9`.
 pub(crate) fn delta(item: &Item<'_, '_>) -> Result<u8, Error> {
-    let rule = || {
-        format!("use a power of ten from \"1e-{}\" to \"1e-{}\"", DELTA_PLACES.end(), DELTA_PLACES.start())
-    };
-    let text = number(item)?.to_ascii_lowercase();
+    parse_delta(&number(item)?).map_err(|rule| item.refuse(rule))
+}
+
+/// The d of `1e-d`.
+///
+/// # Errors
+/// The rule that the text breaks.
+pub fn parse_delta(text: &str) -> Result<u8, &'static str> {
+    let text = text.to_ascii_lowercase();
     let places = text.strip_prefix("1e-").or_else(|| text.strip_prefix("1.0e-"));
     let places = places.filter(|digits| digits.len() <= 2).and_then(|digits| digits.parse().ok());
-    places.filter(|places| DELTA_PLACES.contains(places)).ok_or_else(|| item.refuse(rule()))
+    let rule = "use a power of ten from \"1e-15\" to \"1e-3\"";
+    places.filter(|places| DELTA_PLACES.contains(places)).ok_or(rule)
 }
 
 impl Matching {
