@@ -5,6 +5,8 @@
 
 use crate::Block;
 
+pub mod curve;
+
 /// Blocks of one bit-sliced call.
 const SLICED: usize = 8;
 type Planes = [u128; 8];

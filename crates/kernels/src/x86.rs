@@ -15,8 +15,8 @@ use crate::portable::HalfKeys;
 use crate::{Aes128, Backend, Block};
 use std::arch::x86_64::*;
 
-mod gf128;
 pub mod curve;
+mod gf128;
 mod local;
 pub use gf128::{add_multiples, has_field};
 pub use local::add_rows;

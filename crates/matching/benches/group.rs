@@ -1,10 +1,13 @@
-//! Microseconds per group operation on one core.
+//! Microseconds per group operation on one core: the 8-lane kernel where this machine has it, beside one point at a time.
+//!
+//! `cargo bench -p matching --bench group`
 
 use base::Seed;
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use matching::group::{Exponent, hash, hash_mul_batch, mul_batch, mul_twice_batch};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use matching::group::{Exponent, Group};
+use std::time::Duration;
 
-const ROWS: usize = 1024;
+const ROWS: usize = 4096;
 
 fn group(c: &mut Criterion) {
     let mut rng = Seed::from_bytes([1; 32]).into_rng();
@@ -18,20 +21,24 @@ fn group(c: &mut Criterion) {
     };
     let mut points = vec![[0; 32]; ROWS];
     let mut twice = points.clone();
-    let mut group = c.benchmark_group("matching");
-    group.throughput(Throughput::Elements(ROWS as u64)).sample_size(20);
-    group.bench_function("hash", |b| {
-        b.iter(|| (0..ROWS).map(|i| hash(&bytes[i..i + 20])[0]).fold(0u8, u8::wrapping_add));
-    });
-    group.bench_function("hash_mul", |b| {
-        b.iter(|| hash_mul_batch(&names, &keys[0], &mut points, 1));
-    });
-    hash_mul_batch(&names, &keys[0], &mut points, 1).expect("identifiers are readable");
-    group.bench_function("mul", |b| b.iter(|| mul_batch(&mut points, &keys[0], 1)));
-    group.bench_function("mul_twice", |b| {
-        b.iter(|| mul_twice_batch(&mut points, &mut twice, &keys[0], &keys[1], 1));
-    });
-    group.finish();
+    let mut bench = c.benchmark_group("group");
+    bench.throughput(Throughput::Elements(ROWS as u64));
+    bench.sample_size(20).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1));
+    for (way, group) in [("one by one", Group::one_by_one()), ("detected", Group::detect())] {
+        bench.bench_function(BenchmarkId::new("hash", way), |b| {
+            b.iter(|| group.hash_batch(&names, &mut points, 1));
+        });
+        bench.bench_function(BenchmarkId::new("hash_mul", way), |b| {
+            b.iter(|| group.hash_mul_batch(&names, &keys[0], &mut points, 1));
+        });
+        bench.bench_function(BenchmarkId::new("mul", way), |b| {
+            b.iter(|| group.mul_batch(&mut points, &keys[0], 1));
+        });
+        bench.bench_function(BenchmarkId::new("mul_twice", way), |b| {
+            b.iter(|| group.mul_twice_batch(&mut points, &mut twice, &keys[0], &keys[1], 1));
+        });
+    }
+    bench.finish();
 }
 
 criterion_group!(benches, group);

@@ -5,18 +5,22 @@
 //! * A key is `k = 8 s'` with `s'` uniform in `[1, 2^252)`. A reduced scalar would act on a mixed-order point as
 //!   `s mod 8` on its torsion part, which the sender of that point could read off; the factor 8 kills the torsion of
 //!   the curve and of its twist.
-//! * `u(kP)` does not depend on the sign of `P`, so every way of multiplying gives the same 32 bytes. Ours goes
-//!   through the Edwards form, which is faster than the Montgomery ladder. A u of the twist has no Edwards form and
-//!   takes the ladder: the same x-only meaning, slower. Honest peers never send one, and whether a point is on the
-//!   twist is known to whoever sent it, so this branch tells a peer's clock nothing that the peer did not choose.
-//!   With torsion gone and the twist's order of the same size, no twist test is needed.
+//! * `u(kP)` does not depend on the sign of `P`, so every way of multiplying gives the same 32 bytes. There are two:
+//!   eight points at once by the x-only ladder of [`kernels::curve`] where the CPU has AVX-512 IFMA, and one point at a
+//!   time by curve25519-dalek elsewhere (and under `TACIT_PORTABLE=1`). The second goes through the Edwards form, which
+//!   is faster for one point than the ladder. A u of the twist has no Edwards form and takes the ladder: the same x-only
+//!   meaning, slower. Honest peers never send one, and whether a point is on the twist is known to whoever sent it, so
+//!   this branch tells a peer's clock nothing that the peer did not choose. The kernel makes no such difference.
+//! * With torsion gone and the twist's order of the same size, no twist test is needed.
 //! * Encodings at or above `2^255 - 19` and products that are all zero (points of small order) are refused.
 //!
-//! An 8-lane ladder over IFMA can take the place of [`mul_batch`] without a change on the wire.
+//! Figures and the kernel's arguments: `docs/protocols/curve.md`.
 
+use crate::identifiers::Domain;
 use base::{Error, Rng, Secret};
 use curve25519_dalek::{EdwardsPoint, MontgomeryPoint, Scalar};
-use sha2::Sha512;
+use kernels::curve::{Curve, Uniform};
+use sha2::{Digest, Sha512};
 
 /// A u-coordinate, little endian, below `2^255 - 19`.
 pub type Element = [u8; 32];
@@ -37,6 +41,12 @@ const PRIME: Element = {
 
 /// Points that share one field inversion: enough to make it free, few enough to stay in the cache.
 const INVERSION: usize = 128;
+
+/// Names that the kernel gets at once.
+const NAMES: usize = 1024;
+
+/// Bytes of a block of SHA-512.
+const BLOCK: usize = 128;
 
 /// Why a peer's element is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,19 +146,7 @@ pub fn hash_mul_batch(
     out: &mut [Element],
     threads: usize,
 ) -> Result<(), Error> {
-    let piece = piece_len(out.len(), threads);
-    over_cores(out.chunks_mut(piece).enumerate(), |(at, out)| {
-        let mut name = Vec::new();
-        for (at, out) in (at * piece..).step_by(INVERSION).zip(out.chunks_mut(INVERSION)) {
-            let mut points = Vec::with_capacity(out.len());
-            for i in at..at + out.len() {
-                names(i, &mut name)?;
-                points.push(k.times(&hash_to_point(&name, TAG)));
-            }
-            store(&points, out);
-        }
-        Ok(())
-    })
+    Group::detect().hash_mul_batch(names, k, out, threads)
 }
 
 /// `points[i] = points[i]^k`, on up to `threads` cores.
@@ -156,16 +154,10 @@ pub fn hash_mul_batch(
 /// # Errors
 /// When a point is refused; `points` is then half done and must not be used.
 pub fn mul_batch(points: &mut [Element], k: &Exponent, threads: usize) -> Result<(), Refusal> {
-    let piece = piece_len(points.len(), threads);
-    over_cores(points.chunks_mut(piece), |points| {
-        for points in points.chunks_mut(INVERSION) {
-            mul_piece(points, |_, point| k.times(point), |u| k.ladder(u))?;
-        }
-        Ok(())
-    })
+    Group::detect().mul_batch(points, k, threads)
 }
 
-/// `points[i] = points[i]^first` and `twice[i] = points[i]^(first second)`, on up to `threads` cores. Cheaper than
+/// `points[i] = points[i]^first` and `twice[i] = points[i]^(first second)`, on up to `threads` cores. Never dearer than
 /// two calls of [`mul_batch`]: the second product starts from the first without decoding it.
 ///
 /// # Errors
@@ -177,25 +169,217 @@ pub fn mul_twice_batch(
     second: &Exponent,
     threads: usize,
 ) -> Result<(), Refusal> {
-    assert_eq!(points.len(), twice.len(), "one place per point");
-    let piece = piece_len(points.len(), threads);
-    over_cores(points.chunks_mut(piece).zip(twice.chunks_mut(piece)), |(points, twice)| {
-        for (points, twice) in points.chunks_mut(INVERSION).zip(twice.chunks_mut(INVERSION)) {
-            let mut doubled = vec![EdwardsPoint::default(); points.len()];
-            let product = |i: usize, point: &EdwardsPoint| {
-                let once = first.times(point);
-                doubled[i] = second.times(&once);
-                once
-            };
-            let off_curve = mul_piece(points, product, |u| first.ladder(u))?;
-            store(&doubled, twice);
-            for i in off_curve {
-                twice[i] = second.ladder(&points[i]);
+    Group::detect().mul_twice_batch(points, twice, first, second, threads)
+}
+
+/// Fills `out` with fresh random elements of the subgroup, on up to `threads` cores: hashes of names that nobody else can
+/// guess, of the sort [`Domain::Label`]. Nobody knows their logarithms.
+pub fn random_elements(rng: &mut Rng, out: &mut [Element], threads: usize) {
+    let seed: [u8; 32] = rng.bytes();
+    let names = |i: usize, name: &mut Vec<u8>| {
+        name.clear();
+        name.extend_from_slice(&seed);
+        name.extend_from_slice(&(i as u64).to_le_bytes());
+        Domain::Label.mark(name);
+        Ok(())
+    };
+    Group::detect().hash_batch(&names, out, threads).expect("these names can always be read");
+}
+
+/// A way to compute. All ways give the same bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Group(Option<Curve>);
+
+impl Group {
+    /// The fastest way of this machine: the 8-lane kernel where there is one.
+    #[must_use]
+    pub fn detect() -> Self {
+        Self(Curve::fast())
+    }
+
+    /// One point at a time, on any machine.
+    #[must_use]
+    pub fn one_by_one() -> Self {
+        Self(None)
+    }
+
+    /// See [`hash_mul_batch`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn hash_mul_batch(
+        self,
+        names: Names<'_>,
+        k: &Exponent,
+        out: &mut [Element],
+        threads: usize,
+    ) -> Result<(), Error> {
+        match self.0 {
+            Some(curve) => hash_lanes(curve, names, Some(k), out, threads),
+            None => hash_points(names, |point| k.times(&point), out, threads),
+        }
+    }
+
+    /// `out[i] = H(name of i)`, on up to `threads` cores.
+    ///
+    /// # Errors
+    /// When a name cannot be read.
+    pub fn hash_batch(self, names: Names<'_>, out: &mut [Element], threads: usize) -> Result<(), Error> {
+        match self.0 {
+            Some(curve) => hash_lanes(curve, names, None, out, threads),
+            None => hash_points(names, |point| point, out, threads),
+        }
+    }
+
+    /// See [`mul_batch`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn mul_batch(self, points: &mut [Element], k: &Exponent, threads: usize) -> Result<(), Refusal> {
+        let piece = piece_len(points.len(), threads);
+        over_cores(points.chunks_mut(piece), |points| {
+            let Some(curve) = self.0 else { return mul_points(points, k) };
+            refuse_foreign(points)?;
+            curve.mul(k.0.expose().as_bytes(), points);
+            refuse_zero(points)
+        })
+    }
+
+    /// See [`mul_twice_batch`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn mul_twice_batch(
+        self,
+        points: &mut [Element],
+        twice: &mut [Element],
+        first: &Exponent,
+        second: &Exponent,
+        threads: usize,
+    ) -> Result<(), Refusal> {
+        assert_eq!(points.len(), twice.len(), "one place per point");
+        let piece = piece_len(points.len(), threads);
+        over_cores(points.chunks_mut(piece).zip(twice.chunks_mut(piece)), |(points, twice)| {
+            let Some(curve) = self.0 else { return mul_points_twice(points, twice, first, second) };
+            refuse_foreign(points)?;
+            curve.mul(first.0.expose().as_bytes(), points);
+            twice.copy_from_slice(points);
+            curve.mul(second.0.expose().as_bytes(), twice);
+            refuse_zero(twice)
+        })
+    }
+}
+
+/// RFC 9380, 5.3.1: `expand_message_xmd` with SHA-512 to 96 bytes. The block of zeros that comes first is hashed once for
+/// all names.
+struct Expander {
+    /// After the block of zeros.
+    padded: Sha512,
+    /// The tag and its length.
+    suffix: Vec<u8>,
+}
+
+impl Expander {
+    fn new(tag: &[u8]) -> Self {
+        let padded = Sha512::new_with_prefix([0; BLOCK]);
+        let len = u8::try_from(tag.len()).expect("a tag has at most 255 bytes");
+        Self { padded, suffix: [tag, &[len]].concat() }
+    }
+
+    fn expand(&self, name: &[u8]) -> Uniform {
+        let mut out: Uniform = [0; 96];
+        let len = (out.len() as u16).to_be_bytes();
+        let head = self.padded.clone().chain_update(name).chain_update(len).chain_update([0]);
+        let head = head.chain_update(&self.suffix).finalize();
+        let part = |words: &[u8], i: u8| {
+            Sha512::new_with_prefix(words).chain_update([i]).chain_update(&self.suffix).finalize()
+        };
+        let first = part(&head, 1);
+        let mixed: [u8; 64] = std::array::from_fn(|i| head[i] ^ first[i]);
+        out[..64].copy_from_slice(&first);
+        out[64..].copy_from_slice(&part(&mixed, 2)[..32]);
+        out
+    }
+}
+
+/// Hashes and, with a key, multiplies on the kernel.
+fn hash_lanes(
+    curve: Curve,
+    names: Names<'_>,
+    k: Option<&Exponent>,
+    out: &mut [Element],
+    threads: usize,
+) -> Result<(), Error> {
+    let key = k.map(|k| k.0.expose().as_bytes());
+    let expander = Expander::new(TAG);
+    let piece = piece_len(out.len(), threads);
+    over_cores(out.chunks_mut(piece).enumerate(), |(at, out)| {
+        let mut name = Vec::new();
+        let mut uniform = Vec::with_capacity(NAMES.min(out.len()));
+        for (at, out) in (at * piece..).step_by(NAMES).zip(out.chunks_mut(NAMES)) {
+            uniform.clear();
+            for i in at..at + out.len() {
+                names(i, &mut name)?;
+                uniform.push(expander.expand(&name));
             }
-            refuse_zero(twice)?;
+            curve.map(key, &uniform, out);
         }
         Ok(())
     })
+}
+
+/// Hashes one by one; `product` multiplies.
+fn hash_points(
+    names: Names<'_>,
+    product: impl Fn(EdwardsPoint) -> EdwardsPoint + Sync,
+    out: &mut [Element],
+    threads: usize,
+) -> Result<(), Error> {
+    let piece = piece_len(out.len(), threads);
+    over_cores(out.chunks_mut(piece).enumerate(), |(at, out)| {
+        let mut name = Vec::new();
+        for (at, out) in (at * piece..).step_by(INVERSION).zip(out.chunks_mut(INVERSION)) {
+            let mut points = Vec::with_capacity(out.len());
+            for i in at..at + out.len() {
+                names(i, &mut name)?;
+                points.push(product(hash_to_point(&name, TAG)));
+            }
+            store(&points, out);
+        }
+        Ok(())
+    })
+}
+
+/// [`mul_batch`] one by one.
+fn mul_points(points: &mut [Element], k: &Exponent) -> Result<(), Refusal> {
+    for points in points.chunks_mut(INVERSION) {
+        mul_piece(points, |_, point| k.times(point), |u| k.ladder(u))?;
+    }
+    Ok(())
+}
+
+/// [`mul_twice_batch`] one by one.
+fn mul_points_twice(
+    points: &mut [Element],
+    twice: &mut [Element],
+    first: &Exponent,
+    second: &Exponent,
+) -> Result<(), Refusal> {
+    for (points, twice) in points.chunks_mut(INVERSION).zip(twice.chunks_mut(INVERSION)) {
+        let mut doubled = vec![EdwardsPoint::default(); points.len()];
+        let product = |i: usize, point: &EdwardsPoint| {
+            let once = first.times(point);
+            doubled[i] = second.times(&once);
+            once
+        };
+        let off_curve = mul_piece(points, product, |u| first.ladder(u))?;
+        store(&doubled, twice);
+        for i in off_curve {
+            twice[i] = second.ladder(&points[i]);
+        }
+        refuse_zero(twice)?;
+    }
+    Ok(())
 }
 
 /// Multiplies one piece in place, `on_curve` for points of the curve and `ladder` for the others, whose indices
@@ -205,9 +389,7 @@ fn mul_piece(
     mut on_curve: impl FnMut(usize, &EdwardsPoint) -> EdwardsPoint,
     ladder: impl Fn(&Element) -> Element,
 ) -> Result<Vec<usize>, Refusal> {
-    if !points.iter().all(is_canonical) {
-        return Err(Refusal::NonCanonical);
-    }
+    refuse_foreign(points)?;
     let mut products = vec![EdwardsPoint::default(); points.len()];
     let mut off_curve = Vec::new();
     for (i, u) in points.iter().enumerate() {
@@ -230,6 +412,10 @@ fn store(points: &[EdwardsPoint], into: &mut [Element]) {
     for (place, u) in into.iter_mut().zip(EdwardsPoint::to_montgomery_batch(points)) {
         *place = u.to_bytes();
     }
+}
+
+fn refuse_foreign(points: &[Element]) -> Result<(), Refusal> {
+    if points.iter().all(is_canonical) { Ok(()) } else { Err(Refusal::NonCanonical) }
 }
 
 fn refuse_zero(products: &[Element]) -> Result<(), Refusal> {

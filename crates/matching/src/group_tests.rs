@@ -12,6 +12,11 @@ fn key(seed: u8) -> Exponent {
     Exponent::random(&mut Seed::from_bytes([seed; 32]).into_rng())
 }
 
+/// All ways that this machine has.
+fn ways() -> [Group; 2] {
+    [Group::one_by_one(), Group::detect()]
+}
+
 /// Random u-coordinates: about half lie on the curve, half on its twist.
 fn elements(n: usize) -> Vec<Element> {
     let mut rng = Seed::from_bytes([77; 32]).into_rng();
@@ -61,6 +66,95 @@ fn known_answers() {
 }
 
 #[test]
+fn both_ways_give_the_same_bytes() {
+    let (a, b) = (key(3), key(4));
+    let mut rng = Seed::from_bytes([5; 32]).into_rng();
+    for len in [1, 5, 16, 17, 1025, 3000] {
+        // Names around the block length of the hash, and random ones.
+        let names: Vec<Vec<u8>> = (0..len).map(|i| rng.bytes::<300>()[..i % 300].to_vec()).collect();
+        let read = |i: usize, name: &mut Vec<u8>| {
+            name.clone_from(&names[i]);
+            Ok(())
+        };
+        let [expected, found] = ways().map(|group| {
+            let mut hashes = vec![[1; 32]; len];
+            group.hash_batch(&read, &mut hashes, 2).unwrap();
+            let mut once = vec![[2; 32]; len];
+            group.hash_mul_batch(&read, &a, &mut once, 2).unwrap();
+            let (mut first, mut second) = (elements(len), vec![[3; 32]; len]);
+            group.mul_twice_batch(&mut first, &mut second, &a, &b, 2).unwrap();
+            let mut third = hashes.clone();
+            group.mul_batch(&mut third, &b, 2).unwrap();
+            [hashes, once, first, second, third]
+        });
+        assert!(expected == found, "{len} rows");
+        assert_eq!(expected[0], names.iter().map(|name| hash(name)).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn extreme_inputs_give_the_same_bytes_both_ways() {
+    // Numbers next to 0, to p and to the bounds of limbs, each refused by both or multiplied to the same.
+    let mut inputs: Vec<Element> = (0..255u8)
+        .flat_map(|bit| {
+            let power: Element =
+                std::array::from_fn(|i| if i == bit as usize / 8 { 1 << (bit % 8) } else { 0 });
+            let below = std::array::from_fn(|i| match i.cmp(&(bit as usize / 8)) {
+                std::cmp::Ordering::Less => 0xff,
+                std::cmp::Ordering::Equal => (1 << (bit % 8)) - 1,
+                std::cmp::Ordering::Greater => 0,
+            });
+            [power, below]
+        })
+        .collect();
+    inputs.extend((0..64).map(|d| {
+        let mut near = [0xff; 32];
+        (near[0], near[31]) = (0xff - d, 0x7f);
+        near
+    }));
+    let mut keys = vec![key(6)];
+    keys.extend([[1; 32], [0xff; 32]].map(|bytes| Exponent::from_bytes(bytes).unwrap()));
+    for k in &keys {
+        for input in &inputs {
+            let [expected, found] = ways().map(|group| {
+                let mut points = [*input];
+                group.mul_batch(&mut points, k, 1).map(|()| points)
+            });
+            assert_eq!(expected, found);
+        }
+    }
+}
+
+#[test]
+fn random_elements_are_fresh_and_of_the_subgroup() {
+    let mut rng = Seed::from_bytes([9; 32]).into_rng();
+    let mut drawn = vec![[0; 32]; 40];
+    let (left, right) = drawn.split_at_mut(20);
+    random_elements(&mut rng, left, 1);
+    random_elements(&mut rng, right, 2);
+    let mut back = drawn.clone();
+    let k = key(1);
+    mul_batch(&mut back, &k, 1).and_then(|()| mul_batch(&mut back, &k.inverse().unwrap(), 1)).unwrap();
+    assert_eq!(back, drawn, "no torsion, not on the twist");
+    drawn.sort_unstable();
+    drawn.dedup();
+    assert_eq!(drawn.len(), 40);
+}
+
+#[test]
+fn an_unreadable_name_ends_the_batch() {
+    let names = |i: usize, name: &mut Vec<u8>| {
+        name.clear();
+        if i == 5 { Err(Error::misuse("row 5 is gone")) } else { Ok(()) }
+    };
+    for group in ways() {
+        let mut out = [[0; 32]; 9];
+        let error = group.hash_mul_batch(&names, &key(1), &mut out, 2).unwrap_err();
+        assert!(error.to_string().contains("row 5 is gone"));
+    }
+}
+
+#[test]
 fn products_are_those_of_the_plain_ladder_on_curve_and_twist() {
     let points = elements(300);
     let on_curve = points.iter().filter(|u| MontgomeryPoint(**u).to_edwards(0).is_some()).count();
@@ -68,14 +162,14 @@ fn products_are_those_of_the_plain_ladder_on_curve_and_twist() {
     let (a, b) = (key(1), key(2));
     let once: Vec<Element> = points.iter().map(|u| a.ladder(u)).collect();
     let twice: Vec<Element> = once.iter().map(|u| b.ladder(u)).collect();
-    for threads in [1, 2, 3] {
+    for (group, threads) in ways().into_iter().flat_map(|group| [1, 2, 3].map(|t| (group, t))) {
         let mut column = points.clone();
-        mul_batch(&mut column, &a, threads).unwrap();
+        group.mul_batch(&mut column, &a, threads).unwrap();
         assert_eq!(column, once);
-        mul_batch(&mut column, &b, threads).unwrap();
+        group.mul_batch(&mut column, &b, threads).unwrap();
         assert_eq!(column, twice);
         let (mut first, mut second) = (points.clone(), vec![[0; 32]; 300]);
-        mul_twice_batch(&mut first, &mut second, &a, &b, threads).unwrap();
+        group.mul_twice_batch(&mut first, &mut second, &a, &b, threads).unwrap();
         assert_eq!((first, second), (once.clone(), twice.clone()));
     }
 }
@@ -91,9 +185,11 @@ fn keys_commute_and_torsion_does_not_show() {
     // A point plus any torsion point has the product of the point itself.
     let point = hash_to_point(b"x", TAG);
     for torsion in curve25519_dalek::constants::EIGHT_TORSION {
-        let mut mixed = [(point + torsion).to_montgomery().to_bytes()];
-        mul_batch(&mut mixed, &a, 1).unwrap();
-        assert_eq!(mixed, [a.times(&point).to_montgomery().to_bytes()]);
+        for group in ways() {
+            let mut mixed = [(point + torsion).to_montgomery().to_bytes()];
+            group.mul_batch(&mut mixed, &a, 1).unwrap();
+            assert_eq!(mixed, [a.times(&point).to_montgomery().to_bytes()]);
+        }
     }
 }
 
@@ -105,18 +201,25 @@ fn small_order_and_foreign_bytes_are_refused() {
     let minus_one = std::array::from_fn(|i| PRIME[i] - one[i]);
     for bad in [[0; 32], one, order_8, minus_one] {
         assert!(is_canonical(&bad));
-        let mut points = elements(5);
-        points[3] = bad;
-        let mut twice = points.clone();
-        assert_eq!(mul_batch(&mut points.clone(), &key(1), 2), Err(Refusal::SmallOrder));
-        assert_eq!(mul_twice_batch(&mut points, &mut twice, &key(1), &key(2), 1), Err(Refusal::SmallOrder));
+        for group in ways() {
+            let mut points = elements(5);
+            points[3] = bad;
+            let mut twice = points.clone();
+            assert_eq!(group.mul_batch(&mut points.clone(), &key(1), 2), Err(Refusal::SmallOrder));
+            let refused = group.mul_twice_batch(&mut points, &mut twice, &key(1), &key(2), 1);
+            assert_eq!(refused, Err(Refusal::SmallOrder));
+        }
     }
     let mut over = PRIME;
     over[0] += 3;
     let mut high = hash(b"x");
     high[31] |= 0x80;
     for bad in [PRIME, over, high, [0xff; 32]] {
-        assert_eq!(mul_batch(&mut [bad], &key(1), 1), Err(Refusal::NonCanonical));
+        for group in ways() {
+            assert_eq!(group.mul_batch(&mut [bad], &key(1), 1), Err(Refusal::NonCanonical));
+            let refused = group.mul_twice_batch(&mut [bad], &mut [bad], &key(1), &key(2), 1);
+            assert_eq!(refused, Err(Refusal::NonCanonical));
+        }
     }
 }
 
@@ -133,4 +236,5 @@ fn keys_are_multiples_of_eight_below_two_to_255() {
 fn empty_batches_do_nothing() {
     mul_batch(&mut [], &key(1), 4).unwrap();
     mul_twice_batch(&mut [], &mut [], &key(1), &key(2), 4).unwrap();
+    random_elements(&mut Seed::from_bytes([1; 32]).into_rng(), &mut [], 4);
 }
