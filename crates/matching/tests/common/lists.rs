@@ -15,12 +15,9 @@ pub struct Data {
 }
 
 impl Data {
-    /// Rows with `keys` identifiers each, where a side has no row to show it.
-    pub fn new(a: Vec<Vec<&str>>, b: Vec<Vec<&str>>, keys: usize) -> Self {
-        let owned = |rows: Vec<Vec<&str>>| -> Vec<Vec<String>> {
-            rows.iter().map(|row| row.iter().map(|id| (*id).to_owned()).collect()).collect()
-        };
-        Self { rows: [owned(a), owned(b)], keys }
+    /// Rows of both parties, `keys` identifiers each where a party has no row to show it.
+    pub fn new(rows: [Vec<Vec<String>>; 2], keys: usize) -> Self {
+        Self { rows, keys }
     }
 
     pub fn rows(&self, party: usize) -> usize {
@@ -44,7 +41,8 @@ impl Data {
 }
 
 pub fn data<const A: usize, const B: usize>(a: &[&[&str; A]], b: &[&[&str; B]]) -> Data {
-    Data::new(a.iter().map(|row| row.to_vec()).collect(), b.iter().map(|row| row.to_vec()).collect(), A)
+    let owned = |row: &[&str]| -> Vec<String> { row.iter().map(|id| (*id).to_owned()).collect() };
+    Data::new([a.iter().map(|row| owned(*row)).collect(), b.iter().map(|row| owned(*row)).collect()], A)
 }
 
 /// Random rows of identifiers out of `pool`, a third of the places empty.

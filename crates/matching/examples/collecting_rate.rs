@@ -1,0 +1,42 @@
+//! Anchors per second of Collecting PS3I, both parties in this process with one core each: one identifier per row, half
+//! of the anchors match one row, the others none.
+//!
+//! `cargo run --release -p matching --example collecting_rate -- [rows per side] [slots] [degree]`
+
+use matching::collecting::{self, Options};
+use matching::{Field, Flat, Layout, Table};
+use net::cluster::Cluster;
+use std::time::Instant;
+
+fn main() {
+    let mut numbers = std::env::args().skip(1).map(|a| a.parse::<u64>().expect("a number"));
+    let rows = numbers.next().unwrap_or(20_000);
+    let [slots, degree] = [numbers.next().unwrap_or(2), numbers.next().unwrap_or(1)].map(|n| n as u32);
+    let column = |start: u64| {
+        let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(rows as usize));
+        for i in start..start + rows {
+            bytes.extend(format!("person-{i:09}@example.org").bytes());
+            ends.push(bytes.len() as u64);
+        }
+        (bytes, ends)
+    };
+    let columns = [column(0), column(rows / 2)];
+    let layouts = [vec![Field::bits(8)], vec![Field::number(8), Field::bits(32)]]
+        .map(|fields| Layout::new(fields).expect("narrow rows"));
+    let start = Instant::now();
+    let done = Cluster::new(2, 1).run(|session| {
+        let me = session.me().index();
+        let (bytes, ends) = &columns[me];
+        let payload = Table::zeros(layouts[me].clone(), rows)?;
+        let options = Options { threads: 1, slots, degree, ..Options::default() };
+        let own = Flat::new(bytes, ends)?;
+        let collected = collecting::run(session, &own, &payload, &layouts[1 - me], &options)?;
+        Ok((collected.disclosed.graph, session.ledger().sent("")))
+    });
+    let seconds = start.elapsed().as_secs_f64();
+    let parties: Vec<_> = done.into_iter().map(|d| d.expect("an honest run succeeds")).collect();
+    let pairs = parties[0].0.map_or(0, |graph| graph.pairs);
+    let bytes: u64 = parties.iter().map(|p| p.1).sum();
+    println!("{rows} x {rows} rows, {slots} slots, degree {degree}, {pairs} pairs: {seconds:.2} s");
+    println!("  {:.0} anchors/s, {:.0} bytes per anchor", rows as f64 / seconds, bytes as f64 / rows as f64);
+}
