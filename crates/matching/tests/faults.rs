@@ -5,7 +5,8 @@ mod common;
 mod tap;
 
 use common::{Column, ids};
-use matching::{Options, pid};
+use matching::{Identifiers, Options, pid};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tap::{Fault, run_both, tapped};
 
 /// The errors of both parties when party `culprit` (0 or 1) has this fault; 30 rows against 40, 20 shared.
@@ -62,13 +63,21 @@ fn swap(bytes: &mut [u8]) {
 }
 
 fn count<const N: u64>(bytes: &mut [u8]) {
-    bytes.copy_from_slice(&N.to_le_bytes());
+    bytes[..8].copy_from_slice(&N.to_le_bytes());
 }
 
-/// Messages at `pid/difference`. C: count, s_p, pulse, s'_c, pulse; P: pulse, s'_p, pulse.
-const S_P: usize = 1;
-const S_C_PRIME: usize = 3;
-const S_P_PRIME: usize = 1;
+/// Columns of elements by step and message. Each party sends at `u` a pulse and `u`, at `e` a count and its column; at
+/// `difference` C a pulse and s'_c, P s'_p and a pulse.
+const U: (&str, usize) = ("pid/u", 1);
+const V: (&str, usize) = ("pid/v", 0);
+const E: (&str, usize) = ("pid/e", 1);
+const S_P: (&str, usize) = ("pid/e", 1);
+const S_C_PRIME: (&str, usize) = ("pid/difference", 1);
+const S_P_PRIME: (&str, usize) = ("pid/difference", 0);
+
+fn change(at: (&'static str, usize), how: fn(&mut [u8])) -> Fault {
+    Fault::Change(at.0, at.1, how)
+}
 
 const NON_CANONICAL: &str =
     "malformed message from the peer: a group element is not a canonical u-coordinate";
@@ -77,51 +86,42 @@ const UNSORTED: &str = "the peer deviated from the protocol: its set is sorted a
 
 #[test]
 fn points_that_are_none() {
-    for culprit in [0, 1] {
-        for step in ["u", "v"] {
-            let path = if step == "u" { "pid/u" } else { "pid/v" };
-            assert_eq!(says(culprit, Fault::Change(path, 0, ones)), format!("{step} | {NON_CANONICAL}"));
-            assert_eq!(says(culprit, Fault::Change(path, 0, zero)), format!("{step} | {SMALL_ORDER}"));
-            assert_eq!(says(culprit, Fault::Change(path, 0, one_point)), format!("{step} | {SMALL_ORDER}"));
-        }
+    for (culprit, at) in [(0, U), (1, U), (0, V), (1, V), (0, S_C_PRIME), (1, S_P_PRIME)] {
+        let step = at.0.strip_prefix("pid/").unwrap();
+        assert_eq!(says(culprit, change(at, ones)), format!("{step} | {NON_CANONICAL}"));
+        assert_eq!(says(culprit, change(at, zero)), format!("{step} | {SMALL_ORDER}"));
     }
-    assert_eq!(says(1, Fault::Change("pid/e", 0, ones)), format!("e | {NON_CANONICAL}"));
+    for (culprit, at) in [(0, U), (1, V)] {
+        let error = says(culprit, change(at, one_point));
+        assert!(error.ends_with(&format!(" | {SMALL_ORDER}")), "{error}");
+    }
     // Zero sorts first, so only the multiplication sees it.
-    assert_eq!(says(1, Fault::Change("pid/e", 0, zero)), format!("difference | {SMALL_ORDER}"));
-    for (culprit, message) in [(0, S_P), (0, S_C_PRIME), (1, S_P_PRIME)] {
-        let ones = Fault::Change("pid/difference", message, ones);
-        assert_eq!(says(culprit, ones), format!("difference | {NON_CANONICAL}"));
-        let zero = Fault::Change("pid/difference", message, zero);
-        assert_eq!(says(culprit, zero), format!("difference | {SMALL_ORDER}"));
+    for (culprit, at) in [(1, E), (0, S_P)] {
+        assert_eq!(says(culprit, change(at, ones)), format!("e | {NON_CANONICAL}"));
+        assert_eq!(says(culprit, change(at, zero)), format!("difference | {SMALL_ORDER}"));
     }
 }
 
 #[test]
 fn repeated_elements() {
-    let unique = "e | the peer deviated from the protocol: its identifiers are unique";
-    assert_eq!(says(0, Fault::Change("pid/u", 0, repeat)), unique);
-    assert_eq!(says(1, Fault::Change("pid/u", 0, repeat)), unique);
-    assert_eq!(says(1, Fault::Change("pid/e", 0, repeat)), format!("e | {UNSORTED}"));
-    assert_eq!(says(1, Fault::Change("pid/e", 0, swap)), format!("e | {UNSORTED}"));
-    for message in [S_P, S_C_PRIME] {
-        let fault = Fault::Change("pid/difference", message, repeat);
-        assert_eq!(says(0, fault), format!("difference | {UNSORTED}"));
+    for (culprit, at) in [(0, U), (1, U), (1, E), (0, S_P), (0, S_C_PRIME)] {
+        let step = at.0.strip_prefix("pid/").unwrap();
+        for disorder in [repeat, swap] {
+            assert_eq!(says(culprit, change(at, disorder)), format!("{step} | {UNSORTED}"));
+        }
     }
     let distinct = "spine | the peer deviated from the protocol: the universal identifiers are distinct";
-    assert_eq!(says(1, Fault::Change("pid/difference", S_P_PRIME, repeat)), distinct);
-    for culprit in [0, 1] {
-        assert_eq!(says(culprit, Fault::Change("pid/v", 0, repeat)), distinct);
+    for (culprit, at) in [(0, V), (1, V), (1, S_P_PRIME)] {
+        assert_eq!(says(culprit, change(at, repeat)), distinct);
     }
 }
 
 #[test]
 fn a_changed_element_gives_different_spines() {
     let differ = "spine | the peer deviated from the protocol: both spines are the same";
-    for culprit in [0, 1] {
-        assert_eq!(says(culprit, Fault::Change("pid/v", 0, other)), differ);
-        assert_eq!(says(culprit, Fault::Change("pid/spine", 0, other)), differ);
+    for (culprit, at) in [(0, V), (1, V), (1, S_P_PRIME), (0, ("pid/spine", 0)), (1, ("pid/spine", 0))] {
+        assert_eq!(says(culprit, change(at, other)), differ);
     }
-    assert_eq!(says(1, Fault::Change("pid/difference", S_P_PRIME, other)), differ);
 }
 
 #[test]
@@ -133,17 +133,106 @@ fn sizes_that_cannot_be() {
         both.starts_with("count | limits::ROWS, rows of both sides: 4294967336 is over the limit"),
         "{both}"
     );
-    // P has 40 rows, C 30: s_p has 10 to 40 rows.
-    let more = says(0, Fault::Change("pid/difference", 0, count::<41>));
-    assert_eq!(more, "difference | rows that only we have: 41 is over the limit of 40");
-    let fewer = says(0, Fault::Change("pid/difference", 0, count::<9>));
-    let check = "the peer deviated from the protocol: the intersection is not larger than its own set";
-    assert_eq!(fewer, format!("difference | {check}"));
+    // P has 40 rows, C 30: s_p has 10 to 40 rows, e_c 30.
+    for (culprit, size) in [(0, count::<41> as fn(&mut [u8])), (1, count::<31>)] {
+        let more = says(culprit, Fault::Change("pid/e", 0, size));
+        let (size, cap) = if culprit == 0 { (41, 40) } else { (31, 30) };
+        assert_eq!(more, format!("e | elements of a slice: {size} is over the limit of {cap}"));
+    }
+    let fewer = says(0, Fault::Change("pid/e", 0, count::<9>));
+    let check = "the peer deviated from the protocol: the intersection is not larger than either set";
+    assert_eq!(fewer, format!("e | {check}"));
+    let fewer = says(1, Fault::Change("pid/e", 0, count::<29>));
+    let check = "the peer deviated from the protocol: it returns as many elements as it received";
+    assert_eq!(fewer, format!("e | {check}"));
+}
+
+#[test]
+fn sides_that_hide_sizes_differently() {
+    let terms = |bytes: &mut [u8]| bytes[8] ^= 1;
+    let error = "count | the peer deviated from the protocol: it hides sizes with the same dummies as we do";
+    assert_eq!(says(0, Fault::Change("pid/count", 0, terms)), error);
+}
+
+#[test]
+fn elements_of_another_slice() {
+    // Two slices: the last element of the first one moves beyond its range.
+    let columns = [Column::new(&ids(0..5000)), Column::new(&ids(0..10))];
+    let beyond = |bytes: &mut [u8]| {
+        let last = bytes.len() - 32;
+        bytes[last] |= 0x80;
+    };
+    let (sessions, _) = tapped(1, 10_000, [Fault::None, Fault::Change("pid/e", 1, beyond)]);
+    let errors = run_both(sessions, |session| {
+        let own = columns[session.me().index()].flat();
+        let options = Options { threads: 1, ..Options::default() };
+        pid::run(session, &own, &options).err().map(|e| e.to_string())
+    });
+    let error = errors[0].as_ref().unwrap();
+    assert!(error.ends_with("the elements of a slice are in its range"), "{error}");
+}
+
+#[test]
+fn identifiers_of_no_or_many_bytes_and_some_that_change() {
+    let refused = |ids: &[Vec<u8>], error: &str| {
+        let column = Changing { ids: ids.to_vec(), reads: AtomicUsize::new(0), change: false };
+        let (sessions, records) = tapped(1, 1_000, [Fault::None, Fault::None]);
+        let errors = run_both(sessions, |session| {
+            pid::run(session, &column, &Options { threads: 1, ..Options::default() }).unwrap_err().to_string()
+        });
+        assert!(errors[0].starts_with(&format!("registry at pid: {error}")), "{}", errors[0]);
+        assert!(records.iter().all(|r| r.lock().unwrap().is_empty()), "something was sent");
+    };
+    let cap = base::limits::IDENTIFIER_BYTES;
+    refused(&[b"a".to_vec(), Vec::new()], "the identifier of row 2 is empty");
+    refused(&[vec![b'x'; cap + 1]], "limits::IDENTIFIER_BYTES");
+    let long = [vec![b'x'; cap], vec![b'y'; cap], vec![b'x'; cap - 1]];
+    for change in [false, true] {
+        let column = Changing { ids: long.to_vec(), reads: AtomicUsize::new(0), change };
+        let (sessions, _) = tapped(1, 10_000, [Fault::None, Fault::None]);
+        let done = run_both(sessions, |session| {
+            let own: &dyn Identifiers = &column;
+            pid::run(session, own, &Options { threads: 1, ..Options::default() })
+        });
+        match change {
+            false => assert_eq!(done[0].as_ref().unwrap().mine, done[1].as_ref().unwrap().mine),
+            true => {
+                let changed = done.iter().filter_map(|d| d.as_ref().err()).map(ToString::to_string);
+                assert!(
+                    changed.clone().any(|e| e.contains("identifiers changed while")),
+                    "{:?}",
+                    changed.last()
+                );
+            }
+        }
+    }
+}
+
+/// Identifiers that become others after they were read once.
+struct Changing {
+    ids: Vec<Vec<u8>>,
+    reads: AtomicUsize,
+    change: bool,
+}
+
+impl Identifiers for Changing {
+    fn rows(&self) -> u64 {
+        self.ids.len() as u64
+    }
+
+    fn read(&self, row: u32, _key: usize, into: &mut Vec<u8>) -> Result<(), base::Error> {
+        into.clone_from(&self.ids[row as usize]);
+        // Both parties read this column once before they hash it.
+        if self.change && self.reads.fetch_add(1, Ordering::Relaxed) >= 2 * self.ids.len() {
+            into[0] ^= 1;
+        }
+        Ok(())
+    }
 }
 
 #[test]
 fn a_huge_claim_of_rows_that_never_come_ends_clean() {
-    // 2^32 - 41 rows of 32 bytes are 128 GiB: room is reserved, not touched, or refused with an error.
+    // 2^32 - 41 rows of 32 bytes are 128 GiB, of which nothing is touched.
     let [_, victim] = errors(0, Fault::Change("pid/count", 0, count::<{ (1 << 32) - 41 }>));
     let error = victim.expect("the victim fails");
     assert!(error.starts_with("hospitals at pid"), "{error}");
@@ -163,21 +252,12 @@ fn a_wrong_count_of_rows_ends_in_an_error_on_both_sides() {
 
 #[test]
 fn a_peer_that_dies_at_any_step() {
-    let of_c = [
-        ("pid/count", 0),
-        ("pid/u", 0),
-        ("pid/v", 0),
-        ("pid/difference", S_P),
-        ("pid/difference", S_C_PRIME),
-    ];
-    let of_p = [("pid/count", 0), ("pid/u", 0), ("pid/v", 0), ("pid/e", 0), ("pid/difference", S_P_PRIME)];
-    let spine = [("pid/spine", 0)];
-    for (culprit, cuts) in
-        [(0, of_c), (1, of_p)].iter().flat_map(|(c, s)| s.iter().chain(&spine).map(move |s| (*c, s)))
-    {
-        let error = says(culprit, Fault::Cut(cuts.0, cuts.1));
+    let cuts =
+        [U, V, E, S_C_PRIME, S_P_PRIME, ("pid/count", 0), ("pid/u", 0), ("pid/e", 0), ("pid/spine", 0)];
+    for (culprit, at) in cuts.into_iter().flat_map(|at| [(0, at), (1, at)]) {
+        let error = says(culprit, Fault::Cut(at.0, at.1));
         assert!(error.ends_with("see the peer's own output"), "{error}");
-        let step = cuts.0.strip_prefix("pid/").unwrap();
+        let step = at.0.strip_prefix("pid/").unwrap();
         assert!(error.starts_with(step), "{error}, died at {step}");
     }
 }

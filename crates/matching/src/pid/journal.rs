@@ -345,21 +345,22 @@ mod tests {
 
     #[test]
     fn folders_that_are_not_ours_are_refused_and_a_torn_state_is_none() {
-        let dir = tempfile::tempdir().unwrap();
-        let (mut journal, _) = Journal::open(dir.path(), ["a", "b"]).unwrap();
+        let keep = tempfile::tempdir().unwrap();
+        let dir = keep.path().join("match");
+        let (mut journal, _) = Journal::open(&dir, ["a", "b"]).unwrap();
         journal.begin(&run(1)).unwrap();
-        let mode = |name: &str| fs::metadata(dir.path().join(name)).unwrap().permissions().mode() & 0o777;
+        let mode = |name: &str| fs::metadata(dir.join(name)).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode("match"), 0o600);
         drop(journal);
-        let other = Journal::open(dir.path(), ["a", "c"]).err().unwrap().to_string();
+        let other = Journal::open(&dir, ["a", "c"]).err().unwrap().to_string();
         assert!(other.contains("between other parties"), "{other}");
-        let file = fs::OpenOptions::new().write(true).open(dir.path().join("match")).unwrap();
+        let file = fs::OpenOptions::new().write(true).open(dir.join("match")).unwrap();
         file.write_all_at(&[0xff], 100).unwrap();
-        assert!(Journal::open(dir.path(), ["a", "b"]).unwrap().1.is_none());
+        assert!(Journal::open(&dir, ["a", "b"]).unwrap().1.is_none());
         file.set_len(10).unwrap();
-        assert!(Journal::open(dir.path(), ["a", "b"]).unwrap().1.is_none());
-        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let open = Journal::open(dir.path(), ["a", "b"]).err().unwrap().to_string();
+        assert!(Journal::open(&dir, ["a", "b"]).unwrap().1.is_none());
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
+        let open = Journal::open(&dir, ["a", "b"]).err().unwrap().to_string();
         assert!(open.contains("chmod 700"), "{open}");
     }
 }
