@@ -7,10 +7,12 @@
 pub mod circuits;
 mod clear;
 pub mod conformance;
+mod joined;
 mod shares;
 
 pub use circuits::Circuits;
 pub use clear::{Clear, Total};
+pub use joined::{Entries, alone};
 pub use shares::{Share, Shares};
 
 use base::{Cost, Error, PartyId};

@@ -27,7 +27,10 @@ impl Rows for Table<'_> {
     }
     fn read(&mut self, column: u32, from: u64, into: &mut [u128]) -> Result<(), Error> {
         let content = self.layout.columns[column as usize];
-        assert!(self.party.is_none_or(|p| p == content.owner()), "{content:?} is read by the other party");
+        assert!(
+            self.party.is_none_or(|p| Some(p) == content.owner()),
+            "{content:?} is read by the other party"
+        );
         for (out, row) in into.iter_mut().zip(&self.rows[from as usize..]) {
             *out = content.encode(self.lift, row);
         }

@@ -1,7 +1,7 @@
 //! What is known about a node before it is computed: typing, owners, range, boundedness, guards.
 
 use crate::graph::{Lookup, MechanismKind, Node, Section};
-use crate::{Fold, Holder, NodeId, Op, Owners, Program, Type};
+use crate::{DEGREE, Fold, Holder, NodeId, Op, Owners, Program, Type};
 use base::{Error, limits};
 use std::collections::BTreeSet;
 
@@ -79,6 +79,10 @@ impl Program {
     pub fn check(&self) -> Result<(), Error> {
         if self.parties.is_empty() || self.parties.len() > limits::PARTIES {
             return Err(Error::input(format!("a program has 1 to {} parties", limits::PARTIES)));
+        }
+        let known = self.degrees.len() == self.parties.len();
+        if !known || self.degrees.iter().any(|d| !(1..=DEGREE).contains(d)) {
+            return Err(Error::input(format!("every party has a degree, 1 to {DEGREE}")));
         }
         crate::names::check(self).map_err(Error::input)?;
         for (name, section) in [("row", &self.row), ("release", &self.release)] {

@@ -24,10 +24,12 @@ impl Builder {
     /// An empty program; the row section is being written.
     #[must_use]
     pub fn new<S: Into<String>>(name: &str, class: Class, parties: impl IntoIterator<Item = S>) -> Self {
+        let parties: Vec<String> = parties.into_iter().map(Into::into).collect();
         let program = Program {
             name: name.to_owned(),
             class,
-            parties: parties.into_iter().map(Into::into).collect(),
+            degrees: vec![1; parties.len()],
+            parties,
             columns: Vec::new(),
             row: Section::default(),
             folds: Vec::new(),
@@ -37,6 +39,11 @@ impl Builder {
             lists: Vec::new(),
         };
         Self { program, row: HashMap::new(), release: HashMap::new(), section: Which::Row }
+    }
+
+    /// How many joined rows one row of a party can change; 1 unless it is said.
+    pub fn degree(&mut self, party: PartyId, degree: u32) {
+        self.program.degrees[party.index()] = degree;
     }
 
     /// From here on nodes belong to the release section.

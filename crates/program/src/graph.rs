@@ -186,6 +186,9 @@ impl Section {
     }
 }
 
+/// Most joined rows that one row may change.
+pub const DEGREE: u32 = 1 << 16;
+
 /// Who holds a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
@@ -416,6 +419,9 @@ pub struct Program {
     pub class: Class,
     /// Names of the parties, in order.
     pub parties: Vec<String>,
+    /// By party: how many rows of the joined table one of its own rows can change, 1 to [`DEGREE`]. It is 1 unless a row
+    /// may be joined to several others.
+    pub degrees: Vec<u32>,
     /// Columns of the row section.
     pub columns: Vec<Column>,
     /// What is computed for one row.

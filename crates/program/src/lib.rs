@@ -25,8 +25,8 @@ pub use analysis::GATES;
 pub use analysis::{Bounds, Facts};
 pub use builder::Builder;
 pub use graph::{
-    Class, Column, Fold, Holder, List, Lookup, Mechanism, MechanismKind, Node, NodeId, Op, Order, Output,
-    Program, Section, Sharing, Statistic,
+    Class, Column, DEGREE, Fold, Holder, List, Lookup, Mechanism, MechanismKind, Node, NodeId, Op, Order,
+    Output, Program, Section, Sharing, Statistic,
 };
 pub use names::LABEL_BYTES;
 pub use types::{Owners, Ratio, Type};

@@ -1,5 +1,6 @@
 //! The text form: one definition per line, readable, canonical when printed. Grammar: `docs/program.md`.
 
+use crate::DEGREE;
 use crate::graph::{Fold, Holder, List, Lookup, Mechanism, MechanismKind, Node, Order, Section, Statistic};
 use crate::names::{is_deceptive, is_name, quote};
 use crate::{Class, Column, NodeId, Op, Output, Program, Ratio, Type};
@@ -20,6 +21,9 @@ impl Program {
         let _ = writeln!(t, "class {class}");
         for party in &self.parties {
             let _ = writeln!(t, "party {party}");
+        }
+        for (party, degree) in self.parties.iter().zip(&self.degrees).filter(|(_, d)| **d != 1) {
+            let _ = writeln!(t, "degree {party} {degree}");
         }
         for c in &self.columns {
             let holder = match c.holder {
@@ -291,6 +295,7 @@ impl Default for Parser {
             name: String::new(),
             class: Class::Dp,
             parties: Vec::new(),
+            degrees: Vec::new(),
             columns: Vec::new(),
             row: Section::default(),
             folds: Vec::new(),
@@ -367,6 +372,16 @@ impl Parser {
                     return Err((column, format!("the party {name:?} is named twice or reserved")));
                 }
                 self.program.parties.push(name);
+                self.program.degrees.push(1);
+            }
+            "degree" => {
+                let party = self.party(t)?;
+                let plain = |n: &str| !n.starts_with('0') && n.bytes().all(|b| b.is_ascii_digit());
+                let read = |n: &str| n.parse().ok().filter(|d| plain(n) && (2..=DEGREE).contains(d));
+                let degree = t.parsed("a number of joined rows, 2 to 65536", read)?;
+                if std::mem::replace(&mut self.program.degrees[party.index()], degree) != 1 {
+                    return Err((column, "this party's degree is given twice".into()));
+                }
             }
             "column" => {
                 let name = t.parsed("a column's name", |n| is_name(n).then(|| n.to_owned()))?;
@@ -380,7 +395,12 @@ impl Parser {
                 }
                 self.program.columns.push(Column { name, ty, holder });
             }
-            _ => return Err((column, format!("expected name, class, party, column or row, found {word:?}"))),
+            _ => {
+                return Err((
+                    column,
+                    format!("expected name, class, party, degree, column or row, found {word:?}"),
+                ));
+            }
         }
         t.end()
     }

@@ -3,7 +3,7 @@
 //! The hash says *which* program all parties hold; only this says whether it is *harmless*. Rules (a test each):
 //! R1 a value revealed in a `dp` program depends on its viewer's data alone or on noised values for that viewer;
 //! R2 raw totals enter nothing but mechanisms; R3 what a mechanism noises is a sum of rows whose last operation is a
-//! clamp or a bit; R4 sensitivities are derived, cells of one mechanism are provably disjoint; R5 the local policy caps
+//! clamp or a bit; R4 sensitivities are derived, degrees of matching included, cells of one mechanism are provably disjoint; R5 the local policy caps
 //! rho per viewer and the number of outputs; R6 `exact` programs need the owner's permission; R7 a sum cannot wrap at
 //! the number of rows at hand; R8 best rows and lists are exact, so a `dp` program has none.
 
@@ -40,7 +40,8 @@ pub struct Charge {
     pub to: PartyId,
     /// zCDP spent.
     pub rho: Ratio,
-    /// Most that one row changes each noised total, by output; empty for `Difference`, whose scale needs group sizes.
+    /// Most that one row of a protected party changes each noised total, by output: what one joined row adds times the
+    /// party's degree; empty for `Difference`, whose scale needs group sizes.
     pub sensitivity: Vec<u128>,
     /// Whether a row can move between cells when the protected party's data change (both cells then differ).
     pub moves: bool,
@@ -199,6 +200,14 @@ fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
             MechanismKind::Difference { test, control, .. } => (&[], [*test, *control].concat()),
         };
         let value = |f: &u32| &facts[program.folds[*f as usize].value().index()];
+        let degree = protected_degree(program, mechanism.to);
+        if degree > 1 && matches!(mechanism.kind, MechanismKind::Difference { .. }) {
+            let text = format!(
+                "m{i} noises a difference of means, whose scale holds for rows that change one joined row, not {degree}; \
+                 release sums instead"
+            );
+            return Err(refuse("R4 (degree)", text));
+        }
         let mut sensitivity = Vec::new();
         for fold in &all {
             let facts = value(fold);
@@ -206,7 +215,13 @@ fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
                 let text = format!("m{i} noises f{fold}, whose rows do not end in a clamp or a bit");
                 return Err(refuse("R3 (clamp)", text));
             };
-            sensitivity.push(bounds.high);
+            let Some(most) = bounds.high.checked_mul(degree.into()) else {
+                return Err(refuse(
+                    "R4 (degree)",
+                    format!("m{i}: the sensitivity of f{fold} exceeds 128 bits"),
+                ));
+            };
+            sensitivity.push(most);
         }
         let groups: Vec<&[u32]> = match &mechanism.kind {
             MechanismKind::Gaussian(_) => vec![cells],
@@ -242,6 +257,15 @@ fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
         charges.push(charge);
     }
     Ok(charges)
+}
+
+/// The most joined rows that one row of those who are protected from a viewer changes.
+///
+/// Each of them changes its cell, or with `moves` its two cells, by at most what a row adds, D. So all cells together move by
+/// a vector that is the sum of `degree` vectors of length D, or D times the root of 2: at most `degree` times as long.
+fn protected_degree(program: &Program, viewer: PartyId) -> u32 {
+    let others = program.degrees.iter().enumerate().filter(|(party, _)| *party != viewer.index());
+    others.map(|(_, degree)| *degree).max().unwrap_or(1)
 }
 
 /// The columns that separate two cells: each demands another constant there. `None` when nothing separates them.

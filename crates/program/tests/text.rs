@@ -19,7 +19,7 @@ fn mistakes_in_the_head_have_a_place() {
         ("tacit-program/1\ntacit-program/1", "line 2, column 1: \"tacit-program/1\" is out of order"),
         (
             "tacit-program/1\n  colour",
-            "line 2, column 3: expected name, class, party, column or row, found \"colour\"",
+            "line 2, column 3: expected name, class, party, degree, column or row, found \"colour\"",
         ),
         ("tacit-program/1\nname x", "line 2, column 6: expected the program's name in double quotes"),
         ("tacit-program/1\nname", "line 2, column 5: expected the program's name in double quotes"),
@@ -51,6 +51,14 @@ fn mistakes_in_the_head_have_a_place() {
         (
             "tacit-program/1\nparty a\ncolumn c bit a\ncolumn c bit a",
             "line 4, column 1: the column \"c\" is named twice",
+        ),
+        (
+            "tacit-program/1\nparty a\ndegree a 1",
+            "line 3, column 10: expected a number of joined rows, 2 to 65536, found \"1\"",
+        ),
+        (
+            "tacit-program/1\nparty a\ndegree a 2\ndegree a 3",
+            "line 4, column 1: this party's degree is given twice",
         ),
         ("tacit-program/1\nrelease", "line 2, column 1: \"release\" is out of order"),
     ] {

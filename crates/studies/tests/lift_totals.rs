@@ -118,7 +118,7 @@ proptest! {
         for (c, content) in layout.columns.iter().enumerate() {
             let mut met = [0; 32];
             let done = made.read(c as u32, 1, &mut met);
-            prop_assert_eq!(done.is_ok(), content.owner().0 == party);
+            prop_assert_eq!(done.is_ok(), content.owner() == Some(base::PartyId(party)));
             if done.is_ok() {
                 let want: Vec<u128> = (1..33).map(|i| content.encode(&lift, &rows[1 + 3 * i])).collect();
                 prop_assert_eq!(met.to_vec(), want);

@@ -3,7 +3,7 @@
 //! Three rewritings, each an identity for all inputs:
 //! 1. A lookup's thresholds that one party holds become explicit running maxima: their owner sorts them in the clear.
 //! 2. A lookup whose values are all zero unless one party's bit is set is that bit times the lookup without it.
-//! 3. Of two bits around a value, of different parties, the one that came out of a lookup goes outside. What is inside is then the
+//! 3. Of two bits around a value, not of one party, the one that came out of a lookup goes outside. What is inside is then the
 //!    same for all values of that bit, and is computed once.
 //!
 //! Together they turn cohorts (the advertiser's bit inside every value) into one product of a finished row.
@@ -91,9 +91,10 @@ impl Factoring<'_> {
         self.out.node(id).op == Op::Const(0)
     }
 
-    fn apart(&self, a: NodeId, b: NodeId) -> bool {
-        let [a, b] = [a, b].map(|id| self.owners[id.index()]);
-        a.is_some() && b.is_some() && a != b
+    /// Whether `outer`, one party's, is not a bit of the same party.
+    fn apart(&self, bit: NodeId, outer: NodeId) -> bool {
+        let [bit, outer] = [bit, outer].map(|id| self.owners[id.index()]);
+        outer.is_some() && bit != outer
     }
 
     /// Makes thresholds of one owner running maxima.

@@ -41,7 +41,7 @@ impl Rows for BenchRows {
 
     fn read(&mut self, column: u32, from: u64, into: &mut [u128]) -> Result<(), Error> {
         let content = self.columns.get(column as usize).copied();
-        let held = content.filter(|c| self.party.is_none_or(|p| c.owner() == p));
+        let held = content.filter(|c| self.party.is_none_or(|p| c.owner() == Some(p)));
         let content = held.ok_or_else(|| Error::misuse(format!("column {column} is not held here")))?;
         let (index, of) = self.shard;
         for (i, out) in (from..).zip(into) {
@@ -139,7 +139,7 @@ impl Source<'_> {
             (j + count >= self.lift.max_events).then(|| self.event(j))
         };
         match content {
-            Content::Present => self.outcome().is_some().into(),
+            Content::Present | Content::Valid => self.outcome().is_some().into(),
             Content::Cohort => self.outcome().and_then(|_| self.cohort()).map_or(NO_VALUE, u128::from),
             Content::EventTime(j) => event(j).map_or(0, |e| e.time.into()),
             Content::EventValue(j) => event(j).map_or(0, |e| e.value.into()),

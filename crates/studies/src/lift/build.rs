@@ -7,7 +7,7 @@
 use super::layout::{Arm, Cell, Content, Family, Layout, Output, Quantity, Total};
 use super::{ADVERTISER, Lift, Mode, PUBLISHER};
 use base::{Error, PartyId, limits};
-use program::{Builder, Class, Lookup, MechanismKind, NodeId, Program, Ratio, Statistic, Type};
+use program::{Builder, Class, Holder, Lookup, MechanismKind, NodeId, Program, Ratio, Statistic, Type};
 
 /// Builds the program of a study.
 ///
@@ -18,8 +18,18 @@ pub fn build(lift: &Lift) -> Result<(Program, Layout), Error> {
     let mut study = Study {
         lift,
         b: Builder::new("lift", Class::Dp, [&lift.publisher, &lift.advertiser].map(String::as_str)),
-        layout: Layout { columns: Vec::new(), totals: Vec::new(), outputs: Vec::new(), published: None },
+        layout: Layout {
+            columns: Vec::new(),
+            slots: Vec::new(),
+            totals: Vec::new(),
+            outputs: Vec::new(),
+            published: None,
+        },
+        slot: 0,
     };
+    for (party, degree) in [PUBLISHER, ADVERTISER].into_iter().zip(lift.matching.degree) {
+        study.b.degree(party, degree);
+    }
     study.rows();
     study.b.release();
     for viewer in [PUBLISHER, ADVERTISER] {
@@ -35,6 +45,8 @@ struct Study<'a> {
     lift: &'a Lift,
     b: Builder,
     layout: Layout,
+    /// The slot whose columns are read.
+    slot: u8,
 }
 
 /// Bits of a number, at least 1.
@@ -70,11 +82,18 @@ impl Study<'_> {
             Content::EventValue(j) => (format!("value_{}", j + 1), Type::u(lift.value_bits)),
             Content::Present => ("present".to_owned(), Type::BIT),
             Content::Cohort => ("cohort".to_owned(), Type::u(8)),
+            Content::Valid => ("valid".to_owned(), Type::BIT),
         };
-        if self.layout.column(content).is_none() {
+        let slotted = lift.matching.slots > 1 && content.owner() != Some(PUBLISHER);
+        let (slot, name) = match slotted {
+            true => (self.slot, format!("s{}-{name}", self.slot + 1)),
+            false => (0, name),
+        };
+        if self.layout.column_of(content, slot).is_none() {
             self.layout.columns.push(content);
+            self.layout.slots.push(slot);
         }
-        self.b.column(&name, ty, content.owner())
+        self.b.column(&name, ty, content.owner().map_or(Holder::Shared, Holder::Party))
     }
 
     /// `column == code`, written so that the verifier sees which column separates cells.
@@ -90,9 +109,14 @@ impl Study<'_> {
         match quantity {
             Quantity::Value | Quantity::ReachedValue => r,
             Quantity::Squares => r * r,
-            Quantity::Conversions | Quantity::ReachedConversions => self.lift.max_events.into(),
+            Quantity::Conversions | Quantity::ReachedConversions => self.conversions(),
             _ => 1,
         }
+    }
+
+    /// Most events of one person that count.
+    fn conversions(&self) -> u128 {
+        u128::from(self.lift.max_events) * u128::from(self.lift.matching.slots)
     }
 
     /// Whole bytes, wide enough for [`limits::ROWS`] rows at the bound.
@@ -103,14 +127,24 @@ impl Study<'_> {
 
     /// What one row adds to one total.
     fn per_row(&mut self, cell: Cell, arm: Arm, quantity: Quantity) -> NodeId {
-        let in_cell = self.publisher_bit(cell, arm, quantity);
+        let mut in_cell = self.publisher_bit(cell, arm, quantity);
+        if quantity == Quantity::Rows && cell.family() != Family::Cohort {
+            return in_cell;
+        }
+        if self.lift.matching.slots > 1 {
+            let amount = self.over_slots(quantity);
+            return self.b.mask(in_cell, amount);
+        }
+        if self.lift.matching.masked {
+            let valid = self.column(Content::Valid);
+            in_cell = self.b.and(in_cell, valid);
+        }
         let in_cohort = match cell {
             Cell::Cohort(h) => Some(self.is(Content::Cohort, h.into())),
             _ => None,
         };
         let amount = match (quantity, in_cohort) {
-            (Quantity::Rows, None) => return in_cell,
-            (Quantity::Rows, Some(cohort)) => cohort,
+            (Quantity::Rows, cohort) => cohort.expect("other cells count rows by the publisher's columns"),
             (Quantity::Matches, None) => self.column(Content::Present),
             (Quantity::Matches, Some(cohort)) => {
                 let present = self.column(Content::Present);
@@ -133,6 +167,88 @@ impl Study<'_> {
             bit = self.b.and(bit, reached);
         }
         bit
+    }
+
+    /// A quantity of a person whose rows lie in several slots: what slots that hold a match add up to, bounded here.
+    fn over_slots(&mut self, quantity: Quantity) -> NodeId {
+        match quantity {
+            Quantity::Matches => {
+                let bits = self.slots(|study| study.column(Content::Valid));
+                self.any(bits)
+            }
+            Quantity::Converters => {
+                let bits = self.slots(|study| {
+                    let (valid, some) =
+                        (study.column(Content::Valid), study.after_opportunity(Quantity::Converters, None));
+                    study.b.and(valid, some)
+                });
+                self.any(bits)
+            }
+            Quantity::Conversions | Quantity::ReachedConversions => {
+                let most = self.conversions();
+                let count = self.sum_of_slots(quantity, Type::u(bits(most)));
+                self.b.clamp(count, most)
+            }
+            Quantity::ClampedUsers => {
+                let total = self.total();
+                let cap = self.b.constant(self.lift.clamp, self.b.ty(total));
+                self.b.lt(cap, total)
+            }
+            Quantity::Squares => {
+                let value = self.clamped_total();
+                self.square(value)
+            }
+            _ => self.clamped_total(),
+        }
+    }
+
+    fn slots(&mut self, mut of: impl FnMut(&mut Self) -> NodeId) -> Vec<NodeId> {
+        let all = (0..self.lift.matching.slots).map(|slot| {
+            self.slot = slot;
+            of(self)
+        });
+        all.collect()
+    }
+
+    /// Whether any of some bits is set.
+    fn any(&mut self, mut bits: Vec<NodeId>) -> NodeId {
+        while bits.len() > 1 {
+            bits = bits.chunks(2).map(|c| if let [a, b] = c { self.b.or(*a, *b) } else { c[0] }).collect();
+        }
+        bits[0]
+    }
+
+    /// The sum over slots of what each that holds a match has of a quantity.
+    fn sum_of_slots(&mut self, quantity: Quantity, ty: Type) -> NodeId {
+        let parts = self.slots(|study| {
+            let (valid, part) = (study.column(Content::Valid), study.after_opportunity(quantity, None));
+            let part = study.b.mask(valid, part);
+            study.b.cast(part, ty)
+        });
+        parts.into_iter().reduce(|a, b| self.b.add(a, b)).expect("a row has a slot")
+    }
+
+    /// The sum of values over slots, each at most one above the clamp: as much as it takes to know that R is exceeded.
+    fn total(&mut self) -> NodeId {
+        let most = u128::from(self.lift.matching.slots) * self.slot_bound();
+        self.sum_of_slots(Quantity::Value, Type::u(bits(most.max(self.lift.clamp))))
+    }
+
+    fn clamped_total(&mut self) -> NodeId {
+        let total = self.total();
+        let value = self.b.clamp(total, self.lift.bound());
+        self.b.cast(value, Type::u(bits(self.lift.bound())))
+    }
+
+    /// Most that one slot adds to a sum of values: R, or one more where several slots are added up.
+    fn slot_bound(&self) -> u128 {
+        let more = u128::from(self.lift.matching.slots > 1);
+        self.lift.most().min(self.lift.clamp + more)
+    }
+
+    fn square(&mut self, value: NodeId) -> NodeId {
+        let wide = self.b.cast(value, Type::u(2 * self.b.ty(value).width));
+        self.b.mul(wide, wide)
     }
 
     /// The quantity of the events that count: one-hot selection among the advertiser's clear windows.
@@ -185,8 +301,7 @@ impl Study<'_> {
             }
             Quantity::Squares => {
                 let value = self.clamped(first, last);
-                let wide = self.b.cast(value, Type::u(2 * self.b.ty(value).width));
-                self.b.mul(wide, wide)
+                self.square(value)
             }
             Quantity::ClampedUsers => {
                 let sum = self.window_sum(first, last);
@@ -203,14 +318,14 @@ impl Study<'_> {
 
     fn clamped(&mut self, first: u8, last: u8) -> NodeId {
         let sum = self.window_sum(first, last);
-        let value = self.b.clamp(sum, self.lift.bound());
-        self.b.cast(value, Type::u(bits(self.lift.bound())))
+        let bound = self.slot_bound();
+        let value = self.b.clamp(sum, bound);
+        self.b.cast(value, Type::u(bits(bound)))
     }
 
     /// Sum of values, in a type that holds K of them and R.
     fn window_sum(&mut self, first: u8, last: u8) -> NodeId {
-        let most = u128::from(self.lift.max_events) * ((1u128 << self.lift.value_bits) - 1);
-        let ty = Type::u(bits(most.max(self.lift.clamp)));
+        let ty = Type::u(bits(self.lift.most().max(self.lift.clamp)));
         let mut values = (first..=last).rev().map(Content::EventValue);
         let mut sum = self.value(values.next().expect("a window has an event"), ty);
         for content in values {

@@ -149,18 +149,21 @@ pub enum Content {
     Present,
     /// Advertiser: index of the cohort's value; 255 without one.
     Cohort,
+    /// Shared: 1 where the joined row, or the slot of it, holds a match. The match gives it.
+    Valid,
 }
 
 /// The code of "no value" in the columns breakdown and cohort.
 pub const NO_VALUE: u128 = 255;
 
 impl Content {
-    /// Who holds the column.
+    /// Who holds the column; `None`: it is shared.
     #[must_use]
-    pub fn owner(self) -> PartyId {
+    pub fn owner(self) -> Option<PartyId> {
         match self {
-            Self::Time | Self::Arm | Self::Reached | Self::Breakdown => PUBLISHER,
-            _ => PUBLISHER.other(),
+            Self::Time | Self::Arm | Self::Reached | Self::Breakdown => Some(PUBLISHER),
+            Self::Valid => None,
+            _ => Some(PUBLISHER.other()),
         }
     }
 
@@ -181,7 +184,7 @@ impl Content {
             Self::Breakdown => user.and_then(|u: &User| u.breakdown).map_or(NO_VALUE, u128::from),
             Self::EventTime(j) => event(j).map_or(0, |e| e.time.into()),
             Self::EventValue(j) => event(j).map_or(0, |e| e.value.into()),
-            Self::Present => outcome.is_some().into(),
+            Self::Present | Self::Valid => outcome.is_some().into(),
             Self::Cohort => outcome.and_then(|o| o.cohort).map_or(NO_VALUE, u128::from),
         }
     }
@@ -220,6 +223,8 @@ pub struct Output {
 pub struct Layout {
     /// One entry per column of the program; a column that nothing reads is absent.
     pub columns: Vec<Content>,
+    /// By column: the slot that it is of, from 0; 0 for the publisher's.
+    pub slots: Vec<u8>,
     /// All totals.
     pub totals: Vec<Total>,
     /// One entry per output of the program.
@@ -229,10 +234,25 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Index of the column that holds `content`, if the program reads it.
+    /// Index of the column that holds `content` (of the first slot), if the program reads it.
     #[must_use]
     pub fn column(&self, content: Content) -> Option<u32> {
-        self.columns.iter().position(|c| *c == content).map(|i| i as u32)
+        self.column_of(content, 0)
+    }
+
+    /// Index of the column that holds `content` of a slot, if the program reads it.
+    #[must_use]
+    pub fn column_of(&self, content: Content, slot: u8) -> Option<u32> {
+        let mut all = self.columns.iter().zip(&self.slots);
+        all.position(|(c, s)| (*c, *s) == (content, slot)).map(|i| i as u32)
+    }
+
+    /// The slot of a column, and a number that is the same for this column of every slot: the order of a payload.
+    #[must_use]
+    pub fn place(&self, column: u32) -> (u32, u32) {
+        let content = self.columns[column as usize];
+        let first = self.column(content).expect("every slot has the columns of the first");
+        (self.slots[column as usize].into(), first)
     }
 
     /// The fold of a total.

@@ -19,7 +19,7 @@ mod truth;
 pub use bench::{BenchRows, bench_row, bench_truth};
 pub use build::build;
 pub use layout::{Arm, Cell, Content, Family, Layout, NO_VALUE, Output, Quantity, Total};
-pub use truth::{Event, JoinedRow, Outcome, Totals, User, truth};
+pub use truth::{Anchor, Event, JoinedRow, Outcome, Totals, User, truth};
 
 use base::{Error, PartyId};
 use program::Ratio;
@@ -34,6 +34,8 @@ pub const MAX_EVENTS: u8 = 16;
 pub const MAX_VALUES: usize = 64;
 /// Largest R of the fixed-point modes, whose widths rest on it.
 pub const MAX_FIXED_CLAMP: u128 = 1 << 20;
+/// Most slots of a row.
+pub const MAX_SLOTS: u8 = 16;
 /// Widest times and values.
 pub const MAX_BITS: u8 = 32;
 
@@ -68,6 +70,28 @@ pub struct Lift {
     pub rho: [Ratio; 2],
     /// Further counts, each with its own share of rho.
     pub also: Vec<Also>,
+    /// What the program must know of how rows were joined.
+    pub matching: Matching,
+}
+
+/// How rows were joined, as far as it changes what is computed or what one row can change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Matching {
+    /// Whether a joined row, or a slot of it, may hold no match: a shared column `valid` then says which one does, and what
+    /// lies in the others counts nowhere, whatever it is.
+    pub masked: bool,
+    /// M: rows of the advertiser that one row of the publisher may be joined to, 1..=16. With more than one, a person's total
+    /// is that of all slots that hold a match, clamped inside the computation.
+    pub slots: u8,
+    /// By party: how many joined rows one of its rows can change, from 1.
+    pub degree: [u32; 2],
+}
+
+impl Default for Matching {
+    /// One row to one row, or to none.
+    fn default() -> Self {
+        Self { masked: false, slots: 1, degree: [1; 2] }
+    }
 }
 
 /// What is noised; `docs/protocols/release.md`.
@@ -167,6 +191,7 @@ impl Lift {
             mode: Mode::Sums,
             rho: [rho; 2],
             also: Vec::new(),
+            matching: Matching::default(),
         }
     }
 
@@ -176,10 +201,15 @@ impl Lift {
         (1 << self.time_bits) - 1
     }
 
-    /// Most that one person can add to a sum: R, or less where K values cannot reach it. Sensitivities are of this.
+    /// Most that one person can add to a sum: R, or less where the values cannot reach it. Sensitivities are of this.
     #[must_use]
     pub fn bound(&self) -> u128 {
-        self.clamp.min(u128::from(self.max_events) * ((1u128 << self.value_bits) - 1))
+        self.clamp.min(u128::from(self.matching.slots) * self.most())
+    }
+
+    /// Most that K values add up to.
+    pub(crate) fn most(&self) -> u128 {
+        u128::from(self.max_events) * ((1u128 << self.value_bits) - 1)
     }
 
     /// The families of cells, in order: overall, then breakdown and cohort where the study has them.
@@ -223,6 +253,7 @@ impl Lift {
                  \"sums\"",
             ));
         }
+        self.check_matching()?;
         self.check_names()?;
         for (i, count) in self.also.iter().enumerate() {
             if self.also[..i].contains(count) {
@@ -239,6 +270,34 @@ impl Lift {
         }
         if self.rho.contains(&Ratio::ZERO) {
             return Err(Error::input("lift: rho is 0, so the noise would be infinite; write a positive rho"));
+        }
+        Ok(())
+    }
+
+    fn check_matching(&self) -> Result<(), Error> {
+        let Matching { masked, slots, degree } = self.matching;
+        if !(1..=MAX_SLOTS).contains(&slots) || degree.iter().any(|d| !(1..=program::DEGREE).contains(d)) {
+            return Err(Error::input(format!(
+                "lift: {slots} slots and degrees {degree:?}; write 1 to {MAX_SLOTS} slots and degrees of 1 to {}",
+                program::DEGREE
+            )));
+        }
+        if slots > 1 && !masked {
+            return Err(Error::input(
+                "lift: rows of several slots are masked, since some slots hold no match",
+            ));
+        }
+        if slots > 1 && !self.cohorts.is_empty() {
+            return Err(Error::input(
+                "lift: a person joined to several rows of the advertiser may be in several cohorts; remove cohort, or \
+                 match one row to one",
+            ));
+        }
+        if self.mode != Mode::Sums && degree != [1; 2] {
+            return Err(Error::input(
+                "lift: the scale of this mode holds where one row changes one person; use mode \"sums\", or match by one \
+                 identifier",
+            ));
         }
         Ok(())
     }

@@ -44,6 +44,15 @@ pub struct JoinedRow {
     pub outcome: Option<Outcome>,
 }
 
+/// One row of the publisher and all rows of the advertiser that it is joined to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Anchor {
+    /// The publisher's row; `None`: there was no opportunity.
+    pub user: Option<User>,
+    /// The advertiser's rows, at most one per slot.
+    pub outcomes: Vec<Outcome>,
+}
+
 /// Exact totals by cell, arm and quantity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals(BTreeMap<(Cell, Arm, Quantity), u128>);
@@ -57,11 +66,20 @@ impl Totals {
 
     /// Adds one person.
     pub fn add(&mut self, lift: &Lift, row: &JoinedRow) {
-        let Some(user) = &row.user else { return };
+        self.add_all(lift, row.user.as_ref(), row.outcome.as_slice());
+    }
+
+    /// Adds one person who is joined to any number of rows of the advertiser.
+    pub fn add_anchor(&mut self, lift: &Lift, anchor: &Anchor) {
+        self.add_all(lift, anchor.user.as_ref(), &anchor.outcomes);
+    }
+
+    fn add_all(&mut self, lift: &Lift, user: Option<&User>, outcomes: &[Outcome]) {
+        let Some(user) = user else { return };
         let mut cells = vec![Cell::Overall];
         cells.extend(user.breakdown.map(Cell::Breakdown));
-        cells.extend(row.outcome.as_ref().and_then(|o| o.cohort).map(Cell::Cohort));
-        for (quantity, amount) in quantities(lift, user, row) {
+        cells.extend(outcomes.iter().filter_map(|o| o.cohort).map(Cell::Cohort));
+        for (quantity, amount) in quantities(lift, user, outcomes) {
             for cell in &cells {
                 *self.0.entry((*cell, user.arm, quantity)).or_default() += amount;
             }
@@ -70,15 +88,17 @@ impl Totals {
 }
 
 /// What one person with an opportunity adds, quantity by quantity.
-fn quantities(lift: &Lift, user: &User, row: &JoinedRow) -> [(Quantity, u128); 9] {
-    let events = row.outcome.as_ref().map_or(&[][..], |o| &o.events);
+fn quantities(lift: &Lift, user: &User, outcomes: &[Outcome]) -> [(Quantity, u128); 9] {
     let last = lift.within.map(|w| user.time + u64::from(w));
-    let (mut latest, mut count, mut sum) = (0, 0u128, 0u128);
-    for event in events {
-        latest = event.time.max(latest);
-        if latest > user.time && last.is_none_or(|last| latest <= last) {
-            count += 1;
-            sum += u128::from(event.value);
+    let (mut count, mut sum) = (0u128, 0u128);
+    for outcome in outcomes {
+        let mut latest = 0;
+        for event in &outcome.events {
+            latest = event.time.max(latest);
+            if latest > user.time && last.is_none_or(|last| latest <= last) {
+                count += 1;
+                sum += u128::from(event.value);
+            }
         }
     }
     let value = sum.min(lift.clamp);
@@ -89,7 +109,7 @@ fn quantities(lift: &Lift, user: &User, row: &JoinedRow) -> [(Quantity, u128); 9
         (Quantity::Squares, value * value),
         (Quantity::Converters, u128::from(count > 0)),
         (Quantity::Conversions, count),
-        (Quantity::Matches, u128::from(row.outcome.is_some())),
+        (Quantity::Matches, u128::from(!outcomes.is_empty())),
         (Quantity::ClampedUsers, u128::from(sum > lift.clamp)),
         (Quantity::ReachedConversions, if_reached(count)),
         (Quantity::ReachedValue, if_reached(value)),
