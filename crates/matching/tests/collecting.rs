@@ -114,13 +114,18 @@ fn dummies_are_blank() {
         let dummies = Dummies::new(&epsilon, &delta, &Seed::from_bytes([seed; 32])).unwrap();
         Options { slots: 2, degree: 1, dummies: Some(dummies), ..options() }
     };
-    let options = [with(1), with(2)];
+    let mut options = [with(1), with(2)];
+    // Blank rows of party 1 say that they are number 100, fields of its layout: 8 and 2 bytes.
+    options[1].blank = Some([&100u64.to_le_bytes()[..], &[0; 2]].concat());
     let outcome = both(&Cluster::new(2, 5), &data, [&options[0], &options[1]]);
     let rows = [0, 1].map(|party: usize| outcome.disclosed[party].own);
     assert!(rows[0] > 2 && rows[1] > 3);
     let mut collected = outcome.collected();
-    // Dummies are "row 0", and so is what they match.
-    assert_eq!(collected.remove(&0).map(|rows| rows.iter().all(|&row| row == 0)), Some(true));
+    // Dummies of party 0 are "row 0"; what they match are dummies too.
+    assert_eq!(
+        collected.remove(&0).map(|rows| !rows.is_empty() && rows.iter().all(|&row| row == 100)),
+        Some(true)
+    );
     assert_eq!(collected, BTreeMap::from([(1, vec![2]), (2, vec![1, 3])]));
     let sizes = Sizes { rows, keys: [1, 1], slots: 2, degree: 1 };
     check_price(&outcome, sizes, &options[0]);
@@ -174,6 +179,13 @@ fn what_does_not_fit_is_refused() {
     assert!(refused(&data, [&other, &other])[0].contains("of memory and the limit is"));
     other = Options { peer_rows_max: 0, ..options.clone() };
     assert!(refused(&data, [&other, &options])[0].contains("rows of the peer: 1 is over the limit of 0"));
+    other = Options { backend: Backend::Paillier, ..options.clone() };
+    assert!(
+        refused(&data, [&other, &options])[1]
+            .contains("payloads of the layouts that we do, by the same back end")
+    );
+    other = Options { blank: Some(vec![0]), ..options.clone() };
+    assert!(refused(&data, [&other, &options])[0].contains("a blank row is as wide as a row of the payload"));
     other = Options { test: Some(1), ..options.clone() };
     assert!(refused(&data, [&options, &other])[1].contains("the first rows of party 0 may be list T"));
     other.dummies = Some(Dummies::usual(&Seed::from_bytes([1; 32])));

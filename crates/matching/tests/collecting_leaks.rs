@@ -56,7 +56,7 @@ fn the_shape_of_every_message_follows_from_the_sizes() {
         messages.iter().filter(|(s, _)| s == &format!("collecting/{step}")).map(|(_, bytes)| bytes).sum()
     };
     let [a, b] = &first;
-    assert_eq!([total(a, "count"), total(b, "count")], [56, 56]);
+    assert_eq!([total(a, "count"), total(b, "count")], [88, 88]);
     assert_eq!([total(a, "names"), total(b, "names")], [20 * 2 * 3 * 32, 30 * 2 * 2 * 32]);
     assert_eq!([total(a, "shuffle"), total(b, "shuffle")], [0, 20 * 2 * 3 * 32]);
 }
@@ -94,8 +94,11 @@ fn curious(session: &mut Session, rows: u64, known: u64, rows_b: u64) -> Vec<[bo
     let peer = session.me().other();
     let mut link = session.link(peer);
     let numbers = [rows, 2, 1, 1, u64::MAX].map(u64::to_le_bytes);
-    link.send(&[numbers.as_flattened(), &[0; 16]].concat()).unwrap();
-    link.recv(&mut [0; 56]).unwrap();
+    // It echoes the peer's terms.
+    let mut count = [0; 88];
+    link.recv(&mut count).unwrap();
+    count[..40].copy_from_slice(numbers.as_flattened());
+    link.send(&count).unwrap();
     let mut own: Vec<Element> = (0..rows)
         .flat_map(|i| {
             [name(&format!("{} {i}", if i < known { "both" } else { "mine" })), name(&format!("second {i}"))]

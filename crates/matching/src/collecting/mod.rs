@@ -77,6 +77,8 @@ pub struct Options {
     pub test: Option<u64>,
     /// Dummy rows that hide sizes. Not with two lists.
     pub dummies: Option<Dummies>,
+    /// The payload of a dummy row: as many bytes as a row of the payload has; none: zeros.
+    pub blank: Option<Vec<u8>>,
     /// The OTs of [`Backend::PermuteShare`].
     pub ot: OtKind,
     /// What moves payloads into shares.
@@ -95,6 +97,7 @@ impl Default for Options {
             degree: 1,
             test: None,
             dummies: None,
+            blank: None,
             ot: OtKind::default(),
             backend: Backend::default(),
             memory: None,
@@ -114,6 +117,9 @@ impl Options {
         }
         if payload.rows() != rows.rows() {
             return Err(Error::misuse("there is one payload per row of identifiers"));
+        }
+        if self.blank.as_ref().is_some_and(|blank| blank.len() != payload.layout().row_bytes()) {
+            return Err(Error::misuse("a blank row is as wide as a row of the payload"));
         }
         if let Some(test) = self.test {
             if me != PartyId(0) || test > rows.rows() {
@@ -175,7 +181,7 @@ pub struct Graph {
 }
 
 /// One party's half of Collecting PS3I with the other party of a session of two. `payload` has a row per own row,
-/// `peer_layout` is that of the peer's. A dummy's payload is zeros.
+/// `peer_layout` is that of the peer's.
 ///
 /// # Errors
 /// `Input` when an identifier cannot be read, or lies in both lists; `Limit` when a size is over a bound; `Malformed` or

@@ -29,11 +29,15 @@ pub(super) fn parts(
     }
 }
 
-/// Own payload in the order in which own rows were sent; that of a dummy is zeros.
-fn ordered(payload: &Table, order: &[u32]) -> Result<Table, Error> {
+/// Own payload in the order in which own rows were sent; dummies are blank.
+fn ordered(payload: &Table, order: &[u32], blank: Option<&[u8]>) -> Result<Table, Error> {
     let mut table = Table::zeros(payload.layout().clone(), order.len() as u64)?;
-    for (place, &row) in (0..).zip(order).filter(|(_, row)| u64::from(**row) < payload.rows()) {
-        table.row_mut(place).copy_from_slice(payload.row(row.into()));
+    for (place, &row) in (0..).zip(order) {
+        match (u64::from(row) < payload.rows(), blank) {
+            (true, _) => table.row_mut(place).copy_from_slice(payload.row(row.into())),
+            (false, Some(blank)) => table.row_mut(place).copy_from_slice(blank),
+            (false, None) => {}
+        }
     }
     Ok(table)
 }
@@ -46,7 +50,7 @@ fn by_networks(
     options: &Options,
 ) -> Result<[Table; 2], Error> {
     let ([anchors, rows], entries) = (matched.sizes.rows, matched.sizes.entries());
-    let own = Rows::of(&ordered(payload, &matched.order)?)?;
+    let own = Rows::of(&ordered(payload, &matched.order, options.blank.as_deref())?)?;
     let expected = network::switches(anchors).max(extended::gates(rows, entries));
     let mut board = session.step("ot", |s| Switchboard::new(s, options.ot, expected))?;
     match &matched.role {
@@ -75,7 +79,7 @@ fn by_paillier(
     options: &Options,
 ) -> Result<[Table; 2], Error> {
     let ([anchors, rows], entries) = (matched.sizes.rows, matched.sizes.entries());
-    let own = ordered(payload, &matched.order)?;
+    let own = ordered(payload, &matched.order, options.blank.as_deref())?;
     let seed = session.fork_seed("giver");
     let giver = Giver::prepare(&seed, own.rows(), own.layout(), options.threads);
     let threads = options.threads;

@@ -1,7 +1,7 @@
 //! What Collecting PS3I costs, from the schedule that the drivers follow.
 
 use super::Backend;
-use crate::dummies::TERMS_BYTES;
+use crate::dummies;
 use crate::group::ELEMENT_BYTES;
 use crate::paillier;
 use crate::payload::Layout;
@@ -13,8 +13,11 @@ use std::ops::Range;
 /// Names that travel in one message, or those of one row.
 pub const CHUNK: u64 = 4096;
 
-/// Five numbers and the terms of the dummies.
-const COUNT_BYTES: u64 = 5 * 8 + TERMS_BYTES;
+/// Bytes of the digest of terms.
+pub(super) const TERMS_BYTES: u64 = 32;
+
+/// Five numbers, the terms of the dummies and all other terms.
+const COUNT_BYTES: u64 = 5 * 8 + dummies::TERMS_BYTES + TERMS_BYTES;
 
 /// The public sizes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,8 +104,8 @@ pub fn price(sizes: Sizes, layouts: &[Layout; 2], backend: Backend, ot: OtKind) 
         match backend {
             Backend::PermuteShare => {
                 bill.set_up(network::switches(anchors).max(extended::gates(rows, entries)));
-                bill.permutation(a, anchors, row_bytes(&layouts[0]));
-                bill.extension(b, rows, entries, row_bytes(&layouts[1]));
+                bill.permutation(a, anchors, layouts[0].row_bytes());
+                bill.extension(b, rows, entries, layouts[1].row_bytes());
             }
             Backend::Paillier => {
                 paillier::bill(&mut bill, a, anchors, anchors, &layouts[0]);
@@ -119,14 +122,11 @@ fn say(bill: &mut Bill, party: PartyId, bytes: u64) {
     }
 }
 
-fn row_bytes(layout: &Layout) -> usize {
-    layout.row_bytes()
-}
-
 /// Bytes of memory that a run takes at its peak, about: names before the join, then the payload on its way.
 #[must_use]
 pub fn memory(party: PartyId, sizes: Sizes, layouts: &[Layout; 2]) -> u64 {
     let [of_a, of_b] = [sizes.names(0), sizes.names(1)];
+    let own = sizes.rows[party.index()] * sizes.keys[party.index()];
     // An element with its row takes 36 bytes beside the element itself.
     let joining = match party {
         PartyId(0) => (of_a + of_b) * (ELEMENT_BYTES + 36),
@@ -136,5 +136,6 @@ pub fn memory(party: PartyId, sizes: Sizes, layouts: &[Layout; 2]) -> u64 {
     let planes = layouts.iter().map(|layout| layout.row_bytes().div_ceil(16) as u64).max().unwrap_or(0);
     // Rows in planes and in tables, permutations and the settings of two networks.
     let moving = wires * (2 * 16 * planes + 24 + 2 * u64::from(wires.max(2).ilog2()) / 8);
-    joining.max(moving) + 16 * sizes.rows.iter().sum::<u64>()
+    // Numbering own rows by identifier takes 32 bytes each at first, and 4 for good.
+    (32 * own).max(joining).max(moving) + 4 * own + 16 * sizes.rows.iter().sum::<u64>()
 }

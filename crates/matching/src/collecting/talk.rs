@@ -2,17 +2,19 @@
 
 use super::edges::{self, Contamination};
 use super::names::{Names, Occurrences};
-use super::price::{CHUNK, Sizes, chunks, memory};
+use super::price::{CHUNK, Sizes, TERMS_BYTES, chunks, memory};
 use super::{Graph, KEYS_MAX, Options};
 use crate::dummies::{self, Hides};
 use crate::group::{self, Element, Exponent};
 use crate::identifiers::Identifiers;
 use crate::memory::{check, reserve};
-use crate::payload::Layout;
+use crate::payload::{Layout, Ring};
 use base::{Error, Kind, PartyId, Rng, limits};
 use net::Session;
 use std::ops::Range;
 use zeroize::Zeroize;
+
+const SAME_TERMS: &str = "it collects payloads of the layouts that we do, by the same back end";
 
 /// "There is one list" in the message of sizes.
 const ONE_LIST: u64 = u64::MAX;
@@ -87,7 +89,20 @@ pub(super) fn pairs(
     Ok(Matched { sizes, test, order, lost, role })
 }
 
-/// Both tell sizes, caps and dummies.
+/// What both sides must have in common besides caps and dummies, as a digest.
+fn terms(layouts: &[Layout; 2], options: &Options) -> [u8; TERMS_BYTES as usize] {
+    let mut hasher = blake3::Hasher::new_derive_key("tacit collecting terms 1");
+    for layout in layouts {
+        hasher.update(&(layout.fields().len() as u64).to_le_bytes());
+        for field in layout.fields() {
+            hasher.update(&[u8::from(field.ring == Ring::Add), field.bytes]);
+        }
+    }
+    hasher.update(format!("{:?} {}", options.backend, options.ot).as_bytes());
+    *hasher.finalize().as_bytes()
+}
+
+/// Both tell sizes, caps, dummies and terms.
 fn count(
     session: &mut Session,
     rows: &dyn Identifiers,
@@ -96,11 +111,13 @@ fn count(
 ) -> Result<(Sizes, Option<u64>), Error> {
     let (me, peer) = (session.me().index(), session.me().other());
     let mut link = session.link(peer);
-    let terms = dummies::terms(options.dummies.as_ref(), Hides::Intersection);
+    let hides = dummies::terms(options.dummies.as_ref(), Hides::Intersection);
+    let terms = terms(layouts, options);
     let (own_rows, own_keys) = (rows.rows(), rows.keys() as u64);
     let numbers =
         [own_rows, own_keys, options.slots.into(), options.degree.into(), options.test.unwrap_or(ONE_LIST)];
     let mut message: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+    message.extend(hides);
     message.extend(terms);
     link.send(&message)?;
     let peer_rows = link.recv_count("rows of the peer", options.peer_rows_max.min(limits::ROWS - 1))?;
@@ -111,7 +128,10 @@ fn count(
         }
     }
     let list = u64::from_le_bytes(link.recv_array()?);
-    dummies::check_terms(&mut link, &terms)?;
+    dummies::check_terms(&mut link, &hides)?;
+    if link.recv_array()? != terms {
+        return Err(link.blame(SAME_TERMS));
+    }
     let test = match (me, list) {
         (0, ONE_LIST) => options.test,
         (1, ONE_LIST) => None,
