@@ -4,6 +4,7 @@
 //! [`pid`] is Private-ID for one unique identifier per row. It hashes [`identifiers`] into a [`group`] and works on
 //! 32-byte elements of it.
 
+pub mod circuit_psi;
 pub mod collecting;
 pub mod dummies;
 pub mod group;

@@ -55,6 +55,13 @@ impl Meter {
         Price { ots: self.ots, sender: sender.sent, receiver: receiver.sent, turns }
     }
 
+    /// Turns of the sender and of the receiver, and whether the next thing that the sender hears is a turn of it: for a
+    /// conversation in which OTs are a part.
+    #[must_use]
+    pub fn turns(&self) -> ([u64; 2], bool) {
+        ([self.sender.turns, self.receiver.turns], self.sender.spoke)
+    }
+
     pub(crate) fn sender_says(&mut self, bytes: usize) {
         self.sender.sent += bytes as u64;
         self.sender.spoke = true;

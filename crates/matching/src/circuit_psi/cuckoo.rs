@@ -1,0 +1,194 @@
+//! Bins: where rows of the receiver lie (cuckoo hashing, one row per bin), and where those of the sender (simple
+//! hashing, each row in all its bins).
+//!
+//! Three hash functions, each into a third of the bins of its own, so the three bins of a row differ. With
+//! `1.32 n + 1024` bins `n` rows fit, except with probability 2^-40: they do not only if some k bins are all that
+//! some k + 1 rows have. The expected number of such sets in which every bin has two rows or more bounds it; a test
+//! computes it. There is no stash. Should rows not fit, the hash functions are drawn again: the sender learns that,
+//! which is 2^-40 of a bit.
+
+use super::key_cipher;
+use base::Error;
+use kernels::{Aes128, Block};
+use std::ops::Range;
+
+/// Hash functions.
+pub const FUNCTIONS: usize = 3;
+/// Bins of a piece, about.
+const PIECE_BINS: u64 = 1 << 14;
+/// Entries of the sender in a piece, about.
+const PIECE_ENTRIES: u64 = 1 << 16;
+/// -log2 of the probability that a piece gets more entries than [`Bins::most`], all pieces together.
+const SECURITY: f64 = 41.0;
+
+/// The bins of a run and the pieces in which they are worked off. It follows from the sizes alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bins {
+    third: u64,
+    pieces: u64,
+    rows: [u64; 2],
+}
+
+impl Bins {
+    /// For so many rows of the receiver and of the sender.
+    #[must_use]
+    pub fn new(rows: [u64; 2]) -> Self {
+        let third = (rows[0] * 33 / 25 + 1024).div_ceil(3);
+        let pieces = (3 * third).div_ceil(PIECE_BINS).max((3 * rows[1]).div_ceil(PIECE_ENTRIES));
+        Self { third, pieces: pieces.min(third), rows }
+    }
+
+    /// All bins.
+    #[must_use]
+    pub fn all(&self) -> u64 {
+        3 * self.third
+    }
+
+    /// How many pieces there are.
+    #[must_use]
+    pub fn pieces(&self) -> u64 {
+        self.pieces
+    }
+
+    /// The bins of a piece within each third.
+    #[must_use]
+    pub fn range(&self, piece: u64) -> Range<u64> {
+        let start = |piece: u64| {
+            (u128::from(piece) * u128::from(self.third)).div_ceil(u128::from(self.pieces)) as u64
+        };
+        start(piece)..start(piece + 1)
+    }
+
+    /// Bins of the largest piece.
+    #[must_use]
+    pub fn piece_bins(&self) -> u64 {
+        3 * self.third.div_ceil(self.pieces)
+    }
+
+    /// Entries of the sender that the largest piece has on average.
+    #[must_use]
+    pub fn usual(&self) -> u64 {
+        let per_third = u128::from(self.rows[1]) * u128::from(self.third.div_ceil(self.pieces));
+        3 * per_third.div_ceil(u128::from(self.third)) as u64
+    }
+
+    /// Entries of the sender that no piece exceeds, but with probability 2^-41: Bernstein's inequality for three
+    /// independent choices of a bin per row.
+    #[must_use]
+    pub fn most(&self) -> u64 {
+        let (mean, tail) =
+            (self.usual() as f64, (SECURITY + (self.pieces as f64).log2()) * std::f64::consts::LN_2);
+        let beyond = tail / 3.0 + (tail * tail / 9.0 + 2.0 * tail * mean).sqrt();
+        ((mean + beyond).ceil() as u64).min(FUNCTIONS as u64 * self.rows[1])
+    }
+
+    /// The number of bin `place` of a function's third.
+    #[must_use]
+    pub fn bin(&self, function: usize, place: u32) -> usize {
+        function * self.third as usize + place as usize
+    }
+
+    /// The piece of bin `place` of a third.
+    fn piece(&self, place: u32) -> usize {
+        (u128::from(place) * u128::from(self.pieces) / u128::from(self.third)) as usize
+    }
+
+    /// The bins of a key, one within each third.
+    fn places(&self, hash: &Aes128, keys: &[Block], out: &mut Vec<[u32; FUNCTIONS]>) {
+        let mut hashed = keys.to_vec();
+        hash.encrypt(&mut hashed);
+        out.extend(hashed.iter().map(|h| {
+            // 42 bits each: uniform but for third / 2^42.
+            std::array::from_fn(|i| {
+                let digit = (h.0 >> (42 * i)) as u64 & ((1 << 42) - 1);
+                (u128::from(digit) * u128::from(self.third) >> 42) as u32
+            })
+        }));
+    }
+
+    /// The bins of all keys under the hash functions of this attempt.
+    pub fn all_places(&self, seed: &[u8; 32], attempt: u8, keys: &[Block]) -> Vec<[u32; FUNCTIONS]> {
+        let hash = key_cipher(seed, "bins", u64::from(attempt));
+        let mut places = Vec::with_capacity(keys.len());
+        keys.chunks(1 << 10).for_each(|keys| self.places(&hash, keys, &mut places));
+        places
+    }
+
+    /// One bin per key: which key lies in each bin, [`EMPTY`] where none does; `None` when they do not fit.
+    ///
+    /// Local search allocation (Khosla, ESA 2013): every bin has a label, at most the number of moves that it takes
+    /// from there to a free bin. A key goes to its bin of the least label, and whoever lay there moves on.
+    pub fn place(&self, places: &[[u32; FUNCTIONS]]) -> Option<Vec<u32>> {
+        let bins = self.all() as usize;
+        let (mut held, mut labels) = (vec![EMPTY; bins], vec![0u32; bins]);
+        for first in 0..places.len() as u32 {
+            let mut key = first;
+            while key != EMPTY {
+                let of_key = places[key as usize];
+                let bins: [usize; FUNCTIONS] = std::array::from_fn(|i| self.bin(i, of_key[i]));
+                let mut by_label = bins.map(|bin| (labels[bin], bin));
+                by_label.sort_unstable();
+                let [(least, bin), (second, _), _] = by_label;
+                // A free bin is at most as many moves away as there are keys.
+                if u64::from(least) > self.rows[0] {
+                    return None;
+                }
+                labels[bin] = second + 1;
+                key = std::mem::replace(&mut held[bin], key);
+            }
+        }
+        Some(held)
+    }
+}
+
+/// No key, in [`Bins::place`].
+pub const EMPTY: u32 = u32::MAX;
+
+/// The sender's rows by function and piece.
+pub struct Entries {
+    rows: [Vec<u32>; FUNCTIONS],
+    starts: [Vec<u64>; FUNCTIONS],
+}
+
+impl Entries {
+    /// Sorts all rows into pieces.
+    ///
+    /// # Errors
+    /// When a piece gets more than [`Bins::most`].
+    pub fn new(bins: &Bins, places: &[[u32; FUNCTIONS]]) -> Result<Self, Error> {
+        let sorted: [(Vec<u32>, Vec<u64>); FUNCTIONS] = std::array::from_fn(|i| {
+            let mut starts = vec![0u64; bins.pieces as usize + 1];
+            places.iter().for_each(|p| starts[bins.piece(p[i]) + 1] += 1);
+            (1..starts.len()).for_each(|piece| starts[piece] += starts[piece - 1]);
+            let (mut next, mut rows) = (starts.clone(), vec![0; places.len()]);
+            for (row, place) in (0..).zip(places) {
+                let at = &mut next[bins.piece(place[i])];
+                rows[*at as usize] = row;
+                *at += 1;
+            }
+            (rows, starts)
+        });
+        let [a, b, c] = sorted;
+        let this = Self { rows: [a.0, b.0, c.0], starts: [a.1, b.1, c.1] };
+        let fullest = (0..bins.pieces).map(|p| this.piece(p).map(|(rows, _)| rows.len() as u64).sum()).max();
+        if fullest.unwrap_or(0) > bins.most() {
+            return Err(Error::misuse(
+                "identifiers fall into bins too unevenly, a matter of chance; run again",
+            ));
+        }
+        Ok(this)
+    }
+
+    /// The rows of a piece, by function.
+    pub fn piece(&self, piece: u64) -> impl Iterator<Item = (&[u32], usize)> {
+        let piece = piece as usize;
+        (0..FUNCTIONS).map(move |i| {
+            let range = self.starts[i][piece] as usize..self.starts[i][piece + 1] as usize;
+            (&self.rows[i][range], i)
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "cuckoo_tests.rs"]
+mod tests;

@@ -1,0 +1,134 @@
+use super::*;
+use base::Seed;
+use std::f64::consts::LN_2;
+
+fn cipher() -> Aes128 {
+    Aes128::new(Block(77))
+}
+
+fn keys(n: usize, from: u128) -> Vec<Block> {
+    (0..n as u128).map(|i| Block(from + i)).collect()
+}
+
+fn rows_of(shape: Shape, keys: &[Block]) -> Vec<Row> {
+    let mut out = Vec::new();
+    rows(&cipher(), shape, keys, &mut out);
+    out
+}
+
+fn rng(seed: u8) -> Rng {
+    Seed::from_bytes([seed; 32]).into_rng()
+}
+
+/// Encodes uniform values, and checks that every key gives its own.
+fn check(shape: Shape, n: usize, width: usize, seed: u8) -> Vec<u8> {
+    let rows = rows_of(shape, &keys(n, u128::from(seed) << 64));
+    let mut rng = rng(seed);
+    let values = super::super::random_bytes(&mut rng, n * width);
+    let table = encode(shape, &rows, &values, width, &mut rng).unwrap();
+    assert_eq!(table.len(), shape.entries() * width);
+    let mut out = vec![0; values.len()];
+    decode(shape, &table, width, &rows, &mut out);
+    assert!(out == values, "{n} keys of {width} bytes");
+    table
+}
+
+#[test]
+fn every_key_gives_its_value() {
+    for n in [0usize, 1, 2, 3, 10, 100, 1000] {
+        for width in [1, 16, 25] {
+            check(Shape::new(n as u64, n as u64), n, width, n as u8);
+        }
+    }
+    check(Shape::new(20_000, 20_500), 20_000, 16, 9);
+}
+
+/// More keys than peeling can take: many are set aside, and elimination still finds a table.
+#[test]
+fn tables_as_full_as_the_most_are_solved() {
+    let shape = Shape::new(1, 3000);
+    assert!(shape.sparse() < 3460);
+    let rows = rows_of(shape, &keys(3000, 5));
+    let aside = Peeled::new(shape, &rows).aside.len();
+    assert!(aside > 10, "{aside} keys set aside");
+    check(shape, 3000, 8, 5);
+    // Keys beyond the entries of the sparse part: the dense ones take them.
+    check(Shape { third: 100 }, 320, 8, 6);
+}
+
+#[test]
+fn a_repeated_key_is_refused() {
+    let shape = Shape::new(10, 10);
+    let mut own = keys(10, 1);
+    own[9] = own[3];
+    let values: Vec<u8> = (0..80).collect();
+    assert!(encode(shape, &rows_of(shape, &own), &values, 8, &mut rng(1)).is_err());
+}
+
+/// Over uniform values, the bits of a table are balanced and unrelated in every position: entries that keys fix, those
+/// that nothing fixes, and the dense ones; whether a table holds many keys or few.
+#[test]
+fn tables_of_uniform_values_are_uniform() {
+    for (n, seeds) in [(0usize, 400u16), (1, 400), (40, 400)] {
+        let shape = Shape::new(40, 45);
+        let mut ones = vec![0u32; shape.entries() * 8];
+        let mut pairs = vec![0u32; shape.entries() * 8];
+        let rows = rows_of(shape, &keys(n, 3));
+        for seed in 0..seeds {
+            let mut rng = Seed::from_bytes([7; 32]).fork(&seed.to_string()).into_rng();
+            let values = super::super::random_bytes(&mut rng, n);
+            let table = encode(shape, &rows, &values, 1, &mut rng).unwrap();
+            let bit = |i: usize| u32::from(table[i / 8] >> (i % 8) & 1);
+            for i in 0..ones.len() {
+                ones[i] += bit(i);
+                pairs[i] += bit(i) ^ bit((i + 8) % (8 * table.len()));
+            }
+        }
+        for count in ones.iter().chain(&pairs) {
+            let off = (f64::from(*count) - f64::from(seeds) / 2.0) / (f64::from(seeds) / 4.0).sqrt();
+            assert!(off.abs() < 6.0, "{count} of {seeds} with {n} keys");
+        }
+    }
+}
+
+fn ln_factorial(n: f64) -> f64 {
+    if n < 2.0 {
+        return 0.0;
+    }
+    // Stirling with two terms of its series: an error below 1 / (360 n^3).
+    n * n.ln() - n + 0.5 * (2.0 * std::f64::consts::PI * n).ln() + 1.0 / (12.0 * n)
+}
+
+/// log2 of an upper bound of the expected number of non-empty sets among `n` rows whose sparse parts sum to zero, over
+/// thirds of `third` entries.
+///
+/// A set of j rows throws j balls into each third; all `third` counts are even with probability at most
+/// `j! cosh(z)^third / (z third)^j` for every z > 0.
+fn expected_dependencies(n: u64, third: u64) -> f64 {
+    let (n, third) = (n as f64, third as f64);
+    let mut sum = 0f64;
+    for j in 2..=n as u64 {
+        let j = j as f64;
+        // At the least: z tanh z = j / third.
+        let (mut low, mut high) = (1e-9, j / third + 2.0);
+        for _ in 0..60 {
+            let z = 0.5 * (low + high);
+            if z * z.tanh() < j / third { low = z } else { high = z }
+        }
+        let z = high;
+        let even = ln_factorial(j) + third * z.cosh().ln() - j * (z * third).ln();
+        let choices = ln_factorial(n) - ln_factorial(j) - ln_factorial(n - j);
+        sum += (choices + 3.0 * even.min(0.0)).exp();
+    }
+    sum.ln() / LN_2
+}
+
+/// What the header says of failure: with the 64 dense bits it is at most 2^-64 of this number.
+#[test]
+fn hardly_any_sparse_rows_are_dependent() {
+    for most in [2, 3, 5, 10, 30, 100, 300, 1000, 3000, 10_000, 50_000] {
+        let shape = Shape::new(1, most);
+        let log = expected_dependencies(most, shape.third as u64);
+        assert!(log < 3.0, "{most} rows: 2^{log}");
+    }
+}

@@ -1,0 +1,131 @@
+//! Steps of the oblivious PRF and of the programmable one, without a network.
+//!
+//! A key is 126 bits of the hash of a name, and in its two lowest bits which hash function put it into a bin. The PRF
+//! (Rindal and Schoppmann, Eurocrypt 2021; Raghuraman and Rindal, ePrint 2022/320) is
+//! `F(y) = H(decode(K, y) + Delta y, y)`, where the sender has `K = B + Delta (A + P)` and the receiver
+//! `C = A Delta + B`, and P is the receiver's key-value store with `decode(P, x) = x`: the receiver has
+//! `F(x) = H(decode(C, x), x)` for its own keys. For any other key `decode(P, y)` and y differ, except with
+//! probability 2^-126, and what is hashed has Delta in it.
+
+use crate::identifiers::Identifiers;
+use crate::payload::{Layout, Ring, Table};
+use base::Error;
+use kernels::{Block, gf_add_multiples, xor_bytes};
+
+/// The keys of all rows, hash function 0: `names` hashed under the run's seed.
+pub fn keys(names: &dyn Identifiers, seed: &[u8; 32]) -> Result<Vec<Block>, Error> {
+    let mut keys = crate::memory::reserve("own keys", names.rows())?;
+    let mut name = Vec::new();
+    for row in 0..names.rows() as u32 {
+        names.read(row, 0, &mut name)?;
+        names.domain(row).mark(&mut name);
+        let digest = blake3::keyed_hash(seed, &name);
+        keys.push(whole(Block::from_bytes(*digest.as_bytes().first_chunk().expect("a digest has 32 bytes"))));
+    }
+    Ok(keys)
+}
+
+/// A key for hash function 0 from any block.
+pub fn whole(block: Block) -> Block {
+    Block(block.0 & !3)
+}
+
+/// The key of a row in its bin of hash function `function`.
+pub fn with_function(key: Block, function: usize) -> Block {
+    Block(key.0 | function as u128)
+}
+
+/// Makes of `decoded` what the sender hashes: adds `Delta y` for each key y.
+pub fn lift(delta: Block, keys: &[Block], decoded: &mut [Block]) {
+    gf_add_multiples(delta, keys, decoded);
+}
+
+/// Adds `H(x, y)` to `into`, `width` bytes per key, under the run's secret-free key `seed`.
+pub fn add_pads(seed: &[u8; 32], inputs: &[Block], keys: &[Block], width: usize, into: &mut [u8]) {
+    let mut pad = vec![0; width];
+    for ((input, key), into) in inputs.iter().zip(keys).zip(into.chunks_exact_mut(width)) {
+        let mut message = [0; 2 * Block::BYTES];
+        message[..Block::BYTES].copy_from_slice(&input.to_bytes());
+        message[Block::BYTES..].copy_from_slice(&key.to_bytes());
+        blake3::Hasher::new_keyed(seed).update(&message).finalize_xof().fill(&mut pad);
+        xor_bytes(into, &pad);
+    }
+}
+
+/// What a bin's mask leaves of a row: the receiver's share of it. The mask is the sender's share.
+pub fn mask_row(layout: &Layout, row: &[u8], mask: &[u8], out: &mut [u8]) {
+    for (index, field) in layout.fields().iter().enumerate() {
+        let range = layout.range(index);
+        let (row, mask, out) = (&row[range.clone()], &mask[range.clone()], &mut out[range]);
+        out.copy_from_slice(row);
+        match field.ring {
+            Ring::Xor => xor_bytes(out, mask),
+            Ring::Add => {
+                let number = |bytes: &[u8]| {
+                    let mut word = [0; 16];
+                    word[..bytes.len()].copy_from_slice(bytes);
+                    u128::from_le_bytes(word)
+                };
+                let share = number(row).wrapping_sub(number(mask)).to_le_bytes();
+                out.copy_from_slice(&share[..out.len()]);
+            }
+        }
+    }
+}
+
+/// The payload of rows: those of the caller's table, and blank ones for dummy rows behind them.
+pub struct Payload<'a> {
+    table: &'a Table,
+    blank: Vec<u8>,
+}
+
+impl<'a> Payload<'a> {
+    /// Over a table.
+    pub fn new(table: &'a Table) -> Self {
+        Self { table, blank: vec![0; table.layout().row_bytes()] }
+    }
+
+    /// A row's bytes.
+    pub fn row(&self, row: u32) -> &[u8] {
+        if u64::from(row) < self.table.rows() { self.table.row(u64::from(row)) } else { &self.blank }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payload::Field;
+    use base::Seed;
+
+    #[test]
+    fn shares_of_a_row_join_to_it() {
+        let fields = [Field::bits(9), Field::number(5), Field::number(16), Field::bits(1), Field::number(1)];
+        let layout = Layout::new(fields).unwrap();
+        let mut rng = Seed::from_bytes([1; 32]).into_rng();
+        let [mut row, mut mine, mut theirs] = [(); 3].map(|()| Table::zeros(layout.clone(), 1).unwrap());
+        for _ in 0..50 {
+            for table in [&mut row, &mut mine] {
+                let random = super::super::random_bytes(&mut rng, layout.row_bytes());
+                table.bytes_mut().copy_from_slice(&random);
+            }
+            mask_row(&layout, row.row(0), mine.row(0), theirs.row_mut(0));
+            for (i, field) in layout.fields().iter().enumerate() {
+                assert_eq!(field.join(mine.get(0, i), theirs.get(0, i)), row.get(0, i));
+            }
+        }
+    }
+
+    #[test]
+    fn pads_differ_by_every_part_and_by_seed() {
+        let pad = |seed: u8, input: u128, key: u128, width: usize| {
+            let mut pad = vec![0; width];
+            add_pads(&[seed; 32], &[Block(input)], &[Block(key)], width, &mut pad);
+            pad
+        };
+        let pads = [pad(1, 2, 3, 100), pad(2, 2, 3, 100), pad(1, 3, 3, 100), pad(1, 2, 2, 100)];
+        assert!(
+            (0..4).all(|i| (0..i).all(|j| pads[i][..64] != pads[j][..64] && pads[i][64..] != pads[j][64..]))
+        );
+        assert_eq!(pad(1, 2, 3, 10), pads[0][..10]);
+    }
+}

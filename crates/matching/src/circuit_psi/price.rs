@@ -1,0 +1,97 @@
+//! What circuit-PSI costs, from the schedule that the driver itself follows.
+
+use super::cuckoo::Bins;
+use super::okvs::Shape;
+use super::{AHEAD, SALT_BYTES, equal, key_cipher};
+use crate::dummies::TERMS_BYTES;
+use crate::payload::Layout;
+use base::{Cost, PartyId, limits};
+use kernels::{Aes128, Block};
+use ot::{OtKind, vole};
+
+/// Bytes of the first message but for the salt and the terms of dummies, and of the number of the attempt.
+const COUNT_BYTES: u64 = 8;
+const SHAPE_BYTES: u64 = 32;
+const ATTEMPT_BYTES: u64 = 1;
+
+/// The tables of a piece.
+#[derive(Clone, Copy)]
+pub(super) struct Shapes {
+    /// The receiver's, of keys.
+    pub keys: Shape,
+    /// The sender's, of tags and payload.
+    pub values: Shape,
+    /// Bytes of a tag.
+    pub tag: usize,
+    /// Bytes of a value: tag and payload.
+    pub width: usize,
+}
+
+impl Shapes {
+    pub fn new(bins: &Bins, layout: &Layout) -> Self {
+        let tag = equal::tag_bits(bins.all()).div_ceil(8);
+        let keys = Shape::new(bins.piece_bins(), bins.piece_bins());
+        let values = Shape::new(bins.usual(), bins.most());
+        Self { keys, values, tag, width: tag + layout.row_bytes() }
+    }
+
+    /// Entries of all stores of the receiver.
+    pub fn elements(&self, bins: &Bins) -> u64 {
+        bins.pieces() * self.keys.entries() as u64
+    }
+
+    /// Bytes of the receiver's message for a piece.
+    pub fn key_bytes(&self) -> usize {
+        self.keys.entries() * Block::BYTES
+    }
+
+    /// Bytes of the sender's.
+    pub fn value_bytes(&self) -> usize {
+        self.values.entries() * self.width
+    }
+
+    /// What places the keys of table 0 (keys) and 1 (values).
+    pub fn cipher(&self, seed: &[u8; 32], table: u64) -> Aes128 {
+        key_cipher(seed, "table", table)
+    }
+}
+
+/// The exact cost for so many rows of the receiver (party 0) and the sender, dummies included, over full windows.
+#[must_use]
+pub fn price(rows: [u64; 2], layout: &Layout, ot: OtKind) -> Cost {
+    let bins = Bins::new(rows);
+    let shapes = Shapes::new(&bins, layout);
+    let pieces = bins.pieces();
+    let terms = COUNT_BYTES + TERMS_BYTES + SHAPE_BYTES + SALT_BYTES as u64;
+    let vole = vole::price(ot, shapes.elements(&bins));
+    let mut cost = Cost { sent: vec![terms + ATTEMPT_BYTES, terms], ..Cost::zero(2) };
+    cost += &vole.price().cost(PartyId(1), PartyId(0), 2);
+    cost.sent[0] += pieces * shapes.key_bytes() as u64;
+    cost.sent[1] += pieces * shapes.value_bytes() as u64;
+    let equal = equal::price(ot, bins.all()).total();
+    cost += &equal;
+    // Both wait for the count. The receiver spoke before the first OTs, the sender before tags are compared.
+    let ([sender, receiver], spoke) = vole.turns();
+    let ahead = (limits::WINDOW_BYTES / 2 / shapes.key_bytes()).min(AHEAD) as u64;
+    let receiver = 1 + 1 + receiver + 1 + (pieces - 1).saturating_sub(ahead);
+    let sender = 1 + sender + u64::from(spoke) + (pieces - 1) + 1;
+    Cost { rounds: receiver.max(sender) + equal.rounds, ..cost }
+}
+
+/// About how many bytes of memory the columns of one party take, besides its identifiers and payload.
+#[must_use]
+pub fn memory(rows: [u64; 2], layout: &Layout, party: PartyId) -> u64 {
+    let bins = Bins::new(rows);
+    let shapes = Shapes::new(&bins, layout);
+    // Tag and share of every bin; tables of a piece with their copies; the back end of the OTs, twice.
+    let common = bins.all() * (Block::BYTES + layout.row_bytes()) as u64
+        + 4 * (shapes.value_bytes() + shapes.key_bytes()) as u64
+        + (96 << 20);
+    let block = Block::BYTES as u64;
+    common
+        + if party == PartyId(0) {
+            rows[0] * (block + 12) + bins.all() * 8 + shapes.elements(&bins) * 2 * block
+        } else {
+            rows[1] * (block + 12 + 12) + shapes.elements(&bins) * block
+        }
+}
