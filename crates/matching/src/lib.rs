@@ -9,6 +9,7 @@ pub mod collecting;
 pub mod dummies;
 pub mod group;
 pub mod identifiers;
+pub mod many;
 mod memory;
 mod meter;
 pub mod multi;
@@ -17,6 +18,7 @@ pub mod payload;
 pub mod permute;
 pub mod pid;
 pub mod spill;
+mod tags;
 
 pub use identifiers::{Domain, Flat, Identifiers, Spool};
 pub use payload::{Field, Joined, Layout, Part, Ring, Table, Valid};

@@ -8,7 +8,7 @@
 //! columns of C, at a row of P different columns of P. So "the top edge of a row" is well defined and no ties remain to
 //! be broken by chance.
 
-use super::rows::{Tagged, place, tag};
+use crate::tags::{Tagged, place, tag};
 use std::cmp::Reverse;
 
 /// No edge.

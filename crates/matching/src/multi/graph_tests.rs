@@ -1,5 +1,5 @@
-use super::super::rows::tagged;
 use super::*;
+use crate::tags::tagged;
 use base::{Rng, Seed};
 use std::collections::{BTreeMap, BTreeSet};
 

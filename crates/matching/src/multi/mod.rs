@@ -45,14 +45,12 @@ use crate::group::{self, Element, Exponent, Refusal, is_canonical};
 use crate::identifiers::{Domain, Identifiers};
 use crate::memory as room;
 use crate::pid::{Disclosed, Spine};
+use crate::tags::{self, Finder, TAG_BYTES, Tagged, are_distinct, place, tag, to_wire};
 use base::{Error, Kind, PartyId, Rng, limits};
 use net::{Link, Session};
 use price::{SETTINGS_BYTES, chunk, chunks, returned};
-use rows::{Rows, Tagged, place, tag, tagged};
+use rows::Rows;
 use std::ops::Range;
-
-/// Bytes of a tag in the spine: enough that 2^32 of them are distinct but for one chance in 2^33.
-const TAG_BYTES: u64 = 12;
 
 const UNIQUE: &str = "its identifiers are unique";
 
@@ -289,7 +287,7 @@ impl Party<'_> {
         let [cells_c, cells_p] = [0, 1].map(|party| self.sizes.cells(PartyId(party)));
         let key = Exponent::random(rng);
         let mut e_p: Vec<Tagged> = room::reserve("identifiers of the peer", cells_p)?;
-        self.columns(session, &key, |e| add_tags(&mut e_p, e))?;
+        self.columns(session, &key, |e| tags::add(&mut e_p, e))?;
         e_p.sort_unstable();
         let e_c = session.step("e", |s| {
             if !are_distinct(&e_p) {
@@ -321,7 +319,7 @@ impl Party<'_> {
             if !piece.iter().all(is_canonical) {
                 return Err(refused(&link, Refusal::NonCanonical));
             }
-            add_tags(&mut tags, piece);
+            tags::add(&mut tags, piece);
             for cell in cells.filter(|cell| cell % keys == 0) {
                 let head = Some(tag(tags[cell as usize]));
                 if cell != second_list && head <= last {
@@ -370,7 +368,7 @@ impl Party<'_> {
                 let mut at_work = [0];
                 link.recv(if v.is_empty() { &mut at_work } else { v.as_flattened_mut() })?;
                 group::mul_batch(v, &strip, self.options.threads).map_err(|r| refused(&link, r))?;
-                add_tags(&mut back, v);
+                tags::add(&mut back, v);
                 s.report(rows.end, n_c);
             }
             Ok(())
@@ -383,30 +381,16 @@ impl Party<'_> {
     fn positions(&self, session: &mut Session, back: Vec<Tagged>, union: u64) -> Result<Vec<u32>, Error> {
         session.step("spine", |s| {
             let mut link = s.link(self.peer);
-            let mut mine: Vec<u32> = room::reserve("own rows", self.rows.len())?;
-            mine.resize(self.rows.len() as usize, 0);
-            let mut own = back.iter().peekable();
-            let (mut digest, mut last) = (blake3::Hasher::new(), None);
+            let mine = room::reserve("own rows", self.rows.len())?;
+            let mut finder = Finder::new(&back, &self.rows.order, mine);
             let mut buffer = vec![[0; TAG_BYTES as usize]; CHUNK as usize];
             for positions in chunks(union) {
                 let piece = &mut buffer[..len(&positions)];
                 link.recv(piece.as_flattened_mut())?;
-                digest.update(piece.as_flattened());
-                for (position, bytes) in positions.zip(piece) {
-                    let uid = wide(bytes);
-                    if last >= Some(uid) {
-                        return Err(link.blame("the spine is sorted and without repeats"));
-                    }
-                    last = Some(uid);
-                    if let Some(row) = own.next_if(|&&row| tag(row) == uid) {
-                        mine[self.rows.order[place(*row) as usize] as usize] = position as u32;
-                    }
-                }
+                finder.take(piece).map_err(|check| link.blame(check))?;
             }
-            if own.next().is_some() {
-                return Err(link.blame("every row of ours is in the spine, once"));
-            }
-            link.send(digest.finalize().as_bytes())?;
+            let (mine, digest) = finder.finish().map_err(|check| link.blame(check))?;
+            link.send(&digest)?;
             link.flush()?;
             Ok(mine)
         })
@@ -432,7 +416,7 @@ impl Party<'_> {
     fn send_e(&self, session: &mut Session, e_c: &[Element]) -> Result<Vec<u32>, Error> {
         let keys = self.sizes.keys[0] as usize;
         let mut tags: Vec<Tagged> = room::reserve("identifiers of the peer", e_c.len() as u64)?;
-        add_tags(&mut tags, e_c);
+        tags::add(&mut tags, e_c);
         tags.sort_unstable();
         let mut link = session.link(self.peer);
         // A peer that repeats an element could tell it apart later: nothing of `e` leaves before this check.
@@ -508,7 +492,7 @@ impl Party<'_> {
                 let piece = &mut buffer[..len(&numbers)];
                 let number = |at: usize| numbers.start as u32 + at as u32;
                 labels.times(number, key, piece, self.options.threads)?;
-                add_tags(&mut uids, piece);
+                tags::add(&mut uids, piece);
                 s.report(numbers.end, union);
             }
             Ok(())
@@ -531,7 +515,7 @@ impl Party<'_> {
                 buffer.clear();
                 for position in positions {
                     let uid = uids[position as usize];
-                    buffer.extend_from_slice(&tag(uid).to_le_bytes()[..TAG_BYTES as usize]);
+                    buffer.extend_from_slice(&to_wire(uid));
                     if let Some(row) = self.rows.order.get(place(uid) as usize) {
                         mine[*row as usize] = position as u32;
                     }
@@ -580,22 +564,6 @@ fn invertible(rng: &mut Rng) -> (Exponent, Exponent) {
             return (key, inverse);
         }
     }
-}
-
-/// Appends tags of `elements`, placed by their number in `tags`.
-fn add_tags(tags: &mut Vec<Tagged>, elements: &[Element]) {
-    let start = tags.len() as u32;
-    tags.extend(elements.iter().zip(start..=u32::MAX).map(|(e, place)| tagged(e, place)));
-}
-
-fn are_distinct(sorted: &[Tagged]) -> bool {
-    sorted.windows(2).all(|pair| tag(pair[0]) != tag(pair[1]))
-}
-
-fn wide(bytes: &[u8; TAG_BYTES as usize]) -> u128 {
-    let mut wide = [0; 16];
-    wide[..bytes.len()].copy_from_slice(bytes);
-    u128::from_le_bytes(wide)
 }
 
 fn refused(link: &Link<'_>, refusal: Refusal) -> Error {

@@ -1,9 +1,9 @@
 //! What the protocol costs, from the schedule that the driver itself follows.
 
-use super::TAG_BYTES;
 use crate::dummies::TERMS_BYTES;
 use crate::group::ELEMENT_BYTES;
 use crate::meter::Meter;
+use crate::tags::TAG_BYTES;
 use base::{Cost, PartyId};
 use std::ops::Range;
 

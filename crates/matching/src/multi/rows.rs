@@ -1,6 +1,7 @@
 //! One party's rows as the peer is to see them: K names each, every name once, in a secret order.
 
 use crate::identifiers::{Domain, Identifiers};
+use crate::tags::{Tagged, place, tag, tagged};
 use base::{Error, Rng, Secret, limits};
 
 /// What to do with an identifier that a second row carries too.
@@ -26,25 +27,6 @@ pub struct Replaced {
 
 /// Cells (places of identifiers) are numbered row by row: cell `row K + key`.
 pub(super) type Cell = u32;
-
-/// A 96-bit tag of something above the 32-bit number of its place: sorted by tag, 16 bytes each.
-pub(super) type Tagged = u128;
-
-/// Puts the first 12 bytes of `bytes` above `place`.
-pub(super) fn tagged(bytes: &[u8; 32], place: u32) -> Tagged {
-    let first = bytes.first_chunk().expect("16 of 32 bytes");
-    u128::from_le_bytes(*first) << 32 | u128::from(place)
-}
-
-/// The tag alone.
-pub(super) fn tag(entry: Tagged) -> u128 {
-    entry >> 32
-}
-
-/// The place alone.
-pub(super) fn place(entry: Tagged) -> u32 {
-    entry as u32
-}
 
 /// Rows with repeats and gaps filled, in a secret order.
 pub(super) struct Rows<'a> {

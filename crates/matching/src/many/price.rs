@@ -1,0 +1,149 @@
+//! What the protocol costs, from the schedule that the driver itself follows.
+
+use crate::dummies::TERMS_BYTES;
+use crate::group::ELEMENT_BYTES;
+use crate::meter::Meter;
+use crate::tags::TAG_BYTES;
+use base::Cost;
+use std::ops::Range;
+
+/// Rows whose elements travel in one message.
+pub const CHUNK: u64 = 4096;
+
+/// Rows of the union after which a party shows the others that it is still at work.
+pub(super) const PULSE: u64 = 16 * CHUNK;
+
+/// Bytes of the first message: rows, and how sizes are hidden.
+pub(super) const COUNT_BYTES: u64 = 8 + TERMS_BYTES;
+
+/// Bytes of the size of the union, and of a digest of the spine.
+pub(super) const UNION_BYTES: u64 = 8;
+pub(super) const RECEIPT_BYTES: u64 = 32;
+
+/// The public sizes of a match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Rows of each party, dummies included.
+    pub rows: Vec<u64>,
+    /// Rows of the union.
+    pub union: u64,
+}
+
+/// Chunk `i` of a column; empty beyond its end.
+pub(super) fn chunk(len: u64, i: u64) -> Range<u64> {
+    len.min(i * CHUNK)..len.min((i + 1) * CHUNK)
+}
+
+/// Pulses of a party that multiplies the union.
+pub(super) fn pulses(union: u64) -> u64 {
+    union.div_ceil(PULSE)
+}
+
+/// Which list a party holds before round `round` of the ring, from 1: its own, then those of the parties before it.
+pub(super) fn held(party: usize, round: usize, parties: usize) -> usize {
+    (party + parties + 1 - round) % parties
+}
+
+/// Elements of each row that travel in a round: `u`; then `e` and `v`; at last `v` alone, to its owner.
+pub(super) fn width(round: usize, parties: usize) -> u64 {
+    if round == 1 || round == parties { 1 } else { 2 }
+}
+
+/// The messages of party `me` in order, with a meter per peer.
+fn meters(sizes: &Sizes, me: usize) -> Vec<Meter> {
+    let n = sizes.rows.len();
+    let mut m: Vec<Meter> = (0..n).map(|_| Meter::default()).collect();
+    let peers = || (0..n).filter(move |&peer| peer != me);
+    let [next, prev] = [(me + 1) % n, (me + n - 1) % n];
+    peers().for_each(|peer| m[peer].send(COUNT_BYTES));
+    peers().for_each(|peer| m[peer].recv(COUNT_BYTES));
+    for round in 1..=n {
+        let [out, into] = [me, prev].map(|party| sizes.rows[held(party, round, n)]);
+        for i in 0..out.max(into).div_ceil(CHUNK) {
+            let bytes = |rows: Range<u64>| (rows.end - rows.start) * ELEMENT_BYTES * width(round, n);
+            m[next].send(bytes(chunk(out, i)));
+            m[prev].recv(bytes(chunk(into, i)));
+        }
+    }
+    let column = |of: usize| sizes.rows[held(of, n, n)] * ELEMENT_BYTES;
+    if me == 0 {
+        peers().for_each(|peer| m[peer].recv(column(peer)));
+        peers().for_each(|peer| m[peer].send(UNION_BYTES));
+    } else {
+        m[0].send(column(me));
+        m[0].recv(UNION_BYTES);
+    }
+    for at_work in 0..n {
+        if at_work == me {
+            for _ in 0..pulses(sizes.union) {
+                if me > 0 {
+                    m[me - 1].recv(1);
+                }
+                peers().for_each(|peer| m[peer].send(1));
+            }
+            if me + 1 < n {
+                m[me + 1].send(sizes.union * ELEMENT_BYTES);
+            }
+        } else {
+            m[at_work].recv(pulses(sizes.union));
+        }
+    }
+    let spine = sizes.union * TAG_BYTES;
+    if me == n - 1 {
+        peers().for_each(|peer| m[peer].send(spine));
+        peers().for_each(|peer| m[peer].recv(RECEIPT_BYTES));
+    } else {
+        m[n - 1].recv(spine);
+        m[n - 1].send(RECEIPT_BYTES);
+    }
+    m
+}
+
+/// The exact cost for sizes that are known.
+///
+/// # Panics
+/// With fewer than two parties.
+#[must_use]
+pub fn price(sizes: &Sizes) -> Cost {
+    let n = sizes.rows.len();
+    assert!(n >= 2, "a match has parties");
+    let of: Vec<Vec<Meter>> = (0..n).map(|me| meters(sizes, me)).collect();
+    let turns = |m: &Vec<Meter>| m.iter().map(|meter| meter.turns).sum();
+    let sent = |m: &Vec<Meter>| m.iter().map(|meter| meter.sent).sum();
+    Cost {
+        rounds: of.iter().map(turns).max().unwrap_or(0),
+        sent: of.iter().map(sent).collect(),
+        ..Cost::zero(n)
+    }
+}
+
+/// The cost before a run, when only the sizes of all sides are known: from the smallest union to the largest.
+///
+/// # Panics
+/// As [`price`].
+#[must_use]
+pub fn price_range(rows: &[u64]) -> [Cost; 2] {
+    let union = [rows.iter().copied().max().unwrap_or(0), rows.iter().sum()];
+    union.map(|union| price(&Sizes { rows: rows.to_vec(), union }))
+}
+
+/// Multiplications of the group by one party, those of hashed names included.
+#[must_use]
+pub fn multiplications(sizes: &Sizes, party: usize) -> u64 {
+    let n = sizes.rows.len();
+    let before = sizes.rows[(party + n - 1) % n];
+    let others: u64 = sizes.rows.iter().sum::<u64>() - sizes.rows[party];
+    // Of every other list e and v; v takes two, the first of which is also e's where the list is still u.
+    2 * sizes.rows[party] + 3 * others - before + sizes.union
+}
+
+/// Most bytes of memory that one party's columns take, besides its identifiers themselves.
+#[must_use]
+pub fn memory(rows: &[u64], party: usize) -> u64 {
+    let (own, n) = (rows[party], rows.len());
+    let (longest, all) = (rows.iter().copied().max().unwrap_or(0), rows.iter().sum::<u64>());
+    let always = 4 * own;
+    // The order of own rows and a tag each; e and v of two lists; all of e (at party 0 with who has it) or of the union.
+    let last = if party == 0 { 2 * 34 * all + 32 * rows[1 % n] } else { (32 + 16) * all };
+    always + (4 * 32 * longest + 16 * own).max(16 * own + last + 4 * own)
+}

@@ -1,0 +1,105 @@
+//! Tags: the first 96 bits of elements that look uniform, with the place of each, sorted as numbers.
+//!
+//! 2^32 of them are distinct but for one chance in 2^33; where two are equal that should not be, a protocol ends with an
+//! error.
+
+use crate::group::Element;
+
+/// Bytes of a tag on the wire.
+pub(crate) const TAG_BYTES: u64 = 12;
+
+/// A tag on the wire, little endian.
+pub(crate) type Wire = [u8; TAG_BYTES as usize];
+
+/// A tag above the 32-bit number of its place.
+pub(crate) type Tagged = u128;
+
+/// The tag of `bytes` above `place`.
+pub(crate) fn tagged(bytes: &[u8; 32], place: u32) -> Tagged {
+    let first = bytes.first_chunk().expect("16 of 32 bytes");
+    u128::from_le_bytes(*first) << 32 | u128::from(place)
+}
+
+/// The tag alone.
+pub(crate) fn tag(entry: Tagged) -> u128 {
+    entry >> 32
+}
+
+/// The place alone.
+pub(crate) fn place(entry: Tagged) -> u32 {
+    entry as u32
+}
+
+/// Appends the tags of `elements`; each one's place is its number in `tags`.
+pub(crate) fn add(tags: &mut Vec<Tagged>, elements: &[Element]) {
+    let start = tags.len() as u32;
+    tags.extend(elements.iter().zip(start..=u32::MAX).map(|(e, place)| tagged(e, place)));
+}
+
+/// Whether no two tags are equal.
+pub(crate) fn are_distinct(sorted: &[Tagged]) -> bool {
+    sorted.windows(2).all(|pair| tag(pair[0]) != tag(pair[1]))
+}
+
+/// A tag as it travels.
+pub(crate) fn to_wire(entry: Tagged) -> Wire {
+    *tag(entry).to_le_bytes().first_chunk().expect("12 of 16 bytes")
+}
+
+fn from_wire(bytes: &Wire) -> u128 {
+    let mut wide = [0; 16];
+    wide[..bytes.len()].copy_from_slice(bytes);
+    u128::from_le_bytes(wide)
+}
+
+/// Finds own rows in a sorted spine that comes piece by piece.
+pub(crate) struct Finder<'a> {
+    /// Own tags, sorted; places are numbers in `order`.
+    own: std::iter::Peekable<std::slice::Iter<'a, Tagged>>,
+    /// The row of the input at each place.
+    order: &'a [u32],
+    mine: Vec<u32>,
+    position: u32,
+    last: Option<u128>,
+    digest: blake3::Hasher,
+}
+
+impl<'a> Finder<'a> {
+    /// Positions go into `mine`, by row of the input: one for each of `order`.
+    pub fn new(own: &'a [Tagged], order: &'a [u32], mut mine: Vec<u32>) -> Self {
+        mine.resize(order.len(), 0);
+        let own = own.iter().peekable();
+        Self { own, order, mine, position: 0, last: None, digest: blake3::Hasher::new() }
+    }
+
+    /// The next tags of the spine.
+    ///
+    /// # Errors
+    /// The check that they fail.
+    pub fn take(&mut self, piece: &[Wire]) -> Result<(), &'static str> {
+        self.digest.update(piece.as_flattened());
+        for bytes in piece {
+            let uid = from_wire(bytes);
+            if self.last >= Some(uid) {
+                return Err("the spine is sorted and without repeats");
+            }
+            self.last = Some(uid);
+            if let Some(row) = self.own.next_if(|&&row| tag(row) == uid) {
+                self.mine[self.order[place(*row) as usize] as usize] = self.position;
+            }
+            self.position = self.position.wrapping_add(1);
+        }
+        Ok(())
+    }
+
+    /// The positions of own rows, and a digest of the spine.
+    ///
+    /// # Errors
+    /// The check that failed.
+    pub fn finish(mut self) -> Result<(Vec<u32>, [u8; 32]), &'static str> {
+        match self.own.next() {
+            None => Ok((self.mine, *self.digest.finalize().as_bytes())),
+            Some(_) => Err("every row of ours is in the spine, once"),
+        }
+    }
+}
