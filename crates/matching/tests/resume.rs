@@ -1,0 +1,208 @@
+//! Private-ID that was cut and goes on: with both folders where both stood, and otherwise afresh, or not at all.
+
+mod common;
+#[path = "common/tap.rs"]
+mod tap;
+
+use base::Seed;
+use common::{Column, expected_union, ids};
+use matching::dummies::Dummies;
+use matching::{Identifiers, Options, Spine, pid};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use tap::{Fault, run_both, tapped};
+
+/// What both parties sent, by step.
+type Said = [Vec<(String, Vec<u8>)>; 2];
+
+fn options(dir: &Path, party: usize) -> Options {
+    Options { threads: 1, resume: Some(dir.join(format!("party {party}"))), ..Options::default() }
+}
+
+/// One session of both over the folders in `dir`; keys of fresh runs come from `seed`.
+fn session(
+    dir: &Path,
+    seed: u8,
+    columns: [&dyn Identifiers; 2],
+    faults: [Fault; 2],
+) -> ([Result<Spine, String>; 2], Said) {
+    let (sessions, records) = tapped(seed, 10_000, faults);
+    let done = run_both(sessions, |session| {
+        let me = session.me().index();
+        pid::run(session, columns[me], &options(dir, me)).map_err(|e| e.to_string())
+    });
+    (done, records.map(|r| std::mem::take(&mut *r.lock().unwrap())))
+}
+
+/// Elements sent at `pid/u` after the pulses: the stream.
+fn streamed(said: &[(String, Vec<u8>)]) -> Vec<&[u8]> {
+    said.iter().filter(|(step, bytes)| step == "pid/u" && bytes.len() > 1).map(|(_, b)| &b[..]).collect()
+}
+
+fn check(x: &[String], y: &[String], done: [Result<Spine, String>; 2]) {
+    let [c, p] = done.map(Result::unwrap);
+    assert_eq!((c.rows, p.rows), (expected_union(x, y), expected_union(x, y)));
+    for (name, at) in x.iter().zip(&c.mine) {
+        let theirs = y.iter().position(|other| other == name).map(|row| p.mine[row]);
+        assert!(theirs.is_none_or(|row| row == *at));
+    }
+}
+
+#[test]
+fn a_match_that_was_cut_goes_on() {
+    // Three chunks on one side, two on the other, some of which are shared.
+    let (x, y) = (ids(0..9_000), ids(8_500..13_000));
+    let columns = [Column::new(&x), Column::new(&y)];
+    let flat = [&columns[0].flat() as &dyn Identifiers, &columns[1].flat()];
+    let whole = tempfile::tempdir().unwrap();
+    let (_, uncut) = session(whole.path(), 1, flat, [Fault::None, Fault::None]);
+    let cuts = [(0, "pid/u", 2), (0, "pid/u", 3), (1, "pid/u", 1), (1, "pid/v", 2), (0, "pid/v", 1)];
+    let late = [(1, "pid/e", 3), (0, "pid/difference", 1), (1, "pid/difference", 0), (1, "pid/spine", 0)];
+    for (culprit, step, at) in cuts.into_iter().chain(late) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut faults = [Fault::None, Fault::None];
+        faults[culprit] = Fault::Cut(step, at);
+        let (cut, before) = session(dir.path(), 1, flat, faults);
+        assert!(cut.iter().all(Result::is_err), "{culprit} {step} {at}");
+        // Another seed: keys of the run that goes on are those of the run that was cut.
+        let (done, after) = session(dir.path(), 2, flat, [Fault::None, Fault::None]);
+        check(&x, &y, done);
+        for party in 0..2 {
+            let (all, first, second) =
+                (streamed(&uncut[party]), streamed(&before[party]), streamed(&after[party]));
+            assert!(all.starts_with(&first[..first.len() - usize::from(first.len() > all.len())]));
+            assert!(all.ends_with(&second), "what is sent again is other bytes: {culprit} {step} {at}");
+        }
+        let again = streamed(&after[0]).len() + streamed(&after[1]).len();
+        match step {
+            "pid/u" | "pid/v" => assert!(again <= 6, "{again} chunks again after {step} {at}"),
+            _ => assert_eq!(again, 0, "after {step}"),
+        }
+        let left = std::fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(left, 0, "folders are gone after success");
+    }
+}
+
+#[test]
+fn a_match_that_is_cut_again_and_again_ends() {
+    let (x, y) = (ids(0..13_000), ids(6_000..19_000));
+    let columns = [Column::new(&x), Column::new(&y)];
+    let flat = [&columns[0].flat() as &dyn Identifiers, &columns[1].flat()];
+    let dir = tempfile::tempdir().unwrap();
+    for seed in 0..4 {
+        // The second chunk of answers in each session never leaves.
+        let (cut, _) = session(dir.path(), seed, flat, [Fault::None, Fault::Cut("pid/v", 1)]);
+        if cut.iter().all(Result::is_ok) {
+            return check(&x, &y, cut);
+        }
+    }
+    let (done, _) = session(dir.path(), 9, flat, [Fault::None, Fault::None]);
+    check(&x, &y, done);
+}
+
+#[test]
+fn other_identifiers_are_refused_and_leave_the_folder_as_it_was() {
+    let (x, y) = (ids(0..5000), ids(4000..9000));
+    let mut changed = x.clone();
+    changed[4321].push('x');
+    let [own, other, changed, fewer] = [&x[..], &y[..], &changed[..], &x[1..]].map(Column::new);
+    let dir = tempfile::tempdir().unwrap();
+    let cut = [Fault::Cut("pid/v", 1), Fault::None];
+    let (_, before) = session(dir.path(), 1, [&own.flat(), &other.flat()], cut);
+    for refused in [&changed.flat() as &dyn Identifiers, &fewer.flat()] {
+        let (done, said) = session(dir.path(), 2, [refused, &other.flat()], [Fault::None, Fault::None]);
+        let error = done[0].as_ref().unwrap_err();
+        assert!(error.starts_with("registry at pid: the identifiers or the dummy rows are not"), "{error}");
+        assert!(said[0].is_empty(), "something was sent");
+    }
+    let (done, after) = session(dir.path(), 3, [&own.flat(), &other.flat()], [Fault::None, Fault::None]);
+    check(&x, &y, done);
+    assert_eq!(streamed(&after[0])[0], streamed(&before[0])[0], "it began afresh");
+}
+
+#[test]
+fn other_dummies_are_refused() {
+    let columns = [Column::new(&ids(0..50)), Column::new(&ids(20..60))];
+    let dir = tempfile::tempdir().unwrap();
+    let run = |dummies: u8, faults| {
+        let (sessions, _) = tapped(dummies, 10_000, faults);
+        run_both(sessions, |session| {
+            let me = session.me().index();
+            let dummies = Some(Dummies::usual(&Seed::from_bytes([dummies + me as u8; 32])));
+            let options = Options { dummies, ..options(dir.path(), me) };
+            pid::run(session, &columns[me].flat(), &options).map_err(|e| e.to_string())
+        })
+    };
+    assert!(run(1, [Fault::Cut("pid/v", 0), Fault::None]).iter().all(Result::is_err));
+    let error = run(5, [Fault::None, Fault::None])[0].clone().unwrap_err();
+    assert!(error.contains("the dummy rows are not those"), "{error}");
+    assert!(run(1, [Fault::None, Fault::None]).iter().all(Result::is_ok));
+}
+
+#[test]
+fn one_folder_alone_means_a_fresh_run() {
+    let (x, y) = (ids(0..5000), ids(4000..9000));
+    let columns = [Column::new(&x), Column::new(&y)];
+    let flat = [&columns[0].flat() as &dyn Identifiers, &columns[1].flat()];
+    for gone in 0..2 {
+        let dir = tempfile::tempdir().unwrap();
+        let (_, before) = session(dir.path(), 1, flat, [Fault::None, Fault::Cut("pid/e", 1)]);
+        std::fs::remove_dir_all(dir.path().join(format!("party {gone}"))).unwrap();
+        let (done, after) = session(dir.path(), 2, flat, [Fault::None, Fault::None]);
+        check(&x, &y, done);
+        for party in 0..2 {
+            let [first, second] = [&before, &after].map(|said| streamed(&said[party]));
+            assert_eq!(second.len(), 2);
+            assert!(first.iter().all(|chunk| !second.contains(chunk)), "keys of the old run were used");
+        }
+    }
+}
+
+#[test]
+fn folders_of_different_runs_mean_a_fresh_run() {
+    let (x, y) = (ids(0..5000), ids(4000..9000));
+    let columns = [Column::new(&x), Column::new(&y)];
+    let flat = [&columns[0].flat() as &dyn Identifiers, &columns[1].flat()];
+    let [one, two] = [1, 2].map(|seed| {
+        let dir = tempfile::tempdir().unwrap();
+        let _ = session(dir.path(), seed, flat, [Fault::Cut("pid/difference", 0), Fault::None]);
+        dir
+    });
+    std::fs::remove_dir_all(one.path().join("party 1")).unwrap();
+    std::fs::rename(two.path().join("party 1"), one.path().join("party 1")).unwrap();
+    let (done, after) = session(one.path(), 3, flat, [Fault::None, Fault::None]);
+    check(&x, &y, done);
+    assert_eq!(streamed(&after[0]).len(), 2);
+}
+
+#[test]
+fn a_peer_that_answers_otherwise_the_second_time_is_caught() {
+    let (x, y) = (ids(0..5_000), ids(4_500..9_000));
+    let columns = [Column::new(&x), Column::new(&y)];
+    let flat = [&columns[0].flat() as &dyn Identifiers, &columns[1].flat()];
+    let dir = tempfile::tempdir().unwrap();
+    // P takes no answer to its first chunk, so it has to send it again.
+    let _ = session(dir.path(), 1, flat, [Fault::Cut("pid/v", 0), Fault::None]);
+    let swap_last = |bytes: &mut [u8]| {
+        let at = bytes.len() - 32;
+        bytes[at + 3] ^= 1;
+    };
+    let (done, said) = session(dir.path(), 2, flat, [Fault::None, Fault::Change("pid/u", 0, swap_last)]);
+    assert_eq!(said[1].iter().find(|(step, _)| step == "pid/u").unwrap().1.len(), 32 * 4096);
+    let error = done[0].as_ref().unwrap_err();
+    assert!(error.contains("what it sends again is what it sent before"), "{error}");
+}
+
+#[test]
+fn keys_are_for_their_owner_alone() {
+    let columns = [Column::new(&ids(0..50)), Column::new(&ids(20..60))];
+    let flat = [&columns[0].flat() as &dyn Identifiers, &columns[1].flat()];
+    let dir = tempfile::tempdir().unwrap();
+    let _ = session(dir.path(), 1, flat, [Fault::Cut("pid/v", 0), Fault::None]);
+    let folder = dir.path().join("party 0");
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&folder), 0o700);
+    for file in std::fs::read_dir(&folder).unwrap() {
+        assert_eq!(mode(&file.unwrap().path()), 0o600);
+    }
+}
