@@ -7,6 +7,7 @@ pub mod data;
 pub mod engines;
 pub mod export;
 pub mod generate;
+pub mod hiding;
 pub mod html;
 mod interpret;
 pub mod ledger;
