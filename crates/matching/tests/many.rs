@@ -154,7 +154,7 @@ fn whatever_goes_wrong_ends_in_errors_that_name_peer_and_step() {
                 continue;
             }
             for fault in [Fault::Cut, Fault::Truncate, Fault::Corrupt { byte: 3, mask: 0x55 }] {
-                let cluster = Cluster::new(3, 1).deadline(std::time::Duration::from_millis(1500)).fault(
+                let cluster = Cluster::new(3, 1).deadline(std::time::Duration::from_millis(600)).fault(
                     PartyId(culprit),
                     format!("many/{step}"),
                     fault,
@@ -183,7 +183,7 @@ fn points_that_are_none_are_blamed_on_their_sender() {
     for (culprit, step, victim) in [(0u8, "ring", 1u8), (1, "ring", 2), (2, "e", 0), (0, "union", 1)] {
         // The top bit of the first element: not below 2^255 - 19. A count of eight bytes comes before the union.
         let byte = if step == "union" { 8 + 1 + 31 } else { 31 };
-        let cluster = Cluster::new(3, 1).deadline(std::time::Duration::from_millis(1500)).fault(
+        let cluster = Cluster::new(3, 1).deadline(std::time::Duration::from_millis(600)).fault(
             PartyId(culprit),
             format!("many/{step}"),
             Fault::Corrupt { byte, mask: 0x80 },
