@@ -46,7 +46,8 @@ pub(crate) fn to_wire(entry: Tagged) -> Wire {
     *tag(entry).to_le_bytes().first_chunk().expect("12 of 16 bytes")
 }
 
-fn from_wire(bytes: &Wire) -> u128 {
+/// The tag that travelled.
+pub(crate) fn from_wire(bytes: &Wire) -> u128 {
     let mut wide = [0; 16];
     wide[..bytes.len()].copy_from_slice(bytes);
     u128::from_le_bytes(wide)

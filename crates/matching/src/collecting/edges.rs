@@ -1,13 +1,6 @@
 //! Which rows are joined: steps of party 0 without network.
 
-use crate::group::Element;
-
-/// The lists of all rows with the row of each name, sorted; none when two names are equal.
-pub fn sorted(names: &[Element], width: usize) -> Option<Vec<(Element, u32)>> {
-    let mut sorted: Vec<_> = names.iter().zip(0..).map(|(name, i)| (*name, (i / width) as u32)).collect();
-    sorted.sort_unstable();
-    sorted.windows(2).all(|w| w[0].0 != w[1].0).then_some(sorted)
-}
+use crate::tags::{Tagged, place, tag};
 
 /// A pair of rows with common names: anchor `p`, row `q` of party 1, and the least of the names, which is
 /// pseudorandom and breaks ties.
@@ -17,19 +10,21 @@ pub struct Edge {
     pub p: u32,
     /// Row of party 1, in its secret order.
     pub q: u32,
-    /// Tie-break.
-    pub name: Element,
+    /// Tie-break: the tag of the name.
+    pub name: u128,
 }
 
-/// One edge per pair of rows with a common name, sorted.
-pub fn edges(of_p: &[(Element, u32)], of_q: &[(Element, u32)]) -> Vec<Edge> {
+/// One edge per pair of rows with a common name, sorted. `names` are sorted tags of either side, `widths` of which belong
+/// to a row.
+pub fn edges(names: [&[Tagged]; 2], widths: [u32; 2]) -> Vec<Edge> {
+    let ([of_p, of_q], [width_p, width_q]) = (names, widths);
     let (mut i, mut j, mut edges) = (0, 0, Vec::new());
-    while let (Some(&(a, p)), Some(&(b, q))) = (of_p.get(i), of_q.get(j)) {
-        if a == b {
-            edges.push(Edge { p, q, name: a });
+    while let (Some(&a), Some(&b)) = (of_p.get(i), of_q.get(j)) {
+        if tag(a) == tag(b) {
+            edges.push(Edge { p: place(a) / width_p, q: place(b) / width_q, name: tag(a) });
         }
-        i += usize::from(a <= b);
-        j += usize::from(b <= a);
+        i += usize::from(tag(a) <= tag(b));
+        j += usize::from(tag(b) <= tag(a));
     }
     edges.sort_unstable();
     edges.dedup_by_key(|edge| (edge.p, edge.q));
@@ -104,32 +99,29 @@ pub fn slots(edges: &[Edge], anchors: u64, slots: u32) -> (Vec<u32>, Vec<u64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tags::tagged;
     use base::{Rng, Seed};
     use std::collections::{BTreeMap, BTreeSet};
 
-    fn element(i: u64) -> Element {
-        let mut element = *blake3::hash(&i.to_le_bytes()).as_bytes();
-        element[31] &= 0x7f;
-        element
-    }
-
-    /// Lists of names for both sides with these pairs in common, one name each.
-    fn lists(pairs: &[(u32, u32)], rows: [u32; 2], width: usize) -> [Vec<Element>; 2] {
+    /// Sorted tags of both sides with these pairs in common, one name each; `width` names per row.
+    fn lists(pairs: &[(u32, u32)], rows: [u32; 2], width: usize) -> [Vec<Tagged>; 2] {
         let mut next = 1 << 32;
         [0, 1].map(|side| {
             let mut names = Vec::new();
             for row in 0..rows[side] {
-                let of_row = |&(i, (p, q)): &(usize, &(u32, u32))| [*p, *q][side] == row && i < 1 << 31;
-                let mut list: Vec<_> =
-                    pairs.iter().enumerate().filter(of_row).map(|(i, _)| element(i as u64)).collect();
+                let of_row = (0u64..).zip(pairs).filter(|(_, (p, q))| [*p, *q][side] == row);
+                let mut list: Vec<u64> = of_row.map(|(i, _)| i).collect();
                 assert!(list.len() <= width);
                 list.resize_with(width, || {
                     next += 1;
-                    element(next)
+                    next
                 });
                 names.extend(list);
             }
-            names
+            let hash = |i: u64| *blake3::hash(&i.to_le_bytes()).as_bytes();
+            let mut tags: Vec<_> = (0..).zip(names).map(|(place, i)| tagged(&hash(i), place)).collect();
+            tags.sort_unstable();
+            tags
         })
     }
 
@@ -139,8 +131,8 @@ mod tests {
     }
 
     fn found(pairs: &[(u32, u32)], rows: [u32; 2]) -> Vec<Edge> {
-        let [of_p, of_q] = lists(pairs, rows, 25).map(|names| sorted(&names, 25).unwrap());
-        edges(&of_p, &of_q)
+        let [of_p, of_q] = lists(pairs, rows, 25);
+        edges([&of_p, &of_q], [25; 2])
     }
 
     #[test]
@@ -151,14 +143,6 @@ mod tests {
             let joined: Vec<_> = found(&pairs, [6, 8]).iter().map(|e| (e.p, e.q)).collect();
             assert!(joined.iter().eq(pairs.iter().collect::<BTreeSet<_>>()));
         }
-    }
-
-    #[test]
-    fn a_repeated_name_shows() {
-        let mut names: Vec<_> = (0..12).map(element).collect();
-        assert_eq!(sorted(&names, 3).unwrap().len(), 12);
-        names[11] = names[0];
-        assert!(sorted(&names, 3).is_none());
     }
 
     /// The rule in other words: an edge stays at its q if fewer than `degree` edges of q have a smaller name, and of

@@ -13,8 +13,8 @@
 //! * **Paper.** Section 2.3 of the private randomised trials paper, which gives the functionality; the protocol is PS3I with
 //!   lists in place of identifiers. Ours: names by occurrence (`names`), so that an identifier that repeats is not
 //!   seen to; the cap on both sides, and an extended permutation into a fixed number of slots.
-//! * **Cost.** `W_0 = M K_0` and `W_1 = degree K_1` elements per row; party 0 sends `n_0 W_0` of them, party 1 `n_0 W_0 +
-//!   n_1 W_1`. Then a permutation of `n_0` rows and an extended one of `n_1` rows into `n_0 M` slots. [`price`] is exact and
+//! * **Cost.** `W_0 = M K_0` and `W_1 = degree K_1` elements per row; party 0 sends `n_0 W_0` of them, party 1 `n_1 W_1` and
+//!   `n_0 W_0` tags of 12 bytes. Then a permutation of `n_0` rows and an extended one of `n_1` rows into `n_0 M` slots. [`price`] is exact and
 //!   a test holds it to the ledger.
 //!
 //! ```text
@@ -22,7 +22,7 @@
 //! count    sizes, K, caps                            <->        sizes, K, caps
 //! names    U_A[i] = {H(name)^a : names of row pi_A(i)} ->        U_A
 //!          U_B                                        <-        U_B[q] = {H(name)^b : names of row pi_B(q)}
-//! shuffle  E_A                                        <-        E_A[p] = shuffle{U_A[rho(p)]^b}
+//! shuffle  E_A                                        <-        E_A[p] = tags of shuffle{U_A[rho(p)]^b}
 //!          pairs (p, q) with a common element in E_A[p] and U_B[q]^a; caps; map: slot -> q
 //! anchors  A's payloads in the order of U_A, permuted by B's rho                   -> shares, one per anchor
 //! slots    B's payloads in the order of U_B, filled into slots by A's map          -> shares, M per anchor
@@ -112,7 +112,7 @@ impl Options {
                 return Err(Error::limit(name, cap.into(), CAP_MAX.into()));
             }
         }
-        if rows.keys() as u64 > KEYS_MAX {
+        if !(1..=KEYS_MAX).contains(&(rows.keys() as u64)) {
             return Err(Error::limit("identifiers of a row", rows.keys() as u64, KEYS_MAX));
         }
         if payload.rows() != rows.rows() {

@@ -6,6 +6,7 @@ use crate::group::ELEMENT_BYTES;
 use crate::paillier;
 use crate::payload::Layout;
 use crate::permute::{Bill, extended, network};
+use crate::tags::TAG_BYTES;
 use base::{Cost, PartyId};
 use ot::OtKind;
 use std::ops::Range;
@@ -68,7 +69,7 @@ impl Sizes {
 
 /// Rows of a party whose names travel together.
 pub(super) fn chunks(sizes: Sizes, party: usize) -> impl Iterator<Item = Range<u64>> {
-    let (rows, step) = (sizes.rows[party], (CHUNK / sizes.width(party).max(1)).max(1));
+    let (rows, step) = (sizes.rows[party], (CHUNK / sizes.width(party)).max(1));
     (0..rows.div_ceil(step)).map(move |i| i * step..rows.min((i + 1) * step))
 }
 
@@ -87,16 +88,16 @@ pub fn price(sizes: Sizes, layouts: &[Layout; 2], backend: Backend, ot: OtKind) 
     };
     let (mut of_a, mut of_b) = (messages(0), messages(1));
     loop {
-        let sent = [of_a.next(), of_b.next()];
-        if sent == [None, None] {
+        let sent = [(a, of_a.next()), (b, of_b.next())];
+        if sent.iter().all(|(_, bytes)| bytes.is_none()) {
             break;
         }
-        let heard = sent.map(|bytes| bytes.is_some_and(|bytes| bytes > 0));
-        [a, b].into_iter().zip(sent).for_each(|(party, bytes)| say(&mut bill, party, bytes.unwrap_or(0)));
-        [b, a].into_iter().zip(heard).filter(|(_, heard)| *heard).for_each(|(party, _)| bill.hear(party));
+        let sent = sent.into_iter().filter_map(|(party, bytes)| Some((party, bytes?)));
+        sent.clone().for_each(|(party, bytes)| bill.say(party, bytes));
+        sent.for_each(|(party, _)| bill.hear(party.other()));
     }
-    for bytes in messages(0).filter(|bytes| *bytes > 0) {
-        bill.say(b, bytes);
+    for rows in chunks(sizes, 0) {
+        bill.say(b, (rows.end - rows.start) * sizes.width(0) * TAG_BYTES);
         bill.hear(a);
     }
     let ([anchors, rows], entries) = (sizes.rows, sizes.entries());
@@ -116,21 +117,15 @@ pub fn price(sizes: Sizes, layouts: &[Layout; 2], backend: Backend, ot: OtKind) 
     bill.cost()
 }
 
-fn say(bill: &mut Bill, party: PartyId, bytes: u64) {
-    if bytes > 0 {
-        bill.say(party, bytes);
-    }
-}
-
 /// Bytes of memory that a run takes at its peak, about: names before the join, then the payload on its way.
 #[must_use]
 pub fn memory(party: PartyId, sizes: Sizes, layouts: &[Layout; 2]) -> u64 {
     let [of_a, of_b] = [sizes.names(0), sizes.names(1)];
     let own = sizes.rows[party.index()] * sizes.keys[party.index()];
-    // An element with its row takes 36 bytes beside the element itself.
+    // A tag takes 16 bytes; party 1 sorts a copy of them.
     let joining = match party {
-        PartyId(0) => (of_a + of_b) * (ELEMENT_BYTES + 36),
-        _ => of_a * 2 * ELEMENT_BYTES,
+        PartyId(0) => (of_a + of_b) * 16,
+        _ => of_a * 32,
     };
     let wires = sizes.rows[1].max(sizes.entries()).max(sizes.rows[0]);
     let planes = layouts.iter().map(|layout| layout.row_bytes().div_ceil(16) as u64).max().unwrap_or(0);

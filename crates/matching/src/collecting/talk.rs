@@ -9,6 +9,7 @@ use crate::group::{self, Element, Exponent};
 use crate::identifiers::Identifiers;
 use crate::memory::{check, reserve};
 use crate::payload::{Layout, Ring};
+use crate::tags::{self, Tagged, Wire, are_distinct, from_wire, to_wire};
 use base::{Error, Kind, PartyId, Rng, limits};
 use net::Session;
 use std::ops::Range;
@@ -122,6 +123,9 @@ fn count(
     link.send(&message)?;
     let peer_rows = link.recv_count("rows of the peer", options.peer_rows_max.min(limits::ROWS - 1))?;
     let peer_keys = link.recv_count("identifiers of a row of the peer", KEYS_MAX)?;
+    if peer_keys == 0 {
+        return Err(link.blame("its rows have identifiers"));
+    }
     for cap in [options.slots, options.degree] {
         if u64::from_le_bytes(link.recv_array()?) != u64::from(cap) {
             return Err(link.blame("its slots and degree are ours"));
@@ -168,10 +172,11 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    /// Own names under the own key, chunk by chunk against the peer's. Returns the peer's under both keys, as they came.
-    fn exchange(&self, session: &mut Session, sizes: Sizes, rng: &mut Rng) -> Result<Vec<Element>, Error> {
+    /// Own names under the own key, chunk by chunk against the peer's. Returns tags of the peer's under both keys, in the
+    /// order in which they came.
+    fn exchange(&self, session: &mut Session, sizes: Sizes, rng: &mut Rng) -> Result<Vec<Tagged>, Error> {
         let (me, peer) = (session.me().index(), session.me().other());
-        let mut products: Vec<Element> = reserve("names of the peer", sizes.names(1 - me))?;
+        let mut products: Vec<Tagged> = reserve("names of the peer", sizes.names(1 - me))?;
         let (mut out, mut into) = (chunks(sizes, me), chunks(sizes, 1 - me));
         loop {
             let (own, theirs) = match (out.next(), into.next()) {
@@ -192,17 +197,17 @@ impl List<'_> {
         theirs: Range<u64>,
         sizes: Sizes,
         rng: &mut Rng,
-        products: &mut Vec<Element>,
+        products: &mut Vec<Tagged>,
     ) -> Result<(), Error> {
         let (me, peer) = (session.me().index(), session.me().other());
         let sent = self.hash(own, rng)?;
-        let start = products.len();
-        let heard = (theirs.end - theirs.start) as usize * sizes.width(1 - me) as usize;
-        products.resize(start + heard, [0; 32]);
+        let mut heard = vec![[0; 32]; (theirs.end - theirs.start) as usize * sizes.width(1 - me) as usize];
         let mut link = session.link(peer);
-        link.exchange(sent.as_flattened(), products[start..].as_flattened_mut())?;
-        group::mul_batch(&mut products[start..], self.key, self.threads)
-            .map_err(|refusal| link.malformed(refusal.text()))
+        link.exchange(sent.as_flattened(), heard.as_flattened_mut())?;
+        group::mul_batch(&mut heard, self.key, self.threads)
+            .map_err(|refusal| link.malformed(refusal.text()))?;
+        tags::add(products, &heard);
+        Ok(())
     }
 
     /// The names of some rows in the group, those of a row in a fresh order.
@@ -211,17 +216,18 @@ impl List<'_> {
         let mut elements = vec![[0; 32]; order.len() * width];
         let names = |i: usize, name: &mut Vec<u8>| self.names.read(order[i / width], i % width, name);
         group::hash_mul_batch(&names, self.key, &mut elements, self.threads)?;
-        elements.chunks_mut(width.max(1)).for_each(|row| rng.shuffle(row));
+        elements.chunks_mut(width).for_each(|row| rng.shuffle(row));
         Ok(elements)
     }
 }
 
 const DISTINCT: &str = "its names are distinct";
 
-/// Party 1: party 0's rows under both keys in the order `rho`, the names of a row in a fresh order.
+/// Party 1: party 0's rows under both keys in the order `rho`, the names of a row in a fresh order. Tags are enough
+/// to compare.
 fn send_shuffled(
     session: &mut Session,
-    mut products: Vec<Element>,
+    mut products: Vec<Tagged>,
     sizes: Sizes,
     rho: &[u32],
     rng: &mut Rng,
@@ -231,17 +237,17 @@ fn send_shuffled(
     let mut sorted = reserve("names of the peer", sizes.names(0))?;
     sorted.extend_from_slice(&products);
     sorted.sort_unstable();
-    if sorted.windows(2).any(|w| w[0] == w[1]) {
+    if !are_distinct(&sorted) {
         return Err(session.link(peer).blame(DISTINCT));
     }
     drop(sorted);
-    let mut message: Vec<Element> = Vec::with_capacity(CHUNK as usize + width);
+    let mut message: Vec<Wire> = Vec::with_capacity(CHUNK as usize + width);
     for rows in chunks(sizes, 0) {
         message.clear();
         for &row in &rho[rows.start as usize..rows.end as usize] {
             let row = &mut products[row as usize * width..][..width];
             rng.shuffle(row);
-            message.extend_from_slice(row);
+            message.extend(row.iter().map(|name| to_wire(*name)));
         }
         session.link(peer).send(message.as_flattened())?;
     }
@@ -249,16 +255,15 @@ fn send_shuffled(
 }
 
 /// Party 0's half of [`send_shuffled`].
-fn take_shuffled(session: &mut Session, sizes: Sizes) -> Result<Vec<Element>, Error> {
+fn take_shuffled(session: &mut Session, sizes: Sizes) -> Result<Vec<Tagged>, Error> {
     let (peer, width) = (session.me().other(), sizes.width(0) as usize);
-    let mut shuffled: Vec<Element> = reserve("shuffled names", sizes.names(0))?;
+    let mut shuffled: Vec<Tagged> = reserve("shuffled names", sizes.names(0))?;
+    let mut message: Vec<Wire> = Vec::new();
     for rows in chunks(sizes, 0) {
-        let (start, mut link) = (shuffled.len(), session.link(peer));
-        shuffled.resize(rows.end as usize * width, [0; 32]);
-        link.recv(shuffled[start..].as_flattened_mut())?;
-        if !shuffled[start..].iter().all(group::is_canonical) {
-            return Err(link.malformed(group::Refusal::NonCanonical.text()));
-        }
+        message.resize((rows.end - rows.start) as usize * width, Wire::default());
+        session.link(peer).recv(message.as_flattened_mut())?;
+        let start = shuffled.len() as u128;
+        shuffled.extend((start..).zip(&message).map(|(place, name)| from_wire(name) << 32 | place));
     }
     Ok(shuffled)
 }
@@ -266,19 +271,20 @@ fn take_shuffled(session: &mut Session, sizes: Sizes) -> Result<Vec<Element>, Er
 /// Party 0: the graph, the caps and the slots. `names` are those of anchors and of party 1's rows.
 fn join(
     session: &mut Session,
-    names: [Vec<Element>; 2],
+    mut names: [Vec<Tagged>; 2],
     sizes: Sizes,
     test: Option<u64>,
 ) -> Result<Role, Error> {
     let peer = session.me().other();
-    let mut sorted = [Vec::new(), Vec::new()];
-    for ((names, sorted), party) in names.into_iter().zip(&mut sorted).zip(0..) {
-        *sorted = edges::sorted(&names, sizes.width(party) as usize)
-            .ok_or_else(|| session.link(peer).blame(DISTINCT))?;
+    for names in &mut names {
+        names.sort_unstable();
+        if !are_distinct(names) {
+            return Err(session.link(peer).blame(DISTINCT));
+        }
     }
-    let [anchors, rows] = sorted;
-    let mut found = edges::edges(&anchors, &rows);
-    drop((anchors, rows));
+    let widths = [0, 1].map(|party| sizes.width(party) as u32);
+    let mut found = edges::edges([&names[0], &names[1]], widths);
+    drop(names);
     let pairs = found.len() as u64;
     let contamination: Option<Contamination> =
         test.map(|test| edges::drop_contaminated(&mut found, test as u32));
