@@ -286,3 +286,194 @@ fn every_operation_of_a_row() {
         assert_eq!(totals(&case.program, &shares), case.totals, "{} {shared:?}", case.name);
     }
 }
+
+fn made_up(lift: &Lift, rows: u64) -> Vec<Anchor> {
+    let anchor = |row: JoinedRow| Anchor { user: row.user, outcomes: row.outcome.into_iter().collect() };
+    (0..rows).map(|i| anchor(bench_row(lift, 5, i))).collect()
+}
+
+fn masked(slots: u8) -> Lift {
+    let matching = Matching { masked: true, slots, degree: [1, slots.into()] };
+    Lift { matching, impressions: true, also: Also::ALL.to_vec(), ..Lift::bench(2) }
+}
+
+/// What lies where nothing matched changes no total, in a bin or in a slot.
+#[test]
+fn garbage_counts_nowhere() {
+    for slots in [1, 3] {
+        let lift = masked(slots);
+        let file = made_up(&lift, 150);
+        let once = lift_totals((&lift, [true, true]), &file, &file, 1).1;
+        for seed in 2..6 {
+            assert_eq!(lift_totals((&lift, [true, true]), &file, &file, seed).1, once);
+        }
+    }
+}
+
+/// A share says nothing: it is another one for every seed, and half of its bits are set.
+#[test]
+fn shares_are_random() {
+    for slots in [1, 2] {
+        let lift = masked(slots);
+        let file = made_up(&lift, 70);
+        let (program, _) = build(&lift).unwrap();
+        let (mut set, mut bits, mut seen) = (0, 0, std::collections::BTreeSet::new());
+        for seed in 0..12 {
+            for shares in lift_totals((&lift, [slots > 1, true]), &file, &file, seed).2 {
+                for (share, fold) in shares.folds().iter().zip(&program.folds) {
+                    if let Share::Additive(x) = share {
+                        (set, bits) = (set + x.count_ones(), bits + u32::from(fold.ty().width));
+                        assert!(seen.insert(*x), "a share repeats");
+                    }
+                }
+            }
+        }
+        let off = (f64::from(set) - f64::from(bits) / 2.0).abs();
+        assert!(bits > 5000 && off < 6.0 * (f64::from(bits) / 2.0).sqrt(), "{set} of {bits} bits");
+    }
+}
+
+/// Marginal cost of a row, in bits, without the OT extension; and COTs.
+fn per_row(lift: &Lift, shared: [bool; 2]) -> (u64, u64) {
+    let (program, _) = build(lift).unwrap();
+    let (engine, rows) = (Gmw::new(OtKind::SoftSpoken { k: 8 }).with_lanes(64), 64 * 64);
+    let [once, twice] = [1, 2].map(|n| engine.price_joined(&program, shared, n * rows));
+    let cots = twice.ots - once.ots;
+    // With random choices ceil(128 / 8) - 1 bits per COT.
+    let bits = 8 * (twice.bytes() - once.bytes()) - 15 * cots;
+    assert_eq!((bits % rows, cots % rows), (0, 0));
+    (bits / rows, cots / rows)
+}
+
+#[test]
+fn a_joined_row_costs_what_the_formulas_say() {
+    for k in [1, 2, 4, 8] {
+        for breakdown in [0, 3] {
+            let breakdown: Vec<String> = (0..breakdown).map(|i| format!("v{i}")).collect();
+            let lift = Lift { breakdown, ..Lift::bench(k) };
+            let (program, layout) = build(&lift).unwrap();
+            let width = |quantity| {
+                let total = layout.totals.iter().find(|t| t.quantity == quantity).unwrap();
+                u64::from(program.folds[total.fold as usize].ty().width)
+            };
+            let n = width(Quantity::Value) + width(Quantity::Squares);
+            let (k, cells) = (u64::from(k), 2 * (1 + lift.breakdown.len() as u64));
+            // A breakdown's cell bit is the owner's: it enters.
+            let cots = 32 * k + 14 * k + 2 * k + 2 * cells;
+            let bits = 240 * k + 22 * k + 2 * k * n + 2 * cells * n + cots;
+            assert_eq!(per_row(&lift, [true, true]), (bits, cots), "{lift:?}");
+            // Where the publisher knows its rows, its cell bits take one COT for all of them with the mask.
+            let lift = Lift { matching: Matching { masked: true, ..Matching::default() }, ..lift };
+            assert_eq!(per_row(&lift, [false, true]), (bits + cells + 1, cots + 1), "{lift:?}");
+        }
+    }
+}
+
+/// Comparisons take as many rounds as between owners, but that both parties speak in the last one; slots take a clamp and a
+/// square more.
+#[test]
+fn few_messages_wait_for_one_another() {
+    let engine = Gmw::new(KIND);
+    let trips = |lift: &Lift, shared| engine.trips_joined(&build(lift).unwrap().0, shared, 64);
+    let own = engine.trips(&build(&Lift::bench(4)).unwrap().0, 64);
+    assert_eq!(trips(&Lift::bench(4), [true, true]), own + 1);
+    let lift = Lift {
+        matching: Matching { masked: true, slots: 4, degree: [1; 2] },
+        clamp: 1 << 20,
+        ..Lift::bench(4)
+    };
+    assert!(trips(&lift, [true, true]) <= 2 * own + 8, "{} of {own}", trips(&lift, [true, true]));
+}
+
+/// The advertiser packs one payload for a row of its own, whatever slots the row will lie in.
+#[test]
+fn slots_have_one_payload() {
+    let lift = masked(3);
+    let (program, layout) = build(&lift).unwrap();
+    let plan = lower_joined(&program, [true, true]).unwrap();
+    let payload = plan.payload(ADVERTISER, 3, &|column| layout.place(column)).unwrap();
+    let per_slot = payload.entries[0].len();
+    assert!(payload.entries.iter().all(|e| e.len() == per_slot));
+    assert_eq!(plan.own(ADVERTISER).count(), 3 * per_slot);
+    let packed: usize = payload.fields.iter().map(|f| f.parts.len()).sum();
+    assert_eq!(packed, per_slot);
+    for (slot, entries) in (0u32..).zip(&payload.entries) {
+        for (at, entry) in entries.iter().enumerate() {
+            let (s, field, shift) = payload.place(*entry).unwrap();
+            assert!(s == slot && payload.fields[field].parts.contains(&(at, shift)));
+        }
+    }
+    // The same row in another slot enters the same.
+    let rows: Vec<Anchor> = made_up(&lift, 40).into_iter().filter(|a| !a.outcomes.is_empty()).collect();
+    let of = |slot: usize| -> Vec<Vec<u128>> {
+        let row = |a: &Anchor| Anchor { user: None, outcomes: vec![a.outcomes[0].clone(); slot + 1] };
+        let rows: Vec<Anchor> = rows.iter().map(row).collect();
+        let mut table = Columns { lift: &lift, layout: &layout, rows: &rows };
+        let mut entries = Entries::of(&plan, &payload.entries[slot]);
+        entries.load(&mut table, 0, rows.len()).unwrap();
+        payload.entries[slot].iter().map(|entry| entries.get(*entry).collect()).collect()
+    };
+    assert!(of(0) == of(1) && of(0) == of(2));
+    // Bits of an owner share words.
+    let own = plan.payload(PUBLISHER, 1, &|column| (0, column)).unwrap();
+    let words = own.fields.iter().filter(|f| matches!(f.kind, EntryKind::Bits(_))).count();
+    assert!(words == 1 && own.entries[0].len() > 2, "{own:?}");
+}
+
+#[test]
+fn what_cannot_be_joined_is_refused() {
+    let (program, _) = build(&Lift::bench(1)).unwrap();
+    let error =
+        |program: &Program, shared| Gmw::default().check_joined(program, shared).unwrap_err().to_string();
+    assert!(error(&program, [false, false]).contains("nothing is joined to shares; match by pid"));
+    let mut public = program.clone();
+    public.columns[0].holder = Holder::Public;
+    assert!(error(&public, [true, true]).contains("nobody can enter the public column"));
+    let text = engine::Clear.check_joined(&program, [true, true]).unwrap_err().to_string();
+    assert!(text.contains("clear runs no rows that were joined to shares: use gmw"), "{text}");
+}
+
+/// Shards over base OTs of a hub add up, and one of them has the publisher's own totals.
+#[test]
+fn shards_over_a_hub() {
+    let lift = Lift::bench(3);
+    let (program, layout) = build(&lift).unwrap();
+    let plan = lower_joined(&program, [true, true]).unwrap();
+    let file: Vec<Anchor> = made_up(&lift, 300).into_iter().filter(|a| !a.outcomes.is_empty()).collect();
+    let mut rng = rng(9);
+    let parts: Vec<[Held; 2]> = file
+        .chunks(120)
+        .enumerate()
+        .map(|(shard, rows)| {
+            let entered = entered(&plan, &lift, &layout, rows, &mut rng);
+            let mut held = deal(&plan, &entered, rows.len() as u64, &mut rng);
+            let mut columns =
+                Columns { lift: &lift, layout: &layout, rows: if shard == 0 { &file } else { &[] } };
+            held[0].alone = alone(&plan, PUBLISHER, &mut columns).unwrap();
+            held
+        })
+        .collect();
+    let shards = Cluster::new(2, 8).run(|session| {
+        let forks = ot::Hubs::new(session, &[session.me().other()])?.fork(session, parts.len())?;
+        let mut sum: Option<Shares> = None;
+        for (i, (bases, part)) in forks.into_iter().zip(&parts).enumerate() {
+            let (step, mut rows) = (format!("shard-{i}"), part[session.me().index()].clone());
+            let price = Gmw::new(KIND).over(None).price_joined(&program, [true, true], rows.len());
+            let mut engine = Gmw::new(KIND).over(Some(bases));
+            let shares = session.step(&step, |s| engine.joined(&program, [true, true], &mut rows, s))?;
+            assert_eq!(session.ledger().sent(&step), price.sent[session.me().index()]);
+            match &mut sum {
+                Some(sum) => sum.add(&program, &shares)?,
+                None => sum = Some(shares),
+            }
+        }
+        Ok(sum.expect("there are shards"))
+    });
+    let shares: Vec<Shares> = shards.into_iter().map(Result::unwrap).collect();
+    let mut truth = Totals::default();
+    file.iter().for_each(|anchor| truth.add_anchor(&lift, anchor));
+    for total in &layout.totals {
+        let want = truth.get(total.cell, total.arm, total.quantity);
+        assert_eq!(totals(&program, &shares)[total.fold as usize], want, "{total:?}");
+    }
+}

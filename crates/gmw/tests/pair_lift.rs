@@ -356,3 +356,25 @@ fn trips_are_those_of_groups() {
     // Trees cross instead of three messages, the last of which took the first OTs along.
     assert_eq!(prepared(64).over_hub().trips(64) + 2, one);
 }
+
+/// A product with a bit that turns out to be constant is there before a sum of it is taken.
+#[test]
+fn a_constant_selector_comes_before_its_sum() {
+    let ty = Type::u(8);
+    let mut b = Builder::new("constant", Class::Exact, ["a", "b"]);
+    let [x, y] = [0, 1].map(|p| b.column(&format!("c{p}"), ty, Some(PartyId(p))));
+    let both = b.xor(x, y);
+    let always = b.eq(both, both);
+    let taken = b.mask(always, y);
+    let [taken, x] = [taken, x].map(|node| b.cast(node, Type::u(16)));
+    let value = b.add(taken, x);
+    b.sum(value, Type::u(32));
+    let program = b.finish();
+    let shares = Cluster::new(2, 4).run(|session| {
+        let mut table =
+            engine::conformance::Table::new(&program, &[vec![3; 5], vec![40; 5]], 5, Some(session.me()));
+        gmw::Gmw::new(KIND).rows(&program, &mut table, session)
+    });
+    let shares: Vec<Shares> = shares.into_iter().map(Result::unwrap).collect();
+    assert_eq!(totals(&program, &shares), [5 * 43]);
+}

@@ -343,6 +343,39 @@ fn r4_noise_doubles_where_a_row_can_move_between_cells() {
     }
 }
 
+/// A row that changes d joined rows moves a total by d times as much, whoever's row it is but the viewer's.
+#[test]
+fn r4_a_degree_multiplies_the_sensitivity() {
+    for (degrees, to, times) in
+        [([1, 4], PUBLISHER, 4), ([1, 4], ADVERTISER, 1), ([3, 1], ADVERTISER, 3), ([3, 1], PUBLISHER, 1)]
+    {
+        let mut s = Study::new();
+        let folds = [s.arm_sum(1, 10), s.arm_sum(2, 10)];
+        let m = s.gaussian(to, rho(1, 8), &folds);
+        let mut program = s.show(m, to);
+        let hash = program.hash();
+        program.degrees = degrees.to_vec();
+        assert_ne!(program.hash(), hash, "the degree is in the hash");
+        assert_eq!(Program::parse(&program.to_text()).unwrap(), program);
+        let charge = audit(&program).charges.remove(0);
+        assert_eq!(charge.sensitivity, [10 * times; 2], "{degrees:?}");
+        let one = if charge.moves { 800 } else { 400 };
+        assert_eq!(charge.sigma2(0), Ratio::new(one * times * times, 1));
+    }
+    let mut program = difference(|_, parts| parts);
+    program.degrees = vec![4, 1];
+    assert!(
+        audit(&program).charges[0].sensitivity.is_empty(),
+        "the viewer's own rows are not protected from it"
+    );
+    program.degrees = vec![1, 2];
+    assert!(refusal(&program).starts_with("refused by rule R4 (degree): m0 noises a difference of means"));
+    for degrees in [vec![1], vec![0, 1], vec![1, 1 << 17]] {
+        program.degrees = degrees;
+        assert!(refusal(&program).contains("every party has a degree, 1 to 65536"));
+    }
+}
+
 #[test]
 fn r5_charges_add_up_by_viewer() {
     let mut s = Study::new();

@@ -272,3 +272,59 @@ fn the_documented_cost_is_the_cost() {
         assert!(page.contains(&line), "docs/studies/lift.md should say: {line}");
     }
 }
+
+/// Joined studies pass the policy; a row of the advertiser counts as often as it can be joined, and no total of the publisher's
+/// own is masked.
+#[test]
+fn joined_studies_charge_their_degrees() {
+    for (slots, degree) in [(1, [1, 1]), (1, [1, 3]), (3, [2, 4])] {
+        let mut lift = Lift { matching: Matching { masked: true, slots, degree }, ..full(Mode::Sums) };
+        if slots > 1 {
+            lift.cohorts.clear();
+        }
+        let (program, layout) = build(&lift).unwrap();
+        let audit = verify(&program, &policy(), base::limits::ROWS).unwrap();
+        assert_eq!(audit.rho, lift.rho);
+        assert_eq!(Program::parse(&program.to_text()).unwrap(), program);
+        let owners = program.fold_owners();
+        for total in &layout.totals {
+            let alone = total.quantity == Quantity::Rows && total.cell.family() != Family::Cohort;
+            assert_eq!(owners[total.fold as usize].only(), alone.then_some(PUBLISHER), "{total:?}");
+        }
+        for charge in &audit.charges {
+            let MechanismKind::Gaussian(folds) = &program.mechanisms[charge.mechanism as usize].kind else {
+                panic!("sums have Gaussian noise")
+            };
+            let times = u128::from(degree[charge.to.other().index()]);
+            for (fold, sensitivity) in folds.iter().zip(&charge.sensitivity) {
+                let total = layout.totals.iter().find(|t| t.fold == *fold).unwrap();
+                let bound = match total.quantity {
+                    Quantity::Value | Quantity::ReachedValue => 100,
+                    Quantity::Squares => 100 * 100,
+                    Quantity::Conversions | Quantity::ReachedConversions => 4 * u128::from(slots),
+                    _ => 1,
+                };
+                assert_eq!(*sensitivity, times * bound, "{total:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn matchings_that_a_study_cannot_have_are_refused() {
+    let error = |lift: Lift| build(&lift).unwrap_err().to_string();
+    let of = |masked, slots, degree| Matching { masked, slots, degree };
+    let sums = full(Mode::Sums);
+    let refused = [
+        (Lift { matching: of(false, 2, [1; 2]), ..sums.clone() }, "some slots hold no match"),
+        (Lift { matching: of(true, 2, [1; 2]), ..sums.clone() }, "may be in several cohorts"),
+        (Lift { matching: of(true, 17, [1; 2]), ..sums.clone() }, "write 1 to 16 slots"),
+        (Lift { matching: of(true, 0, [1; 2]), ..sums.clone() }, "write 1 to 16 slots"),
+        (Lift { matching: of(true, 1, [1, 0]), ..sums.clone() }, "degrees of 1 to 65536"),
+        (Lift { matching: of(true, 1, [1, 2]), ..full(Mode::Variance) }, "use mode \"sums\""),
+    ];
+    for (lift, words) in refused {
+        let text = error(lift);
+        assert!(text.contains(words), "{text}");
+    }
+}
