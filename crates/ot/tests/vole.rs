@@ -16,14 +16,14 @@ fn run(kind: OtKind, total: u64, calls: &[usize], seed: u64) -> Elements {
         let [mut a, mut c] = [Vec::new(), Vec::new()];
         let mut delta = Block::ZERO;
         if session.me() == receiver {
-            let ot = kind.receiver(session, sender, vole::ots(total))?;
+            let ot = kind.receiver(session, sender, vole::expected_ots(total))?;
             let mut vole = VoleReceiver::new(ot, total)?;
             for &n in calls {
                 vole.take(session, n, [&mut a, &mut c])?;
             }
         } else {
             let fresh = fresh_delta(&mut session.fork_seed("delta").into_rng());
-            let ot = kind.sender(session, receiver, fresh, vole::ots(total))?;
+            let ot = kind.sender(session, receiver, fresh, vole::expected_ots(total))?;
             let mut vole = VoleSender::new(session, ot, total)?;
             for &n in calls {
                 vole.take(session, n, &mut a)?;

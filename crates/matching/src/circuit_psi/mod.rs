@@ -94,12 +94,18 @@ fn blocks(name: &'static str, n: u64) -> Result<Vec<Block>, Error> {
     Ok(blocks)
 }
 
-/// One party's half, with the other party of a two-party session. `payload` is the sender's (party 1), a row per
-/// identifier; `layout` is its layout, which both know. Memory: [`memory`], besides identifiers and payload.
+/// What comes out, and what was disclosed.
+pub struct Matched {
+    /// The joined rows.
+    pub joined: Joined,
+    /// Rows of party 0 and of party 1, dummies included: both learnt them.
+    pub rows: [u64; 2],
+}
+
+/// As [`matched`], without the sizes.
 ///
 /// # Errors
-/// `Input` when an own identifier repeats or memory is short; `Limit` when a size is over a bound; `Deviated` when the
-/// peer joins something else; `Channel` when it is gone. All name party, peer and step.
+/// Those of [`matched`].
 pub fn run(
     session: &mut Session,
     own: &dyn Identifiers,
@@ -107,6 +113,22 @@ pub fn run(
     layout: &Layout,
     options: &Options,
 ) -> Result<Joined, Error> {
+    matched(session, own, payload, layout, options).map(|matched| matched.joined)
+}
+
+/// One party's half, with the other party of a two-party session. `payload` is the sender's (party 1), a row per
+/// identifier; `layout` is its layout, which both know. Memory: [`memory`], besides identifiers and payload.
+///
+/// # Errors
+/// `Input` when an own identifier repeats or memory is short; `Limit` when a size is over a bound; `Deviated` when the
+/// peer joins something else; `Channel` when it is gone. All name party, peer and step.
+pub fn matched(
+    session: &mut Session,
+    own: &dyn Identifiers,
+    payload: Option<&Table>,
+    layout: &Layout,
+    options: &Options,
+) -> Result<Matched, Error> {
     if session.roster().len() != 2 {
         return Err(Error::misuse("circuit-PSI is a protocol of two parties"));
     }
@@ -131,10 +153,11 @@ pub fn run(
         let keys = oprf::keys(&names, &seed)?;
         let shapes = Shapes::new(&bins, layout);
         let party = Party { bins, shapes, seed, layout, peer: session.me().other(), kind: options.ot };
-        match payload {
+        let joined = match payload {
             None => party.receive(session, &keys, own.rows(), rng),
             Some(payload) => party.send(session, &keys, payload, rng),
-        }
+        }?;
+        Ok(Matched { joined, rows })
     })
 }
 
@@ -198,7 +221,7 @@ impl Party<'_> {
         let held = session.step("bins", |s| self.lay(s, keys))?;
         let [a, c] = session.step("vole", |s| {
             let total = self.elements();
-            let ot = self.kind.receiver(s, self.peer, vole::ots(total))?;
+            let ot = self.kind.receiver(s, self.peer, vole::expected_ots(total))?;
             let mut vole = VoleReceiver::new(ot, total)?;
             let mut columns = [room::reserve("VOLE", total)?, room::reserve("VOLE", total)?];
             let [a, c] = &mut columns;
@@ -338,7 +361,7 @@ impl Party<'_> {
         let (delta, b) = session.step("vole", |s| {
             let total = self.elements();
             let delta = fresh_delta(&mut s.fork_seed("Delta").into_rng());
-            let ot = self.kind.sender(s, self.peer, delta, vole::ots(total))?;
+            let ot = self.kind.sender(s, self.peer, delta, vole::expected_ots(total))?;
             let mut b = room::reserve("VOLE", total)?;
             VoleSender::new(s, ot, total)?.take(s, total as usize, &mut b)?;
             Ok((delta, b))

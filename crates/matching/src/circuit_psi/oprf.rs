@@ -57,19 +57,26 @@ pub fn mask_row(layout: &Layout, row: &[u8], mask: &[u8], out: &mut [u8]) {
     for (index, field) in layout.fields().iter().enumerate() {
         let range = layout.range(index);
         let (row, mask, out) = (&row[range.clone()], &mask[range.clone()], &mut out[range]);
-        out.copy_from_slice(row);
-        match field.ring {
-            Ring::Xor => xor_bytes(out, mask),
-            Ring::Add => {
-                let number = |bytes: &[u8]| {
-                    let mut word = [0; 16];
-                    word[..bytes.len()].copy_from_slice(bytes);
-                    u128::from_le_bytes(word)
-                };
-                let share = number(row).wrapping_sub(number(mask)).to_le_bytes();
-                out.copy_from_slice(&share[..out.len()]);
+        match (field.ring, row.as_array::<8>(), mask.as_array::<8>()) {
+            (Ring::Xor, ..) => {
+                out.iter_mut().zip(row.iter().zip(mask)).for_each(|(out, (row, mask))| *out = row ^ mask);
             }
+            (Ring::Add, Some(row), Some(mask)) => {
+                let share = u64::from_le_bytes(*row).wrapping_sub(u64::from_le_bytes(*mask));
+                out.copy_from_slice(&share.to_le_bytes());
+            }
+            (Ring::Add, ..) => subtract(row, mask, out),
         }
+    }
+}
+
+/// `row - mask` modulo 256 to the number of bytes.
+fn subtract(row: &[u8], mask: &[u8], out: &mut [u8]) {
+    let mut borrow = 0;
+    for (out, (row, mask)) in out.iter_mut().zip(row.iter().zip(mask)) {
+        let digit = i16::from(*row) - i16::from(*mask) - borrow;
+        *out = digit as u8;
+        borrow = digit >> 8 & 1;
     }
 }
 

@@ -84,7 +84,7 @@ pub struct VoleSender {
 }
 
 impl VoleSender {
-    /// Over OTs that were set up for about [`super::ots`] of `total`. The peer calls [`VoleReceiver::new`] with the same
+    /// Over OTs that were set up for [`super::expected_ots`] of `total`. The peer calls [`VoleReceiver::new`] with the same
     /// `total`, the number of elements of this conversation.
     ///
     /// # Errors
@@ -170,7 +170,7 @@ pub struct VoleReceiver {
 }
 
 impl VoleReceiver {
-    /// Over OTs that were set up for about [`super::ots`] of `total`.
+    /// Over OTs that were set up for [`super::expected_ots`] of `total`.
     ///
     /// # Errors
     /// More than [`ELEMENTS`].

@@ -104,9 +104,17 @@ pub fn ots(total: u64) -> u64 {
     (base_elements(total) * FIELD_BITS + paths) as u64
 }
 
-/// The cost of `total` elements over OTs of this kind, base OTs included: tells `meter` what is said.
+/// How many OTs to set the back end up for, at both sides: silent OT for few is faster per OT, since its secret fits the
+/// caches, and 1.4 bits per OT are little here.
+#[must_use]
+pub fn expected_ots(total: u64) -> u64 {
+    ots(total).min(crate::ferret::SMALL.yields() as u64)
+}
+
+/// What `total` elements cost over OTs of this kind, base OTs included.
+#[must_use]
 pub fn price(kind: OtKind, total: u64) -> Meter {
-    let mut meter = Meter::new(kind, ots(total));
+    let mut meter = Meter::new(kind, expected_ots(total));
     meter.base();
     meter.setup();
     for batch in drivers::base_batches(base_elements(total)) {
