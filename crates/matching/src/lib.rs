@@ -17,6 +17,7 @@ pub mod paillier;
 pub mod payload;
 pub mod permute;
 pub mod pid;
+pub mod ps3i;
 pub mod spill;
 mod tags;
 

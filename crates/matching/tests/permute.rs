@@ -81,7 +81,9 @@ impl Run<'_> {
         let mut bill = Bill::new(kind);
         bill.set_up(self.expected_gates());
         match self.extended {
-            true => bill.extension(self.server, self.rows as u64, self.map.len() as u64, self.layout.row_bytes()),
+            true => {
+                bill.extension(self.server, self.rows as u64, self.map.len() as u64, self.layout.row_bytes())
+            }
             false => bill.permutation(self.server, self.rows as u64, self.layout.row_bytes()),
         }
         bill.cost()
@@ -138,7 +140,8 @@ fn a_map_with_repeats_and_gaps_is_an_extension() {
         let map: Vec<u32> = (0..slots).map(|_| rng.below(n) as u32).collect();
         let (table, other) = (random(&layout, n as usize, &mut rng), random(&layout, n as usize, &mut rng));
         let tables = if i % 2 == 0 { [Some(&table), Some(&other)] } else { [Some(&table), None] };
-        let run = Run { server: PartyId(0), tables, layout: &layout, rows: n as usize, map: &map, extended: true };
+        let run =
+            Run { server: PartyId(0), tables, layout: &layout, rows: n as usize, map: &map, extended: true };
         run.check(&Cluster::new(2, n), KINDS[i % 3]);
     }
 }
@@ -146,12 +149,7 @@ fn a_map_with_repeats_and_gaps_is_an_extension() {
 #[test]
 fn more_gates_than_a_chunk_of_ots_and_rows_of_all_widths() {
     let mut rng = rng(3);
-    let layouts = [
-        vec![Field::bits(1)],
-        vec![Field::number(8)],
-        vec![Field::number(8); 200],
-        vec![],
-    ];
+    let layouts = [vec![Field::bits(1)], vec![Field::number(8)], vec![Field::number(8); 200], vec![]];
     for (fields, kind) in layouts.into_iter().zip([KINDS[0], OtKind::Ferret, KINDS[1], KINDS[0]]) {
         let layout = Layout::new(fields).unwrap();
         let n = 10_000;

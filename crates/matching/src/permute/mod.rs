@@ -183,7 +183,12 @@ impl Switchboard {
     ///
     /// # Errors
     /// Those of the channel, and settings of another number of rows.
-    pub fn permute(&mut self, session: &mut Session, mut rows: Rows, settings: Settings) -> Result<Rows, Error> {
+    pub fn permute(
+        &mut self,
+        session: &mut Session,
+        mut rows: Rows,
+        settings: Settings,
+    ) -> Result<Rows, Error> {
         session.step("permute", |session| {
             let count = switches(rows.len() as u64);
             if settings.len() as u64 != count {

@@ -161,17 +161,14 @@ impl Rows {
     ///
     /// # Panics
     /// When a row is shorter than the layout says: a bug of the caller.
-    pub fn gather<'a>(
-        layout: &Layout,
-        rows: usize,
-        row: impl Fn(usize) -> &'a [u8],
-    ) -> Result<Self, Error> {
+    pub fn gather<'a>(layout: &Layout, rows: usize, row: impl Fn(usize) -> &'a [u8]) -> Result<Self, Error> {
         let mut into = Self::zeros(layout, rows)?;
         let Self { packing, planes, .. } = &mut into;
         for i in 0..rows {
             let bytes = row(i);
             for piece in &packing.pieces {
-                let word = number(&planes[piece.plane][i]) | read(&bytes[piece.row..][..piece.len]) << (8 * piece.offset);
+                let word = number(&planes[piece.plane][i])
+                    | read(&bytes[piece.row..][..piece.len]) << (8 * piece.offset);
                 planes[piece.plane][i] = halves(word);
             }
         }

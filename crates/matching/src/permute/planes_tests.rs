@@ -72,7 +72,8 @@ fn planes_add_field_by_field() {
 fn words_are_sent_without_what_is_not_used() {
     for used in 1..=16 {
         for count in [0, 1, 2, 17] {
-            let words: Vec<Word> = (0..count).map(|i: u64| [i.wrapping_mul(0x9e37_79b9_7f4a_7c15), !i << 3]).collect();
+            let words: Vec<Word> =
+                (0..count).map(|i: u64| [i.wrapping_mul(0x9e37_79b9_7f4a_7c15), !i << 3]).collect();
             let mut message = vec![7];
             write_words(&words, used, &mut message);
             assert_eq!((message.len(), message[0]), (1 + count as usize * used, 7));

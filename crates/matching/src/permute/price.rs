@@ -42,20 +42,22 @@ impl Bill {
         let follower = leader.other();
         let price = Price::pair(self.kind, expected);
         self.ots += price.ots;
-        // Base OTs there and back; then the leader's trees, or the inputs of silent OT, which cross.
-        self.say(leader, price.sender);
         self.hear(follower);
-        self.say(follower, price.receiver);
-        self.hear(leader);
         match self.kind {
             OtKind::SoftSpoken { k } => {
+                self.say(leader, price.sender);
+                self.say(follower, price.receiver);
+                self.hear(leader);
                 if Price::setup(k).receiver > 0 {
                     self.say(leader, 0);
                     self.hear(follower);
                 }
             }
+            // Its last messages cross: nobody waits for an answer then.
             OtKind::Ferret => {
-                self.turns = self.turns.map(|turns| turns + price.turns - 1);
+                self.say(leader, price.sender);
+                self.say(follower, price.receiver);
+                self.turns = self.turns.map(|turns| turns + price.turns);
                 self.spoke = [false; 2];
             }
         }
@@ -88,7 +90,8 @@ impl Bill {
     fn gates(&mut self, server: PartyId, gates: u64, row_bytes: usize) {
         let (cut, chooser) = (Cut::new(gates, row_bytes, WINDOW), server.other());
         // What either says when it posts the OTs of a chunk.
-        let posts: Vec<[u64; 2]> = (0..cut.chunks()).map(|chunk| self.post(server, cut.chunk_len(chunk))).collect();
+        let posts: Vec<[u64; 2]> =
+            (0..cut.chunks()).map(|chunk| self.post(server, cut.chunk_len(chunk))).collect();
         let said = |chunk: usize| posts.get(chunk).copied().unwrap_or_default();
         for chunk in 0..cut.chunks().min(2) {
             self.speak(server, said(chunk));

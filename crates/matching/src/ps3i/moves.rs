@@ -1,0 +1,95 @@
+//! The payloads of both parties moved into shares, by one back end or the other.
+//!
+//! A back end sees nothing of the match but this: each party has a vector, its payloads in the order in which it sent
+//! their rows, and picks, an entry of the peer's vector for every joined row. Both know the lengths. It returns shares of
+//! the picked entries of either vector; how, and what a party may choose of its shares, is its affair.
+
+use super::{Backend, Options};
+use crate::paillier::{self, Giver};
+use crate::payload::{Layout, Table};
+use crate::permute::{Rows, Switchboard, network::switches, route};
+use base::{Error, PartyId};
+use net::Session;
+
+/// Own payloads in the order in which own rows were sent.
+pub(super) struct Vector<'a> {
+    pub payload: &'a Table,
+    /// The row at each place; those from the payload's length on are dummies.
+    pub order: &'a [u32],
+    pub blank: &'a [u8],
+}
+
+impl Vector<'_> {
+    fn row(&self, place: usize) -> &[u8] {
+        let row = u64::from(self.order[place]);
+        if row < self.payload.rows() { self.payload.row(row) } else { self.blank }
+    }
+}
+
+/// This party's shares of the payload of party 0 and of party 1, one row per pick.
+pub(super) fn parts(
+    session: &mut Session,
+    vector: &Vector<'_>,
+    layouts: &[Layout; 2],
+    rows: [u64; 2],
+    picks: &[u32],
+    options: &Options,
+) -> Result<[Table; 2], Error> {
+    let me = session.me();
+    let of_peer = (&layouts[me.other().index()], rows[me.other().index()]);
+    if picks.is_empty() {
+        let [first, second] = layouts.each_ref().map(|layout| Table::zeros(layout.clone(), 0));
+        return Ok([first?, second?]);
+    }
+    match options.backend {
+        Backend::PermuteShare => {
+            let settings = route(&completed(picks, of_peer.1))?;
+            let expected = switches(rows[0]).max(switches(rows[1]));
+            let mut board = session.step("ot", |s| Switchboard::new(s, options.ot, expected))?;
+            let mut settings = Some(settings);
+            both(session, |session, owner| {
+                let shares = if owner == me {
+                    let own = Rows::gather(vector.payload.layout(), vector.order.len(), |i| vector.row(i))?;
+                    board.serve_permutation(session, own)?
+                } else {
+                    let zeros = Rows::zeros(of_peer.0, of_peer.1 as usize)?;
+                    let settings = settings.take().ok_or_else(|| Error::misuse("settings are used once"))?;
+                    board.permute(session, zeros, settings)?
+                };
+                shares.table(picks.len())
+            })
+        }
+        Backend::Paillier => {
+            let layout = vector.payload.layout();
+            let mut own = Table::zeros(layout.clone(), vector.order.len() as u64)?;
+            (0..vector.order.len()).for_each(|i| own.row_mut(i as u64).copy_from_slice(vector.row(i)));
+            let seed = session.fork_seed("giver");
+            let mut giver = Some(Giver::prepare(&seed, own.rows(), layout, options.threads));
+            both(session, |session, owner| {
+                if owner == me {
+                    let giver = giver.take().ok_or_else(|| Error::misuse("a giver gives once"))?;
+                    return giver.give(session, &own, picks.len() as u64);
+                }
+                paillier::take(session, of_peer.0, of_peer.1, picks, options.threads)
+            })
+        }
+    }
+}
+
+/// The payloads of party 0, then of party 1, each at its step.
+fn both(
+    session: &mut Session,
+    mut part: impl FnMut(&mut Session, PartyId) -> Result<Table, Error>,
+) -> Result<[Table; 2], Error> {
+    let first = session.step("payload-0", |s| part(s, PartyId(0)))?;
+    let second = session.step("payload-1", |s| part(s, PartyId(1)))?;
+    Ok([first, second])
+}
+
+/// A permutation that begins with the picks; what follows them is dropped later.
+fn completed(picks: &[u32], rows: u64) -> Vec<u32> {
+    let mut free = vec![true; rows as usize];
+    picks.iter().for_each(|&pick| free[pick as usize] = false);
+    let rest = (0..rows as u32).filter(|&row| free[row as usize]);
+    picks.iter().copied().chain(rest).collect()
+}

@@ -1,0 +1,92 @@
+//! What PS3I costs, from the schedule that the drivers follow.
+
+use super::Backend;
+use crate::dummies::TERMS_BYTES;
+use crate::group::ELEMENT_BYTES;
+use crate::paillier;
+use crate::payload::Layout;
+use crate::permute::{Bill, network::switches};
+use base::{Cost, PartyId};
+use ot::OtKind;
+use std::ops::Range;
+
+/// Rows whose elements travel in one message.
+pub const CHUNK: u64 = 4096;
+
+/// A size, the terms of dummies and the digest of all other terms.
+const COUNT_BYTES: u64 = 8 + TERMS_BYTES + 32;
+
+/// The public sizes of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Rows of party 0 and of party 1, dummies included.
+    pub rows: [u64; 2],
+    /// Matches, dummies included.
+    pub matched: u64,
+}
+
+/// The chunks of both columns that travel at once, in order; a column that is over has empty ones.
+pub(super) fn chunks(rows: [u64; 2]) -> impl Iterator<Item = [Range<u64>; 2]> {
+    let at = move |i: u64| rows.map(|rows| (i * CHUNK).min(rows)..((i + 1) * CHUNK).min(rows));
+    (0..rows[0].max(rows[1]).div_ceil(CHUNK)).map(at)
+}
+
+/// The exact cost for sizes that are known; `layouts` are those of party 0's and of party 1's payload.
+#[must_use]
+pub fn price(sizes: Sizes, layouts: &[Layout; 2], backend: Backend, ot: OtKind) -> Cost {
+    let parties @ [a, b] = [PartyId(0), PartyId(1)];
+    let mut bill = Bill::new(ot);
+    swap(&mut bill, [COUNT_BYTES; 2]);
+    for both in chunks(sizes.rows) {
+        swap(&mut bill, both.map(|rows| (rows.end - rows.start) * ELEMENT_BYTES));
+    }
+    one_way(&mut bill, b, sizes.rows[0] * ELEMENT_BYTES);
+    one_way(&mut bill, a, sizes.rows[0].div_ceil(8));
+    if sizes.matched > 0 {
+        let each = parties.into_iter().zip(sizes.rows).zip(layouts);
+        match backend {
+            Backend::PermuteShare => {
+                bill.set_up(switches(sizes.rows[0]).max(switches(sizes.rows[1])));
+                each.for_each(|((owner, rows), layout)| bill.permutation(owner, rows, layout.row_bytes()));
+            }
+            Backend::Paillier => each.for_each(|((owner, rows), layout)| {
+                paillier::bill(&mut bill, owner, rows, sizes.matched, layout);
+            }),
+        }
+    }
+    bill.cost()
+}
+
+/// Messages of both parties that cross; an empty one is none.
+fn swap(bill: &mut Bill, bytes: [u64; 2]) {
+    let said = [0, 1].map(|i| (PartyId(i as u8), bytes[i])).into_iter().filter(|(_, bytes)| *bytes > 0);
+    said.clone().for_each(|(party, bytes)| bill.say(party, bytes));
+    said.for_each(|(party, _)| bill.hear(party.other()));
+}
+
+/// What only `party` says; nothing is no message.
+fn one_way(bill: &mut Bill, party: PartyId, bytes: u64) {
+    if bytes > 0 {
+        bill.say(party, bytes);
+        bill.hear(party.other());
+    }
+}
+
+/// The cost before a run, when only the sizes of both sides are known: from no match to as many as can be.
+#[must_use]
+pub fn price_range(rows: [u64; 2], layouts: &[Layout; 2], backend: Backend, ot: OtKind) -> [Cost; 2] {
+    [0, rows[0].min(rows[1])].map(|matched| price(Sizes { rows, matched }, layouts, backend, ot))
+}
+
+/// Bytes of memory that a run takes at its peak, about: elements before the join, then the payload on its way.
+#[must_use]
+pub fn memory(rows: [u64; 2], layouts: &[Layout; 2]) -> u64 {
+    let [n, all] = [rows[0].max(rows[1]), rows[0] + rows[1]];
+    // Products and, sorted, with their places; or E_A beside sorted products.
+    let joining = n * (2 * ELEMENT_BYTES + 4) + ELEMENT_BYTES * rows[0];
+    // Rows in planes, shares in tables, maps and settings of a network.
+    let planes = layouts.iter().map(|layout| layout.row_bytes().div_ceil(16) as u64).max().unwrap_or(0);
+    let tables: u64 = layouts.iter().map(|layout| layout.row_bytes() as u64).sum();
+    let moving = n * (2 * 16 * planes + 16 + 3) + rows[0].min(rows[1]) * tables;
+    joining.max(moving) + 8 * all
+}
