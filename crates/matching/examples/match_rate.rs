@@ -1,6 +1,6 @@
 //! Rows per second of Private-ID, both parties in this process with one core each, half of the rows shared.
 //!
-//! `cargo run --release -p matching --example match_rate -- [rows per side] [rows of the other side]`
+//! `cargo run --release -p matching --example match_rate -- [rows per side] [rows of the other side] [MiB per party]`
 
 use matching::{Flat, Options, pid};
 use net::cluster::Cluster;
@@ -19,6 +19,7 @@ fn main() {
     let mut rows = std::env::args().skip(1).map(|a| a.parse::<u64>().expect("a number of rows"));
     let n_c = rows.next().unwrap_or(20_000);
     let n_p = rows.next().unwrap_or(n_c);
+    let memory = rows.next().map(|mebibytes| mebibytes << 20);
     let shared = n_c.min(n_p) / 2;
     let column = |start: u64, n: u64| {
         let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(n as usize));
@@ -33,12 +34,12 @@ fn main() {
     let start = Instant::now();
     let done = Cluster::new(2, 1).run(|session| {
         let (bytes, ends) = &columns[session.me().index()];
-        let options = Options { threads: 1, ..Options::default() };
+        let options = Options { threads: 1, memory, ..Options::default() };
         let spine = pid::run(session, &Flat::new(bytes, ends)?, &options)?;
         Ok((spine.disclosed.union, session.ledger().sent("")))
     });
     let seconds = start.elapsed().as_secs_f64();
-    let (cpu, memory) = usage();
+    let (cpu, peak) = usage();
     let parties: Vec<_> = done.into_iter().map(|d| d.expect("an honest run succeeds")).collect();
     let union = parties[0].0;
     let bytes: u64 = parties.iter().map(|p| p.1).sum();
@@ -55,8 +56,9 @@ fn main() {
         (cpu - cpu_before) * 1e6 / operations as f64
     );
     println!(
-        "  {:.0} bytes sent per row of the larger side, {:.0} bytes of memory per row of one side and party",
+        "  {:.0} bytes sent per row of the larger side, {:.0} bytes of memory per row of one side and party, {} MB in all",
         bytes as f64 / larger,
-        (memory - memory_before) as f64 / (n_c + n_p) as f64
+        (peak - memory_before) as f64 / (n_c + n_p) as f64,
+        peak / 1_000_000
     );
 }

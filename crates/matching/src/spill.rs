@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The least memory that a bounded room works with, in bytes; smaller bounds are taken as this one.
-pub const MEMORY_MIN: u64 = 16 << 20;
+pub const MEMORY_MIN: u64 = 2 << 20;
 
 /// Bytes of a partition where memory is not short: one that sorts within a cache.
 const PARTITION_BYTES: u64 = 1 << 20;
@@ -22,6 +22,10 @@ const PARTITIONS: u64 = 1 << 12;
 const BLOCK_BYTES: [u64; 2] = [64 << 10, 4 << 10];
 /// A bounded room is divided into this many parts: eight for full blocks of all columns, the others for the open blocks
 /// of up to five columns that live at a time and for two partitions being read.
+///
+/// Blocks cannot be arbitrarily small, so neither can partitions: `m` bytes serve columns of up to `(m / 16)^2 / 4096`
+/// bytes. At 36 bytes per row these are 7 million rows for 16 MiB and 119 million for 64 MiB; beyond that, the two
+/// partitions being read outgrow their part.
 const PARTS: u64 = 16;
 
 /// How much memory columns may take, and where they go beyond it.
@@ -55,11 +59,12 @@ impl Room {
 
     /// Leading bits that number a partition, and bytes of a block, for a column of `bytes`.
     fn shape(&self, bytes: u64) -> (u32, u64) {
-        let partition = self.memory.map_or(PARTITION_BYTES, |m| (m / PARTS).min(PARTITION_BYTES));
-        let partitions = bytes.div_ceil(partition).clamp(1, PARTITIONS).next_power_of_two();
-        let open = self.memory.map_or(u64::MAX, |m| m / PARTS / partitions);
-        let block = (partition / PARTS).min(open).min(BLOCK_BYTES[0]).max(BLOCK_BYTES[1]);
-        (partitions.trailing_zeros(), block)
+        let part = self.memory.map_or(u64::MAX, |m| m / PARTS);
+        let partition = part.min(PARTITION_BYTES);
+        let most = PARTITIONS.min(part / BLOCK_BYTES[1]).ilog2();
+        let bits = bytes.div_ceil(partition).clamp(1, PARTITIONS).next_power_of_two().ilog2().min(most);
+        let block = (partition / PARTS).min(part >> bits).clamp(BLOCK_BYTES[1], BLOCK_BYTES[0]);
+        (bits, block)
     }
 }
 
@@ -302,9 +307,10 @@ impl<'r> Queue<'r> {
     pub fn pop(&mut self, into: &mut Vec<u8>) -> Result<(), Error> {
         into.clear();
         match self.full.pop_front() {
-            Some(block) => self.blocks.get(block, into),
-            None => Ok(into.append(&mut self.open)),
+            Some(block) => return self.blocks.get(block, into),
+            None => into.append(&mut self.open),
         }
+        Ok(())
     }
 }
 
@@ -347,20 +353,31 @@ mod tests {
     #[test]
     fn columns_come_out_sorted_from_memory_and_from_disk() {
         let (wide, narrow) = (Room::new(None, None), Room::new(Some(1), None));
-        for n in [0, 1, 100, 50_000] {
+        for n in [0, 1, 100, 20_000] {
             assert!(!check::<36>(&wide, n) && !check::<12>(&narrow, n));
         }
-        assert!(!check::<32>(&wide, 400_000));
-        // 12.8 MB against room for 8 MiB of full blocks.
-        assert!(check::<32>(&narrow, 400_000));
+        assert!(!check::<32>(&wide, 100_000));
+        // 3.2 MB against room for 1 MiB of full blocks.
+        assert!(check::<32>(&narrow, 100_000));
         assert_eq!(narrow.left.load(Ordering::Relaxed), MEMORY_MIN / 2, "room was lost");
     }
 
     #[test]
+    fn blocks_and_partitions_fit_their_parts() {
+        for memory in [MEMORY_MIN, 16 << 20, 64 << 20, 256 << 20] {
+            let (room, part) = (Room::new(Some(memory), None), memory / PARTS);
+            for bytes in [1, 1 << 20, part * part / BLOCK_BYTES[1]] {
+                let (bits, block) = room.shape(bytes);
+                assert!(block << bits <= part && bytes >> bits <= part, "{memory} {bytes}");
+            }
+        }
+    }
+
+    #[test]
     fn a_column_is_not_made_as_large_as_somebody_says() {
-        for room in [Room::new(None, None), Room::new(Some(MEMORY_MIN), None)] {
+        for (room, partitions) in [(Room::new(None, None), PARTITIONS), (Room::new(Some(1), None), 32)] {
             let mut column = Column::<36>::new(&room, u64::MAX);
-            assert_eq!(column.open.len() as u64, PARTITIONS);
+            assert_eq!(column.open.len() as u64, partitions);
             column.push(&[7; 36]).unwrap();
             assert!(column.open.iter().map(Vec::capacity).sum::<usize>() <= BLOCK_BYTES[0] as usize);
             assert_eq!(drained(column), [[7; 36]]);

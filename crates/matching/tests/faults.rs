@@ -4,9 +4,12 @@ mod common;
 #[path = "common/tap.rs"]
 mod tap;
 
+use base::PartyId;
 use common::{Column, ids};
 use matching::{Identifiers, Options, pid};
+use net::cluster::Cluster;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tap::{Fault, run_both, tapped};
 
 /// The errors of both parties when party `culprit` (0 or 1) has this fault; 30 rows against 40, 20 shared.
@@ -197,12 +200,10 @@ fn identifiers_of_no_or_many_bytes_and_some_that_change() {
         match change {
             false => assert_eq!(done[0].as_ref().unwrap().mine, done[1].as_ref().unwrap().mine),
             true => {
-                let changed = done.iter().filter_map(|d| d.as_ref().err()).map(ToString::to_string);
-                assert!(
-                    changed.clone().any(|e| e.contains("identifiers changed while")),
-                    "{:?}",
-                    changed.last()
-                );
+                let errors: Vec<_> =
+                    done.iter().map(|d| d.as_ref().map_err(ToString::to_string).err()).collect();
+                let changed = errors.iter().flatten().any(|e| e.contains("identifiers changed while"));
+                assert!(changed, "{errors:?}");
             }
         }
     }
@@ -260,4 +261,26 @@ fn a_peer_that_dies_at_any_step() {
         let step = at.0.strip_prefix("pid/").unwrap();
         assert!(error.starts_with(step), "{error}, died at {step}");
     }
+}
+
+#[test]
+fn a_peer_that_stalls_at_any_step() {
+    let columns = [Column::new(&ids(0..30)), Column::new(&ids(10..50))];
+    let stall = &|step: &str, culprit: u8| {
+        let fault = net::Fault::Delay(Duration::from_millis(1500));
+        let cluster = Cluster::new(2, 1).deadline(Duration::from_millis(400));
+        let done = cluster.fault(PartyId(culprit), step, fault).run(|session| {
+            let own = columns[session.me().index()].flat();
+            pid::run(session, &own, &Options { threads: 1, ..Options::default() })
+        });
+        let error = done[1 - culprit as usize].as_ref().unwrap_err().to_string();
+        assert!(error.contains(" at pid/") && error.contains("no progress for"), "{step}: {error}");
+    };
+    std::thread::scope(|scope| {
+        for step in ["count", "u", "v", "e", "difference", "spine"] {
+            for culprit in [0, 1] {
+                scope.spawn(move || stall(&format!("pid/{step}"), culprit));
+            }
+        }
+    });
 }

@@ -2,12 +2,15 @@
 
 mod common;
 
+use base::Seed;
 use common::{Column, both, expected_union, ids};
-use matching::{Options, Sizes, Spool, pid};
+use matching::dummies::Dummies;
+use matching::{Options, Sizes, Spine, Spool, pid};
 use net::cluster::Cluster;
 use net::{Progress, Session};
 use proptest::prelude::*;
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 fn check(x: &[String], y: &[String], seed: u64) -> Sizes {
@@ -146,4 +149,75 @@ fn identifiers_on_disk_match_like_those_in_memory_and_progress_is_told() {
     for (step, total) in [("pid/u", 2), ("pid/e", 5000), ("pid/difference", 2)] {
         assert!(told.contains(&(step.to_owned(), total, total)), "{step}: {told:?}");
     }
+}
+
+/// Both run with dummies of these seeds; their spines, and the price against the ledger.
+fn with_dummies(x: &[String], y: &[String], seeds: [u8; 2]) -> [Spine; 2] {
+    let columns = [Column::new(x), Column::new(y)];
+    let dummies = seeds.map(|seed| Dummies::usual(&Seed::from_bytes([seed; 32])));
+    let done = Cluster::new(2, 31).run(|session| {
+        let me = session.me().index();
+        let options = Options { threads: 1, dummies: Some(dummies[me].clone()), ..Options::default() };
+        let spine = pid::run(session, &columns[me].flat(), &options)?;
+        Ok((spine, session.ledger().sent("pid")))
+    });
+    let [(c, c_sent), (p, p_sent)]: [_; 2] =
+        done.into_iter().map(Result::unwrap).collect::<Vec<_>>().try_into().ok().unwrap();
+    assert_eq!((c.rows, c.disclosed.own, c.disclosed.peer), (p.rows, p.disclosed.peer, p.disclosed.own));
+    assert_eq!((c.mine.len(), p.mine.len()), (x.len(), y.len()), "dummy rows are cut off");
+    let price = pid::price(Sizes { rows: [c.disclosed.own, p.disclosed.own], union: c.rows });
+    assert_eq!(price.sent, [c_sent, p_sent]);
+    let [least, most] = pid::price_range([x.len() as u64, y.len() as u64], Some(&dummies[0]));
+    assert!(least.bytes() <= price.bytes() && price.bytes() <= most.bytes());
+    [c, p]
+}
+
+#[test]
+fn dummies_hide_sizes_and_change_no_position() {
+    let (x, y) = (ids(0..100), ids(60..200));
+    let [c, p] = with_dummies(&x, &y, [1, 2]);
+    for (row, at) in c.mine.iter().enumerate() {
+        let theirs = row.checked_sub(60).map(|row| p.mine[row]);
+        assert!(theirs.is_none_or(|theirs| theirs == *at));
+        assert!(theirs.is_some() || !p.mine.contains(at), "an unmatched row met something");
+    }
+    let disclosed = c.disclosed;
+    let shared = disclosed.own + disclosed.peer - disclosed.union;
+    let list = 2 * Dummies::usual(&Seed::from_bytes([0; 32])).centre();
+    // What C adds to its rows besides the other list is z + w, and P cannot tell from z alone what matched.
+    let [c_added, p_added] = [disclosed.own - 100 - list, disclosed.peer - 140 - list];
+    assert!((1..2 * list).contains(&c_added) && (1..2 * list).contains(&p_added));
+    assert!((40..40 + 2 * list).contains(&shared));
+    let [again, _] = with_dummies(&x, &y, [1, 2]);
+    assert_eq!(again.disclosed, c.disclosed, "one seed, one noise");
+    let [other, _] = with_dummies(&x, &y, [3, 2]);
+    assert_ne!(other.disclosed.own, c.disclosed.own);
+}
+
+#[test]
+fn empty_sides_with_dummies() {
+    let [c, p] = with_dummies(&[], &ids(0..3), [4, 5]);
+    assert_eq!((c.mine.len(), p.mine.len()), (0, 3));
+}
+
+#[test]
+fn columns_that_do_not_fit_lie_on_disk_and_change_nothing() {
+    let columns = [Column::new(&ids(0..18_000)), Column::new(&ids(15_000..33_000))];
+    let scratch = tempfile::tempdir().unwrap();
+    let run = |memory, scratch: &Path| {
+        let done = Cluster::new(2, 41).run(|session| {
+            let scratch = Some(scratch.to_path_buf());
+            let options = Options { threads: 1, memory, scratch, ..Options::default() };
+            Ok(pid::run(session, &columns[session.me().index()].flat(), &options)?.mine)
+        });
+        let errors: Vec<_> = done.iter().filter_map(|d| d.as_ref().err()).map(ToString::to_string).collect();
+        done.into_iter().collect::<Result<Vec<_>, _>>().map_err(|_| errors)
+    };
+    let whole = run(None, scratch.path()).unwrap();
+    assert!(run(Some(1), scratch.path()).unwrap() == whole);
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "files have no name");
+    let nowhere = scratch.path().join("nowhere");
+    let errors = run(Some(1), &nowhere).unwrap_err();
+    assert!(errors.iter().any(|e| e.contains(" at pid") && e.contains("spilling to ")), "{errors:?}");
+    assert!(run(None, &nowhere).unwrap() == whole);
 }

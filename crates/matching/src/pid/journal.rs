@@ -15,6 +15,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
 
 const MAGIC: &[u8; 16] = b"tacit pid log 1\n";
 const STATE: &str = "match";
@@ -140,7 +141,7 @@ impl Journal {
     /// When it cannot be written.
     pub fn begin(&mut self, run: &Run) -> Result<(), Error> {
         self.logs.clear();
-        let mut bytes = Vec::with_capacity(STATE_BYTES);
+        let mut bytes = Zeroizing::new(Vec::with_capacity(STATE_BYTES));
         let [first, second] = &run.keys;
         bytes.extend_from_slice(MAGIC);
         for word in [&self.parties, first.expose(), second.expose(), &run.salt, &run.fingerprint] {
@@ -148,8 +149,9 @@ impl Journal {
         }
         bytes.extend_from_slice(&run.name);
         run.rows.iter().for_each(|rows| bytes.extend_from_slice(&rows.to_le_bytes()));
-        bytes.extend_from_slice(blake3::hash(&bytes).as_bytes());
-        let bytes: [u8; STATE_BYTES] = bytes.try_into().expect("these are its parts");
+        let digest = blake3::hash(&bytes);
+        bytes.extend_from_slice(digest.as_bytes());
+        debug_assert_eq!(bytes.len(), STATE_BYTES);
         self.write_state(&bytes)?;
         self.logs = self.open_logs(run)?;
         let empty = |log: &LogFile| log.file.set_len(0).map_err(|e| Error::io("emptying a log", &e));
@@ -168,11 +170,13 @@ impl Journal {
 
     fn open_logs(&self, run: &Run) -> Result<Vec<LogFile>, Error> {
         let [own, peer] = run.rows;
-        let secret = [&run.keys[0], &run.keys[1]].map(|k| *k.expose()).concat();
         let open = |(name, rows): (&str, u64)| {
             let file = private(&self.dir.join(name)).map_err(|e| Error::io("opening a log", &e))?;
             let mut hasher = blake3::Hasher::new_derive_key("tacit pid log tags 1");
-            hasher.update(&secret).update(&run.name).update(name.as_bytes());
+            for key in &run.keys {
+                hasher.update(key.expose());
+            }
+            hasher.update(&run.name).update(name.as_bytes());
             Ok(LogFile { file, key: *hasher.finalize().as_bytes(), rows, chunks: 0 })
         };
         LOGS.into_iter().zip([own, peer, own]).map(open).collect()
