@@ -7,7 +7,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use matching::group::{Exponent, Group};
 use std::time::Duration;
 
-const ROWS: usize = 4096;
+const ROWS: usize = 1024;
 
 fn group(c: &mut Criterion) {
     let mut rng = Seed::from_bytes([1; 32]).into_rng();

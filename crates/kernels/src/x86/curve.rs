@@ -14,8 +14,6 @@ mod map;
 
 /// Lanes of a vector.
 const LANES: usize = 8;
-/// Groups of lanes whose ladders run interleaved, each in the time that the other waits for its products.
-const ABREAST: usize = 2;
 /// Elements that share one inversion: enough to make it free, few enough to stay in the cache.
 const SHARED: usize = 1024;
 /// `(A - 2) / 4` of the doubling formula.
@@ -48,44 +46,36 @@ pub fn map(key: Option<&Key>, uniform: &[Uniform], out: &mut [Element]) {
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma")]
 unsafe fn mul_some(key: &Key, points: &mut [Element]) {
     let mut u = Vec::with_capacity(SHARED / LANES);
-    for points in points.chunks(LANES * ABREAST) {
-        u.extend(points.chunks(LANES).map(|points| Fe::from_words(load(points))));
+    for points in points.chunks(LANES) {
+        u.push(Fe::from_words(load(points)));
     }
-    multiply(key, &mut u);
-    write(&u, points);
+    write(&multiply(key, &u), points);
 }
 
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma")]
 unsafe fn map_some(key: Option<&Key>, uniform: &[Uniform], out: &mut [Element]) {
     let mut fractions = Vec::with_capacity(SHARED / LANES);
-    for uniform in uniform.chunks(LANES * ABREAST) {
-        let mut r = [[Fe::small(0); 2]; ABREAST];
-        for (r, uniform) in r.iter_mut().zip(uniform.chunks(LANES)) {
-            *r = load_long(uniform);
-        }
-        fractions.extend(map::hash_pair(&r));
+    for uniform in uniform.chunks(LANES) {
+        fractions.push(map::hash(&load_long(uniform)));
     }
     let mut u = divide(&fractions);
     if let Some(key) = key {
-        multiply(key, &mut u);
+        u = multiply(key, &u);
     }
     write(&u, out);
 }
 
-/// Replaces every u by that of the product.
+/// The u of every product.
 #[inline(always)]
-unsafe fn multiply(key: &Key, u: &mut Vec<Fe>) {
+unsafe fn multiply(key: &Key, u: &[Fe]) -> Vec<Fe> {
     let mut fractions = Vec::with_capacity(SHARED / LANES);
-    for u in u.chunks(ABREAST) {
-        let mut abreast = [Fe::small(0); ABREAST];
-        abreast[..u.len()].copy_from_slice(u);
-        fractions.extend(ladder(key, &abreast));
+    for u in u {
+        fractions.push(ladder(key, u));
     }
-    *u = divide(&fractions);
+    divide(&fractions)
 }
 
 /// Where one group of lanes stands: fractions of two points whose difference is the base point.
-#[derive(Clone, Copy)]
 struct State {
     x2: Wide,
     z2: Wide,
@@ -96,69 +86,34 @@ struct State {
 /// Eight `key` times the points of base u: 252 steps, then three doublings.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma")]
-unsafe fn ladder(key: &Key, base: &[Fe; ABREAST]) -> [Fraction; ABREAST] {
-    let (mut first, mut second) = (State::start(&base[0]), State::start(&base[1]));
+unsafe fn ladder(key: &Key, base: &Fe) -> Fraction {
+    let (zero, one) = (Fe::small(0).wide(), Fe::small(1).wide());
+    let mut state = State { x2: one, z2: zero, x3: base.wide(), z3: one };
     // Whether the point kept second is the one that a 0 bit would double.
     let mut crossed = 0;
     for i in (0..252).rev() {
         let bit = key[i / 8] >> (i % 8) & 1;
-        let lanes: __mmask8 = (bit ^ crossed).wrapping_neg();
+        state = step((bit ^ crossed).wrapping_neg(), base, &state);
         crossed = bit;
-        // Half a step of both, then the other half: independent products stand side by side.
-        let (half, other) = (first.open(lanes), second.open(lanes));
-        first = half.close(&base[0]);
-        second = other.close(&base[1]);
     }
-    let lanes: __mmask8 = crossed.wrapping_neg();
-    [first.finish(lanes), second.finish(lanes)]
+    let lanes = crossed.wrapping_neg();
+    let x = Fe::select(lanes, &state.x2.carry(), &state.x3.carry());
+    let z = Fe::select(lanes, &state.z2.carry(), &state.z3.carry());
+    double(&double(&double(&Fraction { x, z })))
 }
 
-/// A step of the ladder half way: the four first products.
-struct Half {
-    da: Wide,
-    cb: Wide,
-    plus: Wide,
-    minus: Wide,
-}
-
-impl State {
-    #[inline(always)]
-    unsafe fn start(base: &Fe) -> Self {
-        let (zero, one) = (Fe::small(0).wide(), Fe::small(1).wide());
-        Self { x2: one, z2: zero, x3: base.wide(), z3: one }
-    }
-
-    /// Begins a step: the first point becomes the double of the first, or of the second in `lanes`; the second becomes
-    /// the sum of both.
-    #[inline(always)]
-    unsafe fn open(&self, lanes: __mmask8) -> Half {
-        let (a, b) = (self.x2.plus(&self.z2).carry(), self.x2.minus(&self.z2).carry());
-        let (c, d) = (self.x3.plus(&self.z3).carry(), self.x3.minus(&self.z3).carry());
-        Half {
-            da: d.mul(&a),
-            cb: c.mul(&b),
-            plus: Fe::select(lanes, &a, &c).square(),
-            minus: Fe::select(lanes, &b, &d).square(),
-        }
-    }
-
-    /// Eight times the first point, the second in `lanes`.
-    #[inline(always)]
-    unsafe fn finish(&self, lanes: __mmask8) -> Fraction {
-        let x = Fe::select(lanes, &self.x2.carry(), &self.x3.carry());
-        let z = Fe::select(lanes, &self.z2.carry(), &self.z3.carry());
-        double(&double(&double(&Fraction { x, z })))
-    }
-}
-
-impl Half {
-    #[inline(always)]
-    unsafe fn close(&self, base: &Fe) -> State {
-        let (x2, z2) = double_of_squares(&self.plus, &self.minus);
-        let difference = self.da.minus(&self.cb).carry().squared();
-        let x3 = self.da.plus(&self.cb).carry().square();
-        State { x2, z2, x3, z3: base.mul(&difference) }
-    }
+/// The first point becomes the double of the first, or of the second in `lanes`; the second becomes the sum of both. A
+/// difference of products has either sign and is squared, so only what is doubled has to be selected.
+#[inline(always)]
+unsafe fn step(lanes: __mmask8, base: &Fe, s: &State) -> State {
+    let (a, b) = (s.x2.plus(&s.z2).carry(), s.x2.minus(&s.z2).carry());
+    let (c, d) = (s.x3.plus(&s.z3).carry(), s.x3.minus(&s.z3).carry());
+    let (da, cb) = (d.mul(&a), c.mul(&b));
+    let (plus, minus) = (Fe::select(lanes, &a, &c).square(), Fe::select(lanes, &b, &d).square());
+    let (x2, z2) = double_of_squares(&plus, &minus);
+    let difference = da.minus(&cb).carry().squared();
+    let x3 = da.plus(&cb).carry().square();
+    State { x2, z2, x3, z3: base.mul(&difference) }
 }
 
 /// The double from `(x + z)^2` and `(x - z)^2`.
@@ -207,7 +162,8 @@ unsafe fn write(u: &[Fe], out: &mut [Element]) {
 }
 
 /// Words 0 to 3 of up to eight elements, one vector per word; missing elements are zero.
-#[inline(always)]
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma")]
 unsafe fn load(points: &[Element]) -> [V; 4] {
     let mut all = [[0; 32]; LANES];
     all[..points.len()].copy_from_slice(points);
@@ -230,7 +186,8 @@ unsafe fn load(points: &[Element]) -> [V; 4] {
 }
 
 /// Inverse of [`load`].
-#[inline(always)]
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma")]
 unsafe fn store(w: [V; 4], out: &mut [Element; LANES]) {
     for i in 0..LANES / 2 {
         // Words 0 and 1, then 2 and 3, of elements 2 i and 2 i + 1.
@@ -245,7 +202,8 @@ unsafe fn store(w: [V; 4], out: &mut [Element; LANES]) {
 }
 
 /// Both field elements of up to eight names; missing names are zero.
-#[inline(always)]
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma")]
 unsafe fn load_long(uniform: &[Uniform]) -> [Fe; 2] {
     const WORDS: usize = size_of::<Uniform>() / 8;
     let mut all = [[0; size_of::<Uniform>()]; LANES];

@@ -81,48 +81,10 @@ unsafe fn carries(x: &[V; 5]) -> [V; 5] {
     [times_19(up(4)), up(0), up(1), up(2), up(3)]
 }
 
-/// Column K of a product plus 19 times column `5 + K`.
+/// Ten columns of a product to five: `2^255 = 19`.
 #[inline(always)]
-unsafe fn folded<const K: usize>(x: &[V; 5], y: &[V; 5]) -> V {
-    let mut top = zero();
-    for i in K..5 {
-        top = high(top, x[i], y[4 + K - i]);
-    }
-    top = add(top, top);
-    for i in K + 1..5 {
-        top = low(top, x[i], y[5 + K - i]);
-    }
-    let mut up = zero();
-    for i in 0..K {
-        up = high(up, x[i], y[K - 1 - i]);
-    }
-    let mut sum = add(times_19(top), add(up, up));
-    for i in 0..=K {
-        sum = low(sum, x[i], y[K - i]);
-    }
-    sum
-}
-
-/// `start` plus column N of a square: twice (lower halves of mixed terms, twice the upper halves of mixed terms, the upper
-/// half of a square when N is odd), and the lower half of a square when N is even.
-#[inline(always)]
-unsafe fn square_column<const N: usize>(x: &[V; 5], start: V) -> V {
-    let mut sum = zero();
-    if N > 0 {
-        for i in (N - 1).saturating_sub(4)..N / 2 {
-            sum = high(sum, x[i], x[N - 1 - i]);
-        }
-        sum = add(sum, sum);
-        for i in N.saturating_sub(4)..N.div_ceil(2) {
-            sum = low(sum, x[i], x[N - i]);
-        }
-        if N % 2 == 1 {
-            sum = high(sum, x[N / 2], x[N / 2]);
-        }
-        sum = add(sum, sum);
-    }
-    sum = add(sum, start);
-    if N.is_multiple_of(2) { low(sum, x[N / 2], x[N / 2]) } else { sum }
+unsafe fn fold(columns: &[V; 10]) -> Wide {
+    Wide(each(|k| add(columns[k], times_19(columns[5 + k]))))
 }
 
 impl Wide {
@@ -145,7 +107,7 @@ impl Wide {
         Self(each(|i| _mm512_sub_epi64(add(self.0[i], splat(BIAS[i])), y.0[i])))
     }
 
-    /// A product plus `factor < 2^17` times `x`: more by less than `2^53`, so still below `2^59`.
+    /// A product plus `factor < 2^20` times `x`: more by less than `5 B`, so still below `2^59`.
     #[inline(always)]
     pub unsafe fn plus_times(&self, x: &Fe, factor: u64) -> Self {
         let factor = splat(factor);
@@ -228,19 +190,51 @@ impl Fe {
     #[inline(always)]
     pub unsafe fn mul(&self, y: &Self) -> Wide {
         let (x, y) = (&self.0, &y.0);
-        Wide([folded::<0>(x, y), folded::<1>(x, y), folded::<2>(x, y), folded::<3>(x, y), folded::<4>(x, y)])
+        // The upper half of x_i y_j has the weight 2^(51 (i + j) + 52): twice in the next column.
+        let mut columns = [zero(); 10];
+        for i in 0..5 {
+            for j in 0..5 {
+                columns[i + j + 1] = high(columns[i + j + 1], x[i], y[j]);
+            }
+        }
+        for n in 1..10 {
+            columns[n] = add(columns[n], columns[n]);
+        }
+        for i in 0..5 {
+            for j in 0..5 {
+                columns[i + j] = low(columns[i + j], x[i], y[j]);
+            }
+        }
+        fold(&columns)
     }
 
+    /// As [`Fe::mul`], with every mixed product once and then twice. Operands cannot be doubled beforehand: twice
+    /// `2^51 + 2^14` has 53 bits.
     #[inline(always)]
     pub unsafe fn square(&self) -> Wide {
         let x = &self.0;
-        Wide([
-            square_column::<0>(x, times_19(square_column::<5>(x, zero()))),
-            square_column::<1>(x, times_19(square_column::<6>(x, zero()))),
-            square_column::<2>(x, times_19(square_column::<7>(x, zero()))),
-            square_column::<3>(x, times_19(square_column::<8>(x, zero()))),
-            square_column::<4>(x, times_19(square_column::<9>(x, zero()))),
-        ])
+        let mut columns = [zero(); 10];
+        for i in 0..5 {
+            for j in i + 1..5 {
+                columns[i + j + 1] = high(columns[i + j + 1], x[i], x[j]);
+            }
+        }
+        for n in 2..9 {
+            columns[n] = add(columns[n], columns[n]);
+        }
+        for i in 0..5 {
+            columns[2 * i + 1] = high(columns[2 * i + 1], x[i], x[i]);
+            for j in i + 1..5 {
+                columns[i + j] = low(columns[i + j], x[i], x[j]);
+            }
+        }
+        for n in 1..10 {
+            columns[n] = add(columns[n], columns[n]);
+        }
+        for i in 0..5 {
+            columns[2 * i] = low(columns[2 * i], x[i], x[i]);
+        }
+        fold(&columns)
     }
 
     /// `x` where the lane's bit is clear, `y` where it is set.

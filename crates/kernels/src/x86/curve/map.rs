@@ -99,17 +99,12 @@ unsafe fn add(p: &Point, q: &Point) -> Fraction {
     Fraction { x: Fe::select(same, &x, &twice.x), z: Fe::select(same, &z, &twice.z) }
 }
 
-/// `u` of eight times the sum of the points of both `r`, for two groups of lanes.
+/// `u` of eight times the sum of the points of both `r`.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma")]
-pub unsafe fn hash_pair(r: &[[Fe; 2]; 2]) -> [Fraction; 2] {
-    let half = [prepare(&r[0][0]), prepare(&r[0][1]), prepare(&r[1][0]), prepare(&r[1][1])];
-    let power = root_power(&[half[0].base, half[1].base, half[2].base, half[3].base]);
-    let sum = |g: usize| {
-        let p = finish(&half[2 * g], &power[2 * g]);
-        let q = finish(&half[2 * g + 1], &power[2 * g + 1]);
-        let sum = add(&p, &q);
-        double(&double(&double(&sum)))
-    };
-    [sum(0), sum(1)]
+pub unsafe fn hash(r: &[Fe; 2]) -> Fraction {
+    let half = [prepare(&r[0]), prepare(&r[1])];
+    let power = root_power(&[half[0].base, half[1].base]);
+    let sum = add(&finish(&half[0], &power[0]), &finish(&half[1], &power[1]));
+    double(&double(&double(&sum)))
 }
