@@ -144,7 +144,7 @@ pub fn run(session: &mut Session, own: &dyn Identifiers, options: &Options) -> R
         let padded = Padded::new(own, plan.as_ref());
         let first = options.lists.unwrap_or(0);
         let mut rng = session.fork_seed("order and keys").into_rng();
-        let rows = Rows::new(&padded, first, options.repeats, &mut rng)?;
+        let rows = Rows::new(&padded, first, padded.real_rows(), options.repeats, &mut rng)?;
         let replaced = rows.replaced;
         let sizes = session.step("count", |s| count(s, &padded, first, options))?;
         room::check(memory(sizes.rows, sizes.keys, me), options.memory)?;

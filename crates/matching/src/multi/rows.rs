@@ -43,6 +43,7 @@ pub(super) struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     /// Reads all names once, and draws the order: rows below `first` in one secret order, then the others in another.
+    /// Rows from `real` on are dummies, whose gaps nobody counts.
     ///
     /// # Errors
     /// When a name is longer than its limit or cannot be read; when the only name of a row is empty; when there are more
@@ -50,6 +51,7 @@ impl<'a> Rows<'a> {
     pub fn new(
         identifiers: &'a dyn Identifiers,
         first: u64,
+        real: u64,
         repeats: Repeats,
         rng: &mut Rng,
     ) -> Result<Self, Error> {
@@ -66,7 +68,7 @@ impl<'a> Rows<'a> {
             fillers: Secret::new(rng.bytes()),
             replaced: Replaced::default(),
         };
-        this.make_unique(repeats, rng)?;
+        this.make_unique(repeats, real, rng)?;
         this.replaced.nameless = (0..rows as u32).filter(|&row| this.is_nameless(row)).count() as u64;
         let (first, rest) = this.order.split_at_mut(first as usize);
         rng.shuffle(first);
@@ -79,8 +81,8 @@ impl<'a> Rows<'a> {
     }
 
     /// Blanks empty cells, and all but the best of those that share a name.
-    fn make_unique(&mut self, repeats: Repeats, rng: &mut Rng) -> Result<(), Error> {
-        let mut names = self.tags(rng)?;
+    fn make_unique(&mut self, repeats: Repeats, real: u64, rng: &mut Rng) -> Result<(), Error> {
+        let mut names = self.tags(real, rng)?;
         names.sort_unstable();
         for run in names.chunk_by(|a, b| tag(*a) == tag(*b)) {
             let cells = run.iter().map(|&entry| place(entry));
@@ -100,7 +102,7 @@ impl<'a> Rows<'a> {
 
     /// A tag per name, under a fresh key: equal ones belong to equal names (but for one chance in 2^53 among four
     /// million).
-    fn tags(&mut self, rng: &mut Rng) -> Result<Vec<Tagged>, Error> {
+    fn tags(&mut self, real: u64, rng: &mut Rng) -> Result<Vec<Tagged>, Error> {
         let (key, mut name) = (rng.bytes(), Vec::new());
         let mut tags = crate::memory::reserve("own identifiers", self.len() * self.keys as u64)?;
         for row in 0..self.order.len() as u32 {
@@ -109,7 +111,7 @@ impl<'a> Rows<'a> {
                 self.identifiers.read(row, column, &mut name)?;
                 if name.is_empty() && self.keys > 1 {
                     self.set_blank(cell);
-                    self.replaced.missing += 1;
+                    self.replaced.missing += u64::from(u64::from(row) < real);
                     continue;
                 }
                 crate::identifiers::check_len(row.into(), name.len() as u64)?;
