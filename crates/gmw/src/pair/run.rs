@@ -35,7 +35,7 @@ enum Plan {
     /// Over the parties' own columns.
     Own(RowPlan),
     /// Over rows that a match has joined to shares.
-    Joined(JoinedPlan),
+    Joined(Box<JoinedPlan>),
 }
 
 impl Plan {
@@ -79,7 +79,7 @@ impl Prepared {
     ) -> Result<Self, Error> {
         let plan = program::lower::lower_joined(program, shared)?;
         let types = plan.words.iter().map(|word| plan.word_type(*word)).collect();
-        Self::with_plan(plan.program.clone(), Plan::Joined(plan), types, me, (kind, lanes))
+        Self::with_plan(plan.program.clone(), Plan::Joined(Box::new(plan)), types, me, (kind, lanes))
     }
 
     fn with_plan(
