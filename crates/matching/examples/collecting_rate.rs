@@ -3,10 +3,20 @@
 //!
 //! `cargo run --release -p matching --example collecting_rate -- [rows per side] [slots] [degree]`
 
-use matching::collecting::{self, Options};
+use base::PartyId;
+use matching::collecting::{self, Backend, Options, Sizes, memory};
 use matching::{Field, Flat, Layout, Table};
 use net::cluster::Cluster;
 use std::time::Instant;
+
+/// User and system seconds of this process so far, and its peak memory in bytes.
+fn usage() -> (f64, u64) {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let ticks: u64 = stat.split(' ').skip(13).take(2).filter_map(|t| t.parse::<u64>().ok()).sum();
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|l| l.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok());
+    (ticks as f64 / 100.0, peak.unwrap_or(0u64) * 1024)
+}
 
 fn main() {
     let mut numbers = std::env::args().skip(1).map(|a| a.parse::<u64>().expect("a number"));
@@ -23,6 +33,7 @@ fn main() {
     let columns = [column(0), column(rows / 2)];
     let layouts = [vec![Field::bits(8)], vec![Field::number(8), Field::bits(32)]]
         .map(|fields| Layout::new(fields).expect("narrow rows"));
+    let (cpu_before, memory_before) = usage();
     let start = Instant::now();
     let done = Cluster::new(2, 1).run(|session| {
         let me = session.me().index();
@@ -34,9 +45,19 @@ fn main() {
         Ok((collected.disclosed.graph, session.ledger().sent("")))
     });
     let seconds = start.elapsed().as_secs_f64();
+    let (cpu, peak) = usage();
+    let sizes = Sizes { rows: [rows; 2], keys: [1; 2], slots, degree };
+    let estimated: u64 =
+        [0, 1].map(|party| memory(PartyId(party), sizes, &layouts, Backend::PermuteShare)).iter().sum();
     let parties: Vec<_> = done.into_iter().map(|d| d.expect("an honest run succeeds")).collect();
     let pairs = parties[0].0.map_or(0, |graph| graph.pairs);
     let bytes: u64 = parties.iter().map(|p| p.1).sum();
     println!("{rows} x {rows} rows, {slots} slots, degree {degree}, {pairs} pairs: {seconds:.2} s");
+    println!(
+        "  {:.1} CPU s, {:.0} MB of memory of both, {:.0} MB estimated",
+        cpu - cpu_before,
+        (peak - memory_before) as f64 / 1e6,
+        estimated as f64 / 1e6
+    );
     println!("  {:.0} anchors/s, {:.0} bytes per anchor", rows as f64 / seconds, bytes as f64 / rows as f64);
 }

@@ -117,9 +117,12 @@ pub fn price(sizes: Sizes, layouts: &[Layout; 2], backend: Backend, ot: OtKind) 
     bill.cost()
 }
 
+/// Memory of OTs and buffers, whatever the sizes.
+const OT_BYTES: u64 = 9 << 20;
+
 /// Bytes of memory that a run takes at its peak, about: names before the join, then the payload on its way.
 #[must_use]
-pub fn memory(party: PartyId, sizes: Sizes, layouts: &[Layout; 2]) -> u64 {
+pub fn memory(party: PartyId, sizes: Sizes, layouts: &[Layout; 2], backend: Backend) -> u64 {
     let [of_a, of_b] = [sizes.names(0), sizes.names(1)];
     let own = sizes.rows[party.index()] * sizes.keys[party.index()];
     // A tag takes 16 bytes; party 1 sorts a copy of them.
@@ -129,8 +132,13 @@ pub fn memory(party: PartyId, sizes: Sizes, layouts: &[Layout; 2]) -> u64 {
     };
     let wires = sizes.rows[1].max(sizes.entries()).max(sizes.rows[0]);
     let planes = layouts.iter().map(|layout| layout.row_bytes().div_ceil(16) as u64).max().unwrap_or(0);
-    // Rows in planes and in tables, permutations and the settings of two networks.
-    let moving = wires * (2 * 16 * planes + 24 + 2 * u64::from(wires.max(2).ilog2()) / 8);
+    let peer = party.other().index();
+    let moving = match backend {
+        // Rows in planes and in tables, permutations and the settings of two networks.
+        Backend::PermuteShare => wires * (2 * 16 * planes + 24 + 2 * u64::from(wires.max(2).ilog2()) / 8),
+        // Tables, the map, and the peer's ciphertexts.
+        Backend::Paillier => wires * (16 * planes + 4) + paillier::memory(sizes.rows[peer], &layouts[peer]),
+    };
     // Numbering own rows by identifier takes 32 bytes each at first, and 4 for good.
-    (32 * own).max(joining).max(moving) + 4 * own + 16 * sizes.rows.iter().sum::<u64>()
+    (32 * own).max(joining).max(moving) + 4 * own + 16 * sizes.rows.iter().sum::<u64>() + OT_BYTES
 }

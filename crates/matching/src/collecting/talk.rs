@@ -159,7 +159,7 @@ fn count(
     if sizes.entries() >= limits::ROWS {
         return Err(over("slots of all anchors", sizes.entries()));
     }
-    check(memory(PartyId(me as u8), sizes, layouts), options.memory)?;
+    check(memory(PartyId(me as u8), sizes, layouts, options.backend), options.memory)?;
     Ok((sizes, test))
 }
 

@@ -292,6 +292,12 @@ fn over_cores<T: Send, R: Send>(threads: usize, tasks: Vec<T>, work: impl Fn(T) 
     })
 }
 
+/// Bytes of memory of a taker whose map has all of `rows_in` rows.
+#[must_use]
+pub fn memory(rows_in: u64, layout: &Layout) -> u64 {
+    rows_in * (Plan::new(layout).pieces() * CIPHERTEXT_BYTES + size_of::<u32>()) as u64
+}
+
 /// Books the conversation that moves `rows_out` of `rows_in` rows of `giver` into shares.
 pub fn bill(bill: &mut Bill, giver: PartyId, rows_in: u64, rows_out: u64, layout: &Layout) {
     let (plan, taker) = (Plan::new(layout), giver.other());
