@@ -70,7 +70,7 @@ pub struct Charge {
     pub epsilon: Rational,
     /// zCDP in the same event: exact, below `epsilon^2 / 2` since two independent noises share the change.
     pub rho: Rational,
-    /// Upper bound of what truncation costs: at most the delta that was asked for, times the rows' keys.
+    /// Upper bound of what truncation costs: at most the delta that was asked for, where rows have one key.
     pub delta: Rational,
 }
 
