@@ -211,13 +211,13 @@ mod tests {
         let rows = Rows::Advertiser(advertiser_rows());
         let aligned = Arc::new(Aligned::new(Arc::new(rows), &[2, 1], 3).unwrap());
         let mut shard = Shard::new(aligned, &built, PartyId(1), 0, 1);
-        for (i, content) in layout.columns.iter().enumerate().filter(|(_, c)| c.owner() == PartyId(1)) {
+        for (i, content) in layout.columns.iter().enumerate().filter(|(_, c)| c.owner() == Some(PartyId(1))) {
             let mut values = [0; 3];
             shard.read(i as u32, 0, &mut values).unwrap();
             let expected: Vec<u128> = joined.iter().map(|row| content.encode(&lift, row)).collect();
             assert_eq!(values.to_vec(), expected, "{content:?}");
         }
-        let foreign = layout.columns.iter().position(|c| c.owner() == PartyId(0)).unwrap();
+        let foreign = layout.columns.iter().position(|c| c.owner() == Some(PartyId(0))).unwrap();
         assert!(shard.read(foreign as u32, 0, &mut [0; 3]).is_err());
     }
 

@@ -271,13 +271,8 @@ mod tests {
     use super::*;
 
     fn lines(noise: &Noise) -> Vec<String> {
-        let disclosed = Disclosed {
-            rows: vec![11, 7],
-            union: 13,
-            matched_upper_bound: 5,
-            published_groups: None,
-            public_keys: false,
-        };
+        let disclosed =
+            Disclosed { rows: vec![11, 7], union: 13, matched_upper_bound: 5, ..Disclosed::default() };
         guarantee(noise, &disclosed)
     }
 

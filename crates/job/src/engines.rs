@@ -3,7 +3,7 @@
 //! by the same rule.
 
 use crate::plan::{Link, Speeds};
-use crate::study::{Compute, Engine as Choice, Study};
+use crate::study::{Compute, Engine as Choice, Protocol, Study};
 use base::{Cost, Error, Kind, PartyId};
 use engine::Engine;
 use gmw::Gmw;
@@ -17,6 +17,8 @@ use yao::Yao;
 pub struct Engines {
     name: Name,
     compute: Compute,
+    /// Whose rows arrive as shares, where the match joins rows to shares.
+    joined: Option<[bool; 2]>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +45,19 @@ impl Engines {
     /// When no engine, or not the one asked for, can run the program: in the engine's words and with what to change.
     pub fn of(study: &Study, program: &Program) -> Result<Self, Error> {
         let Compute { engine, shards, .. } = study.compute;
+        let joined = match study.matching.protocol {
+            Protocol::Ps3i { .. } | Protocol::Collecting { .. } => Some([true, true]),
+            // The publisher knows which of its rows lies in which place.
+            Protocol::CircuitPsi => Some([false, true]),
+            Protocol::Pid | Protocol::MultiPid { .. } | Protocol::Aligned => None,
+        };
         let with = |name| {
-            let engines = Self { name, compute: study.compute };
-            engines.make().check(program).map(|()| engines)
+            let engines = Self { name, compute: study.compute, joined };
+            let checked = match joined {
+                Some(shared) => engines.make().check_joined(program, shared),
+                None => engines.make().check(program),
+            };
+            checked.map(|()| engines)
         };
         let engines = match engine {
             // The clear engine meets no network: see `Study::refuse_clear`. A plan prices what would run instead.
@@ -65,6 +77,21 @@ impl Engines {
             )));
         }
         Ok(engines)
+    }
+
+    /// Whose rows arrive as shares; `None` where rows lie on a common spine.
+    #[must_use]
+    pub fn joined(&self) -> Option<[bool; 2]> {
+        self.joined
+    }
+
+    /// What row and combine of one shard cost.
+    #[must_use]
+    pub fn price_rows(&self, engine: &dyn Engine, program: &Program, rows: u64) -> Cost {
+        match self.joined {
+            Some(shared) => engine.price_joined(program, shared, rows),
+            None => engine.price_rows(program, rows),
+        }
     }
 
     /// A fresh engine, as for releases and for a worker with base OTs of its own.
@@ -109,7 +136,7 @@ impl Engines {
     #[must_use]
     pub fn asks(&self, program: &Program) -> bool {
         let open = self.compute.ot.is_none() || self.compute.circuit.is_none() && has_circuit(program);
-        self.name == Name::Gmw && open && self.make().price_rows(program, 2).ots > 0
+        self.name == Name::Gmw && open && self.price_rows(&*self.make(), program, 2).ots > 0
     }
 
     /// With all settings settled for so many rows over a link. What the study fixed stays; where two would end at the
@@ -154,8 +181,13 @@ impl Engines {
         let (of, parties) = (u64::from(self.compute.shards), program.parties.len());
         let engine = self.worker(None);
         let (mut cost, hub) = self.hub(parties);
-        (0..of).for_each(|i| cost += &engine.price_rows(program, (rows + of - 1 - i) / of));
-        let trips = hub + engine.trips(program, rows.div_ceil(of));
+        (0..of).for_each(|i| cost += &self.price_rows(&*engine, program, (rows + of - 1 - i) / of));
+        let shard = rows.div_ceil(of);
+        let trips = match self.joined {
+            Some(shared) => engine.trips_joined(program, shared, shard),
+            None => engine.trips(program, shard),
+        };
+        let trips = hub + trips;
         // Gates of `gmw` cost their transfers, which two parties make; next to gates of `yao`, transfers cost nothing.
         let work = match self.name {
             Name::Yao => cost.and_gates as f64 / speeds.and_per_s,

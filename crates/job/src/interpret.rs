@@ -27,8 +27,8 @@ pub struct Seen<'a> {
     pub values: &'a [u128],
     /// One packed bit per row for each of this party's lists.
     pub lists: &'a [Vec<u64>],
-    /// This party's rows.
-    pub aligned: &'a Aligned,
+    /// This party's rows by their places; none where it does not know them, as in no program that shows a row.
+    pub aligned: Option<&'a Aligned>,
 }
 
 /// Reads one viewer's outputs.
@@ -91,7 +91,7 @@ fn program_outputs(
     program: &Program,
     scales: &Scales,
     numbers: &[(usize, i128)],
-    aligned: &Aligned,
+    aligned: Option<&Aligned>,
 ) -> Vec<ProgramOutput> {
     let origins = origins(&program.release);
     let output = |(index, value): &(usize, i128)| {
@@ -106,7 +106,7 @@ fn program_outputs(
             value,
             sigma: sigma(scales, noised).map(|s| trimmed(&format!("{s:.6}"))),
             noised: origins[output.value.index()] == Origin::Noised,
-            key: row.and_then(|row| aligned.key(row)),
+            key: row.and_then(|row| aligned?.key(row)),
         }
     };
     numbers.iter().map(output).collect()
@@ -118,8 +118,9 @@ fn program_lists(program: &Program, seen: &Seen<'_>) -> Vec<ProgramList> {
         .map(|(list, bits)| {
             let matched =
                 |row: &u64| bits.get((row / 64) as usize).is_some_and(|word| word >> (row % 64) & 1 == 1);
-            let rows: Vec<u64> = (0..seen.aligned.union()).filter(matched).collect();
-            let keys: Vec<String> = rows.iter().filter_map(|row| seen.aligned.key(*row)).collect();
+            let places = seen.aligned.map_or(0, Aligned::union);
+            let rows: Vec<u64> = (0..places).filter(matched).collect();
+            let keys: Vec<String> = rows.iter().filter_map(|row| seen.aligned?.key(*row)).collect();
             let others = (rows.len() - keys.len()) as u64;
             ProgramList { label: list.label.clone(), keys, others }
         })

@@ -2,12 +2,14 @@
 
 use crate::ceremony::{self, Noise};
 use crate::engines::{Engines, Estimate};
-use crate::prepare::{self, Built, build};
+use crate::hiding;
+use crate::prepare::{Built, build};
+use crate::run::join::Payloads;
 use crate::run::measure;
 use crate::scales::{Scales, release_mode};
-use crate::study::{Kind, Mode, Protocol, Study};
+use crate::study::{Backend, Kind, Mode, Protocol, Study};
 use base::{Cost, Error, PartyId, limits};
-use matching::pid;
+use matching::{circuit_psi, collecting, many, multi, pid, ps3i};
 use program::Ratio;
 use release::choose::{Context, Draw, Setup};
 use release::modes::{Guess, Reading, SumsSigma, minimum_detectable_effect, minimum_detectable_effect_fixed};
@@ -134,7 +136,8 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     let open = Engines::of(study, &built.program)?;
     let rows = assumed.rows;
     let aligned = study.matching.protocol == Protocol::Aligned;
-    let union = if aligned { rows[0] } else { rows[0].saturating_add(rows[1]) };
+    let matched = Matching::of(study, &built, &open, rows)?;
+    let union = matched.rows;
     if union > limits::ROWS {
         return Err(Error::limit("limits::ROWS, rows of both sides", union, limits::ROWS));
     }
@@ -142,11 +145,7 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     let scales = Scales::new(study, &built.program, &built.audit, Some(half))?;
     let engines = open.settled(&built.program, union, link, speeds);
     let mut stages = vec![
-        match study.matching.protocol {
-            Protocol::Pid => match_stage(study, rows, link, speeds),
-            Protocol::Aligned => align_stage(study, link),
-            other => return Err(prepare::unavailable(study, other)),
-        },
+        matched.stage(study, link, speeds),
         compute_stage(study, &engines.estimate(&built.program, union, link, speeds), link),
         release_stage(study, engines, &built, &scales, union, link, speeds)?,
     ];
@@ -158,7 +157,7 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
         .map(|(i, m)| (m.name.clone(), release::rational::to_f64(scales.charge(PartyId(i as u8)))))
         .collect();
     let effect = effect(study, &built, &scales, half, assumed.mean)?;
-    let mut assumptions = assumptions(assumed, union, link, speeds);
+    let mut assumptions = assumptions(assumed, &matched, link, speeds);
     let settings = engines.settings(&built.program);
     let engine = [engines.make().name(), &settings].into_iter().filter(|text| !text.is_empty());
     assumptions.insert("engine".into(), engine.collect::<Vec<_>>().join(", "));
@@ -166,13 +165,26 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
         assumptions.insert("rows".into(), format!("{union}, the same at every party"));
         assumptions.remove("union");
     }
+    if let Some(charge) = hiding::charge(study)? {
+        let rho = release::rational::to_f64(&charge.rho);
+        let delta = crate::ledger::small(&charge.delta);
+        assumptions.insert(
+            "sizes".into(),
+            format!("rho {rho} and delta {delta} for each party's sizes, beside the release"),
+        );
+    }
     Ok(Plan { stages, rho, minimum_detectable_effect: effect, assumptions })
 }
 
-fn assumptions(assumed: &Assumed, union: u64, link: Link, speeds: Speeds) -> BTreeMap<String, String> {
+fn assumptions(
+    assumed: &Assumed,
+    matched: &Matching,
+    link: Link,
+    speeds: Speeds,
+) -> BTreeMap<String, String> {
     BTreeMap::from([
         ("rows".into(), format!("{} and {}", assumed.rows[0], assumed.rows[1])),
-        ("union".into(), format!("{union}: nobody in both; a larger match is cheaper")),
+        ("union".into(), format!("{}: {}", matched.rows, matched.why)),
         ("arms".into(), "of equal size, all rows of the publisher".into()),
         ("mean_outcome".into(), assumed.mean.to_string()),
         ("power".into(), "0.8".into()),
@@ -199,20 +211,100 @@ fn stage(study: &Study, name: &str, cost: &Cost, work_s: f64, link: Link) -> Pla
     }
 }
 
-fn match_stage(study: &Study, rows: [u64; 2], link: Link, speeds: Speeds) -> PlanStage {
-    let sizes = pid::Sizes { rows, union: rows[0] + rows[1] };
-    let cost = pid::price(sizes);
-    let work = pid::multiplications(sizes) as f64 / speeds.multiplications_per_s / speeds.cores;
-    let mut stage = stage(study, "match", &cost, work, link);
-    // Chunks are exchanged in lock step, a few on the way at once; six messages wait for each other.
-    stage.seconds += 6.0 * link.round_trip_s;
-    stage
+/// A match before it is run: with the most made-up rows, and as many matches as make it dearest.
+struct Matching {
+    cost: Cost,
+    /// Group operations of the busiest party.
+    multiplications: u64,
+    /// Messages that wait for each other, beyond what streams.
+    waits: f64,
+    /// Rows that the computation gets.
+    rows: u64,
+    why: String,
 }
 
-fn align_stage(study: &Study, link: Link) -> PlanStage {
-    let mut stage = stage(study, "match", &crate::run::aligned_price(study.parties.len()), 0.0, link);
-    stage.seconds += link.round_trip_s;
-    stage
+impl Matching {
+    fn of(study: &Study, built: &Built, engines: &Engines, rows: [u64; 2]) -> Result<Self, Error> {
+        let parties = study.parties.len();
+        let protocol = study.matching.protocol;
+        let rule = study.matching.dummies.as_ref();
+        let dummies = rule.map(|rule| hiding::dummies(rule, &base::Seed::from_bytes([0; 32]))).transpose()?;
+        let most = dummies.as_ref().map_or(0, |d| d.rows_range(hiding::hides(protocol), parties)[1]);
+        let padded = rows.map(|rows| rows.saturating_add(most));
+        let all = padded[0].saturating_add(padded[1].saturating_mul(parties as u64 - 1));
+        if all > limits::ROWS && protocol != Protocol::Aligned {
+            return Err(Error::limit("limits::ROWS, rows of both sides", all, limits::ROWS));
+        }
+        let made_up = if most > 0 { format!(", {most} made-up rows of each at most") } else { String::new() };
+        let apart = format!("nobody in both; a larger match is cheaper{made_up}");
+        let ot = study.compute.ot.unwrap_or_default();
+        let keys = [study.matching.identifiers.len() as u64; 2];
+        let payloads = match engines.joined() {
+            Some(shared) => Some(Payloads::new(built, shared)?),
+            None => None,
+        };
+        let layouts = match &payloads {
+            Some(payloads) => [payloads.layout(PartyId(0))?, payloads.layout(PartyId(1))?],
+            None => Default::default(),
+        };
+        Ok(match protocol {
+            Protocol::Pid if parties > 2 => {
+                let sizes =
+                    many::Sizes { rows: [&padded[..1], &vec![padded[1]; parties - 1]].concat(), union: all };
+                let multiplications = many::multiplications(&sizes, 0);
+                let waits = 2.0 * parties as f64 + 4.0;
+                Self { cost: many::price(&sizes), multiplications, waits, rows: all, why: apart }
+            }
+            Protocol::Pid => {
+                let sizes = pid::Sizes { rows: padded, union: all };
+                let multiplications = pid::multiplications(sizes);
+                Self { cost: pid::price(sizes), multiplications, waits: 6.0, rows: all, why: apart }
+            }
+            Protocol::MultiPid { .. } => {
+                let sizes = multi::Sizes { rows: padded, keys, union: all };
+                let multiplications = multi::multiplications(sizes, PartyId(1));
+                Self { cost: multi::price(sizes), multiplications, waits: 6.0, rows: all, why: apart }
+            }
+            Protocol::Ps3i { backend } => {
+                let matched = padded[0].min(padded[1]);
+                let backend = match backend {
+                    Backend::PermuteShare => ps3i::Backend::PermuteShare,
+                    Backend::Paillier => ps3i::Backend::Paillier,
+                };
+                let cost = ps3i::price(ps3i::Sizes { rows: padded, matched }, &layouts, backend, ot);
+                let why = format!("everybody in both; a smaller match is cheaper{made_up}");
+                Self { cost, multiplications: 2 * all, waits: 8.0, rows: matched, why }
+            }
+            Protocol::Collecting { slots, degree, .. } => {
+                let sizes = collecting::Sizes { rows: padded, keys, slots, degree };
+                let cost = collecting::price(sizes, &layouts, collecting::Backend::default(), ot);
+                let multiplications = 2 * (sizes.names(0) + sizes.names(1));
+                let why = format!("rows of the publisher, {slots} slots each{made_up}");
+                Self { cost, multiplications, waits: 8.0, rows: padded[0], why }
+            }
+            Protocol::CircuitPsi => {
+                let kind = circuit_psi::Options::default().ot;
+                let cost = circuit_psi::price(padded, &layouts[1], kind);
+                let places = circuit_psi::cuckoo::Bins::new(padded).all();
+                let why = format!("places for rows of the publisher{made_up}");
+                Self { cost, multiplications: 0, waits: 10.0, rows: places, why }
+            }
+            Protocol::Aligned => {
+                let cost = crate::run::aligned_price(parties);
+                Self { cost, multiplications: 0, waits: 1.0, rows: rows[0], why: String::new() }
+            }
+        })
+    }
+
+    fn stage(&self, study: &Study, link: Link, speeds: Speeds) -> PlanStage {
+        // Transfers of a join are made as those of `gmw` are.
+        let work = self.multiplications as f64 / speeds.multiplications_per_s / speeds.cores
+            + self.cost.ots as f64 / speeds.ots_per_s;
+        let mut stage = stage(study, "match", &self.cost, work, link);
+        // Chunks are exchanged in lock step, a few on the way at once; some messages wait for each other.
+        stage.seconds += self.waits * link.round_trip_s;
+        stage
+    }
 }
 
 fn compute_stage(study: &Study, estimate: &Estimate, link: Link) -> PlanStage {

@@ -5,11 +5,14 @@ use crate::data::{
     read_program_columns, read_publisher,
 };
 use crate::engines::Engines;
+use crate::hiding;
 use crate::ledger::rational;
 use crate::party::Party;
 use crate::scales::most_charged;
 use crate::study::{self, Decimal, Kind, Protocol, Study, StudyHash};
 use base::{Error, PartyId, Roster, limits};
+use matching::{collecting, multi};
+use num_traits::Zero;
 use program::{Audit, Class, Program, Ratio};
 use std::sync::Arc;
 use studies::lift::{self, Layout, Lift};
@@ -116,6 +119,7 @@ pub fn check(party: &Party) -> Result<Vec<Checked>, Error> {
             names.join(", ")
         )));
     }
+    check_spine(party, &study)?;
     let mut built = Vec::new();
     for run in study.runs().iter().filter(|run| run.member(&party.as_party).is_some()) {
         let checked = build(run, &policy(party)?)?;
@@ -149,14 +153,30 @@ fn place(run: &Study, party: &Party) -> PartyId {
     PartyId(at.unwrap_or_default() as u8)
 }
 
-/// Holds the local cap against what a viewer can truly be charged, which may be more than the study states.
+/// Only a match that ends in a common spine has one to keep.
+fn check_spine(party: &Party, study: &Study) -> Result<(), Error> {
+    let protocol = study.matching.protocol;
+    let spined = matches!(protocol, Protocol::Pid | Protocol::MultiPid { .. });
+    if (party.spine.is_some() || party.keep_spine.is_some()) && !spined {
+        return Err(Error::input(format!(
+            "match.protocol \"{}\" leaves no spine to keep or to use again; remove `spine` and `keep_spine`",
+            protocol.name()
+        )));
+    }
+    Ok(())
+}
+
+/// Holds the local cap against what a viewer can truly be charged, which may be more than the study states: by its release,
+/// and by the sizes that the match shows.
 fn within_policy(party: &Party, study: &Study, built: &Built) -> Result<(), Error> {
     let cap = rational(ratio(party.policy.max_rho)?);
+    let sizes = if party.spine.is_some() { Zero::zero() } else { hiding::rho(study)? };
     for (i, member) in study.parties.iter().enumerate() {
-        let most = most_charged(study, &built.audit, PartyId(i as u8));
+        let most = most_charged(study, &built.audit, PartyId(i as u8)) + &sizes;
         if most > cap {
+            let of = if sizes.is_zero() { "" } else { ", the sizes of the match included" };
             return Err(Error::refused(format!(
-                "the study can charge up to rho {:.6} to {}; this party's policy.max_rho is {}",
+                "the study can charge up to rho {:.6} to {}{of}; this party's policy.max_rho is {}",
                 release::rational::to_f64(&most),
                 member.name,
                 party.policy.max_rho
@@ -229,11 +249,6 @@ fn policy(party: &Party) -> Result<program::Policy, Error> {
 /// # Errors
 /// Where the study or its program breaks a rule.
 pub fn build(study: &Study, policy: &program::Policy) -> Result<Built, Error> {
-    match study.matching.protocol {
-        Protocol::Pid if study.parties.len() == 2 => {}
-        Protocol::Aligned => {}
-        other => return Err(unavailable(study, other)),
-    }
     let (program, lift) = match &study.kind {
         Kind::Lift(_) => {
             let lift = lift_of(study)?;
@@ -248,17 +263,6 @@ pub fn build(study: &Study, policy: &program::Policy) -> Result<Built, Error> {
     Ok(Built { program, lift, audit })
 }
 
-/// The error of a protocol that this version does not run.
-pub(crate) fn unavailable(study: &Study, protocol: Protocol) -> Error {
-    let several = if study.matching.identifiers.len() > 1 { " by several identifiers" } else { "" };
-    Error::input(format!(
-        "study {}: match.protocol \"{}\"{several} among {} parties is not available in this version",
-        study.name,
-        protocol.name(),
-        study.parties.len()
-    ))
-}
-
 /// A user's own program: its parties and columns must be the study's.
 fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Error> {
     let place = |text: String| {
@@ -270,6 +274,15 @@ fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Erro
             "it is of class dp, and noise is drawn between exactly two parties; the study has {}. Make it `class exact`, \
              which every owner's policy must allow, or leave two parties",
             study.parties.len()
+        )));
+    }
+    let spread = spread(&study.matching);
+    if let (Class::Dp, Some(party)) =
+        (program.class, program.degrees.iter().position(|degree| *degree < spread))
+    {
+        let name = &program.parties[party];
+        return Err(place(format!(
+            "matched by several identifiers, one row of {name} can change {spread} rows: write `degree {name} {spread}`"
         )));
     }
     let names: Vec<&String> = study.parties.iter().map(|m| &m.name).collect();
@@ -368,7 +381,35 @@ fn lift_of(study: &Study) -> Result<Lift, Error> {
         mode: own.release.mode,
         rho: [rho(&study.parties[0])?, rho(&study.parties[1])?],
         also: own.release.also.clone(),
+        matching: lift_matching(&study.matching),
     })
+}
+
+/// What a lift study's program must know of the match: where rows may hold none, and how many rows one row can change.
+fn lift_matching(matching: &study::Matching) -> lift::Matching {
+    let keys = matching.identifiers.len() as u64;
+    let one = lift::Matching::default();
+    let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    match matching.protocol {
+        Protocol::Pid | Protocol::Ps3i { .. } | Protocol::Aligned => one,
+        Protocol::MultiPid { .. } => lift::Matching { degree: [spread(matching); 2], ..one },
+        Protocol::CircuitPsi => lift::Matching { masked: true, ..one },
+        Protocol::Collecting { slots, degree, .. } => {
+            let sizes = collecting::Sizes { rows: [0; 2], keys: [keys; 2], slots, degree };
+            lift::Matching { masked: true, slots: slots as u8, degree: sizes.reach().map(count) }
+        }
+    }
+}
+
+/// How many rows of a common spine one row of a party can change.
+fn spread(matching: &study::Matching) -> u32 {
+    match matching.protocol {
+        Protocol::MultiPid { .. } => {
+            let keys = matching.identifiers.len() as u64;
+            multi::influence(keys, multi::Repeats::Error) as u32
+        }
+        _ => 1,
+    }
 }
 
 /// Bits of `2^bits - 2 >= value` for times, of `value` for values: the length of `value + 1` or of `value`.

@@ -233,19 +233,54 @@ pub struct Privacy {
 }
 
 /// What was disclosed beyond the result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disclosed {
-    /// Rows of each party, known to all.
+    /// The protocol of the match, as the study names it. Empty in reports of earlier versions.
+    #[serde(default)]
+    pub protocol: String,
+    /// Rows of each party as all others saw them: with `dummies`, made-up rows among them.
     pub rows: Vec<u64>,
-    /// Size of the union, known to all.
+    /// Size of the union, known to all. With `size_hidden` the largest that it can be.
     pub union: u64,
-    /// Rows of both sides minus union: the size of the match.
+    /// The size of the match, made-up rows included. With `size_hidden` the largest that it can be.
     pub matched_upper_bound: u64,
+    /// Whether nobody learnt how many rows matched.
+    #[serde(default)]
+    pub size_hidden: bool,
+    /// What hides the exact sizes, if anything does.
+    #[serde(default)]
+    pub dummies: Option<DummiesInfo>,
+    /// What this party alone counted in the match.
+    #[serde(default)]
+    pub counts: Vec<MatchCount>,
+    /// Whether the rows lie on the kept spine of an earlier match, so that nothing was matched now.
+    #[serde(default)]
+    pub kept_spine: bool,
     /// Group sizes that the mode makes public, test and control.
     pub published_groups: Option<[u64; 2]>,
     /// Whether every party holds the same identifiers: the rows were aligned by public keys, not matched in private.
     #[serde(default)]
     pub public_keys: bool,
+}
+
+/// Made-up rows that hide sizes, and what each party was charged for the sizes that it showed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DummiesInfo {
+    /// Epsilon of the whole match, exact: for one row's worst change.
+    pub epsilon: String,
+    /// The same as zCDP, exact: what the ledger was charged.
+    pub rho: String,
+    /// The probability, at most, that these do not hold.
+    pub delta: String,
+}
+
+/// A number that a match told one party.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MatchCount {
+    /// What was counted.
+    pub what: String,
+    /// How many.
+    pub count: u64,
 }
 
 /// One stage of the run.

@@ -7,28 +7,32 @@
 
 mod agree;
 mod aligned;
+pub(crate) mod join;
+mod matched;
 pub(crate) mod measure;
+mod spine;
 mod stages;
 
-use crate::align::{Aligned, Shard};
+use crate::align::Shard;
 use crate::ceremony::{self, Noise};
 use crate::ledger::{Debit, Ledger, rational};
 use crate::party::{Address, Party, Places};
 use crate::prepare::{self, Built, Checked};
 use crate::report::{Disclosed, Report, Stage, View};
 use crate::scales::{Scales, most_charged};
-use crate::study::{Kind, Protocol};
+use crate::study::Kind;
 use crate::{compose, interpret};
 use agree::{Agreement, agree, tell_all};
 pub(crate) use aligned::price as aligned_price;
 use base::{Cost, Error, PartyId, Seed};
 use engine::{NoNoise, Shares};
-use matching::pid;
+use matched::{Matched, Placed};
 use net::connect::{Meet, Meeting, Status, Transport};
 use net::identity::{Fingerprint, Identity};
 use net::{Channels, Farewell, Ledger as Said, Progress, Session};
 use ot::{Bases, Hubs};
 use release::choose::{Context, Setup, Side};
+use spine::Kept;
 use stages::Stages;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -214,6 +218,8 @@ struct Coordinator<'a> {
     stages: Stages,
     /// The link, where something hangs on it.
     told: Option<measure::Told>,
+    /// The spine of an earlier match, which this run uses.
+    kept: Option<Kept>,
 }
 
 impl<'a> Coordinator<'a> {
@@ -229,6 +235,7 @@ impl<'a> Coordinator<'a> {
         let session = Session::new(checked.me, checked.roster.clone(), meeting.control, Seed::from_system())
             .with_progress(watch.progress.clone());
         let stages = Stages::new(checked.me, parties, watch.events.clone());
+        let kept = kept_spine(party, &checked)?;
         Ok(Self {
             party,
             checked,
@@ -239,6 +246,7 @@ impl<'a> Coordinator<'a> {
             farewell,
             stages,
             told: None,
+            kept,
         })
     }
 
@@ -249,7 +257,8 @@ impl<'a> Coordinator<'a> {
 
     fn steps(&mut self) -> Result<Report, Error> {
         let tag = self.lock()?.data_tag(&self.checked.data)?;
-        let agreement = agree(&mut self.session, &self.checked, &self.ledger, tag)?;
+        let agreement =
+            agree(&mut self.session, &self.checked, &self.ledger, tag, self.kept.as_ref().map(Kept::name))?;
         if let (Some(stored), true) = (agreement.stored.as_deref(), agreement.all_stored) {
             (self.watch.events)(Event::Stored);
             self.session.finish()?;
@@ -258,16 +267,16 @@ impl<'a> Coordinator<'a> {
         self.ready(&agreement)?;
         let start = Instant::now();
         self.measure()?;
-        let (aligned, disclosed) = self.match_rows()?;
-        self.settle(aligned.union());
-        let totals = self.compute(&aligned)?;
+        let Matched { rows, disclosed } = self.match_rows(&agreement)?;
+        self.settle(rows.count());
+        let totals = self.compute(&rows)?;
         let groups = self.publish(&totals, &disclosed)?;
         let disclosed = Disclosed { published_groups: groups, ..disclosed };
         let scales = {
             let Built { program, audit, .. } = &self.checked.built;
             Scales::new(&self.checked.study, program, audit, groups)?
         };
-        let view = self.release(&totals, &aligned, &scales, &agreement)?;
+        let view = self.release(&totals, &rows, &scales, &agreement)?;
         // A run that broke off after this side had its answer ends with that answer: there is one per study and data.
         let report = match agreement.stored.as_deref() {
             Some(stored) => compose::stored(stored)?,
@@ -313,57 +322,21 @@ impl<'a> Coordinator<'a> {
             if let Some(reason) = ledger.barred(&agreement.release_id(viewer))? {
                 return Err(crate::ledger::barred_error(&agreement.release_id(viewer), &reason));
             }
+        }
+        drop(ledger);
+        for viewer in self.checked.roster.parties() {
             let most = most_charged(&self.checked.study, &self.checked.built.audit, viewer);
             if !num_traits::Zero::is_zero(&most) {
-                ledger.check_debit(&self.debit(viewer, most, agreement)?)?;
+                // The match comes first and leaves the less.
+                let most = most + self.match_rho(viewer, agreement)?;
+                let debit = self.debit(viewer, most, agreement)?;
+                self.lock()?.check_debit(&debit)?;
             }
         }
-        Ok(())
-    }
-
-    /// Brings this party's rows in line with the others'.
-    fn match_rows(&mut self) -> Result<(Arc<Aligned>, Disclosed), Error> {
-        self.stages.begin("match", self.checked.rows.len());
-        match self.checked.study.matching.protocol {
-            Protocol::Pid => self.match_privately(),
-            Protocol::Aligned => self.align_by_key(),
-            other => Err(prepare::unavailable(&self.checked.study, other)),
+        for (_, debit) in self.match_debits(agreement)? {
+            self.lock()?.check_debit(&debit)?;
         }
-    }
-
-    /// Private matching; leaves this party's columns aligned to the spine.
-    fn match_privately(&mut self) -> Result<(Arc<Aligned>, Disclosed), Error> {
-        let rows = self.checked.rows.clone();
-        let identifiers = Spelled(rows.identifiers());
-        let spine = self.session.step("match", |s| pid::run(s, &identifiers, &pid::Options::default()))?;
-        let (own, peer) = (spine.disclosed.own, spine.disclosed.peer);
-        let by_party = if self.checked.me == PartyId(0) { [own, peer] } else { [peer, own] };
-        let price = pid::price(pid::Sizes { rows: by_party, union: spine.rows });
-        self.stages.end(self.session.ledger(), "match", spine.rows, price);
-        let disclosed = Disclosed {
-            rows: by_party.to_vec(),
-            union: spine.rows,
-            matched_upper_bound: own + peer - spine.rows,
-            published_groups: None,
-            public_keys: false,
-        };
-        Ok((Arc::new(Aligned::new(rows, &spine.mine, spine.rows)?), disclosed))
-    }
-
-    /// Rows that all parties have, in the order of their public keys.
-    fn align_by_key(&mut self) -> Result<(Arc<Aligned>, Disclosed), Error> {
-        let rows = self.checked.rows.clone();
-        let positions = self.session.step("match", |s| aligned::run(s, rows.identifiers()))?;
-        let (count, parties) = (rows.len(), self.checked.roster.len());
-        self.stages.end(self.session.ledger(), "match", count, aligned::price(parties));
-        let disclosed = Disclosed {
-            rows: vec![count; parties],
-            union: count,
-            matched_upper_bound: count,
-            published_groups: None,
-            public_keys: true,
-        };
-        Ok((Arc::new(Aligned::new(rows, &positions, count)?), disclosed))
+        Ok(())
     }
 
     /// Measures the link where the study leaves something to it.
@@ -404,9 +377,9 @@ impl<'a> Coordinator<'a> {
         Ok(bases.into_iter().map(Some).collect())
     }
 
-    /// Deals the spine to the workers and adds up what they hand back.
-    fn compute(&mut self, aligned: &Arc<Aligned>) -> Result<Shares, Error> {
-        let (me, union) = (self.checked.me, aligned.union());
+    /// Deals the rows to the workers and adds up what they hand back.
+    fn compute(&mut self, rows: &Placed) -> Result<Shares, Error> {
+        let (me, union) = (self.checked.me, rows.count());
         let workers = std::mem::take(&mut self.workers);
         let of = workers.len() as u32;
         self.stages.begin("compute", union);
@@ -418,11 +391,11 @@ impl<'a> Coordinator<'a> {
                 .zip(bases)
                 .enumerate()
                 .map(|(index, (channels, bases))| {
-                    let mut shard = Shard::new(aligned.clone(), &checked.built, me, index as u32, of);
+                    let dealt = deal(rows, &checked.built, me, index as u32, of);
                     let session = Session::new(me, checked.roster.clone(), channels, Seed::from_system());
                     let mut session = session.with_progress(progress.clone());
                     scope.spawn(move || {
-                        let done = work(checked, bases, &mut shard, &mut session, index);
+                        let done = dealt.and_then(|dealt| work(checked, bases, dealt, &mut session, index));
                         done.map_err(|error| stopped(farewell, error))
                     })
                 })
@@ -460,7 +433,9 @@ impl<'a> Coordinator<'a> {
             if s.me() != publisher {
                 let mut read = || s.link(publisher).recv_count("group size", base::limits::ROWS);
                 let groups = [read()?, read()?];
-                if groups[0] + groups[1] != rows {
+                // Among rows that hide the number are made-up ones, which are in no group.
+                let told = groups[0] + groups[1];
+                if told > rows || told < rows && disclosed.dummies.is_none() && !disclosed.kept_spine {
                     return Err(s
                         .link(publisher)
                         .blame("its group sizes do not add up to the rows it matched"));
@@ -488,7 +463,7 @@ impl<'a> Coordinator<'a> {
     fn release(
         &mut self,
         totals: &Shares,
-        aligned: &Aligned,
+        rows: &Placed,
         scales: &Scales,
         agreement: &Agreement,
     ) -> Result<View, Error> {
@@ -512,10 +487,11 @@ impl<'a> Coordinator<'a> {
                 let noise = self.noise(setup, viewer, scales, agreement)?;
                 self.session.step(&name, |s| noise.run(&mut *engine, &plan, totals, s))?
             };
-            let lists = self.lists(&name, viewer, totals, aligned.union(), &mut price)?;
+            let lists = self.lists(&name, viewer, totals, rows.count(), &mut price)?;
             if viewer == self.checked.me {
                 let Checked { study, built, .. } = &self.checked;
-                let seen = interpret::Seen { plan: &plan, values: &values, lists: &lists, aligned };
+                let seen =
+                    interpret::Seen { plan: &plan, values: &values, lists: &lists, aligned: rows.aligned() };
                 view = Some(interpret::view(study, built, scales, &seen)?);
             }
         }
@@ -621,18 +597,49 @@ impl<'a> Coordinator<'a> {
     }
 }
 
+/// The kept spine that this party is to use. What cannot be kept later is found out now.
+fn kept_spine(party: &Party, checked: &Checked) -> Result<Option<Kept>, Error> {
+    if let Some(path) = &party.keep_spine {
+        spine::try_folder(&spine::file(path, &checked.study))?;
+    }
+    let Some(path) = &party.spine else { return Ok(None) };
+    Kept::read(spine::file(path, &checked.study), &checked.study, checked.me).map(Some)
+}
+
+/// The rows of one worker.
+enum Dealt {
+    Spine(Shard),
+    Joined(join::Dealt),
+}
+
+fn deal(rows: &Placed, built: &Built, me: PartyId, index: u32, of: u32) -> Result<Dealt, Error> {
+    Ok(match rows {
+        Placed::Spine(aligned) => Dealt::Spine(Shard::new(aligned.clone(), built, me, index, of)),
+        Placed::Joined(shared) => Dealt::Joined(join::Dealt::new(shared.clone(), index, of)?),
+    })
+}
+
 /// One worker: its own engine on its own connection. Returns its shares, what it said, and what that should have cost.
 fn work(
     checked: &Checked,
     bases: Option<Bases>,
-    shard: &mut Shard,
+    mut rows: Dealt,
     session: &mut Session,
     index: usize,
 ) -> Result<(Shares, Said, Cost), Error> {
-    let (program, mut engine) = (&checked.built.program, checked.engines.worker(bases));
-    let price = engine.price_rows(program, engine::Rows::len(shard));
+    let (program, engines) = (&checked.built.program, &checked.engines);
+    let mut engine = engines.worker(bases);
+    let count = match &rows {
+        Dealt::Spine(shard) => engine::Rows::len(shard),
+        Dealt::Joined(dealt) => engine::JoinedRows::len(dealt),
+    };
+    let price = engines.price_rows(&*engine, program, count);
     let step = format!("compute/{index}");
-    let shares = session.step(&step, |s| engine.rows(program, shard, s))?;
+    let shares = session.step(&step, |s| match (&mut rows, engines.joined()) {
+        (Dealt::Spine(shard), None) => engine.rows(program, shard, s),
+        (Dealt::Joined(dealt), Some(shared)) => engine.joined(program, shared, dealt, s),
+        _ => Err(Error::misuse("the engine of a study fits its match")),
+    })?;
     session.finish()?;
     Ok((shares, session.ledger().clone(), price))
 }
@@ -645,21 +652,5 @@ fn stopped(farewell: Option<&Farewell>, error: Error) -> Error {
     }
 }
 
-/// Normalised identifiers as matching reads them.
-struct Spelled<'a>(&'a crate::data::Identifiers);
-
-impl matching::Identifiers for Spelled<'_> {
-    fn rows(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn keys(&self) -> usize {
-        self.0.keys()
-    }
-
-    fn read(&self, row: u32, key: usize, into: &mut Vec<u8>) -> Result<(), Error> {
-        into.clear();
-        into.extend_from_slice(self.0.get(row as usize, key));
-        Ok(())
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -259,7 +259,9 @@ impl Grouping<'_> {
             starts: vec![0],
             ..AdvertiserRows::default()
         };
-        let same = |a: &u32, b: &u32| lines.identifiers.same(*a, *b);
+        let wide = lines.lift.advertiser.layout == Layout::Wide;
+        let apart = wide && self.rule == Duplicates::Keep;
+        let same = |a: &u32, b: &u32| !apart && lines.identifiers.same(*a, *b);
         let mut one: Vec<u32> = Vec::new();
         if keys == 1 {
             for group in order.chunk_by(same) {
@@ -328,6 +330,7 @@ impl Grouping<'_> {
         let wide = self.lines.lift.advertiser.layout == Layout::Wide;
         if wide && group.len() > 1 {
             match self.rule {
+                Duplicates::Keep => {}
                 Duplicates::First => {
                     self.report.duplicates_dropped += group.len() as u64 - 1;
                     let dropped: usize =
@@ -411,11 +414,13 @@ impl People {
         let place = |row: u32| lines.places[groups[row as usize][0] as usize];
         // What is put together does not depend on the order of lines; which line is the first one does.
         let rank = |row: u32| (rule != Duplicates::Merge).then(|| place(row)).ok_or(row);
-        let absorb = lines.lift.advertiser.layout == Layout::Events;
+        let absorb = lines.lift.advertiser.layout == Layout::Events && rule != Duplicates::Keep;
         let reports = &mut grouping.report.identifiers;
         let settled = repeats::settle(&identifiers, rank, rule, absorb, |repeat| {
             let (here, there) = (place(repeat.row), place(repeat.earlier));
-            reports[repeat.key].repeated(|| files.show(here));
+            if rule != Duplicates::Keep {
+                reports[repeat.key].repeated(|| files.show(here));
+            }
             if rule == Duplicates::Error && !repeat.again {
                 complaints.add(|| {
                     format!(

@@ -141,7 +141,7 @@ fn complain(
                 files.show_beside(there, here)
             )
         });
-    } else if rule != Duplicates::First {
+    } else if !matches!(rule, Duplicates::First | Duplicates::Keep) {
         complaints.add(|| repeated(files, here, there, "duplicates = \"first\""));
     }
 }

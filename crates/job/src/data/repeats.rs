@@ -48,7 +48,8 @@ pub(super) struct Repeat {
 }
 
 /// Goes through the rows in the order of `rank`. An identifier belongs to the first row that has it; every later row is a
-/// repeat, which `tell` hears of. By `first` the later row loses it, by `merge` both rows are put together. With `absorb` a
+/// repeat, which `tell` hears of. By `first` the later row loses it, by `merge` both rows are put together, by `keep`
+/// both have it. With `absorb` a
 /// later row that has no identifier but those of one earlier row is put together with it by every rule, and is no repeat:
 /// a further line about the same one.
 pub(super) fn settle<R: Ord>(
@@ -95,7 +96,7 @@ pub(super) fn settle<R: Ord>(
                 // The earliest row of all leads.
                 let (first, second) = if rank(a) <= rank(b) { (a, b) } else { (b, a) };
                 settled.into[second as usize] = first;
-            } else {
+            } else if rule != Duplicates::Keep {
                 _ = settled.lost.insert(place(key));
             }
         }

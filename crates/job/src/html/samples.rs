@@ -103,8 +103,8 @@ pub fn registry() -> Report {
             rows: vec![401_974, 1_013],
             union: 402_263,
             matched_upper_bound: 724,
-            published_groups: None,
-            public_keys: false,
+            protocol: "pid".into(),
+            ..Disclosed::default()
         },
         guarantee: vec![
             "The view is (2.45, 1e-6)-differentially private for the outcome of any one person at the hospitals.".into(),

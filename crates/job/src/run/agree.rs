@@ -1,5 +1,6 @@
 //! The first words of a session: data-set tags, and whether all sides already hold the answer.
 
+use super::spine::Name;
 use crate::ledger::{AnswerKey, Ledger, release_id};
 use crate::prepare::Checked;
 use base::{Error, PartyId};
@@ -16,6 +17,8 @@ pub(super) struct Agreement {
     pub stored: Option<String>,
     /// Whether all have theirs: then there is nothing to run.
     pub all_stored: bool,
+    /// Names a match of this run, should it be kept: made of random numbers of all parties.
+    pub name: Name,
     study: [u8; 32],
 }
 
@@ -27,20 +30,29 @@ impl Agreement {
     }
 }
 
-/// Exchanges program hashes and data-set tags, then whether the answer is stored.
+/// Exchanges program hashes, data-set tags, random numbers and the names of kept spines, then whether the answer is stored.
 pub(super) fn agree(
     session: &mut Session,
     checked: &Checked,
     ledger: &Arc<Mutex<Ledger>>,
     tag: [u8; 32],
+    spine: Option<Name>,
 ) -> Result<Agreement, Error> {
     session.step("agree", |session| {
         let me = session.me();
         let program = checked.built.program.hash();
         let mut tags = vec![tag; session.roster().len()];
-        let mine: [u8; 64] = [program, tag].concat().try_into().expect("two hashes");
+        let nonce: [u8; 32] = session.fork_seed("name of a match").into_rng().bytes();
+        let mut nonces = vec![nonce; tags.len()];
+        // No spine is kept under the name of zeros.
+        let spine = spine.unwrap_or_default();
+        let mine: [u8; 128] = [program, tag, nonce, spine].concat().try_into().expect("four hashes");
         for (peer, theirs) in tell_all(session, mine)? {
-            let (their_program, their_tag) = theirs.split_at(32);
+            let (their_program, rest) = theirs.split_at(32);
+            let (their_tag, rest) = rest.split_at(32);
+            let (their_nonce, their_spine) = rest.split_at(32);
+            nonces[peer.index()].copy_from_slice(their_nonce);
+            same_spine(session, peer, spine, their_spine)?;
             if their_program != program {
                 return Err(Error::input(
                     "the parties built different programs from the same study: they run different versions of tacit",
@@ -61,8 +73,32 @@ pub(super) fn agree(
         };
         let theirs = tell_all(session, [u8::from(stored.is_some())])?;
         let all_stored = stored.is_some() && theirs.iter().all(|(_, theirs)| *theirs == [1]);
-        Ok(Agreement { tags, answer, stored, all_stored, study: *checked.hash.as_bytes() })
+        let study = *checked.hash.as_bytes();
+        let name = blake3::derive_key("tacit spine 1", &[&study[..], nonces.as_flattened()].concat());
+        Ok(Agreement { tags, answer, stored, all_stored, name, study })
     })
+}
+
+/// Whether a peer uses the same kept spine as this party, or none either.
+fn same_spine(session: &Session, peer: PartyId, mine: Name, theirs: &[u8]) -> Result<(), Error> {
+    let name = session.roster().name(peer);
+    let none = Name::default();
+    if mine == theirs {
+        return Ok(());
+    }
+    Err(Error::input(if mine == none {
+        format!(
+            "{name} uses a kept spine and this party does not: all use that of one match, or none (`spine`)"
+        )
+    } else if theirs == none {
+        format!(
+            "this party uses a kept spine and {name} does not: all use that of one match, or none (`spine`)"
+        )
+    } else {
+        format!(
+            "the kept spine of {name} is of another match than this party's: use those of one, or match again"
+        )
+    }))
 }
 
 /// One tag for the data of all other parties: of two parties, the peer's.

@@ -80,20 +80,19 @@ impl Study {
         StudyHash(*to.0.finalize().as_bytes())
     }
 
+    /// The hash of what decides a match: the parties of this run, what they bring, and the section `[match]`.
+    #[must_use]
+    pub fn matching_hash(&self) -> StudyHash {
+        let mut to = Encoder(blake3::Hasher::new_derive_key("tacit matching 1"));
+        self.encode_parties(&mut to);
+        super::matching::encode(&self.matching, &mut to);
+        StudyHash(*to.0.finalize().as_bytes())
+    }
+
     fn encode(&self, to: &mut Encoder) {
         to.text("name", &self.name);
         to.text("title", &self.title);
-        to.number("parties", self.parties.len() as u64);
-        for member in &self.parties {
-            to.text("party", &member.name);
-            let role = match &member.role {
-                Role::Publisher => "lift publisher",
-                Role::Advertiser => "lift advertiser",
-                Role::Owner(name) => name,
-            };
-            to.text("role", role);
-            to.text("key", &member.key);
-        }
+        self.encode_parties(to);
         super::matching::encode(&self.matching, to);
         match &self.kind {
             Kind::Lift(lift) => encode_lift(lift, to),
@@ -124,6 +123,20 @@ impl Study {
             to.text("circuit", &circuit.to_string());
         }
         to.number("shards", u64::from(self.compute.shards));
+    }
+
+    fn encode_parties(&self, to: &mut Encoder) {
+        to.number("parties", self.parties.len() as u64);
+        for member in &self.parties {
+            to.text("party", &member.name);
+            let role = match &member.role {
+                Role::Publisher => "lift publisher",
+                Role::Advertiser => "lift advertiser",
+                Role::Owner(name) => name,
+            };
+            to.text("role", role);
+            to.text("key", &member.key);
+        }
     }
 }
 

@@ -12,7 +12,7 @@ pub const MAX_IDENTIFIERS: usize = 8;
 /// Largest weight of an identifier.
 pub const MAX_WEIGHT: u32 = 1_000_000;
 /// Most matches that a collecting study keeps of one row of the publisher.
-pub const MAX_SLOTS: u32 = 64;
+pub const MAX_SLOTS: u32 = 16;
 /// Most rows of the publisher that one row of the advertiser may match in a collecting study.
 pub const MAX_DEGREE: u32 = 64;
 /// Largest epsilon of the noise in sizes.
@@ -84,7 +84,7 @@ impl Protocol {
 
     /// Whether dummy rows can hide the sizes that it tells.
     fn takes_dummies(self) -> bool {
-        !matches!(self, Self::CircuitPsi | Self::Aligned)
+        self != Self::Aligned
     }
 
     /// The settings of `[match]` that only some protocols have.
@@ -121,14 +121,17 @@ impl Backend {
 /// What happens to contaminated rows: those of the advertiser that match both arms of the publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contaminated {
-    /// They count as everybody does; their number is in the publisher's report.
+    /// Nobody looks for them: the advertiser does not learn how large the arms are.
+    Ignore,
+    /// They are counted, in the publisher's report, and matched as everybody is.
     Count,
-    /// They add to neither arm; their number is in the publisher's report.
+    /// They are counted, and matched with nobody.
     Drop,
 }
 
 impl Contaminated {
-    const NAMES: [(&'static str, Self); 2] = [("count", Self::Count), ("drop", Self::Drop)];
+    const NAMES: [(&'static str, Self); 3] =
+        [("ignore", Self::Ignore), ("count", Self::Count), ("drop", Self::Drop)];
 
     /// Its name in a study file.
     #[must_use]
@@ -244,11 +247,14 @@ pub enum Duplicates {
     First,
     /// The advertiser's lines are put together; on the publisher's side it is an error.
     Merge,
+    /// Rows keep identifiers that other rows have too, and lines of the wide layout are all rows of their own; for
+    /// `collecting` only. One identifier in both arms stays an error.
+    Keep,
 }
 
 impl Duplicates {
-    const NAMES: [(&'static str, Self); 3] =
-        [("error", Self::Error), ("first", Self::First), ("merge", Self::Merge)];
+    const NAMES: [(&'static str, Self); 4] =
+        [("error", Self::Error), ("first", Self::First), ("merge", Self::Merge), ("keep", Self::Keep)];
 }
 
 const KEYS: [&str; 9] = [
@@ -279,7 +285,10 @@ pub(super) fn parse(root: &Section<'_, '_>, kind: KindName, parties: usize) -> R
             protocol.name()
         )));
     }
-    let duplicates = section.need("duplicates", "duplicates = \"error\"")?.choice(&Duplicates::NAMES, &[])?;
+    let item = section.need("duplicates", "duplicates = \"error\"")?;
+    let collecting = matches!(protocol, Protocol::Collecting { .. });
+    let choices = &Duplicates::NAMES[..if collecting { 4 } else { 3 }];
+    let duplicates = item.choice(choices, &[])?;
     let dummies = match section.get("dummies") {
         Some(item) if !protocol.takes_dummies() => {
             return Err(
@@ -289,6 +298,12 @@ pub(super) fn parse(root: &Section<'_, '_>, kind: KindName, parties: usize) -> R
         Some(item) => dummies(&item)?,
         None => protocol.takes_dummies().then(DummyRule::default),
     };
+    if let (Protocol::Collecting { contaminated: Contaminated::Drop, .. }, Some(_)) = (protocol, dummies) {
+        return Err(section.error(
+            "match.contaminated = \"drop\" tells the exact sizes of both arms, which dummies do not hide: add dummies = \
+             \"off\", or use \"ignore\"",
+        ));
+    }
     Ok(Matching { protocol, identifiers, duplicates, dummies })
 }
 
@@ -338,7 +353,7 @@ fn protocol(
     let two = parties == 2 || kind == KindName::Lift;
     let protocol = match item.choice(known, &[])? {
         Name::Pid if identifiers > 1 && two => {
-            let contaminated = contaminated(Contaminated::Count)?;
+            let contaminated = contaminated(Contaminated::Ignore)?;
             if let (Some(item), KindName::Program) = (section.get("contaminated"), kind) {
                 return Err(item.refuse("only a lift study has arms: remove the line"));
             }
@@ -353,8 +368,14 @@ fn protocol(
         },
         Name::Collecting => {
             let slots = whole("slots", MAX_SLOTS, 4)?;
-            let degree = whole("degree", MAX_DEGREE, slots)?;
-            Protocol::Collecting { slots, degree, contaminated: contaminated(Contaminated::Drop)? }
+            let degree = whole("degree", MAX_DEGREE, 1)?;
+            let contaminated = contaminated(Contaminated::Ignore)?;
+            if let (Some(item), Contaminated::Count) = (section.get("contaminated"), contaminated) {
+                return Err(
+                    item.refuse("\"collecting\" drops them or does not look: use \"ignore\" or \"drop\"")
+                );
+            }
+            Protocol::Collecting { slots, degree, contaminated }
         }
         Name::CircuitPsi => Protocol::CircuitPsi,
         Name::Aligned => Protocol::Aligned,
@@ -529,14 +550,23 @@ impl Matching {
         };
         match self.protocol {
             Protocol::Pid => format!("all learn the sizes of all sets and of the match, {sizes}"),
-            Protocol::MultiPid { .. } => format!(
-                "both learn both set sizes and the size of the match, {sizes}; the publisher (of a program the first \
-                 party) also sees which rows share identifiers with which, without knowing whose rows they are"
-            ),
+            Protocol::MultiPid { contaminated } => {
+                let arms = match contaminated {
+                    Contaminated::Ignore => "",
+                    Contaminated::Count | Contaminated::Drop => {
+                        "; the advertiser learns the size of the test arm exactly"
+                    }
+                };
+                format!(
+                    "both learn both set sizes and the size of the match, {sizes}; the publisher (of a program the \
+                     first party) also sees which rows share identifiers with which, without knowing whose rows they \
+                     are{arms}"
+                )
+            }
             Protocol::Ps3i { .. } => format!("both learn both set sizes and the size of the match, {sizes}"),
             Protocol::Collecting { contaminated, .. } => {
                 let arms = match contaminated {
-                    Contaminated::Count => "",
+                    Contaminated::Ignore | Contaminated::Count => "",
                     Contaminated::Drop => " and how many of them are in each arm",
                 };
                 format!(
@@ -546,7 +576,7 @@ impl Matching {
                 )
             }
             Protocol::CircuitPsi => {
-                "both learn both set sizes, exactly, and nothing of the match, not even its size".to_owned()
+                format!("both learn both set sizes, {sizes}, and nothing of the match, not even its size")
             }
             Protocol::Aligned => "the identifiers are public: all files must hold the same".to_owned(),
         }

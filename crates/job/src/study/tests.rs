@@ -132,11 +132,13 @@ fn every_protocol_has_its_settings() {
     let ps3i = of("ps3i", IDS, "backend = \"paillier\"\ndummies = \"off\"");
     assert_eq!((ps3i.protocol, ps3i.dummies), (Protocol::Ps3i { backend: Backend::Paillier }, None));
     let collecting = of("collecting", TWO, "slots = 3\ndummies = { epsilon = 0.5, delta = \"1e-7\" }");
-    let contaminated = Contaminated::Drop;
-    assert_eq!(collecting.protocol, Protocol::Collecting { slots: 3, degree: 3, contaminated });
+    let contaminated = Contaminated::Ignore;
+    assert_eq!(collecting.protocol, Protocol::Collecting { slots: 3, degree: 1, contaminated });
     let dummies = DummyRule { epsilon: Decimal::parse("0.5").expect("a decimal"), delta_places: 7 };
     assert_eq!(collecting.dummies, Some(dummies));
-    assert_eq!(of("circuit-psi", IDS, "").dummies, None);
+    assert_eq!(of("circuit-psi", IDS, "").dummies, usual);
+    let keep = LIFT.replacen(MATCH, "protocol = \"collecting\"", 1).replacen("= \"error\"", "= \"keep\"", 1);
+    assert_eq!(Study::parse("s", &keep).expect("a study").matching.duplicates, Duplicates::Keep);
     assert_eq!(of("pid", IDS, "dummies = \"on\""), pid, "what is usual may be said");
 }
 
@@ -151,10 +153,11 @@ fn a_setting_of_another_protocol_is_refused_as_such() {
         ),
         ("pid", IDS, "contaminated = \"drop\"", "of \"collecting\" and of \"pid\" by several identifiers"),
         ("collecting", IDS, "backend = \"paillier\"", "it is a setting of \"ps3i\""),
-        ("circuit-psi", IDS, "dummies = \"off\"", "\"circuit-psi\" has no use for dummies: remove the line"),
+        ("collecting", IDS, "contaminated = \"drop\"", "tells the exact sizes of both arms"),
+        ("collecting", IDS, "contaminated = \"count\"", "use \"ignore\" or \"drop\""),
         ("ps3i", TWO, "", "match.identifiers names 2 columns; \"ps3i\" matches by exactly 1"),
         ("multi-pid", TWO, "", "use \"pid\" and name several identifiers"),
-        ("collecting", IDS, "slots = 65", "use a whole number from 1 to 64"),
+        ("collecting", IDS, "slots = 17", "use a whole number from 1 to 16"),
         ("collecting", IDS, "degree = 0", "use a whole number from 1 to 64"),
         ("pid", IDS, "dummies = 300", "match.dummies is 300; use \"on\" or \"off\", or { epsilon ="),
         ("pid", IDS, "dummies = { epsilon = 0 }", "use a decimal from 0.001 to 10"),
@@ -184,6 +187,8 @@ fn a_setting_of_another_protocol_is_refused_as_such() {
     }
     let error = error_in(PROGRAM, "protocol    = \"pid\"", "protocol    = \"ps3i\"");
     assert!(error.contains("it gives shares of the rows that both have"), "{error}");
+    let error = error_in(ALIGNED, "duplicates  =", "dummies = \"off\"\nduplicates  =");
+    assert!(error.contains("\"aligned\" has no use for dummies: remove the line"), "{error}");
 }
 
 #[test]
@@ -209,7 +214,8 @@ fn everything_in_match_changes_the_hash() {
         hash("collecting", IDS, ""),
         hash("collecting", IDS, "slots = 5"),
         hash("collecting", IDS, "degree = 5"),
-        hash("collecting", IDS, "contaminated = \"count\""),
+        hash("collecting", IDS, "dummies = \"off\""),
+        hash("collecting", IDS, "dummies = \"off\"\ncontaminated = \"drop\""),
         hash("circuit-psi", IDS, ""),
     ];
     let different: std::collections::BTreeSet<&String> = all.iter().collect();

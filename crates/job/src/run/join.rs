@@ -1,0 +1,257 @@
+//! Rows joined to shares: what a party attaches to its rows, and the shares that come out as an engine reads them.
+
+use crate::align::{Aligned, Shard};
+use crate::prepare::{Built, Rows};
+use base::{Error, PartyId};
+use engine::{Entries, JoinedRows};
+use matching::payload::{ABSENT, Field, Joined, Layout, Part, Table, Valid};
+use program::lower::{EntryKind, JoinedPlan, Payload, lower_joined};
+use program::{Holder, Op};
+use std::sync::Arc;
+
+/// Rows evaluated at once.
+const BATCH: usize = 4096;
+
+/// What both parties attach to their rows.
+pub(crate) struct Payloads {
+    plan: JoinedPlan,
+    payloads: [Payload; 2],
+    slots: u32,
+    /// By column: the slot that it is of.
+    column_slots: Vec<u8>,
+}
+
+impl Payloads {
+    /// Those of a lift study, when the rows of the parties in `shared` become shares.
+    ///
+    /// # Errors
+    /// What cannot be run over rows joined to shares.
+    pub fn new(built: &Built, shared: [bool; 2]) -> Result<Self, Error> {
+        let Some((lift, layout)) = &built.lift else {
+            return Err(Error::misuse("only a lift study runs over rows joined to shares"));
+        };
+        let slots = u32::from(lift.matching.slots);
+        let plan = lower_joined(&built.program, shared)?;
+        let of = |party: u8, slots| plan.payload(PartyId(party), slots, &|column| layout.place(column));
+        let payloads = [of(0, 1)?, of(1, slots)?];
+        Ok(Self { plan, payloads, slots, column_slots: layout.slots.clone() })
+    }
+
+    /// The fields of a party's rows.
+    ///
+    /// # Errors
+    /// When a row is too wide to be matched.
+    pub fn layout(&self, party: PartyId) -> Result<Layout, Error> {
+        let field = |kind: EntryKind| match kind {
+            EntryKind::Bits(bits) => Field::bits(bits),
+            EntryKind::Number { bytes } => Field::number(bytes),
+        };
+        Layout::new(self.payloads[party.index()].fields.iter().map(|f| field(f.kind)))
+    }
+
+    /// This party's rows in the order of `order` (empty: of the file), and behind them one of a row that is not there.
+    fn table(&self, built: &Built, rows: &Arc<Rows>, me: PartyId, order: &[u32]) -> Result<Table, Error> {
+        let count = rows.len();
+        let mut table = Table::zeros(self.layout(me)?, count + 1)?;
+        // One row more than there are: nobody's.
+        let places: Vec<u32> = match order {
+            [] => (0..count as u32).collect(),
+            order => inverse(order),
+        };
+        let aligned = Arc::new(Aligned::new(rows.clone(), &places, count + 1)?);
+        let mut shard = Shard::new(aligned, built, me, 0, 1);
+        let payload = &self.payloads[me.index()];
+        let mut entries = Entries::of(&self.plan, &payload.entries[0]);
+        for from in (0..=count).step_by(BATCH) {
+            let lanes = BATCH.min((count + 1 - from) as usize);
+            entries.load(&mut shard, from, lanes)?;
+            for (f, field) in payload.fields.iter().enumerate() {
+                let mut words = vec![0u128; lanes];
+                for (at, bit) in &field.parts {
+                    let values = entries.get(payload.entries[0][*at]);
+                    words.iter_mut().zip(values).for_each(|(word, value)| *word |= value << bit);
+                }
+                (from..).zip(words).for_each(|(row, word)| table.set(row, f, word));
+            }
+        }
+        Ok(table)
+    }
+
+    /// The totals that this party computes alone, from all rows of its file.
+    fn alone(&self, built: &Built, rows: &Arc<Rows>, me: PartyId) -> Result<Vec<(u32, u128)>, Error> {
+        let places: Vec<u32> = (0..rows.len() as u32).collect();
+        let aligned = Arc::new(Aligned::new(rows.clone(), &places, rows.len())?);
+        engine::alone(&self.plan, me, &mut Shard::new(aligned, built, me, 0, 1))
+    }
+}
+
+/// Where each element of a permutation went.
+fn inverse(order: &[u32]) -> Vec<u32> {
+    let mut places = vec![0; order.len()];
+    (0..).zip(order).for_each(|(place, row)| places[*row as usize] = place);
+    places
+}
+
+/// This party's half before the match.
+pub(super) struct Half {
+    pub payloads: Payloads,
+    /// One row per own row, and behind them one of a row that is not there.
+    table: Table,
+    alone: Vec<(u32, u128)>,
+    me: PartyId,
+}
+
+impl Half {
+    /// Computes what this party attaches to its rows, in the order of `order` (empty: of the file).
+    pub fn new(
+        built: &Built,
+        rows: &Arc<Rows>,
+        me: PartyId,
+        order: &[u32],
+        shared: [bool; 2],
+    ) -> Result<Self, Error> {
+        let payloads = Payloads::new(built, shared)?;
+        let (table, alone) = (payloads.table(built, rows, me, order)?, payloads.alone(built, rows, me)?);
+        Ok(Self { payloads, table, alone, me })
+    }
+
+    /// What a made-up row has attached.
+    pub fn blank(&self) -> &[u8] {
+        self.table.row(self.table.rows() - 1)
+    }
+
+    /// The rows of the table that are of own rows: all but the last.
+    pub fn own(&self) -> Result<Table, Error> {
+        let rows = self.table.rows() - 1;
+        let mut own = Table::zeros(self.table.layout().clone(), rows)?;
+        let bytes = own.bytes().len();
+        own.bytes_mut().copy_from_slice(&self.table.bytes()[..bytes]);
+        Ok(own)
+    }
+}
+
+/// Joined rows as this party holds them.
+pub(super) struct Shared {
+    half: Half,
+    joined: Joined,
+}
+
+impl Shared {
+    /// What a match gave.
+    ///
+    /// # Errors
+    /// When the parts are not those of the plan: a bug.
+    pub fn new(half: Half, joined: Joined) -> Result<Self, Error> {
+        let same = joined.slots == half.payloads.slots;
+        let layouts = [half.payloads.layout(PartyId(0))?, half.payloads.layout(PartyId(1))?];
+        let entries = [joined.rows, joined.rows * u64::from(joined.slots)];
+        let fits = |part: usize| match &joined.parts[part] {
+            Part::Shared(table) => *table.layout() == layouts[part] && table.rows() >= entries[part],
+            Part::Mine(own) => own.len() as u64 == joined.rows && part == half.me.index(),
+            Part::Theirs => part != half.me.index(),
+        };
+        if !same || !(0..2).all(fits) {
+            return Err(Error::misuse("a match gives shares of what its parties attached"));
+        }
+        Ok(Self { half, joined })
+    }
+
+    /// Joined rows.
+    pub fn rows(&self) -> u64 {
+        self.joined.rows
+    }
+
+    /// This party's share of an entry in one joined row.
+    fn share(&self, source: &Source, row: u64) -> u128 {
+        match *source {
+            Source::Field { party, slot, field, bit } => {
+                let word = match &self.joined.parts[party.index()] {
+                    Part::Shared(table) if party == PartyId(0) => table.get(row, field),
+                    Part::Shared(table) => {
+                        table.get(row * u64::from(self.joined.slots) + u64::from(slot), field)
+                    }
+                    Part::Mine(own) => {
+                        let at = own[row as usize];
+                        let at = if at == ABSENT { self.half.table.rows() - 1 } else { at.into() };
+                        self.half.table.get(at, field)
+                    }
+                    Part::Theirs => 0,
+                };
+                word >> bit
+            }
+            Source::Valid { slot } => {
+                let at = row * u64::from(self.joined.slots) + u64::from(slot);
+                match &self.joined.valid {
+                    Valid::Shared(words) | Valid::Mine(words) => {
+                        u128::from(words[at as usize / 64] >> (at % 64) & 1)
+                    }
+                    Valid::Theirs => 0,
+                    // Of a joined row that is a match one party says so.
+                    Valid::All => u128::from(self.half.me == PartyId(0)),
+                }
+            }
+        }
+    }
+}
+
+/// Where an entry comes from.
+enum Source {
+    Field { party: PartyId, slot: u32, field: usize, bit: u8 },
+    Valid { slot: u32 },
+}
+
+/// The joined rows `index, index + of, ...`: what one worker computes on.
+pub(super) struct Dealt {
+    shared: Arc<Shared>,
+    sources: Vec<(Source, u128)>,
+    index: u64,
+    of: u64,
+}
+
+impl Dealt {
+    /// Shard `index` of `of`.
+    ///
+    /// # Errors
+    /// When an entry is in no payload: a bug.
+    pub fn new(shared: Arc<Shared>, index: u32, of: u32) -> Result<Self, Error> {
+        let Payloads { plan, payloads, column_slots, .. } = &shared.half.payloads;
+        let source = |(at, entry): (usize, &program::lower::Entry)| {
+            let lost = || Error::misuse(format!("entry {at} is in no payload"));
+            let source = match entry.holder {
+                Holder::Party(party) => {
+                    let (slot, field, bit) = payloads[party.index()].place(at).ok_or_else(lost)?;
+                    Source::Field { party, slot, field, bit }
+                }
+                _ => match plan.program.row.node(entry.node).op {
+                    Op::Column(column) => Source::Valid { slot: column_slots[column as usize].into() },
+                    _ => return Err(lost()),
+                },
+            };
+            Ok((source, entry.kind.mask()))
+        };
+        let sources = plan.entries.iter().enumerate().map(source).collect::<Result<_, Error>>()?;
+        Ok(Self { sources, shared, index: index.into(), of: of.into() })
+    }
+}
+
+impl JoinedRows for Dealt {
+    fn len(&self) -> u64 {
+        (self.shared.rows() + self.of - 1 - self.index) / self.of
+    }
+
+    fn read(&mut self, entry: usize, from: u64, into: &mut [u128]) -> Result<(), Error> {
+        let (source, mask) = &self.sources[entry];
+        for (i, value) in (from..).zip(into) {
+            *value = self.shared.share(source, self.index + i * self.of) & mask;
+        }
+        Ok(())
+    }
+
+    fn alone(&mut self, fold: u32) -> Result<u128, Error> {
+        let totals = &self.shared.half.alone;
+        let total = totals.iter().find(|(known, _)| *known == fold).map(|(_, total)| *total);
+        let total = total.ok_or_else(|| Error::misuse("a fold of another party's alone"))?;
+        // The first worker has it all.
+        Ok(if self.index == 0 { total } else { 0 })
+    }
+}

@@ -1,0 +1,289 @@
+//! Every protocol gives a lift study the same totals, exactly, whatever hides the sizes; and what each one tells.
+
+use super::*;
+use crate::generate::{Format, LiftOptions, lift_study};
+use crate::party::Policy;
+use crate::report::Disclosed;
+use crate::study::Decimal;
+use engine::Share;
+use std::path::Path;
+use tempfile::TempDir;
+
+const NAMES: [&str; 2] = ["publisher", "advertiser"];
+/// People of the publisher, and of the advertiser.
+const PEOPLE: [std::ops::Range<u64>; 2] = [0..300, 200..460];
+
+/// One person's arm, opportunity, and events; what follows from the number is fixed.
+fn person(i: u64) -> (bool, u64, Vec<(u64, u64)>) {
+    let draw = |of: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(of as u32) % 1000;
+    let events = (0..draw(7) % 3).map(|j| (draw(11 + j), 1 + draw(23 + j) % 70)).collect();
+    (draw(3) < 500, draw(5), events)
+}
+
+/// Everybody has an id; two of three have an alternative, and a few of the publisher's rows know another one than the
+/// advertiser.
+fn alternative(side: usize, i: u64) -> String {
+    match (i % 3, i % 17, side) {
+        (0, ..) => String::new(),
+        (_, 5, 0) => format!("old{i}"),
+        _ => format!("alt{i}"),
+    }
+}
+
+fn write(folder: &Path) {
+    let mut publisher = "id,alt,arm,seen,impressions\n".to_owned();
+    for i in PEOPLE[0].clone() {
+        let (test, seen, _) = person(i);
+        let arm = if test { "test" } else { "control" };
+        publisher += &format!("P{i:05},{},{arm},{seen},1\n", alternative(0, i));
+    }
+    let mut advertiser = "id,alt,bought,amount,kind\n".to_owned();
+    for i in PEOPLE[1].clone() {
+        let (.., events) = person(i);
+        let line = |at: u64, amount: u64, kind: &str| {
+            format!("p{i:05},{},{at},{amount},{kind}\n", alternative(1, i))
+        };
+        advertiser += &line(0, 1, "none");
+        events.into_iter().for_each(|(at, amount)| advertiser += &line(at, amount, "sale"));
+    }
+    std::fs::write(folder.join("publisher.csv"), publisher).unwrap();
+    std::fs::write(folder.join("advertiser.csv"), advertiser).unwrap();
+}
+
+struct World {
+    folder: TempDir,
+    study: String,
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        write(folder.path());
+        let keys = NAMES.map(|name| {
+            let identity = Identity::generate().unwrap();
+            identity.save(&folder.path().join(format!("{name}.key"))).unwrap();
+            identity.fingerprint().to_string()
+        });
+        let options =
+            LiftOptions { rows: 1, overlap: 0.0, max_events: 3, clamp: 100, seed: 1, format: Format::Csv };
+        let study = lift_study(&options, &keys[0], &keys[1], false)
+            .replace("max_events = 3", "max_events = 3\nwhere = { column = \"kind\", equals = [\"sale\"] }")
+            + "\n[compute]\nengine = \"gmw\"\not = \"softspoken:4\"\nshards = 2\n";
+        Self { folder, study }
+    }
+
+    /// The parties of the study with other lines in [match].
+    fn parties(&self, study: &str, edit: &dyn Fn(&mut Party)) -> [Party; 2] {
+        let folder = self.folder.path();
+        std::fs::write(folder.join("study.toml"), study).unwrap();
+        let at = net::connect::free_address().unwrap();
+        let mut addresses = [Address::Listen(at.clone()), Address::Peer(at)].into_iter();
+        NAMES.map(|name| {
+            let mut party = Party {
+                study: folder.join("study.toml"),
+                as_party: name.into(),
+                identity: folder.join(format!("{name}.key")),
+                data: folder.join(format!("{name}.csv")),
+                address: addresses.next().unwrap(),
+                memory: 1 << 30,
+                ledger: folder.join(format!("{name}.ledger")),
+                report: folder.join("out"),
+                deadline_ms: 60_000,
+                lineage: name.into(),
+                work: None,
+                keep_spine: None,
+                spine: None,
+                policy: Policy { budget: Decimal::parse("50").unwrap(), ..Policy::default() },
+            };
+            edit(&mut party);
+            party
+        })
+    }
+
+    fn matching(&self, protocol: &str, identifiers: &str, more: &str) -> String {
+        let lines =
+            "protocol = \"pid\"\nidentifiers = [ { name = \"id\", normalise = [\"trim\", \"lowercase\"] } ]";
+        assert!(self.study.contains(lines));
+        let new = format!("protocol = \"{protocol}\"\nidentifiers = {identifiers}\n{more}");
+        self.study.replace(lines, &new)
+    }
+}
+
+const ID: &str = "[ { name = \"id\", normalise = [\"trim\", \"lowercase\"] } ]";
+const BOTH: &str = "[ { name = \"id\", normalise = [\"lowercase\"] }, { name = \"alt\" } ]";
+
+/// What both parties hold after the computation, put together, and what the match told each.
+fn totals(parties: &[Party; 2]) -> Result<(Vec<u128>, [Disclosed; 2]), Error> {
+    let one = |party: &Party| -> Result<(Checked, Shares, Disclosed), Error> {
+        let checked = prepare::check(party)?.pop().expect("one run");
+        let ledger = Arc::new(Mutex::new(Ledger::open(&party.ledger)?));
+        let watch = Watch::none();
+        let meeting = meet(party, &checked, places(party, &checked, false)?, &watch)?;
+        let mut run = Coordinator::new(party, checked, ledger, &watch, meeting)?;
+        let tag = run.lock()?.data_tag(&run.checked.data)?;
+        let kept = run.kept.as_ref().map(Kept::name);
+        let agreement = agree(&mut run.session, &run.checked, &run.ledger, tag, kept)?;
+        run.ready(&agreement)?;
+        let Matched { rows, disclosed } = run.match_rows(&agreement)?;
+        let shares = run.compute(&rows)?;
+        run.session.step("done", |s| tell_all(s, [1]))?;
+        run.session.finish()?;
+        assert!(run.stages.all().iter().all(|stage| stage.price_held), "{:?}", run.stages.all());
+        Ok((run.checked, shares, disclosed))
+    };
+    let done = std::thread::scope(|scope| {
+        let threads = parties.each_ref().map(|party| scope.spawn(|| one(party)));
+        threads.map(|thread| thread.join().unwrap())
+    });
+    let [first, second] = done;
+    let ((checked, a, told_a), (_, b, told_b)) = (first?, second?);
+    let word = |share: &Share| match share {
+        Share::Known(x) | Share::Additive(x) => *x,
+        Share::Absent => 0,
+        _ => panic!("sums are additive or known"),
+    };
+    let folds = checked.built.program.folds.iter().zip(a.folds().iter().zip(b.folds()));
+    let sums = folds.map(|(fold, (a, b))| word(a).wrapping_add(word(b)) & fold.ty().mask()).collect();
+    Ok((sums, [told_a, told_b]))
+}
+
+/// What an independent reference gives: by the definition, from the people themselves.
+fn truth(checked: &Checked) -> Vec<(u32, u128)> {
+    use studies::lift::{Arm, Event, JoinedRow, Outcome, Totals, User};
+    let (lift, layout) = checked.built.lift.as_ref().expect("a lift study");
+    let rows: Vec<JoinedRow> = (0..PEOPLE[1].end)
+        .map(|i| {
+            let (test, time, events) = person(i);
+            let arm = if test { Arm::Test } else { Arm::Control };
+            let user = User { arm, time, reached: true, breakdown: None };
+            let event = |(time, value)| Event { time, value };
+            let mut events = events;
+            events.sort_unstable();
+            let outcome = Outcome { events: events.into_iter().map(event).collect(), cohort: None };
+            JoinedRow {
+                user: PEOPLE[0].contains(&i).then_some(user),
+                outcome: PEOPLE[1].contains(&i).then_some(outcome),
+            }
+        })
+        .collect();
+    let mut totals = Totals::default();
+    rows.iter().for_each(|row| totals.add(lift, row));
+    layout.totals.iter().map(|t| (t.fold, totals.get(t.cell, t.arm, t.quantity))).collect()
+}
+
+#[test]
+fn every_protocol_gives_the_same_exact_totals() {
+    let world = World::new();
+    let off = "dummies = \"off\"";
+    let cases = [
+        ("pid", ID, off),
+        ("pid", ID, ""),
+        ("pid", BOTH, off),
+        ("pid", BOTH, "contaminated = \"count\""),
+        ("ps3i", ID, off),
+        ("ps3i", ID, ""),
+        ("collecting", ID, "slots = 1\ndummies = \"off\""),
+        ("collecting", BOTH, "slots = 2"),
+        ("collecting", ID, "slots = 3\ndummies = \"off\"\ncontaminated = \"drop\""),
+        ("circuit-psi", ID, off),
+        ("circuit-psi", ID, ""),
+    ];
+    for (protocol, identifiers, more) in cases {
+        let parties = world.parties(&world.matching(protocol, identifiers, more), &|_| ());
+        let (sums, told) = totals(&parties).unwrap_or_else(|e| panic!("{protocol}, {more}: {e}"));
+        let checked = prepare::check(&parties[0]).unwrap().pop().unwrap();
+        for (fold, expected) in truth(&checked) {
+            assert_eq!(sums[fold as usize], expected, "{protocol}, {more}, fold {fold}");
+        }
+        let hidden = checked.study.matching.dummies.is_some();
+        for told in &told {
+            assert_eq!((told.protocol.as_str(), told.dummies.is_some()), (protocol, hidden));
+            let exact = told.rows == [300, 260];
+            assert_eq!(exact, !hidden, "{protocol}, {more}: {:?}", told.rows);
+            assert_eq!(told.size_hidden, matches!(protocol, "circuit-psi" | "collecting"));
+            if exact && !told.size_hidden {
+                assert_eq!((told.union, told.matched_upper_bound), (460, 100));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rerun_of_a_match_shows_the_same_sizes_and_is_charged_once() {
+    let world = World::new();
+    let run = |study: &str| totals(&world.parties(study, &|_| ())).unwrap().1;
+    let study = world.matching("pid", ID, "");
+    let (first, again) = (run(&study), run(&study));
+    assert_eq!(first[0].rows, again[0].rows);
+    // Another study has other made-up rows, which say nothing more of these.
+    let other = run(&study.replace("clamp = 100", "clamp = 101"));
+    assert_ne!(first[0].rows, other[0].rows);
+    for name in NAMES {
+        let ledger = Ledger::open(&world.folder.path().join(format!("{name}.ledger"))).unwrap();
+        let entries = ledger.entries().unwrap();
+        let charged: Vec<_> = entries.iter().map(|e| (&*e.rho, e.protects)).collect();
+        assert_eq!(charged, [("0.01", true); 2], "{entries:?}");
+        assert!(entries.iter().all(|e| e.delta != "0"), "{entries:?}");
+    }
+}
+
+#[test]
+fn a_delta_or_rho_beyond_the_policy_ends_the_run_before_the_match() {
+    let world = World::new();
+    let study = world.matching("pid", ID, "");
+    let refused = |edit: &dyn Fn(&mut Party)| totals(&world.parties(&study, edit)).unwrap_err().to_string();
+    let text = refused(&|party| party.policy.delta_places = 12);
+    assert!(text.contains("delta: 0 of 1e-12 spent on lineage"), "{text}");
+    let text = refused(&|party| party.policy.max_rho = Decimal::parse("0.1").unwrap());
+    assert!(text.contains("up to rho 0.110000 to publisher, the sizes of the match included"), "{text}");
+    // The budget has room for the release, and not for the match beside it.
+    let text = refused(&|party| party.policy.budget = Decimal::parse("0.105").unwrap());
+    assert!(text.contains("budget: 0 of 0.105 spent"), "{text}");
+}
+
+#[test]
+fn a_kept_spine_serves_another_study_without_a_match() {
+    let world = World::new();
+    let spine = |party: &Party| world.folder.path().join(format!("{}.spine", party.as_party));
+    let first = world.matching("pid", BOTH, "");
+    let parties = world.parties(&first, &|party| party.keep_spine = Some(spine(party)));
+    let (sums, told) = totals(&parties).unwrap();
+    // Another clamp is another study; the totals that it does not touch stay.
+    let second =
+        first.replace("clamp = 100", "clamp = 30").replace("name = \"generated\"", "name = \"again\"");
+    let with = |edit: &dyn Fn(&mut Party)| {
+        let parties = world.parties(&second, &|party| {
+            party.spine = Some(spine(party));
+            edit(party);
+        });
+        totals(&parties)
+    };
+    let (other, retold) = with(&|_| ()).unwrap();
+    let checked = prepare::check(&world.parties(&second, &|_| ())[0]).unwrap().pop().unwrap();
+    for (fold, expected) in truth(&checked) {
+        assert_eq!(other[fold as usize], expected);
+    }
+    assert_ne!(sums, other);
+    assert!(retold[0].kept_spine && !told[0].kept_spine);
+    assert_eq!(retold[0].rows, told[0].rows);
+    // The match was charged once, when it was made.
+    let ledger = Ledger::open(&world.folder.path().join("publisher.ledger")).unwrap();
+    assert_eq!(ledger.entries().unwrap().len(), 1);
+    let text = with(&|party| {
+        if party.as_party == "publisher" {
+            party.spine = None;
+        }
+    });
+    assert!(text.unwrap_err().to_string().contains("kept spine"));
+    let text = with(&|party| {
+        if party.as_party == "publisher" {
+            let more = std::fs::read_to_string(&party.data).unwrap() + "newcomer,,test,5,1\n";
+            let data = world.folder.path().join("more.csv");
+            std::fs::write(&data, more).unwrap();
+            party.data = data;
+        }
+    });
+    assert!(
+        text.unwrap_err().to_string().starts_with("1 rows of this party's data are not on the kept spine")
+    );
+}
