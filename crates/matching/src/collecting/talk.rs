@@ -149,18 +149,24 @@ fn count(
         slots: options.slots,
         degree: options.degree,
     };
-    let at = session.at(Some(peer));
-    let over = |name, value| Error::new(at.clone(), Kind::Limit { name, value, cap: limits::ROWS - 1 });
-    for party in [0, 1] {
-        if sizes.names(party) >= limits::ROWS {
-            return Err(over("names of all rows of a party", sizes.names(party)));
-        }
-    }
-    if sizes.entries() >= limits::ROWS {
-        return Err(over("slots of all anchors", sizes.entries()));
-    }
+    check_sizes(session, sizes)?;
     check(memory(PartyId(me as u8), sizes, layouts, options.backend), options.memory)?;
     Ok((sizes, test))
+}
+
+/// Names and slots are numbered in 32 bits.
+fn check_sizes(session: &Session, sizes: Sizes) -> Result<(), Error> {
+    let counts = [
+        ("names of all rows of a party", sizes.names(0).max(sizes.names(1))),
+        ("slots of all anchors", sizes.entries()),
+    ];
+    let cap = limits::ROWS - 1;
+    match counts.into_iter().find(|(_, value)| *value > cap) {
+        Some((name, value)) => {
+            Err(Error::new(session.at(Some(session.me().other())), Kind::Limit { name, value, cap }))
+        }
+        None => Ok(()),
+    }
 }
 
 /// A party's rows as lists of names, and what is needed to send them.
