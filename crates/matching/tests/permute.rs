@@ -177,3 +177,108 @@ fn it_streams_through_a_tiny_window() {
         }
     }
 }
+
+/// What both parties said while one permuted rows of this table, and under which step.
+fn transcript(seed: u8, table: &Table, map: &[u32], extended: bool) -> [Vec<(String, Vec<u8>)>; 2] {
+    let (sessions, records) = tap::tapped(seed, 30_000, [tap::Fault::None, tap::Fault::None]);
+    let tables = [Some(table), None];
+    let rows = table.rows() as usize;
+    let run = Run { server: PartyId(0), tables, layout: table.layout(), rows, map, extended };
+    tap::run_both(sessions, |session| {
+        let mut board = Switchboard::new(session, KINDS[0], run.expected_gates()).unwrap();
+        run.half(session, &mut board).map(drop).unwrap();
+    });
+    records.map(|record| std::mem::take(&mut *record.lock().unwrap()))
+}
+
+/// The settings that R sends behind the OTs of a chunk: the only message of this length.
+fn settings(said: &[(String, Vec<u8>)], gates: u64) -> Vec<u8> {
+    let mut found =
+        said.iter().filter(|(step, bytes)| step == "permute" && bytes.len() as u64 == gates.div_ceil(8));
+    let bytes = found.next().unwrap().1.clone();
+    assert!(found.next().is_none());
+    bytes
+}
+
+#[test]
+fn what_is_said_depends_on_sizes_alone_and_looks_random() {
+    let (n, layout) = (1000, Layout::new([Field::number(8), Field::bits(64)]).unwrap());
+    let table = Table::zeros(layout, n).unwrap();
+    let straight: Vec<u32> = (0..n as u32).collect();
+    let reversed: Vec<u32> = straight.iter().rev().copied().collect();
+    let same = vec![0; n as usize];
+    let shape = |said: &[Vec<(String, Vec<u8>)>; 2]| {
+        said.each_ref().map(|said| said.iter().map(|(s, b)| (s.clone(), b.len())).collect::<Vec<_>>())
+    };
+    for (extended, maps) in [(false, [&straight, &reversed]), (true, [&straight, &same])] {
+        let seen = maps.map(|map| shape(&transcript(1, &table, map, extended)));
+        assert_eq!(seen[0], seen[1]);
+    }
+    for map in [&straight, &reversed] {
+        let [by_server, by_chooser] = transcript(2, &table, map, false);
+        // 8,977 switches: mean 4,489 ones, deviation 47.
+        let ones: u32 = settings(&by_chooser, switches(n)).iter().map(|byte| byte.count_ones()).sum();
+        assert!((4_250..4_730).contains(&ones), "{ones}");
+        let z: Vec<u8> =
+            by_server.iter().filter(|(s, _)| s == "permute").flat_map(|(_, b)| b.clone()).collect();
+        assert_eq!(z.len() as u64, 16 * switches(n));
+        let mut counts = [0u32; 256];
+        z.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+        // Rows are zeros, z is not: 255 degrees of freedom, mean 255, deviation 23.
+        let expected = z.len() as f64 / 256.0;
+        let spread: f64 = counts.iter().map(|c| (f64::from(*c) - expected).powi(2) / expected).sum();
+        assert!(spread < 400.0, "{spread}");
+        let blocks = z.chunks(16).collect::<std::collections::BTreeSet<_>>();
+        assert_eq!(blocks.len() as u64, switches(n), "a pad repeats");
+    }
+}
+
+#[test]
+fn one_board_serves_many_networks_in_both_directions() {
+    let (mut rng, layout) = (rng(7), mixed());
+    let n = 300;
+    let (first, second, map) = (shuffled(n, &mut rng), shuffled(n, &mut rng), vec![5, 5, 299, 0, 5]);
+    let table = random(&layout, n, &mut rng);
+    // Party 1 permutes, party 0 permutes the result, party 1 fills slots from that.
+    let done = Cluster::new(2, 8).run(|session| {
+        let mut board = Switchboard::new(session, KINDS[0], switches(n as u64))?;
+        let rows = if session.me().0 == 0 {
+            let rows = board.serve_permutation(session, Rows::of(&table)?)?;
+            let rows = board.permute(session, rows, route(&second)?)?;
+            board.serve_extension(session, rows, map.len())?
+        } else {
+            let rows = board.permute(session, Rows::zeros(&layout, n)?, route(&first)?)?;
+            let rows = board.serve_permutation(session, rows)?;
+            board.extend(session, rows, Extension::new(n, &map)?)?
+        };
+        rows.table(map.len())
+    });
+    let [a, b]: [Table; 2] =
+        done.into_iter().map(Result::unwrap).collect::<Vec<_>>().try_into().ok().unwrap();
+    for (slot, &row) in map.iter().enumerate() {
+        let from = first[second[row as usize] as usize];
+        for (f, field) in layout.fields().iter().enumerate() {
+            let is = field.join(a.get(slot as u64, f), b.get(slot as u64, f));
+            assert_eq!(is, table.get(u64::from(from), f));
+        }
+    }
+}
+
+#[test]
+fn sizes_that_do_not_fit_are_misuse() {
+    let layout = mixed();
+    let done = Cluster::new(2, 1).run(|session| {
+        let mut board = Switchboard::new(session, KINDS[0], 10)?;
+        let settings = route(&[1, 0, 2])?;
+        let wrong = board.permute(session, Rows::zeros(&layout, 4)?, settings).err().unwrap().to_string();
+        let map = Extension::new(3, &[2, 2])?;
+        let other = board.extend(session, Rows::zeros(&layout, 4)?, map).err().unwrap().to_string();
+        Ok([wrong, other])
+    });
+    for errors in done {
+        let [permutation, map] = errors.unwrap();
+        assert!(permutation.contains("a permutation of another number of rows"), "{permutation}");
+        assert!(map.contains("a map from another number of rows"), "{map}");
+    }
+    assert!(Extension::new(3, &[3]).err().unwrap().to_string().contains("a row that is not there"));
+}

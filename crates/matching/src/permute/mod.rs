@@ -400,3 +400,26 @@ fn recv_bits(session: &mut Session, peer: PartyId, len: usize, words: &mut Vec<u
 
 /// Bytes of the window that prices assume.
 const WINDOW: usize = limits::WINDOW_BYTES;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_and_batches_cover_all_gates_and_what_r_says_ahead_fits_the_window() {
+        for window in [64 << 10, 1 << 20, WINDOW] {
+            for row_bytes in [1, 8, 64, 1000, 1 << 14] {
+                for gates in [0, 1, 63, 70_000, 1 << 20] {
+                    let cut = Cut::new(gates, row_bytes, window);
+                    assert!(
+                        cut.batch.is_multiple_of(64) && cut.chunk.is_multiple_of(cut.batch) && cut.chunk > 0
+                    );
+                    assert!(cut.batch <= kernels::LANES_MAX && 2 * cut.chunk * 16 + cut.chunk / 8 <= window);
+                    let all: usize = (0..cut.chunks()).flat_map(|chunk| cut.batches(chunk)).sum();
+                    assert_eq!((all as u64, cut.chunk_len(cut.chunks())), (gates, 0));
+                }
+            }
+        }
+        assert_eq!(Cut::new(1000, 0, WINDOW).chunks(), 0, "rows of nothing need no switch");
+    }
+}

@@ -164,8 +164,7 @@ impl Rows {
     pub fn gather<'a>(layout: &Layout, rows: usize, row: impl Fn(usize) -> &'a [u8]) -> Result<Self, Error> {
         let mut into = Self::zeros(layout, rows)?;
         let Self { packing, planes, .. } = &mut into;
-        for i in 0..rows {
-            let bytes = row(i);
+        for (i, bytes) in (0..rows).map(row).enumerate() {
             for piece in &packing.pieces {
                 let word = number(&planes[piece.plane][i])
                     | read(&bytes[piece.row..][..piece.len]) << (8 * piece.offset);
