@@ -1,6 +1,6 @@
 //! Which flags of `tacit bench` go with which measurement: one that would change nothing is refused.
 
-use crate::args::{Bench, EngineName, What};
+use crate::args::{Bench, EngineName, Protocol, What};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
@@ -45,14 +45,31 @@ pub fn refusal(args: &Bench, given: &ArgMatches) -> Option<String> {
         let unused = ["transport", "k"].into_iter().find(|flag| said(flag));
         return unused.map(|flag| format!("{0} does nothing with --engine clear; remove {0}", name(flag)));
     }
-    if said("k") && args.what == What::Match {
-        return Some("bench match makes no OTs; remove --k".to_owned());
+    if args.what == What::Match {
+        return of_match(args, &said);
     }
     let garbled = by_rows && args.engine == EngineName::Yao;
     if said("k") && !garbled && args.ot != "softspoken" {
         return Some(format!("--k goes with --ot softspoken, not with --ot {}; remove --k", args.ot));
     }
     None
+}
+
+/// Which flags go with which matching protocol.
+fn of_match(args: &Bench, said: &dyn Fn(&str) -> bool) -> Option<String> {
+    use Protocol::{CircuitPsi, Collecting, Pid, Ps3i};
+    if said("k") {
+        return Some("the OTs of bench match are those of studies; remove --k".to_owned());
+    }
+    let rules = [
+        ("columns", &[Ps3i, Collecting, CircuitPsi][..], "ps3i, collecting or circuit-psi"),
+        ("backend", &[Ps3i, Collecting], "ps3i or collecting"),
+        ("memory", &[Pid], "pid"),
+    ];
+    rules
+        .into_iter()
+        .find(|(flag, of, _)| said(flag) && !of.contains(&args.protocol))
+        .map(|(flag, _, names)| format!("--{flag} goes with --protocol {names}; remove --{flag}"))
 }
 
 /// A measurement as the command line names it.
@@ -74,7 +91,10 @@ mod tests {
             ("match --rows 9 --ot ferret", "--ot is for bench lift, bench gmw, bench ot, bench market"),
             ("match --rows 9 --engine clear", "remove --engine"),
             ("match --rows 9 --shards 2", "--shards is for"),
-            ("match --rows 9 --k 2", "makes no OTs"),
+            ("match --rows 9 --k 2", "remove --k"),
+            ("match --rows 9 --columns 3", "--columns goes with"),
+            ("match --rows 9 --protocol circuit-psi --backend paillier", "--backend goes with"),
+            ("match --rows 9 --protocol ps3i --memory 64M", "--memory goes with --protocol pid"),
             ("yao --rows 9 --delay-ms 1", "--delay-ms is for bench gmw, bench market"),
             ("yao --rows 9 --engine clear --transport tls", "remove --transport"),
             ("gmw --ot ferret --k 4", "--k goes with --ot softspoken"),
@@ -94,7 +114,8 @@ mod tests {
             "yao --rows 9 --engine clear --shards 2",
             "lift --rows 9 --engine gmw --ot softspoken --k 4 --shards 2",
             "lift --rows 9 --engine gmw --ot ferret",
-            "match --rows 9 --overlap 1 --protocol pid",
+            "match --rows 9 --overlap 1 --protocol pid --dummies --memory 64M",
+            "match --rows 9 --protocol ps3i --backend paillier --columns 3",
             "gmw --parties 3 --tree 4 --delay-ms 1 --k 4 --transport memory",
             "ot --ots 9 --ot ferret --transport memory",
             "market --resources 9 --parties 3 --circuit small --ot softspoken:3",

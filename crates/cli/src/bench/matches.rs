@@ -4,9 +4,11 @@ use super::party::Found;
 use super::people::{self, People};
 use super::{joined, spine};
 use crate::args::{BackendName, Bench, Protocol};
+use base::Seed;
 use base::{Error, PartyId};
-use matching::pid;
-use matching::{Joined, Spine};
+use matching::dummies::Dummies;
+use matching::ps3i::Backend;
+use matching::{Joined, Layout, Spine, Table, circuit_psi, collecting, multi, pid, ps3i};
 use net::Session;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -24,6 +26,9 @@ pub struct Setting {
     /// Where joined shares are left for the check.
     pub folder: Option<PathBuf>,
 }
+
+/// Most rows of party 1 that one of party 0 collects.
+const SLOTS: u32 = 2;
 
 /// What came out at one party.
 pub enum Matched {
@@ -67,12 +72,35 @@ impl Setting {
         }
     }
 
-    /// Multiplications of the group, by both parties.
+    /// Multiplications of the group, by both parties, those of dummies left out.
     pub fn products(&self) -> u64 {
-        let sizes = pid::Sizes { rows: [self.rows; 2], union: self.union() };
+        let (rows, union) = ([self.rows; 2], self.union());
         match self.protocol {
-            Protocol::Pid => 2 * pid::multiplications(sizes),
-            _ => 0,
+            Protocol::Pid => 2 * pid::multiplications(pid::Sizes { rows, union }),
+            Protocol::Multi => {
+                let sizes = multi::Sizes { rows, keys: [2; 2], union };
+                [0, 1].map(|party| multi::multiplications(sizes, PartyId(party))).iter().sum()
+            }
+            // Every name by both keys; a row of party 0 has a name per slot.
+            Protocol::Ps3i => 2 * (rows[0] + rows[1]),
+            Protocol::Collecting => 2 * (rows[0] * u64::from(SLOTS) + rows[1]),
+            Protocol::CircuitPsi => 0,
+        }
+    }
+
+    fn dummies(&self) -> Option<Dummies> {
+        self.dummies.then(|| Dummies::usual(&Seed::from_system()))
+    }
+
+    /// What a dummy row carries: nobody.
+    fn blank(&self) -> Option<Vec<u8>> {
+        self.dummies.then(|| vec![0xff; 8 * usize::from(self.columns)])
+    }
+
+    fn backend(&self) -> Backend {
+        match self.backend {
+            BackendName::PermuteShare => Backend::PermuteShare,
+            BackendName::Paillier => Backend::Paillier,
         }
     }
 
@@ -84,11 +112,56 @@ impl Setting {
         let people = self.people(party);
         match self.protocol {
             Protocol::Pid => {
-                let options = pid::Options { threads: 1, ..pid::Options::default() };
+                let options = pid::Options {
+                    threads: 1,
+                    memory: self.memory,
+                    dummies: self.dummies(),
+                    ..pid::Options::default()
+                };
                 Ok(Matched::Spine(pid::run(session, &people, &options)?))
             }
-            _ => Err(Error::input("bench match does not measure this protocol yet")),
+            Protocol::Multi => {
+                let options =
+                    multi::Options { threads: 1, dummies: self.dummies(), ..multi::Options::default() };
+                Ok(Matched::Spine(multi::run(session, &people, &options)?.spine))
+            }
+            Protocol::Ps3i => {
+                let options = ps3i::Options {
+                    threads: 1,
+                    dummies: self.dummies(),
+                    blank: self.blank(),
+                    backend: self.backend(),
+                    ..ps3i::Options::default()
+                };
+                let (payload, layout) = self.payload(party)?;
+                Ok(Matched::Joined(ps3i::run(session, &people, &payload, &layout, &options)?.joined))
+            }
+            Protocol::Collecting => {
+                let options = collecting::Options {
+                    threads: 1,
+                    slots: SLOTS,
+                    dummies: self.dummies(),
+                    blank: self.blank(),
+                    backend: self.backend(),
+                    ..collecting::Options::default()
+                };
+                let (payload, layout) = self.payload(party)?;
+                Ok(Matched::Joined(collecting::run(session, &people, &payload, &layout, &options)?.joined))
+            }
+            Protocol::CircuitPsi => {
+                let options =
+                    circuit_psi::Options { dummies: self.dummies(), ..circuit_psi::Options::default() };
+                let (payload, layout) = self.payload(party)?;
+                let own = (party == 1).then_some(&payload);
+                Ok(Matched::Joined(circuit_psi::run(session, &people, own, &layout, &options)?.joined))
+            }
         }
+    }
+
+    /// The party's payload, and the peer's layout: the same.
+    fn payload(&self, party: u8) -> Result<(Table, Layout), Error> {
+        let columns = self.columns.into();
+        Ok((joined::payload(&self.people(party), self.rows, columns)?, joined::layout(columns)?))
     }
 
     /// What the check needs of it.
