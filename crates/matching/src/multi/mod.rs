@@ -320,7 +320,7 @@ impl Party<'_> {
                 return Err(refused(&link, Refusal::NonCanonical));
             }
             tags::add(&mut tags, piece);
-            for cell in cells.filter(|cell| cell % keys == 0) {
+            for cell in cells.filter(|cell| cell.is_multiple_of(keys)) {
                 let head = Some(tag(tags[cell as usize]));
                 if cell != second_list && head <= last {
                     return Err(link.blame("its rows are sorted and without repeats"));
@@ -425,7 +425,8 @@ impl Party<'_> {
         }
         let mut order: Vec<u32> = room::reserve("rows of the peer", self.sizes.rows[0])?;
         for list in [0..self.sizes.first, self.sizes.first..self.sizes.rows[0]] {
-            let heads = tags.iter().map(|&entry| place(entry)).filter(|cell| *cell as usize % keys == 0);
+            let heads =
+                tags.iter().map(|&entry| place(entry)).filter(|cell| (*cell as usize).is_multiple_of(keys));
             let rows = heads.map(|cell| cell / keys as u32);
             order.extend(rows.filter(|row| list.contains(&u64::from(*row))));
         }
