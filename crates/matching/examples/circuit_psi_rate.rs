@@ -37,7 +37,8 @@ fn main() -> Result<(), Error> {
         let me = session.me().index();
         let own = Flat::new(&columns[me].0, &columns[me].1)?;
         let before = cpu();
-        let joined = circuit_psi::run(session, &own, (me == 1).then_some(&payload), &layout, &options)?;
+        let joined =
+            circuit_psi::run(session, &own, (me == 1).then_some(&payload), &layout, &options)?.joined;
         Ok((joined, session.ledger().clone(), cpu() - before))
     });
     let wall = start.elapsed().as_secs_f64();

@@ -41,7 +41,7 @@ fn both(x: &[String], y: &[String], layout: &Layout, options: [&Options; 2], see
     let done = Cluster::new(2, seed).run(|session| {
         let me = session.me().index();
         let payload = (me == 1).then_some(&payload);
-        let joined = circuit_psi::run(session, &columns[me].flat(), payload, layout, options[me])?;
+        let joined = circuit_psi::run(session, &columns[me].flat(), payload, layout, options[me])?.joined;
         Ok((joined, session.ledger().clone()))
     });
     done.try_into().ok().expect("two parties")

@@ -25,7 +25,9 @@ fn transcript(seed: u8, x: &[String], y: &[String], value: u128) -> ([Messages; 
     let options = Options { ot: OtKind::default(), ..Options::default() };
     let joined = run_both(sessions, |s| {
         let me = s.me().index();
-        circuit_psi::run(s, &columns[me].flat(), (me == 1).then_some(&payload), &layout(), &options).unwrap()
+        circuit_psi::run(s, &columns[me].flat(), (me == 1).then_some(&payload), &layout(), &options)
+            .unwrap()
+            .joined
     });
     (records.map(|r| std::mem::take(&mut *r.lock().unwrap())), joined)
 }

@@ -226,7 +226,7 @@ impl Coordinator<'_> {
         let identifiers = Spelled(rows.identifiers());
         let done = self
             .session
-            .step("match", |s| circuit_psi::matched(s, &identifiers, own.as_ref(), &layout, &options))?;
+            .step("match", |s| circuit_psi::run(s, &identifiers, own.as_ref(), &layout, &options))?;
         let price = circuit_psi::price(done.rows, &layout, options.ot);
         Ok(Join { joined: done.joined, disclosed: unseen(&done.rows), price })
     }

@@ -102,27 +102,13 @@ pub struct Matched {
     pub rows: [u64; 2],
 }
 
-/// As [`matched`], without the sizes.
-///
-/// # Errors
-/// Those of [`matched`].
-pub fn run(
-    session: &mut Session,
-    own: &dyn Identifiers,
-    payload: Option<&Table>,
-    layout: &Layout,
-    options: &Options,
-) -> Result<Joined, Error> {
-    matched(session, own, payload, layout, options).map(|matched| matched.joined)
-}
-
 /// One party's half, with the other party of a two-party session. `payload` is the sender's (party 1), a row per
 /// identifier; `layout` is its layout, which both know. Memory: [`memory`], besides identifiers and payload.
 ///
 /// # Errors
 /// `Input` when an own identifier repeats or memory is short; `Limit` when a size is over a bound; `Deviated` when the
 /// peer joins something else; `Channel` when it is gone. All name party, peer and step.
-pub fn matched(
+pub fn run(
     session: &mut Session,
     own: &dyn Identifiers,
     payload: Option<&Table>,
