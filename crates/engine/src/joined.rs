@@ -18,14 +18,7 @@ pub struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// For the entries of `party`.
-    #[must_use]
-    pub fn new(plan: &'a JoinedPlan, party: PartyId) -> Self {
-        let nodes = plan.own(party).map(|entry| plan.entries[entry].node);
-        Self { plan, wanted: closure(&plan.program.row, nodes), values: Values::default() }
-    }
-
-    /// Only some of them: those of one slot.
+    /// For these entries: one slot's of a [`program::lower::Payload`], or all of a party ([`JoinedPlan::own`]).
     #[must_use]
     pub fn of(plan: &'a JoinedPlan, entries: &[usize]) -> Self {
         let nodes = entries.iter().map(|entry| plan.entries[*entry].node);

@@ -477,3 +477,30 @@ fn shards_over_a_hub() {
         assert_eq!(totals(&program, &shares)[total.fold as usize], want, "{total:?}");
     }
 }
+
+/// A message cut short ends in an error that names the turn, whoever sent it.
+#[test]
+fn a_short_message_ends_in_an_error() {
+    let lift = masked(2);
+    let (program, layout) = build(&lift).unwrap();
+    let plan = lower_joined(&program, [true, true]).unwrap();
+    let file = made_up(&lift, 40);
+    let mut rng = rng(3);
+    let values = entered(&plan, &lift, &layout, &file, &mut rng);
+    let mut held = deal(&plan, &values, file.len() as u64, &mut rng);
+    held[0].alone =
+        alone(&plan, PUBLISHER, &mut Columns { lift: &lift, layout: &layout, rows: &file }).unwrap();
+    for culprit in [PUBLISHER, ADVERTISER] {
+        for turn in [0, 4, 9] {
+            let step = format!("rows/turn-{turn}");
+            let cluster = Cluster::new(2, 4).deadline(std::time::Duration::from_millis(400));
+            let done = cluster.fault(culprit, step, net::faults::Fault::Truncate).run(|session| {
+                let mut rows = held[session.me().index()].clone();
+                Gmw::new(KIND).joined(&program, [true, true], &mut rows, session)
+            });
+            let errors: Vec<String> =
+                done.iter().filter_map(|d| Some(d.as_ref().err()?.to_string())).collect();
+            assert!(errors.iter().any(|e| e.contains("at rows/turn-")), "turn {turn}: {errors:?}");
+        }
+    }
+}

@@ -3,6 +3,9 @@
 //! Functionality: row and combine of a two-party program whose folds are sums. Each party enters its columns; each gets
 //! an additive share of every total modulo 2^width, or the total itself where it depends on that party's columns alone.
 //!
+//! Of rows that a match has joined to shares, each party enters shares instead of columns ([`Prepared::joined`],
+//! `docs/protocols/joined-rows.md`).
+//!
 //! Security: semi-honest, one of two parties; computational parameter 128, from the correlated OTs (`docs/protocols/ot.md`)
 //! and the hash H(x, t) = AES_{start xor t}(sigma(x)) xor sigma(x) with t = worker, batch, COT, block, never repeated
 //! under one Delta but over the lanes of a batch. Delta is fresh for every session and direction.
