@@ -7,6 +7,7 @@ use crate::report::{
 use crate::scales::release_mode;
 use crate::study::{Kind, Role};
 use crate::usage;
+use crate::wording;
 use base::Error;
 use release::Rational;
 use release::scale::{Mode, Viewer, rho_to_epsilon};
@@ -145,27 +146,28 @@ fn noise(checked: &Checked) -> Noise {
 /// run, where exact sizes are known as well.
 fn guarantee(noise: &Noise, disclosed: &Disclosed) -> Vec<String> {
     let mut lines = Vec::new();
-    let rows: Vec<String> = disclosed.rows.iter().map(|rows| format!("{rows} rows, ")).collect();
-    let sizes = format!(
-        "{}{} in the union, hence {} matched",
-        rows.concat(),
-        disclosed.union,
-        disclosed.matched_upper_bound
-    );
-    let probing = "A party that matches made-up identifiers learns from the sizes whether these are there.";
+    let sizes = wording::sizes(disclosed);
+    let probing = match disclosed.size_hidden {
+        true => "",
+        false => "A party that matches made-up identifiers learns from the sizes whether these are there.",
+    };
+    let hidden = wording::hidden(disclosed);
     match noise {
         Noise::Lift { mode, viewer, clamp } => {
             lines.push(format!(
                 "The noise taken by itself is calibrated for adding, removing or replacing data of one person: {}.",
                 mode.guarantee(*viewer)
             ));
-            lines.push(format!(
-                "But exact sizes were disclosed to both parties ({sizes}). The guarantee of the whole run is therefore \
-                 narrower: of the changes above, it covers those of arm, time or outcome of people whose identifiers \
-                 stay in both files. It does not cover being in a file at all: adding or removing a person, gaining or \
-                 losing an opportunity, or a first entry in a file that lists only people with an outcome, shows in \
-                 the exact sizes. {probing}"
-            ));
+            lines.push(hidden.unwrap_or_else(|| {
+                format!(
+                    "But exact sizes disclosed ({sizes}); the guarantee covers flips and replacements of outcome and arm \
+                     only. It does not cover being in a file at all: adding or removing a person, gaining or losing an \
+                     opportunity, or a first entry in a file that lists only people with an outcome, shows in the \
+                     exact sizes. {probing}"
+                )
+                .trim_end()
+                .to_owned()
+            }));
             lines.push(format!(
                 "The interval covers the mean of outcomes clamped at {clamp} per person, not of unclamped ones."
             ));
@@ -176,11 +178,13 @@ fn guarantee(noise: &Noise, disclosed: &Disclosed) -> Vec<String> {
                  (zero-concentrated differential privacy). Outputs computed from noised values are covered too."
                     .into(),
             );
-            lines.push(format!(
-                "But exact sizes were disclosed to both parties ({sizes}). The guarantee of the whole run is therefore \
-                 narrower: it covers changes of the values in rows whose identifiers stay in both files. It does not \
-                 cover being in a file at all: an added or removed row shows in the exact sizes. {probing}"
-            ));
+            lines.push(hidden.unwrap_or_else(|| {
+                format!(
+                    "But exact sizes disclosed ({sizes}); the guarantee covers changes of the values in rows whose \
+                     identifiers stay in both files only. It does not cover being in a file at all: an added or removed \
+                     row shows in the exact sizes. {probing}"
+                )
+            }));
         }
         Noise::None => {
             lines.push("The outputs are exact: there is no differential privacy in this study.".into());
@@ -190,11 +194,13 @@ fn guarantee(noise: &Noise, disclosed: &Disclosed) -> Vec<String> {
                     disclosed.union
                 ));
             } else {
-                lines
-                    .push(format!("Exact sizes were disclosed to both parties as well ({sizes}). {probing}"));
+                lines.push(hidden.unwrap_or_else(|| {
+                    format!("Exact sizes were disclosed to all parties as well ({sizes}). {probing}")
+                }));
             }
         }
     }
+    lines.extend(wording::who_learnt(disclosed).map(str::to_owned));
     if let Some([test, control]) = disclosed.published_groups {
         lines.push(format!("The group sizes {test} and {control} were made public by the release mode."));
     }
@@ -286,15 +292,36 @@ mod tests {
                     lines[0].starts_with("The noise taken by itself")
                         && lines[0].contains(mode.guarantee(viewer))
                 );
-                assert!(
-                    lines[1].starts_with("But exact sizes")
-                        && lines[1].contains("13 in the union, hence 5 matched")
-                );
-                assert!(
-                    lines[1].contains("stay in both files") && lines[2].contains("clamped at 3 per person")
-                );
+                assert!(lines[1].starts_with(
+                    "But exact sizes disclosed (11 rows, 7 rows, 13 in the union, hence 5 matched)"
+                ));
+                assert!(lines[1].contains("covers flips and replacements of outcome and arm only"));
+                assert!(lines[2].contains("clamped at 3 per person"));
             }
         }
+    }
+
+    /// Sizes with made-up rows in them are said to be such, and what they cost.
+    #[test]
+    fn hidden_sizes_are_covered_and_what_they_cost_is_said() {
+        let dummies =
+            crate::report::DummiesInfo { epsilon: "1/5".into(), rho: "1/100".into(), delta: "2e-9".into() };
+        let disclosed = Disclosed {
+            protocol: "ps3i".into(),
+            rows: vec![11, 7],
+            union: 13,
+            matched_upper_bound: 5,
+            dummies: Some(dummies),
+            ..Disclosed::default()
+        };
+        let noise = Noise::Lift { mode: Mode::Sums, viewer: Viewer::Publisher, clamp: 3 };
+        let lines = guarantee(&noise, &disclosed);
+        assert!(lines[1].contains("made-up rows") && lines[1].contains("rho 1/100"), "{}", lines[1]);
+        assert!(!lines.concat().contains("exact sizes disclosed"), "{lines:?}");
+        let unseen =
+            Disclosed { size_hidden: true, protocol: "circuit-psi".into(), dummies: None, ..disclosed };
+        let lines = guarantee(&noise, &unseen);
+        assert!(lines[1].contains("11 rows, 7 rows, and nobody learnt how many matched"), "{}", lines[1]);
     }
 
     /// Stored answers of earlier versions do not say whether an output was computed from noised values.

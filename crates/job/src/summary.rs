@@ -158,6 +158,8 @@ pub fn besides(report: &Report) -> String {
             "that all files hold the same {} identifiers, which are public to the parties",
             count(disclosed.union)
         )
+    } else if disclosed.size_hidden {
+        format!("the sizes of the sets ({}), not that of the match", rows.join(" and "))
     } else {
         format!(
             "the sizes of the sets ({}), of their union ({}) and of the match ({})",
@@ -166,6 +168,12 @@ pub fn besides(report: &Report) -> String {
             count(disclosed.matched_upper_bound)
         )
     };
+    if disclosed.dummies.is_some() {
+        text += ", with made-up rows in them that hide the exact ones";
+    }
+    if disclosed.kept_spine {
+        text += "; all of it when the kept spine was made";
+    }
     if let Some([test, control]) = disclosed.published_groups {
         let _ = write!(text, ", and the sizes of the groups ({} and {})", count(test), count(control));
     }

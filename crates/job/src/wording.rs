@@ -7,7 +7,7 @@ pub mod numbers;
 #[cfg(test)]
 mod tests;
 
-use crate::report::{CellView, LiftView, ProgramOutput, Report, Stage, View};
+use crate::report::{CellView, Disclosed, LiftView, ProgramOutput, Report, Stage, View};
 use numbers::{MISSING, fixed, scientific};
 use release::modes::Estimate;
 
@@ -137,6 +137,50 @@ fn direction(view: &LiftView, difference: f64) -> &'static str {
 /// `72 % fewer`.
 pub fn relative(view: &LiftView, relative: f64) -> String {
     format!("{} {}", numbers::percent(relative.abs()), direction(view, relative))
+}
+
+/// The sizes that a match told, for the guarantee: `11 rows, 7 rows, 13 in the union, hence 5 matched`.
+pub fn sizes(disclosed: &Disclosed) -> String {
+    let rows: Vec<String> = disclosed.rows.iter().map(|rows| format!("{rows} rows, ")).collect();
+    let rest = match disclosed.size_hidden {
+        true => "and nobody learnt how many matched".to_owned(),
+        false => {
+            format!("{} in the union, hence {} matched", disclosed.union, disclosed.matched_upper_bound)
+        }
+    };
+    rows.concat() + &rest
+}
+
+/// What covers the sizes, where made-up rows hide the exact ones.
+pub fn hidden(disclosed: &Disclosed) -> Option<String> {
+    let dummies = disclosed.dummies.as_ref()?;
+    let when = match disclosed.kept_spine {
+        true => "when the spine was made",
+        false => "by this match",
+    };
+    Some(format!(
+        "The sizes that were disclosed ({}) have made-up rows in them, a secret number by each party. They are covered \
+         too: each party's ledger was charged rho {} and delta {} {when}, beside what the view cost.",
+        sizes(disclosed),
+        dummies.rho,
+        dummies.delta
+    ))
+}
+
+/// What a protocol tells besides sizes.
+pub fn who_learnt(disclosed: &Disclosed) -> Option<&'static str> {
+    let graph = disclosed.counts.iter().any(|count| count.what.contains("share"));
+    match &*disclosed.protocol {
+        "collecting" => Some(
+            "The publisher also learnt which of its rows share identifiers with which of the advertiser's, in orders \
+             that hide whose rows they are. No noise covers this graph.",
+        ),
+        "pid" if graph => Some(
+            "This party also learnt which rows share identifiers with which, in orders that hide whose rows they are. No \
+             noise covers this graph.",
+        ),
+        _ => None,
+    }
 }
 
 /// What an interval says of the difference, by the study's own idea of better.

@@ -95,7 +95,9 @@ fn both_parties_see_the_truth_within_their_intervals_at_the_stated_price() {
             let off = (estimate.lift - truth).abs();
             assert!(off < room, "{mode}, {}: {} is {off} from {truth}, {room}", report.party, estimate.lift);
             assert_eq!(report.mode, mode);
-            assert_eq!(report.disclosed.union, world.generated.truth.union);
+            // Made-up rows hide the true number: at most four lists' worth of them.
+            let room = report.disclosed.union.checked_sub(world.generated.truth.union);
+            assert!(report.disclosed.dummies.is_some() && room.is_some_and(|room| (1..3000).contains(&room)));
             for stage in &report.stages {
                 assert!(stage.price_held, "{mode}, {}: {stage:?}", report.party);
             }

@@ -198,16 +198,33 @@ pub fn disclosed(report: &Report) -> Vec<Markup> {
             "identifiers, the same in all files and public to the parties".into(),
             count(disclosed.union),
         ));
+    } else if disclosed.size_hidden {
+        rows.push(("size of the match".into(), "not disclosed to anybody".into()));
     } else {
         rows.push(("size of the union".into(), count(disclosed.union)));
         rows.push(("size of the match".into(), count(disclosed.matched_upper_bound)));
+    }
+    if let Some(dummies) = &disclosed.dummies {
+        rows.push(("charged for these sizes, rho".into(), label(&dummies.rho)));
+        rows.push(("charged for these sizes, delta".into(), label(&dummies.delta)));
     }
     if let Some([test, control]) = disclosed.published_groups {
         rows.push(("rows of the test group, public in this mode".into(), count(test)));
         rows.push(("rows of the control group, public in this mode".into(), count(control)));
     }
     let rows: Vec<(&str, String)> = rows.iter().map(|(name, shown)| (name.as_str(), shown.clone())).collect();
-    vec![facts("Exact, and known to all sides", &rows)]
+    let title = match (&disclosed.dummies, disclosed.kept_spine) {
+        (None, false) => "Exact, and known to all sides",
+        (Some(_), false) => "With made-up rows that hide the exact numbers; known to all sides",
+        (None, true) => "Exact, and known to all sides since the kept spine was made",
+        (Some(_), true) => "With made-up rows; known to all sides since the kept spine was made",
+    };
+    let mut shown = vec![facts(title, &rows)];
+    if !disclosed.counts.is_empty() {
+        let own = disclosed.counts.iter().map(|met| row(&label(&met.what), [cell(&count(met.count))]));
+        shown.push(table("What this party counted in the match", &[], own));
+    }
+    shown
 }
 
 /// Own input, for its owner.
