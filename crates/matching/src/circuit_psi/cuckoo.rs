@@ -101,7 +101,7 @@ impl Bins {
             // 42 bits each: uniform but for third / 2^42.
             std::array::from_fn(|i| {
                 let digit = (h.0 >> (42 * i)) as u64 & ((1 << 42) - 1);
-                (u128::from(digit) * u128::from(self.third) >> 42) as u32
+                ((u128::from(digit) * u128::from(self.third)) >> 42) as u32
             })
         }));
     }

@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn planes_hold_the_bits_of_tags() {
-        let tags: Vec<Block> = (0..300u128).map(|i| Block(i << 100 | i * i)).collect();
+        let tags: Vec<Block> = (0..300u128).map(|i| Block((i << 100) | (i * i))).collect();
         let planes = planes(&tags);
         let columns = planes.len() / TILE;
         for (lane, tag) in tags.iter().enumerate() {

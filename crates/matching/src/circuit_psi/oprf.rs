@@ -57,11 +57,11 @@ pub fn mask_row(layout: &Layout, row: &[u8], mask: &[u8], out: &mut [u8]) {
     for (index, field) in layout.fields().iter().enumerate() {
         let range = layout.range(index);
         let (row, mask, out) = (&row[range.clone()], &mask[range.clone()], &mut out[range]);
-        match (field.ring, row.as_array::<8>(), mask.as_array::<8>()) {
+        match (field.ring, <&[u8; 8]>::try_from(row), <&[u8; 8]>::try_from(mask)) {
             (Ring::Xor, ..) => {
                 out.iter_mut().zip(row.iter().zip(mask)).for_each(|(out, (row, mask))| *out = row ^ mask);
             }
-            (Ring::Add, Some(row), Some(mask)) => {
+            (Ring::Add, Ok(row), Ok(mask)) => {
                 let share = u64::from_le_bytes(*row).wrapping_sub(u64::from_le_bytes(*mask));
                 out.copy_from_slice(&share.to_le_bytes());
             }
