@@ -73,6 +73,7 @@ fn line(entry: &EntryRow) -> String {
         (Some(why), ..) => format!("   barred: {why}; release {}", entry.release),
         (None, true, _) => "   reopened".to_owned(),
         (None, false, false) => "   (own view: counted in the peer's ledger)".to_owned(),
+        _ if entry.delta != "0" => format!("   (sizes of a match; delta {})", entry.delta),
         _ => String::new(),
     };
     let study = entry.study.get(..12).unwrap_or(&entry.study);

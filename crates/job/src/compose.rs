@@ -160,8 +160,8 @@ fn guarantee(noise: &Noise, disclosed: &Disclosed) -> Vec<String> {
             ));
             lines.push(hidden.unwrap_or_else(|| {
                 format!(
-                    "But exact sizes disclosed ({sizes}); the guarantee covers flips and replacements of outcome and arm \
-                     only. It does not cover being in a file at all: adding or removing a person, gaining or losing an \
+                    "But: exact sizes disclosed; the guarantee covers flips and replacements of outcome and arm only. The \
+                     sizes: {sizes}. It does not cover being in a file at all: adding or removing a person, gaining or losing an \
                      opportunity, or a first entry in a file that lists only people with an outcome, shows in the \
                      exact sizes. {probing}"
                 )
@@ -180,8 +180,8 @@ fn guarantee(noise: &Noise, disclosed: &Disclosed) -> Vec<String> {
             );
             lines.push(hidden.unwrap_or_else(|| {
                 format!(
-                    "But exact sizes disclosed ({sizes}); the guarantee covers changes of the values in rows whose \
-                     identifiers stay in both files only. It does not cover being in a file at all: an added or removed \
+                    "But: exact sizes disclosed; the guarantee covers changes of the values in rows whose identifiers \
+                     stay in both files only. The sizes: {sizes}. It does not cover being in a file at all: an added or removed \
                      row shows in the exact sizes. {probing}"
                 )
             }));
@@ -292,9 +292,8 @@ mod tests {
                     lines[0].starts_with("The noise taken by itself")
                         && lines[0].contains(mode.guarantee(viewer))
                 );
-                assert!(lines[1].starts_with(
-                    "But exact sizes disclosed (11 rows, 7 rows, 13 in the union, hence 5 matched)"
-                ));
+                assert!(lines[1].starts_with("But: exact sizes disclosed; the guarantee covers flips"));
+                assert!(lines[1].contains("11 rows, 7 rows, 13 in the union, hence 5 matched"));
                 assert!(lines[1].contains("covers flips and replacements of outcome and arm only"));
                 assert!(lines[2].contains("clamped at 3 per person"));
             }

@@ -433,7 +433,13 @@ fn privacy_lines(out: &mut String, report: &Report, style: Style) {
     let (Some(epsilon), Some(delta), Some(candidates)) = (privacy.epsilon, privacy.delta, privacy.candidates)
     else {
         line(out, &format!("  privacy   {}", wording::NO_NOISE));
-        line(out, "  ledger    nothing was charged");
+        let charged = match &report.disclosed.dummies {
+            Some(dummies) => {
+                format!("charged for the sizes shown: rho {}, delta {}", dummies.rho, dummies.delta)
+            }
+            None => "nothing was charged".to_owned(),
+        };
+        line(out, &format!("  ledger    {}", style.text(&charged)));
         return;
     };
     line(

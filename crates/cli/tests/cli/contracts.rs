@@ -36,8 +36,11 @@ fn the_demo_sees_the_truth_and_keeps_its_contract() {
     }
     assert_eq!(demo["views"]["registry"]["lift"], demo["lift"]);
     assert_eq!(demo["views"]["hospitals"]["rho"], 0.1);
-    assert_eq!(demo["rows"], 20_098 + 1_200);
-    assert_eq!(demo["matched_upper_bound"], 288);
+    // Made-up rows hide the exact sizes: some hundreds beyond 21,298 and 288.
+    let over = |key: &str, exact: u64| demo[key].as_u64().and_then(|shown| shown.checked_sub(exact));
+    assert!(over("rows", 20_098 + 1_200).is_some_and(|rows| (1..3000).contains(&rows)), "{}", demo["rows"]);
+    let matched = over("matched_upper_bound", 288);
+    assert!(matched.is_some_and(|rows| (1..3000).contains(&rows)), "{}", demo["matched_upper_bound"]);
     shows_again(&out, &demo);
     runs_again(&out, &demo);
 }

@@ -140,7 +140,7 @@ fn a_check_is_priced_at_the_rows_that_were_read() {
 #[test]
 fn the_examples_are_sound_and_a_program_has_no_arms() {
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/");
-    for name in ["lift", "generated", "program"] {
+    for name in ["lift", "generated", "lift-identifiers", "lift-ps3i", "program"] {
         let shown = tacit(["check", &format!("{examples}{name}.toml")]).fine().stdout;
         let lift = name != "program";
         assert_eq!(shown.contains("mean_outcome") && shown.contains("arms:"), lift, "{shown}");

@@ -213,7 +213,19 @@ fn a_rerun_of_a_match_shows_the_same_sizes_and_is_charged_once() {
     let world = World::new();
     let run = |study: &str| totals(&world.parties(study, &|_| ())).unwrap().1;
     let study = world.matching("pid", ID, "");
-    let (first, again) = (run(&study), run(&study));
+    let first = run(&study);
+    // With a folder to go on from, which a match that ends leaves empty.
+    let work = |party: &Party| world.folder.path().join(format!("{}.work", party.as_party));
+    let parties = world.parties(&study, &|party| party.work = Some(work(party)));
+    let again = totals(&parties).unwrap().1;
+    for party in &parties {
+        let files = |folder: &Path| {
+            std::fs::read_dir(folder)
+                .map_or(0, |all| all.filter(|e| !e.as_ref().unwrap().path().is_dir()).count())
+        };
+        let folder = work(party);
+        assert_eq!(files(&folder) + files(&folder.join(prepare::check(party).unwrap()[0].hash.full())), 0);
+    }
     assert_eq!(first[0].rows, again[0].rows);
     // Another study has other made-up rows, which say nothing more of these.
     let other = run(&study.replace("clamp = 100", "clamp = 101"));
