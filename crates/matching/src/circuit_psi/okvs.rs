@@ -11,7 +11,7 @@
 //!
 //! Failure: encoding fails exactly when the rows are linearly dependent, which has probability at most 2^-64 times
 //! the expected number of sets of rows whose sparse parts cancel. With at most 1 / 1.15 rows per sparse entry that
-//! is below 2^-61 for every number of rows (a test computes the bound). How many keys peeling leaves decides the
+//! is below 2^-63 for every number of rows (a test computes the bound). How many keys peeling leaves decides the
 //! time, never the outcome.
 //!
 //! Time depends on the keys (their holder's own data, on its own machine), not on the values.
@@ -22,6 +22,8 @@ use std::collections::BTreeSet;
 
 /// Dense entries: each is in a row with probability 1/2.
 pub const DENSE: usize = 64;
+/// Sparse entries of the smallest table: in a few entries a few rows would cancel.
+const SPARSE_LEAST: u64 = 96;
 /// Bits of the dense part that one look-up takes.
 const GROUP: usize = 8;
 
@@ -36,7 +38,7 @@ impl Shape {
     /// hardly any, and 1.15 for the most.
     #[must_use]
     pub fn new(usual: u64, most: u64) -> Self {
-        let sparse = (usual * 5).div_ceil(4).max((most * 23).div_ceil(20)).max(3);
+        let sparse = (usual * 5).div_ceil(4).max((most * 23).div_ceil(20)).max(SPARSE_LEAST);
         Self { third: sparse.div_ceil(3) as usize }
     }
 
