@@ -183,6 +183,14 @@ fn identifier(options: &LiftOptions, number: u32) -> String {
     format!("user-{mixed:016x}")
 }
 
+/// A second identifier, which one person in three lacks.
+fn email(options: &LiftOptions, number: u32) -> String {
+    match number % 3 {
+        0 => String::new(),
+        _ => format!("{}@example.org", identifier(options, number)),
+    }
+}
+
 /// The numbers `0..rows` in an order of its own for each label: an affine permutation needs no memory.
 fn order(rows: u32, options: &LiftOptions, label: &str) -> impl Iterator<Item = u32> {
     let n = u64::from(rows);
@@ -202,7 +210,14 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 fn write_publisher(path: &Path, options: &LiftOptions) -> Result<u64, Error> {
-    let columns = [("id", false), ("arm", false), ("seen", true), ("impressions", true), ("region", false)];
+    let columns = [
+        ("id", false),
+        ("arm", false),
+        ("seen", true),
+        ("impressions", true),
+        ("region", false),
+        ("email", false),
+    ];
     let mut table = Table::create(path, options.format, &columns)?;
     for number in order(options.rows, options, "publisher order") {
         let person = draw(options, number);
@@ -212,6 +227,7 @@ fn write_publisher(path: &Path, options: &LiftOptions) -> Result<u64, Error> {
             Out::Number(person.seen),
             Out::Number(person.impressions),
             Out::Text(REGIONS[person.region]),
+            Out::Text(&email(options, number)),
         ])?;
     }
     table.finish()
@@ -219,16 +235,19 @@ fn write_publisher(path: &Path, options: &LiftOptions) -> Result<u64, Error> {
 
 /// One line per event; a person without events has none, so the advertiser does not know them.
 fn write_advertiser(path: &Path, options: &LiftOptions, shift: u32) -> Result<u64, Error> {
-    let columns = [("id", false), ("bought", true), ("amount", true), ("age", false)];
+    let columns = [("id", false), ("bought", true), ("amount", true), ("age", false), ("email", false)];
     let mut table = Table::create(path, options.format, &columns)?;
     for number in order(options.rows, options, "advertiser order") {
         let person = known(options, number + shift);
+        // As people write them: in capitals, and tagged for the shop.
+        let address = email(options, number + shift).replace('@', "+shop@").to_uppercase();
         for (time, value) in person.events {
             table.row(&[
                 Out::Text(&identifier(options, number + shift).to_uppercase()),
                 Out::Number(time),
                 Out::Number(value),
                 Out::Text(AGES[person.age]),
+                Out::Text(&address),
             ])?;
         }
     }

@@ -159,3 +159,24 @@ fn options_out_of_range_are_refused() {
     }
     lift(folder.path(), &good).expect("the least one");
 }
+
+#[test]
+fn both_files_hold_a_second_identifier_in_other_spellings() {
+    let keys = ["tacit1:00000000000000000000000000000001", "tacit1:00000000000000000000000000000002"];
+    let folder = tempfile::tempdir().expect("a folder");
+    let options =
+        LiftOptions { rows: 300, overlap: 1.0, max_events: 2, clamp: 9, seed: 5, format: Format::Csv };
+    let made = lift(folder.path(), &options).expect("written");
+    let id = "[ { name = \"id\", normalise = [\"trim\", \"lowercase\"] } ]";
+    let two = "[ { name = \"id\", normalise = [\"lowercase\"] }, { name = \"email\", normalise = [\"email-untagged\"] } ]";
+    let text = lift_study(&options, keys[0], keys[1], false);
+    assert!(text.contains(id));
+    let study = Study::parse("s", &text.replace(id, two)).expect("a study");
+    let (publisher, advertiser) = read(&study, &made);
+    let rows = |all: &crate::data::Identifiers| -> std::collections::BTreeSet<Vec<Vec<u8>>> {
+        (0..all.len()).map(|row| all.row(row).map(<[u8]>::to_vec).collect()).collect()
+    };
+    let (a, b) = (rows(&publisher.identifiers), rows(&advertiser.identifiers));
+    assert_eq!((a.len(), &a), (300, &b), "normalised, the same people on both sides");
+    assert_eq!(a.iter().filter(|row| row[1].is_empty()).count(), 100);
+}
