@@ -30,8 +30,14 @@ pub struct Built {
     pub audit: Audit,
 }
 
-/// Bytes that matching and aligning take per row of this party, with a peer of the same size (`docs/protocols/pid.md`).
-const MATCH_BYTES_PER_ROW: u64 = 120;
+/// Bytes that matching and aligning take per row of this party, with a peer of the same size. Private-ID of two parties
+/// keeps to what is left of `memory`, so there it is only the positions and the spine.
+fn match_bytes_per_row(study: &Study) -> u64 {
+    match study.matching.protocol {
+        Protocol::Pid if study.parties.len() == 2 => 12,
+        _ => 120,
+    }
+}
 
 /// One party's rows.
 pub enum Rows {
@@ -128,7 +134,7 @@ pub fn check(party: &Party) -> Result<Vec<Checked>, Error> {
     }
     let Some((first, ..)) = built.first() else { return Err(Error::misuse("a member takes part in a run")) };
     let (rows, data, inputs) = read(party, first, place(first, party))?;
-    check_memory(party, &rows, &inputs, built.len() as u64)?;
+    check_memory(party, &rows, &inputs, built.len() as u64 * match_bytes_per_row(first))?;
     let warnings = group_warnings(first, &rows);
     let rows = Arc::new(rows);
     let checked = |(run, engines, built): (&Study, Engines, Built)| Checked {
@@ -187,8 +193,8 @@ fn within_policy(party: &Party, study: &Study, built: &Built) -> Result<(), Erro
 }
 
 /// The columns and the match are held in memory: says beforehand when they will not fit.
-fn check_memory(party: &Party, rows: &Rows, inputs: &InputReport, runs: u64) -> Result<(), Error> {
-    let need = inputs.memory + runs * MATCH_BYTES_PER_ROW * rows.len();
+fn check_memory(party: &Party, rows: &Rows, inputs: &InputReport, per_row: u64) -> Result<(), Error> {
+    let need = inputs.memory + per_row * rows.len();
     if need <= party.memory {
         return Ok(());
     }

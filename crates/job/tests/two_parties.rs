@@ -304,7 +304,7 @@ fn an_exact_program_needs_every_owners_consent() {
 fn too_little_memory_is_an_error_before_anything_is_sent() {
     let world = world(3000, &|s| s);
     let mut party = world.parties[0].clone();
-    party.memory = 256 << 10;
+    party.memory = 64 << 10;
     let error = job::run::check(&party).err().expect("3000 rows need more").to_string();
     assert!(error.contains("need about 1 MiB") && error.contains("allows 0 MiB"), "{error}");
 }
