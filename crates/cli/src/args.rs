@@ -61,6 +61,8 @@ pub enum Command {
     Plan(Plan),
     /// Run this party's half of a study
     Run(Box<Run>),
+    /// Match rows and keep the positions or shares, without computing anything
+    Match(Box<Match>),
     /// Run a whole study on this machine, every party a process of its own over TLS
     Demo(Demo),
     /// Make up data with a known answer
@@ -88,6 +90,7 @@ impl Command {
             Self::Check(a) => a.json,
             Self::Plan(a) => a.json,
             Self::Run(a) => a.json,
+            Self::Match(a) => a.json,
             Self::Demo(a) => a.json,
             Self::Generate(a) => a.json,
             Self::Report(a) => a.json,
@@ -186,6 +189,34 @@ pub struct Run {
     #[command(flatten)]
     pub settings: Settings,
     /// Print the report as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Progress as JSON lines on standard error, for a process that watches this one
+    #[arg(long, hide = true)]
+    pub events: bool,
+}
+
+/// Runs this party's half of a study of kind "match"; the other party does the same on its machine.
+///
+/// This party's part is written as Parquet, for its owner alone: with a protocol that gives a spine the position of each
+/// row (row, identifier, position), with one that gives shares a row for each joined row and slot, with this party's share
+/// of every column. The file's metadata says how shares are put together.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tacit match registry.toml --out spine.parquet\n  tacit match registry.toml --out shares.parquet --json\n\n\
+    A study that only matches: examples/match.toml"
+)]
+pub struct Match {
+    /// The party file
+    #[arg(value_name = "PARTY_FILE")]
+    pub party: Option<PathBuf>,
+    /// Where this party's part goes; never overwritten
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Flags that win over the party file
+    #[command(flatten)]
+    pub settings: Settings,
+    /// Print one JSON object: rows, sizes disclosed, stages
     #[arg(long)]
     pub json: bool,
     /// Progress as JSON lines on standard error, for a process that watches this one

@@ -11,6 +11,7 @@ mod generate;
 mod keygen;
 mod ledger;
 mod machine;
+mod matching;
 mod output;
 mod plan;
 mod progress;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(args),
         Command::Plan(args) => plan::run(&args),
         Command::Run(args) => run::run(*args),
+        Command::Match(args) => matching::run(*args),
         Command::Demo(args) => demo::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Report(args) => report::run(&args),

@@ -38,6 +38,15 @@ impl Aligned {
         Some(shown(self.rows.identifiers(), *own as usize))
     }
 
+    /// The position of each own row, in the order of the file.
+    #[must_use]
+    pub fn positions(&self) -> Vec<u32> {
+        let mut positions = vec![0; self.rows.len() as usize];
+        let own = (0..).zip(&self.spine).filter(|(_, row)| **row != ABSENT);
+        own.for_each(|(at, row)| positions[*row as usize] = at);
+        positions
+    }
+
     /// Rows of the spine.
     #[must_use]
     pub fn union(&self) -> u64 {

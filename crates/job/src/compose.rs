@@ -41,7 +41,14 @@ impl Checked {
     pub fn mode(&self) -> &'static str {
         match &self.study.kind {
             Kind::Lift(lift) => lift.release.mode.name(),
-            Kind::Lifts(_) | Kind::Program(_) => "program",
+            Kind::Lifts(_) => "program",
+            Kind::Program(own) => {
+                if own.computes {
+                    "program"
+                } else {
+                    "match"
+                }
+            }
         }
     }
 }

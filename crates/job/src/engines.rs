@@ -51,6 +51,9 @@ impl Engines {
             Protocol::CircuitPsi => Some([false, true]),
             Protocol::Pid | Protocol::MultiPid { .. } | Protocol::Aligned => None,
         };
+        if study.only_matches() {
+            return Ok(Self { name: Name::Gmw, compute: study.compute, joined });
+        }
         let with = |name| {
             let engines = Self { name, compute: study.compute, joined };
             let checked = match joined {

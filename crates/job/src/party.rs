@@ -271,7 +271,7 @@ impl PartySettings {
             self.allow_studies = Some(list.list()?.iter().map(study_hash).collect::<Result<_, _>>()?);
         }
         if let Some(list) = section.get("kinds") {
-            let kinds = [("lift", "lift"), ("program", "program")];
+            let kinds = [("lift", "lift"), ("program", "program"), ("match", "match")];
             let kind = |item: &Item<'_, '_>| item.choice(&kinds, &["market"]).map(str::to_owned);
             self.allow_kinds = Some(list.list()?.iter().map(kind).collect::<Result<_, _>>()?);
         }
@@ -438,7 +438,7 @@ impl Policy {
                 ("lift", &lift.release.to, cells)
             }
             Kind::Lifts(parts) => return parts.iter().try_for_each(|part| self.admit_kind(part)),
-            Kind::Program(program) => ("program", &program.to, 1),
+            Kind::Program(program) => (if program.computes { "program" } else { "match" }, &program.to, 1),
         };
         if !self.kinds.iter().any(|allowed| allowed == kind) {
             return Err(Error::refused(format!(

@@ -275,7 +275,10 @@ fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Erro
         Error::input(format!("the program that begins at line {} of the study: {text}", own.text_line))
     };
     let program = Program::parse(&own.text).map_err(|e| place(e.to_string()))?;
-    if study.parties.len() > 2 && (program.class == Class::Dp || !program.mechanisms.is_empty()) {
+    if own.computes
+        && study.parties.len() > 2
+        && (program.class == Class::Dp || !program.mechanisms.is_empty())
+    {
         return Err(place(format!(
             "it is of class dp, and noise is drawn between exactly two parties; the study has {}. Make it `class exact`, \
              which every owner's policy must allow, or leave two parties",

@@ -7,6 +7,7 @@
 
 mod agree;
 mod aligned;
+mod alone;
 pub(crate) mod join;
 mod matched;
 pub(crate) mod measure;
@@ -38,6 +39,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 pub use crate::prepare::check;
+pub use alone::{MATCH_FORMAT, MatchReport, match_rows};
 
 /// What a job is doing, for whoever watches.
 #[derive(Clone, Debug)]
@@ -125,6 +127,12 @@ pub struct Part {
 /// What is wrong before anybody is met.
 pub fn run_parts(party: &Party, watch: &Watch) -> Result<Vec<Part>, Error> {
     let all = prepare::check(party)?;
+    if let Some(checked) = all.iter().find(|checked| checked.study.only_matches()) {
+        return Err(Error::input(format!(
+            "study {} only matches rows: use `tacit match`",
+            checked.study.name
+        )));
+    }
     let ledger = Arc::new(Mutex::new(Ledger::open(&party.ledger)?));
     for warning in all.first().into_iter().flat_map(|first| &first.warnings) {
         (watch.events)(Event::Warning(warning.clone()));
@@ -616,6 +624,7 @@ fn deal(rows: &Placed, built: &Built, me: PartyId, index: u32, of: u32) -> Resul
     Ok(match rows {
         Placed::Spine(aligned) => Dealt::Spine(Shard::new(aligned.clone(), built, me, index, of)),
         Placed::Joined(shared) => Dealt::Joined(join::Dealt::new(shared.clone(), index, of)?),
+        Placed::Shares(..) => return Err(Error::misuse("nothing is computed on rows that are only matched")),
     })
 }
 

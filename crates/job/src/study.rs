@@ -248,6 +248,9 @@ impl Confidence {
 /// A study of the user's own program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramStudy {
+    /// Whether anything is computed: if not, rows are matched and that is all (`kind = "match"`), and the text holds no
+    /// more than the columns.
+    pub computes: bool,
     /// The program in its text form. A study holds no path, so the text is inline.
     pub text: String,
     /// The line of the study file where the text begins, to place errors of the program.
@@ -338,6 +341,12 @@ impl Study {
             Kind::Lifts(parts) => parts.first().map_or(1, Study::candidates),
             Kind::Program(own) => own.candidates,
         }
+    }
+
+    /// Whether rows are matched and nothing is computed.
+    #[must_use]
+    pub fn only_matches(&self) -> bool {
+        matches!(&self.kind, Kind::Program(own) if !own.computes)
     }
 
     /// The member with this name.

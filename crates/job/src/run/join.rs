@@ -1,12 +1,13 @@
 //! Rows joined to shares: what a party attaches to its rows, and the shares that come out as an engine reads them.
 
 use crate::align::{Aligned, Shard};
+use crate::data::ProgramRows;
 use crate::prepare::{Built, Rows};
 use base::{Error, PartyId};
 use engine::{Entries, JoinedRows};
 use matching::payload::{ABSENT, Field, Joined, Layout, Part, Table, Valid};
 use program::lower::{EntryKind, JoinedPlan, Payload, lower_joined};
-use program::{Holder, Op};
+use program::{Holder, Op, Program};
 use std::sync::Arc;
 
 /// Rows evaluated at once.
@@ -92,11 +93,56 @@ fn inverse(order: &[u32]) -> Vec<u32> {
     places
 }
 
+/// What the parties attach to their rows: the fields of both, and this party's values.
+pub(super) struct Attached {
+    /// By party.
+    pub layouts: [Layout; 2],
+    /// One row per own row, and behind them one of a row that is not there.
+    table: Table,
+}
+
+impl Attached {
+    /// The columns of a study that only matches, as they are; a row that is not there has zeros.
+    ///
+    /// # Errors
+    /// When a row is too wide to be matched.
+    pub fn columns(program: &Program, rows: &ProgramRows, me: PartyId) -> Result<Self, Error> {
+        let of = |party: PartyId| program.columns.iter().filter(move |c| c.holder == Holder::Party(party));
+        let layout = |party| Layout::new(of(party).map(|c| Field::number(c.ty.width.div_ceil(8))));
+        let layouts = [layout(PartyId(0))?, layout(PartyId(1))?];
+        let mut table = Table::zeros(layouts[me.index()].clone(), rows.identifiers.len() as u64 + 1)?;
+        for (field, column) in of(me).enumerate() {
+            let own = rows.names.iter().position(|name| *name == column.name);
+            let own = own.ok_or_else(|| Error::misuse(format!("column {:?} was not read", column.name)))?;
+            for (row, cell) in (0..).zip(&rows.columns[own]) {
+                table.set(row, field, i128::from(*cell).cast_unsigned());
+            }
+        }
+        Ok(Self { layouts, table })
+    }
+
+    /// What a made-up row has attached.
+    pub fn blank(&self) -> &[u8] {
+        self.table.row(self.table.rows() - 1)
+    }
+
+    /// The rows of the table that are of own rows: all but the last.
+    ///
+    /// # Errors
+    /// When there is no memory for them.
+    pub fn own(&self) -> Result<Table, Error> {
+        let rows = self.table.rows() - 1;
+        let mut own = Table::zeros(self.table.layout().clone(), rows)?;
+        let bytes = own.bytes().len();
+        own.bytes_mut().copy_from_slice(&self.table.bytes()[..bytes]);
+        Ok(own)
+    }
+}
+
 /// This party's half before the match.
 pub(super) struct Half {
     pub payloads: Payloads,
-    /// One row per own row, and behind them one of a row that is not there.
-    table: Table,
+    pub attached: Attached,
     alone: Vec<(u32, u128)>,
     me: PartyId,
 }
@@ -112,21 +158,8 @@ impl Half {
     ) -> Result<Self, Error> {
         let payloads = Payloads::new(built, shared)?;
         let (table, alone) = (payloads.table(built, rows, me, order)?, payloads.alone(built, rows, me)?);
-        Ok(Self { payloads, table, alone, me })
-    }
-
-    /// What a made-up row has attached.
-    pub fn blank(&self) -> &[u8] {
-        self.table.row(self.table.rows() - 1)
-    }
-
-    /// The rows of the table that are of own rows: all but the last.
-    pub fn own(&self) -> Result<Table, Error> {
-        let rows = self.table.rows() - 1;
-        let mut own = Table::zeros(self.table.layout().clone(), rows)?;
-        let bytes = own.bytes().len();
-        own.bytes_mut().copy_from_slice(&self.table.bytes()[..bytes]);
-        Ok(own)
+        let layouts = [payloads.layout(PartyId(0))?, payloads.layout(PartyId(1))?];
+        Ok(Self { payloads, attached: Attached { layouts, table }, alone, me })
     }
 }
 
@@ -143,7 +176,7 @@ impl Shared {
     /// When the parts are not those of the plan: a bug.
     pub fn new(half: Half, joined: Joined) -> Result<Self, Error> {
         let same = joined.slots == half.payloads.slots;
-        let layouts = [half.payloads.layout(PartyId(0))?, half.payloads.layout(PartyId(1))?];
+        let layouts = &half.attached.layouts;
         let entries = [joined.rows, joined.rows * u64::from(joined.slots)];
         let fits = |part: usize| match &joined.parts[part] {
             Part::Shared(table) => *table.layout() == layouts[part] && table.rows() >= entries[part],
@@ -172,8 +205,9 @@ impl Shared {
                     }
                     Part::Mine(own) => {
                         let at = own[row as usize];
-                        let at = if at == ABSENT { self.half.table.rows() - 1 } else { at.into() };
-                        self.half.table.get(at, field)
+                        let table = &self.half.attached.table;
+                        let at = if at == ABSENT { table.rows() - 1 } else { at.into() };
+                        table.get(at, field)
                     }
                     Part::Theirs => 0,
                 };

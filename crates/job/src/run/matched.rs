@@ -1,7 +1,7 @@
 //! The match: which protocol brings the rows of the parties together, what it showed, and what it cost.
 
 use super::agree::Agreement;
-use super::join::{self, Half, Shared};
+use super::join::{self, Attached, Half, Shared};
 use super::spine::{self, Kept};
 use super::{Coordinator, aligned};
 use crate::align::Aligned;
@@ -30,6 +30,8 @@ pub(super) enum Placed {
     Spine(Arc<Aligned>),
     /// All hold shares of rows.
     Joined(Arc<join::Shared>),
+    /// The same, of columns as they are: nothing is computed on them.
+    Shares(Attached, Joined),
 }
 
 impl Placed {
@@ -38,6 +40,7 @@ impl Placed {
         match self {
             Self::Spine(aligned) => aligned.union(),
             Self::Joined(shared) => shared.rows(),
+            Self::Shares(_, joined) => joined.rows,
         }
     }
 
@@ -45,7 +48,7 @@ impl Placed {
     pub fn aligned(&self) -> Option<&Aligned> {
         match self {
             Self::Spine(aligned) => Some(aligned),
-            Self::Joined(_) => None,
+            Self::Joined(_) | Self::Shares(..) => None,
         }
     }
 }
@@ -118,27 +121,47 @@ impl Coordinator<'_> {
     fn join(&mut self, dummies: Option<Dummies>) -> Result<(Placed, Disclosed, Cost), Error> {
         let Checked { study, built, me, rows, engines, .. } = &self.checked;
         let (me, rows, protocol) = (*me, rows.clone(), study.matching.protocol);
+        if let (true, Rows::Program(columns)) = (study.only_matches(), &*rows) {
+            let attached = Attached::columns(&built.program, columns, me)?;
+            let Join { joined, disclosed, price } = self.join_by(&attached, &Arms::default(), dummies)?;
+            return Ok((Placed::Shares(attached, joined), disclosed, price));
+        }
         let shared = engines.joined().ok_or_else(|| Error::misuse("the engine of a study fits its match"))?;
         let lists = matches!(protocol, Protocol::Collecting { contaminated: Contaminated::Drop, .. });
         let order = if lists { arms(&rows) } else { Arms::default() };
         let half = Half::new(built, &rows, me, &order.rows, shared)?;
-        let Join { joined, disclosed, price } = match protocol {
-            Protocol::Collecting { slots, degree, .. } => {
-                self.collect(&half, &order, [slots, degree], dummies)
-            }
-            Protocol::CircuitPsi => self.join_hidden(&half, dummies),
-            Protocol::Ps3i { backend } => self.join_pairs(&half, backend, dummies),
-            Protocol::Pid | Protocol::MultiPid { .. } | Protocol::Aligned => {
-                Err(Error::misuse("a spine is no join"))
-            }
-        }?;
+        let Join { joined, disclosed, price } = self.join_by(&half.attached, &order, dummies)?;
         Ok((Placed::Joined(Arc::new(Shared::new(half, joined)?)), disclosed, price))
     }
 
+    /// Shares by the study's protocol, of rows in the order of `order`.
+    fn join_by(
+        &mut self,
+        attached: &Attached,
+        order: &Arms,
+        dummies: Option<Dummies>,
+    ) -> Result<Join, Error> {
+        match self.checked.study.matching.protocol {
+            Protocol::Collecting { slots, degree, .. } => {
+                self.collect(attached, order, [slots, degree], dummies)
+            }
+            Protocol::CircuitPsi => self.join_hidden(attached, dummies),
+            Protocol::Ps3i { backend } => self.join_pairs(attached, backend, dummies),
+            Protocol::Pid | Protocol::MultiPid { .. } | Protocol::Aligned => {
+                Err(Error::misuse("a spine is no join"))
+            }
+        }
+    }
+
     /// PS3I: pairs of rows, all shared.
-    fn join_pairs(&mut self, half: &Half, backend: Backend, dummies: Option<Dummies>) -> Result<Join, Error> {
+    fn join_pairs(
+        &mut self,
+        attached: &Attached,
+        backend: Backend,
+        dummies: Option<Dummies>,
+    ) -> Result<Join, Error> {
         let (me, rows) = (self.checked.me, self.checked.rows.clone());
-        let layouts = [half.payloads.layout(PartyId(0))?, half.payloads.layout(PartyId(1))?];
+        let layouts = &attached.layouts;
         let backend = match backend {
             Backend::PermuteShare => ps3i::Backend::PermuteShare,
             Backend::Paillier => ps3i::Backend::Paillier,
@@ -146,17 +169,17 @@ impl Coordinator<'_> {
         let options = ps3i::Options {
             memory: Some(self.match_memory()),
             dummies,
-            blank: Some(half.blank().to_vec()),
+            blank: Some(attached.blank().to_vec()),
             ot: self.checked.study.compute.ot.unwrap_or_default(),
             backend,
             ..ps3i::Options::default()
         };
-        let (own, peer) = (half.own()?, &layouts[me.other().index()]);
+        let (own, peer) = (attached.own()?, &layouts[me.other().index()]);
         let identifiers = Spelled(rows.identifiers());
         let done = self.session.step("match", |s| ps3i::run(s, &identifiers, &own, peer, &options))?;
         let rows = self.by_party(done.disclosed.own, done.disclosed.peer);
         let matched = done.disclosed.matched;
-        let price = ps3i::price(ps3i::Sizes { rows, matched }, &layouts, options.backend, options.ot);
+        let price = ps3i::price(ps3i::Sizes { rows, matched }, layouts, options.backend, options.ot);
         let disclosed = sizes(&rows, rows[0] + rows[1] - matched);
         Ok(Join { joined: done.joined, disclosed, price })
     }
@@ -164,30 +187,30 @@ impl Coordinator<'_> {
     /// Collecting PS3I: rows of the publisher with a number of slots each, all shared.
     fn collect(
         &mut self,
-        half: &Half,
+        attached: &Attached,
         order: &Arms,
         [slots, degree]: [u32; 2],
         dummies: Option<Dummies>,
     ) -> Result<Join, Error> {
         let (me, rows) = (self.checked.me, self.checked.rows.clone());
         let keys = [rows.identifiers().keys() as u64; 2];
-        let layouts = [half.payloads.layout(PartyId(0))?, half.payloads.layout(PartyId(1))?];
+        let layouts = &attached.layouts;
         let options = collecting::Options {
             memory: Some(self.match_memory()),
             slots,
             degree,
             test: order.test,
             dummies,
-            blank: Some(half.blank().to_vec()),
+            blank: Some(attached.blank().to_vec()),
             ot: self.checked.study.compute.ot.unwrap_or_default(),
             ..collecting::Options::default()
         };
-        let (own, peer) = (half.own()?, &layouts[me.other().index()]);
+        let (own, peer) = (attached.own()?, &layouts[me.other().index()]);
         let identifiers = Ordered { own: Spelled(rows.identifiers()), order: &order.rows };
         let done = self.session.step("match", |s| collecting::run(s, &identifiers, &own, peer, &options))?;
         let rows = self.by_party(done.disclosed.own, done.disclosed.peer);
         let sizes = collecting::Sizes { rows, keys, slots, degree };
-        let price = collecting::price(sizes, &layouts, options.backend, options.ot);
+        let price = collecting::price(sizes, layouts, options.backend, options.ot);
         let mut disclosed = unseen(&rows);
         let mut count =
             |what: &str, count: u64| disclosed.counts.push(MatchCount { what: what.into(), count });
@@ -214,20 +237,20 @@ impl Coordinator<'_> {
     }
 
     /// Circuit-PSI: the publisher's rows in bins, the advertiser's shared where they match.
-    fn join_hidden(&mut self, half: &Half, dummies: Option<Dummies>) -> Result<Join, Error> {
+    fn join_hidden(&mut self, attached: &Attached, dummies: Option<Dummies>) -> Result<Join, Error> {
         let (me, rows) = (self.checked.me, self.checked.rows.clone());
-        let layout = half.payloads.layout(PartyId(1))?;
+        let layout = &attached.layouts[1];
         let options = circuit_psi::Options {
             memory: Some(self.match_memory()),
             dummies,
             ..circuit_psi::Options::default()
         };
-        let own = if me == PartyId(1) { Some(half.own()?) } else { None };
+        let own = if me == PartyId(1) { Some(attached.own()?) } else { None };
         let identifiers = Spelled(rows.identifiers());
         let done = self
             .session
-            .step("match", |s| circuit_psi::run(s, &identifiers, own.as_ref(), &layout, &options))?;
-        let price = circuit_psi::price(done.rows, &layout, options.ot);
+            .step("match", |s| circuit_psi::run(s, &identifiers, own.as_ref(), layout, &options))?;
+        let price = circuit_psi::price(done.rows, layout, options.ot);
         Ok(Join { joined: done.joined, disclosed: unseen(&done.rows), price })
     }
 

@@ -257,7 +257,7 @@ fn encode_viewers(viewers: &[(String, super::Decimal)], to: &mut Encoder) {
 }
 
 fn encode_program(program: &ProgramStudy, to: &mut Encoder) {
-    to.text("kind", "program");
+    to.text("kind", if program.computes { "program" } else { "match" });
     to.text("text", &program.text);
     to.number("clock", u64::from(program.clock.is_some()));
     if let Some(clock) = &program.clock {

@@ -330,7 +330,11 @@ fn protocol(
         ("aligned", Name::Aligned),
     ];
     let (lift, program) = ([all[0], all[1], all[2], all[3]], [all[0], all[4]]);
-    let known: &[(&str, Name)] = if kind == KindName::Lift { &lift } else { &program };
+    let known: &[(&str, Name)] = match kind {
+        KindName::Lift => &lift,
+        KindName::Program => &program,
+        KindName::Match => &all,
+    };
     if item.text()? == "multi-pid" {
         return Err(item.refuse("use \"pid\" and name several identifiers"));
     }
@@ -354,7 +358,7 @@ fn protocol(
     let protocol = match item.choice(known, &[])? {
         Name::Pid if identifiers > 1 && two => {
             let contaminated = contaminated(Contaminated::Ignore)?;
-            if let (Some(item), KindName::Program) = (section.get("contaminated"), kind) {
+            if let (Some(item), KindName::Program | KindName::Match) = (section.get("contaminated"), kind) {
                 return Err(item.refuse("only a lift study has arms: remove the line"));
             }
             Protocol::MultiPid { contaminated }
@@ -370,6 +374,9 @@ fn protocol(
             let slots = whole("slots", MAX_SLOTS, 4)?;
             let degree = whole("degree", MAX_DEGREE, 1)?;
             let contaminated = contaminated(Contaminated::Ignore)?;
+            if let (Some(item), KindName::Match) = (section.get("contaminated"), kind) {
+                return Err(item.refuse("only a lift study has arms: remove the line"));
+            }
             if let (Some(item), Contaminated::Count) = (section.get("contaminated"), contaminated) {
                 return Err(
                     item.refuse("\"collecting\" drops them or does not look: use \"ignore\" or \"drop\"")

@@ -28,10 +28,25 @@ const PROGRAM_KEYS: &[&str] = &[
     "format", "name", "kind", "title", "party", "match", "time", "program", "columns", "release", "compute",
 ];
 
+const MATCH_KEYS: &[&str] =
+    &["format", "name", "kind", "title", "party", "match", "time", "columns", "compute"];
+
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum KindName {
     Lift,
     Program,
+    Match,
+}
+
+impl KindName {
+    /// What a study of this kind may say.
+    fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Lift => LIFT_KEYS,
+            Self::Program => PROGRAM_KEYS,
+            Self::Match => MATCH_KEYS,
+        }
+    }
 }
 
 pub(super) fn study(source: Source<'_>) -> Result<Study, Error> {
@@ -45,9 +60,9 @@ pub(super) fn study(source: Source<'_>) -> Result<Study, Error> {
     let all: Vec<&str> = LIFT_KEYS.iter().chain(PROGRAM_KEYS).copied().collect();
     let root = Section::root(source, &tree, &unique(&all))?;
     root.need("format", "format = \"tacit-study/1\"")?.choice(&[("tacit-study/1", ())], &[])?;
-    let kinds = [("lift", KindName::Lift), ("program", KindName::Program)];
+    let kinds = [("lift", KindName::Lift), ("program", KindName::Program), ("match", KindName::Match)];
     let kind = root.need("kind", "kind = \"lift\"")?.choice(&kinds, &["market"])?;
-    let root = Section::root(source, &tree, if kind == KindName::Lift { LIFT_KEYS } else { PROGRAM_KEYS })?;
+    let root = Section::root(source, &tree, kind.keys())?;
     let name = root.need("name", "name = \"my-study\"")?.name()?.to_owned();
     let title = root.need("title", "title = \"one line for people\"")?.text()?.to_owned();
     let parties = members(&root, kind)?;
@@ -59,6 +74,7 @@ pub(super) fn study(source: Source<'_>) -> Result<Study, Error> {
         KindName::Lift if study.parties.len() > 2 => lifts(&root, &study)?,
         KindName::Lift => Kind::Lift(Box::new(lift(&root, &study.parties)?)),
         KindName::Program => Kind::Program(Box::new(program(&root, &study.parties)?)),
+        KindName::Match => Kind::Program(Box::new(match_only(&root, &study)?)),
     };
     let hash = study.hash();
     if let Kind::Lifts(parts) = &mut study.kind {
@@ -120,7 +136,7 @@ fn member(name: &str, item: &Item<'_, '_>, kind: KindName) -> Result<Member, Err
             role if role.choice(&[("publisher", true), ("advertiser", false)], &[])? => Role::Publisher,
             _ => Role::Advertiser,
         },
-        KindName::Program => match section.get("role") {
+        KindName::Program | KindName::Match => match section.get("role") {
             Some(role) => Role::Owner(role.name()?.to_owned()),
             None => Role::Owner(name.to_owned()),
         },
@@ -467,19 +483,7 @@ fn program(root: &Section<'_, '_>, parties: &[Member]) -> Result<ProgramStudy, E
         return Err(item.error("program.text is empty; write the program between \"\"\" and \"\"\""));
     }
     let clock = root.get("time").as_ref().map(clock).transpose()?;
-    let section = root.need("columns", "a section [columns]")?.open_section()?;
-    let mut columns = Vec::new();
-    for (name, item) in section.entries() {
-        if !is_name(name) {
-            let shown = super::reader::printable(name);
-            return Err(item.error(format!("column name \"{shown}\": {NAME_RULE}")));
-        }
-        columns.push(program_column(name, &item, parties, clock.is_some())?);
-    }
-    if columns.is_empty() {
-        return Err(section.error("[columns] is empty; add: name = { party = \"...\", column = \"...\" }"));
-    }
-    columns.sort_by(|a, b| a.name.cmp(&b.name));
+    let columns = columns(&root.need("columns", "a section [columns]")?, parties, clock.is_some())?;
     let (to, candidates) = match root.get("release") {
         Some(item) => {
             let section = item.section(&["noise", "candidates", "to"])?;
@@ -489,7 +493,56 @@ fn program(root: &Section<'_, '_>, parties: &[Member]) -> Result<ProgramStudy, E
         None => (Vec::new(), 64),
     };
     let text_line = item.source.text_line(item.value.span());
-    Ok(ProgramStudy { text, text_line, columns, clock, to, candidates })
+    Ok(ProgramStudy { computes: true, text, text_line, columns, clock, to, candidates })
+}
+
+fn columns(item: &Item<'_, '_>, parties: &[Member], has_clock: bool) -> Result<Vec<ProgramColumn>, Error> {
+    let section = item.open_section()?;
+    let mut columns = Vec::new();
+    for (name, item) in section.entries() {
+        if !is_name(name) {
+            let shown = super::reader::printable(name);
+            return Err(item.error(format!("column name \"{shown}\": {NAME_RULE}")));
+        }
+        columns.push(program_column(name, &item, parties, has_clock)?);
+    }
+    if columns.is_empty() {
+        return Err(section.error("[columns] is empty; add: name = { party = \"...\", column = \"...\" }"));
+    }
+    columns.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(columns)
+}
+
+/// A study that only matches: a spine takes no columns, shares are of some.
+fn match_only(root: &Section<'_, '_>, study: &Study) -> Result<ProgramStudy, Error> {
+    let clock = root.get("time").as_ref().map(clock).transpose()?;
+    let protocol = study.matching.protocol;
+    let columns = match (protocol.joins(), root.get("columns")) {
+        (true, _) => {
+            let item = root.need("columns", "a section [columns]: what the shares are of")?;
+            columns(&item, &study.parties, clock.is_some())?
+        }
+        (false, None) => Vec::new(),
+        (false, Some(item)) => {
+            return Err(item.error(format!(
+                "[columns] are for protocols that give shares of them, and \"{}\" gives positions of rows: remove the \
+                 section",
+                protocol.name()
+            )));
+        }
+    };
+    let mut text = String::from("tacit-program/1\nname \"match\"\nclass dp\n");
+    study.parties.iter().for_each(|member| text += &format!("party {}\n", member.name));
+    for column in &columns {
+        let ty = match column.cell {
+            CellType::Integer => "i64",
+            CellType::Time => "u32",
+            CellType::Label(_) => "u8",
+        };
+        text += &format!("column {} {ty} {}\n", column.name, column.party);
+    }
+    text += "row\ncombine\nrelease\n";
+    Ok(ProgramStudy { computes: false, text, text_line: 1, columns, clock, to: Vec::new(), candidates: 1 })
 }
 
 fn program_column(

@@ -1,0 +1,169 @@
+//! A match by itself (`tacit match`): rows are brought together, and each party keeps its part as a Parquet file.
+
+use super::matched::{Matched, Placed};
+use super::{Coordinator, Watch, agree, meet, places, stopped, tell_all};
+use crate::export::{self, About, Payload};
+use crate::ledger::Ledger;
+use crate::party::Party;
+use crate::prepare::{self, Rows};
+use crate::report::{Disclosed, Stage};
+use crate::wording;
+use base::{Error, PartyId};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+/// The format of [`MatchReport`].
+pub const MATCH_FORMAT: &str = "tacit-match-report/1";
+
+/// What became of a match.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MatchReport {
+    /// [`MATCH_FORMAT`].
+    pub format: String,
+    /// The study's name.
+    pub study: String,
+    /// Its hash.
+    pub hash: String,
+    /// This party.
+    pub party: String,
+    /// Where this party's part is.
+    pub file: PathBuf,
+    /// Positions of the spine, or joined rows.
+    pub rows: u64,
+    /// What all learnt besides.
+    pub disclosed: Disclosed,
+    /// Time, bytes and price.
+    pub stages: Vec<Stage>,
+    /// From the first word to the last.
+    pub seconds: f64,
+}
+
+/// Runs this party's half of a study of kind `match`, and writes its part to `file`, which must not be there yet.
+///
+/// # Errors
+/// Input, policy, budget, network or a deviating peer; see `docs/errors.md`.
+pub fn match_rows(party: &Party, file: &Path, watch: &Watch) -> Result<MatchReport, Error> {
+    let mut all = prepare::check(party)?;
+    let (Some(checked), true) = (all.pop(), all.is_empty()) else {
+        return Err(Error::misuse("a study that only matches is one run"));
+    };
+    if !checked.study.only_matches() {
+        return Err(Error::input(format!(
+            "study {} computes something: `tacit run` matches its rows and computes; `tacit match` is for studies of kind \
+             \"match\"",
+            checked.study.name
+        )));
+    }
+    if file.exists() {
+        return Err(Error::input(format!(
+            "{} is there already, and a match never replaces a file; name another with --out",
+            file.display()
+        )));
+    }
+    let ledger = Arc::new(Mutex::new(Ledger::open(&party.ledger)?));
+    let places = places(party, &checked, false)?;
+    let meeting = meet(party, &checked, places, watch)?;
+    Coordinator::new(party, checked, ledger, watch, meeting)?.match_only(file)
+}
+
+impl MatchReport {
+    /// For people: what there is, what was disclosed, and what it cost.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let Self { study, hash, rows, disclosed, .. } = self;
+        let mut lines = vec![
+            format!("{} ({hash}): {rows} rows, {}", wording::label(study), self.file.display()),
+            format!("disclosed: {}", wording::sizes(disclosed)),
+        ];
+        if let Some(dummies) = &disclosed.dummies {
+            lines.push(format!(
+                "  with made-up rows in them; each party's ledger was charged rho {} and delta {}",
+                dummies.rho, dummies.delta
+            ));
+        } else if !disclosed.public_keys {
+            lines.push("  exact sizes disclosed".to_owned());
+        }
+        lines.extend(disclosed.counts.iter().map(|c| format!("  {}: {}", c.what, c.count)));
+        lines.extend(wording::who_learnt(disclosed).map(|text| format!("  {text}")));
+        for stage in &self.stages {
+            let held = if stage.price_held { "as priced" } else { "NOT as priced" };
+            let bytes: u64 = stage.bytes_sent.iter().sum();
+            lines.push(format!(
+                "{}: {:.1} s, {bytes} bytes of all parties, {held}",
+                stage.name, stage.seconds
+            ));
+        }
+        lines.join("\n")
+    }
+}
+
+impl Coordinator<'_> {
+    fn match_only(mut self, file: &Path) -> Result<MatchReport, Error> {
+        self.match_steps(file).map_err(|error| stopped(self.farewell.as_ref(), error))
+    }
+
+    fn match_steps(&mut self, file: &Path) -> Result<MatchReport, Error> {
+        let start = Instant::now();
+        let tag = self.lock()?.data_tag(&self.checked.data)?;
+        let agreement = agree(&mut self.session, &self.checked, &self.ledger, tag, None)?;
+        self.ready(&agreement)?;
+        let Matched { rows, disclosed } = self.match_rows(&agreement)?;
+        self.export(&rows, file)?;
+        self.session.step("done", |s| tell_all(s, [1]))?;
+        self.session.finish()?;
+        let checked = &self.checked;
+        Ok(MatchReport {
+            format: MATCH_FORMAT.to_owned(),
+            study: checked.study.name.clone(),
+            hash: checked.hash.to_string(),
+            party: checked.roster.name(checked.me),
+            file: file.to_owned(),
+            rows: rows.count(),
+            disclosed,
+            stages: self.stages.all().to_vec(),
+            seconds: start.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// Writes this party's part of the match.
+    fn export(&self, rows: &Placed, file: &Path) -> Result<(), Error> {
+        let checked = &self.checked;
+        let about = About {
+            format: export::FORMAT,
+            study: checked.hash.to_string(),
+            protocol: checked.study.matching.protocol.name(),
+            party: checked.roster.name(checked.me),
+            rows: rows.count(),
+            columns: Vec::new(),
+        };
+        let (attached, joined) = match rows {
+            Placed::Spine(aligned) => {
+                let identifiers = checked.rows.identifiers();
+                let first = |row: usize| {
+                    let name = identifiers.row(row).find(|name| !name.is_empty()).unwrap_or_default();
+                    String::from_utf8_lossy(name).into_owned()
+                };
+                return export::spine(file, &about, &first, &aligned.positions());
+            }
+            Placed::Shares(attached, joined) => (attached, joined),
+            Placed::Joined(_) => return Err(Error::misuse("shares of a computation are not written")),
+        };
+        let Rows::Program(_) = &*checked.rows else {
+            return Err(Error::misuse("a study that only matches reads columns"));
+        };
+        let own = attached.own()?;
+        let roster = [PartyId(0), PartyId(1)].map(|party| checked.roster.name(party));
+        let names = [PartyId(0), PartyId(1)].map(|party| {
+            let of = checked.built.program.columns.iter().filter(|c| c.holder.only() == Some(party));
+            of.map(|column| column.name.clone()).collect::<Vec<_>>()
+        });
+        let payload = |party: usize| Payload {
+            party: &roster[party],
+            names: &names[party],
+            own: (checked.me.index() == party).then_some(&own),
+        };
+        export::shares(file, &about, joined, [payload(0), payload(1)])
+    }
+}
