@@ -7,7 +7,7 @@ use job::party::{PartySettings, parse_address, parse_deadline, parse_memory};
 use job::study::{Decimal, parse_delta};
 use program::lower::combine::Shape;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -738,7 +738,7 @@ fn deadline(text: &str) -> Result<u64, &'static str> {
 ///
 /// # Errors
 /// When the party file cannot be read.
-pub fn settings(party: Option<&PathBuf>, flags: Settings) -> Result<PartySettings, Error> {
+pub fn settings(party: Option<&Path>, flags: Settings) -> Result<PartySettings, Error> {
     let file = party.map(|path| PartySettings::read(path)).transpose()?.unwrap_or_default();
     Ok(PartySettings::from(flags).over(file))
 }

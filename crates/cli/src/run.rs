@@ -15,26 +15,9 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// Input, policy, network or a deviating peer; or a disk that does not take the report, which is kept in the ledger.
 pub fn run(args: args::Run) -> Result<(), Error> {
-    let nothing = PartySettings::from(args.settings.clone()) == PartySettings::default();
-    match &args.party {
-        Some(file) => check::expect_party(file)?,
-        None if nothing => {
-            return Err(Error::input(
-                "PARTY_FILE is missing: tacit run registry.toml, or every setting as a flag",
-            ));
-        }
-        None => {}
-    }
-    let party = args::settings(args.party.as_ref(), args.settings)?.complete()?;
-    let board = if args.events {
-        machine::end_with_parent();
-        Board::events()
-    } else {
-        Board::stderr()
-    };
+    let (party, study, board) =
+        start(args.party.as_deref(), args.settings, args.events, "tacit run registry.toml")?;
     // Before anything is read at length, sent or charged.
-    let study = Study::read(&party.study)?.0;
-    check::identity(&party.identity, &study, &party.as_party)?;
     try_folder(&party.report)?;
     board.show(&Line::Waiting { text: format!("reading {}", party.data.display()) });
     let done = job::run::run_parts(&party, &board.watch());
@@ -45,6 +28,36 @@ pub fn run(args: args::Run) -> Result<(), Error> {
     }
     let Some(part) = parts.pop() else { return Err(Error::misuse("a party takes part in a run")) };
     one(&party, &part.report?, args.json)
+}
+
+/// This party, its study, and where progress is shown. `usage` is what to write.
+///
+/// # Errors
+/// When settings are missing or wrong, or the key is not the study's.
+pub fn start(
+    file: Option<&Path>,
+    settings: args::Settings,
+    events: bool,
+    usage: &str,
+) -> Result<(Party, Study, Board), Error> {
+    let nothing = PartySettings::from(settings.clone()) == PartySettings::default();
+    match file {
+        Some(file) => check::expect_party(file)?,
+        None if nothing => {
+            return Err(Error::input(format!("PARTY_FILE is missing: {usage}, or every setting as a flag")));
+        }
+        None => {}
+    }
+    let party = args::settings(file, settings)?.complete()?;
+    let board = if events {
+        machine::end_with_parent();
+        Board::events()
+    } else {
+        Board::stderr()
+    };
+    let study = Study::read(&party.study)?.0;
+    check::identity(&party.identity, &study, &party.as_party)?;
+    Ok((party, study, board))
 }
 
 /// Shows and keeps the report of the only run.
