@@ -1,18 +1,19 @@
 //! Dummy rows: a match shows sizes, and with dummies it shows noised ones.
 //!
-//! * **Functionality.** Party i inserts, besides its own rows, `z_i` rows of a public list `D_i` (a secret uniform
-//!   choice), every row of the lists `D_j` of all other parties, and `w_i` rows that nobody else has. `z_i` and `w_i`
-//!   are independent: `s` plus a discrete Laplace of scale `1 / epsilon`, given that it lies in `-s..=s`. A list has
-//!   `2 s` names of [`Domain::Dummy`]; the `w_i` rows are random names of [`Domain::Filler`].
+//! * **Functionality.** For every non-empty set S of other parties there is a public list `D_(i,S)` of party i, `2 s` names
+//!   of [`Domain::Dummy`]. Every party of S inserts all of it, i itself `z_(i,S)` of its names (a secret uniform choice),
+//!   nobody else any. Party i also inserts `w_i` rows that nobody else has, random names of [`Domain::Filler`]. All `z` and
+//!   `w` are independent: `s` plus a discrete Laplace of scale `1 / epsilon`, given that it lies in `-s..=s`. Between two
+//!   parties this is one list of each.
 //! * **Model.** Parties insert dummies as written here; what they choose freely, their identifiers, may be crafted. A
 //!   party that leaves out the other's list sees exact sizes again, and nobody can tell.
-//! * **Who learns what.** A peer sees sizes that include dummies. With `n` own rows and `I` matched ones, and what is
-//!   public or the peer's own taken off, it sees `n + z + w` and `I + z`: an added row moves `z` or `w` by one, whether it
-//!   matches or not. `z` alone would leave `n - I` exact. [`Dummies::charge`] is what that costs;
-//!   `docs/protocols/dummies.md` has the argument and its limits.
+//! * **Who learns what.** Peers see how many rows exactly the parties of each set have, or sums of these numbers, dummies
+//!   included. A row of i that exactly S have counts one more for S with i and one less for S, which is what one more of
+//!   `z_(i,S)` does; a row that nobody else has is one more of `w_i`. `z` alone would leave unmatched rows exact.
+//!   [`Dummies::charge`] is what that costs; `docs/protocols/dummies.md` has the argument and its limits.
 //! * **Paper.** None that we follow; the construction is ours. Noise: [`release::gaussian::DiscreteLaplace`].
-//! * **Cost.** [`TERMS_BYTES`] each way per pair of parties and one turn; per party `(n - 1) 2 s + z + w` more rows,
-//!   which are `2 s n` on average. At the default of epsilon 1/10 and delta 10^-9 `s` is 185.
+//! * **Cost.** [`TERMS_BYTES`] each way per pair of parties and one turn; n parties insert `n 2^(n-1) s` more rows each on
+//!   average, `4 s` for two and `12 s` for three. At the default of epsilon 1/10 and delta 10^-9 `s` is 185.
 //!
 //! How a protocol applies it:
 //!
@@ -38,6 +39,9 @@ pub const TERMS_BYTES: u64 = 16;
 
 /// The check that a peer with other parameters fails.
 pub(crate) const SAME_TERMS: &str = "it hides sizes with the same dummies as we do";
+
+/// The most parties that hide overlaps: six insert 192 `s` rows each, and every party more doubles that and adds to it.
+pub const PARTIES_MAX: usize = 6;
 
 /// The largest `s`: beyond it dummies would outweigh most data, and the parameters are a slip.
 pub const CENTRE_MAX: u64 = 1 << 20;
@@ -111,10 +115,12 @@ impl Dummies {
     /// The least and the most rows that a party's dummies may come to among `parties`, for a price before the run.
     #[must_use]
     pub fn rows_range(&self, hides: Hides, parties: usize) -> [u64; 2] {
+        let sets = 1u64 << (parties as u32 - 1);
         match hides {
             Hides::Intersection => {
-                let lists = 2 * self.centre * (parties as u64 - 1);
-                [lists, lists + 4 * self.centre]
+                // Sets that the lists of every other party have with this one among them: half of all.
+                let others = 2 * self.centre * (parties as u64 - 1) * (sets / 2);
+                [others, others + 2 * self.centre * sets]
             }
             Hides::Rows => [0, 2 * self.centre],
         }
@@ -129,7 +135,7 @@ impl Dummies {
         let reach = ratio(keys.max(1), 1u64);
         let (epsilon, ends) = (&self.epsilon, tail(&self.epsilon, self.centre, keys.max(1)));
         match hides {
-            // z moves by up to K and w by as much the other way; independent noises add their rho.
+            // One noise moves by up to K and another one by as much the other way; independent noises add their rho.
             Hides::Intersection => Charge {
                 epsilon: epsilon * &reach * ratio(2, 1),
                 rho: epsilon * epsilon * &reach * &reach,
@@ -161,7 +167,7 @@ impl Dummies {
         let text = format!("{} {} {hides:?}", self.epsilon, self.delta);
         let mut terms = [0; TERMS_BYTES as usize];
         terms[..8].copy_from_slice(&self.centre.to_le_bytes());
-        terms[8..].copy_from_slice(&blake3::derive_key("tacit dummies terms 1", text.as_bytes())[..8]);
+        terms[8..].copy_from_slice(&blake3::derive_key("tacit dummies terms 2", text.as_bytes())[..8]);
         terms
     }
 }
@@ -232,50 +238,86 @@ fn centre(epsilon: &Rational, delta: &Rational) -> Result<u64, Error> {
     Ok(s)
 }
 
+/// A list of dummies: whose it is, and who has all of it, a bit per party.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct List {
+    owner: u8,
+    holders: u8,
+}
+
+impl List {
+    /// All lists among `parties`.
+    fn all(parties: usize) -> impl Iterator<Item = Self> {
+        (0..parties as u8).flat_map(move |owner| {
+            (1..1u8 << parties).filter(move |set| set >> owner & 1 == 0).map(move |holders| Self { owner, holders })
+        })
+    }
+}
+
+const _: () = assert!(PARTIES_MAX < 8, "a set of parties is a byte");
+
 /// The dummy rows of one party in one run. The peer must not see it.
 pub struct Plan {
-    me: u8,
-    parties: u8,
     /// Names in a list: `2 s`.
     list: u32,
-    /// Which names of the own list are inserted: a choice of `z`.
-    own: Vec<u32>,
+    /// The others' lists that this party has all of.
+    whole: Vec<List>,
+    /// What it has of its own ones: `z` names of each.
+    own: Vec<(List, u32)>,
     fillers: Vec<[u8; 32]>,
 }
 
 impl Plan {
-    fn new(me: PartyId, parties: usize, dummies: &Dummies, hides: Hides) -> Self {
+    fn new(me: PartyId, parties: usize, dummies: &Dummies, hides: Hides) -> Result<Self, Error> {
         let mut rng = Seed::from_bytes(*dummies.seed.expose()).fork("dummies").into_rng();
-        let list = if hides == Hides::Rows { 0 } else { 2 * dummies.centre as u32 };
-        let (z, w) = (dummies.size(&mut rng), dummies.size(&mut rng));
-        let mut own: Vec<u32> = (0..list).collect();
-        rng.shuffle(&mut own);
-        own.truncate(z as usize);
-        let fillers = (0..w).map(|_| rng.bytes()).collect();
-        Self { me: me.0, parties: parties as u8, list, own, fillers }
+        let list = 2 * dummies.centre as u32;
+        let mut plan = Self { list, whole: Vec::new(), own: Vec::new(), fillers: Vec::new() };
+        if hides == Hides::Intersection {
+            if parties > PARTIES_MAX {
+                return Err(Error::input(format!(
+                    "dummies hide overlaps among at most {PARTIES_MAX} parties, here are {parties}: set dummies = \"off\""
+                )));
+            }
+            for at in List::all(parties) {
+                if at.owner == me.0 {
+                    let mut names: Vec<u32> = (0..list).collect();
+                    rng.shuffle(&mut names);
+                    names.truncate(dummies.size(&mut rng) as usize);
+                    plan.own.extend(names.into_iter().map(|name| (at, name)));
+                } else if at.holders >> me.0 & 1 == 1 {
+                    plan.whole.push(at);
+                }
+            }
+        }
+        plan.fillers = (0..dummies.size(&mut rng)).map(|_| rng.bytes()).collect();
+        Ok(plan)
     }
 
     /// Rows that this party inserts. Secret: it tells the own noise.
     #[must_use]
     pub fn rows(&self) -> u64 {
-        let others = u64::from(self.list) * (u64::from(self.parties) - 1);
-        others + (self.own.len() + self.fillers.len()) as u64
+        self.others() + (self.own.len() + self.fillers.len()) as u64
+    }
+
+    /// Rows of the others' lists.
+    fn others(&self) -> u64 {
+        self.whole.len() as u64 * u64::from(self.list)
     }
 
     /// The name and domain of inserted row `index`.
     fn name(&self, index: u32, into: &mut Vec<u8>) -> Domain {
         into.clear();
-        let others = self.list * (u32::from(self.parties) - 1);
-        let (party, name) = if index < others {
-            let party = (index / self.list) as u8;
-            (party + u8::from(party >= self.me), index % self.list)
-        } else if let Some(&name) = self.own.get((index - others) as usize) {
-            (self.me, name)
-        } else {
-            into.extend_from_slice(&self.fillers[(index - others) as usize - self.own.len()]);
-            return Domain::Filler;
+        let (at, name) = match u64::from(index).checked_sub(self.others()) {
+            None => (self.whole[(index / self.list) as usize], index % self.list),
+            Some(index) => match self.own.get(index as usize) {
+                Some(&own) => own,
+                None => {
+                    into.extend_from_slice(&self.fillers[index as usize - self.own.len()]);
+                    return Domain::Filler;
+                }
+            },
         };
-        into.push(party);
+        into.extend_from_slice(&[at.owner, at.holders]);
         into.extend_from_slice(&name.to_le_bytes());
         Domain::Dummy
     }
@@ -292,7 +334,7 @@ impl fmt::Debug for Plan {
 /// [`TERMS_BYTES`] to each peer, one turn with each.
 ///
 /// # Errors
-/// `Deviated` when a peer inserts dummies otherwise, or does so on one side only.
+/// `Deviated` when a peer inserts dummies otherwise, or does so on one side only; those of [`plan`].
 pub fn agree(session: &mut Session, dummies: Option<&Dummies>, hides: Hides) -> Result<Option<Plan>, Error> {
     let me = session.me();
     let peers: Vec<PartyId> = session.roster().parties().filter(|&p| p != me).collect();
@@ -303,7 +345,7 @@ pub fn agree(session: &mut Session, dummies: Option<&Dummies>, hides: Hides) -> 
         link.flush()?;
     }
     peers.iter().try_for_each(|&peer| check_terms(&mut session.link(peer), &terms))?;
-    Ok(plan(session, dummies, hides))
+    plan(session, dummies, hides)
 }
 
 /// What [`agree`] sends, for a protocol that puts it into a message of its own.
@@ -322,9 +364,11 @@ pub fn check_terms(link: &mut Link<'_>, terms: &[u8; TERMS_BYTES as usize]) -> R
 }
 
 /// This party's dummies for this session, without any conversation.
-#[must_use]
-pub fn plan(session: &Session, dummies: Option<&Dummies>, hides: Hides) -> Option<Plan> {
-    dummies.map(|d| Plan::new(session.me(), session.roster().len(), d, hides))
+///
+/// # Errors
+/// `Input` where overlaps of more than [`PARTIES_MAX`] parties are to be hidden.
+pub fn plan(session: &Session, dummies: Option<&Dummies>, hides: Hides) -> Result<Option<Plan>, Error> {
+    dummies.map(|d| Plan::new(session.me(), session.roster().len(), d, hides)).transpose()
 }
 
 /// Own identifiers and, behind them, dummy rows.

@@ -153,16 +153,45 @@ fn names(padded: &Padded<'_>) -> Vec<(u8, Vec<u8>)> {
     (0..padded.rows() as u32).map(read).collect()
 }
 
+/// How many names exactly the parties of each set have, at the index of the set's bits.
+fn cells(sets: &[BTreeSet<(u8, Vec<u8>)>]) -> Vec<i64> {
+    let mut cells = vec![0; 1 << sets.len()];
+    for name in sets.iter().flatten().collect::<BTreeSet<_>>() {
+        cells[(0..sets.len()).filter(|&i| sets[i].contains(name)).map(|i| 1 << i).sum::<usize>()] += 1;
+    }
+    cells
+}
+
+/// A party's secret sizes: `z` by set of others, and at 0 `w`.
+type Noise = BTreeMap<usize, i64>;
+
+/// The sets of others that party `i` of `n` has a list for, and the empty one.
+fn sets_of_others(i: usize, n: usize) -> Vec<usize> {
+    (0..1 << n).filter(|set| set >> i & 1 == 0).collect()
+}
+
+/// What all parties' dummies add to the cells, from the page's words.
+fn added(noises: &[Noise], s: i64) -> Vec<i64> {
+    let mut cells = vec![0; 1 << noises.len()];
+    for (i, noise) in noises.iter().enumerate() {
+        for (&set, &size) in noise {
+            cells[set | 1 << i] += size;
+            cells[set] += 2 * s - size;
+        }
+    }
+    cells[0] = 0;
+    cells
+}
+
 #[test]
 fn lists_meet_and_fillers_do_not() {
     let (bytes, ends) = (b"annabert".to_vec(), [4, 8]);
     let own = Flat::new(&bytes, &ends).unwrap();
-    for parties in [2, 3] {
+    for parties in [2, 3, 4] {
         let dummies: Vec<_> = (0..parties).map(|i| dummies((1, 2), (1, 100), i as u8)).collect();
         let plans: Vec<_> = (0..parties)
-            .map(|i| Plan::new(PartyId(i as u8), parties, &dummies[i], Hides::Intersection))
+            .map(|i| Plan::new(PartyId(i as u8), parties, &dummies[i], Hides::Intersection).unwrap())
             .collect();
-        let list = 2 * dummies[0].centre();
         let sets: Vec<BTreeSet<_>> = plans
             .iter()
             .map(|plan| {
@@ -172,30 +201,91 @@ fn lists_meet_and_fillers_do_not() {
                 assert_eq!(set.len(), names.len(), "a name occurs twice");
                 assert_eq!((padded.real_rows(), &names[0].1[..]), (2, &b"anna"[..]));
                 assert_eq!(names.len() as u64, 2 + plan.rows());
-                let of = |domain| names.iter().filter(|n| n.0 == domain as u8).count();
-                assert_eq!(of(Domain::Dummy) as u64, list * (parties as u64 - 1) + plan.own.len() as u64);
-                assert_eq!(of(Domain::Filler), plan.fillers.len());
+                assert_eq!(names.iter().filter(|n| n.0 == Domain::Filler as u8).count(), plan.fillers.len());
                 let mut rest = vec![1];
                 padded.read(2, 1, &mut rest).unwrap();
                 assert!(rest.is_empty(), "a dummy row has one name");
                 set
             })
             .collect();
-        // Union: all lists, every filler, the two rows; and z of the own list is all that is not everybody's.
-        let union: BTreeSet<_> = sets.iter().flatten().collect();
-        let fillers: usize = plans.iter().map(|p| p.fillers.len()).sum();
-        assert_eq!(union.len(), 2 + list as usize * parties + fillers);
-        let common = sets[0].iter().filter(|n| sets.iter().all(|s| s.contains(*n))).count();
-        assert_eq!(common, 2 + plans.iter().map(|p| p.own.len()).sum::<usize>());
+        // Every cell is what the construction says, so the laws below are those of the rows that are inserted.
+        let noise = |(i, plan): (usize, &Plan)| -> Noise {
+            let z = |set: usize| plan.own.iter().filter(|(list, _)| usize::from(list.holders) == set).count();
+            let size = |set| if set == 0 { plan.fillers.len() } else { z(set) };
+            sets_of_others(i, parties).into_iter().map(|set| (set, size(set) as i64)).collect()
+        };
+        let noises: Vec<Noise> = plans.iter().enumerate().map(noise).collect();
+        let mut expected = added(&noises, dummies[0].centre() as i64);
+        expected[(1 << parties) - 1] += 2;
+        assert_eq!(cells(&sets), expected);
         let range = dummies[0].rows_range(Hides::Intersection, parties);
         assert!(plans.iter().all(|p| (range[0]..=range[1]).contains(&p.rows())));
+        assert_eq!(range[0] + range[1], 2 * parties as u64 * dummies[0].centre() << (parties - 1));
+    }
+    let many = Plan::new(PartyId(0), PARTIES_MAX + 1, &dummies((1, 2), (1, 100), 1), Hides::Intersection);
+    let text = "dummies hide overlaps among at most 6 parties, here are 7: set dummies = \"off\"";
+    assert_eq!(many.err().unwrap().to_string(), text);
+}
+
+/// The law of all cells among three parties as party 0 sees them, its own noise taken off: `real` rows in each cell, and
+/// what the two other parties insert.
+fn law_of_cells(dummies: &Dummies, real: &[i64; 8]) -> BTreeMap<Vec<i64>, f64> {
+    let (law, s) = (law(dummies), dummies.centre as i64);
+    let mut laws = BTreeMap::from([(real.to_vec(), 1.0)]);
+    for i in [1, 2] {
+        for set in sets_of_others(i, 3) {
+            let mut next: BTreeMap<Vec<i64>, f64> = BTreeMap::new();
+            for (cells, p) in &laws {
+                for (size, q) in (0..).zip(&law) {
+                    let mut noises = vec![Noise::new(); 3];
+                    noises[i].insert(set, size);
+                    let cells = cells.iter().zip(added(&noises, s)).map(|(a, b)| a + b).collect();
+                    *next.entry(cells).or_default() += p * q;
+                }
+            }
+            laws = next;
+        }
+    }
+    laws
+}
+
+#[test]
+fn what_party_0_sees_of_three_is_as_close_as_the_charge_says() {
+    let dummies = dummies((1, 2), (3, 5), 1);
+    assert_eq!(dummies.centre(), 1, "small enough for an exact law");
+    let charge = dummies.charge(Hides::Intersection, 1);
+    let (single, bound) = (to_f64(&dummies.epsilon), to_f64(&charge.delta));
+    let real = [0, 5, 6, 7, 8, 9, 10, 11];
+    let before = law_of_cells(&dummies, &real);
+    // One row of party 1 comes, goes or is replaced, by who else has it.
+    for gone in [None, Some(0), Some(0b001), Some(0b100), Some(0b101)] {
+        for come in [None, Some(0), Some(0b001), Some(0b100), Some(0b101)] {
+            let (mut cells, steps) = (real, f64::from(u8::from(gone.is_some()) + u8::from(come.is_some())));
+            for (set, sign) in [(gone, -1), (come, 1)] {
+                let Some(set) = set else { continue };
+                let set: usize = set;
+                cells[set | 0b010] += sign;
+                // Without it the others have the identifier by themselves.
+                cells[set] -= if set == 0 { 0 } else { sign };
+            }
+            let after = law_of_cells(&dummies, &cells);
+            for (a, b) in [(&before, &after), (&after, &before)] {
+                let over = |(at, p): (&Vec<i64>, &f64)| {
+                    (p - (single * steps).exp() * b.get(at).unwrap_or(&0.0)).max(0.0)
+                };
+                let excess: f64 = a.iter().map(over).sum();
+                assert!(excess <= bound * steps / 2.0 + 1e-12, "{gone:?} {come:?}: {excess}");
+                // What it costs where anything changes, and nothing where nothing does.
+                assert_eq!(excess > 1e-9, gone != come, "{gone:?} {come:?}: {excess}");
+            }
+        }
     }
 }
 
 #[test]
 fn where_no_intersection_shows_there_are_no_lists() {
     let dummies = dummies((1, 2), (1, 100), 5);
-    let plan = Plan::new(PartyId(1), 2, &dummies, Hides::Rows);
+    let plan = Plan::new(PartyId(1), 2, &dummies, Hides::Rows).unwrap();
     assert_eq!((plan.rows(), plan.own.len()), (plan.fillers.len() as u64, 0));
     assert!(names(&Padded::new(&Flat::new(&[], &[]).unwrap(), Some(&plan))).iter().all(|n| n.0 == 2));
     assert!(plan.rows() <= dummies.rows_range(Hides::Rows, 2)[1]);
@@ -205,7 +295,7 @@ fn where_no_intersection_shows_there_are_no_lists() {
 fn one_seed_draws_the_same_and_another_does_not() {
     let draw = |n| {
         let dummies = dummies((1, 2), (1, 100), n);
-        let plan = Plan::new(PartyId(0), 2, &dummies, Hides::Intersection);
+        let plan = Plan::new(PartyId(0), 2, &dummies, Hides::Intersection).unwrap();
         (plan.own.clone(), plan.fillers.clone())
     };
     assert_eq!(draw(1), draw(1));

@@ -203,6 +203,12 @@ impl Group {
         Self(None)
     }
 
+    /// Points that are multiplied at once.
+    #[must_use]
+    pub fn lanes(self) -> usize {
+        self.0.map_or(1, |_| 8)
+    }
+
     /// See [`hash_mul_batch`].
     ///
     /// # Errors

@@ -128,7 +128,7 @@ pub fn run(
     session.step("circuit-psi", |session| {
         let mut rng = session.fork_seed("bins and tables").into_rng();
         identifiers::check_unique(own, &mut rng)?;
-        let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Rows);
+        let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Rows)?;
         let names = Padded::new(own, plan.as_ref());
         let (rows, seed) = session.step("count", |s| count(s, names.rows(), layout, options, &mut rng))?;
         room::check(memory(rows, layout, session.me()), options.memory)?;

@@ -198,7 +198,7 @@ pub fn run(
     }
     session.step("collecting", |session| {
         options.check(session.me(), identifiers, payload)?;
-        let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Intersection);
+        let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Intersection)?;
         let padded = Padded::new(identifiers, plan.as_ref());
         let layouts = match session.me() {
             PartyId(0) => [payload.layout().clone(), peer_layout.clone()],

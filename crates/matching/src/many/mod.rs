@@ -89,7 +89,7 @@ pub fn run(session: &mut Session, own: &dyn Identifiers, options: &Options) -> R
     }
     session.step("many", |session| {
         let mut rng = session.fork_seed("order and keys").into_rng();
-        let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Intersection);
+        let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Intersection)?;
         let padded = Padded::new(own, plan.as_ref());
         identifiers::check_unique(&padded, &mut rng)?;
         let mut order: Vec<u32> = (0..padded.rows() as u32).collect();

@@ -140,7 +140,7 @@ pub fn run(session: &mut Session, own: &dyn Identifiers, options: &Options) -> R
     session.step("multi", |session| {
         let me = session.me();
         check_options(me, own, options)?;
-        let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Intersection);
+        let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Intersection)?;
         let padded = Padded::new(own, plan.as_ref());
         let first = options.lists.unwrap_or(0);
         let mut rng = session.fork_seed("order and keys").into_rng();

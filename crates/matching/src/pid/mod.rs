@@ -147,7 +147,7 @@ pub fn run(session: &mut Session, own: &dyn Identifiers, options: &Options) -> R
         return Err(Error::misuse("Private-ID needs a channel with a window of a megabyte"));
     }
     session.step("pid", |session| {
-        let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Intersection);
+        let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Intersection)?;
         let own = Padded::new(own, plan.as_ref());
         let room = Room::new(options.memory, options.scratch.as_deref());
         let mut rng = session.fork_seed("keys").into_rng();

@@ -131,7 +131,7 @@ pub fn run(
         if blank.len() != width {
             return Err(Error::misuse("a blank row is as wide as a row of the payload"));
         }
-        let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Intersection);
+        let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Intersection)?;
         let padded = Padded::new(own, plan.as_ref());
         let mut rng = session.fork_seed("order and key").into_rng();
         identifiers::check_unique(&padded, &mut rng)?;
