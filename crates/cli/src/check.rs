@@ -276,7 +276,10 @@ fn text_of(checked: &Checked, study: &Study, file: &str) -> String {
     lines.push(plan::text(&checked.plan));
     lines.push(String::new());
     lines.push(if checked.inputs.is_some() {
-        format!("This side is ready: tacit run {file}")
+        match study.only_matches() {
+            true => format!("This side is ready: tacit match {file} --out FILE"),
+            false => format!("This side is ready: tacit run {file}"),
+        }
     } else {
         "The study is sound. Check your data, too: tacit check PARTY_FILE".to_owned()
     });

@@ -4,11 +4,12 @@ use crate::ceremony::{self, Noise};
 use crate::engines::{Engines, Estimate};
 use crate::hiding;
 use crate::prepare::{Built, build};
-use crate::run::join::Payloads;
+use crate::run::join::{Payloads, column_layouts};
 use crate::run::measure;
 use crate::scales::{Scales, release_mode};
 use crate::study::{Backend, Kind, Mode, Protocol, Study};
 use base::{Cost, Error, PartyId, limits};
+use matching::group::Group;
 use matching::{circuit_psi, collecting, many, multi, pid, ps3i};
 use program::Ratio;
 use release::choose::{Context, Draw, Setup};
@@ -49,7 +50,9 @@ pub struct Speeds {
 
 impl Default for Speeds {
     fn default() -> Self {
-        Self { and_per_s: 45e6, ots_per_s: 60e6, multiplications_per_s: 44e3, cores: 1.0 }
+        // Both parties' machines are taken to be like this one.
+        let multiplications_per_s = if Group::detect().lanes() > 1 { 330e3 } else { 44e3 };
+        Self { and_per_s: 45e6, ots_per_s: 60e6, multiplications_per_s, cores: 1.0 }
     }
 }
 
@@ -81,6 +84,15 @@ pub struct Plan {
     pub minimum_detectable_effect: Option<f64>,
     /// What the numbers rest on.
     pub assumptions: BTreeMap<String, String>,
+}
+
+/// What is charged for the sizes that a match tells.
+fn hidden_sizes(study: &Study) -> Result<Option<(String, String)>, Error> {
+    let Some(charge) = hiding::charge(study)? else { return Ok(None) };
+    let rho = release::rational::to_f64(&charge.rho);
+    let delta = crate::ledger::small(&charge.delta);
+    let text = format!("rho {rho} and delta {delta} for each party's sizes, beside the release");
+    Ok(Some(("sizes".into(), text)))
 }
 
 /// What a plan assumes about the data.
@@ -141,6 +153,12 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     if union > limits::ROWS {
         return Err(Error::limit("limits::ROWS, rows of both sides", union, limits::ROWS));
     }
+    if study.only_matches() {
+        let mut assumptions = assumptions(assumed, &matched, link, speeds);
+        assumptions.extend(hidden_sizes(study)?);
+        let stages = vec![matched.stage(study, link, speeds)];
+        return Ok(Plan { stages, rho: BTreeMap::new(), minimum_detectable_effect: None, assumptions });
+    }
     let half = [rows[0] / 2, rows[0] - rows[0] / 2];
     let scales = Scales::new(study, &built.program, &built.audit, Some(half))?;
     let engines = open.settled(&built.program, union, link, speeds);
@@ -165,14 +183,7 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
         assumptions.insert("rows".into(), format!("{union}, the same at every party"));
         assumptions.remove("union");
     }
-    if let Some(charge) = hiding::charge(study)? {
-        let rho = release::rational::to_f64(&charge.rho);
-        let delta = crate::ledger::small(&charge.delta);
-        assumptions.insert(
-            "sizes".into(),
-            format!("rho {rho} and delta {delta} for each party's sizes, beside the release"),
-        );
-    }
+    assumptions.extend(hidden_sizes(study)?);
     Ok(Plan { stages, rho, minimum_detectable_effect: effect, assumptions })
 }
 
@@ -239,12 +250,12 @@ impl Matching {
         let apart = format!("nobody in both; a larger match is cheaper{made_up}");
         let ot = study.compute.ot.unwrap_or_default();
         let keys = [study.matching.identifiers.len() as u64; 2];
-        let payloads = match engines.joined() {
-            Some(shared) => Some(Payloads::new(built, shared)?),
-            None => None,
-        };
-        let layouts = match &payloads {
-            Some(payloads) => [payloads.layout(PartyId(0))?, payloads.layout(PartyId(1))?],
+        let layouts = match engines.joined() {
+            Some(_) if study.only_matches() => column_layouts(&built.program)?,
+            Some(shared) => {
+                let payloads = Payloads::new(built, shared)?;
+                [payloads.layout(PartyId(0))?, payloads.layout(PartyId(1))?]
+            }
             None => Default::default(),
         };
         Ok(match protocol {
@@ -273,17 +284,17 @@ impl Matching {
                 };
                 let cost = ps3i::price(ps3i::Sizes { rows: padded, matched }, &layouts, backend, ot);
                 let why = format!("everybody in both; a smaller match is cheaper{made_up}");
-                Self { cost, multiplications: 2 * all, waits: 8.0, rows: matched, why }
+                Self { cost, multiplications: all, waits: 8.0, rows: matched, why }
             }
             Protocol::Collecting { slots, degree, .. } => {
                 let sizes = collecting::Sizes { rows: padded, keys, slots, degree };
                 let cost = collecting::price(sizes, &layouts, collecting::Backend::default(), ot);
-                let multiplications = 2 * (sizes.names(0) + sizes.names(1));
+                let multiplications = sizes.names(0) + sizes.names(1);
                 let why = format!("rows of the publisher, {slots} slots each{made_up}");
                 Self { cost, multiplications, waits: 8.0, rows: padded[0], why }
             }
             Protocol::CircuitPsi => {
-                let kind = circuit_psi::Options::default().ot;
+                let kind = study.compute.ot.unwrap_or(circuit_psi::Options::default().ot);
                 let cost = circuit_psi::price(padded, &layouts[1], kind);
                 let places = circuit_psi::cuckoo::Bins::new(padded).all();
                 let why = format!("places for rows of the publisher{made_up}");

@@ -133,6 +133,12 @@ pub fn is_canonical(element: &Element) -> bool {
     element.iter().rev().lt(PRIME.iter().rev())
 }
 
+/// Whether `element` lies in the subgroup, as all honest ones do. Slow: for finding out who sent one that does not.
+#[must_use]
+pub fn is_in_subgroup(element: &Element) -> bool {
+    MontgomeryPoint(*element).to_edwards(0).is_some_and(|point| point.is_torsion_free())
+}
+
 /// Replaces the second argument by the name of a place.
 pub type Names<'a> = &'a (dyn Fn(usize, &mut Vec<u8>) -> Result<(), Error> + Sync);
 

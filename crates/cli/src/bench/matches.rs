@@ -188,7 +188,9 @@ impl Setting {
 /// When shares cannot be read.
 pub fn correct(setting: &Setting, found: [&Found; 2]) -> Result<bool, Error> {
     match found {
-        [Found::Spine(a), Found::Spine(b)] => Ok(spine::agree(setting.rows, setting.shared, [*a, *b])),
+        [Found::Spine(a), Found::Spine(b)] => {
+            Ok(spine::agree(setting.rows, setting.shared, [*a, *b], setting.dummies))
+        }
         [Found::Joined(a), Found::Joined(b)] => {
             let held = [joined::load(a)?, joined::load(b)?];
             let expected = joined::Expected {

@@ -170,6 +170,23 @@ fn a_plan_keeps_its_contract() {
         tacit([command, aligned, "--rows", "10,20", "--json"]).failed(2, &["give --rows one number"]);
     }
     tacit(["plan", study, "--rows", "4G,1G", "--json"]).failed(2, &["limits::ROWS"]);
+    let only = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/match.toml");
+    let only = tacit(["plan", only, "--rows", "10k", "--json"]).fine().json();
+    let stages: Vec<_> = only["stages"].as_array().unwrap().iter().map(|s| s["name"].clone()).collect();
+    assert_eq!(stages, ["match"]);
+}
+
+#[test]
+fn a_match_is_measured_by_every_protocol() {
+    for protocol in ["pid", "multi", "ps3i", "collecting", "circuit-psi"] {
+        for more in [&[][..], &["--dummies"][..]] {
+            let words = ["bench", "match", "--protocol", protocol, "--rows", "600", "--json"];
+            let found = tacit(words.iter().chain(more).copied()).fine().json();
+            numbers(&found, &["rows_per_s", "seconds", "bytes_per_row", "union", "multiplications_per_row"]);
+            assert_eq!(found["union"], 900, "{protocol}");
+            assert!(found["correct"] == true && found["peak_memory_bytes"]["publisher"].is_number());
+        }
+    }
 }
 
 #[test]

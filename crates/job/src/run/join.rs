@@ -108,8 +108,7 @@ impl Attached {
     /// When a row is too wide to be matched.
     pub fn columns(program: &Program, rows: &ProgramRows, me: PartyId) -> Result<Self, Error> {
         let of = |party: PartyId| program.columns.iter().filter(move |c| c.holder == Holder::Party(party));
-        let layout = |party| Layout::new(of(party).map(|c| Field::number(c.ty.width.div_ceil(8))));
-        let layouts = [layout(PartyId(0))?, layout(PartyId(1))?];
+        let layouts = column_layouts(program)?;
         let mut table = Table::zeros(layouts[me.index()].clone(), rows.identifiers.len() as u64 + 1)?;
         for (field, column) in of(me).enumerate() {
             let own = rows.names.iter().position(|name| *name == column.name);
@@ -137,6 +136,16 @@ impl Attached {
         own.bytes_mut().copy_from_slice(&self.table.bytes()[..bytes]);
         Ok(own)
     }
+}
+
+/// The fields of both parties' columns as they are.
+///
+/// # Errors
+/// When a row is too wide to be matched.
+pub(crate) fn column_layouts(program: &Program) -> Result<[Layout; 2], Error> {
+    let of = |party: PartyId| program.columns.iter().filter(move |c| c.holder == Holder::Party(party));
+    let layout = |party| Layout::new(of(party).map(|c| Field::number(c.ty.width.div_ceil(8))));
+    Ok([layout(PartyId(0))?, layout(PartyId(1))?])
 }
 
 /// This party's half before the match.
