@@ -249,7 +249,9 @@ impl List {
     /// All lists among `parties`.
     fn all(parties: usize) -> impl Iterator<Item = Self> {
         (0..parties as u8).flat_map(move |owner| {
-            (1..1u8 << parties).filter(move |set| set >> owner & 1 == 0).map(move |holders| Self { owner, holders })
+            (1..1u8 << parties)
+                .filter(move |set| set >> owner & 1 == 0)
+                .map(move |holders| Self { owner, holders })
         })
     }
 }

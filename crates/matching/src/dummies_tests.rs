@@ -220,7 +220,7 @@ fn lists_meet_and_fillers_do_not() {
         assert_eq!(cells(&sets), expected);
         let range = dummies[0].rows_range(Hides::Intersection, parties);
         assert!(plans.iter().all(|p| (range[0]..=range[1]).contains(&p.rows())));
-        assert_eq!(range[0] + range[1], 2 * parties as u64 * dummies[0].centre() << (parties - 1));
+        assert_eq!(range[0] + range[1], (2 * parties as u64 * dummies[0].centre()) << (parties - 1));
     }
     let many = Plan::new(PartyId(0), PARTIES_MAX + 1, &dummies((1, 2), (1, 100), 1), Hides::Intersection);
     let text = "dummies hide overlaps among at most 6 parties, here are 7: set dummies = \"off\"";

@@ -21,6 +21,7 @@ use base::{Error, Rng, Secret};
 use curve25519_dalek::{EdwardsPoint, MontgomeryPoint, Scalar};
 use kernels::curve::{Curve, Uniform};
 use sha2::{Digest, Sha512};
+use zeroize::Zeroizing;
 
 /// A u-coordinate, little endian, below `2^255 - 19`.
 pub type Element = [u8; 32];
@@ -85,9 +86,10 @@ impl Exponent {
 
     /// The key `8 s'` with `s'` the lower 252 bits of `bytes` (little endian); none when they are zero.
     #[must_use]
-    pub fn from_bytes(mut bytes: [u8; 32]) -> Option<Self> {
+    pub fn from_bytes(bytes: [u8; 32]) -> Option<Self> {
+        let mut bytes = Zeroizing::new(bytes);
         bytes[31] &= 0x0f;
-        let scalar = Scalar::from_canonical_bytes(bytes).into_option();
+        let scalar = Scalar::from_canonical_bytes(*bytes).into_option();
         let scalar = scalar.expect("252 bits are below the group's order");
         (scalar != Scalar::ZERO).then(|| Self(Secret::new(scalar)))
     }

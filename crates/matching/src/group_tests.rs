@@ -238,3 +238,14 @@ fn empty_batches_do_nothing() {
     mul_twice_batch(&mut [], &mut [], &key(1), &key(2), 4).unwrap();
     random_elements(&mut Seed::from_bytes([1; 32]).into_rng(), &mut [], 4);
 }
+
+#[test]
+fn elements_of_the_subgroup_are_told_from_others() {
+    assert!(is_in_subgroup(&hash(b"anna")));
+    let [zero, one] = [[0; 32], std::array::from_fn(|i| u8::from(i == 0))];
+    assert!(!is_in_subgroup(&zero) && !is_in_subgroup(&one), "of order 2, of order 4");
+    // Sums of a point and one of order 8 are of mixed order.
+    let mixed =
+        curve25519_dalek::constants::EIGHT_TORSION.map(|t| (hash_to_point(b"anna", TAG) + t).to_montgomery());
+    assert_eq!(mixed.iter().filter(|u| is_in_subgroup(&u.0)).count(), 1);
+}

@@ -20,6 +20,7 @@ pub mod pid;
 pub mod ps3i;
 pub mod spill;
 mod tags;
+mod terms;
 
 pub use identifiers::{Domain, Flat, Identifiers, Spool};
 pub use payload::{Field, Joined, Layout, Part, Ring, Table, Valid};

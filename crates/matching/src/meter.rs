@@ -5,7 +5,8 @@
 pub(crate) struct Meter {
     pub sent: u64,
     pub turns: u64,
-    spoke: bool,
+    /// Something was sent since the last wait.
+    pub spoke: bool,
 }
 
 impl Meter {

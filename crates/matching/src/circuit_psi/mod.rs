@@ -46,6 +46,7 @@ use net::Session;
 use ot::{OtKind, VoleReceiver, VoleSender, fresh_delta, vole};
 use price::Shapes;
 use std::collections::VecDeque;
+use zeroize::Zeroizing;
 
 /// How often the receiver draws hash functions before it gives up.
 const ATTEMPTS: u8 = 4;
@@ -136,8 +137,13 @@ pub fn run(
         if bins.all() >= limits::ROWS {
             return Err(Error::limit("limits::ROWS, bins of the join", bins.all(), limits::ROWS - 1));
         }
-        let keys = oprf::keys(&names, &seed)?;
+        let keys = Zeroizing::new(oprf::keys(&names, &seed)?);
         let shapes = Shapes::new(&bins, layout);
+        let third = shapes.keys.third().max(shapes.values.third());
+        if third > okvs::THIRD_MAX {
+            let name = "circuit_psi::okvs::THIRD_MAX, entries of a table (party 0 has too few rows for those of party 1)";
+            return Err(Error::limit(name, third, okvs::THIRD_MAX));
+        }
         let party = Party { bins, shapes, seed, layout, peer: session.me().other(), kind: options.ot };
         let joined = match payload {
             None => party.receive(session, &keys, own.rows(), rng),
@@ -191,8 +197,8 @@ struct Party<'a> {
 /// A piece whose answer the receiver waits for.
 struct Pending {
     bins: Vec<usize>,
-    keys: Vec<Block>,
-    inputs: Vec<Block>,
+    keys: Zeroizing<Vec<Block>>,
+    inputs: Zeroizing<Vec<Block>>,
 }
 
 impl Party<'_> {
@@ -209,14 +215,15 @@ impl Party<'_> {
             let total = self.elements();
             let ot = self.kind.receiver(s, self.peer, vole::expected_ots(total))?;
             let mut vole = VoleReceiver::new(ot, total)?;
-            let mut columns = [room::reserve("VOLE", total)?, room::reserve("VOLE", total)?];
+            let column = || Ok::<_, Error>(Zeroizing::new(room::reserve("VOLE", total)?));
+            let mut columns = [column()?, column()?];
             let [a, c] = &mut columns;
             vole.take(s, total as usize, [a, c])?;
             Ok(columns)
         })?;
         let all = self.bins.all();
         let mut shares = Table::zeros(self.layout.clone(), all)?;
-        let mut tags = blocks("tags", all)?;
+        let mut tags = Zeroizing::new(blocks("tags", all)?);
         session.step("pieces", |s| {
             let entries = self.shapes.keys.entries();
             let (mut waiting, mut elements) = (VecDeque::new(), a.chunks(entries).zip(c.chunks(entries)));
@@ -274,7 +281,8 @@ impl Party<'_> {
         rng: &mut Rng,
     ) -> Result<Pending, Error> {
         let range = self.bins.range(piece);
-        let (mut bins, mut own) = (Vec::new(), Vec::new());
+        let piece_bins = self.bins.piece_bins() as usize;
+        let (mut bins, mut own) = (Vec::new(), Zeroizing::new(Vec::with_capacity(piece_bins)));
         for function in 0..FUNCTIONS {
             for bin in range.clone().map(|place| self.bins.bin(function, place as u32)) {
                 let key = match held[bin] {
@@ -287,14 +295,14 @@ impl Party<'_> {
         }
         let (shape, mut rows) = (self.shapes.keys, Vec::new());
         okvs::rows(&self.shapes.cipher(&self.seed, 0), shape, &own, &mut rows);
-        let store = okvs::encode(shape, &rows, Block::bytes_of(&own), Block::BYTES, rng)?;
+        let store = Zeroizing::new(okvs::encode(shape, &rows, Block::bytes_of(&own), Block::BYTES, rng)?);
         let mut message = vec![Block::ZERO; shape.entries()];
         Block::read_slice(&store, &mut message);
         xor_into(&mut message, a);
         let mut link = session.link(self.peer);
         link.send(Block::bytes_of(&message))?;
         link.flush()?;
-        let mut inputs = vec![Block::ZERO; own.len()];
+        let mut inputs = Zeroizing::new(vec![Block::ZERO; own.len()]);
         okvs::decode(shape, Block::bytes_of(c), Block::BYTES, &rows, Block::bytes_of_mut(&mut inputs));
         Ok(Pending { bins, keys: own, inputs })
     }
@@ -312,7 +320,7 @@ impl Party<'_> {
         let mut table = room::reserve("bytes of a table", (shape.entries() * width) as u64)?;
         table.resize(shape.entries() * width, 0);
         session.link(self.peer).recv(&mut table)?;
-        let (mut rows, mut values) = (Vec::new(), vec![0; bins.len() * width]);
+        let (mut rows, mut values) = (Vec::new(), Zeroizing::new(vec![0; bins.len() * width]));
         okvs::rows(&self.shapes.cipher(&self.seed, 1), shape, keys, &mut rows);
         okvs::decode(shape, &table, width, &rows, &mut values);
         oprf::add_pads(&self.seed, inputs, keys, width, &mut values);
@@ -346,25 +354,26 @@ impl Party<'_> {
         let entries = Entries::new(&self.bins, &places)?;
         let (delta, b) = session.step("vole", |s| {
             let total = self.elements();
-            let delta = fresh_delta(&mut s.fork_seed("Delta").into_rng());
-            let ot = self.kind.sender(s, self.peer, delta, vole::expected_ots(total))?;
-            let mut b = room::reserve("VOLE", total)?;
+            let delta = Zeroizing::new(fresh_delta(&mut s.fork_seed("Delta").into_rng()));
+            let ot = self.kind.sender(s, self.peer, *delta, vole::expected_ots(total))?;
+            let mut b = Zeroizing::new(room::reserve("VOLE", total)?);
             VoleSender::new(s, ot, total)?.take(s, total as usize, &mut b)?;
             Ok((delta, b))
         })?;
         let all = self.bins.all();
         // The masks are the sender's shares.
-        let (mut shares, mut tags) = (Table::zeros(self.layout.clone(), all)?, blocks("tags", all)?);
+        let (mut shares, mut tags) =
+            (Table::zeros(self.layout.clone(), all)?, Zeroizing::new(blocks("tags", all)?));
         session.step("pieces", |s| {
             for (piece, b) in (0..).zip(b.chunks(self.shapes.keys.entries())) {
                 let mut store = vec![Block::ZERO; b.len()];
                 s.link(self.peer).recv(Block::bytes_of_mut(&mut store))?;
-                let mut sums = b.to_vec();
-                gf_add_multiples(delta, &store, &mut sums);
+                let mut sums = Zeroizing::new(b.to_vec());
+                gf_add_multiples(*delta, &store, &mut sums);
                 self.draw(piece, &mut shares, &mut tags, &mut rng);
                 let work =
                     Work { keys, places: &places, entries: &entries, payload: oprf::Payload::new(payload) };
-                let table = self.answer(piece, &work, delta, &sums, (&shares, &tags), &mut rng)?;
+                let table = self.answer(piece, &work, *delta, &sums, (&shares, &tags), &mut rng)?;
                 let mut link = s.link(self.peer);
                 link.send(&table)?;
                 link.flush()?;
@@ -405,11 +414,12 @@ impl Party<'_> {
         rng: &mut Rng,
     ) -> Result<Vec<u8>, Error> {
         let (width, tag) = (self.shapes.width, self.shapes.tag);
-        let mut keys = Vec::with_capacity(self.bins.usual() as usize);
+        let count = work.entries.piece(piece).map(|(rows, _)| rows.len()).sum();
+        let mut keys = Zeroizing::new(Vec::with_capacity(count));
         for (rows, function) in work.entries.piece(piece) {
             keys.extend(rows.iter().map(|&row| oprf::with_function(work.keys[row as usize], function)));
         }
-        let mut values = vec![0; keys.len() * width];
+        let mut values = Zeroizing::new(vec![0; keys.len() * width]);
         let mut slots = values.chunks_exact_mut(width);
         for (rows, function) in work.entries.piece(piece) {
             for (&row, value) in rows.iter().zip(slots.by_ref()) {
@@ -418,7 +428,7 @@ impl Party<'_> {
                 oprf::mask_row(self.layout, work.payload.row(row), masks.row(bin as u64), &mut value[tag..]);
             }
         }
-        let (mut rows, mut inputs) = (Vec::new(), vec![Block::ZERO; keys.len()]);
+        let (mut rows, mut inputs) = (Vec::new(), Zeroizing::new(vec![Block::ZERO; keys.len()]));
         okvs::rows(&self.shapes.cipher(&self.seed, 0), self.shapes.keys, &keys, &mut rows);
         let decoded = Block::bytes_of_mut(&mut inputs);
         okvs::decode(self.shapes.keys, Block::bytes_of(sums), Block::BYTES, &rows, decoded);

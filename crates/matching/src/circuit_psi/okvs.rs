@@ -19,11 +19,14 @@
 use base::{Error, Rng};
 use kernels::{Aes128, Block, xor_bytes};
 use std::collections::BTreeSet;
+use zeroize::Zeroizing;
 
 /// Dense entries: each is in a row with probability 1/2.
 pub const DENSE: usize = 64;
 /// Sparse entries of the smallest table: in a few entries a few rows would cancel.
 const SPARSE_LEAST: u64 = 96;
+/// The most sparse entries of a third: 64 bits of a hash place a row, and there are `third^3` places.
+pub const THIRD_MAX: u64 = 1 << 21;
 /// Bits of the dense part that one look-up takes.
 const GROUP: usize = 8;
 
@@ -46,6 +49,12 @@ impl Shape {
     #[must_use]
     pub fn entries(&self) -> usize {
         3 * self.third + DENSE
+    }
+
+    /// Sparse entries of each third.
+    #[must_use]
+    pub fn third(&self) -> u64 {
+        self.third as u64
     }
 
     fn sparse(&self) -> usize {
@@ -150,7 +159,7 @@ pub fn encode(
     }
     let (sparse, dense) = table.split_at_mut(shape.sparse() * width);
     let sums = Sums::new(dense, width);
-    let mut sum = vec![0; width];
+    let mut sum = Zeroizing::new(vec![0; width]);
     for &(row, entry) in peeled.order.iter().rev() {
         sum.copy_from_slice(&values[row as usize * width..][..width]);
         let row = &rows[row as usize];
@@ -229,7 +238,7 @@ impl Peeled {
         (0..).zip(&self.order).for_each(|(at, (_, entry))| step[*entry as usize] = at);
         let equation = |&index: &u32| {
             let value = |index: u32| &values[index as usize * width..][..width];
-            let mut sum = value(index).to_vec();
+            let mut sum = Zeroizing::new(value(index).to_vec());
             let mut dense = rows[index as usize].dense;
             // Entries in the order in which they go: those that stay are last.
             let mut open: BTreeSet<(u32, u32)> = BTreeSet::new();
@@ -259,7 +268,7 @@ impl Peeled {
 struct Equation {
     pivot: u32,
     entries: BTreeSet<u32>,
-    value: Vec<u8>,
+    value: Zeroizing<Vec<u8>>,
 }
 
 impl Equation {

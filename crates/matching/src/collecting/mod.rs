@@ -45,21 +45,13 @@ use net::Session;
 use ot::OtKind;
 use std::fmt;
 
+pub use crate::terms::Backend;
+
 /// Largest value of [`Options::slots`] and of [`Options::degree`].
 pub const CAP_MAX: u32 = 1 << 10;
 
 /// Most identifiers of a row.
 pub const KEYS_MAX: u64 = 64;
-
-/// What moves payloads into shares.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Backend {
-    /// Permutation networks over correlated OT.
-    #[default]
-    PermuteShare,
-    /// Paillier encryption: see [`crate::paillier`].
-    Paillier,
-}
 
 /// How this party runs the protocol. Both give the same caps, back end, OTs and dummies.
 #[derive(Clone, Debug)]

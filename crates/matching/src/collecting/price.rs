@@ -7,6 +7,7 @@ use crate::paillier;
 use crate::payload::Layout;
 use crate::permute::{Bill, extended, network};
 use crate::tags::TAG_BYTES;
+use crate::terms;
 use base::{Cost, PartyId};
 use ot::OtKind;
 use std::ops::Range;
@@ -14,11 +15,8 @@ use std::ops::Range;
 /// Names that travel in one message, or those of one row.
 pub const CHUNK: u64 = 4096;
 
-/// Bytes of the digest of terms.
-pub(super) const TERMS_BYTES: u64 = 32;
-
 /// Five numbers, the terms of the dummies and all other terms.
-const COUNT_BYTES: u64 = 5 * 8 + dummies::TERMS_BYTES + TERMS_BYTES;
+const COUNT_BYTES: u64 = 5 * 8 + dummies::TERMS_BYTES + terms::BYTES as u64;
 
 /// The public sizes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,14 +2,15 @@
 
 use super::edges::{self, Contamination};
 use super::names::{Names, Occurrences};
-use super::price::{CHUNK, Sizes, TERMS_BYTES, chunks, memory};
+use super::price::{CHUNK, Sizes, chunks, memory};
 use super::{Graph, KEYS_MAX, Options};
 use crate::dummies::{self, Hides};
 use crate::group::{self, Element, Exponent};
 use crate::identifiers::Identifiers;
 use crate::memory::{check, reserve};
-use crate::payload::{Layout, Ring};
+use crate::payload::Layout;
 use crate::tags::{self, Tagged, Wire, are_distinct, from_wire, to_wire};
+use crate::terms;
 use base::{Error, Kind, PartyId, Rng, limits};
 use net::Session;
 use std::ops::Range;
@@ -90,19 +91,6 @@ pub(super) fn pairs(
     Ok(Matched { sizes, test, order, lost, role })
 }
 
-/// What both sides must have in common besides caps and dummies, as a digest.
-fn terms(layouts: &[Layout; 2], options: &Options) -> [u8; TERMS_BYTES as usize] {
-    let mut hasher = blake3::Hasher::new_derive_key("tacit collecting terms 1");
-    for layout in layouts {
-        hasher.update(&(layout.fields().len() as u64).to_le_bytes());
-        for field in layout.fields() {
-            hasher.update(&[u8::from(field.ring == Ring::Add), field.bytes]);
-        }
-    }
-    hasher.update(format!("{:?} {}", options.backend, options.ot).as_bytes());
-    *hasher.finalize().as_bytes()
-}
-
 /// Both tell sizes, caps, dummies and terms.
 fn count(
     session: &mut Session,
@@ -113,7 +101,7 @@ fn count(
     let (me, peer) = (session.me().index(), session.me().other());
     let mut link = session.link(peer);
     let hides = dummies::terms(options.dummies.as_ref(), Hides::Intersection);
-    let terms = terms(layouts, options);
+    let terms = terms::digest(layouts, options.backend, options.ot, link.window());
     let (own_rows, own_keys) = (rows.rows(), rows.keys() as u64);
     let numbers =
         [own_rows, own_keys, options.slots.into(), options.degree.into(), options.test.unwrap_or(ONE_LIST)];

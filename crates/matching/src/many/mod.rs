@@ -166,8 +166,9 @@ impl Party<'_> {
 
     fn run(&self, session: &mut Session, real_rows: u64) -> Result<Matched, Error> {
         let (own, e) = session.step("ring", |s| self.ring(s))?;
-        let (mut set, overlaps) = session.step("e", |s| self.gather(s, e))?;
-        let union = session.step("union", |s| self.pass_union(s, &mut set))?;
+        let (members, overlaps) = session.step("e", |s| self.gather(s, e))?;
+        let (set, union) = session.step("union", |s| self.pass_union(s, &members))?;
+        drop(members);
         let mut mine = session.step("spine", |s| self.spine(s, &own, set, union))?;
         mine.truncate(real_rows as usize);
         let all: u64 = self.rows.iter().sum();
@@ -260,7 +261,7 @@ impl Party<'_> {
         &self,
         session: &mut Session,
         e: Vec<Element>,
-    ) -> Result<(Vec<Element>, Option<Vec<u64>>), Error> {
+    ) -> Result<(Vec<Member>, Option<Vec<u64>>), Error> {
         let n = self.parties();
         if self.me > 0 {
             let mut link = session.link(PartyId(0));
@@ -284,26 +285,24 @@ impl Party<'_> {
             union = union::merge(&union, &set, list);
         }
         let overlaps = union::overlaps(&union, n);
-        Ok((union.into_iter().map(|(element, _)| element).collect(), Some(overlaps)))
+        Ok((union, Some(overlaps)))
     }
 
-    /// The union goes from party to party, each multiplies and sorts it. Returns its size, and leaves what this party made
-    /// of it in `set`.
-    fn pass_union(&self, session: &mut Session, set: &mut Vec<Element>) -> Result<u64, Error> {
+    /// The union goes from party to party, each multiplies and sorts it. Returns what the last one made of it, to that one
+    /// alone, and its size.
+    fn pass_union(&self, session: &mut Session, members: &[Member]) -> Result<(Vec<Element>, u64), Error> {
         let n = self.parties();
-        let union = self.tell_union(session, set.len() as u64)?;
+        let union = self.tell_union(session, members.len() as u64)?;
+        let mut set = Vec::new();
         for at_work in 0..n {
             if at_work == self.me {
-                self.multiply_union(session, set, union)?;
+                set = self.multiply_union(session, members, union)?;
             } else {
                 let mut link = session.link(PartyId(at_work as u8));
                 (0..price::pulses(union)).try_for_each(|_| link.recv(&mut [0]))?;
             }
         }
-        if self.me + 1 < n {
-            set.clear();
-        }
-        Ok(union)
+        Ok((if self.me + 1 < n { Vec::new() } else { set }, union))
     }
 
     /// Party 0 tells all the size of the union.
@@ -324,23 +323,30 @@ impl Party<'_> {
         Ok(union)
     }
 
-    /// This party's turn: takes the union from the party before, multiplies, sorts and hands it on.
-    fn multiply_union(&self, session: &mut Session, set: &mut Vec<Element>, union: u64) -> Result<(), Error> {
-        if self.me > 0 {
-            *set = room::reserve("rows of the union", union)?;
-        }
+    /// This party's turn: takes the union from the party before, or at party 0 from what it gathered; multiplies, sorts
+    /// and hands it on.
+    fn multiply_union(
+        &self,
+        session: &mut Session,
+        members: &[Member],
+        union: u64,
+    ) -> Result<Vec<Element>, Error> {
+        let mut set: Vec<Element> = room::reserve("rows of the union", union)?;
         for pulse in 0..price::pulses(union) {
             let rows = pulse * PULSE..union.min((pulse + 1) * PULSE);
             for start in rows.clone().step_by(CHUNK as usize) {
                 let piece = start as usize..rows.end.min(start + CHUNK) as usize;
-                let from = PartyId(self.me.saturating_sub(1) as u8);
                 if self.me > 0 {
                     set.resize(piece.end, [0; 32]);
+                    let from = PartyId(self.me as u8 - 1);
                     session.link(from).recv(set[piece.clone()].as_flattened_mut())?;
+                } else {
+                    set.extend(members[piece.clone()].iter().map(|(element, _)| element));
                 }
-                let done = group::mul_batch(&mut set[piece], &self.keys[1], self.threads);
-                done.map_err(|r| {
-                    if self.me > 0 { refused(&session.link(from), r) } else { Error::misuse(r.text()) }
+                group::mul_batch(&mut set[piece.clone()], &self.keys[1], self.threads).map_err(|r| {
+                    let members = if self.me == 0 { &members[piece] } else { &[] };
+                    self.sender(members)
+                        .map_or_else(|| Error::misuse(r.text()), |p| refused(&session.link(p), r))
                 })?;
             }
             for peer in (0..self.parties()).filter(|&peer| peer != self.me) {
@@ -352,15 +358,28 @@ impl Party<'_> {
         }
         set.sort_unstable();
         if !set.windows(2).all(|w| w[0] != w[1]) {
-            let from = PartyId(self.me.saturating_sub(1) as u8);
-            return Err(if self.me > 0 { session.link(from).blame(UNIQUE) } else { Error::misuse(UNIQUE) });
+            let from = self.sender(members);
+            return Err(from.map_or_else(|| Error::misuse(UNIQUE), |from| session.link(from).blame(UNIQUE)));
         }
         if self.me + 1 < self.parties() {
             let mut link = session.link(PartyId(self.me as u8 + 1));
             set.chunks(CHUNK as usize).try_for_each(|piece| link.send(piece.as_flattened()))?;
             link.flush()?;
         }
-        Ok(())
+        Ok(set)
+    }
+
+    /// Who sent what made products of the union zero or equal: the party before, or at party 0 who sent the first of
+    /// `members` outside the subgroup. What party 0 multiplied itself is in it, and distinct products come of distinct
+    /// elements of it, so there is one.
+    fn sender(&self, members: &[Member]) -> Option<PartyId> {
+        let n = self.parties();
+        if self.me > 0 {
+            return Some(PartyId(self.me as u8 - 1));
+        }
+        let (_, who) = members.iter().find(|(element, _)| !group::is_in_subgroup(element))?;
+        let peer = (1..n).find(|&peer| who >> held(peer, n, n) & 1 == 1)?;
+        Some(PartyId(peer as u8))
     }
 
     /// The last party sends the spine to all; each finds its own rows and says what it saw.

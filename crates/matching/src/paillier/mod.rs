@@ -51,8 +51,6 @@ pub enum Refusal {
     Large,
     /// A ciphertext shares a factor with `n`.
     Factor,
-    /// A plaintext is wider than rows and masks make it.
-    Overflow,
 }
 
 impl Refusal {
@@ -64,7 +62,6 @@ impl Refusal {
             Self::Zero => "a Paillier ciphertext is zero",
             Self::Large => "a Paillier ciphertext is not below the square of the modulus",
             Self::Factor => "a Paillier ciphertext shares a factor with the modulus",
-            Self::Overflow => "a Paillier plaintext is wider than masked rows are",
         }
     }
 }
@@ -120,8 +117,7 @@ impl Giver {
             for range in batches(total) {
                 let link = &mut s.link(peer);
                 let answers = recv(link, self.key.public(), range.clone())?;
-                self.decrypt(&plan, &answers, range.start, &mut groups)
-                    .map_err(|r| link.malformed(r.text()))?;
+                self.decrypt(&plan, &answers, range.start, &mut groups);
                 s.report(range.end, total);
             }
             Ok(())
@@ -141,19 +137,12 @@ impl Giver {
         sealed.concat()
     }
 
-    fn decrypt(
-        &self,
-        plan: &Plan,
-        answers: &[Ciphertext],
-        first: u64,
-        groups: &mut [Vec<&mut [u8]>],
-    ) -> Result<(), Refusal> {
+    fn decrypt(&self, plan: &Plan, answers: &[Ciphertext], first: u64, groups: &mut [Vec<&mut [u8]>]) {
         let key = &self.key;
         let opened = over_cores(self.threads, answers.iter().collect(), |answer| key.decrypt(answer));
         for (plaintext, i) in opened.into_iter().zip(first as usize..) {
-            plan.unpack(i % plan.pieces(), &plaintext?, &mut groups[i / plan.pieces()]);
+            plan.unpack(i % plan.pieces(), &plaintext, &mut groups[i / plan.pieces()]);
         }
-        Ok(())
     }
 }
 

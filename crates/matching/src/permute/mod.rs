@@ -60,7 +60,8 @@ struct Cut {
 
 impl Cut {
     /// For so many gates on rows of this width. What R says ahead of S, the OTs of two chunks and the settings of one,
-    /// fits the window at up to 16 bytes per OT: so R always comes to hear what S says, and neither waits for ever.
+    /// fits the window at up to 16 bytes per OT: so R always comes to hear what S says, and neither waits for ever. Tweaks
+    /// follow the cut, so both parties' windows are the same; joins compare them with their terms.
     fn new(gates: u64, row_bytes: usize, window: usize) -> Self {
         let ahead = (window / 64).clamp(64, CHUNK);
         let batch = (BATCH_BYTES / row_bytes.max(1)).clamp(64, kernels::LANES_MAX.min(ahead)) / 64 * 64;

@@ -13,7 +13,7 @@ use crate::group::{ELEMENT_BYTES, Element};
 use base::{Error, Secret};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -76,13 +76,8 @@ impl Journal {
         let io =
             |e: &std::io::Error| Error::io(format_args!("opening the match folder {}", dir.display()), e);
         DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|e| io(&e))?;
-        let mode = fs::metadata(dir).map_err(|e| io(&e))?.permissions().mode();
-        if mode & 0o077 != 0 {
-            return Err(Error::input(format!(
-                "the match folder {} will hold keys and is open to other users; run chmod 700 on it",
-                dir.display()
-            )));
-        }
+        let meta = fs::metadata(dir).map_err(|e| io(&e))?;
+        check_private(dir, &meta, rustix::process::geteuid().as_raw())?;
         let lock = private(&dir.join(LOCK)).map_err(|e| io(&e))?;
         lock.try_lock().map_err(|_| {
             Error::input(format!(
@@ -97,15 +92,14 @@ impl Journal {
     }
 
     fn read_state(&self) -> Result<Option<Run>, Error> {
-        let mut bytes = [0; STATE_BYTES];
-        let read = File::open(self.dir.join(STATE)).and_then(|mut file| file.read_exact(&mut bytes));
+        let mut bytes = Zeroizing::new([0; STATE_BYTES]);
+        let read = File::open(self.dir.join(STATE)).and_then(|mut file| file.read_exact(&mut *bytes));
         match read {
             Ok(()) => {}
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof) => return Ok(None),
             Err(e) => return Err(Error::io("reading the match folder", &e)),
         }
-        let bytes = Secret::new(bytes);
-        let (body, digest) = bytes.expose().split_last_chunk::<32>().expect("longer than a digest");
+        let (body, digest) = bytes.split_last_chunk::<32>().expect("longer than a digest");
         if !body.starts_with(MAGIC) || blake3::hash(body).as_bytes() != digest {
             return Ok(None);
         }
@@ -239,6 +233,20 @@ pub(super) enum Repeat {
     Other,
 }
 
+/// Whether keys may lie in a folder: it is the user's own, and nobody else may look into it.
+fn check_private(dir: &Path, meta: &fs::Metadata, user: u32) -> Result<(), Error> {
+    let bad = |what: &str| {
+        Err(Error::input(format!("the match folder {} will hold keys and {what}", dir.display())))
+    };
+    if meta.uid() != user {
+        return bad("is another user's; give one of your own");
+    }
+    match meta.permissions().mode() & 0o077 {
+        0 => Ok(()),
+        _ => bad("is open to other users; run chmod 700 on it"),
+    }
+}
+
 /// A file of this user alone, made if there is none, its content kept.
 fn private(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
@@ -308,6 +316,19 @@ mod tests {
 
     fn chunk(rows: u64, byte: u8) -> Vec<Element> {
         vec![[byte; 32]; rows as usize]
+    }
+
+    #[test]
+    fn keys_lie_in_a_folder_of_ones_own_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = |mode, user: fn(u32) -> u32| {
+            fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
+            let meta = fs::metadata(dir.path()).unwrap();
+            check_private(dir.path(), &meta, user(meta.uid())).err().map(|e| e.to_string())
+        };
+        assert_eq!(error(0o700, |own| own), None);
+        assert!(error(0o750, |own| own).unwrap().ends_with("is open to other users; run chmod 700 on it"));
+        assert!(error(0o700, |own| own + 1).unwrap().ends_with("is another user's; give one of your own"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::{Role, Sizes};
 use crate::dummies::{Dummies, Hides};
 use crate::group::ELEMENT_BYTES;
+use crate::meter::Meter;
 use base::Cost;
 use std::ops::Range;
 
@@ -100,24 +101,7 @@ pub(super) fn stream(own: u64, peer: u64) -> impl Iterator<Item = Move> {
     })
 }
 
-/// Counts bytes sent and waits for an answer, like the ledger of a session.
-#[derive(Default)]
-struct Meter {
-    sent: u64,
-    turns: u64,
-    spoke: bool,
-}
-
 impl Meter {
-    fn send(&mut self, bytes: u64) {
-        self.sent += bytes;
-        self.spoke |= bytes > 0;
-    }
-
-    fn recv(&mut self) {
-        self.turns += u64::from(std::mem::take(&mut self.spoke));
-    }
-
     fn send_column(&mut self, rows: u64) {
         self.send(rows * ELEMENT_BYTES);
     }
@@ -129,11 +113,11 @@ impl Meter {
             let [send, take] = beat.after(i);
             self.send(u64::from(send));
             if take {
-                self.recv();
+                self.recv(1);
             }
         }
         if beat.left > 0 {
-            self.recv();
+            self.recv(1);
         }
     }
 
@@ -145,7 +129,7 @@ impl Meter {
             Role::C => {
                 // A turn per slice, and what is sent does not depend on where it is sent.
                 (0..slices).for_each(|_| {
-                    self.recv();
+                    self.recv(1);
                     self.spoke = true;
                 });
                 self.send(counts + sizes.only()[1] * ELEMENT_BYTES);
@@ -155,7 +139,7 @@ impl Meter {
                 (0..slices + SLICE_LAG).for_each(|i| {
                     self.spoke |= i < slices;
                     if i >= SLICE_LAG {
-                        self.recv();
+                        self.recv(1);
                     }
                 });
             }
@@ -169,7 +153,7 @@ impl Meter {
             Role::C => {
                 self.rounds(c.max(p), Beat::new(c, 0), |m, i| {
                     if i < p {
-                        m.recv();
+                        m.recv(1);
                     }
                 });
                 let column = sizes.only()[0];
@@ -178,7 +162,7 @@ impl Meter {
             Role::P => {
                 let column = sizes.only()[1];
                 self.rounds(p, Beat::new(0, c), |m, i| m.send_column(piece(column, i)));
-                self.rounds(c, Beat::new(c, 0), |m, _| m.recv());
+                self.rounds(c, Beat::new(c, 0), |m, _| m.recv(1));
             }
         }
     }
@@ -193,23 +177,23 @@ fn meter(role: Role, sizes: Sizes) -> Meter {
     let mut m = Meter::default();
     let (own, peer) = (sizes.rows[role as usize], sizes.rows[1 - role as usize]);
     m.send(HELLO_BYTES);
-    m.recv();
+    m.recv(1);
     let [own_chunks, peer_chunks] = [own, peer].map(|rows| rows.div_ceil(CHUNK));
     m.rounds(own_chunks, Beat::new(own_chunks, peer_chunks), |_, _| ());
     for step in stream(own, peer) {
         match step {
             Move::SendU(rows) => m.send_column(rows.end - rows.start),
             Move::AnswerV(rows) => {
-                m.recv();
+                m.recv(1);
                 m.send_column(rows.end - rows.start);
             }
-            Move::TakeV(_) => m.recv(),
+            Move::TakeV(_) => m.recv(1),
         }
     }
     m.slices(role, sizes);
     m.differences(role, sizes);
     m.send(DIGEST_BYTES);
-    m.recv();
+    m.recv(1);
     m
 }
 

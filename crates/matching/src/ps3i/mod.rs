@@ -44,7 +44,7 @@ use net::Session;
 use ot::OtKind;
 use std::fmt;
 
-pub use crate::collecting::Backend;
+pub use crate::terms::Backend;
 
 /// How this party runs the protocol. Both give the same dummies, OTs and back end.
 #[derive(Clone, Debug)]

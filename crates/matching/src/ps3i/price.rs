@@ -6,6 +6,7 @@ use crate::group::ELEMENT_BYTES;
 use crate::paillier;
 use crate::payload::Layout;
 use crate::permute::{Bill, network::switches};
+use crate::terms;
 use base::{Cost, PartyId};
 use ot::OtKind;
 use std::ops::Range;
@@ -14,7 +15,7 @@ use std::ops::Range;
 pub const CHUNK: u64 = 4096;
 
 /// A size, the terms of dummies and the digest of all other terms.
-const COUNT_BYTES: u64 = 8 + TERMS_BYTES + 32;
+const COUNT_BYTES: u64 = 8 + TERMS_BYTES + terms::BYTES as u64;
 
 /// The public sizes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

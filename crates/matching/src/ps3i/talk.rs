@@ -6,7 +6,8 @@ use crate::dummies::{self, Hides};
 use crate::group::{self, Element, Exponent};
 use crate::identifiers::Identifiers;
 use crate::memory::reserve;
-use crate::payload::{Layout, Ring};
+use crate::payload::Layout;
+use crate::terms;
 use base::{Error, Kind, PartyId, Rng, limits};
 use net::{Link, Session};
 use std::ops::Range;
@@ -32,19 +33,6 @@ impl Drop for Pairs {
     }
 }
 
-/// Everything that both sides must have in common, besides dummies, as a digest.
-fn terms(layouts: &[Layout; 2], options: &Options) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new_derive_key("tacit ps3i terms 1");
-    for layout in layouts {
-        hasher.update(&(layout.fields().len() as u64).to_le_bytes());
-        for field in layout.fields() {
-            hasher.update(&[u8::from(field.ring == Ring::Add), field.bytes]);
-        }
-    }
-    hasher.update(format!("{:?} {}", options.backend, options.ot).as_bytes());
-    *hasher.finalize().as_bytes()
-}
-
 /// Both tell their sizes and terms. Returns the rows of party 0 and of party 1.
 pub(super) fn count(
     session: &mut Session,
@@ -57,9 +45,9 @@ pub(super) fn count(
         let (name, cap) = ("limits::ROWS, own rows and dummies", limits::ROWS - 1);
         return Err(Error::new(session.at(None), Kind::Limit { name, value: own, cap }));
     }
-    let (terms, hides) =
-        (terms(layouts, options), dummies::terms(options.dummies.as_ref(), Hides::Intersection));
+    let hides = dummies::terms(options.dummies.as_ref(), Hides::Intersection);
     let mut link = session.link(peer);
+    let terms = terms::digest(layouts, options.backend, options.ot, link.window());
     link.send(&[&own.to_le_bytes()[..], &hides, &terms].concat())?;
     let theirs = link.recv_count("rows of the peer", options.peer_rows_max.min(limits::ROWS - 1))?;
     dummies::check_terms(&mut link, &hides)?;

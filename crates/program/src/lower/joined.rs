@@ -236,8 +236,8 @@ pub(super) struct Entering<'a> {
     words: Vec<Word>,
     known: HashMap<Word, NodeId>,
     gaps: Vec<Gap>,
-    /// What comparisons gave.
-    compared: HashMap<[Term; 2], Lit>,
+    /// What comparisons gave, by terms and width.
+    compared: HashMap<([Term; 2], u8), Lit>,
 }
 
 impl<'a> Entering<'a> {
@@ -347,7 +347,7 @@ impl<'a> Entering<'a> {
 
     /// `[first < second]` of terms of at most `width` bits; notes the comparison that gives its carry.
     pub fn gap(&mut self, g: &mut Gates, compares: &mut Vec<Compare>, terms: [Term; 2], width: u8) -> Lit {
-        if let Some(done) = self.compared.get(&terms) {
+        if let Some(done) = self.compared.get(&(terms, width)) {
             return *done;
         }
         // The parties take turns at choosing, so that both do half of the work.
@@ -363,7 +363,7 @@ impl<'a> Entering<'a> {
         let tops = sum(g, top, 0);
         let less = !g.xor(tops, carry);
         compares.push(Compare { chooser, bound: low, keys: vec![low], width, less: vec![carry] });
-        self.compared.insert(terms, less);
+        self.compared.insert((terms, width), less);
         less
     }
 
