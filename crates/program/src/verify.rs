@@ -41,7 +41,7 @@ pub struct Charge {
     /// zCDP spent.
     pub rho: Ratio,
     /// Most that one row of a protected party changes each noised total, by output: what one joined row adds times the
-    /// party's degree; empty for `Difference`, whose scale needs group sizes.
+    /// party's degree, which is 1 where all cells are of one party's rows alone; empty for `Difference`, whose scale needs group sizes.
     pub sensitivity: Vec<u128>,
     /// Whether a row can move between cells when the protected party's data change (both cells then differ).
     pub moves: bool,
@@ -200,7 +200,10 @@ fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
             MechanismKind::Difference { test, control, .. } => (&[], [*test, *control].concat()),
         };
         let value = |f: &u32| &facts[program.folds[*f as usize].value().index()];
-        let degree = protected_degree(program, mechanism.to);
+        let degree = match cells.iter().all(|f| stands_alone(program, value(f))) {
+            true if !cells.is_empty() => 1,
+            _ => protected_degree(program, mechanism.to),
+        };
         if degree > 1 && matches!(mechanism.kind, MechanismKind::Difference { .. }) {
             let text = format!(
                 "m{i} noises a difference of means, whose scale holds for rows that change one joined row, not {degree}; \
@@ -266,6 +269,19 @@ fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
 fn protected_degree(program: &Program, viewer: PartyId) -> u32 {
     let others = program.degrees.iter().enumerate().filter(|(party, _)| *party != viewer.index());
     others.map(|(_, degree)| *degree).max().unwrap_or(1)
+}
+
+/// Whether a sum is of one party's columns alone, and a row that the party has not adds nothing to it: then one row of
+/// that party changes one term, and rows of others none, whatever the match joins them to. A row that is not there has 0
+/// in every column, or in a lift study a code that stands for nothing; so a term that needs a column to equal a number
+/// above 0 is 0 there.
+///
+/// All cells of a mechanism must be such: a row that changes a cell of both kinds would change one by D and another by
+/// `degree` D' in units of the noise that is 1 each, the root of 2 together.
+fn stands_alone(program: &Program, facts: &Facts) -> bool {
+    let Some(owner) = facts.owners.only() else { return false };
+    let of_owner = |column: u32| program.columns[column as usize].holder == Holder::Party(owner);
+    facts.guards.iter().any(|(column, value)| *value > 0 && of_owner(*column))
 }
 
 /// The columns that separate two cells: each demands another constant there. `None` when nothing separates them.

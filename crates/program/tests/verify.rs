@@ -376,6 +376,30 @@ fn r4_a_degree_multiplies_the_sensitivity() {
     }
 }
 
+/// What one party's rows alone add up to, and rows that are not there do not, moves by one row whatever the match joins.
+#[test]
+fn r4_a_sum_of_one_partys_rows_alone_has_no_degree() {
+    let sensitivity = |build: fn(&mut Study) -> Vec<NodeId>| {
+        let mut s = Study::new();
+        let folds: Vec<u32> = build(&mut s).into_iter().map(|value| s.b.sum(value, Type::u(60))).collect();
+        let m = s.gaussian(ADVERTISER, rho(1, 8), &folds);
+        let mut program = s.show(m, ADVERTISER);
+        program.degrees = vec![4, 4];
+        audit(&program).charges.remove(0).sensitivity
+    };
+    assert_eq!(sensitivity(|s| vec![s.is(s.arm, 1), s.is(s.arm, 2)]), [1, 1]);
+    // A row that the publisher has not is of arm 0: more or fewer of these with any match that one row changes.
+    assert_eq!(sensitivity(|s| vec![s.is(s.arm, 0)]), [4]);
+    // Of both parties' columns.
+    fn joined(s: &mut Study, arm: u128) -> NodeId {
+        let (arm, value) = (s.is(s.arm, arm), s.is(s.value, 3));
+        s.b.and(arm, value)
+    }
+    assert_eq!(sensitivity(|s| vec![joined(s, 1)]), [4]);
+    // One row can move a cell of each kind by as much as the noise of each is for.
+    assert_eq!(sensitivity(|s| vec![s.is(s.arm, 2), joined(s, 1)]), [4, 4]);
+}
+
 #[test]
 fn r5_charges_add_up_by_viewer() {
     let mut s = Study::new();
