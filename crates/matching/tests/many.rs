@@ -5,7 +5,7 @@ mod common;
 
 use base::{ChannelError, Error, PartyId, Roster, Seed};
 use common::{Column, ids};
-use matching::dummies::Dummies;
+use matching::dummies::{Dummies, Hides};
 use matching::many::{self, Matched, Options, Sizes};
 use net::cluster::Cluster;
 use net::{Channel, Fault, Ledger, Session, pair};
@@ -120,8 +120,15 @@ fn dummies_are_counted_and_cut_off() {
         }
     }
     assert_eq!(at.values().collect::<BTreeSet<_>>().len(), 40);
-    assert!(done[2].rows.iter().zip(&lists).all(|(&told, list)| told > list.len() as u64 + 2 * 370));
-    assert!(done.iter().all(|party| party.spine.rows > 40 + 3 * 370));
+    let range = Dummies::usual(&Seed::from_bytes([0; 32])).rows_range(Hides::Intersection, 3);
+    let made_up: Vec<u64> =
+        done[2].rows.iter().zip(&lists).map(|(told, list)| told - list.len() as u64).collect();
+    assert!(made_up.iter().all(|rows| (range[0]..=range[1]).contains(rows)), "{made_up:?}");
+    // Three lists of each party and fillers of which nobody knows how many; and every overlap is noised.
+    assert!(done.iter().all(|party| party.spine.rows > 40 + 9 * 370));
+    let exact = overlaps(&lists);
+    let noised = done[0].overlaps.as_ref().unwrap();
+    assert!((1..8).all(|set: usize| noised[set] > exact[set] + 100), "{noised:?}");
 }
 
 #[test]

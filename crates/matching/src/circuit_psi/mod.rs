@@ -139,11 +139,7 @@ pub fn run(
         }
         let keys = Zeroizing::new(oprf::keys(&names, &seed)?);
         let shapes = Shapes::new(&bins, layout);
-        let third = shapes.keys.third().max(shapes.values.third());
-        if third > okvs::THIRD_MAX {
-            let name = "circuit_psi::okvs::THIRD_MAX, entries of a table (party 0 has too few rows for those of party 1)";
-            return Err(Error::limit(name, third, okvs::THIRD_MAX));
-        }
+        shapes.check()?;
         let party = Party { bins, shapes, seed, layout, peer: session.me().other(), kind: options.ot };
         let joined = match payload {
             None => party.receive(session, &keys, own.rows(), rng),

@@ -1,11 +1,11 @@
 //! What circuit-PSI costs, from the schedule that the driver itself follows.
 
 use super::cuckoo::Bins;
-use super::okvs::Shape;
+use super::okvs::{Shape, THIRD_MAX};
 use super::{AHEAD, SALT_BYTES, equal, key_cipher};
 use crate::dummies::TERMS_BYTES;
 use crate::payload::Layout;
-use base::{Cost, PartyId, limits};
+use base::{Cost, Error, PartyId, limits};
 use kernels::{Aes128, Block};
 use ot::{OtKind, vole};
 
@@ -33,6 +33,18 @@ impl Shapes {
         let keys = Shape::new(bins.piece_bins(), bins.piece_bins());
         let values = Shape::new(bins.usual(), bins.most());
         Self { keys, values, tag, width: tag + layout.row_bytes() }
+    }
+
+    /// Refuses tables that the hash of a key does not serve: of very many rows of the sender for few of the receiver.
+    pub fn check(&self) -> Result<(), Error> {
+        match self.keys.third().max(self.values.third()) {
+            ..=THIRD_MAX => Ok(()),
+            third => Err(Error::limit(
+                "okvs::THIRD_MAX, a third of a table; party 1 has too many rows for the few of party 0",
+                third,
+                THIRD_MAX,
+            )),
+        }
     }
 
     /// Entries of all stores of the receiver.
@@ -94,4 +106,23 @@ pub fn memory(rows: [u64; 2], layout: &Layout, party: PartyId) -> u64 {
         } else {
             rows[1] * (block + 12 + 12) + shapes.elements(&bins) * block
         }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_that_no_hash_serves_are_refused() {
+        let check = |rows| Shapes::new(&Bins::new(rows), &Layout::new([]).unwrap()).check();
+        for rows in [[1, 1], [10, 400_000_000], [1_000_000_000, 1_000_000_000]] {
+            check(rows).unwrap();
+        }
+        assert!(
+            check([10, 1_000_000_000])
+                .unwrap_err()
+                .to_string()
+                .contains("too many rows for the few of party 0")
+        );
+    }
 }

@@ -163,4 +163,26 @@ mod tests {
         let half = -128.0 - TREES as f64 * (1.0 - 1.01 * entries / rows / 4.0).log2();
         assert!(half > 120.0, "{half}");
     }
+
+    /// What the page says of relations among rows: the first moment of their number by weight, every row as ten places
+    /// drawn with repeats, and the weight at which one sum without noise tells a sample from random.
+    #[test]
+    fn relations_are_too_heavy_for_a_dual_attack() {
+        let (k, n) = (f64::from(1 << LOG_K), (TREES << DEPTH) as f64);
+        let factorial = |x: f64| if x < 1.0 { 0.0 } else { x * x.ln() - x + (6.283_185_3 * x).ln() / 2.0 };
+        let choose =
+            |a: f64, b: f64| (factorial(a) - factorial(b) - factorial(a - b)) / std::f64::consts::LN_2;
+        // log2 of the sum over j: its greatest term, and that there are k of them.
+        let sum = |w: f64| {
+            let term = |j: f64| choose(k, j) + 10.0 * w * (1.0 - 2.0 * j / k).log2();
+            (0..1 << (LOG_K - 1)).map(|j| term(f64::from(j))).fold(f64::MIN, f64::max) + k.log2()
+        };
+        let relations = |w: f64| choose(n, w) - k + sum(w);
+        let per_row = -(1.0 - 1.0 / LEAVES as f64).log2();
+        let needed = (128.0 / per_row).ceil();
+        assert!((0.0113..0.0114).contains(&per_row) && needed == 11_313.0, "{per_row} {needed}");
+        assert!(relations(needed) < -12_000.0, "{}", relations(needed));
+        assert!(relations(14_400.0) < 0.0 && relations(14_420.0) > 0.0);
+        assert!(14_400.0 * per_row > 162.0);
+    }
 }
