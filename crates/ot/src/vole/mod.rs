@@ -169,7 +169,8 @@ mod tests {
     #[test]
     fn relations_are_too_heavy_for_a_dual_attack() {
         let (k, n) = (f64::from(1 << LOG_K), (TREES << DEPTH) as f64);
-        let factorial = |x: f64| if x < 1.0 { 0.0 } else { x * x.ln() - x + (6.283_185_3 * x).ln() / 2.0 };
+        let factorial =
+            |x: f64| if x < 1.0 { 0.0 } else { x * x.ln() - x + (std::f64::consts::TAU * x).ln() / 2.0 };
         let choose =
             |a: f64, b: f64| (factorial(a) - factorial(b) - factorial(a - b)) / std::f64::consts::LN_2;
         // log2 of the sum over j: its greatest term, and that there are k of them.
