@@ -2,7 +2,8 @@
 
 use crate::prepare::Checked;
 use crate::report::{
-    Disclosed, FORMAT, PARTS_FORMAT, PartyInfo, Privacy, Report, Reports, Stage, StudyInfo, View,
+    Disclosed, FORMAT, PARTS_FORMAT, PartyInfo, Privacy, Report, Reports, SpentBy, Stage, StudyInfo,
+    Uncovered, View,
 };
 use crate::scales::release_mode;
 use crate::study::{Kind, Role};
@@ -22,8 +23,8 @@ pub(crate) struct Facts<'a> {
     pub settings: String,
     /// zCDP charged to this party's view.
     pub charge: &'a Rational,
-    /// Spent so far by the other viewer on this party's data, and its budget.
-    pub spent: f64,
+    /// Spent so far by each other viewer on this party's data, and the budget of each.
+    pub viewers: Vec<SpentBy>,
     pub budget: f64,
     pub seconds: f64,
     pub stages: &'a [Stage],
@@ -106,12 +107,13 @@ pub(crate) fn report(facts: &Facts<'_>, view: View, disclosed: Disclosed) -> Rep
             rho_value: rho,
             epsilon: noised.then(|| rho_to_epsilon(rho, DELTA)),
             delta: noised.then_some(DELTA),
-            spent: facts.spent,
+            spent: facts.viewers.iter().map(|viewer| viewer.rho).fold(0.0, f64::max),
             budget: facts.budget,
+            viewers: facts.viewers.clone(),
             candidates: noised.then(|| checked.candidates()),
         },
         inputs: inputs.clone(),
-        guarantee: guarantee(&noise, &disclosed),
+        guarantee: guarantee(&noise, &disclosed, reach(checked)),
         disclosed,
         bytes: facts.stages.iter().flat_map(|s| &s.bytes_sent).sum(),
         stages: facts.stages.to_vec(),
@@ -149,9 +151,15 @@ fn noise(checked: &Checked) -> Noise {
     }
 }
 
+/// How many joined rows one row of another party can change.
+fn reach(checked: &Checked) -> u32 {
+    let degrees = checked.built.program.degrees.iter().enumerate();
+    degrees.filter(|(party, _)| *party != checked.me.index()).map(|(_, d)| *d).max().unwrap_or(1)
+}
+
 /// What the guarantee covers, in sentences: what the noise is calibrated for, then what is left of that in the whole
 /// run, where exact sizes are known as well.
-fn guarantee(noise: &Noise, disclosed: &Disclosed) -> Vec<String> {
+fn guarantee(noise: &Noise, disclosed: &Disclosed, reach: u32) -> Vec<String> {
     let mut lines = Vec::new();
     let sizes = wording::sizes(disclosed);
     let probing = match disclosed.size_hidden {
@@ -161,13 +169,22 @@ fn guarantee(noise: &Noise, disclosed: &Disclosed) -> Vec<String> {
     let hidden = wording::hidden(disclosed);
     match noise {
         Noise::Lift { mode, viewer, clamp } => {
+            let exact_arms = disclosed.uncovered.contains(&Uncovered::ArmSizes);
             lines.push(format!(
-                "The noise taken by itself is calibrated for adding, removing or replacing data of one person: {}.",
-                mode.guarantee(*viewer)
+                "The noise taken by itself is calibrated for adding or removing a row, or changing its values: {}.",
+                match (exact_arms, mode, viewer) {
+                    (true, Mode::Sums, Viewer::Advertiser) => "rho-zCDP while both arms keep their sizes",
+                    _ => mode.guarantee(*viewer),
+                }
             ));
+            lines.extend(one_row(reach, "people"));
+            let covers = match exact_arms {
+                true => "arm sizes exact: covers exchanged arms and changed outcomes only",
+                false => "the guarantee covers flips and replacements of outcome and arm only",
+            };
             lines.push(hidden.unwrap_or_else(|| {
                 format!(
-                    "But: exact sizes disclosed; the guarantee covers flips and replacements of outcome and arm only. The \
+                    "But: exact sizes disclosed; {covers}. The \
                      sizes: {sizes}. It does not cover being in a file at all: adding or removing a person, gaining or losing an \
                      opportunity, or a first entry in a file that lists only people with an outcome, shows in the \
                      exact sizes. {probing}"
@@ -181,10 +198,12 @@ fn guarantee(noise: &Noise, disclosed: &Disclosed) -> Vec<String> {
         }
         Noise::Program => {
             lines.push(
-                "The noise taken by itself is calibrated for adding, removing or replacing one row of the other party \
-                 (zero-concentrated differential privacy). Outputs computed from noised values are covered too."
+                "The noise taken by itself is calibrated for adding or removing one row of the other party, or changing \
+                 its values (zero-concentrated differential privacy). Outputs computed from noised values are covered \
+                 too."
                     .into(),
             );
+            lines.extend(one_row(reach, "joined rows"));
             lines.push(hidden.unwrap_or_else(|| {
                 format!(
                     "But: exact sizes disclosed; the guarantee covers changes of the values in rows whose identifiers \
@@ -207,7 +226,7 @@ fn guarantee(noise: &Noise, disclosed: &Disclosed) -> Vec<String> {
             }
         }
     }
-    lines.extend(wording::who_learnt(disclosed).map(str::to_owned));
+    lines.extend(wording::who_learnt(disclosed));
     if let Some([test, control]) = disclosed.published_groups {
         lines.push(format!("The group sizes {test} and {control} were made public by the release mode."));
     }
@@ -227,6 +246,16 @@ fn guarantee(noise: &Noise, disclosed: &Disclosed) -> Vec<String> {
     });
     lines.push("The implementation has not been reviewed independently.".into());
     lines
+}
+
+/// What "one row" means where it is matched by several identifiers, or with several rows.
+fn one_row(reach: u32, what: &str) -> Option<String> {
+    (reach > 1).then(|| {
+        format!(
+            "One row = up to {reach} {what}: the match lets it change so many, and the noise is scaled for that. A row \
+             is one as matched, after lines that share identifiers were settled by `duplicates`."
+        )
+    })
 }
 
 /// The JSON of a report.
@@ -286,7 +315,7 @@ mod tests {
     fn lines(noise: &Noise) -> Vec<String> {
         let disclosed =
             Disclosed { rows: vec![11, 7], union: 13, matched_upper_bound: 5, ..Disclosed::default() };
-        guarantee(noise, &disclosed)
+        guarantee(noise, &disclosed, 1)
     }
 
     /// Whatever the noise is calibrated for, the next sentence says that exact sizes take part of it away.
@@ -321,13 +350,43 @@ mod tests {
             ..Disclosed::default()
         };
         let noise = Noise::Lift { mode: Mode::Sums, viewer: Viewer::Publisher, clamp: 3 };
-        let lines = guarantee(&noise, &disclosed);
+        let lines = guarantee(&noise, &disclosed, 1);
         assert!(lines[1].contains("made-up rows") && lines[1].contains("rho 1/100"), "{}", lines[1]);
         assert!(!lines.concat().contains("exact sizes disclosed"), "{lines:?}");
         let unseen =
             Disclosed { size_hidden: true, protocol: "circuit-psi".into(), dummies: None, ..disclosed };
-        let lines = guarantee(&noise, &unseen);
+        let lines = guarantee(&noise, &unseen, 1);
         assert!(lines[1].contains("11 rows, 7 rows, and nobody learnt how many matched"), "{}", lines[1]);
+    }
+
+    /// What dummies do not cover is named in both parties' reports, and no report promises it.
+    #[test]
+    fn what_is_not_covered_is_named() {
+        let dummies =
+            crate::report::DummiesInfo { epsilon: "1/5".into(), rho: "1/100".into(), delta: "2e-9".into() };
+        let graph = Uncovered::MatchGraph { to: "registry".into() };
+        let disclosed = Disclosed {
+            protocol: "pid".into(),
+            rows: vec![11, 7],
+            union: 13,
+            matched_upper_bound: 5,
+            dummies: Some(dummies),
+            uncovered: vec![graph.clone()],
+            published_groups: Some([6, 5]),
+            ..Disclosed::default()
+        };
+        let noise = Noise::Lift { mode: Mode::Sums, viewer: Viewer::Advertiser, clamp: 3 };
+        let lines = guarantee(&noise, &disclosed, 3);
+        assert!(lines[1].starts_with("One row = up to 3 people"), "{lines:?}");
+        let sizes = &lines[2];
+        assert!(sizes.contains("These sizes are covered") && sizes.contains("except"), "{sizes}");
+        assert!(sizes.contains("the match graph") && sizes.contains("the published group sizes"), "{sizes}");
+        assert!(lines.iter().any(|line| line.starts_with("registry also learnt which")), "{lines:?}");
+        // Exact arm sizes: flips of an arm are promised nowhere.
+        let exact = Disclosed { dummies: None, uncovered: vec![graph, Uncovered::ArmSizes], ..disclosed };
+        let text = guarantee(&noise, &exact, 3).concat();
+        assert!(text.contains("arm sizes exact: covers exchanged arms and changed outcomes only"), "{text}");
+        assert!(!text.contains("covers flips") && !text.contains("themselves noised"), "{text}");
     }
 
     /// Stored answers of earlier versions do not say whether an output was computed from noised values.

@@ -88,10 +88,20 @@ pub struct Plan {
 
 /// What is charged for the sizes that a match tells.
 fn hidden_sizes(study: &Study) -> Result<Option<(String, String)>, Error> {
-    let Some(charge) = hiding::charge(study)? else { return Ok(None) };
-    let rho = release::rational::to_f64(&charge.rho);
-    let delta = crate::ledger::small(&charge.delta);
-    let text = format!("rho {rho} and delta {delta} for each party's sizes, beside the release");
+    let mut charged = Vec::with_capacity(study.parties.len());
+    for (i, member) in study.parties.iter().enumerate() {
+        let Some(charge) = hiding::charge(study, PartyId(i as u8))? else { return Ok(None) };
+        let rho = release::rational::to_f64(&charge.rho);
+        charged.push((&member.name, format!("rho {rho} and delta {}", crate::ledger::small(&charge.delta))));
+    }
+    let same = charged.iter().all(|(_, charge)| *charge == charged[0].1);
+    let text = match same {
+        true => format!("{} for each party's sizes, beside the release", charged[0].1),
+        false => {
+            let each = charged.iter().map(|(name, charge)| format!("{charge} for {name}'s sizes"));
+            format!("{}, beside the release", each.collect::<Vec<_>>().join(", "))
+        }
+    };
     Ok(Some(("sizes".into(), text)))
 }
 

@@ -9,7 +9,7 @@ use crate::hiding;
 use crate::ledger::rational;
 use crate::party::Party;
 use crate::scales::most_charged;
-use crate::study::{self, Decimal, Kind, Protocol, Study, StudyHash};
+use crate::study::{self, Contaminated, Decimal, Kind, Protocol, Study, StudyHash};
 use base::{Error, PartyId, Roster, limits};
 use matching::{collecting, multi};
 use num_traits::Zero;
@@ -169,6 +169,14 @@ fn check_spine(party: &Party, study: &Study) -> Result<(), Error> {
             protocol.name()
         )));
     }
+    let contaminated = protocol.contaminated();
+    if (party.spine.is_some() || party.keep_spine.is_some()) && contaminated != Contaminated::Ignore {
+        return Err(Error::input(format!(
+            "match.contaminated = \"{}\" looks at arms when rows are matched, and a kept spine would hold what it found \
+             after arms have changed: remove `spine` and `keep_spine`, or agree on contaminated = \"ignore\"",
+            contaminated.name()
+        )));
+    }
     Ok(())
 }
 
@@ -176,9 +184,10 @@ fn check_spine(party: &Party, study: &Study) -> Result<(), Error> {
 /// and by the sizes that the match shows.
 fn within_policy(party: &Party, study: &Study, built: &Built) -> Result<(), Error> {
     let cap = rational(ratio(party.policy.max_rho)?);
-    let sizes = if party.spine.is_some() { Zero::zero() } else { hiding::rho(study)? };
     for (i, member) in study.parties.iter().enumerate() {
-        let most = most_charged(study, &built.audit, PartyId(i as u8)) + &sizes;
+        let viewer = PartyId(i as u8);
+        let sizes = if party.spine.is_some() { Zero::zero() } else { hiding::rho(study, viewer)? };
+        let most = most_charged(study, &built.audit, viewer) + &sizes;
         if most > cap {
             let of = if sizes.is_zero() { "" } else { ", the sizes of the match included" };
             return Err(Error::refused(format!(
@@ -401,7 +410,10 @@ fn lift_matching(matching: &study::Matching) -> lift::Matching {
     let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     match matching.protocol {
         Protocol::Pid | Protocol::Ps3i { .. } | Protocol::Aligned => one,
-        Protocol::MultiPid { .. } => lift::Matching { degree: [spread(matching); 2], ..one },
+        Protocol::MultiPid { .. } => {
+            let reach = multi::influence(keys, hiding::repeats(matching));
+            lift::Matching { degree: [count(reach); 2], ..one }
+        }
         Protocol::CircuitPsi => lift::Matching { masked: true, ..one },
         Protocol::Collecting { slots, degree, .. } => {
             let sizes = collecting::Sizes { rows: [0; 2], keys: [keys; 2], slots, degree };
@@ -410,13 +422,18 @@ fn lift_matching(matching: &study::Matching) -> lift::Matching {
     }
 }
 
-/// How many rows of a common spine one row of a party can change.
+/// By how many rows of a common spine one row of a party can move a sum over them, where each adds 0 to 1.
+///
+/// More than [`multi::influence`], which counts rows of one party: where a program's rows are those of either, a pair that
+/// comes apart is one row less and two more. A row that comes has edges to at most K rows. Each of these may lose its
+/// partner, and one of them becomes its own: K times one less and two more at most, so 2 K. Where a line takes identifiers
+/// from others, each of the K rows that lose one may find another partner besides, one less at most, or change its value; and
+/// the line may stay alone: 3 K + 1.
 fn spread(matching: &study::Matching) -> u32 {
-    match matching.protocol {
-        Protocol::MultiPid { .. } => {
-            let keys = matching.identifiers.len() as u64;
-            multi::influence(keys, multi::Repeats::Error) as u32
-        }
+    let keys = matching.identifiers.len() as u32;
+    match (matching.protocol, hiding::repeats(matching)) {
+        (Protocol::MultiPid { .. }, multi::Repeats::Error) => 2 * keys,
+        (Protocol::MultiPid { .. }, multi::Repeats::Replace) => 3 * keys + 1,
         _ => 1,
     }
 }

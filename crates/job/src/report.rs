@@ -224,12 +224,27 @@ pub struct Privacy {
     pub epsilon: Option<f64>,
     /// Its delta; absent likewise.
     pub delta: Option<f64>,
-    /// What this party's own ledger says of the *other* viewer: spent so far on this party's data, and its budget.
+    /// What this party's own ledger says of the *other* viewer: spent so far on this party's data. Of several viewers
+    /// the one with the most.
     pub spent: f64,
-    /// The budget of the other viewer on this party's data.
+    /// The budget of each other viewer on this party's data.
     pub budget: f64,
+    /// What this party's own ledger says of every other viewer, in the order of the parties.
+    #[serde(default)]
+    pub viewers: Vec<SpentBy>,
     /// Noise candidates per output; one was used, the others were opened and checked. Absent without noise.
     pub candidates: Option<u32>,
+}
+
+/// What one viewer has spent so far on this party's data, over all studies.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SpentBy {
+    /// The viewer.
+    pub viewer: String,
+    /// zCDP.
+    pub rho: f64,
+    /// Delta, rounded up: `1.2e-9`, or `0`.
+    pub delta: String,
 }
 
 /// What was disclosed beyond the result.
@@ -250,6 +265,9 @@ pub struct Disclosed {
     /// What hides the exact sizes, if anything does.
     #[serde(default)]
     pub dummies: Option<DummiesInfo>,
+    /// What was told besides sizes, or exactly, and `dummies` do not cover.
+    #[serde(default)]
+    pub uncovered: Vec<Uncovered>,
     /// What this party alone counted in the match.
     #[serde(default)]
     pub counts: Vec<MatchCount>,
@@ -263,7 +281,25 @@ pub struct Disclosed {
     pub public_keys: bool,
 }
 
-/// Made-up rows that hide sizes, and what each party was charged for the sizes that it showed.
+/// What a match tells that no made-up rows cover.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "kebab-case")]
+pub enum Uncovered {
+    /// One party saw which rows share identifiers with which, in orders that hide whose rows they are.
+    MatchGraph {
+        /// Who.
+        to: String,
+    },
+    /// The advertiser was told the sizes of both arms, exactly.
+    ArmSizes,
+    /// One party counted the rows that each set of parties has in common, exactly.
+    Overlaps {
+        /// Who.
+        to: String,
+    },
+}
+
+/// Made-up rows that hide sizes, and what this party was charged for the sizes that it showed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DummiesInfo {
     /// Epsilon of the whole match, exact: for one row's worst change.

@@ -16,12 +16,12 @@ mod stages;
 
 use crate::align::Shard;
 use crate::ceremony::{self, Noise};
-use crate::ledger::{Debit, Ledger, rational};
+use crate::ledger::{Debit, Ledger, rational, small};
 use crate::party::{Address, Party, Places};
 use crate::prepare::{self, Built, Checked};
-use crate::report::{Disclosed, Report, Stage, View};
+use crate::report::{Disclosed, Report, SpentBy, Stage, View};
 use crate::scales::{Scales, most_charged};
-use crate::study::Kind;
+use crate::study::{Kind, Member};
 use crate::{compose, interpret};
 use agree::{Agreement, agree, tell_all};
 pub(crate) use aligned::price as aligned_price;
@@ -575,6 +575,21 @@ impl<'a> Coordinator<'a> {
         })
     }
 
+    /// What this party's ledger says of each other party.
+    fn viewers(&self) -> Result<Vec<SpentBy>, Error> {
+        let (ledger, me) = (self.lock()?, self.checked.me.index());
+        let others = self.checked.study.parties.iter().enumerate().filter(|(i, _)| *i != me);
+        let spent = |(_, member): (usize, &Member)| {
+            let lineage = &self.party.lineage;
+            Ok(SpentBy {
+                viewer: member.name.clone(),
+                rho: release::rational::to_f64(&ledger.spent(lineage, &member.key)?),
+                delta: small(&ledger.spent_delta(lineage, &member.key)?),
+            })
+        };
+        others.map(spent).collect()
+    }
+
     fn report(
         &self,
         view: View,
@@ -582,21 +597,14 @@ impl<'a> Coordinator<'a> {
         scales: &Scales,
         start: Instant,
     ) -> Result<Report, Error> {
-        // Noise is between two parties; a program among more spends nothing.
-        let spent = match self.checked.roster.len() {
-            2 => {
-                let key = &self.checked.study.parties[self.checked.me.other().index()].key;
-                release::rational::to_f64(&self.lock()?.spent(&self.party.lineage, key)?)
-            }
-            _ => 0.0,
-        };
+        let viewers = self.viewers()?;
         let charge = scales.charge(self.checked.me);
         let facts = compose::Facts {
             checked: &self.checked,
             engine: self.checked.engines.make().name(),
             settings: self.settings(),
             charge,
-            spent,
+            viewers,
             budget: self.party.policy.budget.to_f64(),
             seconds: start.elapsed().as_secs_f64(),
             stages: self.stages.all(),

@@ -440,6 +440,9 @@ fn privacy_lines(out: &mut String, report: &Report, style: Style) {
             None => "nothing was charged".to_owned(),
         };
         line(out, &format!("  ledger    {}", style.text(&charged)));
+        if report.disclosed.dummies.is_some() {
+            spent_lines(out, report, style);
+        }
         return;
     };
     line(
@@ -452,15 +455,14 @@ fn privacy_lines(out: &mut String, report: &Report, style: Style) {
             candidates.saturating_sub(1)
         ),
     );
-    line(
-        out,
-        &format!(
-            "  ledger    spent by {}: {} of {} on this party's data",
-            ascii_if(&wording::others(report).join(", "), style),
-            short(privacy.spent, 3),
-            short(privacy.budget, 3)
-        ),
-    );
+    spent_lines(out, report, style);
+}
+
+/// What each other viewer has spent on this party's data.
+fn spent_lines(out: &mut String, report: &Report, style: Style) {
+    for spent in wording::spent(report) {
+        line(out, &format!("  ledger    spent by {}", ascii_if(&spent, style)));
+    }
 }
 
 /// A sentence from elsewhere: cleaned, not shortened, because it is wrapped.

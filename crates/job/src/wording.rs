@@ -7,7 +7,7 @@ pub mod numbers;
 #[cfg(test)]
 mod tests;
 
-use crate::report::{CellView, Disclosed, LiftView, ProgramOutput, Report, Stage, View};
+use crate::report::{CellView, Disclosed, LiftView, ProgramOutput, Report, SpentBy, Stage, Uncovered, View};
 use numbers::{MISSING, fixed, scientific};
 use release::modes::Estimate;
 
@@ -154,33 +154,54 @@ pub fn sizes(disclosed: &Disclosed) -> String {
 /// What covers the sizes, where made-up rows hide the exact ones.
 pub fn hidden(disclosed: &Disclosed) -> Option<String> {
     let dummies = disclosed.dummies.as_ref()?;
+    let mut except: Vec<String> = disclosed.uncovered.iter().map(uncovered).collect();
+    if disclosed.published_groups.is_some() {
+        except.push("the published group sizes".to_owned());
+    }
+    let except = if except.is_empty() { String::new() } else { format!(", except {}", except.join(", ")) };
     let when = match disclosed.kept_spine {
         true => "when the spine was made",
         false => "by this match",
     };
     Some(format!(
-        "The sizes that were disclosed ({}) have made-up rows in them, a secret number by each party. They are covered \
-         too: each party's ledger was charged rho {} and delta {} {when}, beside what the view cost.",
+        "The sizes that were disclosed ({}) have made-up rows in them, a secret number by each party. These sizes are \
+         covered{except}: this party's ledger was charged rho {} and delta {} for its own {when}, towards each other \
+         party.",
         sizes(disclosed),
         dummies.rho,
         dummies.delta
     ))
 }
 
-/// What a protocol tells besides sizes.
-pub fn who_learnt(disclosed: &Disclosed) -> Option<&'static str> {
-    let graph = disclosed.counts.iter().any(|count| count.what.contains("share"));
-    match &*disclosed.protocol {
-        "collecting" => Some(
-            "The publisher also learnt which of its rows share identifiers with which of the advertiser's, in orders \
-             that hide whose rows they are. No noise covers this graph.",
-        ),
-        "pid" if graph => Some(
-            "This party also learnt which rows share identifiers with which, in orders that hide whose rows they are. No \
-             noise covers this graph.",
-        ),
-        _ => None,
+/// What a match told that nothing covers, in a few words.
+fn uncovered(told: &Uncovered) -> String {
+    match told {
+        Uncovered::MatchGraph { to } => format!("the match graph that {} learnt", label(to)),
+        Uncovered::ArmSizes => "the sizes of both arms".to_owned(),
+        Uncovered::Overlaps { to } => format!("the overlaps that {} counted", label(to)),
     }
+}
+
+/// What a match told besides sizes, whoever reads it.
+pub fn who_learnt(disclosed: &Disclosed) -> impl Iterator<Item = String> {
+    let sentence = |told: &Uncovered| {
+        match told {
+        Uncovered::MatchGraph { to } => format!(
+            "{} also learnt which of its rows share identifiers with which rows of the other party, in orders that hide \
+             whose rows they are. No noise covers this graph.",
+            label(to)
+        ),
+        Uncovered::ArmSizes => {
+            "The advertiser also learnt how many rows each arm has, exactly: a row that changes arm alone shows."
+                .to_owned()
+        }
+        Uncovered::Overlaps { to } => format!(
+            "{} also counted the rows that each set of parties has in common, exactly.",
+            label(to)
+        ),
+    }
+    };
+    disclosed.uncovered.iter().map(sentence)
 }
 
 /// What an interval says of the difference, by the study's own idea of better.
@@ -343,6 +364,24 @@ pub const NO_NOISE: &str = "no noise: results are exact; every party's policy al
 pub fn others(report: &Report) -> Vec<String> {
     let others = report.parties.iter().filter(|party| party.name != report.party);
     others.map(|party| label(&party.name)).collect()
+}
+
+/// What each other party has spent on this party's data: `shop: 0.1 of 1 on this party's data, delta 2e-9`.
+pub fn spent(report: &Report) -> Vec<String> {
+    let privacy = &report.privacy;
+    let budget = numbers::short(privacy.budget, 3);
+    if privacy.viewers.is_empty() {
+        // A stored answer of an earlier version.
+        let spent = numbers::short(privacy.spent, 3);
+        return vec![format!("{}: {spent} of {budget} on this party's data", others(report).join(", "))];
+    }
+    let one = |viewer: &SpentBy| {
+        let delta =
+            if viewer.delta == "0" { String::new() } else { format!(", delta {}", label(&viewer.delta)) };
+        let (name, rho) = (label(&viewer.viewer), numbers::short(viewer.rho, 3));
+        format!("{name}: {rho} of {budget} on this party's data{delta}")
+    };
+    privacy.viewers.iter().map(one).collect()
 }
 
 /// Whose view it is: `north`, or in a lift study `paper (publisher) with shop`, since a publisher has one for each

@@ -301,11 +301,11 @@ impl Mode {
     pub fn guarantee(self, viewer: Viewer) -> &'static str {
         match (self, viewer) {
             (Self::Sums, Viewer::Publisher) => {
-                "rho-zCDP when one user's outcome is added, removed or replaced; the arm sizes are exact, because \
+                "rho-zCDP when one user's outcome is added or removed, or its values change; the arm sizes are exact, because \
                  the publisher knows them: do not pass on"
             }
             (Self::Sums, _) => {
-                "rho-zCDP when one user is added, removed, replaced or moved to the other arm; the arm sizes are \
+                "rho-zCDP when one user is added or removed, or its values or arm change; the arm sizes are \
                  themselves noised"
             }
             (Self::Variance | Self::Algorithm1, Viewer::Publisher) => {

@@ -239,7 +239,13 @@ impl Sink for Reading<'_> {
     }
 }
 
-const FIRST_OR_MERGE: &str = "duplicates = \"first\" or \"merge\"";
+/// What a complaint about a repeated identifier offers: lines with several identifiers are not merged.
+fn other_rules(keys: usize) -> &'static str {
+    match keys {
+        1 => "duplicates = \"first\" or \"merge\"",
+        _ => "duplicates = \"first\" (in a collecting study \"keep\")",
+    }
+}
 
 /// Puts the lines of each identifier together.
 struct Grouping<'a> {
@@ -340,9 +346,10 @@ impl Grouping<'_> {
                 }
                 Duplicates::Merge => self.report.duplicates_merged += group.len() as u64 - 1,
                 Duplicates::Error => {
+                    let rules = other_rules(self.lines.identifiers.keys());
                     for &line in &group[1..] {
                         let here = places[line as usize];
-                        complaints.add(|| repeated(files, here, there, FIRST_OR_MERGE));
+                        complaints.add(|| repeated(files, here, there, rules));
                     }
                 }
             }
@@ -425,9 +432,10 @@ impl People {
                 complaints.add(|| {
                     format!(
                         "{}: an identifier of {}, but not all the same ones; correct one of them, or agree on \
-                         {FIRST_OR_MERGE}",
+                         {}",
                         files.show(here),
-                        files.show_beside(there, here)
+                        files.show_beside(there, here),
+                        other_rules(lines.identifiers.keys())
                     )
                 });
             }

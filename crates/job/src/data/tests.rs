@@ -521,7 +521,6 @@ const TWO: (&str, &str) = (
     "[ { name = \"mail\", normalise = [\"email\"] }, { name = \"phone\", normalise = [\"phone:44\"] } ]",
 );
 const FIRST: (&str, &str) = ("duplicates  = \"error\"", "duplicates  = \"first\"");
-const MERGE: (&str, &str) = ("duplicates  = \"error\"", "duplicates  = \"merge\"");
 const MAILS: &str = "mail,phone,arm,injected\n";
 const MAIL_EVENTS: &str = "mail,phone,onset,severity\n";
 
@@ -612,21 +611,12 @@ fn lines_of_one_advertiser_row_are_found_by_all_their_identifiers() {
     assert_eq!(
         hospitals_error(format!("{MAIL_EVENTS}{tied}"), &[TWO]),
         "hospitals.csv, line 4: an identifier of line 2, but not all the same ones; correct one of them, or agree on \
-         duplicates = \"first\" or \"merge\"\nhospitals.csv, line 4: an identifier of line 3, but not all the same ones; \
-         correct one of them, or agree on duplicates = \"first\" or \"merge\""
+         duplicates = \"first\" (in a collecting study \"keep\")\nhospitals.csv, line 4: an identifier of line 3, but not \
+         all the same ones; correct one of them, or agree on duplicates = \"first\" (in a collecting study \"keep\")"
     );
     let (rows, _, report) = read(&tied, &[TWO, FIRST]).expect("the first lines count");
     assert_eq!(texts(&rows.identifiers), ["a@x +441111112222", "b@x +443333332222"]);
     assert_eq!((report.duplicates_dropped, report.events_seen, report.rows_kept), (1, 2, 2));
-    let (rows, hash, report) = read(&tied, &[TWO, MERGE]).expect("all are one");
-    assert_eq!((rows.len(), rows.events(0).0.len(), report.events_seen), (1, 3, 3));
-    assert_eq!(report.identifiers.iter().map(|column| column.merged_away).collect::<Vec<_>>(), [1, 1]);
-    let turned = [line("a@x,3333332222", 3), line("b@x,3333332222", 2), line("a@x,1111112222", 1)].concat();
-    assert_eq!(
-        read(&turned, &[TWO, MERGE]).expect("all are one").1,
-        hash,
-        "the order of lines does not matter"
-    );
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use crate::data::InputReport;
 use crate::report::{
-    CellView, CountView, Disclosed, FORMAT, LiftView, PartyInfo, Privacy, ProgramOutput, Report, Stage,
-    StudyInfo, View,
+    CellView, CountView, Disclosed, FORMAT, LiftView, PartyInfo, Privacy, ProgramOutput, Report, SpentBy,
+    Stage, StudyInfo, View,
 };
 use base::Cost;
 use release::modes::{Estimate, Rate};
@@ -90,6 +90,7 @@ pub fn registry() -> Report {
             delta: Some(1e-6),
             spent: 0.1,
             budget: 1.0,
+            viewers: vec![SpentBy { viewer: "hospitals".into(), rho: 0.1, delta: "0".into() }],
             candidates: Some(64),
         },
         inputs: InputReport {

@@ -8,8 +8,8 @@ use crate::wording::numbers::{
     MISSING, bytes, count, grouped, p_value, per_second, percent, rho, seconds, short, significant,
 };
 use crate::wording::{
-    NO_NOISE, Scale, capital, cell_name, drew_the_noise, label, noise, others, quantity, quantity_title,
-    relative, shortened,
+    NO_NOISE, Scale, capital, cell_name, drew_the_noise, label, noise, quantity, quantity_title, relative,
+    shortened, spent,
 };
 
 /// Longest name of a row.
@@ -149,12 +149,14 @@ pub fn privacy(report: &Report) -> Vec<Markup> {
     let privacy = &report.privacy;
     let (Some(epsilon), Some(delta), Some(candidates)) = (privacy.epsilon, privacy.delta, privacy.candidates)
     else {
-        return vec![paragraph("note", format!("{}. Nothing was charged.", capital(NO_NOISE)))];
+        let no_noise = capital(NO_NOISE);
+        if report.disclosed.dummies.is_none() {
+            return vec![paragraph("note", format!("{no_noise}. Nothing was charged."))];
+        }
+        let note = format!("{no_noise}. The sizes that the match showed were charged.");
+        return vec![paragraph("note", note), ledger(report)];
     };
     let opened = candidates.saturating_sub(1);
-    let others = others(report).join(", ");
-    let spent = format!("spent by {others} on your data, rho");
-    let budget = format!("budget of {others} on your data, rho");
     let rows = [
         (
             "zero-concentrated privacy charged for this view, rho",
@@ -163,16 +165,22 @@ pub fn privacy(report: &Report) -> Vec<Markup> {
         ("the same as epsilon", short(epsilon, 3)),
         ("at delta", short(delta, 3)),
         ("noise candidates per output", format!("{}, of which {opened} opened and checked", candidates)),
-        (&*spent, short(privacy.spent, 4)),
-        (&*budget, short(privacy.budget, 4)),
     ];
     let secret = "The other party drew the noise in this view, to protect its own people. Shown these numbers, it could \
         take the noise out again and read exact values, which depend on your data too.";
-    let mut parts = vec![facts("What this view cost, and what the ledger says", &rows)];
+    let mut parts = vec![facts("What this view cost", &rows), ledger(report)];
     if drew_the_noise(report).is_some() {
         parts.push(paragraph("note", secret));
     }
     parts
+}
+
+/// What each other party has spent on this party's data.
+fn ledger(report: &Report) -> Markup {
+    let spent = spent(report);
+    let rows =
+        spent.iter().filter_map(|text| text.split_once(": ")).map(|(who, spent)| (who, spent.to_owned()));
+    facts("What this party's ledger says was spent so far, rho", &rows.collect::<Vec<_>>())
 }
 
 /// Which rows matched.

@@ -87,7 +87,8 @@ impl Coordinator<'_> {
         self.stages.end(self.session.ledger(), "match", placed.count(), price);
         let disclosed = Disclosed {
             protocol: self.checked.study.matching.protocol.name().into(),
-            dummies: hiding::charge(&self.checked.study)?.map(|charge| DummiesInfo {
+            uncovered: hiding::uncovered(&self.checked.study),
+            dummies: hiding::charge(&self.checked.study, self.checked.me)?.map(|charge| DummiesInfo {
                 epsilon: charge.epsilon.to_string(),
                 rho: charge.rho.to_string(),
                 delta: small(&charge.delta),
@@ -240,10 +241,12 @@ impl Coordinator<'_> {
     fn join_hidden(&mut self, attached: &Attached, dummies: Option<Dummies>) -> Result<Join, Error> {
         let (me, rows) = (self.checked.me, self.checked.rows.clone());
         let layout = &attached.layouts[1];
+        let usual = circuit_psi::Options::default();
         let options = circuit_psi::Options {
             memory: Some(self.match_memory()),
             dummies,
-            ..circuit_psi::Options::default()
+            ot: self.checked.study.compute.ot.unwrap_or(usual.ot),
+            ..usual
         };
         let own = if me == PartyId(1) { Some(attached.own()?) } else { None };
         let identifiers = Spelled(rows.identifiers());
@@ -322,7 +325,7 @@ impl Coordinator<'_> {
         }
         if let Some([test, other]) = done.lists {
             count("rows of the publisher's test arm, known to both", test);
-            count("rows of its control arm with all its made-up rows, known to both", other);
+            count("rows of the publisher's control arm, known to both", other);
         }
         Ok(Spine { positions: order.back(done.spine.mine), union, disclosed, price })
     }
@@ -382,11 +385,11 @@ impl Coordinator<'_> {
     /// What the sizes of a match are charged towards each peer. Nothing without dummies, when no guarantee covers them,
     /// and nothing on a kept spine, which was charged when it was made.
     pub(super) fn match_debits(&self, agreement: &Agreement) -> Result<Vec<(PartyId, Debit)>, Error> {
-        let Some(charge) = hiding::charge(&self.checked.study)? else { return Ok(Vec::new()) };
+        let me = self.checked.me;
+        let Some(charge) = hiding::charge(&self.checked.study, me)? else { return Ok(Vec::new()) };
         if self.party.spine.is_some() {
             return Ok(Vec::new());
         }
-        let me = self.checked.me;
         let study = *self.checked.hash.as_bytes();
         let peers = self.checked.roster.parties().filter(|peer| *peer != me);
         let debit = |peer: PartyId| {

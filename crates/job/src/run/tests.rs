@@ -3,7 +3,7 @@
 use super::*;
 use crate::generate::{Format, LiftOptions, lift_study};
 use crate::party::Policy;
-use crate::report::Disclosed;
+use crate::report::{Disclosed, Uncovered};
 use crate::study::Decimal;
 use engine::Share;
 use std::path::Path;
@@ -179,7 +179,8 @@ fn every_protocol_gives_the_same_exact_totals() {
         ("pid", ID, off),
         ("pid", ID, ""),
         ("pid", BOTH, off),
-        ("pid", BOTH, "contaminated = \"count\""),
+        ("pid", BOTH, ""),
+        ("pid", BOTH, "dummies = \"off\"\ncontaminated = \"count\""),
         ("ps3i", ID, off),
         ("ps3i", ID, ""),
         ("collecting", ID, "slots = 1\ndummies = \"off\""),
@@ -281,6 +282,14 @@ fn a_kept_spine_serves_another_study_without_a_match() {
     // The match was charged once, when it was made.
     let ledger = Ledger::open(&world.folder.path().join("publisher.ledger")).unwrap();
     assert_eq!(ledger.entries().unwrap().len(), 1);
+    // A spine that holds what was found of arms would hold it when they have changed.
+    let counted = world.matching("pid", BOTH, "dummies = \"off\"\ncontaminated = \"count\"");
+    let parties = world.parties(&counted, &|party| party.keep_spine = Some(spine(party)));
+    let text = totals(&parties).unwrap_err().to_string();
+    assert!(text.contains("a kept spine would hold what it found"), "{text}");
+    // Both reports say who saw the match graph, on a kept spine too.
+    let graph = [Uncovered::MatchGraph { to: "publisher".into() }];
+    assert!(told.iter().chain(&retold).all(|told| told.uncovered == graph), "{retold:?}");
     let text = with(&|party| {
         if party.as_party == "publisher" {
             party.spine = None;

@@ -5,15 +5,17 @@ use super::KindName;
 use super::hash::Encoder;
 use super::reader::{Item, Section, either};
 use base::Error;
+use matching::collecting;
+use matching::dummies::PARTIES_MAX;
 use toml::de::DeValue;
 
 /// Most identifiers of one row.
 pub const MAX_IDENTIFIERS: usize = 8;
 /// Largest weight of an identifier.
 pub const MAX_WEIGHT: u32 = 1_000_000;
-/// Most matches that a collecting study keeps of one row of the publisher.
-pub const MAX_SLOTS: u32 = 16;
-/// Most rows of the publisher that one row of the advertiser may match in a collecting study.
+/// Most matches that a collecting lift study keeps of one row of the publisher: as many as its program takes.
+pub const MAX_SLOTS: u32 = studies::lift::MAX_SLOTS as u32;
+/// Most rows of the publisher that one row of the advertiser may match in a collecting lift study.
 pub const MAX_DEGREE: u32 = 64;
 /// Largest epsilon of the noise in sizes.
 const MAX_EPSILON: u64 = 10;
@@ -80,6 +82,15 @@ impl Protocol {
     #[must_use]
     pub fn joins(self) -> bool {
         matches!(self, Self::Ps3i { .. } | Self::Collecting { .. } | Self::CircuitPsi)
+    }
+
+    /// What happens to contaminated rows.
+    #[must_use]
+    pub fn contaminated(self) -> Contaminated {
+        match self {
+            Self::MultiPid { contaminated } | Self::Collecting { contaminated, .. } => contaminated,
+            Self::Pid | Self::Ps3i { .. } | Self::CircuitPsi | Self::Aligned => Contaminated::Ignore,
+        }
     }
 
     /// Whether dummy rows can hide the sizes that it tells.
@@ -289,6 +300,7 @@ pub(super) fn parse(root: &Section<'_, '_>, kind: KindName, parties: usize) -> R
     let collecting = matches!(protocol, Protocol::Collecting { .. });
     let choices = &Duplicates::NAMES[..if collecting { 4 } else { 3 }];
     let duplicates = item.choice(choices, &[])?;
+    bounded(&item, protocol, duplicates, identifiers.len())?;
     let dummies = match section.get("dummies") {
         Some(item) if !protocol.takes_dummies() => {
             return Err(
@@ -298,13 +310,39 @@ pub(super) fn parse(root: &Section<'_, '_>, kind: KindName, parties: usize) -> R
         Some(item) => dummies(&item)?,
         None => protocol.takes_dummies().then(DummyRule::default),
     };
-    if let (Protocol::Collecting { contaminated: Contaminated::Drop, .. }, Some(_)) = (protocol, dummies) {
-        return Err(section.error(
-            "match.contaminated = \"drop\" tells the exact sizes of both arms, which dummies do not hide: add dummies = \
-             \"off\", or use \"ignore\"",
-        ));
+    if protocol == Protocol::Pid && parties > PARTIES_MAX && kind != KindName::Lift && dummies.is_some() {
+        return Err(section.error(format!(
+            "dummies hide overlaps among at most {PARTIES_MAX} parties, the study has {parties}: write dummies = \"off\""
+        )));
+    }
+    if protocol.contaminated() != Contaminated::Ignore && dummies.is_some() {
+        return Err(section.error(format!(
+            "match.contaminated = \"{}\" tells the exact sizes of both arms, which dummies do not hide: write dummies = \
+             \"off\", or contaminated = \"ignore\"",
+            protocol.contaminated().name()
+        )));
     }
     Ok(Matching { protocol, identifiers, duplicates, dummies })
+}
+
+/// How far one line of a file reaches must have a bound, or no noise hides it. By several identifiers a line that is put
+/// together with others ties any number of them to each other.
+fn bounded(
+    item: &Item<'_, '_>,
+    protocol: Protocol,
+    duplicates: Duplicates,
+    identifiers: usize,
+) -> Result<(), Error> {
+    let use_instead = match (protocol, duplicates) {
+        (Protocol::MultiPid { .. }, Duplicates::Merge) => "\"error\" or \"first\"",
+        (Protocol::Collecting { .. }, Duplicates::Merge | Duplicates::First) if identifiers > 1 => {
+            "\"error\" or \"keep\""
+        }
+        _ => return Ok(()),
+    };
+    Err(item.refuse(format!(
+        "by several identifiers one line could change any number of rows, which no noise hides: use {use_instead}"
+    )))
 }
 
 fn protocol(
@@ -371,8 +409,13 @@ fn protocol(
             },
         },
         Name::Collecting => {
-            let slots = whole("slots", MAX_SLOTS, 4)?;
-            let degree = whole("degree", MAX_DEGREE, 1)?;
+            // A match by itself is bounded by its protocol alone.
+            let [most_slots, most_degree] = match kind {
+                KindName::Match => [collecting::CAP_MAX; 2],
+                KindName::Lift | KindName::Program => [MAX_SLOTS, MAX_DEGREE],
+            };
+            let slots = whole("slots", most_slots, 4)?;
+            let degree = whole("degree", most_degree, 1)?;
             let contaminated = contaminated(Contaminated::Ignore)?;
             if let (Some(item), KindName::Match) = (section.get("contaminated"), kind) {
                 return Err(item.refuse("only a lift study has arms: remove the line"));
@@ -561,7 +604,7 @@ impl Matching {
                 let arms = match contaminated {
                     Contaminated::Ignore => "",
                     Contaminated::Count | Contaminated::Drop => {
-                        "; the advertiser learns the size of the test arm exactly"
+                        "; the advertiser learns the sizes of both arms exactly"
                     }
                 };
                 format!(

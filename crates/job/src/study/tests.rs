@@ -99,7 +99,7 @@ fn what_is_not_built_yet_is_refused_as_such() {
     );
     assert_eq!(
         error("kind   = \"lift\"", "kind   = \"market\""),
-        "study.toml, line 8, column 10: kind is \"market\"; not available in this version: use \"lift\" or \"program\""
+        "study.toml, line 8, column 10: kind is \"market\"; not available in this version: use \"lift\", \"program\" or \"match\""
     );
     assert!(error("\"seeded-cut-and-choose\"", "\"in-circuit\"").contains("not available in this version"));
 }
@@ -122,7 +122,8 @@ fn every_protocol_has_its_settings() {
     let usual = Some(DummyRule::default());
     let pid = of("pid", IDS, "");
     assert_eq!((pid.protocol, pid.dummies), (Protocol::Pid, usual));
-    let two = of("pid", TWO, "contaminated = \"drop\"\nnormalise = { phone = [\"phone:44\"] }");
+    let two =
+        of("pid", TWO, "dummies = \"off\"\ncontaminated = \"drop\"\nnormalise = { phone = [\"phone:44\"] }");
     assert_eq!(two.protocol, Protocol::MultiPid { contaminated: Contaminated::Drop });
     assert_eq!(two.identifiers[1].normalise, [Normaliser::Phone(Some(44))]);
     assert_eq!(
@@ -154,6 +155,13 @@ fn a_setting_of_another_protocol_is_refused_as_such() {
         ("pid", IDS, "contaminated = \"drop\"", "of \"collecting\" and of \"pid\" by several identifiers"),
         ("collecting", IDS, "backend = \"paillier\"", "it is a setting of \"ps3i\""),
         ("collecting", IDS, "contaminated = \"drop\"", "tells the exact sizes of both arms"),
+        ("pid", TWO, "contaminated = \"drop\"", "write dummies = \"off\", or contaminated = \"ignore\""),
+        (
+            "pid",
+            TWO,
+            "contaminated = \"count\"\ndummies = \"on\"",
+            "match.contaminated = \"count\" tells the exact",
+        ),
         ("collecting", IDS, "contaminated = \"count\"", "use \"ignore\" or \"drop\""),
         ("ps3i", TWO, "", "match.identifiers names 2 columns; \"ps3i\" matches by exactly 1"),
         ("multi-pid", TWO, "", "use \"pid\" and name several identifiers"),
@@ -191,6 +199,50 @@ fn a_setting_of_another_protocol_is_refused_as_such() {
     assert!(error.contains("\"aligned\" has no use for dummies: remove the line"), "{error}");
 }
 
+/// What one line can change has a bound, by several identifiers as well.
+#[test]
+fn rules_without_a_bound_are_refused_by_several_identifiers() {
+    let of = |protocol: &str, ids: &str, rule: &str| {
+        let text = LIFT.replacen(MATCH, &format!("protocol    = \"{protocol}\""), 1).replacen(IDS, ids, 1);
+        let text = text.replacen("duplicates  = \"error\"", &format!("duplicates  = \"{rule}\""), 1);
+        Study::parse("study.toml", &text).map_err(|error| error.to_string())
+    };
+    for (protocol, ids, rule, instead) in [
+        ("pid", TWO, "merge", Some("use \"error\" or \"first\"")),
+        ("pid", TWO, "first", None),
+        ("pid", IDS, "merge", None),
+        ("collecting", TWO, "merge", Some("use \"error\" or \"keep\"")),
+        ("collecting", TWO, "first", Some("use \"error\" or \"keep\"")),
+        ("collecting", TWO, "keep", None),
+        ("collecting", IDS, "first", None),
+    ] {
+        match (of(protocol, ids, rule), instead) {
+            (Ok(_), None) => {}
+            (Err(error), Some(instead)) => {
+                let text = format!(
+                    "match.duplicates is \"{rule}\"; by several identifiers one line could change any"
+                );
+                assert!(error.contains(&text) && error.ends_with(instead), "{error}");
+            }
+            (met, _) => panic!("{protocol}, {rule}: {met:?}"),
+        }
+    }
+}
+
+/// A match by itself has its protocol's bounds; a lift study those of its program.
+#[test]
+fn slots_are_bounded_by_what_runs() {
+    const ALONE: &str = include_str!("../../../../examples/match.toml");
+    let of = |slots: u32| {
+        let line = ALONE.lines().find(|line| line.starts_with("protocol")).expect("a protocol");
+        let text = ALONE.replacen(line, &format!("protocol = \"collecting\"\nslots = {slots}"), 1);
+        Study::parse("study.toml", &text).map_err(|error| error.to_string())
+    };
+    assert!(of(MAX_SLOTS + 1).is_ok());
+    assert!(of(1025).expect_err("too many").contains("use a whole number from 1 to 1024"));
+    assert!(matching("collecting", IDS, "slots = 16").is_ok());
+}
+
 #[test]
 fn everything_in_match_changes_the_hash() {
     let hash = |protocol: &str, ids: &str, more: &str| {
@@ -204,7 +256,8 @@ fn everything_in_match_changes_the_hash() {
         hash("pid", IDS, "dummies = { epsilon = 0.2 }"),
         hash("pid", IDS, "dummies = { delta = \"1e-8\" }"),
         hash("pid", TWO, ""),
-        hash("pid", TWO, "contaminated = \"drop\""),
+        hash("pid", TWO, "dummies = \"off\"\ncontaminated = \"drop\""),
+        hash("pid", TWO, "dummies = \"off\"\ncontaminated = \"ignore\""),
         hash("pid", &TWO.replace("3", "4"), ""),
         hash("pid", &TWO.replace("weight", "sort = \"mail\", weight"), ""),
         hash("pid", &TWO.replace("\"phone\"", "{ name = \"phone\", normalise = [\"phone\"] }"), ""),
