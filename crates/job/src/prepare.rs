@@ -447,6 +447,28 @@ fn bit_length(value: u32) -> u8 {
 mod tests {
     use super::*;
 
+    /// A program's rows are those of either party: a pair that comes apart is one row less and two more.
+    #[test]
+    fn a_program_over_several_identifiers_states_what_one_row_can_change() {
+        const PROGRAM: &str = include_str!("../../../examples/program.toml");
+        let of = |rule: &str, degree: u32| {
+            let list = "[ { name = \"person\", normalise = [\"trim\", \"lowercase\"] } ]";
+            let text = PROGRAM.replacen(list, "[ \"person\", \"mail\" ]", 1);
+            let text = text.replacen("= \"error\"", &format!("= \"{rule}\""), 1);
+            let party = "party works\n";
+            let degrees = format!("{party}degree clinic {degree}\ndegree works {degree}\n");
+            let text = text.replacen(party, &degrees, 1);
+            let study = Study::parse("study.toml", &text).unwrap_or_else(|e| panic!("{e}"));
+            build(&study, &program::Policy::default()).map(|built| built.audit.charges[0].sensitivity.clone())
+        };
+        assert_eq!(of("error", 4).unwrap(), [4]);
+        assert_eq!(of("first", 7).unwrap(), [7]);
+        for (rule, degree, wanted) in [("error", 3, "degree clinic 4"), ("first", 6, "degree clinic 7")] {
+            let text = of(rule, degree).unwrap_err().to_string();
+            assert!(text.contains(wanted), "{text}");
+        }
+    }
+
     #[test]
     fn the_code_of_no_opportunity_is_above_the_span() {
         for span in [1u32, 2, 3, 6, 7, 14, 15, 365, 510, 511, 65_534] {

@@ -151,6 +151,12 @@ fn three_parties_run_a_program_over_privately_matched_rows() {
         let ledger =
             job::ledger::Ledger::open(&folder.path().join(format!("{}.ledger", report.party))).unwrap();
         assert_eq!(ledger.entries().unwrap().len(), 2);
+        // The report says it of each, delta included.
+        let spent = &report.privacy.viewers;
+        assert!(spent.len() == 2 && spent.iter().all(|s| s.rho == 0.01 && s.delta != "0"), "{spent:?}");
+        assert!(report.privacy.spent == 0.01);
+        let text = job::summary::terminal(report);
+        assert_eq!(text.matches("  ledger    spent by ").count(), 2, "{text}");
     }
 }
 

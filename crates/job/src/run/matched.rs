@@ -31,7 +31,7 @@ pub(super) enum Placed {
     /// All hold shares of rows.
     Joined(Arc<join::Shared>),
     /// The same, of columns as they are: nothing is computed on them.
-    Shares(Attached, Joined),
+    Shares(Box<Attached>, Box<Joined>),
 }
 
 impl Placed {
@@ -123,9 +123,9 @@ impl Coordinator<'_> {
         let Checked { study, built, me, rows, engines, .. } = &self.checked;
         let (me, rows, protocol) = (*me, rows.clone(), study.matching.protocol);
         if let (true, Rows::Program(columns)) = (study.only_matches(), &*rows) {
-            let attached = Attached::columns(&built.program, columns, me)?;
+            let attached = Attached::columns(&built.program, columns, me, dummies.is_some())?;
             let Join { joined, disclosed, price } = self.join_by(&attached, &Arms::default(), dummies)?;
-            return Ok((Placed::Shares(attached, joined), disclosed, price));
+            return Ok((Placed::Shares(Box::new(attached), Box::new(joined)), disclosed, price));
         }
         let shared = engines.joined().ok_or_else(|| Error::misuse("the engine of a study fits its match"))?;
         let lists = matches!(protocol, Protocol::Collecting { contaminated: Contaminated::Drop, .. });
