@@ -295,9 +295,11 @@ fn joined_studies_charge_their_degrees() {
             let MechanismKind::Gaussian(folds) = &program.mechanisms[charge.mechanism as usize].kind else {
                 panic!("sums have Gaussian noise")
             };
-            let times = u128::from(degree[charge.to.other().index()]);
             for (fold, sensitivity) in folds.iter().zip(&charge.sensitivity) {
                 let total = layout.totals.iter().find(|t| t.fold == *fold).unwrap();
+                // The publisher's own rows are counted once each, whatever they are joined to.
+                let alone = owners[*fold as usize].only().is_some();
+                let times = if alone { 1 } else { u128::from(degree[charge.to.other().index()]) };
                 let bound = match total.quantity {
                     Quantity::Value | Quantity::ReachedValue => 100,
                     Quantity::Squares => 100 * 100,
