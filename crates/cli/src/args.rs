@@ -273,7 +273,7 @@ pub struct Settings {
     #[arg(long, value_name = "HASH", value_parser = study_hash)]
     pub allow_study: Vec<job::study::StudyHash>,
     /// Policy: only these kinds of study; may be repeated
-    #[arg(long, value_name = "KIND", value_parser = ["lift", "program"])]
+    #[arg(long, value_name = "KIND", value_parser = ["lift", "program", "match"])]
     pub allow_kind: Vec<String>,
     /// Policy: most rho one study may spend on one viewer
     #[arg(long, value_name = "RHO", value_parser = rho)]

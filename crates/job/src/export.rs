@@ -9,7 +9,8 @@
 //! | spine | `row` (of this party's rows, from 0), `identifier` (the first one, normalised), `position` (in the spine, from 0) |
 //! | shares | `row` (joined row, from 0), `slot`, each payload column as `PARTY.NAME`, `valid` (a bit) |
 //!
-//! Payload columns of up to 8 bytes are `UInt64`, wider ones 16 little-endian bytes. A column that this party knows in the
+//! Where dummies may be among the rows, each party has a further payload column `PARTY.real`, 1 for a row of its data and 0 for a
+//! dummy. Payload columns of up to 8 bytes are `UInt64`, wider ones 16 little-endian bytes. A column that this party knows in the
 //! clear is its own value; one that only the peer knows is not there. `valid` is left out where every row is a match.
 
 use arrow_array::builder::FixedSizeBinaryBuilder;
@@ -229,9 +230,9 @@ impl Writer {
             _ => Error::io(format!("cannot create {shown}"), &e),
         })?;
         let text = serde_json::to_string(about).map_err(|e| failed(&shown, &e))?;
-        let about = KeyValue::new("tacit".to_owned(), text);
+        let about = KeyValue::new("tacit".to_owned(), text.clone());
         let properties = WriterProperties::builder().set_key_value_metadata(Some(vec![about])).build();
-        let schema = Arc::new(Schema::new(fields));
+        let schema = Arc::new(Schema::new_with_metadata(fields, [("tacit", text.clone())]));
         let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties));
         let writer = writer.map_err(|e| failed(&shown, &e))?;
         Ok(Self { shown, schema, writer })

@@ -261,7 +261,7 @@ impl Matching {
         let ot = study.compute.ot.unwrap_or_default();
         let keys = [study.matching.identifiers.len() as u64; 2];
         let layouts = match engines.joined() {
-            Some(_) if study.only_matches() => column_layouts(&built.program)?,
+            Some(_) if study.only_matches() => column_layouts(&built.program, dummies.is_some())?,
             Some(shared) => {
                 let payloads = Payloads::new(built, shared)?;
                 [payloads.layout(PartyId(0))?, payloads.layout(PartyId(1))?]

@@ -82,7 +82,14 @@ fn both(world: &World) -> [Result<MatchReport, Error>; 2] {
 fn parts(world: &World) -> [RecordBatch; 2] {
     [0, 1].map(|party| {
         let file = File::open(file(world, party)).unwrap();
-        ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap().next().unwrap().unwrap()
+        ParquetRecordBatchReaderBuilder::try_new(file)
+            .unwrap()
+            .with_batch_size(1 << 20)
+            .build()
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
     })
 }
 
@@ -148,6 +155,22 @@ fn shares_put_together_are_the_join() {
 }
 
 #[test]
+fn dummies_are_told_from_rows_by_both_together() {
+    for protocol in ["ps3i", "collecting", "circuit-psi"] {
+        let world = world(&|s| s.replace("protocol    = \"ps3i\"", &format!("protocol = \"{protocol}\"")));
+        let [report, _] = both(&world).map(|r| r.unwrap_or_else(|e| panic!("{protocol}: {e}")));
+        assert!(report.disclosed.dummies.is_some());
+        let parts = parts(&world);
+        let real = ["clinic.real", "registry.real"].map(|name| column(&parts, name, 8));
+        let visited = column(&parts, "clinic.visits", 64);
+        let met = |i: &usize| valid(&parts)[*i] && real[0][*i] == 1 && real[1][*i] == 1;
+        let mut met: Vec<i64> = (0..visited.len()).filter(met).map(|i| visited[i].cast_signed()).collect();
+        met.sort_unstable();
+        assert_eq!(met, (25..40).map(visits).collect::<Vec<_>>(), "{protocol}");
+    }
+}
+
+#[test]
 fn a_spine_has_one_position_for_each_person_dummies_or_not() {
     for dummies in ["on", "off"] {
         let world = world(&|s| {
@@ -187,6 +210,9 @@ fn what_does_not_fit_is_refused_before_anybody_is_met() {
     assert!(run(&world.parties[0], &Watch::none()).unwrap_err().to_string().contains("use `tacit match`"));
     std::fs::write(file(&world, 0), "something").unwrap();
     assert!(refused(&world).to_string().contains("is there already"));
+    let nowhere = world.folder.path().join("none/part.parquet");
+    let error = match_rows(&world.parties[0], &nowhere, &Watch::none()).unwrap_err().to_string();
+    assert!(error.contains("change --out"), "{error}");
     let mut strict = world.parties[0].clone();
     strict.policy = Policy::default();
     let error = match_rows(&strict, &world.folder.path().join("new"), &Watch::none()).unwrap_err();

@@ -1,5 +1,6 @@
 //! A match by itself (`tacit match`): rows are brought together, and each party keeps its part as a Parquet file.
 
+use super::join::REAL;
 use super::matched::{Matched, Placed};
 use super::{Coordinator, Watch, agree, meet, places, stopped, tell_all};
 use crate::export::{self, About, Payload};
@@ -62,6 +63,11 @@ pub fn match_rows(party: &Party, file: &Path, watch: &Watch) -> Result<MatchRepo
             file.display()
         )));
     }
+    // Before anybody is met and anything is charged.
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    tempfile::tempfile_in(folder).map_err(|e| {
+        Error::io(format!("cannot write to {}; make it, or change --out", folder.display()), &e)
+    })?;
     let ledger = Arc::new(Mutex::new(Ledger::open(&party.ledger)?));
     let places = places(party, &checked, false)?;
     let meeting = meet(party, &checked, places, watch)?;
@@ -157,7 +163,8 @@ impl Coordinator<'_> {
         let roster = [PartyId(0), PartyId(1)].map(|party| checked.roster.name(party));
         let names = [PartyId(0), PartyId(1)].map(|party| {
             let of = checked.built.program.columns.iter().filter(|c| c.holder.only() == Some(party));
-            of.map(|column| column.name.clone()).collect::<Vec<_>>()
+            let real = checked.study.matching.dummies.is_some().then(|| REAL.to_owned());
+            of.map(|column| column.name.clone()).chain(real).collect::<Vec<_>>()
         });
         let payload = |party: usize| Payload {
             party: &roster[party],

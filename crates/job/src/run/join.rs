@@ -102,13 +102,14 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    /// The columns of a study that only matches, as they are; a row that is not there has zeros.
+    /// The columns of a study that only matches, as they are; a row that is not there has zeros. With `dummies` a further
+    /// field is 1 for real rows ([`REAL`]).
     ///
     /// # Errors
     /// When a row is too wide to be matched.
-    pub fn columns(program: &Program, rows: &ProgramRows, me: PartyId) -> Result<Self, Error> {
+    pub fn columns(program: &Program, rows: &ProgramRows, me: PartyId, dummies: bool) -> Result<Self, Error> {
         let of = |party: PartyId| program.columns.iter().filter(move |c| c.holder == Holder::Party(party));
-        let layouts = column_layouts(program)?;
+        let layouts = column_layouts(program, dummies)?;
         let mut table = Table::zeros(layouts[me.index()].clone(), rows.identifiers.len() as u64 + 1)?;
         for (field, column) in of(me).enumerate() {
             let own = rows.names.iter().position(|name| *name == column.name);
@@ -116,6 +117,10 @@ impl Attached {
             for (row, cell) in (0..).zip(&rows.columns[own]) {
                 table.set(row, field, i128::from(*cell).cast_unsigned());
             }
+        }
+        if dummies {
+            let real = layouts[me.index()].fields().len() - 1;
+            (0..rows.identifiers.len() as u64).for_each(|row| table.set(row, real, 1));
         }
         Ok(Self { layouts, table })
     }
@@ -138,13 +143,17 @@ impl Attached {
     }
 }
 
-/// The fields of both parties' columns as they are.
+/// The name of the field that tells real rows from dummies.
+pub(super) const REAL: &str = "real";
+
+/// The fields of both parties' columns as they are, and with `dummies` the one of [`REAL`] behind them.
 ///
 /// # Errors
 /// When a row is too wide to be matched.
-pub(crate) fn column_layouts(program: &Program) -> Result<[Layout; 2], Error> {
+pub(crate) fn column_layouts(program: &Program, dummies: bool) -> Result<[Layout; 2], Error> {
     let of = |party: PartyId| program.columns.iter().filter(move |c| c.holder == Holder::Party(party));
-    let layout = |party| Layout::new(of(party).map(|c| Field::number(c.ty.width.div_ceil(8))));
+    let real = dummies.then(|| Field::number(1));
+    let layout = |party| Layout::new(of(party).map(|c| Field::number(c.ty.width.div_ceil(8))).chain(real));
     Ok([layout(PartyId(0))?, layout(PartyId(1))?])
 }
 
