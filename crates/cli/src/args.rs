@@ -739,7 +739,7 @@ fn deadline(text: &str) -> Result<u64, &'static str> {
 /// # Errors
 /// When the party file cannot be read.
 pub fn settings(party: Option<&Path>, flags: Settings) -> Result<PartySettings, Error> {
-    let file = party.map(|path| PartySettings::read(path)).transpose()?.unwrap_or_default();
+    let file = party.map(PartySettings::read).transpose()?.unwrap_or_default();
     Ok(PartySettings::from(flags).over(file))
 }
 

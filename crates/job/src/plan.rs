@@ -232,11 +232,17 @@ fn stage(study: &Study, name: &str, cost: &Cost, work_s: f64, link: Link) -> Pla
     }
 }
 
+/// Bytes of a ciphertext of Paillier, and seconds that it takes to be made, answered or opened on one core; measured by
+/// `cargo run --release -p matching --example paillier_rate`.
+const CIPHERTEXT: (f64, f64) = (matching::paillier::key::CIPHERTEXT_BYTES as f64, 0.011);
+
 /// A match before it is run: with the most made-up rows, and as many matches as make it dearest.
 struct Matching {
     cost: Cost,
     /// Group operations of the busiest party.
     multiplications: u64,
+    /// Seconds of encryption, of the parties one after the other.
+    encrypted: f64,
     /// Messages that wait for each other, beyond what streams.
     waits: f64,
     /// Rows that the computation gets.
@@ -245,6 +251,10 @@ struct Matching {
 }
 
 impl Matching {
+    fn new(cost: Cost, multiplications: u64, waits: f64, rows: u64, why: String) -> Self {
+        Self { cost, multiplications, encrypted: 0.0, waits, rows, why }
+    }
+
     fn of(study: &Study, built: &Built, engines: &Engines, rows: [u64; 2]) -> Result<Self, Error> {
         let parties = study.parties.len();
         let protocol = study.matching.protocol;
@@ -274,17 +284,17 @@ impl Matching {
                     many::Sizes { rows: [&padded[..1], &vec![padded[1]; parties - 1]].concat(), union: all };
                 let multiplications = many::multiplications(&sizes, 0);
                 let waits = 2.0 * parties as f64 + 4.0;
-                Self { cost: many::price(&sizes), multiplications, waits, rows: all, why: apart }
+                Self::new(many::price(&sizes), multiplications, waits, all, apart)
             }
             Protocol::Pid => {
                 let sizes = pid::Sizes { rows: padded, union: all };
                 let multiplications = pid::multiplications(sizes);
-                Self { cost: pid::price(sizes), multiplications, waits: 6.0, rows: all, why: apart }
+                Self::new(pid::price(sizes), multiplications, 6.0, all, apart)
             }
             Protocol::MultiPid { .. } => {
                 let sizes = multi::Sizes { rows: padded, keys, union: all };
                 let multiplications = multi::multiplications(sizes, PartyId(1));
-                Self { cost: multi::price(sizes), multiplications, waits: 6.0, rows: all, why: apart }
+                Self::new(multi::price(sizes), multiplications, 6.0, all, apart)
             }
             Protocol::Ps3i { backend } => {
                 let matched = padded[0].min(padded[1]);
@@ -294,32 +304,38 @@ impl Matching {
                 };
                 let cost = ps3i::price(ps3i::Sizes { rows: padded, matched }, &layouts, backend, ot);
                 let why = format!("everybody in both; a smaller match is cheaper{made_up}");
-                Self { cost, multiplications: all, waits: 8.0, rows: matched, why }
+                // Every ciphertext is made, answered or opened by a party that does nothing else meanwhile.
+                let encrypted = match backend {
+                    ps3i::Backend::PermuteShare => 0.0,
+                    ps3i::Backend::Paillier => cost.bytes() as f64 / CIPHERTEXT.0 * CIPHERTEXT.1,
+                };
+                Self { encrypted, ..Self::new(cost, all, 8.0, matched, why) }
             }
             Protocol::Collecting { slots, degree, .. } => {
                 let sizes = collecting::Sizes { rows: padded, keys, slots, degree };
                 let cost = collecting::price(sizes, &layouts, collecting::Backend::default(), ot);
                 let multiplications = sizes.names(0) + sizes.names(1);
                 let why = format!("rows of the publisher, {slots} slots each{made_up}");
-                Self { cost, multiplications, waits: 8.0, rows: padded[0], why }
+                Self::new(cost, multiplications, 8.0, padded[0], why)
             }
             Protocol::CircuitPsi => {
                 let kind = study.compute.ot.unwrap_or(circuit_psi::Options::default().ot);
                 let cost = circuit_psi::price(padded, &layouts[1], kind);
                 let places = circuit_psi::cuckoo::Bins::new(padded).all();
                 let why = format!("places for rows of the publisher{made_up}");
-                Self { cost, multiplications: 0, waits: 10.0, rows: places, why }
+                Self::new(cost, 0, 10.0, places, why)
             }
             Protocol::Aligned => {
                 let cost = crate::run::aligned_price(parties);
-                Self { cost, multiplications: 0, waits: 1.0, rows: rows[0], why: String::new() }
+                Self::new(cost, 0, 1.0, rows[0], String::new())
             }
         })
     }
 
     fn stage(&self, study: &Study, link: Link, speeds: Speeds) -> PlanStage {
         // Transfers of a join are made as those of `gmw` are.
-        let work = self.multiplications as f64 / speeds.multiplications_per_s / speeds.cores
+        let work = (self.multiplications as f64 / speeds.multiplications_per_s + self.encrypted)
+            / speeds.cores
             + self.cost.ots as f64 / speeds.ots_per_s;
         let mut stage = stage(study, "match", &self.cost, work, link);
         // Chunks are exchanged in lock step, a few on the way at once; some messages wait for each other.

@@ -135,7 +135,8 @@ pub fn check(party: &Party) -> Result<Vec<Checked>, Error> {
     let Some((first, ..)) = built.first() else { return Err(Error::misuse("a member takes part in a run")) };
     let (rows, data, inputs) = read(party, first, place(first, party))?;
     check_memory(party, &rows, &inputs, built.len() as u64 * match_bytes_per_row(first))?;
-    let warnings = group_warnings(first, &rows);
+    let mut warnings = group_warnings(first, &rows);
+    warnings.extend(work_warning(party, first));
     let rows = Arc::new(rows);
     let checked = |(run, engines, built): (&Study, Engines, Built)| Checked {
         study: run.clone(),
@@ -216,6 +217,17 @@ fn check_memory(party: &Party, rows: &Rows, inputs: &InputReport, per_row: u64) 
         need.div_ceil(MIB),
         party.memory / MIB
     )))
+}
+
+/// A folder for a match that goes on after a cut does nothing for most protocols.
+fn work_warning(party: &Party, study: &Study) -> Option<String> {
+    let resumes = study.matching.protocol == study::Protocol::Pid && study.parties.len() == 2;
+    (party.work.is_some() && !resumes).then(|| {
+        format!(
+            "`work` serves \"pid\" by one identifier between two parties; this match (\"{}\") begins anew if it breaks off",
+            study.matching.protocol.name()
+        )
+    })
 }
 
 /// The publisher knows its arms before anything is sent: too small a one costs rho and shows nothing.

@@ -259,7 +259,7 @@ pub struct Disclosed {
     pub union: u64,
     /// The size of the match, made-up rows included. With `size_hidden` the largest that it can be.
     pub matched_upper_bound: u64,
-    /// Whether nobody learnt how many rows matched.
+    /// Whether not all learnt how many rows matched: nobody did, or only the party that saw the match graph.
     #[serde(default)]
     pub size_hidden: bool,
     /// What hides the exact sizes, if anything does.

@@ -159,7 +159,13 @@ pub fn besides(report: &Report) -> String {
             count(disclosed.union)
         )
     } else if disclosed.size_hidden {
-        format!("the sizes of the sets ({}), not that of the match", rows.join(" and "))
+        let rows = rows.join(" and ");
+        match wording::counter(disclosed) {
+            None => format!("the sizes of the sets ({rows}), not that of the match"),
+            Some(to) => {
+                format!("the sizes of the sets ({rows}); that of the match {} alone", wording::label(to))
+            }
+        }
     } else {
         format!(
             "the sizes of the sets ({}), of their union ({}) and of the match ({})",

@@ -143,12 +143,23 @@ pub fn relative(view: &LiftView, relative: f64) -> String {
 pub fn sizes(disclosed: &Disclosed) -> String {
     let rows: Vec<String> = disclosed.rows.iter().map(|rows| format!("{rows} rows, ")).collect();
     let rest = match disclosed.size_hidden {
-        true => "and nobody learnt how many matched".to_owned(),
+        true => match counter(disclosed) {
+            None => "and nobody learnt how many matched".to_owned(),
+            Some(to) => format!("and {} alone learnt how many matched", label(to)),
+        },
         false => {
             format!("{} in the union, hence {} matched", disclosed.union, disclosed.matched_upper_bound)
         }
     };
     rows.concat() + &rest
+}
+
+/// Who counted the matches, where not everybody learnt their number: the party that saw their graph.
+pub fn counter(disclosed: &Disclosed) -> Option<&str> {
+    disclosed.uncovered.iter().find_map(|told| match told {
+        Uncovered::MatchGraph { to } => Some(to.as_str()),
+        _ => None,
+    })
 }
 
 /// What covers the sizes, where made-up rows hide the exact ones.

@@ -207,7 +207,9 @@ pub fn disclosed(report: &Report) -> Vec<Markup> {
             count(disclosed.union),
         ));
     } else if disclosed.size_hidden {
-        rows.push(("size of the match".into(), "not disclosed to anybody".into()));
+        let to = crate::wording::counter(disclosed);
+        let told = to.map_or("not disclosed to anybody".into(), |to| format!("known to {} alone", label(to)));
+        rows.push(("size of the match".into(), told));
     } else {
         rows.push(("size of the union".into(), count(disclosed.union)));
         rows.push(("size of the match".into(), count(disclosed.matched_upper_bound)));

@@ -85,7 +85,7 @@ impl MatchReport {
         ];
         if let Some(dummies) = &disclosed.dummies {
             lines.push(format!(
-                "  with made-up rows in them; each party's ledger was charged rho {} and delta {}",
+                "  with made-up rows in them; this party's ledger was charged rho {} and delta {}",
                 dummies.rho, dummies.delta
             ));
         } else if !disclosed.public_keys {

@@ -117,7 +117,7 @@ pub struct Matched {
 }
 
 /// How many rows of either party can change partner when one row of one party is added or removed. A release over the
-/// spine whose value moves by at most R per position moves by at most this many R.
+/// spine whose value is at most R per position, and zero where nobody matched, moves by at most this many R.
 ///
 /// Where a repeated identifier is replaced, a new row can take up to K identifiers from K other rows.
 #[must_use]

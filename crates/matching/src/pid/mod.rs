@@ -190,8 +190,8 @@ fn check_same(run: &Run, own: &Padded<'_>, fingerprint: [u8; 32]) -> Result<(), 
         return Ok(());
     }
     Err(Error::input(
-        "the identifiers or the dummy rows are not those of the match that was cut; bring them back, or delete the match \
-         folder to begin afresh",
+        "the match that was cut was of other rows: this party's data or the peer's have changed since. Bring them back, or \
+         both delete the folder of the match under `work` and begin afresh",
     ))
 }
 
