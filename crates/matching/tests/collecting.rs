@@ -176,7 +176,7 @@ fn what_does_not_fit_is_refused() {
     other.slots = 0;
     assert!(refused(&data, [&other, &other])[0].contains("slots of an anchor: 0 is over the limit of 1024"));
     other = Options { memory: Some(100), ..options.clone() };
-    assert!(refused(&data, [&other, &other])[0].contains("of memory and the limit is"));
+    assert!(refused(&data, [&other, &other])[0].contains("are left for it"));
     other = Options { peer_rows_max: 0, ..options.clone() };
     assert!(refused(&data, [&other, &options])[0].contains("rows of the peer: 1 is over the limit of 0"));
     other = Options { backend: Backend::Paillier, ..options.clone() };
