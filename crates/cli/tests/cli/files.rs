@@ -41,8 +41,10 @@ fn check_names_file_line_and_column() {
     let party = |name: &str| pair.path(&format!("{name}.toml")).to_str().unwrap().to_owned();
     let data = read(&pair.path("advertiser.csv"));
     let third: Vec<&str> = data.lines().nth(2).unwrap().split(',').collect();
-    let negative = format!("{},{},-5,{}", third[0], third[1], third[3]);
-    pair.edit("advertiser.csv", &third.join(","), &negative);
+    let amount = data.lines().next().unwrap().split(',').position(|name| name == "amount").unwrap();
+    let negative: Vec<&str> =
+        third.iter().enumerate().map(|(i, cell)| if i == amount { "-5" } else { cell }).collect();
+    pair.edit("advertiser.csv", &third.join(","), &negative.join(","));
     let done = tacit(["check", &party("advertiser"), "--json"]);
     done.failed(2, &["advertiser.csv, line 3, column \"amount\"", "negative"]);
     pair.edit("publisher.csv", "arm", "army");
