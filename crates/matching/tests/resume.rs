@@ -112,7 +112,7 @@ fn other_identifiers_are_refused_and_leave_the_folder_as_it_was() {
     for refused in [&changed.flat() as &dyn Identifiers, &fewer.flat()] {
         let (done, said) = session(dir.path(), 2, [refused, &other.flat()], [Fault::None, Fault::None]);
         let error = done[0].as_ref().unwrap_err();
-        assert!(error.starts_with("registry at pid: the identifiers or the dummy rows are not"), "{error}");
+        assert!(error.starts_with("registry at pid: the match that was cut was of other rows"), "{error}");
         assert!(said[0].is_empty(), "something was sent");
     }
     let (done, after) = session(dir.path(), 3, [&own.flat(), &other.flat()], [Fault::None, Fault::None]);
@@ -135,7 +135,7 @@ fn other_dummies_are_refused() {
     };
     assert!(run(1, [Fault::Cut("pid/v", 0), Fault::None]).iter().all(Result::is_err));
     let error = run(5, [Fault::None, Fault::None])[0].clone().unwrap_err();
-    assert!(error.contains("the dummy rows are not those"), "{error}");
+    assert!(error.contains("was of other rows"), "{error}");
     assert!(run(1, [Fault::None, Fault::None]).iter().all(Result::is_ok));
 }
 
