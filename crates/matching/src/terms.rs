@@ -1,6 +1,8 @@
-//! What both sides of a join to shares must have in common.
+//! What both kinds of joins to shares do alike: their terms, and the payloads that they bring.
 
-use crate::payload::{Layout, Ring};
+use crate::payload::{Layout, Ring, Table};
+use crate::permute::Rows;
+use base::{Error, PartyId};
 use ot::OtKind;
 
 /// What moves payloads into shares.
@@ -28,6 +30,42 @@ pub(crate) fn digest(layouts: &[Layout; 2], backend: Backend, ot: OtKind, window
     }
     hasher.update(format!("{backend:?} {ot} {window}").as_bytes());
     *hasher.finalize().as_bytes()
+}
+
+/// The layouts of party 0 and of party 1.
+pub(crate) fn layouts(me: PartyId, own: &Layout, peer: &Layout) -> [Layout; 2] {
+    match me {
+        PartyId(0) => [own.clone(), peer.clone()],
+        _ => [peer.clone(), own.clone()],
+    }
+}
+
+/// Own payload in the order in which own rows were sent, dummies among them.
+pub(crate) struct Vector<'a> {
+    pub payload: &'a Table,
+    /// The row at each place; those from the payload's length on are dummies.
+    pub order: &'a [u32],
+    /// The payload of a dummy.
+    pub blank: &'a [u8],
+}
+
+impl Vector<'_> {
+    fn row(&self, place: usize) -> &[u8] {
+        let row = u64::from(self.order[place]);
+        if row < self.payload.rows() { self.payload.row(row) } else { self.blank }
+    }
+
+    /// For a permutation network.
+    pub fn rows(&self) -> Result<Rows, Error> {
+        Rows::gather(self.payload.layout(), self.order.len(), |place| self.row(place))
+    }
+
+    /// For encryption.
+    pub fn table(&self) -> Result<Table, Error> {
+        let mut table = Table::zeros(self.payload.layout().clone(), self.order.len() as u64)?;
+        (0..self.order.len()).for_each(|i| table.row_mut(i as u64).copy_from_slice(self.row(i)));
+        Ok(table)
+    }
 }
 
 #[cfg(test)]

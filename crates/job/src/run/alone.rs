@@ -1,6 +1,6 @@
 //! A match by itself (`tacit match`): rows are brought together, and each party keeps its part as a Parquet file.
 
-use super::join::REAL;
+use super::join::{REAL, owned};
 use super::matched::{Matched, Placed};
 use super::{Coordinator, Watch, agree, meet, places, stopped, tell_all};
 use crate::export::{self, About, Payload};
@@ -162,9 +162,9 @@ impl Coordinator<'_> {
         let own = attached.own()?;
         let roster = [PartyId(0), PartyId(1)].map(|party| checked.roster.name(party));
         let names = [PartyId(0), PartyId(1)].map(|party| {
-            let of = checked.built.program.columns.iter().filter(|c| c.holder.only() == Some(party));
             let real = checked.study.matching.dummies.is_some().then(|| REAL.to_owned());
-            of.map(|column| column.name.clone()).chain(real).collect::<Vec<_>>()
+            let names = owned(&checked.built.program, party).map(|column| column.name.clone());
+            names.chain(real).collect::<Vec<_>>()
         });
         let payload = |party: usize| Payload {
             party: &roster[party],

@@ -7,7 +7,7 @@ use base::{Error, PartyId};
 use engine::{Entries, JoinedRows};
 use matching::payload::{ABSENT, Field, Joined, Layout, Part, Table, Valid};
 use program::lower::{EntryKind, JoinedPlan, Payload, lower_joined};
-use program::{Holder, Op, Program};
+use program::{Column, Holder, Op, Program};
 use std::sync::Arc;
 
 /// Rows evaluated at once.
@@ -108,10 +108,9 @@ impl Attached {
     /// # Errors
     /// When a row is too wide to be matched.
     pub fn columns(program: &Program, rows: &ProgramRows, me: PartyId, dummies: bool) -> Result<Self, Error> {
-        let of = |party: PartyId| program.columns.iter().filter(move |c| c.holder == Holder::Party(party));
         let layouts = column_layouts(program, dummies)?;
         let mut table = Table::zeros(layouts[me.index()].clone(), rows.identifiers.len() as u64 + 1)?;
-        for (field, column) in of(me).enumerate() {
+        for (field, column) in owned(program, me).enumerate() {
             let own = rows.names.iter().position(|name| *name == column.name);
             let own = own.ok_or_else(|| Error::misuse(format!("column {:?} was not read", column.name)))?;
             for (row, cell) in (0..).zip(&rows.columns[own]) {
@@ -143,6 +142,11 @@ impl Attached {
     }
 }
 
+/// The columns of one party, in the order in which they are attached.
+pub(super) fn owned(program: &Program, party: PartyId) -> impl Iterator<Item = &Column> {
+    program.columns.iter().filter(move |column| column.holder == Holder::Party(party))
+}
+
 /// The name of the field that tells real rows from dummies.
 pub(super) const REAL: &str = "real";
 
@@ -151,9 +155,9 @@ pub(super) const REAL: &str = "real";
 /// # Errors
 /// When a row is too wide to be matched.
 pub(crate) fn column_layouts(program: &Program, dummies: bool) -> Result<[Layout; 2], Error> {
-    let of = |party: PartyId| program.columns.iter().filter(move |c| c.holder == Holder::Party(party));
     let real = dummies.then(|| Field::number(1));
-    let layout = |party| Layout::new(of(party).map(|c| Field::number(c.ty.width.div_ceil(8))).chain(real));
+    let layout =
+        |party| Layout::new(owned(program, party).map(|c| Field::number(c.ty.width.div_ceil(8))).chain(real));
     Ok([layout(PartyId(0))?, layout(PartyId(1))?])
 }
 

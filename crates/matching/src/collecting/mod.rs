@@ -40,6 +40,7 @@ pub use price::{Sizes, memory, price};
 use crate::dummies::{self, Dummies, Hides, Padded};
 use crate::identifiers::Identifiers;
 use crate::payload::{Joined, Layout, Part, Table, Valid};
+use crate::terms;
 use base::{Error, PartyId, limits};
 use net::Session;
 use ot::OtKind;
@@ -192,10 +193,7 @@ pub fn run(
         options.check(session.me(), identifiers, payload)?;
         let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Intersection)?;
         let padded = Padded::new(identifiers, plan.as_ref());
-        let layouts = match session.me() {
-            PartyId(0) => [payload.layout().clone(), peer_layout.clone()],
-            _ => [peer_layout.clone(), payload.layout().clone()],
-        };
+        let layouts = terms::layouts(session.me(), payload.layout(), peer_layout);
         let matched = talk::pairs(session, &padded, &layouts, options)?;
         let anchors = matched.sizes.rows[0];
         let parts = moves::parts(session, payload, &layouts, &matched, options)?;

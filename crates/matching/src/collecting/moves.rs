@@ -5,6 +5,7 @@ use super::{Backend, Options};
 use crate::paillier::{self, Giver};
 use crate::payload::{Layout, Table};
 use crate::permute::{Extension, Rows, Switchboard, extended, network, route};
+use crate::terms::Vector;
 use base::{Error, PartyId};
 use net::Session;
 
@@ -23,34 +24,24 @@ pub(super) fn parts(
         let [first, second] = [0, 1].map(|i| Table::zeros(layouts[i].clone(), entries[i]));
         return Ok([first?, second?]);
     }
+    let zeros = vec![0; payload.layout().row_bytes()];
+    let blank = options.blank.as_deref().unwrap_or(&zeros);
+    let own = Vector { payload, order: &matched.order, blank };
     match options.backend {
-        Backend::PermuteShare => by_networks(session, payload, layouts, matched, options),
-        Backend::Paillier => by_paillier(session, payload, layouts, matched, options),
+        Backend::PermuteShare => by_networks(session, &own, layouts, matched, options),
+        Backend::Paillier => by_paillier(session, &own, layouts, matched, options),
     }
-}
-
-/// Own payload in the order in which own rows were sent; dummies are blank.
-fn ordered(payload: &Table, order: &[u32], blank: Option<&[u8]>) -> Result<Table, Error> {
-    let mut table = Table::zeros(payload.layout().clone(), order.len() as u64)?;
-    for (place, &row) in (0..).zip(order) {
-        match (u64::from(row) < payload.rows(), blank) {
-            (true, _) => table.row_mut(place).copy_from_slice(payload.row(row.into())),
-            (false, Some(blank)) => table.row_mut(place).copy_from_slice(blank),
-            (false, None) => {}
-        }
-    }
-    Ok(table)
 }
 
 fn by_networks(
     session: &mut Session,
-    payload: &Table,
+    own: &Vector<'_>,
     layouts: &[Layout; 2],
     matched: &Matched,
     options: &Options,
 ) -> Result<[Table; 2], Error> {
     let ([anchors, rows], entries) = (matched.sizes.rows, matched.sizes.entries());
-    let own = Rows::of(&ordered(payload, &matched.order, options.blank.as_deref())?)?;
+    let own = own.rows()?;
     let expected = network::switches(anchors).max(extended::gates(rows, entries));
     let mut board = session.step("ot", |s| Switchboard::new(s, options.ot, expected))?;
     match &matched.role {
@@ -73,13 +64,13 @@ fn by_networks(
 
 fn by_paillier(
     session: &mut Session,
-    payload: &Table,
+    own: &Vector<'_>,
     layouts: &[Layout; 2],
     matched: &Matched,
     options: &Options,
 ) -> Result<[Table; 2], Error> {
     let ([anchors, rows], entries) = (matched.sizes.rows, matched.sizes.entries());
-    let own = ordered(payload, &matched.order, options.blank.as_deref())?;
+    let own = own.table()?;
     let seed = session.fork_seed("giver");
     let giver = Giver::prepare(&seed, own.rows(), own.layout(), options.threads);
     let threads = options.threads;

@@ -39,7 +39,8 @@ use crate::dummies::{self, Dummies, Hides, Padded};
 use crate::identifiers::{self, Identifiers};
 use crate::memory::check;
 use crate::payload::{Joined, Layout, Part, Table, Valid};
-use base::{Error, PartyId, limits};
+use crate::terms;
+use base::{Error, limits};
 use net::Session;
 use ot::OtKind;
 use std::fmt;
@@ -135,15 +136,12 @@ pub fn run(
         let padded = Padded::new(own, plan.as_ref());
         let mut rng = session.fork_seed("order and key").into_rng();
         identifiers::check_unique(&padded, &mut rng)?;
-        let layouts = match session.me() {
-            PartyId(0) => [payload.layout().clone(), peer_layout.clone()],
-            _ => [peer_layout.clone(), payload.layout().clone()],
-        };
+        let layouts = terms::layouts(session.me(), payload.layout(), peer_layout);
         let rows = session.step("count", |s| talk::count(s, padded.rows(), &layouts, options))?;
         check(memory(rows, &layouts), options.memory)?;
         let pairs = talk::pairs(session, &padded, rows, options.threads, &mut rng)?;
         let matched = pairs.picks.len() as u64;
-        let vector = moves::Vector { payload, order: &pairs.order, blank: &blank };
+        let vector = terms::Vector { payload, order: &pairs.order, blank: &blank };
         let parts = moves::parts(session, &vector, &layouts, rows, &pairs.picks, options)?;
         let me = session.me().index();
         let disclosed = Disclosed { own: rows[me], peer: rows[1 - me], matched };

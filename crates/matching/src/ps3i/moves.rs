@@ -8,23 +8,9 @@ use super::{Backend, Options};
 use crate::paillier::{self, Giver};
 use crate::payload::{Layout, Table};
 use crate::permute::{Rows, Switchboard, network::switches, route};
+use crate::terms::Vector;
 use base::{Error, PartyId};
 use net::Session;
-
-/// Own payloads in the order in which own rows were sent.
-pub(super) struct Vector<'a> {
-    pub payload: &'a Table,
-    /// The row at each place; those from the payload's length on are dummies.
-    pub order: &'a [u32],
-    pub blank: &'a [u8],
-}
-
-impl Vector<'_> {
-    fn row(&self, place: usize) -> &[u8] {
-        let row = u64::from(self.order[place]);
-        if row < self.payload.rows() { self.payload.row(row) } else { self.blank }
-    }
-}
 
 /// This party's shares of the payload of party 0 and of party 1, one row per pick.
 pub(super) fn parts(
@@ -49,8 +35,7 @@ pub(super) fn parts(
             let mut settings = Some(settings);
             both(session, |session, owner| {
                 let shares = if owner == me {
-                    let own = Rows::gather(vector.payload.layout(), vector.order.len(), |i| vector.row(i))?;
-                    board.serve_permutation(session, own)?
+                    board.serve_permutation(session, vector.rows()?)?
                 } else {
                     let zeros = Rows::zeros(of_peer.0, of_peer.1 as usize)?;
                     let settings = settings.take().ok_or_else(|| Error::misuse("settings are used once"))?;
@@ -60,11 +45,9 @@ pub(super) fn parts(
             })
         }
         Backend::Paillier => {
-            let layout = vector.payload.layout();
-            let mut own = Table::zeros(layout.clone(), vector.order.len() as u64)?;
-            (0..vector.order.len()).for_each(|i| own.row_mut(i as u64).copy_from_slice(vector.row(i)));
+            let own = vector.table()?;
             let seed = session.fork_seed("giver");
-            let mut giver = Some(Giver::prepare(&seed, own.rows(), layout, options.threads));
+            let mut giver = Some(Giver::prepare(&seed, own.rows(), own.layout(), options.threads));
             both(session, |session, owner| {
                 if owner == me {
                     let giver = giver.take().ok_or_else(|| Error::misuse("a giver gives once"))?;
