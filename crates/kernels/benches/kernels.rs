@@ -102,10 +102,28 @@ fn extension(c: &mut Criterion) {
     group.finish();
 }
 
+/// What a pager does to a chunk of 64 KiB: encrypt it in place, digest it.
+fn chunks(c: &mut Criterion) {
+    const CHUNK: usize = 4096;
+    let mut group = c.benchmark_group("chunk");
+    group.throughput(Throughput::Bytes(16 * CHUNK as u64));
+    let (mut x, digest_key) = (blocks(CHUNK, 1), GfKey::new(Block(0x1234_5678 << 64 | 9)));
+    for backend in Backend::available() {
+        let key = Aes128::on(backend, Block(7));
+        group.bench_function(BenchmarkId::new("ctr-xor", format!("{backend:?}")), |b| {
+            b.iter(|| key.ctr_xor(1, black_box(&mut x)));
+        });
+        group.bench_function(BenchmarkId::new("digest", format!("{backend:?}")), |b| {
+            b.iter(|| gf_digest_on(backend, &digest_key, black_box(&x)));
+        });
+    }
+    group.finish();
+}
+
 fn quick() -> Criterion {
     let warm_up = Duration::from_millis(200);
     Criterion::default().warm_up_time(warm_up).measurement_time(Duration::from_millis(500)).sample_size(20)
 }
 
-criterion_group! { name = all; config = quick(); targets = hashes, gates, extension }
+criterion_group! { name = all; config = quick(); targets = hashes, gates, extension, chunks }
 criterion_main!(all);

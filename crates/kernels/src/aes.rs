@@ -58,6 +58,18 @@ impl Aes128 {
             _ => portable::ctr(&self.keys, counter, out),
         }
     }
+
+    /// Counter mode in place: adds to `data[i]` the encryption of `counter + i`. Twice is the identity; a counter must
+    /// not serve two contents under one key.
+    pub fn ctr_xor(&self, counter: u64, data: &mut [Block]) {
+        match self.backend {
+            Backend::Portable => portable::ctr_xor(&self.keys, counter, data),
+            #[cfg(target_arch = "x86_64")]
+            wide => x86::ctr_xor(wide, &self.keys, counter, data),
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => portable::ctr_xor(&self.keys, counter, data),
+        }
+    }
 }
 
 impl std::fmt::Debug for Aes128 {

@@ -6,6 +6,7 @@
 #[cfg(target_arch = "x86_64")]
 use crate::x86;
 use crate::{Backend, Block};
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// Correlated OTs that make one element with [`gf_pack`]: bits of the field.
 pub const FIELD_BITS: usize = 128;
@@ -66,6 +67,60 @@ pub fn gf_pack(blocks: &[Block], out: &mut Vec<Block>) {
     out.extend(groups.iter().map(|group| group.iter().rev().fold(Block::ZERO, |sum, &b| double(sum) ^ b)));
 }
 
+/// Blocks that [`gf_digest`] takes between two reductions.
+pub(crate) const DIGEST_GROUP: usize = 16;
+
+/// A key of [`gf_digest`]: an element and its powers. Wiped on drop.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct GfKey {
+    /// `powers[j]` is the element to the power of `DIGEST_GROUP - j`.
+    pub(crate) powers: [Block; DIGEST_GROUP],
+}
+
+impl GfKey {
+    /// The key of a random element.
+    #[must_use]
+    pub fn new(element: Block) -> Self {
+        let mut powers = [element; DIGEST_GROUP];
+        for j in (0..DIGEST_GROUP - 1).rev() {
+            powers[j] = multiply(powers[j + 1], element);
+        }
+        Self { powers }
+    }
+}
+
+impl std::fmt::Debug for GfKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("GfKey(..)")
+    }
+}
+
+/// The polynomial hash `x[0] h^n + x[1] h^(n-1) + .. + x[n-1] h` at the key's element h. Two different contents of n
+/// blocks have the same digest for at most n of the 2^128 elements, so a content chosen without knowledge of the key
+/// or of digests passes for another with a chance of n / 2^128.
+#[must_use]
+pub fn gf_digest(key: &GfKey, x: &[Block]) -> Block {
+    gf_digest_with(Backend::detect(), key, x)
+}
+
+/// As [`gf_digest`], on a given backend.
+///
+/// # Panics
+/// When this machine does not have the backend.
+#[must_use]
+pub fn gf_digest_on(backend: Backend, key: &GfKey, x: &[Block]) -> Block {
+    gf_digest_with(Backend::checked(backend), key, x)
+}
+
+fn gf_digest_with(backend: Backend, key: &GfKey, x: &[Block]) -> Block {
+    #[cfg(target_arch = "x86_64")]
+    if backend != Backend::Portable && x86::has_field() {
+        return x86::digest(backend, key, x);
+    }
+    let _ = backend;
+    x.iter().fold(Block::ZERO, |sum, &x| multiply(key.powers[DIGEST_GROUP - 1], sum ^ x))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +162,27 @@ mod tests {
                     x.iter().zip(&mut expected).for_each(|(&x, sum)| *sum ^= multiply(x, factor));
                     assert!(mine == expected, "{n} elements on {backend:?}");
                 }
+            }
+        }
+    }
+
+    /// Every backend gives Horner's value, at lengths around its groups.
+    #[test]
+    fn digests_agree_and_tell_contents_apart() {
+        let key = GfKey::new(random(8, 1)[0]);
+        for n in [0, 1, 2, 3, 4, 5, 15, 16, 17, 31, 32, 33, 64, 100, 4096] {
+            let x = random(9 + n as u128, n);
+            let expected = x.iter().fold(Block::ZERO, |sum, &x| times(key.powers[15], sum ^ x));
+            for backend in Backend::available() {
+                assert!(gf_digest_on(backend, &key, &x) == expected, "{n} blocks on {backend:?}");
+            }
+            if n > 0 {
+                let mut other = x.clone();
+                other[n / 2] ^= Block::ONE;
+                assert!(gf_digest(&key, &other) != expected);
+                other.copy_from_slice(&x);
+                other.rotate_left(1);
+                assert!(n == 1 || gf_digest(&key, &other) != expected, "order counts");
             }
         }
     }

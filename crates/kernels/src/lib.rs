@@ -30,7 +30,7 @@ pub use gates::{
     eval_and, eval_and_evaluator_known, eval_and_garbler_known, garble_and, garble_and_evaluator_known,
     garble_and_garbler_known,
 };
-pub use gf128::{FIELD_BITS, gf_add_multiples, gf_add_multiples_on, gf_pack};
+pub use gf128::{FIELD_BITS, GfKey, gf_add_multiples, gf_add_multiples_on, gf_digest, gf_digest_on, gf_pack};
 pub use hash::{LANES_MAX, TweakedHash, WORDS_MAX};
 pub use local::{LOCALITY, add_local};
 pub use pages::prefer_large_pages;

@@ -177,6 +177,16 @@ pub fn ctr(keys: &[Block; 11], counter: u64, out: &mut [Block]) {
     encrypt(keys, out);
 }
 
+/// The stream from `counter` on, added to `data`.
+pub fn ctr_xor(keys: &[Block; 11], counter: u64, data: &mut [Block]) {
+    let mut stream = [Block::ZERO; 64];
+    for (i, part) in data.chunks_mut(stream.len()).enumerate() {
+        let stream = &mut stream[..part.len()];
+        ctr(keys, counter.wrapping_add(64 * i as u64), stream);
+        part.iter_mut().zip(stream.iter()).for_each(|(data, stream)| *data ^= *stream);
+    }
+}
+
 /// The streams of all keys in counter mode, folded: `u` is their sum, row j of `v` the sum of those whose
 /// index has bit j.
 pub fn fold_streams(keys: &[[Block; 11]], counter: u64, u: &mut [Block], v: &mut [Block]) {

@@ -18,7 +18,7 @@ use std::arch::x86_64::*;
 pub mod curve;
 mod gf128;
 mod local;
-pub use gf128::{add_multiples, has_field};
+pub use gf128::{add_multiples, digest, has_field};
 pub use local::add_rows;
 
 type Keys = [Block; 11];
@@ -369,6 +369,14 @@ kernel!(ctr, ctr_step, lanes out.len(), (keys: &Keys, counter: u64, out: &mut [B
     let x = stream::<W, N>(keys, counter, i);
     for j in 0..N {
         put(x[j], out, i + j * W::LANES, n);
+    }
+});
+
+kernel!(ctr_xor, ctr_xor_step, lanes data.len(), (keys: &Keys, counter: u64, data: &mut [Block]), (i, n) {
+    let x = stream::<W, N>(keys, counter, i);
+    let y = get_all::<W, N>(data, i, n);
+    for j in 0..N {
+        put(x[j].xor(y[j]), data, i + j * W::LANES, n);
     }
 });
 

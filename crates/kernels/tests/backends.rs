@@ -51,6 +51,15 @@ fn aes_counter_mode_and_folds_agree() {
                 Aes128::on(b, key).ctr(counter, &mut x);
                 x
             });
+            let mut stream = vec![Block::ZERO; n];
+            Aes128::new(key).ctr(counter, &mut stream);
+            same("ctr in place", |b| {
+                let mut x = plain.clone();
+                Aes128::on(b, key).ctr_xor(counter, &mut x);
+                xor_into(&mut x, &plain);
+                assert!(x == stream, "the stream itself");
+                x
+            });
         }
         if n == 0 {
             continue;
