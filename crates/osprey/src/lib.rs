@@ -18,6 +18,7 @@
 //! moved are what MIN at the given memory moves, and a wrong trace costs time, never a result.
 
 pub mod disk;
+pub mod plan;
 mod progress;
 mod region;
 pub mod settings;

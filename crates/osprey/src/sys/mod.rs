@@ -1,6 +1,7 @@
 //! The system calls behind the region: the one place of `unsafe` system calls, each with its argument.
 #![expect(unsafe_code, reason = "system calls, with the argument at each")]
 
+pub(crate) mod inherit;
 pub(crate) mod map;
 pub(crate) mod uffd;
 

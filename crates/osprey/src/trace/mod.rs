@@ -8,6 +8,15 @@
 //!
 //! A trace does not depend on a limit of memory: one serves all.
 
+mod codec;
+mod read;
+pub mod ring;
+mod write;
+
+pub use read::{Feed, Source};
+pub use ring::RingWriter;
+pub use write::{Sink, Writer};
+
 /// A touch of a chunk that was not mapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry {

@@ -1,0 +1,31 @@
+//! Descriptors that one child inherits.
+
+use super::check;
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// Keeps `fd` open in the child that `command` starts, and in no other.
+pub(crate) fn keep(command: &mut Command, fd: i32) {
+    let clear = move || {
+        // SAFETY: a plain call, safe after fork; a number that is no descriptor is an error.
+        check(unsafe { libc::fcntl(fd, libc::F_SETFD, 0) }.into()).map(|_| ())
+    };
+    // SAFETY: the closure makes one system call and neither allocates nor locks.
+    unsafe { command.pre_exec(clear) };
+}
+
+/// Takes over a descriptor that the parent left open, and closes it for programs this process starts.
+///
+/// # Errors
+/// The system's, when there is none of that number.
+pub(crate) fn adopt(fd: i32) -> io::Result<OwnedFd> {
+    if fd < 3 {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "0 to 2 are the standard streams"));
+    }
+    // SAFETY: a plain call; a number that is no descriptor is an error.
+    check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }.into())?;
+    // SAFETY: the launcher names a descriptor that it left open for the runtime alone, and the runtime adopts it once.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}

@@ -1,0 +1,116 @@
+//! The ring that a speculative process streams its trace through, to the pager of the real one.
+//!
+//! **Functionality.** One producer, one consumer, two processes; bounded; the producer waits when it is full, the consumer
+//! has a descriptor to wait on among others; each side notices when the other dies, at any moment.
+//!
+//! **How.** The ring is a connected pair of stream sockets, whose buffer is the kernel's. That has what a ring in shared
+//! memory would need a futex, an event descriptor and a pipe for: a full buffer blocks the writer, data makes the
+//! reader's end readable (`poll`, io_uring), a dead writer reads as end of stream, a dead reader fails the next write with
+//! `BrokenPipe`. Neither side can damage the other's memory. The bytes are those of a trace file, checksums included.
+//!
+//! **Inheritance.** The launcher makes a [`pair`], lets one child inherit each end ([`RingEnd::inherit`]), tells it the
+//! number by `OSPREY_RING`, and drops both ends once the children run: otherwise it would keep a dead child's end open.
+//! A child that adopts its end closes it on exec, so that programs it starts do not hold it either.
+//!
+//! **Cost.** One system call per block of `microset` entries, a micro-second or two, where the program touched 2 MiB or
+//! more in between.
+
+use super::codec::{Encoder, FRAME_MAX, HEADER_BYTES};
+use super::write::counted;
+use super::{Block, Footer, Header};
+use crate::sys::inherit;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+
+/// One end of a ring, in the process that makes it.
+#[derive(Debug)]
+pub struct RingEnd(OwnedFd);
+
+/// A ring: the writer's end and the reader's.
+///
+/// # Errors
+/// The system's.
+pub fn pair() -> io::Result<(RingEnd, RingEnd)> {
+    let (writer, reader) = UnixStream::pair()?;
+    Ok((RingEnd(writer.into()), RingEnd(reader.into())))
+}
+
+impl RingEnd {
+    /// The number for [`crate::Settings::ring`] of the child that inherits this end.
+    #[must_use]
+    pub fn number(&self) -> i32 {
+        self.0.as_raw_fd()
+    }
+
+    /// Lets the child that `command` starts inherit this end, and no other child. The end must live until it has started.
+    pub fn inherit(&self, command: &mut Command) {
+        inherit::keep(command, self.0.as_raw_fd());
+    }
+}
+
+/// The side of the speculative process. Nothing is allocated after it was opened.
+#[derive(Debug)]
+pub struct RingWriter {
+    socket: UnixStream,
+    encoder: Encoder,
+    buffer: Vec<u8>,
+    bytes: u64,
+}
+
+impl RingWriter {
+    /// Takes over the inherited descriptor and sends the header.
+    ///
+    /// # Errors
+    /// In words: no such descriptor, or the reader is gone.
+    pub fn open(fd: i32, header: &Header) -> Result<Self, String> {
+        let socket = UnixStream::from(adopt(fd)?);
+        let mut buffer = Vec::with_capacity(HEADER_BYTES.max(FRAME_MAX));
+        Encoder::header(header, &mut buffer);
+        let mut writer = Self { socket, encoder: Encoder::new(), buffer, bytes: 0 };
+        writer.send().map_err(|e| format!("cannot write to the ring of the real run: {e}"))?;
+        Ok(writer)
+    }
+
+    /// Sends a block; waits while the ring is full.
+    ///
+    /// # Errors
+    /// `BrokenPipe` when the reader is gone, and the system's.
+    pub fn block(&mut self, block: &Block) -> io::Result<()> {
+        self.encoder.block(block, &mut self.buffer);
+        self.send()
+    }
+
+    /// Sends the end.
+    ///
+    /// # Errors
+    /// As [`RingWriter::block`]; `InvalidInput` when the footer counts other entries than were sent.
+    pub fn finish(&mut self, footer: &Footer) -> io::Result<()> {
+        counted(&self.encoder, footer)?;
+        self.encoder.footer(footer, &mut self.buffer);
+        self.send()
+    }
+
+    /// Bytes sent so far.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        self.socket.write_all(&self.buffer)?;
+        self.bytes += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// An inherited end by its number.
+pub(super) fn adopt(fd: i32) -> Result<OwnedFd, String> {
+    inherit::adopt(fd).map_err(|e| {
+        format!(
+            "OSPREY_RING = {fd} is no descriptor that this process inherited: {e}; start it by `osprey run`"
+        )
+    })
+}
