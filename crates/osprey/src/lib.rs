@@ -18,13 +18,23 @@
 //! moved are what MIN at the given memory moves, and a wrong trace costs time, never a result.
 
 pub mod disk;
+mod memory;
 pub mod plan;
 mod progress;
 mod region;
+mod runtime;
 pub mod settings;
+mod slab;
 pub mod stats;
 mod sys;
 pub mod trace;
+pub mod transfer;
+mod vec;
 
+pub use memory::{Heap, Memory, Oblivious};
+pub use runtime::{
+    EXIT_UNAVAILABLE, MARKS_MAX, alloc, finish, free, init, mark, owns, speculating, stats, tick, try_alloc,
+};
 pub use settings::{Engine, Mode, Settings};
 pub use stats::{Mark, Stats};
+pub use vec::{IntoIter, OspVec, touch_read, touch_write};

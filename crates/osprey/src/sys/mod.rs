@@ -3,6 +3,7 @@
 
 pub(crate) mod inherit;
 pub(crate) mod map;
+pub(crate) mod process;
 pub(crate) mod uffd;
 
 use std::io;

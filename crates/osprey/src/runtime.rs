@@ -1,0 +1,238 @@
+//! The runtime of a process: one region, one allocator, one mode, from the environment.
+//!
+//! **Functionality.** Allocation in the region, events, marks, counters, and what happens at the end. Everything here is
+//! safe to call from any thread; what a trace means supposes one compute thread.
+
+use crate::progress::{Event, Progress};
+use crate::region::Region;
+use crate::settings::{Mode, Settings};
+use crate::slab::{Failure, Slabs};
+use crate::stats::{Mark, Stats};
+use crate::sys::process;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Exit code of a process whose mode this machine cannot give: no userfaultfd, a range that is taken, settings out of
+/// range. The reason is on standard error.
+pub const EXIT_UNAVAILABLE: i32 = 69;
+/// Marks that a process may set.
+pub const MARKS_MAX: usize = 4096;
+
+static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
+
+/// What a process has one of.
+#[derive(Debug)]
+struct Runtime {
+    settings: Settings,
+    region: Arc<Region>,
+    progress: Arc<Progress>,
+    slabs: Mutex<Slabs>,
+    book: Mutex<Book>,
+}
+
+/// What the report is made of, besides counters that others keep.
+#[derive(Debug, Default)]
+struct Book {
+    marks: Vec<Mark>,
+    warnings: Vec<String>,
+    finished: bool,
+}
+
+/// Starts the runtime by the environment ([`Settings`]). Whatever allocates first does it too; a second call does
+/// nothing.
+///
+/// # Errors
+/// In words: settings out of range, address space that is taken, a kernel without what the mode needs.
+pub fn init() -> Result<(), String> {
+    started().as_ref().map(|_| ()).map_err(Clone::clone)
+}
+
+fn started() -> &'static Result<Runtime, String> {
+    RUNTIME.get_or_init(|| Settings::from_env().and_then(Runtime::start))
+}
+
+/// The runtime; a process that cannot have one ends with [`EXIT_UNAVAILABLE`].
+fn runtime() -> &'static Runtime {
+    match started() {
+        Ok(runtime) => runtime,
+        Err(reason) => {
+            eprintln!("osprey: {reason}");
+            std::process::exit(EXIT_UNAVAILABLE)
+        }
+    }
+}
+
+/// Room in the region for `bytes` bytes at a multiple of `align`, a power of two up to 4096. The content is whatever it
+/// is. Never inside a signal handler.
+///
+/// The process ends with a message when the region is full or `align` is not allowed: [`try_alloc`] says so instead.
+#[must_use]
+pub fn alloc(bytes: usize, align: usize) -> NonNull<u8> {
+    try_alloc(bytes, align).unwrap_or_else(|reason| die(&reason))
+}
+
+/// As [`alloc`].
+///
+/// # Errors
+/// In words, when the region is full or `align` is not allowed.
+pub fn try_alloc(bytes: usize, align: usize) -> Result<NonNull<u8>, String> {
+    let runtime = runtime();
+    let mut slabs = runtime.slabs();
+    let set_live = |chunk, live| runtime.region.set_live(chunk, live);
+    let offset =
+        slabs.alloc(bytes, align, set_live).map_err(|failure| runtime.explain(failure, bytes, align))?;
+    runtime.progress.event(Event::Alloc(bytes));
+    let at = runtime.region.mapping().base().wrapping_add(offset);
+    Ok(NonNull::new(at).expect("the region does not begin at zero"))
+}
+
+/// Gives back what [`alloc`] gave: `bytes` as there.
+///
+/// The process ends with a message when `at` is not an allocated object of the region.
+///
+/// # Safety
+/// Nothing may use the object any more.
+#[expect(unsafe_code, reason = "the caller promises that the object is unused")]
+pub unsafe fn free(at: NonNull<u8>, _bytes: usize) {
+    let runtime = runtime();
+    let offset = (at.as_ptr() as usize).wrapping_sub(runtime.region.mapping().base() as usize);
+    let mut slabs = runtime.slabs();
+    if slabs.free(offset, |chunk, live| runtime.region.set_live(chunk, live)).is_err() {
+        die(&format!("{at:p} was released, which is not an allocated object of the region"));
+    }
+    runtime.progress.event(Event::Free(offset));
+}
+
+/// Whether an address lies in the region. Does not start the runtime.
+#[must_use]
+pub fn owns(at: *const u8) -> bool {
+    let Some(Ok(runtime)) = RUNTIME.get() else { return false };
+    runtime.region.chunk_of(at as usize).is_some()
+}
+
+/// Whether this process makes a trace: what is in the region means nothing, and cryptography, network and files are
+/// stubbed by touching what they would touch.
+#[must_use]
+pub fn speculating() -> bool {
+    runtime().settings.mode == Mode::Speculate
+}
+
+/// The program is a step further. Programs that allocate rarely call it once in a while, so that the pager knows where
+/// they are without waiting for a fault; equally often in every pass.
+#[inline]
+pub fn tick() {
+    runtime().progress.event(Event::Tick);
+}
+
+/// Notes what the process has used until now, under a name of the program's. The launcher's measurements run from
+/// `start` to `stop`. Marks beyond [`MARKS_MAX`] are dropped, with a warning in the report.
+pub fn mark(name: &str) {
+    let runtime = runtime();
+    let mut mark = Mark { name: name.to_owned(), ..Mark::default() };
+    let (all, own) = (process::usage_of_process(), process::usage_of_thread());
+    mark.at_s = process::clock().as_secs_f64();
+    (mark.user_s, mark.system_s) = (all.user.as_secs_f64(), all.system.as_secs_f64());
+    mark.thread_s = (own.user + own.system).as_secs_f64();
+    (mark.major_faults, mark.minor_faults) = (all.major_faults, all.minor_faults);
+    mark.voluntary_switches = all.voluntary_switches;
+    mark.thread_voluntary_switches = own.voluntary_switches;
+    mark.involuntary_switches = all.involuntary_switches;
+    let mut book = runtime.book();
+    if book.marks.len() < MARKS_MAX {
+        book.marks.push(mark);
+    } else {
+        book.warn(format!("more than {MARKS_MAX} marks: the rest is not in the report"));
+    }
+}
+
+/// Counters so far.
+#[must_use]
+pub fn stats() -> Stats {
+    let runtime = runtime();
+    let peak_chunks = runtime.slabs().peak();
+    let (events, allocation_hash) = runtime.progress.so_far();
+    let book = runtime.book();
+    Stats {
+        mode: runtime.settings.mode.to_string(),
+        engine: runtime.settings.engine.to_string(),
+        chunk: runtime.settings.chunk as u64,
+        peak_chunks,
+        events,
+        allocation_hash,
+        warnings: book.warnings.clone(),
+        marks: book.marks.clone(),
+        ..Stats::default()
+    }
+}
+
+/// Ends what the mode does: the trace is closed, the report written, the pager stopped. Happens by itself when the
+/// process ends by `exit` or returns from `main`. What is in the region must not be looked at afterwards; releasing it is
+/// fine.
+pub fn finish() {
+    let Some(Ok(runtime)) = RUNTIME.get() else { return };
+    if std::mem::replace(&mut runtime.book().finished, true) {
+        return;
+    }
+    if let Some(path) = &runtime.settings.report
+        && let Err(error) = write_report(path, &stats())
+    {
+        eprintln!("osprey: cannot write the report {}: {error}", path.display());
+    }
+}
+
+extern "C" fn finish_at_exit() {
+    finish();
+}
+
+/// All of the report or none of it.
+fn write_report(path: &std::path::Path, stats: &Stats) -> std::io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}", std::process::id()));
+    let text = serde_json::to_vec(stats).map_err(std::io::Error::other)?;
+    std::fs::write(&beside, text)?;
+    std::fs::rename(&beside, path).inspect_err(|_| drop(std::fs::remove_file(&beside)))
+}
+
+/// Ends the process for a fault of the program's.
+fn die(reason: &str) -> ! {
+    eprintln!("osprey: {reason}");
+    std::process::abort()
+}
+
+impl Runtime {
+    fn start(settings: Settings) -> Result<Self, String> {
+        let region = Arc::new(Region::reserve(&settings, settings.mode != Mode::Speculate)?);
+        let progress =
+            Arc::new(Progress::new().map_err(|e| format!("cannot make an event descriptor: {e}"))?);
+        process::at_exit(finish_at_exit).map_err(|e| format!("cannot be called at the end: {e}"))?;
+        let slabs = Mutex::new(Slabs::new(region.chunk(), region.chunks()));
+        Ok(Self { settings, region, progress, slabs, book: Mutex::default() })
+    }
+
+    fn slabs(&self) -> MutexGuard<'_, Slabs> {
+        self.slabs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn explain(&self, failure: Failure, bytes: usize, align: usize) -> String {
+        match failure {
+            Failure::Alignment => format!("alignment {align}: expected a power of two up to 4096"),
+            _ => format!(
+                "the region of {} bytes has no room for {bytes} more: set OSPREY_REGION higher",
+                self.settings.region
+            ),
+        }
+    }
+}
+
+impl Book {
+    fn warn(&mut self, text: String) {
+        if !self.warnings.contains(&text) {
+            eprintln!("osprey: warning: {text}");
+            self.warnings.push(text);
+        }
+    }
+}
