@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 /// Bytes that are read at once.
-const BUFFER: usize = 64 << 10;
+const BUFFER: usize = 16 << 10;
 
 /// What comes next from a trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -196,8 +196,6 @@ impl Source {
                 Ok(_) => return Ok(Got::Bytes),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Got::Nothing),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // A writer that was killed with data of ours unread resets the connection.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(Got::End),
                 Err(error) => return Err(format!("cannot read {}: {error}", self.name)),
             }
         }

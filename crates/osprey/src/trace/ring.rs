@@ -99,7 +99,11 @@ impl RingWriter {
     }
 
     fn send(&mut self) -> io::Result<()> {
-        self.socket.write_all(&self.buffer)?;
+        // A reader that dies with bytes unread resets the connection; without, it breaks the pipe.
+        self.socket.write_all(&self.buffer).map_err(|error| match error.kind() {
+            io::ErrorKind::ConnectionReset => io::ErrorKind::BrokenPipe.into(),
+            _ => error,
+        })?;
         self.bytes += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
