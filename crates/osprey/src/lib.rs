@@ -17,6 +17,7 @@
 //! **Cost.** A trace of about a byte or two per chunk touched; planning is linear up to a logarithm in its length; pages
 //! moved are what MIN at the given memory moves, and a wrong trace costs time, never a result.
 
+mod capi;
 pub mod disk;
 mod memory;
 pub mod plan;
