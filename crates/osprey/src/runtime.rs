@@ -184,11 +184,15 @@ extern "C" fn finish_at_exit() {
     finish();
 }
 
-/// All of the report or none of it.
+/// All of the report or none of it. A descriptor of the launcher's (`/proc/self/fd/N`) is a file without a name: it is
+/// written as it is.
 fn write_report(path: &std::path::Path, stats: &Stats) -> std::io::Result<()> {
+    let text = serde_json::to_vec(stats).map_err(std::io::Error::other)?;
+    if path.starts_with("/proc/self/fd") {
+        return std::fs::write(path, text);
+    }
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}", std::process::id()));
-    let text = serde_json::to_vec(stats).map_err(std::io::Error::other)?;
     std::fs::write(&beside, text)?;
     std::fs::rename(&beside, path).inspect_err(|_| drop(std::fs::remove_file(&beside)))
 }

@@ -20,7 +20,7 @@ use super::write::counted;
 use super::{Block, Footer, Header};
 use crate::sys::inherit;
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 
@@ -47,6 +47,12 @@ impl RingEnd {
     /// Lets the child that `command` starts inherit this end, and no other child. The end must live until it has started.
     pub fn inherit(&self, command: &mut Command) {
         inherit::keep(command, self.0.as_raw_fd());
+    }
+}
+
+impl AsFd for RingEnd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 
