@@ -35,6 +35,7 @@ mod release;
 mod rows;
 #[cfg(test)]
 mod tests;
+pub mod wires;
 
 use base::{Cost, Error, PartyId};
 use engine::{Ceremony, Circuits, Engine, Rows, Shares};

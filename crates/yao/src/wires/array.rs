@@ -1,0 +1,169 @@
+//! Items of equal width in the program's memory, a record's wires one after the other, and which of them a gadget takes.
+
+use kernels::Block;
+use osprey::Memory;
+use std::ops::{DerefMut, Range};
+
+/// `items` of `width` wires each; item i has the wires `i * width ..`.
+pub struct Array<B> {
+    wires: B,
+    width: usize,
+}
+
+impl<B: DerefMut<Target = [Block]>> Array<B> {
+    /// An array of constants 0 from an allocator.
+    ///
+    /// # Panics
+    /// When the number of wires overflows, or the allocator has no memory.
+    pub fn zeroed<M: Memory<Buffer<Block> = B>>(memory: &M, items: usize, width: usize) -> Self {
+        let wires = items.checked_mul(width).expect("wires of an array fit the address space");
+        Self { wires: memory.zeroed::<Block>(wires), width }
+    }
+
+    /// Wires per item.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// All wires.
+    #[must_use]
+    pub fn wires(&self) -> &[Block] {
+        &self.wires
+    }
+
+    /// All wires, to write.
+    pub fn wires_mut(&mut self) -> &mut [Block] {
+        &mut self.wires
+    }
+
+    /// Bytes of all wires.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.wires[..])
+    }
+}
+
+/// Which items the lanes of a gadget are: lane l is item `start + (l / run) * stride + (l % run)`, or minus where it is
+/// mirrored. It depends on sizes only, by construction: a program has no value to put into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Items {
+    start: usize,
+    run: usize,
+    stride: usize,
+    count: usize,
+    mirrored: bool,
+}
+
+impl Items {
+    /// Neighbours: `start, start + 1, ..`.
+    #[must_use]
+    pub fn range(items: Range<usize>) -> Self {
+        Self::grid(items.start, items.len().max(1), 0, items.len())
+    }
+
+    /// The same item in every lane.
+    #[must_use]
+    pub fn same(item: usize, count: usize) -> Self {
+        Self::grid(item, 1, 0, count)
+    }
+
+    /// Runs of `run` neighbours, the starts of two runs `stride` items apart; `count` lanes in all.
+    ///
+    /// # Panics
+    /// When `run` is 0.
+    #[must_use]
+    pub fn grid(start: usize, run: usize, stride: usize, count: usize) -> Self {
+        assert!(run > 0, "a run has an item");
+        Self { start, run, stride, count, mirrored: false }
+    }
+
+    /// As [`Items::grid`], with every run going down from its start.
+    #[must_use]
+    pub fn mirrored(start: usize, run: usize, stride: usize, count: usize) -> Self {
+        Self { mirrored: true, ..Self::grid(start, run, stride, count) }
+    }
+
+    /// Lanes.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The lanes `from .. from + count` of these.
+    ///
+    /// # Panics
+    /// When they are not whole runs, unless there is one run only.
+    #[must_use]
+    pub fn part(&self, from: usize, count: usize) -> Self {
+        assert!(from + count <= self.count, "a part of the lanes");
+        if self.run >= self.count {
+            let start = if self.mirrored { self.start - from } else { self.start + from };
+            return Self { start, count, ..*self };
+        }
+        assert!(from.is_multiple_of(self.run), "a part begins with a run");
+        Self { start: self.start + from / self.run * self.stride, count, ..*self }
+    }
+
+    /// Runs as (lowest item, items).
+    pub(super) fn runs(self) -> impl Iterator<Item = (usize, usize)> {
+        (0..self.count).step_by(self.run).map(move |lane| {
+            let (from, len) = (self.start + lane / self.run * self.stride, self.run.min(self.count - lane));
+            (if self.mirrored { from + 1 - len } else { from }, len)
+        })
+    }
+
+    /// The items, lane by lane.
+    pub(super) fn each(self) -> impl Iterator<Item = usize> {
+        let mirrored = self.mirrored;
+        self.runs().flat_map(move |(low, len)| {
+            (0..len).map(move |i| if mirrored { low + len - 1 - i } else { low + i })
+        })
+    }
+}
+
+/// Reads bits of items into rows that lie `stride` blocks apart: `work(place in the row, label)`.
+pub(super) fn gather(
+    (wires, width): (&[Block], usize),
+    bits: Range<usize>,
+    items: Items,
+    (rows, stride): (&mut [Block], usize),
+    work: impl Fn(&mut Block, Block),
+) {
+    for (lane, item) in items.each().enumerate() {
+        let labels = &wires[item * width..][..width][bits.clone()];
+        for (row, label) in rows[lane..].iter_mut().step_by(stride).zip(labels) {
+            work(row, *label);
+        }
+    }
+}
+
+/// Writes rows to bits of items: `work(wire, label in the row)`.
+pub(super) fn scatter(
+    (rows, stride): (&[Block], usize),
+    bits: Range<usize>,
+    items: Items,
+    (wires, width): (&mut [Block], usize),
+    work: impl Fn(&mut Block, Block),
+) {
+    for (lane, item) in items.each().enumerate() {
+        let labels = &mut wires[item * width..][..width][bits.clone()];
+        for (label, row) in labels.iter_mut().zip(rows[lane..].iter().step_by(stride)) {
+            work(label, *row);
+        }
+    }
+}
+
+/// Bytes per page: where an item is longer, a part of it is touched by itself.
+const PAGE: usize = 4096;
+
+/// The stretches of wires that a gather or scatter touches, in its order, as few as possible.
+pub(super) fn stretches(width: usize, bits: Range<usize>, items: Items, mut touch: impl FnMut(Range<usize>)) {
+    for (low, len) in items.runs() {
+        if width * Block::BYTES <= PAGE || bits.len() == width {
+            touch(low * width + bits.start..(low + len - 1) * width + bits.end);
+        } else {
+            (low..low + len).for_each(|item| touch(item * width + bits.start..item * width + bits.end));
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! A party: what it holds, operations on slices of wires, inputs and outputs.
+
+use super::lanes::{Lanes, Pool};
+use super::price::{CHECK_BYTES, Price};
+use super::setup::{self, Line};
+use super::{INPUT_BATCH, PIECE_BLOCKS, REVEAL_PIECE, Role, To};
+use crate::LANES;
+use base::Error;
+use kernels::Block;
+use net::Session;
+use ot::{CotReceiver, CotSender, OtReceiver, OtSender};
+
+/// One party of an imperative program. Both parties call the same operations with the same sizes, in the same order.
+///
+/// ```
+/// use osprey::{Heap, Memory};
+/// use yao::wires::{Party, Role, To};
+/// # fn main() {
+/// // `garbler` and `evaluator` of a real run take a session; this pass needs no peer.
+/// let mut p = Party::speculator(Role::Garbler);
+/// let (mut x, mut y, mut z) = (Heap.zeroed(100), Heap.zeroed(100), Heap.zeroed(100));
+/// p.input(Role::Garbler, &[], &mut x).unwrap();
+/// p.input(Role::Evaluator, &[], &mut y).unwrap();
+/// p.and(&x, &y, &mut z).unwrap();
+/// assert_eq!(p.reveal(To::Both, &z).unwrap(), None, "a speculator learns nothing");
+/// assert_eq!(p.price().and_gates, 100);
+/// # }
+/// ```
+pub struct Party<'s> {
+    part: Part<'s>,
+    pub(super) pool: Pool,
+    /// Calls of the kernel so far: a tweak per call.
+    calls: u64,
+    price: Price,
+    /// Operands of a call, offset by lane.
+    operands: [Vec<Block>; 2],
+}
+
+enum Part<'s> {
+    Garbler(Box<Garbler<'s>>),
+    Evaluator(Box<Evaluator<'s>>),
+    Speculator(Role),
+}
+
+struct Garbler<'s> {
+    line: Line<'s>,
+    ot: CotSender,
+    delta: Block,
+    /// Ciphertexts that wait to be sent, and how many of them there are.
+    table: Vec<Block>,
+    waiting: usize,
+    labels: Vec<Block>,
+}
+
+struct Evaluator<'s> {
+    line: Line<'s>,
+    ot: CotReceiver,
+    table: Vec<Block>,
+    labels: Vec<Block>,
+}
+
+impl<'s> Party<'s> {
+    fn new(part: Part<'s>) -> Self {
+        let operands = [vec![Block::ZERO; LANES], vec![Block::ZERO; LANES]];
+        Self { part, pool: Pool::default(), calls: 0, price: Price::setup(), operands }
+    }
+
+    /// Meets an evaluator over `session`, which is of two parties.
+    ///
+    /// # Errors
+    /// Those of the channel; a peer that garbles too, or speaks something else.
+    pub fn garbler(session: &'s mut Session) -> Result<Self, Error> {
+        let (line, ot, delta) = setup::garbler(session)?;
+        let table = vec![Block::ZERO; PIECE_BLOCKS];
+        let part = Garbler { line, ot, delta, table, waiting: 0, labels: Vec::new() };
+        Ok(Self::new(Part::Garbler(Box::new(part))))
+    }
+
+    /// Meets a garbler.
+    ///
+    /// # Errors
+    /// As [`Party::garbler`].
+    pub fn evaluator(session: &'s mut Session) -> Result<Self, Error> {
+        let (line, ot) = setup::evaluator(session)?;
+        let part = Evaluator { line, ot, table: vec![Block::ZERO; 2 * LANES], labels: Vec::new() };
+        Ok(Self::new(Part::Evaluator(Box::new(part))))
+    }
+
+    /// A party without a peer, for a speculative pass and for prices: it touches the wires that `role` would touch, in
+    /// the same order, and computes nothing.
+    #[must_use]
+    pub fn speculator(role: Role) -> Self {
+        Self::new(Part::Speculator(role))
+    }
+
+    /// What this party does, or stands for.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        match self.part {
+            Part::Garbler(_) => Role::Garbler,
+            Part::Evaluator(_) => Role::Evaluator,
+            Part::Speculator(role) => role,
+        }
+    }
+
+    /// Whether nothing is computed.
+    #[must_use]
+    pub fn speculates(&self) -> bool {
+        matches!(self.part, Part::Speculator(_))
+    }
+
+    /// Whether the bits of an input are looked at here: this party owns them and does not speculate.
+    #[must_use]
+    pub fn enters(&self, owner: Role) -> bool {
+        !self.speculates() && self.role() == owner
+    }
+
+    /// What was called so far, set-up included; exact, from sizes alone, and the same in every role.
+    #[must_use]
+    pub fn price(&self) -> Price {
+        self.price
+    }
+
+    /// Books what a gadget costs where nobody computes it.
+    pub(super) fn skip(&mut self, and_gates: u64) {
+        self.price += Price::ands(and_gates);
+    }
+
+    /// Scratch; what is in it is not defined.
+    pub(super) fn take(&self, width: usize, count: usize) -> Lanes {
+        assert!(count <= LANES, "{count} lanes; a call takes at most {LANES}");
+        Lanes::take(&self.pool, width, count, !self.speculates())
+    }
+
+    /// What turns the label of a bit into that of its complement here.
+    pub(super) fn flip(&self) -> Block {
+        match &self.part {
+            Part::Garbler(g) => g.delta,
+            Part::Evaluator(_) | Part::Speculator(_) => Block::ZERO,
+        }
+    }
+
+    /// One call of the kernel: `load` writes both operands of `out.len()` lanes, at most [`LANES`].
+    pub(super) fn gate(
+        &mut self,
+        load: impl FnOnce(&mut [Block], &mut [Block]),
+        out: &mut [Block],
+    ) -> Result<(), Error> {
+        let lanes = out.len();
+        let [a, b] = &mut self.operands;
+        let (a, b) = (&mut a[..lanes], &mut b[..lanes]);
+        load(a, b);
+        // See the module's header: lanes share tweaks, so their labels must differ whatever the program put there.
+        for (lane, (a, b)) in a.iter_mut().zip(b.iter_mut()).enumerate() {
+            let offset = Block((lane as u128 + 1) << 1);
+            *a ^= offset;
+            *b ^= offset;
+        }
+        let [t0, t1] = [0, 1].map(|half| Block::tweak(0, 0, self.calls, half));
+        self.calls += 1;
+        self.price += Price::ands(lanes as u64);
+        match &mut self.part {
+            Part::Garbler(g) => g.and([t0, t1], a, b, out),
+            Part::Evaluator(e) => e.and([t0, t1], a, b, out),
+            Part::Speculator(_) => Ok(()),
+        }
+    }
+
+    /// `out = a xor b`, wire by wire. Free.
+    ///
+    /// # Panics
+    /// When lengths differ, here and below.
+    pub fn xor(&mut self, a: &[Block], b: &[Block], out: &mut [Block]) {
+        assert!(a.len() == b.len() && a.len() == out.len(), "operands of equal length");
+        osprey::tick();
+        if self.speculates() {
+            return touch(&[a, b], out);
+        }
+        for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
+            *out = *a ^ *b;
+        }
+    }
+
+    /// `out = not a`. Free.
+    pub fn not(&mut self, a: &[Block], out: &mut [Block]) {
+        assert_eq!(a.len(), out.len(), "operands of equal length");
+        osprey::tick();
+        if self.speculates() {
+            return touch(&[a], out);
+        }
+        let flip = self.flip();
+        out.iter_mut().zip(a).for_each(|(out, a)| *out = *a ^ flip);
+    }
+
+    /// `out = a and b`, wire by wire: one AND each.
+    ///
+    /// # Errors
+    /// Those of the channel.
+    pub fn and(&mut self, a: &[Block], b: &[Block], out: &mut [Block]) -> Result<(), Error> {
+        assert!(a.len() == b.len() && a.len() == out.len(), "operands of equal length");
+        osprey::tick();
+        if self.speculates() {
+            self.skip(out.len() as u64);
+            touch(&[a, b], out);
+            return Ok(());
+        }
+        for ((a, b), out) in a.chunks(LANES).zip(b.chunks(LANES)).zip(out.chunks_mut(LANES)) {
+            let load = |x: &mut [Block], y: &mut [Block]| {
+                x.copy_from_slice(a);
+                y.copy_from_slice(b);
+            };
+            self.gate(load, out)?;
+        }
+        Ok(())
+    }
+
+    /// Wires of a public bit. Free.
+    pub fn constant(&mut self, bit: bool, out: &mut [Block]) {
+        osprey::tick();
+        if self.speculates() {
+            return touch(&[], out);
+        }
+        out.fill(if bit { self.flip() } else { Block::ZERO });
+    }
+
+    /// Input bits of one party, packed: bit i of `bits` goes to `wires[i]`. Whoever does not enter them
+    /// ([`Party::enters`]) may give none.
+    ///
+    /// # Errors
+    /// Those of the channel; fewer bits than wires at their owner.
+    pub fn input(&mut self, owner: Role, bits: &[u64], wires: &mut [Block]) -> Result<(), Error> {
+        osprey::tick();
+        self.price += Price::input(owner, wires.len());
+        if self.enters(owner) && bits.len() * 64 < wires.len() {
+            let (have, want) = (bits.len() * 64, wires.len());
+            return Err(Error::misuse(format!("{have} input bits for {want} wires; give a bit per wire")));
+        }
+        match (&mut self.part, owner) {
+            (Part::Speculator(_), _) => {
+                touch(&[], wires);
+                Ok(())
+            }
+            (Part::Garbler(g), Role::Garbler) => {
+                g.line.expand(wires);
+                kernels::xor_masked(wires, bits, g.delta);
+                Ok(())
+            }
+            (Part::Evaluator(e), Role::Garbler) => {
+                e.line.expand(wires);
+                Ok(())
+            }
+            (Part::Garbler(g), Role::Evaluator) => g.learn(wires),
+            (Part::Evaluator(e), Role::Evaluator) => e.choose(bits, wires),
+        }
+    }
+
+    /// Opens wires: their bits, packed, at whom they are meant for; `None` at others and when speculating.
+    ///
+    /// # Errors
+    /// Those of the channel; a peer whose program did something else so far.
+    pub fn reveal(&mut self, to: To, wires: &[Block]) -> Result<Option<Vec<u64>>, Error> {
+        osprey::tick();
+        self.price += Price::reveal(to, wires.len());
+        let (role, calls) = (self.role(), self.calls);
+        let line = match &mut self.part {
+            Part::Speculator(_) => {
+                osprey::touch_read(wires);
+                return Ok(None);
+            }
+            Part::Garbler(g) => {
+                g.flush()?;
+                &mut g.line
+            }
+            Part::Evaluator(e) => &mut e.line,
+        };
+        let mut bits = Vec::with_capacity(wires.len().div_ceil(64));
+        for piece in wires.chunks(REVEAL_PIECE) {
+            let start = bits.len();
+            bits.resize(start + piece.len().div_ceil(64), 0);
+            kernels::lsbs(piece, &mut bits[start..]);
+            line.open(role, to, calls, piece.len(), &mut bits[start..])?;
+        }
+        Ok(to.has(role).then_some(bits))
+    }
+
+    /// Sends what waits to be sent. A garbler whose last operation is not a reveal must call it, or the evaluator waits.
+    ///
+    /// # Errors
+    /// Those of the channel.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        let Part::Garbler(g) = &mut self.part else { return Ok(()) };
+        g.flush()?;
+        g.line.session.link(g.line.peer).flush()
+    }
+}
+
+/// What a stub of an operation does to its operands.
+fn touch(read: &[&[Block]], write: &mut [Block]) {
+    read.iter().for_each(|wires| osprey::touch_read(wires));
+    osprey::touch_write(write);
+}
+
+impl Line<'_> {
+    /// Active labels of the garbler's next input bits.
+    fn expand(&mut self, wires: &mut [Block]) {
+        self.inputs.ctr(self.drawn, wires);
+        self.drawn += wires.len() as u64;
+    }
+
+    /// Colours both ways; `bits` holds this party's and becomes the values.
+    fn open(&mut self, role: Role, to: To, calls: u64, wires: usize, bits: &mut [u64]) -> Result<(), Error> {
+        let bytes = |told| CHECK_BYTES as usize + if told { wires.div_ceil(8) } else { 0 };
+        let other = if role == Role::Garbler { Role::Evaluator } else { Role::Garbler };
+        let mut mine = calls.to_le_bytes().to_vec();
+        mine.extend(bits.iter().flat_map(|word| word.to_le_bytes()));
+        mine.truncate(bytes(to.has(other)));
+        let mut theirs = vec![0; bytes(to.has(role))];
+        let mut link = self.session.link(self.peer);
+        link.exchange(&mine, &mut theirs)?;
+        let (check, colours) = theirs.split_at(CHECK_BYTES as usize);
+        if check != calls.to_le_bytes() {
+            return Err(link.blame(
+                "its program has made another number of gates; both parties run the same program with the same sizes",
+            ));
+        }
+        if to.has(role) {
+            for (word, colours) in bits.iter_mut().zip(colours.chunks(8)) {
+                let mut wide = [0; 8];
+                wide[..colours.len()].copy_from_slice(colours);
+                *word ^= u64::from_le_bytes(wide);
+            }
+            // The peer's bits past the last wire are nobody's.
+            if let Some(last) = bits.last_mut() {
+                *last &= u64::MAX >> (wires.div_ceil(64) * 64 - wires);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Garbler<'_> {
+    fn and(
+        &mut self,
+        [t0, t1]: [Block; 2],
+        a: &[Block],
+        b: &[Block],
+        out: &mut [Block],
+    ) -> Result<(), Error> {
+        let blocks = 2 * out.len();
+        if self.waiting + blocks > PIECE_BLOCKS {
+            self.flush()?;
+        }
+        let table = &mut self.table[self.waiting..][..blocks];
+        kernels::garble_and(&self.line.hash, t0, t1, self.delta, a, b, out, table);
+        self.waiting += blocks;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        if self.waiting > 0 {
+            let mut link = self.line.session.link(self.line.peer);
+            link.send(Block::as_bytes(&self.table[..self.waiting]))?;
+            link.tally(self.waiting as u64 / 2, 0);
+            self.waiting = 0;
+        }
+        Ok(())
+    }
+
+    /// Labels of 0 of the evaluator's inputs.
+    fn learn(&mut self, wires: &mut [Block]) -> Result<(), Error> {
+        self.flush()?;
+        for wires in wires.chunks_mut(INPUT_BATCH) {
+            self.labels.clear();
+            self.ot.correlated(self.line.session, wires.len(), &mut self.labels)?;
+            wires.copy_from_slice(&self.labels[..wires.len()]);
+        }
+        Ok(())
+    }
+}
+
+impl Evaluator<'_> {
+    fn and(
+        &mut self,
+        [t0, t1]: [Block; 2],
+        a: &[Block],
+        b: &[Block],
+        out: &mut [Block],
+    ) -> Result<(), Error> {
+        let table = &mut self.table[..2 * out.len()];
+        let mut link = self.line.session.link(self.line.peer);
+        link.recv(Block::as_bytes_mut(table))?;
+        link.tally(out.len() as u64, 0);
+        kernels::eval_and(&self.line.hash, t0, t1, a, b, out, table);
+        Ok(())
+    }
+
+    fn choose(&mut self, bits: &[u64], wires: &mut [Block]) -> Result<(), Error> {
+        let mut choices = Vec::new();
+        for (bits, wires) in bits.chunks(INPUT_BATCH / 64).zip(wires.chunks_mut(INPUT_BATCH)) {
+            choices.clear();
+            choices.extend_from_slice(&bits[..wires.len().div_ceil(64)]);
+            // Bits past the last wire are no choices.
+            let live = u64::MAX >> (choices.len() * 64 - wires.len());
+            choices.last_mut().map(|last| *last &= live);
+            self.labels.clear();
+            self.ot.correlated(self.line.session, &choices, wires.len(), &mut self.labels)?;
+            wires.copy_from_slice(&self.labels[..wires.len()]);
+        }
+        Ok(())
+    }
+}
