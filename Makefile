@@ -4,17 +4,19 @@
 CARGO    ?= cargo
 # Tests, demo and benches share this profile and one target folder, so that dependencies build once.
 PROFILE   = --release --locked
+TARGET    = $(abspath $(or $(CARGO_TARGET_DIR),target))
 TACIT     = $(or $(CARGO_TARGET_DIR),target)/release/tacit
 # Rows of `make bench`; the documentation quotes larger runs.
 ROWS     ?= 200k
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint deny doc bench clean
+.PHONY: help setup build ckks demo test lint deny doc bench clean
 
 help:
 	@echo 'make demo    run a whole study on this machine: two parties, the 1954 poliomyelitis trial'
 	@echo 'make test    all tests'
 	@echo 'make build   the tacit command, in $(TACIT)'
+	@echo 'make ckks    osprey-ckks beside osprey: Microsoft SEAL under Osprey (needs cmake and a C++20 compiler)'
 	@echo 'make lint    formatting and clippy'
 	@echo 'make deny    licences, bans and sources of dependencies (installs cargo-deny when absent)'
 	@echo 'make doc     the documentation of all crates'
@@ -30,6 +32,13 @@ setup:
 
 build: setup
 	$(CARGO) build $(PROFILE) -p cli
+
+# SEAL's sources come with a package of the registry; ckks/README.md says how. Its binary goes where cargo's go.
+ckks: setup
+	@command -v cmake >/dev/null || { echo 'error: there is no cmake; on Debian: sudo apt-get install cmake g++' >&2; exit 1; }
+	$(CARGO) build $(PROFILE) -p osprey -p launcher
+	cmake -S ckks -B $(TARGET)/ckks -DOSPREY_LIBRARY=$(TARGET)/release/libosprey.a -DOSPREY_BIN=$(TARGET)/release
+	cmake --build $(TARGET)/ckks --parallel
 
 demo: build
 	$(TACIT) demo

@@ -1,0 +1,1 @@
+//! Nothing: this package exists so that cargo fetches another.
