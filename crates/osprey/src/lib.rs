@@ -26,6 +26,7 @@ mod region;
 mod runtime;
 pub mod settings;
 mod slab;
+mod speculate;
 pub mod stats;
 mod sys;
 pub mod trace;

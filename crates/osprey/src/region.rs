@@ -40,6 +40,14 @@ impl Region {
         &self.mapping
     }
 
+    /// Leaves the region out of forked children, for all of it that is mapped now.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn keep_from_children(&self) -> std::io::Result<()> {
+        self.mapping.advise(0, self.mapping.len(), libc::MADV_DONTFORK)
+    }
+
     /// Bytes per chunk.
     pub fn chunk(&self) -> usize {
         self.chunk

@@ -7,9 +7,12 @@ use crate::progress::{Event, Progress};
 use crate::region::Region;
 use crate::settings::{Mode, Settings};
 use crate::slab::{Failure, Slabs};
+use crate::speculate::{Traced, Tracer};
 use crate::stats::{Mark, Stats};
-use crate::sys::process;
+use crate::sys::{process, signal};
+use crate::trace;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Exit code of a process whose mode this machine cannot give: no userfaultfd, a range that is taken, settings out of
@@ -28,7 +31,22 @@ struct Runtime {
     progress: Arc<Progress>,
     slabs: Mutex<Slabs>,
     book: Mutex<Book>,
+    role: Role,
+    /// Which thread allocated first, as [`this_thread`] calls it.
+    thread: AtomicUsize,
 }
+
+/// What is behind the region's addresses.
+#[derive(Debug)]
+enum Role {
+    /// Memory of the system's.
+    Plain,
+    /// Little memory many times, and a trace.
+    Tracer(&'static Tracer),
+}
+
+/// Set in a forked child.
+static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// What the report is made of, besides counters that others keep.
 #[derive(Debug, Default)]
@@ -77,10 +95,17 @@ pub fn alloc(bytes: usize, align: usize) -> NonNull<u8> {
 /// In words, when the region is full or `align` is not allowed.
 pub fn try_alloc(bytes: usize, align: usize) -> Result<NonNull<u8>, String> {
     let runtime = runtime();
+    if FORKED.load(Ordering::Relaxed) && !matches!(runtime.role, Role::Plain) {
+        return Err(CHILD.to_owned());
+    }
     let mut slabs = runtime.slabs();
-    let set_live = |chunk, live| runtime.region.set_live(chunk, live);
+    let set_live = |chunk, live| runtime.set_live(chunk, live);
     let offset =
         slabs.alloc(bytes, align, set_live).map_err(|failure| runtime.explain(failure, bytes, align))?;
+    if let Role::Tracer(tracer) = runtime.role {
+        tracer.grow(slabs.reach())?;
+        runtime.expect_one_thread();
+    }
     runtime.progress.event(Event::Alloc(bytes));
     let at = runtime.region.mapping().base().wrapping_add(offset);
     Ok(NonNull::new(at).expect("the region does not begin at zero"))
@@ -97,7 +122,7 @@ pub unsafe fn free(at: NonNull<u8>, _bytes: usize) {
     let runtime = runtime();
     let offset = (at.as_ptr() as usize).wrapping_sub(runtime.region.mapping().base() as usize);
     let mut slabs = runtime.slabs();
-    if slabs.free(offset, |chunk, live| runtime.region.set_live(chunk, live)).is_err() {
+    if slabs.free(offset, |chunk, live| runtime.set_live(chunk, live)).is_err() {
         die(&format!("{at:p} was released, which is not an allocated object of the region"));
     }
     runtime.progress.event(Event::Free(offset));
@@ -151,12 +176,18 @@ pub fn stats() -> Stats {
     let runtime = runtime();
     let peak_chunks = runtime.slabs().peak();
     let (events, allocation_hash) = runtime.progress.so_far();
+    let traced = match runtime.role {
+        Role::Tracer(tracer) => tracer.so_far(),
+        Role::Plain => Traced::default(),
+    };
     let book = runtime.book();
     Stats {
         mode: runtime.settings.mode.to_string(),
         engine: runtime.settings.engine.to_string(),
         chunk: runtime.settings.chunk as u64,
         peak_chunks,
+        trace_entries: traced.entries,
+        trace_bytes: traced.bytes,
         events,
         allocation_hash,
         warnings: book.warnings.clone(),
@@ -170,8 +201,13 @@ pub fn stats() -> Stats {
 /// fine.
 pub fn finish() {
     let Some(Ok(runtime)) = RUNTIME.get() else { return };
-    if std::mem::replace(&mut runtime.book().finished, true) {
+    if FORKED.load(Ordering::Relaxed) || std::mem::replace(&mut runtime.book().finished, true) {
         return;
+    }
+    if let Role::Tracer(tracer) = runtime.role
+        && let Err(error) = tracer.finish(runtime.slabs().peak())
+    {
+        runtime.book().warn(format!("the trace is not complete: {error}"));
     }
     if let Some(path) = &runtime.settings.report
         && let Err(error) = write_report(path, &stats())
@@ -203,14 +239,97 @@ fn die(reason: &str) -> ! {
     std::process::abort()
 }
 
+/// What a trace of this process is a trace of.
+fn header(settings: &Settings) -> trace::Header {
+    trace::Header {
+        chunk: settings.chunk as u64,
+        region: settings.region,
+        microset: settings.microset as u32,
+        key: settings.key,
+    }
+}
+
+/// Where the trace of this process goes.
+fn sink(settings: &Settings) -> Result<trace::Sink, String> {
+    if let Some(ring) = settings.ring {
+        return trace::RingWriter::open(ring, &header(settings)).map(trace::Sink::Ring);
+    }
+    let path = settings.trace.as_ref().ok_or("speculation needs OSPREY_TRACE or OSPREY_RING")?;
+    trace::Writer::create(path, &header(settings))
+        .map(trace::Sink::File)
+        .map_err(|e| format!("cannot write the trace {}: {e}", path.display()))
+}
+
+/// A number for the calling thread, other than those of threads that run at the same time.
+fn this_thread() -> usize {
+    thread_local!(static HERE: u8 = const { 0 });
+    HERE.with(|here| std::ptr::from_ref(here) as usize)
+}
+
+/// In a forked child: the region is the parent's, neither its pager nor its tracer is here, and trace and report are the
+/// parent's to write.
+extern "C" fn forked() {
+    FORKED.store(true, Ordering::Release);
+}
+
+/// In a forked child: says why it cannot go on when it touches the region.
+fn answer_in_child(touch: signal::Touch) -> bool {
+    let mine = |runtime: &Runtime| runtime.region.chunk_of(touch.address).is_some();
+    if FORKED.load(Ordering::Acquire) && RUNTIME.get().is_some_and(|r| r.as_ref().is_ok_and(mine)) {
+        signal::leave(CHILD, EXIT_UNAVAILABLE);
+    }
+    false
+}
+
+const CHILD: &str = "a forked child used the content-oblivious region, which stays with its parent: do that work \
+                     in the parent, or before the fork";
+
 impl Runtime {
     fn start(settings: Settings) -> Result<Self, String> {
-        let region = Arc::new(Region::reserve(&settings, settings.mode != Mode::Speculate)?);
+        let speculating = settings.mode == Mode::Speculate;
+        let region = Arc::new(Region::reserve(&settings, !speculating)?);
         let progress =
             Arc::new(Progress::new().map_err(|e| format!("cannot make an event descriptor: {e}"))?);
-        process::at_exit(finish_at_exit).map_err(|e| format!("cannot be called at the end: {e}"))?;
         let slabs = Mutex::new(Slabs::new(region.chunk(), region.chunks()));
-        Ok(Self { settings, region, progress, slabs, book: Mutex::default() })
+        let role = if speculating {
+            Role::Tracer(Tracer::start(&settings, region.clone(), progress.clone(), sink(&settings)?)?)
+        } else {
+            Role::Plain
+        };
+        process::at_exit(finish_at_exit).map_err(|e| format!("cannot be called at the end: {e}"))?;
+        process::in_forked_children(forked).map_err(|e| format!("cannot notice a fork: {e}"))?;
+        if !matches!(role, Role::Plain) {
+            region.keep_from_children().map_err(|e| format!("cannot keep the region from children: {e}"))?;
+            signal::answer_segv(answer_in_child).map_err(|e| format!("cannot handle SIGSEGV: {e}"))?;
+        }
+        Ok(Self {
+            settings,
+            region,
+            progress,
+            slabs,
+            book: Mutex::default(),
+            role,
+            thread: AtomicUsize::new(0),
+        })
+    }
+
+    fn set_live(&self, chunk: u32, live: bool) {
+        if let (Role::Tracer(tracer), true) = (&self.role, live) {
+            tracer.born(chunk);
+        }
+        self.region.set_live(chunk, live);
+    }
+
+    /// A trace is a sequence: with a second thread that allocates, its order may differ from run to run.
+    fn expect_one_thread(&self) {
+        let here = this_thread();
+        let first = match self.thread.compare_exchange(0, here, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => here,
+            Err(first) => first,
+        };
+        if first != here {
+            self.book().warn("more than one thread allocates in the region: a trace is exact for one".into());
+        }
     }
 
     fn slabs(&self) -> MutexGuard<'_, Slabs> {

@@ -4,6 +4,7 @@
 pub(crate) mod inherit;
 pub(crate) mod map;
 pub(crate) mod process;
+pub(crate) mod signal;
 pub(crate) mod uffd;
 
 use std::io;
