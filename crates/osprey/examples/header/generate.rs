@@ -94,9 +94,13 @@ fn function(item: &ItemFn) -> Result<String, String> {
 /// A declarator: the type with the name at its place.
 fn declare(ty: &Type, name: &str) -> Result<String, String> {
     match ty {
+        // `const` belongs to what is pointed at: before the name of a type, after the star of a pointer.
         Type::Ptr(pointer) => {
             let constant = if pointer.const_token.is_some() { "const " } else { "" };
-            Ok(format!("{constant}{}", declare(&pointer.elem, &format!("*{name}"))?))
+            match &*pointer.elem {
+                inner @ Type::Ptr(_) => declare(inner, &format!("{constant}*{name}")),
+                inner => Ok(format!("{constant}{}", declare(inner, &format!("*{name}"))?)),
+            }
         }
         Type::Path(path) => {
             let last = path.path.segments.last().ok_or("an empty path")?;
