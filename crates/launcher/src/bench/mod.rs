@@ -1,20 +1,257 @@
-//! `osprey bench`: the workloads, each way of paging, beside the unbounded run.
+//! `osprey bench`: the ten workloads under each way of paging, beside the unbounded run. Every run is an `osprey run`, so
+//! what is measured is what users run. Definitions of all figures are in `docs/osprey/bench.md`.
 
+mod args;
+mod figures;
+mod keeper;
+mod launch;
+mod markup;
+mod page;
+mod picture;
+mod row;
+mod table;
+mod workload;
+
+pub use args::Bench;
+
+use crate::output;
+use args::{EngineName, ModeName};
 use base::Error;
-use clap::Args;
+use figures::{Bound, Figures, Party, Speculation};
+use keeper::Keeper;
+use launch::{Pass, Task};
+use row::{Row, Runs, Skipped};
+use serde::Serialize;
+use std::time::{Duration, Instant};
+use workload::{Size, Workload};
 
-/// Measures.
-#[derive(Debug, Args)]
-pub struct Bench {
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-}
+/// Bytes that a measurement of the disk moves; fewer for workloads that take a second.
+const DISK_BYTES: u64 = 512 << 20;
+const DISK_BYTES_QUICK: u64 = 64 << 20;
+/// A swap file is that many times what all parties have resident: the rest of the system may swap, too.
+const SWAP_TIMES: u64 = 2;
 
-/// Measures.
+/// Measures and prints.
 ///
 /// # Errors
-/// When a run fails.
-pub fn run(_args: &Bench) -> Result<(), Error> {
-    Err(Error::input("osprey bench: being written"))
+/// When a run fails, a program is missing, or a result is wrong.
+pub fn run(args: &Bench) -> Result<(), Error> {
+    if args.keeper {
+        return keeper::keep();
+    }
+    let mut session = Session::new(args)?;
+    for workload in args.workloads() {
+        session.workload(workload)?;
+    }
+    let Session { rows, skipped, .. } = session;
+    if !args.json {
+        output::print(&table::text(&rows, &skipped))?;
+    }
+    if let Some(dir) = &args.out {
+        page::write(dir, &rows, &skipped)?;
+    }
+    rows.iter().find(|row| !row.correct).map_or(Ok(()), |row| {
+        let (workload, engine) = (row.workload.name(), row.engine.name());
+        let text =
+            format!("{workload}, {engine}: the result is wrong; this must not happen, please report it");
+        Err(Error::misuse(text))
+    })
+}
+
+/// What has been measured so far.
+struct Session<'a> {
+    args: &'a Bench,
+    keeper: Keeper,
+    began: Instant,
+    rows: Vec<Row>,
+    skipped: Vec<Skipped>,
+}
+
+/// What the engines of a workload have in common.
+struct Shared {
+    task: Task,
+    /// The line of the unbounded run.
+    unbounded: Row,
+    /// Bytes that each party may have.
+    memory: Vec<u64>,
+    /// Bytes of the swap file, for engines that need one.
+    swap_bytes: u64,
+    /// The speculative passes, one for each repeat: their traces serve all engines.
+    speculations: Vec<Speculation>,
+    /// Of the first engine with a plan: bytes moved, and the disk just before.
+    bound: Option<Bound>,
+}
+
+impl<'a> Session<'a> {
+    /// Programs are looked for first: not after an hour of measuring.
+    fn new(args: &'a Bench) -> Result<Self, Error> {
+        for workload in args.workloads() {
+            workload.family().find(args.program(workload.family()))?;
+        }
+        let (keeper, began) = (Keeper::start()?, Instant::now());
+        Ok(Self { args, keeper, began, rows: Vec::new(), skipped: Vec::new() })
+    }
+
+    fn say(&self, text: &str) {
+        eprintln!("[{:>10}] {text}", output::duration(self.began.elapsed().as_secs_f64()));
+    }
+
+    /// The unbounded run, then the engines: those with a plan before those that are held against its bytes.
+    fn workload(&mut self, workload: Workload) -> Result<(), Error> {
+        let task = self.task(workload)?;
+        let mut shared = self.unbounded(task)?;
+        let engines = self.args.engines().into_iter().filter(|engine| *engine != EngineName::Unbounded);
+        let engines: Vec<EngineName> = engines.collect();
+        if !engines.is_empty() {
+            let ratio: f64 = engines.iter().map(|engine| engine.expected_ratio()).sum();
+            let left = output::duration(ratio * shared.unbounded.figures.total_s * self.args.repeat as f64);
+            self.say(&format!("{}: about {left} for the rest", workload.name()));
+        }
+        for engine in engines {
+            self.engine(&mut shared, engine)?;
+        }
+        Ok(())
+    }
+
+    fn task(&self, workload: Workload) -> Result<Task, Error> {
+        let args = self.args;
+        let program = workload.family().find(args.program(workload.family()))?;
+        let size = workload::size(&program, workload, args.size)?;
+        let address = (workload.parties() > 1).then(net::connect::free_address).transpose()?;
+        let chunk = args.chunk.unwrap_or(workload.chunk());
+        let timeout = Duration::from_secs(args.timeout);
+        Ok(Task { workload, program, size, address, chunk, spill: args.spill.clone(), timeout })
+    }
+
+    fn unbounded(&mut self, task: Task) -> Result<Shared, Error> {
+        self.announce(&task, "unbounded");
+        let mut runs = Runs::default();
+        let mut peaks = vec![0; task.workload.parties()];
+        for _ in 0..self.args.repeat {
+            let parties = launch::run(&task, &Pass::Unbounded, &mut self.keeper)?;
+            for (peak, party) in peaks.iter_mut().zip(&parties) {
+                *peak = party.stats.peak_bytes.max(*peak);
+            }
+            runs.add(&parties, figures::of_run(&parties)?);
+        }
+        let unbounded = runs.unbounded(task.workload);
+        self.line(unbounded.clone())?;
+        let memory = peaks.iter().map(|&peak| self.args.memory.of(peak)).collect();
+        let swap_bytes = (peaks.iter().sum::<u64>() * SWAP_TIMES).max(osprey::disk::SWAP_MIN);
+        Ok(Shared { task, unbounded, memory, swap_bytes, speculations: Vec::new(), bound: None })
+    }
+
+    /// All runs of an engine, or the reason why this machine does not allow it.
+    fn engine(&mut self, shared: &mut Shared, engine: EngineName) -> Result<(), Error> {
+        if !engine.swaps() {
+            let row = self.measured(shared, engine)?;
+            return self.line(row);
+        }
+        match self.keeper.swap(&shared.task.spill, shared.swap_bytes)? {
+            Ok(_) => {
+                let row = self.measured(shared, engine);
+                self.keeper.unswap()?;
+                self.line(row?)
+            }
+            Err(skipped) => {
+                let skipped = Skipped { workload: shared.task.workload, engine, skipped };
+                self.say(&format!(
+                    "{}: {} skipped: {}",
+                    skipped.workload.name(),
+                    engine.name(),
+                    skipped.skipped
+                ));
+                self.json(&skipped)?;
+                self.skipped.push(skipped);
+                Ok(())
+            }
+        }
+    }
+
+    fn measured(&mut self, shared: &mut Shared, engine: EngineName) -> Result<Row, Error> {
+        let mut runs = Runs::default();
+        let mut disks = Vec::new();
+        for round in 0..self.args.repeat as usize {
+            if engine.is_planned() {
+                disks.push(self.disk(&shared.task)?);
+            }
+            self.announce(&shared.task, engine.name());
+            let (parties, figures) = self.once(shared, engine, round)?;
+            runs.add(&parties, figures);
+        }
+        let mode = engine.is_planned().then_some(self.args.mode);
+        let memory = shared.memory.iter().max().copied().unwrap_or(0);
+        if engine.is_planned() {
+            let bytes_per_s = figures::median(disks);
+            let bytes = shared.bound.map_or_else(|| runs.bytes_moved(), |bound| bound.bytes);
+            shared.bound = Some(Bound { bytes, bytes_per_s });
+        }
+        Ok(runs.paged(&shared.unbounded, engine, mode, memory, shared.bound))
+    }
+
+    /// One run, after a speculative pass where none has served this round yet.
+    fn once(
+        &mut self,
+        shared: &mut Shared,
+        engine: EngineName,
+        round: usize,
+    ) -> Result<(Vec<Party>, Figures), Error> {
+        let (task, memory) = (&shared.task, shared.memory.clone());
+        let sequence = engine.is_planned() && self.args.mode != ModeName::Concurrent;
+        if sequence && shared.speculations.len() <= round {
+            let parties = launch::run(task, &Pass::Speculative, &mut self.keeper)?;
+            shared.speculations.push(Speculation::of(&parties)?);
+        }
+        let pass = match engine {
+            EngineName::Swap => Pass::Swap(memory),
+            _ if sequence => Pass::Programmed(engine.name(), memory),
+            _ => Pass::Concurrent(engine.name(), memory),
+        };
+        let swapped = || osprey::disk::swapped_bytes().map_err(|e| Error::io("cannot read /proc/vmstat", &e));
+        let before = swapped()?;
+        let parties = launch::run(task, &pass, &mut self.keeper)?;
+        let after = swapped()?;
+        let mut figures = figures::of_run(&parties)?;
+        if engine.swaps() {
+            figures.bytes_read = after.0.saturating_sub(before.0);
+            figures.bytes_written = after.1.saturating_sub(before.1);
+        }
+        if sequence {
+            shared.speculations[round].join(&mut figures, self.args.mode == ModeName::Speculate);
+        }
+        Ok((parties, figures))
+    }
+
+    fn disk(&self, task: &Task) -> Result<f64, Error> {
+        let bytes = if self.args.size == Size::Quick { DISK_BYTES_QUICK } else { DISK_BYTES };
+        let found = osprey::disk::bandwidth(&task.spill, task.chunk, bytes)
+            .map_err(|e| Error::io(format!("cannot measure the disk of {}", task.spill.display()), &e))?;
+        let rate = output::binary(found.bytes_per_s as u64);
+        self.say(&format!(
+            "disk of {}: {rate}/s at {}",
+            task.spill.display(),
+            output::binary(task.chunk as u64)
+        ));
+        Ok(found.bytes_per_s)
+    }
+
+    fn announce(&self, task: &Task, what: &str) {
+        self.say(&format!("{} {}: {what} runs", task.workload.name(), task.size));
+    }
+
+    fn line(&mut self, row: Row) -> Result<(), Error> {
+        let (seconds, ratio) = (output::duration(row.figures.seconds), row.ratio_to_unbounded);
+        self.say(&format!("{}: {} took {seconds}, {ratio:.2}x", row.workload.name(), row.engine.name()));
+        self.json(&row)?;
+        self.rows.push(row);
+        Ok(())
+    }
+
+    fn json(&self, value: &impl Serialize) -> Result<(), Error> {
+        if !self.args.json {
+            return Ok(());
+        }
+        let text = serde_json::to_string(value);
+        output::print(&text.map_err(|e| Error::misuse(format!("a result does not serialise: {e}")))?)
+    }
 }

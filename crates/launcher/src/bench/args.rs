@@ -1,0 +1,278 @@
+//! The flags of `osprey bench`.
+
+use super::workload::{Family, Size, Workload};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Most repeats of a run.
+const REPEAT_MAX: u64 = 100;
+/// Most seconds that a run may be given: a day.
+const TIMEOUT_MAX: u64 = 86_400;
+
+/// Measures workloads under each way of paging, beside the unbounded run, and checks their results.
+///
+/// The memory allowed is a part of what the unbounded run had resident, or a number of bytes, for each party's whole
+/// process; a memory cgroup enforces it where that is permitted. The engines swap and hint need a swap file, which is
+/// made and removed here, with the right to do so.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  osprey bench --workload merge --size quick
+  osprey bench --workload merge,rstats --memory 0.25 --engine move,swap --out pictures
+  osprey bench --workload all --engine all --repeat 3 --json > figures.jsonl
+docs/osprey/bench.md defines every figure.")]
+pub struct Bench {
+    /// Workloads, with commas between them, or `all`
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = one_or_all::<Workload>, default_value = "all")]
+    workload: Vec<Choice<Workload>>,
+    /// quick: a second or so; default: about 1 GiB for each party; or a number, of what `osprey-boolean --list` says
+    #[arg(long, value_name = "SIZE", default_value = "default")]
+    pub size: Size,
+    /// Memory for each party's process: a part of what the unbounded run had resident (0.25), or bytes (256M)
+    #[arg(long, value_name = "PART|BYTES", default_value = "0.25")]
+    pub memory: Limit,
+    /// Engines, with commas between them, or `all`; the unbounded run is always made, to compare with
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = one_or_all::<EngineName>, default_value = "move")]
+    engine: Vec<Choice<EngineName>>,
+    /// How the plan is come by, for the engines that follow one
+    #[arg(long, value_enum, default_value_t = ModeName::Programmed)]
+    pub mode: ModeName,
+    /// Runs of everything; figures are their medians
+    #[arg(long, value_name = "R", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=REPEAT_MAX))]
+    pub repeat: u64,
+    /// Bytes per chunk; else 64K for labels and 1M for ciphertexts
+    #[arg(long, value_name = "BYTES", value_parser = chunk)]
+    pub chunk: Option<usize>,
+    /// Where chunks and swap files are written; its disk is measured
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    pub spill: PathBuf,
+    /// Seconds after which a run has hung
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=TIMEOUT_MAX))]
+    pub timeout: u64,
+    /// Write report.html and a picture per figure into this folder
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// The program of merge, sort, ljoin, mvmul and binfclayer; else osprey-boolean beside this one
+    #[arg(long, value_name = "PATH")]
+    boolean: Option<PathBuf>,
+    /// The program of the five workloads over ciphertexts; else osprey-ckks beside this one
+    #[arg(long, value_name = "PATH")]
+    ckks: Option<PathBuf>,
+    /// Print a JSON object a line, for every workload and engine
+    #[arg(long)]
+    pub json: bool,
+    /// What the measurement starts to clean up after it
+    #[arg(long, hide = true, exclusive = true)]
+    pub keeper: bool,
+}
+
+impl Bench {
+    /// The workloads, each once, in the order of the help.
+    pub fn workloads(&self) -> Vec<Workload> {
+        chosen(&self.workload)
+    }
+
+    /// The engines, each once: those first that the others are compared with.
+    pub fn engines(&self) -> Vec<EngineName> {
+        chosen(&self.engine)
+    }
+
+    /// The program of a family, where one was named.
+    pub fn program(&self, family: Family) -> Option<&Path> {
+        match family {
+            Family::Boolean => self.boolean.as_deref(),
+            Family::Ckks => self.ckks.as_deref(),
+        }
+    }
+}
+
+/// A value, or all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice<T> {
+    All,
+    One(T),
+}
+
+fn one_or_all<T: ValueEnum>(text: &str) -> Result<Choice<T>, String> {
+    if text == "all" {
+        return Ok(Choice::All);
+    }
+    T::from_str(text, false).map(Choice::One).map_err(|_| {
+        let values = T::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
+        format!("there are: {}, all", names.join(", "))
+    })
+}
+
+fn chosen<T: ValueEnum + Copy + PartialEq>(choices: &[Choice<T>]) -> Vec<T> {
+    let wanted = |value: &T| {
+        choices.iter().any(|choice| matches!(choice, Choice::All) || *choice == Choice::One(*value))
+    };
+    T::value_variants().iter().copied().filter(wanted).collect()
+}
+
+/// How chunks get in and out, as `osprey run --engine` calls it. In the order of measuring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EngineName {
+    /// No limit
+    Unbounded,
+    /// userfaultfd MOVE and io_uring
+    Move,
+    /// The same for kernels without MOVE
+    Copy,
+    /// A shared mapping of a file
+    File,
+    /// madvise on the system's swap, as in the paper
+    Hint,
+    /// The system's swap alone
+    Swap,
+}
+
+impl EngineName {
+    /// Its name, as on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unbounded => "unbounded",
+            Self::Move => "move",
+            Self::Copy => "copy",
+            Self::File => "file",
+            Self::Hint => "hint",
+            Self::Swap => "swap",
+        }
+    }
+
+    /// Whether it follows a plan.
+    pub fn is_planned(self) -> bool {
+        !matches!(self, Self::Unbounded | Self::Swap)
+    }
+
+    /// Whether it uses the system's swap.
+    pub fn swaps(self) -> bool {
+        matches!(self, Self::Hint | Self::Swap)
+    }
+
+    /// Time over that of the unbounded run, roughly: for saying how long all will take.
+    pub fn expected_ratio(self) -> f64 {
+        match self {
+            Self::Unbounded => 0.0,
+            Self::Move | Self::Copy | Self::File => 1.4,
+            Self::Hint => 2.2,
+            Self::Swap => 5.0,
+        }
+    }
+}
+
+/// How a plan is come by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ModeName {
+    /// Speculative pass, then programmed pass: seconds are those of both
+    Speculate,
+    /// The same; seconds are those of the programmed pass alone
+    Programmed,
+    /// Both at once
+    Concurrent,
+}
+
+/// Memory for each party.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limit {
+    /// Of what the unbounded run had resident.
+    Part(f64),
+    /// Bytes.
+    Bytes(u64),
+}
+
+impl Limit {
+    /// Limits are whole multiples of this.
+    const GRAIN: u64 = 64 << 10;
+
+    /// Bytes, for a party that had `peak` bytes resident when it was unbounded.
+    pub fn of(self, peak: u64) -> u64 {
+        let bytes = match self {
+            Self::Part(part) => (peak as f64 * part) as u64,
+            Self::Bytes(bytes) => bytes,
+        };
+        bytes.div_ceil(Self::GRAIN) * Self::GRAIN
+    }
+}
+
+impl std::str::FromStr for Limit {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refused =
+            || "expected a part above 0 and below 1, such as 0.25, or bytes, such as 256M or 1G".to_owned();
+        if text.contains('.') && !text.ends_with(|c: char| c.is_ascii_alphabetic()) {
+            let part: f64 = text.parse().map_err(|_| refused())?;
+            return if part > 0.0 && part < 1.0 { Ok(Self::Part(part)) } else { Err(refused()) };
+        }
+        bytes(text).filter(|&bytes| bytes > 0).map(Self::Bytes).ok_or_else(refused)
+    }
+}
+
+/// A whole number with K, M, G or T for powers of 1024.
+fn bytes(text: &str) -> Option<u64> {
+    let (digits, unit) = match text.char_indices().last()? {
+        (at, unit) if unit.is_ascii_alphabetic() => {
+            (&text[..at], 10 * (1 + "KMGT".find(unit.to_ascii_uppercase())?))
+        }
+        _ => (text, 0),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << unit)
+}
+
+fn chunk(text: &str) -> Result<usize, String> {
+    use osprey::settings::{CHUNK_MAX, CHUNK_MIN};
+    let chunk = bytes(text).and_then(|bytes| usize::try_from(bytes).ok());
+    let fits = |chunk: &usize| chunk.is_power_of_two() && (CHUNK_MIN..=CHUNK_MAX).contains(chunk);
+    chunk.filter(fits).ok_or_else(|| "expected a power of two from 4K to 4M".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        bench: Bench,
+    }
+
+    fn line(words: &str) -> Result<Bench, clap::Error> {
+        Line::try_parse_from(std::iter::once("bench").chain(words.split_whitespace())).map(|line| line.bench)
+    }
+
+    #[test]
+    fn names_are_taken_alone_in_lists_and_all_at_once() {
+        let bench = line("--workload sort,merge --engine swap,move,unbounded --memory 256M").expect("flags");
+        assert_eq!(bench.workloads(), [Workload::Merge, Workload::Sort]);
+        assert_eq!(bench.engines(), [EngineName::Unbounded, EngineName::Move, EngineName::Swap]);
+        assert_eq!(bench.memory, Limit::Bytes(256 << 20));
+        let all = line("--workload all --engine all").expect("flags");
+        assert_eq!((all.workloads().len(), all.engines().len()), (10, 6));
+        assert!(line("--keeper").expect("alone").keeper);
+        for (words, reason) in [
+            ("--workload fast", "there are: merge, sort"),
+            ("--engine warp", "there are: unbounded, move"),
+            ("--memory 1.5", "expected a part above 0"),
+            ("--memory x", "256M"),
+            ("--chunk 5000", "power of two"),
+            ("--size 0", "expected quick"),
+            ("--repeat 0", "1..=100"),
+            ("--keeper --json", "cannot be used with"),
+        ] {
+            let error = line(words).expect_err(words).to_string();
+            assert!(error.contains(reason), "{words}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_limit_is_a_part_or_bytes() {
+        assert_eq!("0.25".parse::<Limit>().expect("a part").of(400 << 20), 100 << 20);
+        assert_eq!("1G".parse::<Limit>().expect("bytes").of(7), 1 << 30);
+        assert_eq!(Limit::Part(0.5).of(200_000), 128 << 10, "a whole number of grains");
+        assert!("99999999999T".parse::<Limit>().is_err());
+    }
+}

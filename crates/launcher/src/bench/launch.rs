@@ -1,0 +1,272 @@
+//! One run: `osprey run` for every party, with reports read and errors told by workload, engine and party.
+
+use super::figures::Party;
+use super::keeper::Keeper;
+use super::workload::Workload;
+use base::Error;
+use osprey::Stats;
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Deserialize;
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// How long a party may go on when the other has failed, and between the two ways of ending it.
+const GRACE: Duration = Duration::from_secs(3);
+/// Bytes kept of what a program writes.
+const KEPT: usize = 1 << 20;
+/// Lines of an error's text that come from the program.
+const LINES: usize = 12;
+
+/// What all runs of a workload have in common.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Which.
+    pub workload: Workload,
+    /// Its program.
+    pub program: PathBuf,
+    /// How large.
+    pub size: u64,
+    /// Where party 0 listens, if there are two. The same for all runs: it is an argument, and a trace is for its
+    /// arguments alone.
+    pub address: Option<String>,
+    /// Bytes per chunk.
+    pub chunk: usize,
+    /// Where chunks are spilled.
+    pub spill: PathBuf,
+    /// When a run has hung.
+    pub timeout: Duration,
+}
+
+/// Which pass a run is, and by which engine. Memory is in bytes per party.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pass {
+    /// No limit, no paging.
+    Unbounded,
+    /// The system's paging under a limit.
+    Swap(Vec<u64>),
+    /// The speculative pass, which writes traces.
+    Speculative,
+    /// Paging by the traces, by the engine of that name.
+    Programmed(&'static str, Vec<u64>),
+    /// Both at once.
+    Concurrent(&'static str, Vec<u64>),
+}
+
+impl Pass {
+    fn words(&self, party: usize) -> Vec<String> {
+        let memory = |bytes: &[u64]| bytes.get(party).map_or_else(String::new, u64::to_string);
+        let words: &[&str] = match self {
+            Self::Unbounded => &["--engine", "unbounded"],
+            Self::Swap(bytes) => &["--engine", "swap", "--memory", &memory(bytes)],
+            Self::Speculative => &["--speculative-only"],
+            Self::Programmed(engine, bytes) => {
+                &["--engine", engine, "--mode", "programmed", "--memory", &memory(bytes)]
+            }
+            Self::Concurrent(engine, bytes) => {
+                &["--engine", engine, "--mode", "concurrent", "--memory", &memory(bytes)]
+            }
+        };
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    fn traced(&self) -> bool {
+        matches!(self, Self::Speculative | Self::Programmed(..))
+    }
+}
+
+impl std::fmt::Display for Pass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unbounded => f.write_str("unbounded"),
+            Self::Swap(_) => f.write_str("swap"),
+            Self::Speculative => f.write_str("speculative pass"),
+            Self::Programmed(engine, _) => f.write_str(engine),
+            Self::Concurrent(engine, _) => write!(f, "{engine}, concurrent"),
+        }
+    }
+}
+
+/// A program's own line of results.
+#[derive(Debug, Deserialize)]
+struct Outcome {
+    size: u64,
+    correct: bool,
+}
+
+/// A party that runs.
+struct Running {
+    child: Child,
+    began: Instant,
+    out: JoinHandle<String>,
+    err: JoinHandle<String>,
+    ended: Option<(bool, f64)>,
+}
+
+/// Runs every party of a pass and reads what they report.
+///
+/// # Errors
+/// When a party fails, hangs or reports nothing: with workload, engine, party and the program's own words.
+pub fn run(task: &Task, pass: &Pass, keeper: &mut Keeper) -> Result<Vec<Party>, Error> {
+    let mut running = Vec::new();
+    for party in 0..task.workload.parties() {
+        running.push(start(task, pass, party, keeper)?);
+    }
+    let hung = wait(&mut running, task.timeout);
+    for one in &running {
+        keeper.end(one.child.id())?;
+    }
+    if hung {
+        let seconds = task.timeout.as_secs();
+        let text = format!(
+            "{}, {pass}: not done after {seconds} s; --timeout gives it more, a smaller --size needs less",
+            task.workload.name()
+        );
+        return Err(Error::input(text));
+    }
+    let mut parties = Vec::new();
+    let mut failed: Vec<(f64, Error)> = Vec::new();
+    for (party, one) in running.into_iter().enumerate() {
+        let ended = one.ended.map_or(0.0, |(_, seconds)| seconds);
+        match collect(task, pass, party, one, keeper) {
+            Ok(found) => parties.push(found),
+            Err(reason) => {
+                let text = format!("{}, {pass}, party {party}: {reason}", task.workload.name());
+                failed.push((ended, Error::input(text)));
+            }
+        }
+    }
+    // The first to fail is the cause: the other was ended because of it.
+    failed.sort_by(|a, b| a.0.total_cmp(&b.0));
+    failed.into_iter().next().map_or(Ok(parties), |(_, error)| Err(error))
+}
+
+fn start(task: &Task, pass: &Pass, party: usize, keeper: &mut Keeper) -> Result<Running, Error> {
+    let own = std::env::current_exe().map_err(|e| Error::io("cannot find this executable", &e))?;
+    let report = report(keeper, party);
+    let _ = std::fs::remove_file(&report);
+    let mut command = Command::new(own);
+    command.arg("run").args(pass.words(party)).arg("--report").arg(&report);
+    if pass.traced() {
+        command
+            .arg("--trace-file")
+            .arg(keeper.folder().join(format!("{}.{party}.trace", task.workload.name())));
+    }
+    if !matches!(pass, Pass::Unbounded | Pass::Swap(_)) {
+        command.args(["--chunk", &task.chunk.to_string()]).arg("--spill").arg(&task.spill);
+    }
+    command.arg("--").arg(&task.program).args(words(task, party));
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| Error::io("cannot start osprey run", &e))?;
+    keeper.run(child.id())?;
+    let (out, err) = (read(child.stdout.take()), read(child.stderr.take()));
+    Ok(Running { child, began: Instant::now(), out, err, ended: None })
+}
+
+/// The arguments of the program.
+fn words(task: &Task, party: usize) -> Vec<OsString> {
+    let mut words = vec![task.workload.name(), "--size".into(), task.size.to_string()];
+    if let Some(address) = &task.address {
+        let side = if party == 0 { "--listen" } else { "--peer" };
+        words.extend(["--party".into(), party.to_string(), side.into(), address.clone()]);
+    }
+    words.into_iter().map(OsString::from).collect()
+}
+
+fn report(keeper: &Keeper, party: usize) -> PathBuf {
+    keeper.folder().join(format!("report.{party}.json"))
+}
+
+/// Reads to the end, so that the program never waits for us; keeps the end of it.
+fn read(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let (mut kept, mut part) = (Vec::new(), [0; 8192]);
+        let Some(mut pipe) = pipe else { return String::new() };
+        while let Ok(got @ 1..) = pipe.read(&mut part) {
+            kept.extend_from_slice(&part[..got]);
+            if kept.len() > 2 * KEPT {
+                kept.drain(..kept.len() - KEPT);
+            }
+        }
+        String::from_utf8_lossy(&kept).into_owned()
+    })
+}
+
+/// Waits for all; when one fails the others are ended. Whether the time was over.
+fn wait(running: &mut [Running], timeout: Duration) -> bool {
+    let deadline = Instant::now() + timeout;
+    let mut failed_at: Option<Instant> = None;
+    let mut hung = false;
+    loop {
+        for one in running.iter_mut().filter(|one| one.ended.is_none()) {
+            match one.child.try_wait() {
+                Ok(None) => {}
+                Ok(Some(status)) => {
+                    one.ended = Some((status.success(), one.began.elapsed().as_secs_f64()));
+                    // Exit code 1 may be a wrong result: then the other one ends by itself.
+                    failed_at = failed_at.or((!status.success()).then(Instant::now));
+                }
+                Err(_) => one.ended = Some((false, 0.0)),
+            }
+        }
+        if running.iter().all(|one| one.ended.is_some()) {
+            return hung;
+        }
+        let now = Instant::now();
+        if now > deadline && failed_at.is_none() {
+            (hung, failed_at) = (true, Some(now));
+        }
+        if let Some(since) = failed_at.map(|at| now.saturating_duration_since(at)) {
+            for one in running.iter_mut().filter(|one| one.ended.is_none()) {
+                end(one, since);
+            }
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// First in order, so that `osprey run` removes its control group; then by force.
+fn end(one: &mut Running, since: Duration) {
+    if since > 2 * GRACE {
+        let _ = one.child.kill();
+    } else if since > GRACE
+        && let Some(pid) = Pid::from_raw(one.child.id().cast_signed())
+    {
+        let _ = kill_process(pid, Signal::TERM);
+    }
+}
+
+fn collect(task: &Task, pass: &Pass, party: usize, one: Running, keeper: &Keeper) -> Result<Party, String> {
+    let (out, err) = (one.out.join().unwrap_or_default(), one.err.join().unwrap_or_default());
+    let (success, total_s) = one.ended.unwrap_or((false, 0.0));
+    let outcome = out.lines().rev().find_map(|line| serde_json::from_str::<Outcome>(line).ok());
+    let wrong = outcome.as_ref().is_some_and(|outcome| !outcome.correct);
+    if !success && !wrong {
+        let lines: Vec<&str> = err.trim_end().lines().collect();
+        let last = lines[lines.len().saturating_sub(LINES)..].join("\n  ");
+        return Err(if last.is_empty() {
+            "it failed and said nothing".to_owned()
+        } else {
+            format!("it failed:\n  {last}")
+        });
+    }
+    let path = report(keeper, party);
+    let text = std::fs::read(&path).map_err(|e| format!("no report of the runtime: {e}"))?;
+    let stats: Stats =
+        serde_json::from_slice(&text).map_err(|e| format!("the runtime's report is not whole: {e}"))?;
+    let (size, correct) = match (outcome, pass) {
+        // A speculative pass has no result.
+        (_, Pass::Speculative) => (task.size, true),
+        (Some(outcome), _) => (outcome.size, outcome.correct),
+        (None, _) => return Err("the program printed no line of results".to_owned()),
+    };
+    Ok(Party { stats, correct, total_s, size })
+}

@@ -1,0 +1,269 @@
+//! `--out`: the result as one page that loads nothing and runs nothing, and its pictures as files of their own.
+
+use super::args::EngineName;
+use super::markup::{self, Markup, element, words};
+use super::picture::{self, Bar, Panel, Scale, draw};
+use super::row::{Row, Skipped};
+use super::table::count;
+use crate::output::{binary, duration};
+use base::Error;
+use std::path::Path;
+
+/// The page.
+pub const FILE: &str = "report.html";
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
+/// A picture: the name of its file, its heading, what it shows.
+struct Figure {
+    file: &'static str,
+    title: &'static str,
+    caption: &'static str,
+    panels: Vec<Panel>,
+}
+
+/// Writes the page and the pictures into a folder, which is made where there is none.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn write(dir: &Path, rows: &[Row], skipped: &[Skipped]) -> Result<(), Error> {
+    let put = |name: &str, content: &str| {
+        let path = dir.join(name);
+        std::fs::write(&path, content).map_err(|e| Error::io(format!("cannot write {}", path.display()), &e))
+    };
+    std::fs::create_dir_all(dir).map_err(|e| Error::io(format!("cannot create {}", dir.display()), &e))?;
+    let figures = figures(rows);
+    for figure in &figures {
+        put(figure.file, draw(figure.title, &figure.panels).as_ref())?;
+    }
+    put(FILE, &page(&figures, rows, skipped))?;
+    eprintln!("pictures: {}", dir.join(FILE).display());
+    Ok(())
+}
+
+/// One value of every row, in groups by workload.
+fn grouped(rows: &[Row], parts: impl Fn(&Row) -> Vec<f64>) -> Vec<(String, Vec<Bar>)> {
+    let mut groups: Vec<(String, Vec<Bar>)> = Vec::new();
+    for row in rows {
+        let name = row.workload.name();
+        if groups.last().is_none_or(|(last, _)| *last != name) {
+            groups.push((name, Vec::new()));
+        }
+        let bar = Bar { engine: row.engine, parts: parts(row) };
+        groups.last_mut().expect("a group was just pushed").1.push(bar);
+    }
+    groups
+}
+
+fn counts(title: &str, rows: &[Row], value: fn(&Row) -> u64) -> Panel {
+    Panel { title: title.to_owned(), scale: Scale::Log, groups: grouped(rows, |row| vec![value(row) as f64]) }
+}
+
+fn figures(rows: &[Row]) -> [Figure; 4] {
+    let unbounded = |row: &Row| row.figures.seconds / row.ratio_to_unbounded;
+    let normalised = grouped(rows, |row| vec![row.ratio_to_unbounded]);
+    let breakdown = grouped(rows, |row| {
+        let (figures, parties) = (&row.figures, row.parties as f64);
+        [figures.user_s / parties, figures.system_s / parties, figures.blocked_s]
+            .map(|seconds| seconds / unbounded(row))
+            .to_vec()
+    });
+    [
+        Figure {
+            file: "faults.svg",
+            title: "Page faults",
+            caption: "All parties together, between the marks of the program (the paper's figure 6.1). Both axes are \
+                      logarithmic; a bar without height is 0.",
+            panels: vec![
+                counts("Major faults", rows, |row| row.figures.major_faults),
+                counts("Minor faults", rows, |row| row.figures.minor_faults),
+            ],
+        },
+        Figure {
+            file: "switches.svg",
+            title: "Context switches",
+            caption: "All threads of all parties (the paper's figure 6.2). Both axes are logarithmic. Waiting for the \
+                      other party is in them, and so it is in the unbounded run.",
+            panels: vec![
+                counts("Voluntary switches", rows, |row| row.figures.voluntary_switches),
+                counts("Involuntary switches", rows, |row| row.figures.involuntary_switches),
+            ],
+        },
+        Figure {
+            file: "time.svg",
+            title: "Time",
+            caption: "Wall seconds over those of the unbounded run (the paper's figure 6.3).",
+            panels: vec![Panel {
+                title: "Time, unbounded = 1".to_owned(),
+                scale: Scale::Linear,
+                groups: normalised,
+            }],
+        },
+        Figure {
+            file: "breakdown.svg",
+            title: "Where time goes",
+            caption: "User and system CPU of all threads and the time in which the compute thread did not compute, per \
+                      party, over the wall seconds of the unbounded run (the paper's figure 6.4). Threads that work \
+                      beside the compute thread make a bar higher than the time it took.",
+            panels: vec![Panel {
+                title: "Seconds per party, unbounded time = 1".to_owned(),
+                scale: Scale::Linear,
+                groups: breakdown,
+            }],
+        },
+    ]
+}
+
+fn page(figures: &[Figure], rows: &[Row], skipped: &[Skipped]) -> String {
+    let title = "Osprey: workloads in a part of their memory";
+    let head = element(
+        "head",
+        &[],
+        [
+            element("meta", &[("charset", "utf-8")], []),
+            element("meta", &[("http-equiv", "Content-Security-Policy"), ("content", POLICY)], []),
+            element("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")], []),
+            words("title", "", title),
+            markup::style(include_str!("page.css")),
+        ],
+    );
+    let mut parts = vec![words("h1", "", title), words("p", "", lead(rows))];
+    for figure in figures {
+        parts.push(words("h2", "", figure.title));
+        let drawn = [draw(figure.title, &figure.panels), picture::caption(figure.caption)];
+        parts.push(element("figure", &[], drawn));
+    }
+    parts.push(words("h2", "", "All figures"));
+    parts.push(element("div", &[("class", "wide")], [table(rows)]));
+    let told = rows
+        .iter()
+        .flat_map(|row| row.warnings.iter().map(move |warning| (row.workload, row.engine, warning)));
+    let told = told.chain(skipped.iter().map(|one| (one.workload, one.engine, &one.skipped)));
+    let told: Vec<Markup> = told
+        .map(|(workload, engine, told)| {
+            words("p", "", format!("{}, {}: {told}", workload.name(), engine.name()))
+        })
+        .collect();
+    if !told.is_empty() {
+        parts.push(words("h2", "", "Warnings, and what was skipped"));
+        parts.extend(told);
+    }
+    let body = element("body", &[], parts);
+    let page = element("html", &[("lang", "en"), ("xmlns", "http://www.w3.org/1999/xhtml")], [head, body]);
+    format!("<!DOCTYPE html>\n{}\n", page.into_string())
+}
+
+fn lead(rows: &[Row]) -> String {
+    let wrong = rows.iter().filter(|row| !row.correct).count();
+    let planned = rows.iter().filter(|row| row.engine == EngineName::Move);
+    let worst = planned.map(|row| row.ratio_to_unbounded).fold(f64::NAN, f64::max);
+    let mut lead = if worst.is_nan() {
+        String::new()
+    } else {
+        format!("With the engine move, the slowest workload took {worst:.2} times its unbounded time. ")
+    };
+    lead.push_str(match wrong {
+        0 => "All results are correct.",
+        _ => "Some results are wrong: see the table.",
+    });
+    lead
+}
+
+const HEAD: [&str; 19] = [
+    "workload",
+    "size",
+    "engine",
+    "mode",
+    "memory",
+    "time",
+    "ratio",
+    "bound",
+    "major",
+    "minor",
+    "voluntary",
+    "involuntary",
+    "user",
+    "system",
+    "blocked",
+    "plan",
+    "read",
+    "written",
+    "result",
+];
+
+fn table(rows: &[Row]) -> Markup {
+    let cells = HEAD.iter().enumerate().map(|(at, name)| words("th", class(at), name));
+    let head = element("thead", &[], [element("tr", &[], cells)]);
+    element("table", &[], [head, element("tbody", &[], rows.iter().map(table_row))])
+}
+
+fn class(column: usize) -> &'static str {
+    if matches!(column, 0 | 2 | 3) { "word" } else { "" }
+}
+
+fn table_row(row: &Row) -> Markup {
+    let figures = &row.figures;
+    let none = || "\u{2013}".to_owned();
+    let cells = [
+        row.workload.name(),
+        count(row.size),
+        row.engine.name().to_owned(),
+        row.mode.map_or_else(none, |mode| format!("{mode:?}").to_lowercase()),
+        row.memory_bytes.map_or_else(none, binary),
+        duration(figures.seconds),
+        format!("{:.2}", row.ratio_to_unbounded),
+        row.bound_ratio.map_or_else(none, |ratio| format!("{ratio:.2}")),
+        count(figures.major_faults),
+        count(figures.minor_faults),
+        count(figures.voluntary_switches),
+        count(figures.involuntary_switches),
+        duration(figures.user_s),
+        duration(figures.system_s),
+        duration(figures.blocked_s),
+        duration(figures.plan_s),
+        binary(figures.bytes_read),
+        binary(figures.bytes_written),
+    ];
+    let cells = cells.iter().enumerate().map(|(at, cell)| words("td", class(at), cell));
+    let result = if row.correct { words("td", "", "correct") } else { words("td", "bad", "WRONG") };
+    element("tr", &[], cells.chain([result]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::markup::tests::is_well_formed;
+    use super::super::row::tests::rows;
+    use super::super::workload::Workload;
+    use super::*;
+    use clap::ValueEnum;
+
+    fn made_up() -> Vec<Row> {
+        let engines = [(EngineName::Move, 1), (EngineName::Hint, 2), (EngineName::Swap, 7)];
+        Workload::value_variants().iter().flat_map(|workload| rows(*workload, &engines)).collect()
+    }
+
+    #[test]
+    fn page_and_pictures_are_well_formed_and_complete() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let skipped =
+            Skipped { workload: Workload::Merge, engine: EngineName::File, skipped: "<no> & why".into() };
+        write(&dir.path().join("new"), &made_up(), &[skipped]).expect("written");
+        for file in [FILE, "faults.svg", "switches.svg", "time.svg", "breakdown.svg"] {
+            let content = std::fs::read_to_string(dir.path().join("new").join(file)).expect(file);
+            is_well_formed(&content.replace(include_str!("page.css"), "")).expect(file);
+            assert!(!content.contains("<script") && !content.contains("src="), "{file}");
+            assert!(content.contains("t_rmatmul"), "{file}");
+        }
+        let page = std::fs::read_to_string(dir.path().join("new").join(FILE)).expect("the page");
+        assert!(page.contains("&lt;no&gt; &amp; why") && page.contains("All results are correct"));
+        assert_eq!(page.matches("<svg").count(), 4);
+        assert_eq!(page.matches("<tr>").count(), 41);
+    }
+
+    #[test]
+    fn a_wrong_result_is_said_first() {
+        let mut rows = made_up();
+        rows[3].correct = false;
+        let page = page(&figures(&rows), &rows, &[]);
+        assert!(page.contains("Some results are wrong") && page.contains("WRONG"));
+    }
+}

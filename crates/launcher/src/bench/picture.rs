@@ -1,0 +1,387 @@
+//! Bar charts in SVG, in the manner of figures 6.1 to 6.4 of the paper: a group of bars for each workload, a bar for each
+//! engine, told apart by pattern as well as by colour. A picture stands alone: no style, script or font from outside.
+
+use super::args::EngineName;
+use super::markup::{Markup, element, text, words};
+
+const LEFT: f64 = 70.0;
+const RIGHT: f64 = 16.0;
+const TITLE: f64 = 34.0;
+const PLOT: f64 = 190.0;
+const BELOW: f64 = 46.0;
+const LEGEND: f64 = 26.0;
+/// Width of a bar with the gap after it, and between groups.
+const PITCH: f64 = 30.0;
+const BAR: f64 = 25.0;
+const GROUP: f64 = 26.0;
+/// No picture is narrower: the legend needs it.
+const NARROWEST: f64 = 620.0;
+
+const INK: &str = "#1c2530";
+const SOFT: &str = "#5b6673";
+const RULE: &str = "#d9dfe5";
+const FONT: &str = "system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif";
+/// User, system, blocked.
+pub const PARTS: [(&str, &str); 3] = [("user", "#1667a8"), ("system", "#e0a030"), ("blocked", "#c9d1d9")];
+
+/// How values become heights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// For counts that span decades; what is below one has no height.
+    Log,
+    /// For ratios.
+    Linear,
+}
+
+/// One bar: its engine, and the parts it is stacked from.
+#[derive(Clone, Debug)]
+pub struct Bar {
+    /// Which engine.
+    pub engine: EngineName,
+    /// From the bottom up.
+    pub parts: Vec<f64>,
+}
+
+/// One plotting area.
+#[derive(Clone, Debug)]
+pub struct Panel {
+    /// What its axis shows.
+    pub title: String,
+    /// How.
+    pub scale: Scale,
+    /// A name and its bars.
+    pub groups: Vec<(String, Vec<Bar>)>,
+}
+
+/// Colour and pattern of an engine.
+fn look(engine: EngineName) -> (&'static str, &'static str) {
+    match engine {
+        EngineName::Unbounded => ("#8fa3b5", ""),
+        EngineName::Move => ("#1667a8", "dots"),
+        EngineName::Copy => ("#2a9187", "cross"),
+        EngineName::File => ("#6a3d9a", "level"),
+        EngineName::Hint => ("#3f7d20", "back"),
+        EngineName::Swap => ("#b3541e", "slash"),
+    }
+}
+
+/// A whole picture: its panels one above the other, and what bars stand for.
+pub fn draw(title: &str, panels: &[Panel]) -> Markup {
+    let engines = engines(panels);
+    let stacked =
+        panels.iter().flat_map(|p| &p.groups).flat_map(|(_, bars)| bars).any(|bar| bar.parts.len() > 1);
+    let inner = panels.iter().map(|p| width(&p.groups)).fold(0.0, f64::max);
+    let whole = (LEFT + inner + RIGHT).max(NARROWEST);
+    let mut parts = vec![
+        element("title", &[], [text(title)]),
+        element("defs", &[], ["dots", "cross", "level", "back", "slash"].map(pattern)),
+        rect(0.0, 0.0, (whole, 0.0), "#ffffff", "100%"),
+    ];
+    let mut top = 0.0;
+    for panel in panels {
+        parts.extend(plot(panel, top, whole, stacked));
+        top += TITLE + PLOT + BELOW;
+    }
+    parts.extend(legend(&engines, stacked, top));
+    let height = top + LEGEND;
+    let (w, h) = (place(whole), place(height));
+    let view = format!("0 0 {w} {h}");
+    let attributes = [
+        ("xmlns", "http://www.w3.org/2000/svg"),
+        ("role", "img"),
+        ("aria-label", title),
+        ("width", &w),
+        ("height", &h),
+        ("viewBox", &view),
+        ("font-family", FONT),
+        ("font-size", "13"),
+    ];
+    element("svg", &attributes, parts)
+}
+
+fn engines(panels: &[Panel]) -> Vec<EngineName> {
+    let mut engines = Vec::new();
+    for bar in panels.iter().flat_map(|p| &p.groups).flat_map(|(_, bars)| bars) {
+        if !engines.contains(&bar.engine) {
+            engines.push(bar.engine);
+        }
+    }
+    engines
+}
+
+fn width(groups: &[(String, Vec<Bar>)]) -> f64 {
+    groups.iter().map(|(name, bars)| group_width(name, bars)).sum()
+}
+
+/// Room for the bars, or for the name when that is wider.
+fn group_width(name: &str, bars: &[Bar]) -> f64 {
+    (bars.len() as f64 * PITCH).max(name.chars().count() as f64 * 8.0) + GROUP
+}
+
+/// The values of an axis: its top, and its ticks with their labels.
+struct Axis {
+    scale: Scale,
+    top: f64,
+    ticks: Vec<(f64, String)>,
+}
+
+impl Axis {
+    fn over(panel: &Panel) -> Self {
+        let sums = panel.groups.iter().flat_map(|(_, bars)| bars).map(|bar| bar.parts.iter().sum::<f64>());
+        let largest = sums.filter(|sum| sum.is_finite()).fold(0.0, f64::max);
+        match panel.scale {
+            Scale::Log => {
+                let decades = largest.max(10.0).log10().ceil() as i32;
+                let every = (decades / 7 + 1).max(1);
+                let tick = |decade: i32| (10f64.powi(decade), short(10f64.powi(decade)));
+                let ticks = (0..=decades).step_by(every as usize).map(tick).collect();
+                Self { scale: Scale::Log, top: f64::from(decades), ticks }
+            }
+            Scale::Linear => {
+                let step = nice(largest.max(1e-9) / 5.0);
+                let count = (largest / step).ceil().max(1.0);
+                let tick = |n: i32| (f64::from(n) * step, short(f64::from(n) * step));
+                Self {
+                    scale: Scale::Linear,
+                    top: count * step,
+                    ticks: (0..=count as i32).map(tick).collect(),
+                }
+            }
+        }
+    }
+
+    /// Height above the base.
+    fn height(&self, value: f64) -> f64 {
+        let share = match self.scale {
+            Scale::Log if value < 1.0 => 0.0,
+            Scale::Log => value.log10() / self.top,
+            Scale::Linear => value / self.top,
+        };
+        PLOT * share.clamp(0.0, 1.0)
+    }
+}
+
+/// The least of 1, 2, 5 times a power of ten that is no less.
+fn nice(step: f64) -> f64 {
+    let power = 10f64.powf(step.log10().floor());
+    [1.0, 2.0, 5.0]
+        .map(|part| part * power)
+        .into_iter()
+        .find(|&nice| nice >= step * 0.999)
+        .unwrap_or(10.0 * power)
+}
+
+fn plot(panel: &Panel, top: f64, whole: f64, stacked: bool) -> Vec<Markup> {
+    let axis = Axis::over(panel);
+    let base = top + TITLE + PLOT;
+    let mut parts = vec![label(LEFT - 54.0, top + 18.0, "start", "600", INK, &panel.title)];
+    for (value, shown) in &axis.ticks {
+        let y = base - axis.height(*value);
+        parts.push(line((LEFT, y), (whole - RIGHT, y)));
+        parts.push(label(LEFT - 8.0, y + 4.0, "end", "400", SOFT, shown));
+    }
+    let mut x = LEFT + GROUP / 2.0;
+    for (name, bars) in &panel.groups {
+        let room = group_width(name, bars) - GROUP;
+        let mut at = x + (room - bars.len() as f64 * PITCH) / 2.0;
+        for bar in bars {
+            parts.extend(drawn(bar, &axis, at, base, stacked));
+            at += PITCH;
+        }
+        let below = if stacked { 34.0 } else { 20.0 };
+        parts.push(label(x + room / 2.0, base + below, "middle", "600", INK, name));
+        x += room + GROUP;
+    }
+    parts
+}
+
+/// A bar with its value above; a stacked one has its engine below, since colours tell its parts.
+fn drawn(bar: &Bar, axis: &Axis, x: f64, base: f64, stacked: bool) -> Vec<Markup> {
+    let (colour, fill) = look(bar.engine);
+    let (mut parts, mut sum) = (Vec::new(), 0.0);
+    for (value, (_, part)) in bar.parts.iter().zip(PARTS.iter().cycle()) {
+        let from = axis.height(sum);
+        sum += value;
+        let to = axis.height(sum);
+        let (y, size) = (base - to, (BAR, to - from));
+        parts.push(rect(x, y, size, if stacked { part } else { colour }, ""));
+        if !stacked && !fill.is_empty() {
+            parts.push(rect(x, y, size, &format!("url(#{fill})"), ""));
+        }
+    }
+    let middle = x + BAR / 2.0;
+    let shown = element(
+        "text",
+        &[
+            ("x", &place(middle)),
+            ("y", &place(base - axis.height(sum) - 4.0)),
+            ("text-anchor", "middle"),
+            ("font-size", "11"),
+            ("fill", INK),
+        ],
+        [text(short(sum))],
+    );
+    parts.push(shown);
+    if stacked {
+        parts.push(label(middle, base + 15.0, "middle", "400", SOFT, letter(bar.engine)));
+    }
+    parts
+}
+
+fn letter(engine: EngineName) -> &'static str {
+    &engine.name()[..1]
+}
+
+fn legend(engines: &[EngineName], stacked: bool, top: f64) -> Vec<Markup> {
+    let mut parts = Vec::new();
+    let mut x = LEFT;
+    let mut entry = |colour: &str, fill: &str, name: &str| {
+        if !colour.is_empty() {
+            parts.push(rect(x, top - 2.0, (22.0, 12.0), colour, ""));
+        }
+        if !fill.is_empty() {
+            parts.push(rect(x, top - 2.0, (22.0, 12.0), &format!("url(#{fill})"), ""));
+        }
+        let indent = if colour.is_empty() { 0.0 } else { 28.0 };
+        parts.push(label(x + indent, top + 9.0, "start", "400", INK, name));
+        x += indent + 22.0 + name.chars().count() as f64 * 7.5;
+    };
+    if stacked {
+        PARTS.iter().for_each(|(name, colour)| entry(colour, "", name));
+    }
+    for engine in engines {
+        let (colour, fill) = look(*engine);
+        match stacked {
+            true => entry("", "", &format!("{} {}", letter(*engine), engine.name())),
+            false => entry(colour, fill, engine.name()),
+        }
+    }
+    parts
+}
+
+/// White marks on the colour of an engine.
+fn pattern(id: &str) -> Markup {
+    let stroke = |path: &str| {
+        let stroke = [("d", path), ("stroke", "#ffffff"), ("stroke-width", "1.6"), ("fill", "none")];
+        element("path", &stroke, [])
+    };
+    let mark = match id {
+        "dots" => element("circle", &[("cx", "4"), ("cy", "4"), ("r", "1.7"), ("fill", "#ffffff")], []),
+        "cross" => stroke("M0 4H8M4 0V8"),
+        "level" => stroke("M0 4H8"),
+        "back" => stroke("M-2 -2L10 10M-2 6L2 10M6 -2L10 2"),
+        _ => stroke("M-2 10L10 -2M-2 2L2 -2M6 10L10 6"),
+    };
+    let size = [("id", id), ("width", "8"), ("height", "8"), ("patternUnits", "userSpaceOnUse")];
+    element("pattern", &size, [mark])
+}
+
+fn rect(x: f64, y: f64, size: (f64, f64), fill: &str, height: &str) -> Markup {
+    let height = if height.is_empty() { place(size.1) } else { height.to_owned() };
+    let attributes = [
+        ("x", place(x)),
+        ("y", place(y)),
+        ("width", place(size.0)),
+        ("height", height),
+        ("fill", fill.to_owned()),
+    ];
+    element("rect", &attributes.each_ref().map(|(name, value)| (*name, value.as_str())), [])
+}
+
+fn line(from: (f64, f64), to: (f64, f64)) -> Markup {
+    let attributes = [("x1", from.0), ("y1", from.1), ("x2", to.0), ("y2", to.1)].map(|(n, v)| (n, place(v)));
+    let mut attributes: Vec<(&str, &str)> = attributes.iter().map(|(n, v)| (*n, v.as_str())).collect();
+    attributes.push(("stroke", RULE));
+    element("line", &attributes, [])
+}
+
+fn label(x: f64, y: f64, anchor: &str, weight: &str, fill: &str, shown: &str) -> Markup {
+    let (x, y) = (place(x), place(y));
+    let attributes =
+        [("x", x.as_str()), ("y", &y), ("text-anchor", anchor), ("font-weight", weight), ("fill", fill)];
+    element("text", &attributes, [text(shown)])
+}
+
+fn place(value: f64) -> String {
+    let shown = format!("{value:.1}");
+    shown.strip_suffix(".0").map_or(shown.clone(), str::to_owned)
+}
+
+/// Few characters, so that it fits above a bar: `0`, `0.05`, `1.05`, `12`, `1.2k`, `340k`, `5M`.
+pub fn short(value: f64) -> String {
+    let (mut value, mut unit) = (value, "");
+    for next in ["k", "M", "G", "T"] {
+        if value < 999.5 {
+            break;
+        }
+        (value, unit) = (value / 1e3, next);
+    }
+    let digits = match value {
+        v if v >= 9.95 => 0,
+        v if !unit.is_empty() || v >= 9.945 => 1,
+        _ => 2,
+    };
+    let shown = format!("{value:.digits$}");
+    let shown = if shown.contains('.') { shown.trim_end_matches('0').trim_end_matches('.') } else { &shown };
+    format!("{shown}{unit}")
+}
+
+/// What a picture shows, in words below it.
+pub fn caption(shown: &str) -> Markup {
+    words("figcaption", "", shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::markup::tests::is_well_formed;
+    use super::*;
+
+    fn panel(scale: Scale, values: &[f64]) -> Panel {
+        let engines = [EngineName::Unbounded, EngineName::Move, EngineName::Swap];
+        let bars = engines.into_iter().zip(values).map(|(engine, &v)| Bar { engine, parts: vec![v] });
+        Panel { title: "Major <faults>".into(), scale, groups: vec![("n_rmatmul".into(), bars.collect())] }
+    }
+
+    /// The values of an attribute.
+    fn all<'a>(svg: &'a str, element: &str, attribute: &str) -> Vec<&'a str> {
+        let tags = svg.split('<').filter(|tag| tag.starts_with(element));
+        tags.filter_map(|tag| tag.split(&format!(" {attribute}=\"")).nth(1)?.split('"').next()).collect()
+    }
+
+    #[test]
+    fn a_picture_is_well_formed_and_keeps_its_bars_inside() {
+        for scale in [Scale::Log, Scale::Linear] {
+            let svg =
+                draw("Faults", &[panel(scale, &[0.0, 12.0, 340_000.0]), panel(scale, &[1.0, 1.05, 8.4])]);
+            let svg = svg.into_string();
+            is_well_formed(&svg).expect("well formed");
+            let height: f64 = all(&svg, "svg", "height")[0].parse().expect("a height");
+            for (y, h) in all(&svg, "rect", "y").iter().zip(all(&svg, "rect", "height")).skip(1) {
+                let (y, h): (f64, f64) = (y.parse().expect("a number"), h.parse().expect("a number"));
+                assert!(y >= 0.0 && h >= 0.0 && y + h <= height, "{y} {h}");
+            }
+            for name in ["unbounded", "move", "swap", "n_rmatmul", "340k", "Major &lt;faults&gt;"] {
+                assert!(svg.contains(name), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn heights_follow_the_scale() {
+        let axis = Axis::over(&panel(Scale::Log, &[0.0, 10.0, 10_000.0]));
+        let heights = [0.0, 1.0, 10.0, 100.0, 10_000.0].map(|value| axis.height(value) / PLOT);
+        for (height, expected) in heights.into_iter().zip([0.0, 0.0, 0.25, 0.5, 1.0]) {
+            assert!((height - expected).abs() < 1e-9, "{heights:?}");
+        }
+        let axis = Axis::over(&panel(Scale::Linear, &[1.0, 1.05, 8.4]));
+        let ticks: Vec<&str> = axis.ticks.iter().map(|(_, shown)| shown.as_str()).collect();
+        assert_eq!(ticks, ["0", "2", "4", "6", "8", "10"]);
+        assert!((axis.height(5.0) / PLOT - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn values_are_short() {
+        let shown = [0.0, 0.05, 1.0, 1.049, 12.4, 999.0, 1200.0, 340_000.0, 5e6].map(short);
+        assert_eq!(shown, ["0", "0.05", "1", "1.05", "12", "999", "1.2k", "340k", "5M"]);
+    }
+}

@@ -1,0 +1,189 @@
+//! Lines of the result.
+
+use super::args::{EngineName, ModeName};
+use super::figures::{Bound, Figures, Party, medians};
+use super::workload::Workload;
+use serde::Serialize;
+
+/// A workload under an engine.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Which workload.
+    pub workload: Workload,
+    /// Its size, in what the program counts.
+    pub size: u64,
+    /// Processes that computed it.
+    pub parties: usize,
+    /// How it was paged.
+    pub engine: EngineName,
+    /// How the plan was come by; none for runs without one.
+    pub mode: Option<ModeName>,
+    /// Bytes of memory that the largest party was allowed; none when unbounded.
+    pub memory_bytes: Option<u64>,
+    /// Runs that the figures are medians of.
+    pub repeat: usize,
+    /// What was measured.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// `seconds` over those of the unbounded run.
+    pub ratio_to_unbounded: f64,
+    /// Seconds that moving the bytes of the plan takes at least; none where no engine with a plan ran before.
+    pub bound_s: Option<f64>,
+    /// The same over the seconds of the unbounded run.
+    pub bound_ratio: Option<f64>,
+    /// Bytes per second of the disk, measured just before.
+    pub bandwidth_bytes_per_s: Option<f64>,
+    /// Whether every party found its result to be right, in every run.
+    pub correct: bool,
+    /// What the runtime warned of.
+    pub warnings: Vec<String>,
+}
+
+/// An engine that this machine does not allow, and why.
+#[derive(Clone, Debug, Serialize)]
+pub struct Skipped {
+    /// Which workload.
+    pub workload: Workload,
+    /// Which engine.
+    pub engine: EngineName,
+    /// Why.
+    pub skipped: String,
+}
+
+/// Repeated runs of an engine.
+#[derive(Debug, Default)]
+pub struct Runs {
+    figures: Vec<Figures>,
+    wrong: bool,
+    warnings: Vec<String>,
+    size: u64,
+    parties: usize,
+}
+
+impl Runs {
+    /// Adds one.
+    pub fn add(&mut self, parties: &[Party], figures: Figures) {
+        self.wrong |= parties.iter().any(|party| !party.correct);
+        self.size = parties.first().map_or(0, |party| party.size);
+        self.parties = parties.len();
+        for warning in parties.iter().flat_map(|party| &party.stats.warnings) {
+            if !self.warnings.contains(warning) {
+                self.warnings.push(warning.clone());
+            }
+        }
+        self.figures.push(figures);
+    }
+
+    /// Bytes that paging read and wrote: the median.
+    pub fn bytes_moved(&self) -> u64 {
+        let middle = medians(&self.figures);
+        middle.bytes_read + middle.bytes_written
+    }
+
+    /// The line of the unbounded run.
+    pub fn unbounded(self, workload: Workload) -> Row {
+        Row {
+            workload,
+            size: self.size,
+            parties: self.parties,
+            engine: EngineName::Unbounded,
+            mode: None,
+            memory_bytes: None,
+            repeat: self.figures.len(),
+            figures: medians(&self.figures),
+            ratio_to_unbounded: 1.0,
+            bound_s: Some(0.0),
+            bound_ratio: Some(0.0),
+            bandwidth_bytes_per_s: None,
+            correct: !self.wrong,
+            warnings: self.warnings,
+        }
+    }
+
+    /// The line of an engine, beside the unbounded run's.
+    pub fn paged(
+        self,
+        unbounded: &Row,
+        engine: EngineName,
+        mode: Option<ModeName>,
+        memory_bytes: u64,
+        bound: Option<Bound>,
+    ) -> Row {
+        let row = self.unbounded(unbounded.workload);
+        let bound_s = bound.map(|bound| bound.seconds());
+        Row {
+            engine,
+            mode,
+            memory_bytes: Some(memory_bytes),
+            ratio_to_unbounded: row.figures.seconds / unbounded.figures.seconds,
+            bound_s,
+            bound_ratio: bound_s.map(|seconds| seconds / unbounded.figures.seconds),
+            bandwidth_bytes_per_s: bound.map(|bound| bound.bytes_per_s),
+            ..row
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::figures::of_run;
+    use super::super::figures::tests::party;
+    use super::*;
+
+    /// Made-up lines: the unbounded run, and an engine that takes `times` as long.
+    pub fn rows(workload: Workload, engines: &[(EngineName, u64)]) -> Vec<Row> {
+        let runs = |scale: u64| {
+            let parties = [party(scale), party(scale)];
+            let mut runs = Runs::default();
+            runs.add(&parties, of_run(&parties).expect("marks"));
+            runs
+        };
+        let unbounded = runs(10).unbounded(workload);
+        let bound = Some(Bound { bytes: 30_000, bytes_per_s: 1500.0 });
+        let paged = engines.iter().map(|&(engine, times)| {
+            runs(10 * times).paged(&unbounded, engine, Some(ModeName::Programmed), 256 << 20, bound)
+        });
+        std::iter::once(unbounded.clone()).chain(paged.collect::<Vec<_>>()).collect()
+    }
+
+    #[test]
+    fn lines_hold_the_whole_contract() {
+        let rows = rows(Workload::NRmatmul, &[(EngineName::Move, 2)]);
+        for row in &rows {
+            let json = serde_json::to_value(row).expect("JSON");
+            for key in [
+                "seconds",
+                "ratio_to_unbounded",
+                "bound_ratio",
+                "major_faults",
+                "minor_faults",
+                "voluntary_switches",
+                "user_s",
+                "system_s",
+                "blocked_s",
+                "plan_s",
+                "bytes_read",
+                "bytes_written",
+            ] {
+                assert!(json[key].is_number(), "{key}: {}", json[key]);
+            }
+            assert_eq!((&json["correct"], &json["workload"]), (&true.into(), &"n_rmatmul".into()));
+        }
+        let [unbounded, paged] = &rows[..] else { panic!("two lines") };
+        assert!((unbounded.ratio_to_unbounded - 1.0).abs() < 1e-9 && unbounded.memory_bytes.is_none());
+        assert!((paged.ratio_to_unbounded - 2.0).abs() < 1e-9);
+        // 20 s at least, beside 40 s unbounded.
+        assert!((paged.bound_ratio.expect("a bound") - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn one_wrong_run_makes_the_line_wrong() {
+        let mut runs = Runs::default();
+        for correct in [true, false, true] {
+            let parties = [Party { correct, ..party(1) }];
+            runs.add(&parties, of_run(&parties).expect("marks"));
+        }
+        let row = runs.unbounded(Workload::Merge);
+        assert!(!row.correct && row.repeat == 3);
+    }
+}

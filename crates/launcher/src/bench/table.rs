@@ -1,0 +1,99 @@
+//! The result as a table for people.
+
+use super::row::{Row, Skipped};
+use crate::output;
+
+const HEAD: [&str; 15] = [
+    "workload", "engine", "time", "ratio", "bound", "major", "minor", "switches", "user", "system",
+    "blocked", "plan", "read", "written", "",
+];
+
+/// A line for every row, then what was skipped and what the runtime warned of.
+pub fn text(rows: &[Row], skipped: &[Skipped]) -> String {
+    let mut lines = vec![HEAD.map(str::to_owned)];
+    lines.extend(rows.iter().map(cells));
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 15] = std::array::from_fn(width);
+    let mut text: Vec<String> = lines.iter().map(|line| aligned(line, &widths)).collect();
+    for row in rows {
+        let told = |warning| format!("{}, {}: {warning}", row.workload.name(), row.engine.name());
+        text.extend(row.warnings.iter().map(told));
+    }
+    for one in skipped {
+        text.push(format!("{}, {}: skipped: {}", one.workload.name(), one.engine.name(), one.skipped));
+    }
+    text.join("\n")
+}
+
+/// Words to the left, numbers to the right.
+fn aligned(line: &[String; 15], widths: &[usize; 15]) -> String {
+    let cell = |(column, (text, width)): (usize, (&String, &usize))| {
+        if column < 2 { format!("{text:<width$}") } else { format!("{text:>width$}") }
+    };
+    let cells: Vec<String> = line.iter().zip(widths).enumerate().map(cell).collect();
+    cells.join("  ").trim_end().to_owned()
+}
+
+fn cells(row: &Row) -> [String; 15] {
+    let figures = &row.figures;
+    [
+        row.workload.name(),
+        row.engine.name().to_owned(),
+        output::duration(figures.seconds),
+        format!("{:.2}x", row.ratio_to_unbounded),
+        row.bound_ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}x")),
+        count(figures.major_faults),
+        count(figures.minor_faults),
+        count(figures.voluntary_switches),
+        output::duration(figures.user_s),
+        output::duration(figures.system_s),
+        output::duration(figures.blocked_s),
+        output::duration(figures.plan_s),
+        output::binary(figures.bytes_read),
+        output::binary(figures.bytes_written),
+        if row.correct { "correct".to_owned() } else { "WRONG".to_owned() },
+    ]
+}
+
+/// `402,201`.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::args::EngineName;
+    use super::super::row::tests::rows;
+    use super::super::workload::Workload;
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_nothing_is_left_out() {
+        let mut rows = rows(Workload::Binfclayer, &[(EngineName::Move, 1), (EngineName::Swap, 300)]);
+        rows[2].correct = false;
+        rows[1].warnings.push("the trace did not fit".into());
+        let skipped = [Skipped {
+            workload: Workload::Merge,
+            engine: EngineName::Hint,
+            skipped: "not permitted".into(),
+        }];
+        let text = text(&rows, &skipped);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 6, "{text}");
+        let at = lines[0].find(" ratio").expect("a column") + " ratio".len();
+        let ends: Vec<&str> = lines[1..4].iter().map(|line| &line[at - 1..at]).collect();
+        assert_eq!(ends, ["x", "x", "x"], "{text}");
+        assert!(lines[1].ends_with("correct") && lines[3].ends_with("WRONG"), "{text}");
+        assert!(text.contains("binfclayer, move: the trace did not fit"), "{text}");
+        assert!(text.contains("merge, hint: skipped: not permitted"), "{text}");
+        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+    }
+}

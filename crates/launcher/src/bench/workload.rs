@@ -1,0 +1,211 @@
+//! The ten workloads: which program has them, how many parties they take, and where the programs are.
+
+use base::Error;
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A workload. What each computes is in `docs/osprey/bench.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
+pub enum Workload {
+    /// Merge of two sorted lists
+    Merge,
+    /// Bitonic sort
+    Sort,
+    /// Loop join
+    Ljoin,
+    /// Matrix times vector, of 8 bits
+    Mvmul,
+    /// Layer of a binary neural network
+    Binfclayer,
+    /// Sum of ciphertexts
+    Rsum,
+    /// Mean and variance of ciphertexts
+    Rstats,
+    /// Matrix times vector of ciphertexts
+    Rmvmul,
+    /// Matrix product, row by column
+    NRmatmul,
+    /// Matrix product, tile by tile
+    TRmatmul,
+}
+
+/// The program of a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Garbled circuits, two parties.
+    Boolean,
+    /// Homomorphic encryption, one process.
+    Ckks,
+}
+
+impl Workload {
+    /// Its name, as on the command line.
+    pub fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// Which program has it.
+    pub fn family(self) -> Family {
+        match self {
+            Self::Merge | Self::Sort | Self::Ljoin | Self::Mvmul | Self::Binfclayer => Family::Boolean,
+            Self::Rsum | Self::Rstats | Self::Rmvmul | Self::NRmatmul | Self::TRmatmul => Family::Ckks,
+        }
+    }
+
+    /// Processes that compute it together.
+    pub fn parties(self) -> usize {
+        match self.family() {
+            Family::Boolean => 2,
+            Family::Ckks => 1,
+        }
+    }
+
+    /// Bytes per chunk: labels are small, a ciphertext has hundreds of kilobytes.
+    pub fn chunk(self) -> usize {
+        match self.family() {
+            Family::Boolean => osprey::settings::CHUNK,
+            Family::Ckks => 1 << 20,
+        }
+    }
+}
+
+impl Family {
+    fn program(self) -> &'static str {
+        match self {
+            Self::Boolean => "osprey-boolean",
+            Self::Ckks => "osprey-ckks",
+        }
+    }
+
+    /// Where its program is: as given, else beside this executable.
+    ///
+    /// # Errors
+    /// When there is none, with the make target that builds it.
+    pub fn find(self, given: Option<&Path>) -> Result<PathBuf, Error> {
+        let (program, flag, target) = match self {
+            Self::Boolean => (self.program(), "--boolean", "make boolean"),
+            Self::Ckks => (self.program(), "--ckks", "make ckks"),
+        };
+        let path = match given {
+            Some(path) => path.to_path_buf(),
+            None => std::env::current_exe()
+                .map_err(|e| Error::io("cannot find this executable", &e))?
+                .with_file_name(program),
+        };
+        if path.is_file() {
+            return Ok(path);
+        }
+        let path = path.display();
+        Err(Error::input(format!(
+            "there is no {path}; build it with `{target}`, or say where it is with {flag} PATH"
+        )))
+    }
+}
+
+/// How large a workload is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// A second or so: for tests.
+    Quick,
+    /// As the program recommends: about 1 GiB per party.
+    Default,
+    /// A number, of what the program counts.
+    Number(u64),
+}
+
+impl std::str::FromStr for Size {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "quick" => Ok(Self::Quick),
+            "default" => Ok(Self::Default),
+            _ => match text.parse() {
+                Ok(number) if number > 0 => Ok(Self::Number(number)),
+                _ => Err("expected quick, default or a whole number".to_owned()),
+            },
+        }
+    }
+}
+
+/// A line of a program's `--list`.
+#[derive(Clone, Debug, Deserialize)]
+struct Listed {
+    workload: String,
+    default: u64,
+    quick: u64,
+}
+
+/// The number behind a size, by the program's own list.
+///
+/// # Errors
+/// When the program cannot be run, or does not have the workload.
+pub fn size(program: &Path, workload: Workload, size: Size) -> Result<u64, Error> {
+    if let Size::Number(number) = size {
+        return Ok(number);
+    }
+    let shown = program.display();
+    let done = Command::new(program)
+        .args(["--list", "--json"])
+        .output()
+        .map_err(|e| Error::io(format!("cannot run {shown}"), &e))?;
+    let text = String::from_utf8_lossy(&done.stdout);
+    let name = workload.name();
+    let listed = text.lines().filter_map(|line| serde_json::from_str::<Listed>(line).ok());
+    let found = listed.into_iter().find(|listed| listed.workload == name);
+    let found = found.ok_or_else(|| {
+        let said = String::from_utf8_lossy(&done.stderr);
+        Error::input(format!(
+            "{shown} --list --json does not list {name}; is it of another version? {}",
+            said.trim()
+        ))
+    })?;
+    Ok(if size == Size::Quick { found.quick } else { found.default })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_workload_has_its_name_and_program() {
+        let names: Vec<String> = Workload::value_variants().iter().map(|w| w.name()).collect();
+        let expected = [
+            "merge",
+            "sort",
+            "ljoin",
+            "mvmul",
+            "binfclayer",
+            "rsum",
+            "rstats",
+            "rmvmul",
+            "n_rmatmul",
+            "t_rmatmul",
+        ];
+        assert_eq!(names, expected);
+        let parties: usize = Workload::value_variants().iter().map(|w| w.parties()).sum();
+        assert_eq!(parties, 15);
+        for workload in Workload::value_variants() {
+            let json = serde_json::to_string(workload).expect("a name");
+            assert_eq!(json, format!("{:?}", workload.name()));
+        }
+    }
+
+    #[test]
+    fn a_missing_program_says_how_to_build_it() {
+        let error = Family::Ckks.find(Some(Path::new("/nowhere/osprey-ckks"))).expect_err("none").to_string();
+        assert!(error.contains("/nowhere/osprey-ckks") && error.contains("make ckks"), "{error}");
+    }
+
+    #[test]
+    fn sizes_are_words_or_numbers() {
+        assert_eq!(
+            ["quick", "default", "64"].map(str::parse),
+            [Ok(Size::Quick), Ok(Size::Default), Ok(Size::Number(64))]
+        );
+        assert!("0".parse::<Size>().is_err() && "big".parse::<Size>().is_err());
+    }
+}
