@@ -16,8 +16,8 @@
 //! signal in the thread itself costs an eighth of that, and one chunk per fault instead of one page the rest. Which
 //! chunks are only read is noticed too.
 //!
-//! **Cost.** One signal and one system call per first touch of a chunk, one more signal for a write after a read, one
-//! system call per run of chunks that a block unmaps: `cargo run --release -p osprey --example speculation` measures it.
+//! **Cost.** One signal and one system call per first touch of a chunk, the same again for a write after a read, one system
+//! call per run of chunks that a block unmaps: `cargo run --release -p osprey --example speculation` measures it.
 #![expect(
     unsafe_code,
     reason = "state that a signal handler shares with the program, with the argument at each"
@@ -218,7 +218,9 @@ impl Tracer {
                 state.store(now | WRITABLE, Ordering::Relaxed);
                 let block = if now & LATER == blocks.later { &mut blocks.newer } else { &mut blocks.older };
                 block.entries[(now & INDEX) as usize].written = true;
-                return self.uffd.protect(address, len, false);
+                // Faster than to lift the protection, which leaves a fault per page to the system.
+                self.unmap(chunk, 1)?;
+                return self.map(address, len, false);
             }
             // Another thread was faster, or the system took the page away: this page alone, as those beside it may be
             // there.
@@ -235,15 +237,19 @@ impl Tracer {
         }
     }
 
+    fn unmap(&self, first: u32, chunks: usize) -> io::Result<()> {
+        let len = self.region.chunk();
+        self.region.mapping().advise(first as usize * len, chunks * len, libc::MADV_DONTNEED)
+    }
+
     /// Begins a block: the older one of the two is written and its chunks are unmapped, runs of neighbours at once.
     fn rotate(&self, blocks: &mut Blocks) -> io::Result<()> {
         let Blocks { older, newer, sorted, sink, .. } = blocks;
         sorted.clear();
         sorted.extend(older.entries.iter().map(|entry| entry.chunk));
         sorted.sort_unstable();
-        let len = self.region.chunk();
         for run in sorted.chunk_by(|a, b| a + 1 == *b) {
-            self.region.mapping().advise(run[0] as usize * len, run.len() * len, libc::MADV_DONTNEED)?;
+            self.unmap(run[0], run.len())?;
             for &chunk in run {
                 self.state(chunk).fetch_and(TOUCHED, Ordering::Relaxed);
             }

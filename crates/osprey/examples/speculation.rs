@@ -1,0 +1,130 @@
+//! What a speculative pass costs: time per page touched, memory, and bytes of trace.
+//!
+//! `cargo run --release -p osprey --example speculation -- [MiB [chunk KiB ...]]`: two passes over that much data, one
+//! that writes and one that reads and then writes each page, with stubs in place of any work on it.
+
+use osprey::{EXIT_UNAVAILABLE, Mode, OspVec, Settings, Stats, touch_read, touch_write};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+const CHILD: &str = "OSPREY_EXAMPLE_MIB";
+const PAGE: usize = 4096;
+
+fn main() -> ExitCode {
+    if let Ok(mib) = std::env::var(CHILD) {
+        return child(mib.parse().expect("the parent wrote a number"));
+    }
+    let mut arguments = std::env::args().skip(1).map(|a| a.parse::<usize>());
+    let (Ok(mib), Ok(chunks)) =
+        (arguments.next().unwrap_or(Ok(1024)), arguments.collect::<Result<Vec<_>, _>>())
+    else {
+        eprintln!("usage: speculation [MiB [chunk KiB ...]]");
+        return ExitCode::FAILURE;
+    };
+    println!("{mib} MiB: micro-seconds per page of 4 KiB");
+    println!("chunk KiB | write | read, write | off: write | resident MiB | trace bytes per GiB touched");
+    for chunk in if chunks.is_empty() { vec![64, 256, 2048] } else { chunks } {
+        if let Err(error) = measure(mib, chunk << 10) {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// One row: a child that speculates, and one that does not.
+fn measure(mib: usize, chunk: usize) -> Result<(), String> {
+    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let settings = Settings {
+        mode: Mode::Speculate,
+        chunk,
+        microset: osprey::settings::microset(chunk),
+        trace: Some(folder.path().join("trace")),
+        report: Some(folder.path().join("report")),
+        ..Settings::default()
+    };
+    let traced = run(mib, &settings)?;
+    let off = run(mib, &Settings { mode: Mode::Off, ..settings.clone() })?;
+    let per_page = |stats: &Stats, pass: usize| {
+        (stats.marks[pass + 1].at_s - stats.marks[pass].at_s) * 1e6 * PAGE as f64 / (mib << 20) as f64
+    };
+    println!(
+        "{:9} | {:5.2} | {:11.2} | {:10.2} | {:12} | {:.0}",
+        chunk >> 10,
+        per_page(&traced, 0),
+        per_page(&traced, 1),
+        per_page(&off, 0),
+        resident(&settings)? >> 20,
+        traced.trace_bytes as f64 / (2.0 * mib as f64 / 1024.0),
+    );
+    Ok(())
+}
+
+/// The peak memory that the footer of the trace states outside the region, and what two blocks of chunks map.
+fn resident(settings: &Settings) -> Result<u64, String> {
+    let path = settings.trace.as_ref().ok_or("a trace was asked for")?;
+    let (header, source) = osprey::trace::Source::inspect(path)?;
+    let other = source.footer().ok_or("a trace has a footer")?.other_bytes;
+    Ok(other + 2 * u64::from(header.microset) * header.chunk)
+}
+
+fn run(mib: usize, settings: &Settings) -> Result<Stats, String> {
+    let mut command = Command::new(std::env::current_exe().map_err(|e| e.to_string())?);
+    for (name, value) in settings.to_env() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let status = command.env(CHILD, mib.to_string()).status().map_err(|e| e.to_string())?;
+    match status.code() {
+        Some(0) => {}
+        Some(EXIT_UNAVAILABLE) => return Err("this machine cannot speculate".into()),
+        _ => return Err(format!("the child ended with {status}")),
+    }
+    let report = settings.report.as_ref().ok_or("a report was asked for")?;
+    let text = std::fs::read(report).map_err(|e| e.to_string())?;
+    serde_json::from_slice(&text).map_err(|e| e.to_string())
+}
+
+fn child(mib: usize) -> ExitCode {
+    if let Err(error) = osprey::init() {
+        eprintln!("{error}");
+        return ExitCode::from(EXIT_UNAVAILABLE as u8);
+    }
+    let mut data = OspVec::<u8>::zeroed(mib << 20);
+    osprey::mark("zeroed");
+    touch_write(&mut data);
+    osprey::mark("written");
+    data.chunks_mut(PAGE).for_each(|page| {
+        touch_read(page);
+        touch_write(page);
+    });
+    osprey::mark("read and written");
+    objects();
+    ExitCode::SUCCESS
+}
+
+/// What small objects cost: a million bits of one label each, allocated and released in order.
+fn objects() {
+    const COUNT: usize = 1 << 20;
+    let begin = Instant::now();
+    let all: Vec<_> = (0..COUNT).map(|_| osprey::alloc(16, 16)).collect();
+    let middle = Instant::now();
+    for at in all {
+        #[expect(unsafe_code, reason = "allocated above, and used nowhere")]
+        // SAFETY: as the reason says.
+        unsafe {
+            osprey::free(at, 16);
+        }
+    }
+    let nanos = |seconds: f64| seconds * 1e9 / COUNT as f64;
+    let (alloc, free) = (middle.duration_since(begin), middle.elapsed());
+    if !osprey::speculating() {
+        println!(
+            "          ({:.0} ns per allocation of 16 bytes, {:.0} per release)",
+            nanos(alloc.as_secs_f64()),
+            nanos(free.as_secs_f64())
+        );
+    }
+}
