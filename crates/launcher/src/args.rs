@@ -1,7 +1,10 @@
 //! Commands and flags. The help of each command teaches it by example.
 
-use clap::{Args, Parser, Subcommand};
+use crate::units::{Memory, chunk, memory, region};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use osprey::Engine;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -37,6 +40,10 @@ impl Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run a program in a part of its memory
+    Run(Box<Run>),
+    /// Show which ways of paging this machine allows, and which one is chosen
+    Probe(Probe),
     /// Show what a trace file holds, or verify it
     Trace(crate::trace::Trace),
     /// Measure workloads under each way of paging, and check their results
@@ -49,11 +56,141 @@ impl Command {
     /// Whether errors are wanted as JSON on standard output, too.
     pub fn wants_json(&self) -> bool {
         match self {
+            Self::Run(_) | Self::Completions(_) => false,
+            Self::Probe(a) => a.json,
             Self::Trace(a) => a.json,
             Self::Bench(a) => a.json,
-            Self::Completions(_) => false,
         }
     }
+}
+
+const RUN_HELP: &str = "\
+Examples:
+  osprey run --memory 256M -- ./merge --size 1048576
+  osprey run --memory 25% --trace-file merge.trace -- ./merge --size 1048576
+  osprey run --memory 2G --chunk 2M --mode concurrent -- ./rstats --size 8192
+
+Exit codes:
+  that of the program, 128 + n when signal n ended it, or
+  125  osprey itself failed, or bad input
+  126  the program cannot be executed
+  127  there is no such program";
+
+/// Runs a program in a part of its memory.
+///
+/// First its accesses are found by a speculative pass, cut off from files and network; then it runs, its memory paged
+/// by them. Everything that osprey says goes to standard error: standard output is the program's.
+#[derive(Debug, Args)]
+#[command(after_help = RUN_HELP)]
+pub struct Run {
+    /// Memory for the whole process: 256M, 2G, or a percentage of what the trace says it needs (25%)
+    #[arg(long, value_name = "BYTES|PERCENT", value_parser = memory, required_unless_present_any = ["speculative_only", "engine"])]
+    pub memory: Option<Memory>,
+    /// How the program's accesses come to be known
+    #[arg(long, value_enum, default_value_t = RunMode::Speculate)]
+    pub mode: RunMode,
+    /// Make the trace and stop; needs --trace-file to keep it
+    #[arg(long, conflicts_with = "mode")]
+    pub speculative_only: bool,
+    /// How memory is paged; osprey probe tells which are possible here
+    #[arg(long, value_enum, default_value_t = EngineChoice::Auto)]
+    pub engine: EngineChoice,
+    /// Let auto choose engines that write memory to disk as it is
+    #[arg(long)]
+    pub allow_plaintext: bool,
+    /// Bytes that move at once: a power of two; 64K suits labels and shares, 2M ciphertexts
+    #[arg(long, value_name = "BYTES", value_parser = chunk, default_value = "64K")]
+    pub chunk: usize,
+    /// Address space for the program's paged data; none of it is memory until it is touched
+    #[arg(long, value_name = "BYTES", value_parser = region, default_value = "64G")]
+    pub region: u64,
+    /// Touches that the plan looks ahead; all by default
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub lookahead: u64,
+    /// Keep the trace here, and use it again while program, arguments and chunk are the same
+    #[arg(long, value_name = "FILE")]
+    pub trace_file: Option<PathBuf>,
+    /// Folder on a fast disk that chunks are written to; the file there has no name and ends with the program
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    pub spill: PathBuf,
+    /// Speculate without cutting the program off: its writes and connections are real
+    #[arg(long)]
+    pub no_isolation: bool,
+    /// Seconds without new trace after which the speculative pass has hung
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub speculation_timeout: u64,
+    /// Write what was used into this file, as one JSON object
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// End with that JSON object, on one line of standard error, instead of a summary in words
+    #[arg(long)]
+    pub json: bool,
+    /// Say each step
+    #[arg(long, short, conflicts_with = "quiet")]
+    pub verbose: bool,
+    /// Say nothing but warnings and errors
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<OsString>,
+}
+
+/// How the program's accesses come to be known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum RunMode {
+    /// A speculative pass, then the program
+    Speculate,
+    /// A trace that --trace-file holds already
+    Programmed,
+    /// A speculative pass beside the program
+    Concurrent,
+    /// Not at all: what the program waits for is fetched
+    Reactive,
+}
+
+/// How memory is paged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum EngineChoice {
+    /// The best one that this machine allows
+    Auto,
+    /// Not at all, and without a limit
+    Unbounded,
+    /// By the system, to its swap, under the limit
+    Swap,
+    /// By moving pages (userfaultfd), encrypted on disk
+    Move,
+    /// By copying pages (userfaultfd), encrypted on disk
+    Copy,
+    /// By a mapped file, as it is
+    File,
+    /// By advice to the system about its swap, as it is
+    Hint,
+}
+
+impl EngineChoice {
+    /// The runtime's engine that was asked for by name.
+    pub fn named(self) -> Option<Engine> {
+        match self {
+            Self::Move => Some(Engine::Move),
+            Self::Copy => Some(Engine::Copy),
+            Self::File => Some(Engine::File),
+            Self::Hint => Some(Engine::Hint),
+            Self::Auto | Self::Unbounded | Self::Swap => None,
+        }
+    }
+}
+
+/// Shows which ways of paging this machine allows, why others are not possible, and which one is chosen.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  osprey probe --spill /mnt/nvme")]
+pub struct Probe {
+    /// Folder that chunks would be written to
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    pub spill: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Prints a completion script.

@@ -2,20 +2,52 @@
 
 mod args;
 mod bench;
+mod cgroup;
 mod complete;
+mod console;
+mod engine;
+mod exec;
+mod guard;
+mod link;
 mod output;
+mod overlay;
+mod pass;
+mod processes;
+mod program;
+mod report;
+mod run;
+mod signals;
+mod speculation;
+mod stdin;
 mod trace;
+mod tracefile;
+mod units;
 
 use args::{Cli, Command};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    let mut words = std::env::args_os();
+    match words.nth(1) {
+        Some(first) if first == guard::NAME => guard::run(),
+        Some(first) if first == exec::NAME => exec::run(words.collect()),
+        first => {
+            let running = first.is_some_and(|first| first == "run");
+            command(if running { run::FAILED } else { 2 })
+        }
+    }
+}
+
+/// A command of the help; `misused` is the exit code for a mistake in its flags.
+fn command(misused: u8) -> ExitCode {
     let command = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli.command,
-        Err(usage) => return output::usage(&usage, 2),
+        Err(usage) => return output::usage(&usage, misused),
     };
     let json = command.wants_json();
     let done = match command {
+        Command::Run(args) => return run::run(&args),
+        Command::Probe(_) => Ok(()),
         Command::Trace(args) => trace::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => complete::run(&args),

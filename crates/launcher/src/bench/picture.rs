@@ -218,6 +218,10 @@ fn drawn(bar: &Bar, axis: &Axis, x: f64, base: f64, stacked: bool) -> Vec<Markup
             ("text-anchor", "middle"),
             ("font-size", "11"),
             ("fill", INK),
+            // The axis does not cross the number.
+            ("stroke", "#ffffff"),
+            ("stroke-width", "3"),
+            ("paint-order", "stroke"),
         ],
         [text(short(sum))],
     );

@@ -1,0 +1,247 @@
+//! One run of the program under a guard, seen from the launcher.
+
+use crate::link::{self, Event, Incoming, Limit, Order, Passed, Spec};
+use crate::program::Program;
+use crate::run::Failure;
+use crate::{guard, stdin};
+use osprey::{Settings, Stats};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::fs::File;
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+/// Between two looks at what else may end a pass.
+const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// What a pass is made of.
+#[derive(Debug)]
+pub struct Job<'a> {
+    /// The program.
+    pub program: &'a Program,
+    /// The runtime's settings. Trace, ring and report are passed as descriptors instead.
+    pub settings: &'a Settings,
+    /// Standard input, output and error.
+    pub standard: [OwnedFd; 3],
+    /// The trace, a file.
+    pub trace: Option<BorrowedFd<'a>>,
+    /// An end of a ring.
+    pub ring: Option<BorrowedFd<'a>>,
+    /// Whether it is cut off.
+    pub isolate: bool,
+    /// Whether a terminal's signals are not for it.
+    pub background: bool,
+    /// The limit of its memory.
+    pub limit: Option<Limit>,
+}
+
+/// A pass that runs.
+#[derive(Debug)]
+pub struct Pass {
+    guard: Child,
+    socket: UnixStream,
+    incoming: Incoming,
+    report: File,
+    began: Instant,
+    /// Who enforces the limit, in words, or why nobody does.
+    pub limit: Option<Result<String, String>>,
+}
+
+/// A pass that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Exit code, or 128 + signal.
+    pub code: u8,
+    /// Most bytes of memory, where known.
+    pub peak: Option<u64>,
+    /// Whether the limit killed it.
+    pub out_of_memory: bool,
+    /// Processes that were left behind and ended.
+    pub left: u64,
+    /// Wall seconds.
+    pub seconds: f64,
+    /// The runtime's report; `None` when the program does not use it or did not come to its end.
+    pub stats: Option<Stats>,
+}
+
+/// Why a pass did not begin.
+#[derive(Debug)]
+pub enum Denied {
+    /// The machine does not allow what was asked for, in words.
+    Refused(String),
+    /// A fault of ours.
+    Failed(Failure),
+}
+
+impl Pass {
+    /// Starts a guard and the program in it.
+    ///
+    /// # Errors
+    /// When the guard could not set itself up.
+    pub fn start(job: Job<'_>) -> Result<Self, Denied> {
+        let failed = |what: &'static str| {
+            move |e: std::io::Error| Denied::Failed(Failure::ours(format!("cannot {what}: {e}")))
+        };
+        let (socket, theirs) = UnixStream::pair().map_err(failed("make a socket"))?;
+        let report = stdin::memory_file("osprey-report").map_err(failed("make a file in memory"))?;
+        let mut command = Command::new("/proc/self/exe");
+        command.arg(guard::NAME).stdin(OwnedFd::from(theirs)).stdout(Stdio::null());
+        if job.background {
+            command.process_group(0);
+        }
+        let guard = command.spawn().map_err(failed("start a process"))?;
+        // It holds our copy of the guard's end of the socket.
+        drop(command);
+        let (spec, descriptors) = describe(&job, report.as_fd());
+        link::send_spec(&socket, &spec, &descriptors).map_err(failed("tell a guard what to run"))?;
+        drop(job);
+        let reader = socket.try_clone().map_err(failed("read a socket"))?;
+        let mut pass = Self {
+            guard,
+            socket,
+            incoming: Incoming::new(reader),
+            report,
+            began: Instant::now(),
+            limit: None,
+        };
+        match pass.incoming.next() {
+            Some(Event::Started { limit }) => {
+                pass.limit = limit;
+                Ok(pass)
+            }
+            Some(Event::Refused { text }) => Err(Denied::Refused(text)),
+            _ => Err(Denied::Failed(Failure::ours("the guard of the program was killed"))),
+        }
+    }
+
+    /// The socket that orders go through.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn orders(&self) -> std::io::Result<UnixStream> {
+        self.socket.try_clone()
+    }
+
+    /// Waits for the end; `look` is called ten times a second and may have the program killed.
+    ///
+    /// # Errors
+    /// When the guard was killed.
+    pub fn wait(self, mut look: impl FnMut() -> ControlFlow<()>) -> Result<Ended, Failure> {
+        let mut killed = false;
+        loop {
+            if !killed && look().is_break() {
+                killed = true;
+                self.kill();
+            }
+            let mut waits = [PollFd::from_borrowed_fd(self.incoming.fd(), PollFlags::IN)];
+            // An interrupted wait looks again.
+            let ready = poll(&mut waits, Some(&TICK)).is_ok_and(|n| n > 0);
+            if ready {
+                return self.ended();
+            }
+        }
+    }
+
+    /// Kills the program; [`Pass::wait`] still has to be called.
+    pub fn kill(&self) {
+        // A guard that is gone has killed it already.
+        let _ = link::send(&self.socket, &Order::Kill);
+    }
+
+    /// Whether it has ended.
+    pub fn is_over(&self) -> bool {
+        let mut waits = [PollFd::from_borrowed_fd(self.incoming.fd(), PollFlags::IN)];
+        poll(&mut waits, Some(&Timespec::default())).is_ok_and(|n| n > 0)
+    }
+
+    fn ended(mut self) -> Result<Ended, Failure> {
+        let event = self.incoming.next();
+        let seconds = self.began.elapsed().as_secs_f64();
+        // Its exit is the last of what it does; the result was told before.
+        let _ = self.guard.wait();
+        match event {
+            Some(Event::Ended { code, peak, out_of_memory, left }) => {
+                let stats = read_report(self.report);
+                Ok(Ended { code, peak, out_of_memory, left, seconds, stats })
+            }
+            Some(Event::Refused { text }) => Err(Failure::ours(text)),
+            _ => Err(Failure::ours("the guard of the program was killed; the program was ended with it")),
+        }
+    }
+}
+
+fn describe<'a>(job: &'a Job<'_>, report: BorrowedFd<'a>) -> (Spec, Vec<BorrowedFd<'a>>) {
+    let mut passed = vec![Passed { name: "OSPREY_REPORT".into(), path: true }];
+    let mut descriptors: Vec<_> = job.standard.iter().map(AsFd::as_fd).collect();
+    descriptors.push(report);
+    if let Some(trace) = job.trace {
+        passed.push(Passed { name: "OSPREY_TRACE".into(), path: true });
+        descriptors.push(trace);
+    }
+    if let Some(ring) = job.ring {
+        passed.push(Passed { name: "OSPREY_RING".into(), path: false });
+        descriptors.push(ring);
+    }
+    let env = job.settings.to_env().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let spec = Spec {
+        program: job.program.path.clone().into_os_string(),
+        name: job.program.name.clone(),
+        args: job.program.args.clone(),
+        env,
+        passed,
+        isolate: job.isolate,
+        limit: job.limit,
+        launcher: std::process::id(),
+    };
+    (spec, descriptors)
+}
+
+/// The descriptor's own place is not where the program wrote: it opened the file anew.
+fn read_report(report: File) -> Option<Stats> {
+    let text = std::fs::read(descriptor_path(report.as_fd())).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+/// The path under which this process can open a descriptor anew.
+pub fn descriptor_path(fd: BorrowedFd<'_>) -> std::path::PathBuf {
+    use std::os::fd::AsRawFd;
+    Path::new("/proc/self/fd").join(fd.as_raw_fd().to_string())
+}
+
+/// The end of what comes through a pipe, once it is closed.
+#[derive(Debug)]
+pub struct Tail(std::thread::JoinHandle<String>);
+
+/// Bytes that are kept of a failed pass's standard error.
+const TAIL: usize = 16 << 10;
+
+impl Tail {
+    /// The writing end for a program, and the end of what it writes.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn pipe() -> std::io::Result<(OwnedFd, Self)> {
+        let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        let mut reader = File::from(reader);
+        let read = move || {
+            let (mut kept, mut piece) = (Vec::new(), vec![0; TAIL]);
+            while let Ok(got @ 1..) = reader.read(&mut piece) {
+                kept.extend_from_slice(&piece[..got]);
+                let too_much = kept.len().saturating_sub(TAIL);
+                kept.drain(..too_much);
+            }
+            String::from_utf8_lossy(&kept).into_owned()
+        };
+        Ok((writer, Self(std::thread::Builder::new().name("stderr".into()).spawn(read)?)))
+    }
+
+    /// Waits for the end of the pass.
+    pub fn text(self) -> String {
+        self.0.join().unwrap_or_default()
+    }
+}

@@ -1,0 +1,122 @@
+//! What a run used: as a line for people and as one JSON object.
+
+use crate::output::{binary, duration};
+use osprey::Stats;
+use serde::Serialize;
+
+/// The report of `osprey run`: what the runtime counted in the last pass, and what the launcher knows besides.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// The runtime's counters of the program's own pass (of the speculative one with `--speculative-only`); all zero
+    /// when the program does not use the runtime.
+    #[serde(flatten)]
+    pub run: Stats,
+    /// The exit code, or 128 + signal.
+    pub exit_code: u8,
+    /// Whether the program uses the runtime.
+    pub uses_runtime: bool,
+    /// What was asked for: how accesses come to be known.
+    pub asked_mode: String,
+    /// Why this engine.
+    pub engine_reason: String,
+    /// Bytes of memory that the program was given; 0 for no limit.
+    pub memory: u64,
+    /// What it needs without a limit, by the trace: bytes of the region and beside it.
+    pub needed: Option<u64>,
+    /// Who enforces the limit.
+    pub limit: String,
+    /// Most bytes it used, where that is known.
+    pub peak_bytes: Option<u64>,
+    /// Wall seconds of the program's own pass.
+    pub run_s: f64,
+    /// Wall seconds of all, from start to end.
+    pub total_s: f64,
+    /// The speculative pass, if there was one.
+    pub speculation: Option<Speculation>,
+    /// Warnings of the launcher; those of the runtime are in `warnings`.
+    pub launcher_warnings: Vec<String>,
+}
+
+/// A speculative pass.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Speculation {
+    /// Wall seconds.
+    pub seconds: f64,
+    /// Most bytes of memory.
+    pub peak_bytes: Option<u64>,
+    /// The runtime's counters.
+    pub stats: Option<Stats>,
+}
+
+impl Report {
+    /// The summary.
+    pub fn summary(&self) -> String {
+        let memory = match (self.memory, self.needed) {
+            (0, _) => "no limit".to_owned(),
+            (memory, Some(needed)) if needed > 0 => {
+                let percent = 100.0 * memory as f64 / needed as f64;
+                format!("{} of {} ({percent:.0} %)", binary(memory), binary(needed))
+            }
+            (memory, _) => binary(memory),
+        };
+        let mut parts = vec![memory];
+        if !self.limit.is_empty() {
+            parts.push(self.limit.clone());
+        }
+        if let Some(peak) = self.peak_bytes {
+            parts.push(format!("peak {}", binary(peak)));
+        }
+        let mut text = parts.join(", ");
+        let mut times = Vec::new();
+        if let Some(speculation) = &self.speculation {
+            times.push(format!("speculation {}", duration(speculation.seconds)));
+        }
+        if self.run_s > 0.0 {
+            times.push(format!("run {}", duration(self.run_s)));
+        }
+        text += &format!("; {}", times.join(", "));
+        if self.uses_runtime && self.run_s > 0.0 && self.run.engine != "none" {
+            text += &format!(
+                "; {} read, {} written, {} stalls; {}, engine {}",
+                binary(self.run.bytes_read),
+                binary(self.run.bytes_written),
+                self.run.stalls,
+                self.run.mode,
+                self.run.engine
+            );
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_says_memory_times_and_bytes() {
+        let run = Stats {
+            mode: "programmed".into(),
+            engine: "move".into(),
+            bytes_read: 3 << 20,
+            stalls: 5,
+            ..Stats::default()
+        };
+        let report = Report {
+            run,
+            uses_runtime: true,
+            memory: 256 << 20,
+            needed: Some(1 << 30),
+            limit: "memory cgroup".into(),
+            run_s: 12.0,
+            speculation: Some(Speculation { seconds: 1.5, ..Speculation::default() }),
+            ..Report::default()
+        };
+        let expected = "256 MiB of 1 GiB (25 %), memory cgroup; speculation 1.50 s, run 12.0 s; 3 MiB read, 0 B written, \
+                        5 stalls; programmed, engine move";
+        assert_eq!(report.summary(), expected);
+        let json = serde_json::to_value(&report).expect("JSON");
+        let again: Stats = serde_json::from_value(json).expect("the runtime's counters are at the top");
+        assert_eq!(again, report.run);
+    }
+}

@@ -1,0 +1,435 @@
+//! `osprey run`: which passes, in which order, with which memory; and what to do when one of them fails.
+//!
+//! **What must hold.** The program's own pass is run exactly once and its exit code is ours. Whatever goes wrong before
+//! (a speculation that crashes, hangs or is not permitted; a trace of something else) makes it page by its faults, with
+//! a warning: it is then slower, never wrong. What we leave behind is the trace file and the report that were asked
+//! for, however we end.
+
+use crate::args::{Run, RunMode};
+use crate::console::Console;
+use crate::engine::{self, By, Paging};
+use crate::link::Limit;
+use crate::pass::{Denied, Ended, Job, Pass};
+use crate::program::Program;
+use crate::report::{Report, Speculation};
+use crate::signals::Signals;
+use crate::speculation::{self, Outcome, Running, Speculator, Trace};
+use crate::stdin::Input;
+use crate::units::Memory;
+use crate::{cgroup, processes, tracefile};
+use osprey::settings::microset;
+use osprey::trace::ring;
+use osprey::{Engine, Mode, Settings};
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// The exit code for faults of ours, of the machine, and of what was asked.
+pub const FAILED: u8 = 125;
+
+/// Why there is no exit code of the program.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code instead.
+    pub code: u8,
+    /// In words: what is wrong, and what to do.
+    pub text: String,
+}
+
+impl Failure {
+    /// A fault of ours, of the machine, or of what was asked.
+    pub fn ours(text: impl Into<String>) -> Self {
+        Self { code: FAILED, text: text.into() }
+    }
+}
+
+/// Runs the program.
+pub fn run(args: &Run) -> ExitCode {
+    let done = Runner::prepare(args).and_then(Runner::go);
+    processes::end_descendants();
+    cgroup::sweep(true);
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            // When even standard error is gone, the exit code still tells.
+            let _ = writeln!(std::io::stderr(), "osprey: error: {}", failure.text);
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+struct Runner<'a> {
+    args: &'a Run,
+    console: Console,
+    signals: Signals,
+    program: Program,
+    paging: Paging,
+    settings: Settings,
+    input: Input,
+    report: Report,
+    began: Instant,
+}
+
+/// What the program's own pass goes by.
+enum Knowledge {
+    /// A trace.
+    Trace(Box<Trace>),
+    /// The trace comes while the program runs.
+    Stream,
+    /// Nothing.
+    Faults,
+}
+
+impl<'a> Runner<'a> {
+    fn prepare(args: &'a Run) -> Result<Self, Failure> {
+        let began = Instant::now();
+        let console = Console { verbose: args.verbose, quiet: args.quiet };
+        let machine =
+            |what: &'static str| move |e: std::io::Error| Failure::ours(format!("cannot {what}: {e}"));
+        // Whatever a guard that was killed leaves becomes ours.
+        rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
+            .map_err(|e| machine("adopt orphans")(e.into()))?;
+        let signals = Signals::catch().map_err(machine("catch signals"))?;
+        cgroup::sweep(false);
+        let program = Program::find(&args.command)?;
+        let paging = engine::choose(args)?;
+        let mut settings = Settings {
+            chunk: args.chunk,
+            microset: microset(args.chunk),
+            region: args.region,
+            lookahead: args.lookahead,
+            spill: args.spill.clone(),
+            ..Settings::default()
+        };
+        settings.key = program.key(&settings)?;
+        if let By::Runtime(engine) = paging.by {
+            settings.engine = engine;
+        }
+        let input = Input::of_stdin().map_err(machine("look at standard input"))?;
+        let report = Report {
+            asked_mode: asked(args).into(),
+            engine_reason: paging.reason.clone(),
+            ..Report::default()
+        };
+        Ok(Self { args, console, signals, program, paging, settings, input, report, began })
+    }
+
+    fn go(mut self) -> Result<u8, Failure> {
+        self.console.step(&format!("engine {}: {}", self.engine_name(), self.paging.reason));
+        if self.args.speculative_only {
+            return self.speculate_only();
+        }
+        let knowledge = match self.paging.by {
+            By::Nobody | By::System => Knowledge::Faults,
+            By::Runtime(_) => match self.know()? {
+                Ok(knowledge) => knowledge,
+                Err(signal) => return Ok(128 + signal),
+            },
+        };
+        self.settings.memory = self.memory(&knowledge)?;
+        self.report.memory = self.settings.memory;
+        self.settings.mode = match (&knowledge, self.paging.by) {
+            (_, By::Nobody | By::System) => Mode::Off,
+            (Knowledge::Trace(_), _) => Mode::Programmed,
+            (Knowledge::Stream, _) => Mode::Concurrent,
+            (Knowledge::Faults, _) => Mode::Reactive,
+        };
+        let ended = match &knowledge {
+            Knowledge::Stream => self.both()?,
+            Knowledge::Trace(trace) => self.real(Some(trace), None)?,
+            Knowledge::Faults => self.real(None, None)?,
+        };
+        self.finish(ended)
+    }
+
+    fn engine_name(&self) -> String {
+        match self.paging.by {
+            By::Nobody => "unbounded".into(),
+            By::System => "swap".into(),
+            By::Runtime(engine) => engine.to_string(),
+        }
+    }
+
+    fn warn(&mut self, text: String) {
+        self.console.warn(&text);
+        self.report.launcher_warnings.push(text);
+    }
+
+    /// How the program's accesses come to be known; `Err`: the signal that ends us.
+    fn know(&mut self) -> Result<Result<Knowledge, u8>, Failure> {
+        let trace = match self.args.mode {
+            RunMode::Reactive => return Ok(Ok(Knowledge::Faults)),
+            RunMode::Concurrent => return Ok(Ok(Knowledge::Stream)),
+            RunMode::Programmed => self.stored()?,
+            RunMode::Speculate => match self.again() {
+                Some(trace) => Some(trace),
+                None => match self.speculate()? {
+                    Ok(trace) => trace,
+                    Err(signal) => return Ok(Err(signal)),
+                },
+            },
+        };
+        Ok(Ok(trace.map_or(Knowledge::Faults, |trace| {
+            self.report.needed = Some(trace.needed(self.settings.chunk));
+            Knowledge::Trace(Box::new(trace))
+        })))
+    }
+
+    /// The trace that must be there.
+    fn stored(&mut self) -> Result<Option<Trace>, Failure> {
+        let Some(path) = &self.args.trace_file else {
+            return Err(Failure::ours(
+                "--mode programmed needs --trace-file, with a trace that osprey run --speculative-only made",
+            ));
+        };
+        match tracefile::open(path, &self.settings) {
+            Ok(trace) => Ok(Some(trace)),
+            Err(why) => {
+                self.warn(format!("{why}; the program is paged by its faults"));
+                Ok(None)
+            }
+        }
+    }
+
+    /// A trace of an earlier run that fits.
+    fn again(&mut self) -> Option<Trace> {
+        let path = self.args.trace_file.as_ref().filter(|path| path.exists())?;
+        match tracefile::open(path, &self.settings) {
+            Ok(trace) => {
+                self.console.note(&format!("the trace {} fits and is used again", path.display()));
+                Some(trace)
+            }
+            Err(why) => {
+                self.console.note(&format!("{why}; it is made anew"));
+                None
+            }
+        }
+    }
+
+    fn speculator(&self) -> Speculator<'_> {
+        Speculator {
+            program: &self.program,
+            settings: &self.settings,
+            input: &self.input,
+            isolate: !self.args.no_isolation,
+            timeout: Duration::from_secs(self.args.speculation_timeout),
+            console: self.console,
+            signals: &self.signals,
+        }
+    }
+
+    /// A speculative pass, its trace kept where that was asked for; `Err`: the signal that ends us.
+    fn speculate(&mut self) -> Result<Result<Option<Trace>, u8>, Failure> {
+        match self.speculator().run()? {
+            Outcome::Interrupted(signal) => Ok(Err(signal)),
+            Outcome::Traced(trace, ended) => {
+                self.note_speculation(&ended);
+                if let Some(path) = &self.args.trace_file
+                    && let Err(error) = tracefile::keep(&trace.file, path)
+                {
+                    self.warn(format!("cannot keep the trace at {}: {error}", path.display()));
+                }
+                Ok(Ok(Some(trace)))
+            }
+            Outcome::NoRuntime(ended) => {
+                self.note_speculation(&ended);
+                self.console.note(
+                    "the program does not use the runtime: nothing of it can be paged, and the limit is all there is",
+                );
+                Ok(Ok(None))
+            }
+            Outcome::Failed(why) => {
+                self.warn(format!("{why}; the program is paged by its faults"));
+                Ok(Ok(None))
+            }
+        }
+    }
+
+    fn note_speculation(&mut self, ended: &Ended) {
+        self.report.speculation =
+            Some(Speculation { seconds: ended.seconds, peak_bytes: ended.peak, stats: ended.stats.clone() });
+    }
+
+    fn speculate_only(mut self) -> Result<u8, Failure> {
+        match self.speculate()? {
+            Err(signal) => Ok(128 + signal),
+            Ok(None) => Err(Failure::ours("there is no trace")),
+            Ok(Some(trace)) => {
+                self.report.needed = Some(trace.needed(self.settings.chunk));
+                if let Some(stats) = self.report.speculation.as_ref().and_then(|s| s.stats.clone()) {
+                    (self.report.run, self.report.uses_runtime) = (stats, true);
+                }
+                self.say()?;
+                Ok(0)
+            }
+        }
+    }
+
+    /// Bytes that the program may use; 0 for no limit.
+    fn memory(&self, knowledge: &Knowledge) -> Result<u64, Failure> {
+        match (self.paging.by, self.args.memory, knowledge) {
+            (By::Nobody, _, _) => Ok(0),
+            (_, None, _) => Err(Failure::ours(format!(
+                "--engine {} needs --memory, such as --memory 256M",
+                self.engine_name()
+            ))),
+            (_, Some(Memory::Bytes(bytes)), _) => Ok(bytes),
+            (_, Some(Memory::Percent(percent)), Knowledge::Trace(trace)) => {
+                let bytes = trace.needed(self.settings.chunk) as f64 * percent / 100.0;
+                // Whole pages: a memory group counts by them.
+                Ok((bytes as u64).next_multiple_of(4096))
+            }
+            (_, Some(Memory::Percent(_)), _) => Err(Failure::ours(
+                "--memory as a percentage is of what a trace says, and there is no trace of this program; give bytes, \
+                 such as --memory 256M",
+            )),
+        }
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        let swap = match self.paging.by {
+            By::Nobody => return None,
+            By::System => true,
+            By::Runtime(engine) => engine == Engine::Hint,
+        };
+        Some(Limit { bytes: self.settings.memory, swap })
+    }
+
+    /// The program's own pass.
+    fn real(&mut self, trace: Option<&Trace>, ring: Option<ring::RingEnd>) -> Result<Ended, Failure> {
+        let failed = |e: std::io::Error| Failure::ours(format!("cannot pass on the standard streams: {e}"));
+        let traced = self.args.mode != RunMode::Reactive && matches!(self.paging.by, By::Runtime(_));
+        let stdin = if traced {
+            self.input.real()
+        } else {
+            Ok(rustix::stdio::stdin().try_clone_to_owned().map_err(failed)?)
+        };
+        let standard = [
+            stdin.map_err(failed)?,
+            rustix::stdio::stdout().try_clone_to_owned().map_err(failed)?,
+            rustix::stdio::stderr().try_clone_to_owned().map_err(failed)?,
+        ];
+        let pass = Pass::start(Job {
+            program: &self.program,
+            settings: &self.settings,
+            standard,
+            trace: trace.map(|trace| trace.file.as_fd()),
+            ring: ring.as_ref().map(AsFd::as_fd),
+            isolate: false,
+            background: false,
+            limit: self.limit(),
+        });
+        drop(ring);
+        let pass = pass.map_err(|denied| match denied {
+            Denied::Refused(text) => Failure::ours(text),
+            Denied::Failed(failure) => failure,
+        })?;
+        self.signals.forward(Some(pass.orders().map_err(failed)?));
+        let refused = self.limited(&pass);
+        if refused.is_err() || self.signals.interrupted().is_some() {
+            pass.kill();
+        }
+        let ended = pass.wait(|| ControlFlow::Continue(()));
+        self.signals.forward(None);
+        refused.and(ended)
+    }
+
+    /// Notes who enforces the limit. The system's swap is no engine without one.
+    fn limited(&mut self, pass: &Pass) -> Result<(), Failure> {
+        match &pass.limit {
+            None => {}
+            Some(Ok(who)) => {
+                self.report.limit = "memory cgroup".into();
+                self.console.step(&format!("limit by {who}"));
+            }
+            Some(Err(why)) if self.paging.by == By::System => {
+                return Err(Failure::ours(format!(
+                    "--engine swap needs a memory cgroup, and there can be none: {why}; run it as root, or in a scope of \
+                     its own (systemd-run --user --scope)"
+                )));
+            }
+            Some(Err(why)) => {
+                self.report.limit = "limited by the runtime itself".into();
+                self.console.step(&format!("the runtime keeps to its limit itself: {why}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Speculation and the program at once.
+    fn both(&mut self) -> Result<Ended, Failure> {
+        let (writer, reader) =
+            ring::pair().map_err(|e| Failure::ours(format!("cannot make a ring for the trace: {e}")))?;
+        let started = self.speculator().start(None, Some(writer.as_fd()));
+        drop(writer);
+        let Running { pass, tail } = match started {
+            Ok(running) => running,
+            Err(Denied::Failed(failure)) => return Err(failure),
+            Err(Denied::Refused(why)) => {
+                self.warn(format!("{}; the program is paged by its faults", speculation::refusal(&why)));
+                self.settings.mode = Mode::Reactive;
+                return self.real(None, None);
+            }
+        };
+        let ended = self.real(None, Some(reader));
+        let in_time = pass.is_over();
+        pass.kill();
+        let speculated = pass.wait(|| ControlFlow::Continue(()))?;
+        self.note_speculation(&speculated);
+        if in_time && speculated.stats.is_none() && ended.as_ref().is_ok_and(|e| e.stats.is_some()) {
+            self.console.quote(&tail.text());
+            self.warn(format!("the speculative pass {}", speculation::how_ended(speculated.code)));
+        }
+        ended
+    }
+
+    fn finish(mut self, ended: Ended) -> Result<u8, Failure> {
+        self.report.exit_code = ended.code;
+        self.report.run_s = ended.seconds;
+        self.report.peak_bytes = ended.peak;
+        self.report.uses_runtime = ended.stats.is_some();
+        self.report.run = ended.stats.unwrap_or_default();
+        if ended.out_of_memory {
+            let bytes = crate::output::binary(self.report.memory);
+            self.warn(format!(
+                "the system ended the program because it used more than {bytes}, beside what can be paged; give it more \
+                 (--memory)"
+            ));
+        }
+        if ended.left > 0 {
+            self.console.note(&format!("the program left {} processes behind, which were ended", ended.left));
+        }
+        self.say()?;
+        Ok(ended.code)
+    }
+
+    /// The report and the summary.
+    fn say(&mut self) -> Result<(), Failure> {
+        self.report.total_s = self.began.elapsed().as_secs_f64();
+        let text = serde_json::to_string(&self.report)
+            .map_err(|e| Failure::ours(format!("the report does not serialise: {e}")))?;
+        if let Some(path) = &self.args.report {
+            std::fs::write(path, format!("{text}\n"))
+                .map_err(|e| Failure::ours(format!("cannot write the report {}: {e}", path.display())))?;
+        }
+        if self.args.json {
+            let _ = writeln!(std::io::stderr(), "{text}");
+        } else {
+            self.console.note(&self.report.summary());
+        }
+        Ok(())
+    }
+}
+
+/// The name of what was asked for.
+fn asked(args: &Run) -> &'static str {
+    match args.mode {
+        _ if args.speculative_only => "speculative-only",
+        RunMode::Speculate => "speculate",
+        RunMode::Programmed => "programmed",
+        RunMode::Concurrent => "concurrent",
+        RunMode::Reactive => "reactive",
+    }
+}

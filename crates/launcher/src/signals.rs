@@ -1,0 +1,85 @@
+//! Signals to the launcher: for the program while it runs, for ourselves before.
+//!
+//! A terminal signals everybody in its foreground, the program included, so only what another process sent is forwarded.
+
+use crate::link::{self, Order};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::low_level::siginfo::Cause;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Who gets signals.
+#[derive(Clone, Debug, Default)]
+pub struct Signals(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    program: Option<UnixStream>,
+    interrupted: Option<u8>,
+}
+
+impl Signals {
+    /// Catches them from now on.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn catch() -> std::io::Result<Self> {
+        let signals = Self::default();
+        let mut incoming =
+            SignalsInfo::<WithOrigin>::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2])?;
+        let state = signals.clone();
+        std::thread::Builder::new().name("signals".into()).spawn(move || {
+            for origin in &mut incoming {
+                state.lock().got(origin.signal, matches!(origin.cause, Cause::Sent(_)));
+            }
+        })?;
+        Ok(signals)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on the program behind this guard gets them; `None`: the launcher itself.
+    pub fn forward(&self, guard: Option<UnixStream>) {
+        self.lock().program = guard;
+    }
+
+    /// The signal that ends the launcher: it came while no program ran that could answer it.
+    pub fn interrupted(&self) -> Option<u8> {
+        self.lock().interrupted
+    }
+}
+
+impl State {
+    fn got(&mut self, signal: i32, sent: bool) {
+        match &self.program {
+            // A guard whose program has ended forwards nothing.
+            Some(guard) if sent => drop(link::send(guard, &Order::Signal(signal))),
+            Some(_) => {}
+            None if signal != SIGUSR1 && signal != SIGUSR2 => self.interrupted = u8::try_from(signal).ok(),
+            None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::Incoming;
+
+    #[test]
+    fn a_terminals_signal_is_not_given_twice() {
+        let (guard, end) = UnixStream::pair().expect("socket pair");
+        let mut state = State { program: Some(guard), interrupted: None };
+        state.got(SIGINT, false);
+        state.got(SIGTERM, true);
+        assert!(matches!(Incoming::new(end).next(), Some(Order::Signal(SIGTERM))));
+        assert_eq!(state.interrupted, None);
+        state.program = None;
+        state.got(SIGINT, false);
+        assert_eq!(state.interrupted, Some(2));
+    }
+}

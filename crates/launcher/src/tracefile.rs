@@ -1,0 +1,48 @@
+//! Trace files that are kept from run to run.
+
+use crate::speculation::{Trace, verify};
+use osprey::Settings;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use std::fs::File;
+use std::io::{self, Seek};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// Opens a trace that is whole and of these settings.
+///
+/// # Errors
+/// In words.
+pub fn open(path: &Path, settings: &Settings) -> Result<Trace, String> {
+    let file = File::open(path).map_err(|e| format!("cannot read the trace {}: {e}", path.display()))?;
+    // Its name at the runtime is that of a descriptor; people know it by its path.
+    let descriptor = crate::pass::descriptor_path(file.as_fd()).display().to_string();
+    verify(file, settings).map_err(|why| why.replace(&descriptor, &path.display().to_string()))
+}
+
+/// Copies a trace to a path: all of it or nothing, and nothing beside it, whenever we are killed.
+///
+/// # Errors
+/// The system's.
+pub fn keep(trace: &File, path: &Path) -> io::Result<()> {
+    let mut from = File::open(crate::pass::descriptor_path(trace.as_fd()))?;
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    match rustix::fs::open(folder, flags, Mode::from_raw_mode(0o644)) {
+        Ok(nameless) => {
+            let mut file = File::from(nameless);
+            io::copy(&mut from, &mut file)?;
+            file.sync_all()?;
+            match std::fs::remove_file(path) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+                _ => {}
+            }
+            let named = crate::pass::descriptor_path(file.as_fd());
+            Ok(rustix::fs::linkat(CWD, &named, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+        }
+        // A file system without nameless files: a torn trace is noticed when it is read, and made anew.
+        Err(_) => {
+            from.rewind()?;
+            io::copy(&mut from, &mut File::create(path)?).map(|_| ())
+        }
+    }
+}
