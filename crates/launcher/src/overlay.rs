@@ -135,6 +135,8 @@ fn mount(line: &str) -> Option<(u64, Mount)> {
         "sysfs" | "cgroup" | "cgroup2" | "debugfs" | "tracefs" | "securityfs" | "configfs" | "efivarfs"
         | "bpf" | "pstore" | "selinuxfs" | "fusectl" | "binfmt_misc" | "autofs" | "nsfs" | "rpc_pipefs"
         | "nfsd" => Kind::ReadOnly,
+        // What lies in there are groups and other interfaces, whatever holds the folders.
+        _ if place.starts_with(WORKSHOP) => Kind::ReadOnly,
         _ if flags.contains(MountFlags::RDONLY) => Kind::ReadOnly,
         // The root of a system that stands on a memory disk cannot be told from others by its options.
         _ => Kind::Files,

@@ -2,10 +2,10 @@
 
 use crate::output::{binary, duration};
 use osprey::Stats;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The report of `osprey run`: what the runtime counted in the last pass, and what the launcher knows besides.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// The runtime's counters of the program's own pass (of the speculative one with `--speculative-only`); all zero
     /// when the program does not use the runtime.
@@ -38,7 +38,7 @@ pub struct Report {
 }
 
 /// A speculative pass.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Speculation {
     /// Wall seconds.
     pub seconds: f64,

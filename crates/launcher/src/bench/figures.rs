@@ -1,5 +1,6 @@
 //! Figures of a run: what its reports say between the program's marks `start` and `stop`, over all parties.
 
+use crate::report::Report;
 use base::Error;
 use osprey::{Mark, Stats};
 use serde::Serialize;
@@ -7,12 +8,10 @@ use serde::Serialize;
 /// What one party reports.
 #[derive(Clone, Debug, Default)]
 pub struct Party {
-    /// The runtime's report.
-    pub stats: Stats,
+    /// That of its `osprey run`.
+    pub report: Report,
     /// Whether the program found its result to be right.
     pub correct: bool,
-    /// Wall seconds of the whole process, launcher included.
-    pub total_s: f64,
     /// Size as the program states it.
     pub size: u64,
 }
@@ -94,12 +93,17 @@ fn span(stats: &Stats) -> Result<Span<'_>, Error> {
     Ok(Span { start: mark("start")?, stop: mark("stop")? })
 }
 
-/// The figures of a run, without those of a speculative pass.
+/// Bytes of a trace that came from a pass beside the program.
+fn streamed(party: &Party) -> Option<u64> {
+    Some(party.report.speculation.as_ref()?.stats.as_ref()?.trace_bytes)
+}
+
+/// The figures of a run, without those of a speculative pass before it.
 ///
 /// # Errors
 /// When a report lacks a mark.
 pub fn of_run(parties: &[Party]) -> Result<Figures, Error> {
-    let spans = parties.iter().map(|party| span(&party.stats)).collect::<Result<Vec<_>, _>>()?;
+    let spans = parties.iter().map(|party| span(&party.report.run)).collect::<Result<Vec<_>, _>>()?;
     let count = |value: fn(&Mark) -> u64| spans.iter().map(|span| span.count(value)).sum();
     let cpu = |value: fn(&Mark) -> f64| spans.iter().map(|span| span.of(value)).sum();
     let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max);
@@ -114,18 +118,26 @@ pub fn of_run(parties: &[Party]) -> Result<Figures, Error> {
         user_s: cpu(|m| m.user_s),
         system_s: cpu(|m| m.system_s),
         blocked_s: blocked / parties.len().max(1) as f64,
-        plan_s: parties.iter().map(|party| party.stats.plan_s).sum(),
-        pager_cpu_s: parties.iter().map(|party| party.stats.pager_cpu_s).sum(),
+        plan_s: parties.iter().map(|party| party.report.run.plan_s).sum(),
+        pager_cpu_s: parties.iter().map(|party| party.report.run.pager_cpu_s).sum(),
         bytes_read: count(|m| m.bytes_read),
         bytes_written: count(|m| m.bytes_written),
-        stalls: parties.iter().map(|party| party.stats.stalls).sum(),
-        total_s: largest(&mut parties.iter().map(|party| party.total_s)),
-        peak_bytes: parties.iter().map(|party| party.stats.peak_bytes).max().unwrap_or(0),
+        stalls: parties.iter().map(|party| party.report.run.stalls).sum(),
+        total_s: largest(&mut parties.iter().map(|party| party.report.total_s)),
+        speculation_peak_bytes: speculation_peak(parties),
+        trace_bytes: parties.iter().filter_map(streamed).sum(),
+        peak_bytes: parties.iter().filter_map(|party| party.report.peak_bytes).max().unwrap_or(0),
         ..Figures::default()
     })
 }
 
-/// A speculative pass.
+/// Most bytes that a speculative pass of these parties had resident, be it a run of its own or beside the program.
+pub fn speculation_peak(parties: &[Party]) -> u64 {
+    let peak = |party: &Party| party.report.speculation.as_ref()?.peak_bytes;
+    parties.iter().filter_map(peak).max().unwrap_or(0)
+}
+
+/// A speculative pass that was a run of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Speculation {
     seconds: f64,
@@ -139,9 +151,8 @@ impl Speculation {
     /// # Errors
     /// When a report lacks a mark.
     pub fn of(parties: &[Party]) -> Result<Self, Error> {
-        let figures = of_run(parties)?;
-        let trace_bytes = parties.iter().map(|party| party.stats.trace_bytes).sum();
-        Ok(Self { seconds: figures.seconds, peak_bytes: figures.peak_bytes, trace_bytes })
+        let trace_bytes = parties.iter().map(|party| party.report.run.trace_bytes).sum();
+        Ok(Self { seconds: of_run(parties)?.seconds, peak_bytes: speculation_peak(parties), trace_bytes })
     }
 
     /// Adds it to the figures of the programmed pass; `in_sequence` counts its seconds, too.
@@ -220,15 +231,16 @@ pub(super) mod tests {
             bytes_written: 500 * times * scale,
         };
         let marks = vec![mark("start", 0), mark("between", 9), mark("stop", 1)];
-        let stats = Stats {
-            marks,
-            plan_s: 0.25,
-            stalls: 2,
-            peak_bytes: scale << 20,
-            trace_bytes: 10,
-            ..Stats::default()
+        let stats = Stats { marks, plan_s: 0.25, stalls: 2, trace_bytes: 10, ..Stats::default() };
+        let speculation = crate::report::Speculation { peak_bytes: Some(scale << 10), ..Default::default() };
+        let report = Report {
+            run: stats,
+            peak_bytes: Some(scale << 20),
+            total_s: 5.0 * scale as f64,
+            speculation: Some(speculation),
+            ..Report::default()
         };
-        Party { stats, correct: true, total_s: 5.0 * scale as f64, size: 64 }
+        Party { report, correct: true, size: 64 }
     }
 
     #[test]
@@ -250,6 +262,7 @@ pub(super) mod tests {
             stalls: 4,
             total_s: 10.0,
             peak_bytes: 2 << 20,
+            speculation_peak_bytes: 2 << 10,
             ..Figures::default()
         };
         assert_eq!(figures, expected);
@@ -269,7 +282,7 @@ pub(super) mod tests {
     #[test]
     fn a_missing_mark_is_named() {
         let mut one = party(1);
-        one.stats.marks.pop();
+        one.report.run.marks.pop();
         let error = of_run(&[one]).expect_err("no stop").to_string();
         assert!(error.contains("no mark `stop`"), "{error}");
     }

@@ -3,8 +3,8 @@
 use super::figures::Party;
 use super::keeper::Keeper;
 use super::workload::Workload;
+use crate::report::Report;
 use base::Error;
-use osprey::Stats;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 use std::ffi::OsString;
@@ -246,7 +246,7 @@ fn end(one: &mut Running, since: Duration) {
 
 fn collect(task: &Task, pass: &Pass, party: usize, one: Running, keeper: &Keeper) -> Result<Party, String> {
     let (out, err) = (one.out.join().unwrap_or_default(), one.err.join().unwrap_or_default());
-    let (success, total_s) = one.ended.unwrap_or((false, 0.0));
+    let success = one.ended.is_some_and(|(success, _)| success);
     let outcome = out.lines().rev().find_map(|line| serde_json::from_str::<Outcome>(line).ok());
     let wrong = outcome.as_ref().is_some_and(|outcome| !outcome.correct);
     if !success && !wrong {
@@ -259,14 +259,19 @@ fn collect(task: &Task, pass: &Pass, party: usize, one: Running, keeper: &Keeper
         });
     }
     let path = report(keeper, party);
-    let text = std::fs::read(&path).map_err(|e| format!("no report of the runtime: {e}"))?;
-    let stats: Stats =
-        serde_json::from_slice(&text).map_err(|e| format!("the runtime's report is not whole: {e}"))?;
+    let text = std::fs::read(&path).map_err(|e| format!("no report of osprey run: {e}"))?;
+    let report: Report =
+        serde_json::from_slice(&text).map_err(|e| format!("the report of osprey run is not whole: {e}"))?;
+    if !report.uses_runtime {
+        return Err(
+            "the program does not use the runtime of osprey, or was ended before it could report".to_owned()
+        );
+    }
     let (size, correct) = match (outcome, pass) {
         // A speculative pass has no result.
         (_, Pass::Speculative) => (task.size, true),
         (Some(outcome), _) => (outcome.size, outcome.correct),
         (None, _) => return Err("the program printed no line of results".to_owned()),
     };
-    Ok(Party { stats, correct, total_s, size })
+    Ok(Party { report, correct, size })
 }

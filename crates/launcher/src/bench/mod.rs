@@ -130,7 +130,7 @@ impl<'a> Session<'a> {
         for _ in 0..self.args.repeat {
             let parties = launch::run(&task, &Pass::Unbounded, &mut self.keeper)?;
             for (peak, party) in peaks.iter_mut().zip(&parties) {
-                *peak = party.stats.peak_bytes.max(*peak);
+                *peak = party.report.peak_bytes.unwrap_or(0).max(*peak);
             }
             runs.add(&parties, figures::of_run(&parties)?);
         }

@@ -66,7 +66,10 @@ impl Runs {
         self.wrong |= parties.iter().any(|party| !party.correct);
         self.size = parties.first().map_or(0, |party| party.size);
         self.parties = parties.len();
-        for warning in parties.iter().flat_map(|party| &party.stats.warnings) {
+        let reports = || parties.iter().map(|party| &party.report);
+        for warning in
+            reports().flat_map(|report| report.run.warnings.iter().chain(&report.launcher_warnings))
+        {
             if !self.warnings.contains(warning) {
                 self.warnings.push(warning.clone());
             }
