@@ -39,7 +39,7 @@ struct osp_counters {
     uint64_t stalls;
     /* Entries of the trace: written when speculating, used when programmed. */
     uint64_t trace_entries;
-    /* Allocations, releases, ticks and transfers so far. */
+    /* Allocations, releases, ticks, and transfers of the region, so far. */
     uint64_t events;
     /* Hash over all allocations and releases: equal in every pass of an oblivious program. */
     uint64_t allocation_hash;
@@ -99,7 +99,7 @@ void osp_touch_write(void *ptr, size_t bytes);
 
 /* As send(2), but of all `bytes`: short counts and interrupts are gone over, SIGPIPE is not raised.
  * `bytes`, or -1 and errno. In a speculative pass it reads a byte of every page, sends nothing and returns
- * `bytes`. */
+ * `bytes`. Counts as an event where `buf` lies in the region, as all transfers here. */
 ssize_t osp_send(int fd, const void *buf, size_t bytes, int flags);
 
 /* As recv(2), but until `bytes` have come or the stream has ended: `bytes`, fewer at its end, or -1 and

@@ -41,7 +41,7 @@ pub struct osp_counters {
     pub stalls: u64,
     /// Entries of the trace: written when speculating, used when programmed.
     pub trace_entries: u64,
-    /// Allocations, releases, ticks and transfers so far.
+    /// Allocations, releases, ticks, and transfers of the region, so far.
     pub events: u64,
     /// Hash over all allocations and releases: equal in every pass of an oblivious program.
     pub allocation_hash: u64,
@@ -192,7 +192,8 @@ pub unsafe extern "C" fn osp_touch_write(ptr: *mut c_void, bytes: size_t) {
 }
 
 /// As send(2), but of all `bytes`: short counts and interrupts are gone over, SIGPIPE is not raised. `bytes`, or -1 and
-/// errno. In a speculative pass it reads a byte of every page, sends nothing and returns `bytes`.
+/// errno. In a speculative pass it reads a byte of every page, sends nothing and returns `bytes`. Counts as an event where
+/// `buf` lies in the region, as all transfers here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osp_send(fd: c_int, buf: *const c_void, bytes: size_t, flags: c_int) -> ssize_t {
     let send = |part: &[u8]| {
@@ -314,12 +315,12 @@ unsafe fn put(what: &str, buf: *const c_void, bytes: usize, mut send: impl FnMut
     let Some(buf) = checked(what, buf.cast_mut(), bytes) else { return -1 };
     // SAFETY: not null, and readable by this function's contract.
     let data = unsafe { std::slice::from_raw_parts(buf.as_ptr().cast_const(), bytes) };
-    runtime::tick();
+    let ours = counted(buf);
     if runtime::speculating() {
         vec::touch_read(data);
         return bytes.cast_signed();
     }
-    if !runtime::owns(buf.as_ptr()) {
+    if !ours {
         return all(what, bytes, |done| send(&data[done..]));
     }
     let mut piece = vec![0; bytes.min(PIECE)];
@@ -343,12 +344,12 @@ unsafe fn get(
     let Some(buf) = checked(what, buf, bytes) else { return -1 };
     // SAFETY: not null, and writable by this function's contract.
     let data = unsafe { std::slice::from_raw_parts_mut(buf.as_ptr(), bytes) };
-    runtime::tick();
+    let ours = counted(buf);
     if runtime::speculating() {
         vec::touch_write(data);
         return bytes.cast_signed();
     }
-    if !runtime::owns(buf.as_ptr()) {
+    if !ours {
         return all(what, bytes, |done| recv(&mut data[done..]));
     }
     let mut piece = vec![0; bytes.min(PIECE)];
@@ -360,6 +361,16 @@ unsafe fn get(
         }
         got
     })
+}
+
+/// Whether a transfer is of the region, and so an event. Others are not: a library whose cryptography is stubbed makes
+/// them in the real pass alone, and passes must count alike.
+fn counted(buf: NonNull<u8>) -> bool {
+    let ours = runtime::owns(buf.as_ptr());
+    if ours {
+        runtime::tick();
+    }
+    ours
 }
 
 /// The start of a transfer's memory; a valid one of no bytes for null of no bytes.
