@@ -20,6 +20,7 @@
 mod capi;
 pub mod disk;
 mod memory;
+mod pager;
 pub mod plan;
 mod progress;
 mod region;

@@ -1,11 +1,15 @@
 //! The system calls behind the region: the one place of `unsafe` system calls, each with its argument.
 #![expect(unsafe_code, reason = "system calls, with the argument at each")]
 
+pub(crate) mod advise;
 pub(crate) mod inherit;
 pub(crate) mod map;
+pub(crate) mod own;
 pub(crate) mod process;
 pub(crate) mod signal;
+pub(crate) mod staging;
 pub(crate) mod uffd;
+pub(crate) mod uring;
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};

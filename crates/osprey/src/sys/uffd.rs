@@ -135,9 +135,9 @@ impl Uffd {
     /// Moves pages: `to` must be missing, `from` present and private; nothing is copied. Wakes who waits for `to`.
     /// Pages of `from` that are missing are left missing in `to`.
     ///
-    /// # Errors
-    /// The system's, after what `EAGAIN` leaves was tried again; `ResourceBusy` when a page is pinned.
-    pub fn relocate(&self, to: usize, from: usize, len: usize) -> io::Result<()> {
+    /// Gives the bytes moved, from the start on, and the system's error if that is not all: `ResourceBusy` when a page is
+    /// pinned. What `EAGAIN` leaves was tried again.
+    pub fn relocate_some(&self, to: usize, from: usize, len: usize) -> (usize, io::Result<()>) {
         #[repr(C)]
         struct Move {
             to: u64,
@@ -158,13 +158,13 @@ impl Uffd {
                 moved: 0,
             };
             match self.call(0x05, &mut call) {
-                Ok(()) => return Ok(()),
+                Ok(()) => return (len, Ok(())),
                 Err(_) if call.moved > 0 => done += call.moved as usize,
                 Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => {}
-                Err(error) => return Err(error),
+                Err(error) => return (done, Err(error)),
             }
         }
-        Ok(())
+        (done, Ok(()))
     }
 
     /// Fills missing pages of a range with a copy of `from`. Wakes who waits, unless `quiet`. Pages that are there
@@ -320,9 +320,9 @@ mod tests {
         bytes(frame, CHUNK).fill(7);
         uffd.register(home, region.len(), MISSING).expect("register");
         uffd.register(frame, CHUNK, MISSING).expect("register");
-        uffd.relocate(home + CHUNK, frame, CHUNK).expect("in");
+        uffd.relocate_some(home + CHUNK, frame, CHUNK).1.expect("in");
         bytes(home + CHUNK, CHUNK)[5] = 9;
-        uffd.relocate(frame, home + CHUNK, CHUNK).expect("out");
+        uffd.relocate_some(frame, home + CHUNK, CHUNK).1.expect("out");
         assert!(bytes(frame, CHUNK)[5] == 9 && bytes(frame, CHUNK)[6] == 7);
         assert_eq!(uffd.next().expect("readable"), None);
     }

@@ -1,0 +1,249 @@
+//! Paging of the region by one thread: by plan while there is one that fits, by what is touched otherwise.
+//!
+//! **Functionality.** The region's chunks have memory for `frames` of them; the others are in a file without a name. With a
+//! trace the thread brings chunks in before the program touches them and takes out those that are wanted last (MIN, see
+//! [`crate::plan`]). Without one, or when it turns out not to fit the run, who came first leaves first, with a second chance.
+//!
+//! **What must hold.** Every touch finds the chunk as the program left it (zeros where nothing was yet), with any trace; a
+//! touch of a missing chunk is always served. The memory of chunks never exceeds the frames. Nothing is left on disk
+//! however the process ends.
+//!
+//! **Who learns what.** What is on disk is encrypted ([`cipher`]); whoever watches the disk sees when and how many chunks
+//! move, which is public by assumption. Frames and region are in no core dump and in no child.
+//!
+//! **Paper and deviations.** Paper 004 advises the kernel (`madvise`, swap), page by page; here whole chunks move by
+//! userfaultfd and io_uring ([`mover`], [`transfers`]): no copy, no page fault, no swap, encrypted. The kernel's advice is
+//! kept for comparison ([`advise`]).
+//!
+//! **Cost.** Per chunk of 64 KiB that goes out and comes in: two moves, two transfers of at least 256 KiB between several,
+//! AES over it twice. `docs/osprey/paging.md` has the figures and the commands.
+
+mod advise;
+mod chunks;
+mod cipher;
+mod frames;
+mod mover;
+mod programmed;
+mod reactive;
+mod schedule;
+mod spill;
+mod transfers;
+mod worker;
+
+use crate::progress::Progress;
+use crate::region::Region;
+use crate::settings::{Engine, Mode, Settings};
+use crate::stats::Stats;
+use crate::sys::own::{exit_now, resident_bytes};
+use crate::trace::Source;
+use schedule::Shares;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// The program ends with this when paging cannot go on: no room on disk, or the disk fails.
+pub(crate) const EXIT_PAGING: i32 = 74;
+/// Frames without which paging makes no sense.
+const FRAMES_MIN: usize = 16;
+/// Percent of the frames that fetches run ahead in.
+const BUFFER_PERCENT: usize = 15;
+/// Frames of that buffer at least.
+const BUFFER_MIN: usize = 8;
+/// Frames for touches that nobody expected.
+const RESERVE: usize = 4;
+/// Percent of the limit that is left for what nobody counts.
+const SLACK_PERCENT: u64 = 2;
+/// Bytes that a program may still grow by outside the region, where no trace tells.
+const GROWTH: u64 = 8 << 20;
+
+/// A running pager. Stop it before the region goes.
+#[derive(Debug)]
+pub(crate) struct Pager(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    /// Everything fits: there is nothing to do.
+    Idle(Stats),
+    Thread { link: Arc<Link>, progress: Arc<Progress>, thread: JoinHandle<()> },
+    Advisor(advise::Advisor),
+}
+
+/// What the thread shares with the program's.
+#[derive(Debug)]
+pub(self) struct Link {
+    stop: AtomicBool,
+    stats: Mutex<Stats>,
+}
+
+/// What a thread starts from.
+pub(self) struct Job {
+    settings: Settings,
+    region: Arc<Region>,
+    progress: Arc<Progress>,
+    source: Option<Source>,
+    frames: usize,
+    shares: Shares,
+}
+
+/// Starts paging of a region that was not touched yet. Without a limit of memory, or with [`Engine::None`], nothing is done.
+///
+/// # Errors
+/// In words, with what to do: the system does not permit what the engine needs, the spill directory cannot be used, the
+/// limit is too small (with the least).
+pub(crate) fn start(
+    settings: &Settings,
+    region: Arc<Region>,
+    progress: Arc<Progress>,
+    source: Option<Source>,
+) -> Result<Pager, String> {
+    let mode = if source.is_some() { settings.mode } else { Mode::Reactive };
+    let stats = Stats {
+        mode: mode.to_string(),
+        engine: settings.engine.to_string(),
+        chunk: settings.chunk as u64,
+        ..Stats::default()
+    };
+    match settings.engine {
+        Engine::None => return Ok(Pager(Kind::Idle(stats))),
+        _ if settings.memory == 0 => return Ok(Pager(Kind::Idle(stats))),
+        Engine::File | Engine::Hint => {
+            let advisor = advise::start(settings.engine, settings, region, progress, source)?;
+            return Ok(Pager(Kind::Advisor(advisor)));
+        }
+        Engine::Move | Engine::Copy => {}
+    }
+    let frames = frames(settings, &region, source.as_ref())?;
+    let shares = shares(frames);
+    let link = Arc::new(Link { stop: AtomicBool::new(false), stats: Mutex::new(stats) });
+    let job =
+        Job { settings: settings.clone(), region, progress: progress.clone(), source, frames, shares };
+    let (ready, started) = channel();
+    let shared = link.clone();
+    let thread = std::thread::Builder::new()
+        .name("osprey-pager".into())
+        .spawn(move || work(job, shared, ready))
+        .map_err(|e| format!("cannot start the pager's thread: {e}"))?;
+    started.recv().unwrap_or_else(|_| Err("the pager's thread failed at its start".into()))?;
+    Ok(Pager(Kind::Thread { link, progress, thread }))
+}
+
+/// The thread. The program cannot go on without it: if it fails, the process ends with a message instead of waiting.
+fn work(job: Job, link: Arc<Link>, ready: Sender<Result<(), String>>) {
+    let result = catch_unwind(AssertUnwindSafe(|| match worker::Worker::new(job, link) {
+        Err(text) => {
+            // Nobody listens only if the starter is gone, and with it the process.
+            ready.send(Err(text)).unwrap_or(());
+            Ok(())
+        }
+        Ok(worker) => {
+            ready.send(Ok(())).unwrap_or(());
+            worker.serve()
+        }
+    }));
+    let text = match result {
+        Ok(Ok(())) => return,
+        Ok(Err(text)) => text,
+        Err(_) => "the pager's thread failed; its message is above".into(),
+    };
+    eprintln!("osprey: {text}");
+    exit_now(EXIT_PAGING)
+}
+
+impl Pager {
+    /// Counters so far.
+    pub fn stats(&self) -> Stats {
+        match &self.0 {
+            Kind::Idle(stats) => stats.clone(),
+            Kind::Thread { link, .. } => link.stats().clone(),
+            Kind::Advisor(advisor) => advisor.stats(),
+        }
+    }
+
+    /// Ends paging. Chunks that are only on disk are lost: a touch of one afterwards ends the program. Keys are wiped.
+    pub fn stop(self) -> Stats {
+        match self.0 {
+            Kind::Idle(stats) => stats,
+            Kind::Advisor(advisor) => advisor.stop(),
+            Kind::Thread { link, progress, thread } => {
+                link.stop.store(true, Ordering::Release);
+                progress.ring();
+                // A thread that failed has ended the process.
+                thread.join().unwrap_or(());
+                link.stats().clone()
+            }
+        }
+    }
+}
+
+impl Link {
+    fn stats(&self) -> MutexGuard<'_, Stats> {
+        self.stats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says something to the user, once, and in the report.
+    fn warn(&self, text: &str) {
+        eprintln!("osprey: {text}");
+        self.stats().warnings.push(text.into());
+    }
+
+    /// The run goes on without a plan.
+    fn reactive(&self) {
+        self.stats().mode = Mode::Reactive.to_string();
+    }
+
+    /// Copies what the thread counts.
+    fn publish(&self, counts: &Stats) {
+        let mut stats = self.stats();
+        stats.frames = counts.frames;
+        stats.peak_chunks = counts.peak_chunks;
+        stats.bytes_read = counts.bytes_read;
+        stats.bytes_written = counts.bytes_written;
+        stats.dropped_dead = counts.dropped_dead;
+        stats.dropped_clean = counts.dropped_clean;
+        stats.first_touches = counts.first_touches;
+        stats.key_faults = counts.key_faults;
+        stats.stalls = counts.stalls;
+        stats.plan_s = counts.plan_s;
+        stats.pager_cpu_s = counts.pager_cpu_s;
+        stats.trace_entries = counts.trace_entries;
+    }
+}
+
+/// What a number of frames is used for by a plan.
+fn shares(frames: usize) -> Shares {
+    let buffer = (frames * BUFFER_PERCENT / 100).max(BUFFER_MIN);
+    Shares { capacity: frames.saturating_sub(buffer + RESERVE), buffer, reserve: RESERVE }
+}
+
+/// Chunks that may have memory: the limit, less what the process needs beside the region, the pager's tables and slack.
+fn frames(settings: &Settings, region: &Region, source: Option<&Source>) -> Result<usize, String> {
+    let footer = source.and_then(Source::footer);
+    let now = resident_bytes();
+    let beside = footer.map_or(now + GROWTH, |footer| footer.other_bytes.max(now));
+    let per_entry = footer.filter(|_| settings.lookahead == 0).map_or(0, |footer| 13 * footer.entries);
+    let chunk = settings.chunk as u64;
+    // Columns and lists per frame, page tables for both places of a page.
+    let per_frame = chunk + 128 + chunk / 256;
+    let spent = beside + per_entry + settings.memory * SLACK_PERCENT / 100;
+    let frames = (settings.memory.saturating_sub(spent) / per_frame) as usize;
+    let planned = 2 * settings.microset;
+    let least = if source.is_some() {
+        (planned..).find(|&n| shares(n).capacity >= planned).unwrap_or(usize::MAX)
+    } else {
+        FRAMES_MIN
+    };
+    if frames < least {
+        let bytes = (beside + per_entry + least as u64 * per_frame) * 100 / (100 - SLACK_PERCENT);
+        return Err(format!(
+            "a limit of {} MiB is too small: the process needs {} MiB beside the region and {least} chunks of {} KiB \
+             in it; allow at least {} MiB",
+            settings.memory >> 20,
+            beside.div_ceil(1 << 20),
+            chunk >> 10,
+            bytes.div_ceil(1 << 20) + 1
+        ));
+    }
+    Ok(frames.min(region.chunks() + RESERVE))
+}

@@ -1,0 +1,131 @@
+//! How a chunk gets from a frame into the region and back: by moving its pages, or by copying them.
+
+use super::frames::Frames;
+use crate::region::Region;
+use crate::settings::Engine;
+use crate::sys::staging::private;
+use crate::sys::uffd::{MISSING, Uffd, WRITE_PROTECT, feature};
+use std::io;
+
+/// A page stays pinned for a moment after its transfer ended; and another thread may hold its lock.
+const PATIENCE: u32 = 100_000;
+
+#[derive(Debug)]
+pub(super) struct Mover {
+    uffd: Uffd,
+    moves: bool,
+}
+
+impl Mover {
+    /// Watches the region, so that touches of missing chunks are heard of.
+    ///
+    /// # Errors
+    /// In words, with what to do about it.
+    pub fn new(engine: Engine, region: &Region, frames: &Frames) -> Result<Self, String> {
+        let moves = engine == Engine::Move;
+        let must = if moves { feature::MOVE } else { feature::PAGEFAULT_FLAG_WP };
+        let uffd = Uffd::open(must, 0, true).map_err(|error| refused(&error, engine))?;
+        let map = |error: io::Error| format!("userfaultfd cannot watch the region: {error}");
+        let mode = if moves { MISSING } else { MISSING | WRITE_PROTECT };
+        let mapping = region.mapping();
+        private(mapping, region.chunk()).map_err(map)?;
+        uffd.register(mapping.base() as usize, mapping.len(), mode).map_err(map)?;
+        if moves {
+            // Pages only move to where the same userfaultfd watches. It watches for protected pages there, of which there
+            // are none: a touch of a hollow frame must not wait for the one thread that serves such waits.
+            uffd.register(frames.staging.address(0), frames.staging.len(), WRITE_PROTECT).map_err(map)?;
+        }
+        Ok(Self { uffd, moves })
+    }
+
+    pub fn uffd(&self) -> &Uffd {
+        &self.uffd
+    }
+
+    /// Puts the content of a frame into the region and wakes who waits for it. The frame is hollow then.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn enter(&self, frames: &mut Frames, frame: u32, region: &Region, chunk: u32) -> io::Result<()> {
+        let home = region.address(chunk);
+        if self.moves {
+            self.shift(home, frames.staging.address(frame), region.chunk(), PATIENCE).1?;
+        } else {
+            self.uffd.copy(home, bytemuck::cast_slice(frames.staging.blocks(frame)), false)?;
+            frames.staging.release(frame)?;
+        }
+        frames.emptied(frame);
+        Ok(())
+    }
+
+    /// Takes a chunk out of the region into a hollow frame. `None` when it cannot leave now because something else in this
+    /// process (a direct transfer of the program's, say) has its pages pinned; it is in the region as before then.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn leave(&self, frames: &mut Frames, region: &Region, chunk: u32) -> io::Result<Option<u32>> {
+        let (home, frame, len) = (region.address(chunk), frames.take_hollow(), region.chunk());
+        if !self.moves {
+            self.uffd.protect(home, len, true)?;
+            frames.staging.populate(frame);
+            frames.staging.copy_from(frame, region, chunk);
+            let offset = home - region.mapping().base() as usize;
+            region.mapping().advise(offset, len, libc::MADV_DONTNEED)?;
+            return Ok(Some(frame));
+        }
+        let place = frames.staging.address(frame);
+        match self.shift(place, home, len, 16) {
+            (_, Ok(())) => Ok(Some(frame)),
+            (moved, Err(error)) if error.kind() == io::ErrorKind::ResourceBusy => {
+                self.shift(home, place, moved, PATIENCE).1?;
+                frames.emptied(frame);
+                Ok(None)
+            }
+            (_, Err(error)) => Err(error),
+        }
+    }
+
+    /// Wakes who waits for a chunk that is in the region; lifts its protection if it waits to write.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn wake(&self, region: &Region, chunk: u32, protected: bool) -> Result<(), String> {
+        let (home, len) = (region.address(chunk), region.chunk());
+        let done = if protected { self.uffd.protect(home, len, false) } else { self.uffd.wake(home, len) };
+        done.map_err(|e| format!("userfaultfd cannot wake the program: {e}"))
+    }
+
+    /// Moves pages, trying again for a while when one is busy; says how many bytes have moved.
+    fn shift(&self, to: usize, from: usize, len: usize, patience: u32) -> (usize, io::Result<()>) {
+        let (mut done, mut tries) = (0, 0);
+        while done < len {
+            let (moved, result) = self.uffd.relocate_some(to + done, from + done, len - done);
+            done += moved;
+            match result {
+                Ok(()) => break,
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy && tries < patience => {
+                    tries += 1;
+                    std::thread::yield_now();
+                }
+                Err(error) => return (done, Err(error)),
+            }
+        }
+        (done, Ok(()))
+    }
+}
+
+fn refused(error: &io::Error, engine: Engine) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => format!(
+            "userfaultfd is not permitted here ({error}), and engine {engine} needs it: allow it (sysctl \
+             vm.unprivileged_userfaultfd=1, CAP_SYS_PTRACE, or a container profile with the userfaultfd system call), or \
+             choose engine file, which writes plaintext; osprey probe tells what this machine allows"
+        ),
+        io::ErrorKind::Unsupported if engine == Engine::Move => {
+            format!("{error}: engine move needs Linux 6.8; choose engine copy")
+        }
+        _ => format!(
+            "userfaultfd does not work here ({error}), and engine {engine} needs it: osprey probe tells more"
+        ),
+    }
+}

@@ -1,0 +1,266 @@
+//! The plan as it is carried out: steps that are due, where the program is, who may leave.
+//!
+//! **Position.** Block b has begun for certain once the program has counted more events than the trace has at its begin,
+//! or once it touched a chunk that the plan brings in for block b and that was not in the region. Where the trace has no
+//! events to count, one chunk in a few is held back in its frame as a *key*: its touch tells.
+//!
+//! **Order.** An eviction is let loose when the fetch it makes room for is next, and carried out when the block it names
+//! has begun. So of the chunks that are resident by the plan never more than its capacity have memory, and what the frames
+//! have beyond that is the buffer that fetches run ahead in.
+
+use crate::plan::{Eviction, Fetch, Next, Planner, Step, window};
+use crate::progress::Progress;
+use crate::trace::{Feed, Source};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+/// Touches that no plan knew of, before a trace is given up; an eighth of all fetches is allowed on top.
+const MISSES: u64 = 64;
+/// Chunks per key at most.
+const KEY_EVERY: usize = 32;
+/// Blocks that a search for the next change of the event count looks at.
+const MARKS_LOOK: u64 = 64;
+
+/// What the frames are used for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shares {
+    /// Chunks resident by the plan.
+    pub capacity: usize,
+    /// Frames for chunks fetched ahead, and for those on their way out.
+    pub buffer: usize,
+    /// Frames kept for touches that nobody expected.
+    pub reserve: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Schedule {
+    planner: Planner,
+    source: Option<Source>,
+    shares: Shares,
+    steps: VecDeque<Step>,
+    /// Whether the evictions of the first step are in `leaving`.
+    loose: bool,
+    /// By the block that must have begun, with the number of the item in `current`.
+    leaving: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    /// The valid item of a chunk in `leaving`.
+    current: HashMap<u32, (u64, Eviction)>,
+    items: u64,
+    position: u64,
+    held: VecDeque<(u64, u32)>,
+    since_key: usize,
+    fetched: u64,
+    misses: u64,
+    /// Whether the trace had nothing more when it was asked last.
+    pub starved: bool,
+    pub spent: Duration,
+}
+
+impl Schedule {
+    /// # Errors
+    /// The planner's: a capacity that cannot hold two blocks.
+    pub fn new(source: Source, shares: Shares, microset: usize, lookahead: u64) -> Result<Self, String> {
+        let stream = source.bell().is_some();
+        let lookahead = if stream && lookahead == 0 { window(shares.capacity) } else { lookahead };
+        Ok(Self {
+            planner: Planner::new(shares.capacity, microset, lookahead)?,
+            source: Some(source),
+            shares,
+            steps: VecDeque::new(),
+            loose: false,
+            leaving: BinaryHeap::new(),
+            current: HashMap::new(),
+            items: 0,
+            position: 0,
+            held: VecDeque::new(),
+            since_key: 0,
+            fetched: 0,
+            misses: 0,
+            starved: false,
+            spent: Duration::ZERO,
+        })
+    }
+
+    pub fn shares(&self) -> Shares {
+        self.shares
+    }
+
+    /// What becomes readable when a trace that had nothing has more.
+    pub fn bell(&self) -> Option<BorrowedFd<'_>> {
+        self.source.as_ref()?.bell()
+    }
+
+    /// Entries of the trace known so far.
+    pub fn entries(&self) -> u64 {
+        self.planner.known()
+    }
+
+    /// Takes what there is of the trace, as far as the plan wants it, and plans some steps ahead.
+    ///
+    /// # Errors
+    /// The trace's, in words.
+    pub fn fill(&mut self) -> Result<(), String> {
+        let ahead = 4 * self.shares.buffer + 64;
+        if self.steps.len() >= ahead / 2 && !self.starved {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let result = self.take(ahead);
+        self.spent += begun.elapsed();
+        result
+    }
+
+    fn take(&mut self, ahead: usize) -> Result<(), String> {
+        self.starved = false;
+        loop {
+            while let (true, Some(source)) = (self.planner.wants() && !self.starved, &mut self.source) {
+                match source.next()? {
+                    Feed::Block(block) => self.planner.push(block),
+                    Feed::Wait => self.starved = true,
+                    Feed::End(footer) => {
+                        self.planner.finish(&footer);
+                        self.source = None;
+                    }
+                }
+            }
+            if self.steps.len() >= ahead {
+                return Ok(());
+            }
+            let next = match self.planner.next() {
+                // The program is at the end of what is planned: better a choice with less foresight than none.
+                Next::Wait if self.starved && self.steps.is_empty() => self.planner.hurry(),
+                next => next,
+            };
+            match next {
+                Next::Step(step) => self.steps.push_back(step),
+                Next::Wait if !self.starved && self.source.is_some() && self.planner.wants() => {}
+                Next::Wait | Next::Done => return Ok(()),
+            }
+        }
+    }
+
+    /// Whether there is nothing left to carry out and nothing to come.
+    pub fn ended(&self) -> bool {
+        self.steps.is_empty() && self.source.is_none()
+    }
+
+    /// The fetch that is next; those who make room for it may leave from now on.
+    pub fn head(&mut self) -> Option<Fetch> {
+        let step = self.steps.front()?;
+        if !self.loose {
+            self.loose = true;
+            for &eviction in &step.evict {
+                self.items += 1;
+                self.current.insert(eviction.chunk, (self.items, eviction));
+                self.leaving.push(Reverse((eviction.after, self.items, eviction.chunk)));
+            }
+        }
+        Some(step.fetch)
+    }
+
+    /// The next fetch is carried out. Its chunk stays if it was to leave before.
+    pub fn fetched(&mut self) {
+        if let Some(step) = self.steps.pop_front() {
+            self.current.remove(&step.fetch.chunk);
+            self.loose = false;
+            self.fetched += 1;
+        }
+    }
+
+    /// A chunk that may leave now. `any`: whoever is first, whether its block has begun or not.
+    pub fn leaver(&mut self, any: bool) -> Option<Eviction> {
+        while let Some(&Reverse((after, item, chunk))) = self.leaving.peek() {
+            let valid = self.current.get(&chunk).is_some_and(|&(current, _)| current == item);
+            if valid && after > self.position && !any {
+                return None;
+            }
+            self.leaving.pop();
+            if valid {
+                return self.current.remove(&chunk).map(|(_, eviction)| eviction);
+            }
+        }
+        None
+    }
+
+    /// Reads the program's count of events.
+    pub fn locate(&mut self, progress: &Progress) {
+        let (events, _) = progress.so_far();
+        while self.planner.block_mark(self.position + 1).is_some_and(|(begin, _)| begin < events) {
+            self.position += 1;
+        }
+        self.planner.forget(self.position);
+    }
+
+    /// The program is in that block.
+    pub fn began(&mut self, block: u64) {
+        self.position = self.position.max(block);
+    }
+
+    /// The program waits for a chunk that the plan has not brought. If the plan was about to, that tells where the program
+    /// is; otherwise the touch was not in the trace.
+    pub fn surprised(&mut self, chunk: u32) -> bool {
+        let near = 2 * self.shares.buffer + 64;
+        match self.steps.iter().take(near).find(|step| step.fetch.chunk == chunk) {
+            Some(step) => {
+                let block = step.fetch.block;
+                self.began(block);
+                true
+            }
+            None => {
+                // A trace that is still being made may be behind the program: that is no fault of the trace.
+                self.misses += u64::from(!self.starved);
+                false
+            }
+        }
+    }
+
+    /// Whether the trace is of no use for this run.
+    pub fn misleads(&self) -> bool {
+        self.misses > MISSES + self.fetched / 8
+    }
+
+    /// Whether a chunk that comes in for `block` should be held back to learn where the program is.
+    pub fn is_key(&mut self, block: u64) -> bool {
+        self.since_key += 1;
+        let every = (self.shares.buffer / 4).clamp(1, KEY_EVERY);
+        if self.since_key < every || block <= self.position + 1 {
+            return false;
+        }
+        let counts = |b| self.planner.block_mark(b).map(|(events, _)| events);
+        let told = matches!((counts(block), counts(block + 1)), (Some(now), Some(next)) if next > now);
+        if !told {
+            self.since_key = 0;
+        }
+        !told
+    }
+
+    pub fn hold(&mut self, block: u64, chunk: u32) {
+        self.held.push_back((block, chunk));
+    }
+
+    /// A key whose touch is past or due, so that it tells nothing any more. (Also those that were touched.)
+    pub fn release(&mut self) -> Option<u32> {
+        let at = self.held.iter().position(|&(block, _)| block <= self.position)?;
+        self.held.remove(at).map(|(_, chunk)| chunk)
+    }
+
+    /// The key that was held back last, touched or not.
+    pub fn last_key(&mut self) -> Option<u32> {
+        self.held.pop_back().map(|(_, chunk)| chunk)
+    }
+
+    /// Asks to be told when the first of those who wait to leave may.
+    pub fn watch(&mut self, progress: &Progress) {
+        let Some(&Reverse((after, ..))) = self.leaving.peek() else { return };
+        let (events, _) = progress.so_far();
+        let from = after.max(self.position) + 1;
+        for block in from..from + MARKS_LOOK {
+            match self.planner.block_mark(block) {
+                Some((count, hash)) if count > events => return progress.watch(count, hash),
+                Some(_) => {}
+                None => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,515 @@
+//! The pager's thread: one loop over touches, transfers, the plan and one wait.
+//!
+//! The invariant that keeps it alive: a touch of a chunk that is not there is always served, whatever the plan says. It
+//! waits for a transfer in flight, or takes a frame; if there is none, somebody leaves, planned or not; if nobody can
+//! leave because the disk is full, the process ends with a message. Nothing else ever waits for the program.
+
+use super::chunks::{Chunks, PLANNED, State, UNWANTED, WANTED};
+use super::cipher::Cipher;
+use super::frames::Frames;
+use super::mover::Mover;
+use super::reactive::Run;
+use super::schedule::{Schedule, Shares};
+use super::spill::Spill;
+use super::{Job, Link};
+use crate::progress::Progress;
+use crate::region::Region;
+use crate::stats::Stats;
+use crate::sys::own::{block_signals, forbid, thread_seconds};
+use crate::sys::staging::Staging;
+use crate::sys::uffd::Fault;
+use crate::sys::uring::{Event, Uring};
+use kernels::Block;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Bytes that a batch of writes has at least, where nobody waits for its frames.
+const BATCH: usize = 256 << 10;
+/// Bytes that one transfer has at most.
+const BATCH_MAX: usize = 512 << 10;
+/// Strangers that stay: what was touched last is probably still in use.
+const RECENT: usize = 4;
+
+const FAULTS: usize = 0;
+const BELL: usize = 1;
+const TRACE: usize = 2;
+
+/// What one thread knows. Fields are dropped from the top: the ring before the frames that it transfers.
+pub(super) struct Worker {
+    pub ring: Uring,
+    pub mover: Mover,
+    pub frames: Frames,
+    pub spill: Spill,
+    pub cipher: Cipher,
+    pub chunks: Chunks,
+    pub region: Arc<Region>,
+    pub progress: Arc<Progress>,
+    link: Arc<Link>,
+    pub schedule: Option<Schedule>,
+    /// Chunks of every transfer in flight, by its number.
+    pub transfers: Vec<Batch>,
+    /// Chunks being written, and read.
+    pub writing: usize,
+    pub reading: usize,
+    /// Reads that are not handed over yet: of slots in a row.
+    pub gathered: Vec<u32>,
+    /// Those who left the region, in order, with their stamps and their next use.
+    pub out: VecDeque<Leaver>,
+    /// Resident chunks in the order of their arrival, with their stamps; some items are of the past.
+    pub fifo: VecDeque<(u32, u32)>,
+    /// Those of them that the plan does not know of.
+    pub strangers: VecDeque<(u32, u32)>,
+    /// Chunks that are touched and have no frame yet.
+    pub demand: VecDeque<u32>,
+    /// Of resident chunks that are expected to stay as on disk.
+    pub digests: HashMap<u32, Block>,
+    /// The file is full; nobody leaves until a slot is free.
+    pub stuck: bool,
+    pub run: Run,
+    pub batch: usize,
+    pub batch_max: usize,
+    pub counts: Stats,
+    chunks_now: u64,
+    top: u32,
+    touched: bool,
+    trace_heard: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub write: bool,
+    pub chunks: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leaver {
+    pub chunk: u32,
+    pub stamp: u32,
+    /// Block of its next use.
+    pub next: u64,
+}
+
+impl Worker {
+    /// # Errors
+    /// In words, with what to do: no userfaultfd, io_uring, file, memory; a memory limit that is too small.
+    pub fn new(job: Job, link: Arc<Link>) -> Result<Self, String> {
+        block_signals();
+        let Job { settings, region, progress, source, frames, shares } = job;
+        let chunk = settings.chunk;
+        let staging = Staging::new(frames, chunk).map_err(|e| format!("no address space for frames: {e}"))?;
+        let frames = Frames::new(staging);
+        let mover = Mover::new(settings.engine, &region, &frames)?;
+        if !mover.uffd().serves_kernel() {
+            link.warn(
+                "userfaultfd serves touches by user code alone here: a system call on the region may fail with EFAULT \
+                 (allow it with vm.unprivileged_userfaultfd=1 or CAP_SYS_PTRACE)",
+            );
+        }
+        let spill = Spill::open(&settings.spill, chunk)?;
+        if !spill.direct() {
+            link.warn(
+                "the spill directory cannot do direct transfers: the page cache uses memory beyond the limit",
+            );
+        }
+        let schedule =
+            source.map(|s| Schedule::new(s, shares, settings.microset, settings.lookahead)).transpose()?;
+        let ring = |e: std::io::Error| {
+            format!(
+                "io_uring does not work here ({e}): allow it (sysctl kernel.io_uring_disabled=0, container profile)"
+            )
+        };
+        let mut uring = Uring::new().map_err(ring)?;
+        uring.add(mover.uffd().fd(), true).map_err(ring)?;
+        uring.add(progress.bell(), true).map_err(ring)?;
+        if let Some(bell) = schedule.as_ref().and_then(Schedule::bell) {
+            uring.add(bell, false).map_err(ring)?;
+        }
+        let counts = Stats { frames: frames.count() as u64, ..Stats::default() };
+        Ok(Self {
+            ring: uring,
+            mover,
+            frames,
+            spill,
+            cipher: Cipher::new()?,
+            chunks: Chunks::new(region.chunks()),
+            region,
+            progress,
+            link,
+            schedule,
+            transfers: Vec::new(),
+            writing: 0,
+            reading: 0,
+            gathered: Vec::new(),
+            out: VecDeque::new(),
+            fifo: VecDeque::new(),
+            strangers: VecDeque::new(),
+            demand: VecDeque::new(),
+            digests: HashMap::new(),
+            stuck: false,
+            run: Run::default(),
+            batch: (BATCH / chunk).max(1),
+            batch_max: (BATCH_MAX / chunk).max(1),
+            counts,
+            chunks_now: 0,
+            top: 0,
+            touched: false,
+            trace_heard: false,
+        })
+    }
+
+    /// Serves until it is told to stop.
+    ///
+    /// # Errors
+    /// In words: the program cannot go on.
+    pub fn serve(mut self) -> Result<(), String> {
+        let mut events = Vec::new();
+        while !self.link.stop.load(Ordering::Acquire) {
+            let more = self.turn()?;
+            self.publish();
+            self.ring.wait(!more, &mut events).map_err(|e| format!("io_uring failed: {e}"))?;
+            for event in events.drain(..) {
+                self.happened(event)?;
+            }
+        }
+        self.leave_safe()
+    }
+
+    fn happened(&mut self, event: Event) -> Result<(), String> {
+        match event {
+            Event::Ready(FAULTS) => self.touched = true,
+            Event::Ready(BELL) => self.progress.hush(),
+            Event::Ready(_) => self.trace_heard = false,
+            Event::Done(number, result) => self.transferred(number, result)?,
+        }
+        Ok(())
+    }
+
+    /// Does what can be done now. Says whether there is more, that only waited for touches to be looked at in between.
+    fn turn(&mut self) -> Result<bool, String> {
+        if std::mem::take(&mut self.touched) {
+            let text = |e: std::io::Error| format!("userfaultfd failed: {e}");
+            while let Some(fault) = self.mover.uffd().next().map_err(text)? {
+                self.fault(fault)?;
+            }
+        }
+        self.stuck &= !self.spill.has_room();
+        self.serve_demand()?;
+        let more = if self.schedule.is_some() { self.programmed()? } else { self.reactive()? };
+        self.serve_demand()?;
+        self.start_gathered()?;
+        self.listen_to_trace()?;
+        Ok(more)
+    }
+
+    fn listen_to_trace(&mut self) -> Result<(), String> {
+        let starved = self.schedule.as_ref().is_some_and(|s| s.starved && s.bell().is_some());
+        if starved && !std::mem::replace(&mut self.trace_heard, true) {
+            self.ring.listen(TRACE).map_err(|e| format!("io_uring failed: {e}"))?;
+        }
+        Ok(())
+    }
+
+    fn fault(&mut self, fault: Fault) -> Result<(), String> {
+        let Some(chunk) = self.region.chunk_of(fault.address) else { return Ok(()) };
+        self.top = self.top.max(chunk);
+        match self.chunks.state(chunk) {
+            State::Resident => self.mover.wake(&self.region, chunk, fault.protected)?,
+            State::Held => {
+                self.counts.key_faults += 1;
+                self.began(chunk);
+                self.enter(chunk)?;
+            }
+            State::Out => {
+                self.counts.stalls += 1;
+                self.surprised(chunk);
+                self.enter(chunk)?;
+            }
+            State::Reading => {
+                self.counts.stalls += 1;
+                self.began(chunk);
+                self.chunks.set(chunk, WANTED, true);
+            }
+            State::Writing => {
+                self.counts.stalls += 1;
+                self.surprised(chunk);
+                self.chunks.set(chunk, WANTED, true);
+            }
+            State::Disk | State::New if self.chunks.has(chunk, WANTED) => {}
+            State::Disk | State::New => {
+                self.counts.stalls += 1;
+                self.surprised(chunk);
+                self.chunks.set(chunk, WANTED, true);
+                self.demand.push_back(chunk);
+            }
+        }
+        Ok(())
+    }
+
+    fn began(&mut self, chunk: u32) {
+        if let (Some(schedule), true) = (&mut self.schedule, self.chunks.has(chunk, PLANNED)) {
+            schedule.began(self.chunks.due(chunk));
+        }
+    }
+
+    fn surprised(&mut self, chunk: u32) {
+        if let Some(schedule) = &mut self.schedule {
+            schedule.surprised(chunk);
+        }
+    }
+
+    /// Gives frames to chunks that are touched, in the order of the touches.
+    fn serve_demand(&mut self) -> Result<(), String> {
+        while let Some(&chunk) = self.demand.front() {
+            let state = self.chunks.state(chunk);
+            if matches!(state, State::Disk | State::New) {
+                if self.frames.available() == 0 {
+                    self.make_room()?;
+                }
+                if self.frames.available() == 0 || !self.ring.has_room() {
+                    return Ok(());
+                }
+                if state == State::Disk {
+                    self.start_read(chunk)?
+                } else {
+                    self.begin_new(chunk)?
+                }
+                self.read_ahead(chunk)?;
+            }
+            self.demand.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Lets somebody leave for a touch that has no frame.
+    ///
+    /// # Errors
+    /// When nobody can, and nothing in flight will change that.
+    fn make_room(&mut self) -> Result<(), String> {
+        if self.writing > 0 {
+            return Ok(());
+        }
+        self.drop_stale_leavers();
+        for _ in self.out.len()..self.batch {
+            if self.frames.available() > 0 {
+                return Ok(());
+            }
+            let Some(chunk) = self.victim()? else { break };
+            self.leave(chunk, u64::MAX)?;
+        }
+        self.flush(true)?;
+        let hopeless = self.frames.available() == 0 && self.writing == 0 && self.reading == 0;
+        if hopeless && self.stuck { Err(self.spill.full()) } else { Ok(()) }
+    }
+
+    /// A resident chunk that can best be missed: one the plan does not know of, else the one the plan lets go first, else
+    /// who came first. Keys that nobody touched go back at once.
+    fn victim(&mut self) -> Result<Option<u32>, String> {
+        if let Some(stranger) = self.stranger(RECENT) {
+            return Ok(Some(stranger));
+        }
+        while let Some(eviction) = self.schedule.as_mut().and_then(|s| s.leaver(true)) {
+            if self.chunks.state(eviction.chunk) == State::Resident {
+                self.chunks.set(eviction.chunk, PLANNED, false);
+                return Ok(Some(eviction.chunk));
+            }
+            self.depart(eviction)?;
+        }
+        if let Some(key) = self.schedule.as_mut().and_then(Schedule::last_key)
+            && self.chunks.state(key) == State::Held
+        {
+            self.drop_held(key);
+            return Ok(None);
+        }
+        Ok(self.first_in())
+    }
+
+    /// A resident chunk that the plan does not know of, if there are more than `keep`.
+    pub fn stranger(&mut self, keep: usize) -> Option<u32> {
+        while self.strangers.len() > keep {
+            let (chunk, stamp) = self.strangers.pop_front()?;
+            let here = self.chunks.state(chunk) == State::Resident && self.chunks.stamp(chunk) == stamp;
+            if here && !self.chunks.has(chunk, PLANNED) {
+                return Some(chunk);
+            }
+        }
+        None
+    }
+
+    /// The resident chunk that came first.
+    pub fn first_in(&mut self) -> Option<u32> {
+        while let Some((chunk, stamp)) = self.fifo.pop_front() {
+            if self.chunks.state(chunk) == State::Resident && self.chunks.stamp(chunk) == stamp {
+                return Some(chunk);
+            }
+        }
+        None
+    }
+
+    /// A chunk that holds nothing gets a frame of zeros; there is one.
+    pub fn begin_new(&mut self, chunk: u32) -> Result<(), String> {
+        let frame = self.frames.take_zeroed().expect("the caller saw a free frame");
+        self.chunks.set_frame(chunk, frame);
+        self.counts.first_touches += 1;
+        self.chunks_now += 1;
+        self.counts.peak_chunks = self.counts.peak_chunks.max(self.chunks_now);
+        self.top = self.top.max(chunk);
+        self.settle(chunk)
+    }
+
+    /// What is ready in a frame goes into the region, or waits there as a key.
+    pub fn settle(&mut self, chunk: u32) -> Result<(), String> {
+        let planned = self.chunks.has(chunk, PLANNED) && !self.chunks.has(chunk, WANTED);
+        if let (true, Some(schedule)) = (planned, &mut self.schedule) {
+            let due = self.chunks.due(chunk);
+            if schedule.is_key(due) {
+                schedule.hold(due, chunk);
+                self.chunks.set_state(chunk, State::Held);
+                return Ok(());
+            }
+        }
+        self.enter(chunk)
+    }
+
+    /// Puts a chunk into the region.
+    pub fn enter(&mut self, chunk: u32) -> Result<(), String> {
+        let frame = self.chunks.frame(chunk);
+        let moved = self.mover.enter(&mut self.frames, frame, &self.region, chunk);
+        moved.map_err(|e| format!("a chunk cannot be put into the region: {e}"))?;
+        self.chunks.set_state(chunk, State::Resident);
+        self.chunks.set(chunk, WANTED | UNWANTED, false);
+        if !self.digests.contains_key(&chunk) {
+            self.free_slot(chunk);
+        }
+        let stamp = self.chunks.restamp(chunk);
+        self.fifo.push_back((chunk, stamp));
+        if self.schedule.is_some() && !self.chunks.has(chunk, PLANNED) {
+            self.strangers.push_back((chunk, stamp));
+        }
+        if self.fifo.len() > 4 * self.frames.count() + 64 {
+            let chunks = &self.chunks;
+            self.fifo.retain(|&(c, stamp)| chunks.state(c) == State::Resident && chunks.stamp(c) == stamp);
+        }
+        Ok(())
+    }
+
+    /// Takes a resident chunk out of the region. What is dead or as on disk is done with then; the rest is `out`.
+    pub fn leave(&mut self, chunk: u32, next: u64) -> Result<(), String> {
+        let left = self.mover.leave(&mut self.frames, &self.region, chunk);
+        let stamp = self.chunks.restamp(chunk);
+        let Some(frame) = left.map_err(|e| format!("a chunk cannot be taken out of the region: {e}"))? else {
+            self.fifo.push_back((chunk, stamp));
+            if self.schedule.is_some() {
+                self.strangers.push_back((chunk, stamp));
+            }
+            return Ok(());
+        };
+        self.chunks.set_state(chunk, State::Out);
+        self.chunks.set_frame(chunk, frame);
+        // Only now, out of the program's reach: see `Region`.
+        if !self.region.is_live(chunk) {
+            self.forget(chunk);
+            return Ok(());
+        }
+        if let Some(digest) = self.digests.remove(&chunk) {
+            if self.cipher.digest(self.frames.staging.blocks(frame)) == digest {
+                self.counts.dropped_clean += 1;
+                self.back_to_disk(chunk);
+                return Ok(());
+            }
+            self.free_slot(chunk);
+        }
+        self.out.push_back(Leaver { chunk, stamp, next });
+        Ok(())
+    }
+
+    /// A chunk outside the region, in which nothing is allocated, is as if it never had been.
+    pub fn forget(&mut self, chunk: u32) {
+        self.counts.dropped_dead += 1;
+        self.chunks_now -= 1;
+        self.digests.remove(&chunk);
+        self.free_slot(chunk);
+        self.chunks.set_state(chunk, State::New);
+        self.frames.give(self.chunks.frame(chunk));
+    }
+
+    /// A chunk whose content is in its slot gives its frame back.
+    pub fn back_to_disk(&mut self, chunk: u32) {
+        self.chunks.set(chunk, UNWANTED, false);
+        self.chunks.set_state(chunk, State::Disk);
+        self.frames.give(self.chunks.frame(chunk));
+    }
+
+    /// A key that was not touched goes back to where it came from.
+    pub fn drop_held(&mut self, chunk: u32) {
+        self.digests.remove(&chunk);
+        if self.chunks.slot(chunk).is_some() {
+            self.back_to_disk(chunk);
+        } else {
+            self.chunks_now -= 1;
+            self.chunks.set_state(chunk, State::New);
+            self.frames.give(self.chunks.frame(chunk));
+        }
+    }
+
+    pub fn free_slot(&mut self, chunk: u32) {
+        if let Some(slot) = self.chunks.take_slot(chunk) {
+            self.spill.free(slot);
+        }
+    }
+
+    /// Gives up the plan: paging goes on by what is touched.
+    pub fn give_up_plan(&mut self, why: &str) -> Result<(), String> {
+        let Some(mut schedule) = self.schedule.take() else { return Ok(()) };
+        self.counts.plan_s = schedule.spent.as_secs_f64();
+        while let Some(key) = schedule.last_key() {
+            if self.chunks.state(key) == State::Held {
+                self.enter(key)?;
+            }
+        }
+        self.strangers.clear();
+        self.link.reactive();
+        self.link.warn(&format!(
+            "the trace does not fit this run ({why}): paging by what is touched; results are not affected"
+        ));
+        Ok(())
+    }
+
+    pub fn shares(&self) -> Option<Shares> {
+        self.schedule.as_ref().map(Schedule::shares)
+    }
+
+    fn publish(&mut self) {
+        if let Some(schedule) = &self.schedule {
+            self.counts.plan_s = schedule.spent.as_secs_f64();
+            self.counts.trace_entries = schedule.entries();
+        }
+        self.counts.pager_cpu_s = thread_seconds();
+        self.link.publish(&self.counts);
+    }
+
+    /// After the last touch served: what is in frames goes back into the region; chunks that are in the file alone are
+    /// out of reach for good, so a touch of one must end the program and not give it zeros.
+    fn leave_safe(mut self) -> Result<(), String> {
+        let mut gone = Vec::new();
+        for chunk in 0..=self.top {
+            match self.chunks.state(chunk) {
+                State::New | State::Resident => {}
+                State::Held | State::Out => self.enter(chunk)?,
+                State::Disk | State::Reading | State::Writing => gone.push(chunk),
+            }
+        }
+        let size = self.region.chunk();
+        for run in gone.chunk_by(|a, b| a + 1 == *b) {
+            let done = forbid(self.region.mapping(), run[0] as usize * size, run.len() * size);
+            if done.is_err() {
+                // Too many ranges for the system: then the whole region.
+                let all = self.region.mapping().len();
+                return forbid(self.region.mapping(), 0, all)
+                    .map_err(|e| format!("cannot close the region: {e}"));
+            }
+        }
+        self.publish();
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! What the pager asks of its own process and thread.
+
+use super::check;
+use super::map::Mapping;
+use std::io;
+
+/// Fills with the system's randomness.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn random(bytes: &mut [u8]) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        let left = &mut bytes[done..];
+        // SAFETY: the buffer is as long as stated.
+        let got = unsafe { libc::getrandom(left.as_mut_ptr().cast(), left.len(), 0) };
+        match check(got as libc::c_long) {
+            Ok(got) => done += got as usize,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Most bytes that a file of this process may have.
+pub(crate) fn file_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the structure that the call fills.
+    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) };
+    limit.rlim_cur
+}
+
+/// The program's signals are for the program's threads: none is delivered to this one.
+pub(crate) fn block_signals() {
+    // SAFETY: the set is filled before it is used; the call changes the mask of this thread alone.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &all, std::ptr::null_mut());
+    }
+}
+
+/// CPU seconds of this thread.
+pub(crate) fn thread_seconds() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure that the call fills.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// Ends the process now, without handlers: they would wait for the thread that calls this.
+pub(crate) fn exit_now(code: i32) -> ! {
+    // SAFETY: the call does not come back.
+    unsafe { libc::_exit(code) }
+}
+
+/// Bytes of memory that this process has now.
+pub(crate) fn resident_bytes() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm")
+        .ok()
+        .and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
+    pages.unwrap_or(0) * super::PAGE as u64
+}
+
+/// Makes a touch of that range end the program instead of giving it zeros.
+///
+/// # Errors
+/// The system's.
+///
+/// # Panics
+/// When the range is not within the mapping.
+pub(crate) fn forbid(mapping: &Mapping, offset: usize, len: usize) -> io::Result<()> {
+    assert!(offset.checked_add(len).is_some_and(|end| end <= mapping.len()), "within the mapping");
+    // SAFETY: the range lies within a mapping that lives; its content is gone already.
+    let done = unsafe { libc::mprotect(mapping.base().add(offset).cast(), len, libc::PROT_NONE) };
+    check(done.into()).map(|_| ())
+}
+
+/// Sets aside `len` bytes of a file from `offset` on, so that later writes there find room.
+///
+/// # Errors
+/// The system's; where the file system cannot set room aside, the file only becomes longer.
+pub(crate) fn allocate(file: &std::fs::File, offset: u64, len: u64) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    // SAFETY: a plain call on a descriptor that lives.
+    let done = unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as libc::off_t, len as libc::off_t) };
+    match check(done.into()) {
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => file.set_len(offset + len),
+        other => other.map(|_| ()),
+    }
+}

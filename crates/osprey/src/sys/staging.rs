@@ -1,0 +1,111 @@
+//! Frames: memory that chunks are read into and written from, beside the region.
+
+use super::map::Mapping;
+use crate::region::Region;
+use kernels::Block;
+use std::io;
+
+/// Bytes of a huge page.
+pub(crate) const HUGE: usize = 2 << 20;
+/// Fill pages as if written to, without a fault for each (Linux 5.14).
+const POPULATE_WRITE: i32 = 23;
+
+/// `count` frames of one chunk each, aligned to a huge page. A frame whose pages were moved away is *hollow*: it has
+/// address space and no memory, until pages are moved there or it is touched.
+#[derive(Debug)]
+pub(crate) struct Staging {
+    mapping: Mapping,
+    first: usize,
+    chunk: usize,
+    count: usize,
+}
+
+impl Staging {
+    /// Address space for the frames; nothing is filled yet. In core dumps and in children it is not there.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn new(count: usize, chunk: usize) -> io::Result<Self> {
+        let mapping = Mapping::anonymous(None, count * chunk + HUGE, false)?;
+        let first = (mapping.base() as usize).next_multiple_of(HUGE) - mapping.base() as usize;
+        private(&mapping, chunk)?;
+        Ok(Self { mapping, first, chunk, count })
+    }
+
+    /// Frames.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Bytes of all frames.
+    pub fn len(&self) -> usize {
+        self.count * self.chunk
+    }
+
+    /// Bytes of one frame.
+    pub fn chunk(&self) -> usize {
+        self.chunk
+    }
+
+    /// Address of a frame; `count` gives the end.
+    ///
+    /// # Panics
+    /// When there is no such frame.
+    pub fn address(&self, frame: u32) -> usize {
+        self.mapping.base() as usize + self.offset(frame)
+    }
+
+    fn offset(&self, frame: u32) -> usize {
+        assert!((frame as usize) < self.count, "a frame of these");
+        self.first + frame as usize * self.chunk
+    }
+
+    /// Content of a frame. The caller has no transfer in flight for it.
+    pub fn blocks(&mut self, frame: u32) -> &mut [Block] {
+        let at = self.address(frame) as *mut Block;
+        // SAFETY: the range is a frame of a mapping that this value owns, aligned to a page and readable and writable;
+        // any bytes are blocks; `&mut self` keeps other views of frames away for as long as this one lives.
+        unsafe { std::slice::from_raw_parts_mut(at, self.chunk / Block::BYTES) }
+    }
+
+    /// Fills a frame whose memory was never there with zeros, in one call.
+    pub fn populate(&mut self, frame: u32) {
+        if self.mapping.advise(self.offset(frame), self.chunk, POPULATE_WRITE).is_err() {
+            self.blocks(frame).fill(Block::ZERO);
+        }
+    }
+
+    /// Gives the memory of a frame back: it is hollow then.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn release(&mut self, frame: u32) -> io::Result<()> {
+        self.mapping.advise(self.offset(frame), self.chunk, libc::MADV_DONTNEED)
+    }
+
+    /// Copies a chunk of the region, all pages of which are there and protected against writing, into a frame.
+    pub fn copy_from(&mut self, frame: u32, region: &Region, chunk: u32) {
+        let from = region.address(chunk) as *const u8;
+        let to = self.address(frame) as *mut u8;
+        // SAFETY: both ranges are of one chunk, in different mappings that live; the program cannot write to its side
+        // while that is protected, and reading does not wait because all pages are there.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, self.chunk) };
+    }
+}
+
+/// Keeps a mapping out of core dumps and of children (which would see missing chunks as zeros), and says whether huge
+/// pages are wanted: for chunks of a huge page and more; smaller ones would be torn out of huge pages one by one.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn private(mapping: &Mapping, chunk: usize) -> io::Result<()> {
+    let all = mapping.len();
+    mapping.advise(0, all, libc::MADV_DONTDUMP)?;
+    mapping.advise(0, all, libc::MADV_DONTFORK)?;
+    let advice = if chunk >= HUGE { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+    match mapping.advise(0, all, advice) {
+        // A kernel built without huge pages knows neither word.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,198 @@
+//! io_uring: reads and writes of frames, and one wait for everything that a pager listens to.
+
+use super::staging::Staging;
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+
+/// Transfers in flight at most.
+pub(crate) const TRANSFERS_MAX: usize = 192;
+const ENTRIES: u32 = 256;
+/// Tags of polls lie above those of transfers.
+const POLLS: u64 = 1 << 32;
+
+/// What happened.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// The descriptor that was added under this number is readable.
+    Ready(usize),
+    /// The transfer with this number ended.
+    Done(usize, io::Result<()>),
+}
+
+/// A transfer in flight. Its vector stays where it is until the kernel is done.
+#[derive(Debug)]
+struct Transfer {
+    vector: Vec<libc::iovec>,
+    write: bool,
+    fd: RawFd,
+    offset: u64,
+}
+
+/// A ring of one thread. No buffers are registered: registered pages are pinned, and pinned pages do not move.
+pub(crate) struct Uring {
+    ring: IoUring,
+    transfers: Vec<Option<Transfer>>,
+    polls: Vec<(RawFd, bool)>,
+}
+
+impl Uring {
+    /// A ring for the calling thread alone.
+    ///
+    /// # Errors
+    /// The system's: `PermissionDenied` where io_uring is forbidden.
+    pub fn new() -> io::Result<Self> {
+        let ring = match IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(ENTRIES) {
+            // Kernels before 6.1 know neither; they only save wake-ups.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => IoUring::new(ENTRIES)?,
+            other => other?,
+        };
+        Ok(Self { ring, transfers: Vec::new(), polls: Vec::new() })
+    }
+
+    /// Listens to a descriptor. `lasting`: reported again whenever it becomes readable; otherwise once per
+    /// [`Uring::listen`]. Its number is the count of those added before it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn add(&mut self, fd: BorrowedFd<'_>, lasting: bool) -> io::Result<usize> {
+        self.polls.push((fd.as_raw_fd(), lasting));
+        let number = self.polls.len() - 1;
+        if lasting {
+            self.listen(number)?;
+        }
+        Ok(number)
+    }
+
+    /// Listens (again) to the descriptor with that number.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn listen(&mut self, number: usize) -> io::Result<()> {
+        let (fd, lasting) = self.polls[number];
+        let poll = opcode::PollAdd::new(types::Fd(fd), libc::POLLIN as u32).multi(lasting).build();
+        self.push(&poll.user_data(POLLS + number as u64))
+    }
+
+    /// Whether another transfer fits.
+    pub fn has_room(&self) -> bool {
+        self.in_flight() < TRANSFERS_MAX
+    }
+
+    /// Transfers that have not ended.
+    pub fn in_flight(&self) -> usize {
+        self.transfers.iter().filter(|t| t.is_some()).count()
+    }
+
+    /// Starts to read or write frames one after the other from `offset` of a file; gives the number of the transfer. The
+    /// caller leaves those frames alone until it ended.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn transfer(
+        &mut self,
+        write: bool,
+        fd: BorrowedFd<'_>,
+        staging: &Staging,
+        frames: impl Iterator<Item = u32>,
+        offset: u64,
+    ) -> io::Result<usize> {
+        let part =
+            |frame| libc::iovec { iov_base: staging.address(frame) as *mut _, iov_len: staging.chunk() };
+        let transfer = Transfer { vector: frames.map(part).collect(), write, fd: fd.as_raw_fd(), offset };
+        let number = self.transfers.iter().position(Option::is_none).unwrap_or(self.transfers.len());
+        if number == self.transfers.len() {
+            self.transfers.push(None);
+        }
+        self.transfers[number] = Some(transfer);
+        self.start(number)?;
+        Ok(number)
+    }
+
+    fn start(&mut self, number: usize) -> io::Result<()> {
+        let transfer = self.transfers[number].as_ref().expect("in flight");
+        let (fd, vector) = (types::Fd(transfer.fd), &transfer.vector);
+        let (base, len) = (vector.as_ptr(), vector.len() as u32);
+        let entry = if transfer.write {
+            opcode::Writev::new(fd, base, len).offset(transfer.offset).build()
+        } else {
+            opcode::Readv::new(fd, base, len).offset(transfer.offset).build()
+        };
+        self.push(&entry.user_data(number as u64))
+    }
+
+    fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
+        loop {
+            // SAFETY: a poll has no pointers; the vector of a transfer lies on the heap and lives in `transfers` until
+            // its completion is taken, and the frames it names live as long as the staging, which the pager drops after
+            // the ring and leaves alone in between.
+            if unsafe { self.ring.submission().push(entry) }.is_ok() {
+                return Ok(());
+            }
+            self.ring.submit()?;
+        }
+    }
+
+    /// Hands over what was started and takes what happened. `block`: waits for at least one event.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn wait(&mut self, block: bool, events: &mut Vec<Event>) -> io::Result<()> {
+        const GETEVENTS: u32 = 1;
+        let queued = self.ring.submission().len() as u32;
+        let least = u32::from(block && self.ring.completion().is_empty());
+        // SAFETY: no argument is passed; entries in the queue are argued for where they were pushed.
+        let entered =
+            unsafe { self.ring.submitter().enter::<libc::sigset_t>(queued, least, GETEVENTS, None) };
+        match entered {
+            Err(error) if !matches!(error.raw_os_error(), Some(libc::EINTR | libc::EBUSY | libc::EAGAIN)) => {
+                return Err(error);
+            }
+            _ => {}
+        }
+        let done: Vec<(u64, i32, u32)> =
+            self.ring.completion().map(|e| (e.user_data(), e.result(), e.flags())).collect();
+        for (tag, result, flags) in done {
+            self.completed(tag, result, flags, events)?;
+        }
+        Ok(())
+    }
+
+    fn completed(&mut self, tag: u64, result: i32, flags: u32, events: &mut Vec<Event>) -> io::Result<()> {
+        if tag >= POLLS {
+            let number = (tag - POLLS) as usize;
+            events.push(Event::Ready(number));
+            if self.polls[number].1 && !cqueue::more(flags) {
+                self.listen(number)?;
+            }
+            return Ok(());
+        }
+        let number = tag as usize;
+        let transfer = self.transfers[number].as_mut().expect("in flight");
+        match result {
+            n if n < 0 && matches!(-n, libc::EAGAIN | libc::EINTR) => return self.start(number),
+            n if n < 0 => events.push(Event::Done(number, Err(io::Error::from_raw_os_error(-n)))),
+            0 => events.push(Event::Done(number, Err(io::ErrorKind::UnexpectedEof.into()))),
+            n if transfer.advance(n as usize) => events.push(Event::Done(number, Ok(()))),
+            _ => return self.start(number),
+        }
+        self.transfers[number] = None;
+        Ok(())
+    }
+}
+
+impl Transfer {
+    /// Takes `bytes` as done; says whether that was all.
+    fn advance(&mut self, bytes: usize) -> bool {
+        self.offset += bytes as u64;
+        let mut left = bytes;
+        self.vector.retain_mut(|part| {
+            let taken = left.min(part.iov_len);
+            left -= taken;
+            part.iov_base = part.iov_base.wrapping_byte_add(taken);
+            part.iov_len -= taken;
+            part.iov_len > 0
+        });
+        self.vector.is_empty()
+    }
+}
