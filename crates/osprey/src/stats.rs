@@ -15,9 +15,6 @@ pub struct Stats {
     pub frames: u64,
     /// Most chunks of the region that held data at once.
     pub peak_chunks: u64,
-    /// Most bytes of memory that the whole process had resident at once.
-    #[serde(default)]
-    pub peak_bytes: u64,
     /// Bytes read from the spill file.
     pub bytes_read: u64,
     /// Bytes written to it.

@@ -1,6 +1,7 @@
 //! The flags of `osprey bench`.
 
 use super::workload::{Family, Size, Workload};
+use crate::units::{self, Memory};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -41,7 +42,7 @@ pub struct Bench {
     #[arg(long, value_name = "R", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=REPEAT_MAX))]
     pub repeat: u64,
     /// Bytes per chunk; else 64K for labels and 1M for ciphertexts
-    #[arg(long, value_name = "BYTES", value_parser = chunk)]
+    #[arg(long, value_name = "BYTES", value_parser = units::chunk)]
     pub chunk: Option<usize>,
     /// Where chunks and swap files are written; its disk is measured
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
@@ -201,32 +202,17 @@ impl Limit {
 impl std::str::FromStr for Limit {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let refused =
-            || "expected a part above 0 and below 1, such as 0.25, or bytes, such as 256M or 1G".to_owned();
-        if text.contains('.') && !text.ends_with(|c: char| c.is_ascii_alphabetic()) {
-            let part: f64 = text.parse().map_err(|_| refused())?;
-            return if part > 0.0 && part < 1.0 { Ok(Self::Part(part)) } else { Err(refused()) };
+        let part = match units::memory(text) {
+            Ok(Memory::Bytes(bytes)) => return Ok(Self::Bytes(bytes)),
+            Ok(Memory::Percent(percent)) => percent / 100.0,
+            Err(reason) => text.parse().map_err(|_| reason)?,
+        };
+        if part > 0.0 && part <= 1.0 {
+            Ok(Self::Part(part))
+        } else {
+            Err("expected a part above 0 and up to 1, such as 0.25, or bytes, such as 256M".to_owned())
         }
-        bytes(text).filter(|&bytes| bytes > 0).map(Self::Bytes).ok_or_else(refused)
     }
-}
-
-/// A whole number with K, M, G or T for powers of 1024.
-fn bytes(text: &str) -> Option<u64> {
-    let (digits, unit) = match text.char_indices().last()? {
-        (at, unit) if unit.is_ascii_alphabetic() => {
-            (&text[..at], 10 * (1 + "KMGT".find(unit.to_ascii_uppercase())?))
-        }
-        _ => (text, 0),
-    };
-    digits.parse::<u64>().ok()?.checked_mul(1 << unit)
-}
-
-fn chunk(text: &str) -> Result<usize, String> {
-    use osprey::settings::{CHUNK_MAX, CHUNK_MIN};
-    let chunk = bytes(text).and_then(|bytes| usize::try_from(bytes).ok());
-    let fits = |chunk: &usize| chunk.is_power_of_two() && (CHUNK_MIN..=CHUNK_MAX).contains(chunk);
-    chunk.filter(fits).ok_or_else(|| "expected a power of two from 4K to 4M".to_owned())
 }
 
 #[cfg(test)]
@@ -273,6 +259,7 @@ mod tests {
         assert_eq!("0.25".parse::<Limit>().expect("a part").of(400 << 20), 100 << 20);
         assert_eq!("1G".parse::<Limit>().expect("bytes").of(7), 1 << 30);
         assert_eq!(Limit::Part(0.5).of(200_000), 128 << 10, "a whole number of grains");
-        assert!("99999999999T".parse::<Limit>().is_err());
+        assert_eq!("25%".parse::<Limit>(), Ok(Limit::Part(0.25)));
+        assert!("99999999999T".parse::<Limit>().is_err() && "-0.5".parse::<Limit>().is_err());
     }
 }
