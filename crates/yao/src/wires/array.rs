@@ -90,19 +90,18 @@ impl Items {
         self.count
     }
 
-    /// The lanes `from .. from + count` of these.
+    /// The lanes `from .. from + count` of these: whole runs, or a part of one.
     ///
     /// # Panics
-    /// When they are not whole runs, unless there is one run only.
+    /// When they are neither.
     #[must_use]
     pub fn part(&self, from: usize, count: usize) -> Self {
         assert!(from + count <= self.count, "a part of the lanes");
-        if self.run >= self.count {
-            let start = if self.mirrored { self.start - from } else { self.start + from };
-            return Self { start, count, ..*self };
-        }
-        assert!(from.is_multiple_of(self.run), "a part begins with a run");
-        Self { start: self.start + from / self.run * self.stride, count, ..*self }
+        let (runs, inside) = (from / self.run, from % self.run);
+        assert!(inside == 0 || inside + count <= self.run, "whole runs, or a part of one");
+        let start = self.start + runs * self.stride;
+        let start = if self.mirrored { start - inside } else { start + inside };
+        Self { start, run: self.run - inside, count, ..*self }
     }
 
     /// Runs as (lowest item, items).

@@ -48,7 +48,6 @@ pub use lanes::Lanes;
 pub use party::Party;
 pub use price::Price;
 
-
 /// Bits that one OT message of the evaluator covers.
 pub const INPUT_BATCH: usize = 1 << 14;
 /// Wires that one message of a reveal covers.

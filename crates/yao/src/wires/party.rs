@@ -283,6 +283,23 @@ impl<'s> Party<'s> {
         Ok(to.has(role).then_some(bits))
     }
 
+    /// Both parties have come as far as this, by the same number of gates: a barrier.
+    ///
+    /// # Errors
+    /// As [`Party::reveal`].
+    pub fn agree(&mut self) -> Result<(), Error> {
+        osprey::tick();
+        self.price += Price::agree();
+        self.flush()?;
+        let (role, calls) = (self.role(), self.calls);
+        let line = match &mut self.part {
+            Part::Speculator(_) => return Ok(()),
+            Part::Garbler(g) => &mut g.line,
+            Part::Evaluator(e) => &mut e.line,
+        };
+        line.open(role, To::Both, calls, 0, &mut [])
+    }
+
     /// Sends what waits to be sent. A garbler whose last operation is not a reveal must call it, or the evaluator waits.
     ///
     /// # Errors

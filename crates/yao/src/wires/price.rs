@@ -62,6 +62,12 @@ impl Price {
         }
     }
 
+    /// One call of [`super::Party::agree`].
+    #[must_use]
+    pub fn agree() -> Self {
+        Self { garbler: CHECK_BYTES, evaluator: CHECK_BYTES, ..Self::default() }
+    }
+
     /// Bytes of a role.
     #[must_use]
     pub fn sent(&self, role: Role) -> u64 {

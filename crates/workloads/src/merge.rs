@@ -1,0 +1,105 @@
+//! `merge`: two lists, one in ascending and one in descending order, become one in ascending order: a bitonic merge,
+//! depth first.
+
+use crate::records::{KEY, RECORD, are_sorted, enter_both, key};
+use crate::task::{Task, Wires};
+use base::Error;
+use osprey::Memory;
+use yao::LANES;
+use yao::wires::{Array, Items, Party, Role};
+
+/// Records whose levels are done one after the other, each over all of them: they fit a second-level cache, and a level
+/// of them fills the lanes of a call.
+pub const BASE: usize = 1024;
+
+pub struct Merge<M: Memory> {
+    records: Wires<M>,
+    per_party: usize,
+}
+
+impl<M: Memory> Task<M> for Merge<M> {
+    fn new(memory: &M, per_party: usize) -> Self {
+        Self { records: Array::zeroed(memory, 2 * per_party, RECORD), per_party }
+    }
+
+    fn bytes(&self) -> usize {
+        self.records.bytes()
+    }
+
+    fn input(&mut self, p: &mut Party<'_>) -> Result<(), Error> {
+        let arrange = |owner, records: &mut Vec<u128>| {
+            records.sort_unstable_by_key(|record| key(*record));
+            if owner == Role::Evaluator {
+                records.reverse();
+            }
+        };
+        enter_both::<M>(p, self.per_party, arrange, &mut self.records)
+    }
+
+    fn compute(&mut self, p: &mut Party<'_>) -> Result<(), Error> {
+        merge::<M>(p, &mut self.records, 0, 2 * self.per_party)
+    }
+
+    fn results(&self) -> &Wires<M> {
+        &self.records
+    }
+
+    fn check(&self, results: &[u64]) -> bool {
+        are_sorted(results, self.per_party)
+    }
+}
+
+/// Puts a bitonic sequence of `len` records, a power of two, in ascending order.
+pub fn merge<M: Memory>(
+    p: &mut Party<'_>,
+    records: &mut Wires<M>,
+    start: usize,
+    len: usize,
+) -> Result<(), Error> {
+    if len <= BASE {
+        return levels::<M>(p, records, start, len, len / 2);
+    }
+    level::<M>(p, records, start, len, len / 2)?;
+    merge::<M>(p, records, start, len / 2)?;
+    merge::<M>(p, records, start + len / 2, len / 2)
+}
+
+/// The levels of distance `distance`, half of it, ... 1.
+pub fn levels<M: Memory>(
+    p: &mut Party<'_>,
+    records: &mut Wires<M>,
+    start: usize,
+    len: usize,
+    mut distance: usize,
+) -> Result<(), Error> {
+    while distance > 0 {
+        level::<M>(p, records, start, len, distance)?;
+        distance /= 2;
+    }
+    Ok(())
+}
+
+/// Compares i with i + distance, in blocks of twice the distance.
+fn level<M: Memory>(
+    p: &mut Party<'_>,
+    records: &mut Wires<M>,
+    start: usize,
+    len: usize,
+    distance: usize,
+) -> Result<(), Error> {
+    let items = |start| Items::grid(start, distance, 2 * distance, len / 2);
+    order_all::<M>(p, records, [items(start), items(start + distance)])
+}
+
+/// Puts pairs in order, as many at once as a call takes.
+pub fn order_all<M: Memory>(
+    p: &mut Party<'_>,
+    records: &mut Wires<M>,
+    pairs: [Items; 2],
+) -> Result<(), Error> {
+    let count = pairs[0].count();
+    for from in (0..count).step_by(LANES) {
+        p.order(records, KEY, pairs.map(|items| items.part(from, LANES.min(count - from))))?;
+    }
+    Ok(())
+}
