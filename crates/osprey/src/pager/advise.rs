@@ -1,0 +1,317 @@
+//! Paging by advice to the kernel: engines `file` and `hint`.
+//!
+//! **Functionality.** The region is ordinary memory that the kernel pages: a shared mapping of an unlinked file (`file`), or
+//! anonymous memory with the system's swap (`hint`, the paper's way). A thread follows the plan and tells the kernel what
+//! to read ahead and map, and what to write back and drop. Needs no privilege.
+//!
+//! **What must hold.** Advice never changes content, so any trace gives correct results. Dead chunks are therefore written
+//! like others: to drop one, its content would have to be gone before the allocator is asked, and the kernel would hand a
+//! faulting program an empty page without asking us.
+//!
+//! **Who learns what.** Chunks go to the disk in the clear: nobody picks these engines but on request.
+//!
+//! **Where the program is.** By its events where they differ from block to block. Where they stand still, one fetched chunk
+//! in [`KEY_EVERY`](program::KEY_EVERY), and the last one there is room for, is brought into the cache without mapping its first page: a *key*.
+//! The page is mapped once the program touched it, and `/proc/self/pagemap` says so. The kernel tells nobody about that
+//! touch, so the thread looks every [`KEY_MS`] while a key is out. These engines are for comparison; `move` gets a message.
+//!
+//! **The limit.** The plan keeps within it. Touches that no plan foresaw are the kernel's to serve: when more is resident
+//! than the limit allows, chunks that the plan does not hold are sent away in the order of the region, which is also all
+//! there is without a trace. The check happens every [`CHECK_MS`]; a cgroup, where the launcher may have one, is exact.
+//!
+//! **Paper and deviations.** MIN instead of hints by lookahead; chunks are mapped ahead (MADV_POPULATE_*), which saves the
+//! minor fault per page of the swap cache; whole chunks.
+//!
+//! **Cost.** Two to four system calls per chunk moved; at least 50 wake-ups per second.
+
+mod program;
+mod way;
+
+use crate::plan::{Eviction, Fetch};
+use crate::progress::Progress;
+use crate::region::Region;
+use crate::settings::{Engine, Mode, Settings};
+use crate::stats::Stats;
+use crate::sys::{self, PAGE, advise, process};
+use crate::trace::Source;
+use program::{Program, Turn};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use way::Way;
+
+/// How often a key is looked at.
+const KEY_MS: i32 = 1;
+/// How often the limit is looked at.
+const CHECK_MS: i32 = 20;
+/// One chunk held in as many is for those that came before others could leave.
+const BUFFER_SHARE: usize = 8;
+/// Chunks that are being read or written at once, at most, and one frame in as many.
+const DEPTH: (usize, usize) = (16, 32);
+
+/// How the chunks that fit are shared out.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    /// All.
+    frames: usize,
+    /// Being written, beside those held; and as many of those held being read.
+    depth: usize,
+    /// Held by the plan, with what came early.
+    held: usize,
+    /// Held by the plan.
+    capacity: usize,
+}
+
+impl Sizes {
+    fn of(frames: usize) -> Self {
+        let depth = (frames / DEPTH.1).clamp(1, DEPTH.0);
+        let held = frames.saturating_sub(depth);
+        Self { frames, depth, held, capacity: held - held.div_ceil(BUFFER_SHARE) }
+    }
+}
+
+/// A running engine. Stop it before the region goes.
+#[derive(Debug)]
+pub(crate) struct Advisor {
+    shared: Arc<Shared>,
+    thread: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    stats: Mutex<Stats>,
+    stop: OwnedFd,
+    stopping: AtomicBool,
+}
+
+impl Shared {
+    fn stats(&self) -> MutexGuard<'_, Stats> {
+        self.stats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn warn(&self, text: String) {
+        let mut stats = self.stats();
+        if !stats.warnings.contains(&text) {
+            stats.warnings.push(text);
+        }
+    }
+}
+
+impl Advisor {
+    /// Counters so far. Bytes are those that the kernel was asked to move.
+    pub fn stats(&self) -> Stats {
+        self.shared.stats().clone()
+    }
+
+    /// Ends the thread; the region stays as it is, paged by the kernel.
+    pub fn stop(self) -> Stats {
+        self.shared.stopping.store(true, Ordering::Release);
+        sys::ring_bell(self.shared.stop.as_fd());
+        if self.thread.join().is_err() {
+            self.shared.warn("the pager's thread failed: the kernel paged alone from then on".into());
+        }
+        self.shared.stats().clone()
+    }
+}
+
+/// Starts an engine, `file` or `hint`, on a region that was not touched yet.
+///
+/// # Errors
+/// In words: no limit, one too small for two blocks of the trace (with the least), no swap, a folder that cannot be
+/// written, a disk too full.
+pub(crate) fn start(
+    engine: Engine,
+    settings: &Settings,
+    region: Arc<Region>,
+    progress: Arc<Progress>,
+    source: Option<Source>,
+) -> Result<Advisor, String> {
+    let sizes = Sizes::of(frames(settings, source.as_ref())?);
+    let peak = source.as_ref().and_then(Source::footer).map_or(0, |footer| footer.peak_chunks);
+    let way = Way::prepare(engine, settings, region.clone(), peak, sizes.depth)?;
+    let system = |e: io::Error| format!("cannot start the pager: {e}");
+    let mode = if source.is_some() { settings.mode } else { Mode::Reactive };
+    if source.is_none() {
+        way.alone().map_err(system)?;
+    }
+    let program = source.map(|source| Program::new(source, settings, sizes)).transpose()?;
+    let stats = Stats {
+        mode: mode.to_string(),
+        engine: engine.to_string(),
+        chunk: settings.chunk as u64,
+        frames: sizes.frames as u64,
+        ..Stats::default()
+    };
+    let (stop, stopping) = (sys::eventfd().map_err(system)?, AtomicBool::new(false));
+    let shared = Arc::new(Shared { stats: Mutex::new(stats), stop, stopping });
+    let pagemap = advise::Pagemap::open().map_err(system)?;
+    let low = settings.memory - (sizes.depth * settings.chunk) as u64;
+    let mover = Mover { way, region, pagemap, shared: shared.clone(), memory: settings.memory, low, hand: 0 };
+    let worker = move || run(mover, program, &progress);
+    let thread = std::thread::Builder::new().name("osprey-pager".into()).spawn(worker).map_err(system)?;
+    Ok(Advisor { shared, thread })
+}
+
+/// Chunks that fit beside the rest of the process.
+fn frames(settings: &Settings, source: Option<&Source>) -> Result<usize, String> {
+    if settings.memory == 0 {
+        return Err("there is nothing to page without a limit: set OSPREY_MEMORY".into());
+    }
+    let known = source.and_then(Source::footer).map_or(0, |footer| footer.other_bytes);
+    let other = known.max(way::resident_bytes());
+    let frames = (settings.memory.saturating_sub(other) / settings.chunk as u64) as usize;
+    let two_blocks = 2 * settings.microset;
+    let least = (two_blocks..).find(|&frames| Sizes::of(frames).capacity >= two_blocks).unwrap_or(usize::MAX);
+    if frames < least {
+        return Err(format!(
+            "a limit of {} bytes is too small: the process needs {other} beside the region and {least} chunks of {} \
+             bytes in it, so at least {}",
+            settings.memory,
+            settings.chunk,
+            other + (least * settings.chunk) as u64
+        ));
+    }
+    Ok(frames)
+}
+
+/// The thread: follows the plan while there is one, and keeps the limit.
+fn run(mut mover: Mover, mut program: Option<Program>, progress: &Progress) {
+    while !mover.shared.stopping.load(Ordering::Acquire) {
+        progress.hush();
+        if let Some(followed) = &mut program
+            && let Err(reason) = follow(followed, &mut mover, progress)
+        {
+            mover.shared.warn(format!("{reason}; from here on the kernel pages by what is touched"));
+            mover.shared.stats().mode = Mode::Reactive.to_string();
+            program = None;
+            if let Err(error) = mover.way.alone() {
+                mover.shared.warn(format!("the kernel refused advice: {error}"));
+            }
+        }
+        if let Err(error) = mover.keep_limit(program.as_ref()) {
+            mover.shared.warn(format!("the kernel refused advice: {error}"));
+        }
+        let usage = process::usage_of_thread();
+        mover.shared.stats().pager_cpu_s = (usage.user + usage.system).as_secs_f64();
+        let mut bells = vec![progress.bell(), mover.shared.stop.as_fd()];
+        bells.extend(program.as_ref().and_then(Program::bell));
+        let ms = if program.as_ref().is_some_and(Program::has_key) { KEY_MS } else { CHECK_MS };
+        if let Err(error) = advise::wait(&bells, ms) {
+            return mover.shared.warn(format!("the pager cannot wait: {error}"));
+        }
+    }
+}
+
+/// Does all that the plan allows now.
+fn follow(program: &mut Program, mover: &mut Mover, progress: &Progress) -> Result<(), String> {
+    program.feed()?;
+    let refused = |error: io::Error| format!("the kernel refused advice: {error}");
+    let mut looks = 0;
+    loop {
+        program.observe(progress, |chunk| mover.touched(chunk))?;
+        match program.turn() {
+            Turn::Evict(eviction) => mover.evict(eviction).map_err(refused)?,
+            Turn::Fetch(fetch, key) => {
+                let away = mover.fetch(fetch).map_err(refused)?;
+                program.fetched(fetch, key && away);
+            }
+            Turn::Map(fetch, key) => mover.map(fetch, key).map_err(refused)?,
+            Turn::Wait => break,
+        }
+        looks += 1;
+        if looks % 64 == 0 {
+            mover.keep_limit(Some(program)).map_err(refused)?;
+            program.feed()?;
+        }
+    }
+    program.check_stuck()?;
+    let mut stats = mover.shared.stats();
+    (stats.trace_entries, stats.plan_s) = (program.planned(), program.plan_s());
+    Ok(())
+}
+
+/// Carries out, counts, and keeps the limit.
+#[derive(Debug)]
+struct Mover {
+    way: Way,
+    region: Arc<Region>,
+    pagemap: advise::Pagemap,
+    shared: Arc<Shared>,
+    /// The limit, and what is aimed at when it is exceeded.
+    memory: u64,
+    low: u64,
+    /// Where the search for chunks that nobody planned goes on.
+    hand: u32,
+}
+
+impl Mover {
+    /// Whether the first page of a chunk is mapped.
+    fn touched(&self, chunk: u32) -> bool {
+        self.pagemap.mapped(self.region.address(chunk), PAGE).is_ok_and(|pages| pages > 0)
+    }
+
+    fn evict(&mut self, eviction: Eviction) -> io::Result<()> {
+        self.way.push_out(eviction.chunk)?;
+        let mut stats = self.shared.stats();
+        if eviction.clean {
+            stats.dropped_clean += 1;
+        } else {
+            stats.bytes_written += self.region.chunk() as u64;
+        }
+        Ok(())
+    }
+
+    /// Starts to read. Whether the chunk was away: if its first page is mapped then, the program has touched it.
+    fn fetch(&mut self, fetch: Fetch) -> io::Result<bool> {
+        if self.way.keep(fetch.chunk) {
+            return Ok(false);
+        }
+        let mut stats = self.shared.stats();
+        if fetch.fresh {
+            stats.first_touches += 1;
+            return Ok(true);
+        }
+        stats.bytes_read += self.region.chunk() as u64;
+        drop(stats);
+        self.way.read_ahead(fetch.chunk)?;
+        Ok(true)
+    }
+
+    fn map(&mut self, fetch: Fetch, key: bool) -> io::Result<()> {
+        if key {
+            self.shared.stats().key_faults += 1;
+        }
+        self.way.map(fetch.chunk, if key { PAGE } else { 0 }, !fetch.clean)
+    }
+
+    /// Sends chunks away that the plan does not hold, while more is resident than is allowed.
+    fn keep_limit(&mut self, program: Option<&Program>) -> io::Result<()> {
+        let mut resident = way::resident_bytes();
+        if resident <= self.memory {
+            return Ok(());
+        }
+        let chunks = self.region.chunks() as u32;
+        let reach = (0..chunks).rev().find(|&chunk| self.region.is_live(chunk)).map_or(0, |last| last + 1);
+        for _ in 0..reach {
+            if resident <= self.low {
+                break;
+            }
+            self.hand = if self.hand + 1 < reach { self.hand + 1 } else { 0 };
+            if program.is_some_and(|program| program.holds(self.hand)) {
+                continue;
+            }
+            let pages = self.pagemap.mapped(self.region.address(self.hand), self.region.chunk())?;
+            if pages > 0 {
+                self.way.push_out(self.hand)?;
+                self.shared.stats().bytes_written += self.region.chunk() as u64;
+                resident = resident.saturating_sub((pages * PAGE) as u64);
+            }
+        }
+        self.way.settle()
+    }
+}
+
+#[cfg(test)]
+mod tests;

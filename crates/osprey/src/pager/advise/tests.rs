@@ -1,0 +1,195 @@
+//! Programs in child processes, because a process has one region: content survives, memory comes back within the limit,
+//! whatever the trace says.
+#![expect(unsafe_code, reason = "programs under test touch the region by address")]
+
+use super::*;
+use crate::disk::SwapFile;
+use crate::progress::Event;
+use crate::trace::{Block, Entry, Footer, Header, Writer};
+use std::collections::HashSet;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const CHUNKS: u32 = 384;
+const CHUNK: usize = 64 << 10;
+const MICROSET: usize = 8;
+/// Chunks that may be resident.
+const FRAMES: u64 = 96;
+
+/// The order in which the program touches chunks, pass by pass: along, two streams, at random.
+fn touches() -> Vec<u32> {
+    let half = CHUNKS / 2;
+    let streams = (0..CHUNKS).map(|i| i / 2 + i % 2 * half);
+    let mixed = (0..CHUNKS).map(|i| (i * 389 + 7) % CHUNKS);
+    (0..CHUNKS).chain(streams).chain(mixed).collect()
+}
+
+/// The trace of such a program, one tick before each touch or none at all.
+fn write_trace(path: &std::path::Path, header: &Header, touches: &[u32], ticks: bool, hash: u64) {
+    let mut writer = Writer::create(path, header).expect("writable");
+    let mut seen = HashSet::new();
+    for (number, part) in touches.chunks(MICROSET).enumerate() {
+        let entry = |&chunk| Entry { chunk, written: true, fresh: seen.insert(chunk) };
+        let events = if ticks { (number * MICROSET + 1) as u64 } else { 0 };
+        writer.block(&Block { events, hash, entries: part.iter().map(entry).collect() }).expect("written");
+    }
+    let entries = touches.len() as u64;
+    writer.finish(&Footer { entries, peak_chunks: CHUNKS.into(), other_bytes: 0 }).expect("finished");
+}
+
+/// Touches a chunk as a program would: checks what it wrote there before, page by page, and writes anew.
+fn visit(region: &Region, chunk: u32, visits: &mut [u64]) {
+    let before = visits[chunk as usize];
+    visits[chunk as usize] += 1;
+    for page in (0..CHUNK).step_by(PAGE) {
+        let at = (region.address(chunk) + page) as *mut u64;
+        // SAFETY: a word of a page of the region, which is mapped as a whole and used by this thread alone.
+        unsafe {
+            let expected = if before == 0 { 0 } else { (u64::from(chunk) << 32 | page as u64) + before };
+            assert_eq!(at.read(), expected, "chunk {chunk}, page {page}, visit {before}");
+            at.write((u64::from(chunk) << 32 | page as u64) + before + 1);
+        }
+    }
+}
+
+/// Waits until the engine has brought the process back under its limit.
+fn come_down(limit: u64) {
+    let start = Instant::now();
+    while way::resident_bytes() > limit {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "{} resident, {limit} allowed",
+            way::resident_bytes()
+        );
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Waits until the engine has mapped a chunk but for a first page that may be held back.
+fn await_chunk(region: &Region, pagemap: &advise::Pagemap, chunk: u32) {
+    let start = Instant::now();
+    while pagemap.mapped(region.address(chunk) + PAGE, CHUNK - PAGE).expect("readable") < CHUNK / PAGE - 1 {
+        assert!(start.elapsed() < Duration::from_secs(60), "chunk {chunk} never came");
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// The child's side: `OSPREY_TEST_ADVISE` = engine, trace (none, right, wrong, hash) and whether there are ticks.
+#[test]
+#[ignore = "the child process of the tests of engines"]
+fn a_child_pages() {
+    let task = std::env::var("OSPREY_TEST_ADVISE").expect("started by a test");
+    let [engine, trace, ticks, folder] = task.split(' ').collect::<Vec<_>>().try_into().expect("four words");
+    let engine: Engine = engine.parse().expect("an engine");
+    let header = Header { chunk: CHUNK as u64, region: 1 << 30, microset: MICROSET as u32, key: 5 };
+    let mut visits = vec![0; CHUNKS as usize];
+    let touches = touches();
+    let path = std::path::Path::new(folder).join("trace");
+    let told: Vec<u32> = if trace == "wrong" {
+        touches.iter().map(|&chunk| (chunk * 77 + 5) % CHUNKS).collect()
+    } else {
+        touches.clone()
+    };
+    write_trace(&path, &header, &told, ticks == "ticks", if trace == "hash" { 9 } else { 0 });
+    let source = (trace != "none").then(|| Source::open(&path, &header).expect("good"));
+    let memory = way::resident_bytes() + FRAMES * CHUNK as u64;
+    let settings = Settings {
+        mode: Mode::Programmed,
+        engine,
+        memory,
+        chunk: CHUNK,
+        microset: MICROSET,
+        region: 1 << 30,
+        spill: folder.into(),
+        ..Settings::default()
+    };
+    let region = Arc::new(Region::reserve(&settings, true).expect("address space"));
+    let progress = Arc::new(Progress::new().expect("event descriptor"));
+    (0..CHUNKS).for_each(|chunk| region.set_live(chunk, true));
+    let pagemap = advise::Pagemap::open().expect("readable");
+    let engine = start(engine, &settings, region.clone(), progress.clone(), source).expect("started");
+    for (i, &chunk) in touches.iter().enumerate() {
+        if ticks == "ticks" {
+            progress.event(Event::Tick);
+        }
+        if trace == "right" {
+            // A program that waits at every chunk until it is there: the plan must never wait for it in turn.
+            await_chunk(&region, &pagemap, chunk);
+        }
+        visit(&region, chunk, &mut visits);
+        if i % 64 == 0 && way::resident_bytes() > memory + FRAMES / 4 * CHUNK as u64 {
+            come_down(memory);
+        }
+    }
+    come_down(memory);
+    let live = engine.stats();
+    let stats = engine.stop();
+    assert!(stats.bytes_read >= live.bytes_read && stats.frames > FRAMES / 2, "{stats:?}");
+    (0..CHUNKS).for_each(|chunk| visit(&region, chunk, &mut visits));
+    println!("{}", serde_json::to_string(&stats).expect("serialises"));
+}
+
+/// Runs the child and gives what its engine counted.
+fn child(engine: &str, trace: &str, ticks: &str) -> Stats {
+    let folder = tempfile::tempdir().expect("folder");
+    let mut command = Command::new(std::env::current_exe().expect("this test"));
+    command.args(["--exact", "pager::advise::tests::a_child_pages", "--ignored", "--nocapture"]);
+    command.env("OSPREY_TEST_ADVISE", format!("{engine} {trace} {ticks} {}", folder.path().display()));
+    let out = command.output().expect("child");
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.success(), "{text}{}", String::from_utf8_lossy(&out.stderr));
+    let line = text.lines().find_map(|line| line.find('{').map(|at| &line[at..])).expect("counters");
+    serde_json::from_str(line).expect("counters")
+}
+
+/// All traces on one engine.
+fn all_traces(engine: &str) {
+    let total = 3 * u64::from(CHUNKS) * CHUNK as u64;
+    for ticks in ["ticks", "still"] {
+        let stats = child(engine, "right", ticks);
+        assert_eq!(
+            (stats.mode.as_str(), stats.trace_entries),
+            ("programmed", 3 * u64::from(CHUNKS)),
+            "{stats:?}"
+        );
+        assert!(stats.first_touches == u64::from(CHUNKS) && stats.warnings.is_empty(), "{stats:?}");
+        assert!(0 < stats.bytes_read && stats.bytes_read < total, "{stats:?}");
+        // No event tells of the last block's begin.
+        assert!(ticks == "still" || stats.key_faults <= 1, "keys only where events stand still: {stats:?}");
+    }
+    let stats = child(engine, "wrong", "ticks");
+    assert!(stats.bytes_written > 0, "{stats:?}");
+    let stats = child(engine, "hash", "ticks");
+    assert!(stats.mode == "reactive" && stats.warnings[0].contains("allocates otherwise"), "{stats:?}");
+    let stats = child(engine, "none", "ticks");
+    assert!(stats.mode == "reactive" && stats.bytes_written > 0, "{stats:?}");
+}
+
+#[test]
+fn a_file_pages_by_any_trace() {
+    all_traces("file");
+}
+
+#[test]
+fn swap_pages_by_any_trace() {
+    let folder = tempfile::tempdir().expect("folder");
+    let _swap = match SwapFile::create(folder.path(), 256 << 20) {
+        Ok(swap) => swap,
+        Err(error) => return eprintln!("skipped: no swap file can be made here: {error}"),
+    };
+    all_traces("hint");
+}
+
+#[test]
+fn too_small_a_limit_is_an_error_with_the_least() {
+    let settings = |memory| Settings { memory, ..Settings::default() };
+    let error = frames(&settings(1 << 20), None).expect_err("too small");
+    assert!(
+        error.contains("a limit of 1048576 bytes is too small") && error.contains("so at least"),
+        "{error}"
+    );
+    let least: u64 = error.rsplit(' ').next().and_then(|word| word.parse().ok()).expect("a number");
+    let enough = frames(&settings(least + (1 << 20)), None).expect("enough");
+    assert!(Sizes::of(enough).capacity >= 2 * Settings::default().microset);
+    assert!(frames(&settings(0), None).expect_err("no limit").contains("OSPREY_MEMORY"));
+}
