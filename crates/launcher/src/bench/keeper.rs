@@ -94,7 +94,7 @@ impl Keeper {
         writeln!(ask, "{request}").and_then(|()| ask.flush()).map_err(|e| gone(&e))?;
         let mut answer = String::new();
         self.answers.read_line(&mut answer).map_err(|e| gone(&e))?;
-        match answer.trim_end().split_once(' ') {
+        match answer.trim_end_matches('\n').split_once(' ') {
             Some(("ok", value)) => Ok(Ok(value.to_owned())),
             Some(("no", reason)) => Ok(Err(reason.to_owned())),
             _ => Err(gone(&std::io::ErrorKind::UnexpectedEof.into())),
