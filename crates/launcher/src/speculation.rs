@@ -172,7 +172,11 @@ impl Speculator<'_> {
             }
             Err(torn) => {
                 self.console.quote(&text);
-                Ok(Outcome::Failed(format!("the speculative pass {}: {torn}", how_ended(ended.code))))
+                self.console.step(&torn);
+                Ok(Outcome::Failed(format!(
+                    "the speculative pass {} before its trace was whole",
+                    how_ended(ended.code)
+                )))
             }
         }
     }

@@ -1,0 +1,149 @@
+//! Modes, traces that are used again, exit codes, standard input.
+
+use crate::support::{can_isolate, can_trace, command, names, osprey, run, run_with_input};
+use std::process::Command;
+
+#[test]
+fn a_program_is_speculated_then_run() {
+    if !can_isolate() || !can_trace() {
+        return;
+    }
+    let done = run(&["--memory", "24M", "--json"], &["48"]);
+    let report = done.succeeded().report();
+    assert_eq!(report["mode"], "programmed", "{}", done.err);
+    assert_eq!(report["asked_mode"], "speculate");
+    assert!(report["speculation"]["stats"]["trace_entries"].as_u64().expect("a number") > 0);
+    assert!(report["speculation"]["peak_bytes"].as_u64().expect("a number") <= 64 << 20, "{report}");
+    assert!(report["needed"].as_u64().expect("known") >= 48 << 20, "{report}");
+}
+
+#[test]
+fn a_percentage_is_of_what_the_trace_says() {
+    if !can_isolate() || !can_trace() {
+        return;
+    }
+    let done = run(&["--memory", "50%", "--json"], &["64"]);
+    let report = done.succeeded().report();
+    let (memory, needed) = (report["memory"].as_u64().expect("bytes"), report["needed"].as_u64().expect("bytes"));
+    assert!(memory.abs_diff(needed / 2) <= 4096, "{report}");
+    let refused = run(&["--memory", "50%", "--mode", "reactive"], &["1"]);
+    assert_eq!(refused.code, Some(125));
+    refused.says("give bytes, such as --memory 256M");
+}
+
+#[test]
+fn both_passes_at_once_give_the_result() {
+    if !can_isolate() || !can_trace() {
+        return;
+    }
+    let done = run(&["--memory", "24M", "--mode", "concurrent", "--json"], &["48"]);
+    let report = done.succeeded().report();
+    assert!(report["speculation"].is_object() && report["asked_mode"] == "concurrent", "{report}");
+}
+
+#[test]
+fn faults_alone_give_the_result() {
+    let done = run(&["--memory", "24M", "--mode", "reactive", "--json"], &["48"]);
+    if done.code == Some(69) {
+        return eprintln!("skipped: {}", done.err);
+    }
+    let report = done.succeeded().report();
+    assert_eq!((&report["mode"], &report["speculation"]), (&"reactive".into(), &serde_json::Value::Null));
+}
+
+#[test]
+fn a_trace_is_used_again_only_where_it_fits() {
+    if !can_isolate() || !can_trace() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("folder");
+    let file = folder.path().join("a.trace");
+    let flags = ["--memory", "24M", "--trace-file", file.to_str().expect("text")];
+    let programmed = [&flags[..], &["--mode", "programmed"]].concat();
+    run(&programmed, &["32"]).succeeded().says("cannot read the trace").says("is paged by its faults");
+    run(&flags, &["32"]).succeeded().does_not_say("used again");
+    assert_eq!(names(folder.path()), ["a.trace"]);
+    run(&flags, &["32"]).succeeded().says("fits and is used again");
+    run(&programmed, &["32"]).succeeded().does_not_say("warning");
+    // Other arguments: made anew, or refused where it must not be.
+    run(&programmed, &["33"]).succeeded().says("warning").says("is paged by its faults");
+    run(&flags, &["33"]).succeeded().says("it is made anew");
+    run(&flags, &["33"]).succeeded().says("fits and is used again");
+    let other = [&programmed[..], &["--chunk", "128K"]].concat();
+    run(&other, &["33"]).succeeded().says("is paged by its faults");
+    // Torn.
+    let whole = std::fs::read(&file).expect("a trace");
+    std::fs::write(&file, &whole[..whole.len() / 2]).expect("torn");
+    run(&programmed, &["33"]).succeeded().says("torn");
+    run(&flags, &["33"]).succeeded().says("it is made anew");
+    // The last bytes are a footer, with memory beside the region: that varies by pages.
+    let again = std::fs::read(&file).expect("a trace");
+    assert!(again[..again.len() - 16] == whole[..whole.len() - 16], "speculation is deterministic");
+    run(&[&flags[2..], &["--speculative-only"]].concat(), &["34"]).does_not_say("warning");
+    run(&programmed, &["34"]).succeeded().does_not_say("warning");
+}
+
+#[test]
+fn exit_codes_are_those_of_the_program() {
+    assert_eq!(run(&["--memory", "64M"], &["1", "exit", "7"]).code, Some(7));
+    let shell = |script: &str| {
+        let words = ["run", "--memory", "64M", "--", "sh", "-c", script];
+        Command::new(osprey()).args(words).output().expect("osprey starts").status.code()
+    };
+    assert_eq!(shell("kill -TERM $$"), Some(143));
+    assert_eq!(shell("exit 0"), Some(0));
+    let bad = |words: &[&str]| Command::new(osprey()).args(words).output().expect("osprey starts").status.code();
+    assert_eq!(bad(&["run", "--memory", "64M", "--", "/no/such/program"]), Some(127));
+    assert_eq!(bad(&["run", "--memory", "64M", "--", "/etc/passwd"]), Some(126));
+    assert_eq!(bad(&["run", "--memory", "much", "--", "true"]), Some(125));
+    assert_eq!(bad(&["probe", "--no-such-flag"]), Some(2));
+}
+
+#[test]
+fn standard_input_is_the_same_for_both_passes() {
+    let input: Vec<u8> = (0..3_000_000u32).map(|i| (i % 251) as u8).collect();
+    let sum: u64 = input.iter().map(|byte| u64::from(*byte)).sum();
+    let base: u64 = run(&["--memory", "64M"], &["1"]).out.trim().parse().expect("a sum");
+    for mode in ["speculate", "concurrent", "reactive"] {
+        let done = run_with_input(&["--memory", "64M", "--mode", mode], &["1", "stdin"], &input);
+        done.succeeded().says("read 3000000 bytes").does_not_say("warning");
+        assert_eq!(done.out.trim().parse(), Ok(base.wrapping_add(sum)), "{mode}");
+    }
+    let mut file = tempfile::tempfile().expect("file");
+    std::io::Write::write_all(&mut file, &input).expect("written");
+    std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(1000)).expect("seek");
+    let done = command(&["--memory", "64M"], &["1", "stdin"]).stdin(file).output().expect("osprey starts");
+    crate::support::Run::from(done).succeeded().says("read 2999000 bytes");
+}
+
+#[test]
+fn a_pipe_that_never_ends_is_no_obstacle() {
+    let (reader, writer) = std::io::pipe().expect("pipe");
+    let done = command(&["--memory", "64M"], &["1"]).stdin(reader).output().expect("osprey starts");
+    drop(writer);
+    crate::support::Run::from(done).succeeded();
+}
+
+#[test]
+fn a_program_without_the_runtime_runs() {
+    if !can_isolate() {
+        return;
+    }
+    let words = ["run", "--memory", "64M", "--", "sh", "-c", "echo done; exit 4"];
+    let done = crate::support::Run::from(Command::new(osprey()).args(words).output().expect("osprey starts"));
+    assert_eq!((done.code, done.out.as_str()), (Some(4), "done\n"));
+    done.says("does not use the runtime");
+}
+
+#[test]
+fn a_report_is_one_object() {
+    let folder = tempfile::tempdir().expect("folder");
+    let file = folder.path().join("report.json");
+    let done = run(&["--memory", "64M", "--quiet", "--report", file.to_str().expect("text")], &["1"]);
+    assert_eq!(done.succeeded().err, "", "quiet");
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).expect("written")).expect("JSON");
+    assert_eq!(report["exit_code"], 0);
+    let marks: Vec<_> = report["marks"].as_array().expect("marks").iter().map(|mark| mark["name"].clone()).collect();
+    assert_eq!(marks, ["start", "stop"]);
+    assert_eq!(names(folder.path()), ["report.json"]);
+}

@@ -1,0 +1,102 @@
+//! What goes wrong: the program's own pass gives its result all the same, or an error says what to do.
+
+use crate::support::{Run, can_isolate, can_trace, osprey, run, subject};
+use std::process::Command;
+
+#[test]
+fn a_program_that_is_not_oblivious_is_found_out() {
+    if !can_isolate() || !can_trace() {
+        return;
+    }
+    let done = run(&["--memory", "24M", "--json"], &["64", "secret"]);
+    let report = done.succeeded().report();
+    let warnings = report["warnings"].as_array().expect("warnings");
+    assert!(!warnings.is_empty() && report["mode"] == "reactive", "{report}");
+}
+
+#[test]
+fn an_order_that_changes_is_slow_and_right() {
+    if !can_isolate() || !can_trace() {
+        return;
+    }
+    run(&["--memory", "24M"], &["64", "random"]).succeeded();
+    run(&["--memory", "24M", "--mode", "concurrent"], &["64", "random"]).succeeded();
+}
+
+#[test]
+fn speculation_that_crashes_is_told_and_survived() {
+    if !can_isolate() {
+        return;
+    }
+    for mode in ["speculate", "concurrent"] {
+        let done = run(&["--memory", "24M", "--mode", mode], &["32", "crash"]);
+        done.succeeded().says("| the subject crashes on purpose").says("the speculative pass was ended by signal 6");
+    }
+}
+
+#[test]
+fn speculation_that_hangs_is_ended() {
+    if !can_isolate() {
+        return;
+    }
+    let done = run(&["--memory", "24M", "--speculation-timeout", "1"], &["32", "hang"]);
+    done.succeeded().says("wrote no trace for 1 s and was ended (--speculation-timeout gives it more)");
+    run(&["--memory", "24M", "--mode", "concurrent"], &["32", "hang"]).succeeded();
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_named() {
+    let done = run(&["--memory", "24M", "--mode", "reactive", "--spill", "/no/such/folder"], &["64"]);
+    assert!(done.code != Some(0), "{}", done.err);
+    done.says("/no/such/folder");
+}
+
+#[test]
+fn too_little_memory_names_the_least() {
+    let done = run(&["--memory", "4M", "--mode", "reactive"], &["64"]);
+    assert!(done.code != Some(0), "{}", done.err);
+    done.says("a limit of 4 MiB is too small").says("allow at least");
+}
+
+/// A filter that answers userfaultfd with EPERM, installed by an interpreter because it takes a raw system call.
+const WITHOUT_USERFAULTFD: &str = r#"
+import ctypes, os, platform, struct, sys
+number = {"x86_64": 323, "aarch64": 282}[platform.machine()]
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)]
+filter = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(filter)))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program, 0, 0) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+"#;
+
+#[test]
+fn without_userfaultfd_the_program_still_runs() {
+    let denied = |flags: &[&str]| {
+        let mut command = Command::new("python3");
+        command.args(["-c", WITHOUT_USERFAULTFD, osprey(), "run"]).args(flags).arg("--").arg(subject()).arg("8");
+        command.output().map(Run::from)
+    };
+    let done = match denied(&["--memory", "64M"]) {
+        Ok(done) if done.err.contains("Traceback") => return eprintln!("skipped: {}", done.err),
+        Ok(done) => done,
+        Err(error) => return eprintln!("skipped: no python3: {error}"),
+    };
+    done.succeeded().says("warning").says("userfaultfd");
+}
+
+#[test]
+fn without_namespaces_speculation_is_refused() {
+    // A namespace in which no more may be made.
+    let script = "echo 0 > /proc/sys/user/max_mnt_namespaces && exec \"$0\" run --memory 64M -- \"$1\" 8";
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "sh", "-c", script]).arg(osprey()).arg(subject());
+    match command.output().map(Run::from) {
+        Err(error) => eprintln!("skipped: no unshare: {error}"),
+        Ok(done) if !done.err.contains("cannot be cut off") => eprintln!("skipped: {}", done.err),
+        Ok(done) => {
+            done.says("--no-isolation").says("user.max_user_namespaces");
+            assert!(done.code == Some(0) || done.code == Some(69), "{}", done.err);
+        }
+    }
+}
