@@ -121,6 +121,9 @@ impl<'a> Runner<'a> {
         if self.args.speculative_only {
             return self.speculate_only();
         }
+        if let Some(warning) = self.paging.warning.take() {
+            self.warn(warning);
+        }
         let knowledge = match self.paging.by {
             By::Nobody | By::System => Knowledge::Faults,
             By::Runtime(_) => match self.know()? {
@@ -241,7 +244,9 @@ impl<'a> Runner<'a> {
                 Ok(Ok(None))
             }
             Outcome::Failed(why) => {
-                self.warn(format!("{why}; the program is paged by its faults"));
+                let then =
+                    if self.args.speculative_only { "" } else { "; the program is paged by its faults" };
+                self.warn(format!("{why}{then}"));
                 Ok(Ok(None))
             }
         }
@@ -399,7 +404,8 @@ impl<'a> Runner<'a> {
             ));
         }
         if ended.left > 0 {
-            self.console.note(&format!("the program left {} processes behind, which were ended", ended.left));
+            let what = if ended.left == 1 { "process" } else { "processes" };
+            self.console.note(&format!("the program left {} {what} behind: ended with it", ended.left));
         }
         self.say()?;
         Ok(ended.code)

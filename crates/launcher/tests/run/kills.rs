@@ -52,7 +52,8 @@ fn a_killed_guard_leaves_no_program() {
         .spawn()
         .expect("osprey starts");
     eventually("the program runs", || processes_with(&word).len() >= 2);
-    let guards = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap_or_default();
+    let guards =
+        std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap_or_default();
     let Some(guard) = guards.split_whitespace().next().and_then(|pid| pid.parse().ok()) else {
         child.kill().expect("killed");
         child.wait().expect("waited");
@@ -60,7 +61,8 @@ fn a_killed_guard_leaves_no_program() {
     };
     signal(guard, "KILL");
     let err = child.stderr.take().expect("a pipe");
-    let said = BufReader::new(err).lines().map_while(Result::ok).any(|line| line.contains("guard of the program"));
+    let said =
+        BufReader::new(err).lines().map_while(Result::ok).any(|line| line.contains("guard of the program"));
     assert_eq!(child.wait().expect("ended").code(), Some(125));
     assert!(said);
     eventually("a process is left", || processes_with(&word).is_empty());

@@ -24,7 +24,8 @@ fn a_percentage_is_of_what_the_trace_says() {
     }
     let done = run(&["--memory", "50%", "--json"], &["64"]);
     let report = done.succeeded().report();
-    let (memory, needed) = (report["memory"].as_u64().expect("bytes"), report["needed"].as_u64().expect("bytes"));
+    let (memory, needed) =
+        (report["memory"].as_u64().expect("bytes"), report["needed"].as_u64().expect("bytes"));
     assert!(memory.abs_diff(needed / 2) <= 4096, "{report}");
     let refused = run(&["--memory", "50%", "--mode", "reactive"], &["1"]);
     assert_eq!(refused.code, Some(125));
@@ -92,7 +93,8 @@ fn exit_codes_are_those_of_the_program() {
     };
     assert_eq!(shell("kill -TERM $$"), Some(143));
     assert_eq!(shell("exit 0"), Some(0));
-    let bad = |words: &[&str]| Command::new(osprey()).args(words).output().expect("osprey starts").status.code();
+    let bad =
+        |words: &[&str]| Command::new(osprey()).args(words).output().expect("osprey starts").status.code();
     assert_eq!(bad(&["run", "--memory", "64M", "--", "/no/such/program"]), Some(127));
     assert_eq!(bad(&["run", "--memory", "64M", "--", "/etc/passwd"]), Some(126));
     assert_eq!(bad(&["run", "--memory", "much", "--", "true"]), Some(125));
@@ -141,9 +143,11 @@ fn a_report_is_one_object() {
     let file = folder.path().join("report.json");
     let done = run(&["--memory", "64M", "--quiet", "--report", file.to_str().expect("text")], &["1"]);
     assert_eq!(done.succeeded().err, "", "quiet");
-    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).expect("written")).expect("JSON");
+    let report: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&file).expect("written")).expect("JSON");
     assert_eq!(report["exit_code"], 0);
-    let marks: Vec<_> = report["marks"].as_array().expect("marks").iter().map(|mark| mark["name"].clone()).collect();
+    let marks: Vec<_> =
+        report["marks"].as_array().expect("marks").iter().map(|mark| mark["name"].clone()).collect();
     assert_eq!(marks, ["start", "stop"]);
     assert_eq!(names(folder.path()), ["report.json"]);
 }

@@ -30,7 +30,9 @@ fn speculation_that_crashes_is_told_and_survived() {
     }
     for mode in ["speculate", "concurrent"] {
         let done = run(&["--memory", "24M", "--mode", mode], &["32", "crash"]);
-        done.succeeded().says("| the subject crashes on purpose").says("the speculative pass was ended by signal 6");
+        done.succeeded()
+            .says("| the subject crashes on purpose")
+            .says("the speculative pass was ended by signal 6");
     }
 }
 
@@ -74,7 +76,12 @@ os.execv(sys.argv[1], sys.argv[1:])
 fn without_userfaultfd_the_program_still_runs() {
     let denied = |flags: &[&str]| {
         let mut command = Command::new("python3");
-        command.args(["-c", WITHOUT_USERFAULTFD, osprey(), "run"]).args(flags).arg("--").arg(subject()).arg("8");
+        command
+            .args(["-c", WITHOUT_USERFAULTFD, osprey(), "run"])
+            .args(flags)
+            .arg("--")
+            .arg(subject())
+            .arg("8");
         command.output().map(Run::from)
     };
     let done = match denied(&["--memory", "64M"]) {
@@ -99,4 +106,45 @@ fn without_namespaces_speculation_is_refused() {
             assert!(done.code == Some(0) || done.code == Some(69), "{}", done.err);
         }
     }
+}
+
+#[test]
+fn a_full_disk_ends_the_program_with_its_name() {
+    // A small file system that goes with its namespace.
+    let folder = tempfile::tempdir().expect("folder");
+    let script =
+        "mount -t tmpfs -o size=2m none \"$2\" && exec \"$0\" run --memory 24M --spill \"$2\" -- \"$1\" 64";
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "--map-root-user", "sh", "-c", script])
+        .arg(osprey())
+        .arg(subject())
+        .arg(folder.path());
+    match command.output().map(Run::from) {
+        Err(error) => eprintln!("skipped: no unshare: {error}"),
+        Ok(done) if done.code == Some(1) || done.code == Some(32) => eprintln!("skipped: {}", done.err),
+        Ok(done) => {
+            assert_eq!(done.code, Some(74), "{}", done.err);
+            done.says(folder.path().to_str().expect("text"));
+        }
+    }
+}
+
+#[test]
+fn a_terminal_is_not_for_speculation() {
+    if !can_isolate() {
+        return;
+    }
+    let line = format!("{} run --memory 64M -- {} 1 stdin", osprey(), subject().display());
+    let mut script = Command::new("script");
+    script.args(["-qec", &line, "/dev/null"]).stdin(std::process::Stdio::piped());
+    let child = script.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn();
+    let Ok(mut child) = child else { return eprintln!("skipped: no script") };
+    let mut keys = child.stdin.take().expect("a pipe");
+    std::io::Write::write_all(&mut keys, b"abc\n\x04").expect("typed");
+    let output = child.wait_with_output().expect("ended");
+    drop(keys);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("read from the terminal and found an empty line"), "{said}");
+    assert!(said.contains("read 4 bytes") && output.status.success(), "{said}");
 }
