@@ -48,6 +48,8 @@ const LATER: u16 = 1 << 10;
 const MAPPED: u16 = 1 << 11;
 const WRITABLE: u16 = 1 << 12;
 const TOUCHED: u16 = 1 << 13;
+/// The entry stands and nothing is mapped yet: a stub said that it touches the chunk, and no instruction has.
+const STUBBED: u16 = 1 << 14;
 
 /// The tracer of this process, for the signal handler.
 static TRACER: AtomicPtr<Tracer> = AtomicPtr::new(std::ptr::null_mut());
@@ -82,6 +84,9 @@ struct Blocks {
     /// Room to sort the chunks of a block in.
     sorted: Vec<u32>,
     entries: u64,
+    /// Chunks that are mapped, and the most that were at once.
+    mapped: usize,
+    mapped_most: usize,
     /// Bytes of the finished trace.
     bytes: u64,
     /// `None` once the trace is finished: touches are mapped and not noted.
@@ -194,9 +199,9 @@ impl Tracer {
         })
     }
 
-    /// Peak memory outside the region: the peak of all less what two blocks of chunks map.
+    /// Peak memory outside the region: the peak of all less what was mapped of the region.
     fn other_bytes(&self) -> u64 {
-        let mapped = self.locked(|blocks| (blocks.entries as usize).min(2 * blocks.microset));
+        let mapped = self.locked(|blocks| blocks.mapped_most);
         process::peak_resident().saturating_sub((mapped * self.region.chunk()) as u64)
     }
 
@@ -204,28 +209,59 @@ impl Tracer {
     fn touched(&self, chunk: u32, touch: Touch) -> io::Result<()> {
         let (address, len) = (self.region.address(chunk), self.region.chunk());
         self.locked(|blocks| {
-            let state = self.state(chunk);
-            let now = state.load(Ordering::Relaxed);
-            if now & MAPPED == 0 {
-                if blocks.newer.entries.len() == blocks.microset {
-                    self.rotate(blocks)?;
-                }
-                let next = blocks.note(&self.progress, chunk, touch.write, now & TOUCHED == 0);
-                state.store(next, Ordering::Relaxed);
-                return self.map(address, len, !touch.write);
+            let before = self.note(blocks, chunk, touch.write)?;
+            let writable = touch.write || before & WRITABLE != 0;
+            if before & MAPPED == 0 || before & STUBBED != 0 {
+                self.state(chunk).fetch_and(!STUBBED, Ordering::Relaxed);
+                blocks.mapped += 1;
+                blocks.mapped_most = blocks.mapped_most.max(blocks.mapped);
+                return self.map(address, len, !writable);
             }
-            if touch.write && now & WRITABLE == 0 {
-                state.store(now | WRITABLE, Ordering::Relaxed);
-                let block = if now & LATER == blocks.later { &mut blocks.newer } else { &mut blocks.older };
-                block.entries[(now & INDEX) as usize].written = true;
+            if touch.write && before & WRITABLE == 0 {
                 // Faster than to lift the protection, which leaves a fault per page to the system.
                 self.unmap(chunk, 1)?;
                 return self.map(address, len, false);
             }
             // Another thread was faster, or the system took the page away: this page alone, as those beside it may be
             // there.
-            self.map(touch.address & !(PAGE - 1), PAGE, now & WRITABLE == 0)
+            self.map(touch.address & !(PAGE - 1), PAGE, !writable)
         })
+    }
+
+    /// A stub's word that it touches a chunk: noted as if an instruction did it, and nothing is mapped.
+    fn stubbed(&self, chunk: u32, write: bool) -> io::Result<()> {
+        let known = if write { MAPPED | WRITABLE } else { MAPPED };
+        if self.state(chunk).load(Ordering::Relaxed) & known == known {
+            return Ok(());
+        }
+        self.locked(|blocks| {
+            let before = self.note(blocks, chunk, write)?;
+            if before & MAPPED != 0 && before & STUBBED == 0 {
+                // Mapped for reading: an instruction that writes must find it as it is noted.
+                self.unmap(chunk, 1)?;
+                blocks.mapped -= 1;
+            }
+            self.state(chunk).fetch_or(STUBBED, Ordering::Relaxed);
+            Ok(())
+        })
+    }
+
+    /// Notes a touch where it says something new, and gives the state before.
+    fn note(&self, blocks: &mut Blocks, chunk: u32, write: bool) -> io::Result<u16> {
+        let state = self.state(chunk);
+        let before = state.load(Ordering::Relaxed);
+        if before & MAPPED == 0 {
+            if blocks.newer.entries.len() == blocks.microset {
+                self.rotate(blocks)?;
+            }
+            let next = blocks.note(&self.progress, chunk, write, before & TOUCHED == 0);
+            state.store(next, Ordering::Relaxed);
+        } else if write && before & WRITABLE == 0 {
+            state.store(before | WRITABLE, Ordering::Relaxed);
+            let block = if before & LATER == blocks.later { &mut blocks.newer } else { &mut blocks.older };
+            block.entries[(before & INDEX) as usize].written = true;
+        }
+        Ok(before)
     }
 
     fn map(&self, start: usize, len: usize, protect: bool) -> io::Result<()> {
@@ -244,15 +280,17 @@ impl Tracer {
 
     /// Begins a block: the older one of the two is written and its chunks are unmapped, runs of neighbours at once.
     fn rotate(&self, blocks: &mut Blocks) -> io::Result<()> {
-        let Blocks { older, newer, sorted, sink, .. } = blocks;
+        let Blocks { older, newer, sorted, sink, mapped, .. } = blocks;
         sorted.clear();
-        sorted.extend(older.entries.iter().map(|entry| entry.chunk));
+        for entry in &older.entries {
+            if self.state(entry.chunk).fetch_and(TOUCHED, Ordering::Relaxed) & STUBBED == 0 {
+                sorted.push(entry.chunk);
+            }
+        }
         sorted.sort_unstable();
+        *mapped -= sorted.len();
         for run in sorted.chunk_by(|a, b| a + 1 == *b) {
             self.unmap(run[0], run.len())?;
-            for &chunk in run {
-                self.state(chunk).fetch_and(TOUCHED, Ordering::Relaxed);
-            }
         }
         if let Some(sink) = sink
             && !older.entries.is_empty()
@@ -301,6 +339,8 @@ impl Blocks {
             microset,
             sorted: Vec::with_capacity(microset),
             entries: 0,
+            mapped: 0,
+            mapped_most: 0,
             bytes: 0,
             sink: Some(sink),
         }
@@ -339,23 +379,39 @@ fn fill(file: &OwnedFd, len: usize) -> io::Result<()> {
     Ok(())
 }
 
+/// For stubs: touches `len` bytes at `address` as an instruction would, without mapping or touching anything. Whether it
+/// did: not where nothing is traced, or outside the region.
+pub(crate) fn touch(address: usize, len: usize, write: bool) -> bool {
+    // SAFETY: null, or a tracer that is never freed.
+    let Some(tracer) = (unsafe { TRACER.load(Ordering::Acquire).as_ref() }) else { return false };
+    let chunk = |address| tracer.region.chunk_of(address);
+    let (Some(first), Some(last)) = (chunk(address), chunk(address + len.saturating_sub(1))) else {
+        return false;
+    };
+    for chunk in if len == 0 { 0..0 } else { first..last + 1 } {
+        tracer.stubbed(chunk, write).unwrap_or_else(|error| fail(&error));
+    }
+    true
+}
+
 /// The handler's part that knows the region.
 fn answer(touch: Touch) -> bool {
     // SAFETY: null, or a tracer that is never freed.
     let Some(tracer) = (unsafe { TRACER.load(Ordering::Acquire).as_ref() }) else { return false };
     let Some(chunk) = tracer.region.chunk_of(touch.address) else { return false };
-    match tracer.touched(chunk, touch) {
-        Ok(()) => true,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-            signal::leave("the real run has ended, and with it the speculation for it", 0)
-        }
-        Err(error) => {
-            let text = match error.raw_os_error() {
-                Some(libc::ENOSPC) => "the trace cannot be written: no space left on its disk",
-                Some(libc::ENOMEM) => "speculation is out of memory",
-                _ => "speculation failed in a system call; the real run can do without (--mode reactive)",
-            };
-            signal::leave(text, EXIT_IO)
-        }
+    tracer.touched(chunk, touch).unwrap_or_else(|error| fail(&error));
+    true
+}
+
+/// Ends the process when a touch cannot be noted.
+fn fail(error: &io::Error) -> ! {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        signal::leave("the real run has ended, and with it the speculation for it", 0);
     }
+    let text = match error.raw_os_error() {
+        Some(libc::ENOSPC) => "the trace cannot be written: no space left on its disk",
+        Some(libc::ENOMEM) => "speculation is out of memory",
+        _ => "speculation failed in a system call; the real run can do without (--mode reactive)",
+    };
+    signal::leave(text, EXIT_IO)
 }

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "elements at addresses of the region's allocator, with the argument at each")]
 
 use crate::runtime;
+use crate::speculate;
 use crate::sys::PAGE;
 use bytemuck::Pod;
 use std::fmt;
@@ -59,12 +60,7 @@ impl<T: Pod> OspVec<T> {
     #[must_use]
     pub fn zeroed(len: usize) -> Self {
         let mut all = Self::with_capacity(len);
-        if len > 0 && runtime::speculating() {
-            // SAFETY: the room is mapped and ours; bytes of the region are initialised memory of the system's.
-            touch_bytes_write(unsafe {
-                std::slice::from_raw_parts_mut(all.at.as_ptr().cast(), bytes::<T>(len))
-            });
-        } else {
+        if !speculate::touch(all.at.as_ptr() as usize, bytes::<T>(len), true) {
             // SAFETY: the room holds `len` elements, and zero bytes are a value of plain data.
             unsafe { all.at.as_ptr().write_bytes(0, len) };
         }
@@ -281,11 +277,11 @@ impl<'a, T: Pod> IntoIterator for &'a mut OspVec<T> {
     }
 }
 
-/// For stubs: reads one byte of every page that `data` lies in, in ascending order. Nothing where it is outside the
-/// region.
+/// For stubs: counts as a read of all of `data`. The speculative pass notes its chunks; the others read one byte of every
+/// page, in ascending order. Nothing where it is outside the region.
 pub fn touch_read<T: Pod>(data: &[T]) {
     let data = bytemuck::cast_slice::<T, u8>(data);
-    if runtime::owns(data.as_ptr()) {
+    if !speculate::touch(data.as_ptr() as usize, data.len(), false) && runtime::owns(data.as_ptr()) {
         for at in pages(data.as_ptr() as usize, data.len()) {
             // SAFETY: the byte lies within the slice.
             unsafe { data.as_ptr().add(at).read_volatile() };
@@ -293,22 +289,18 @@ pub fn touch_read<T: Pod>(data: &[T]) {
     }
 }
 
-/// For stubs: writes one byte of every page that `data` lies in, in ascending order: zero in the speculative pass, where
-/// content means nothing, and what was there before otherwise. Nothing where it is outside the region.
+/// For stubs: counts as a write of all of `data`. The speculative pass notes its chunks; the others write one byte of
+/// every page, in ascending order: what was there before. Nothing where it is outside the region.
 pub fn touch_write<T: Pod>(data: &mut [T]) {
     let data = bytemuck::cast_slice_mut::<T, u8>(data);
-    if runtime::owns(data.as_ptr()) {
-        touch_bytes_write(data);
+    if speculate::touch(data.as_ptr() as usize, data.len(), true) || !runtime::owns(data.as_ptr()) {
+        return;
     }
-}
-
-fn touch_bytes_write(data: &mut [u8]) {
-    let speculating = runtime::speculating();
     for at in pages(data.as_ptr() as usize, data.len()) {
         // SAFETY: the byte lies within the slice, which is borrowed alone.
         unsafe {
             let byte = data.as_mut_ptr().add(at);
-            byte.write_volatile(if speculating { 0 } else { byte.read_volatile() });
+            byte.write_volatile(byte.read_volatile());
         }
     }
 }

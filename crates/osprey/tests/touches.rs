@@ -1,0 +1,99 @@
+//! What stubs say they touch is traced as if instructions had done it: children in the same sequence of touches, by
+//! instructions, by stubs and by both in turns, leave the same trace. A child each, as a process has one region.
+#![expect(unsafe_code, reason = "single bytes read and written, so that no access is left out")]
+
+use osprey::trace::{Block, Feed, Header, Source};
+use osprey::{Mode, OspVec, Settings, touch_read, touch_write};
+use std::process::Command;
+
+const CHUNK: usize = 64 << 10;
+const CHUNKS: usize = 40;
+const HOW: &str = "TOUCHES_TEST_HOW";
+
+/// 4000 touches of up to three chunks, some at their edges, by a generator of Lehmer's.
+fn child(how: &str) {
+    let mut data = OspVec::<u8>::zeroed(CHUNKS * CHUNK);
+    let mut state = 1u64;
+    let mut below = |n: usize| {
+        state = state * 48271 % 0x7fff_ffff;
+        state as usize % n
+    };
+    for _ in 0..4000 {
+        let (at, write, by_stub) = (below((CHUNKS - 2) * CHUNK), below(2) == 1, below(2) == 1);
+        let len = [1, 4096, CHUNK, 2 * CHUNK][below(4)];
+        let part = &mut data[at..at + len];
+        match (how == "stubs" || how == "both" && by_stub, write) {
+            (true, true) => touch_write(part),
+            (true, false) => touch_read(part),
+            (false, _) => {
+                for byte in part.chunks_mut(1024).flat_map(|piece| piece.first_mut()) {
+                    instruct(byte, write);
+                }
+                instruct(&mut part[len - 1], write);
+            }
+        }
+        osprey::tick();
+    }
+}
+
+fn instruct(byte: &mut u8, write: bool) {
+    // SAFETY: a byte that is borrowed alone.
+    unsafe {
+        if write {
+            std::ptr::from_mut(byte).write_volatile(1)
+        } else {
+            _ = std::ptr::from_mut(byte).read_volatile()
+        }
+    }
+}
+
+/// The trace that a child leaves. `None`: this machine cannot speculate.
+fn trace(how: &str) -> Option<Vec<Block>> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("trace");
+    let settings = Settings {
+        mode: Mode::Speculate,
+        microset: 4,
+        region: 1 << 30,
+        trace: Some(path.clone()),
+        ..Settings::default()
+    };
+    let mut command = Command::new(std::env::current_exe().expect("this executable"));
+    command.args(["stubs_leave_the_trace_of_instructions", "--exact", "--nocapture"]).env(HOW, how);
+    for (name, value) in settings.to_env() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let output = command.output().expect("a child");
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(osprey::EXIT_UNAVAILABLE) {
+        eprintln!("skipped: {said}");
+        return None;
+    }
+    assert!(output.status.success(), "{how}: {said}");
+    let header = Header { chunk: CHUNK as u64, region: 1 << 30, microset: 4, key: 0 };
+    let mut source = Source::open(&path, &header).expect("a trace");
+    let mut blocks = Vec::new();
+    loop {
+        match source.next().expect("a whole trace") {
+            Feed::Block(block) => blocks.push(block),
+            Feed::End(_) => return Some(blocks),
+            Feed::Wait => unreachable!("a file"),
+        }
+    }
+}
+
+#[test]
+fn stubs_leave_the_trace_of_instructions() {
+    if let Ok(how) = std::env::var(HOW) {
+        return child(&how);
+    }
+    let Some(expected) = trace("instructions") else { return };
+    assert!(expected.iter().flat_map(|block| &block.entries).any(|entry| !entry.written));
+    assert!(expected.len() > 500);
+    for how in ["stubs", "both"] {
+        assert_eq!(trace(how).as_ref(), Some(&expected), "{how}");
+    }
+}
