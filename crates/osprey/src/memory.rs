@@ -11,6 +11,11 @@ pub trait Memory: Clone + Send + Sync + 'static {
 
     /// `len` elements, all bytes zero.
     fn zeroed<T: Pod + Send + Sync>(&self, len: usize) -> Self::Buffer<T>;
+
+    /// `len` elements of any content, for what is written before it is read: a buffer that is paged is not touched.
+    fn untouched<T: Pod + Send + Sync>(&self, len: usize) -> Self::Buffer<T> {
+        self.zeroed(len)
+    }
 }
 
 /// The ordinary heap.
@@ -34,5 +39,9 @@ impl Memory for Oblivious {
 
     fn zeroed<T: Pod + Send + Sync>(&self, len: usize) -> OspVec<T> {
         OspVec::zeroed(len)
+    }
+
+    fn untouched<T: Pod + Send + Sync>(&self, len: usize) -> OspVec<T> {
+        OspVec::untouched(len)
     }
 }

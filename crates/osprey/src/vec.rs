@@ -68,6 +68,17 @@ impl<T: Pod> OspVec<T> {
         all
     }
 
+    /// `len` elements of any content, none of which is touched: for what is written before it is read. Memory that held
+    /// nothing before costs neither a read nor a write when it is first written then.
+    ///
+    /// # Panics
+    /// As [`OspVec::with_capacity`].
+    #[must_use]
+    pub fn untouched(len: usize) -> Self {
+        // Plain data: whatever the region holds, initialised memory of the system's, is a value.
+        Self { len, ..Self::with_capacity(len) }
+    }
+
     /// A copy of `from`.
     ///
     /// # Panics

@@ -29,9 +29,9 @@ fn word(owner: Role, index: usize) -> u64 {
 
 impl<M: Memory> Task<M> for Binfclayer<M> {
     fn new(memory: &M, size: usize) -> Self {
-        let weights = Array::zeroed(memory, size * PARTS, size / PARTS);
-        let activations = Array::zeroed(memory, PARTS, size / PARTS);
-        Self { weights, activations, result: Array::zeroed(memory, size, 1), size }
+        let weights = Array::new(memory, size * PARTS, size / PARTS);
+        let activations = Array::new(memory, PARTS, size / PARTS);
+        Self { weights, activations, result: Array::new(memory, size, 1), size }
     }
 
     fn bytes(&self) -> usize {

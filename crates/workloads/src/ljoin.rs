@@ -21,8 +21,8 @@ pub struct Ljoin<M: Memory> {
 
 impl<M: Memory> Task<M> for Ljoin<M> {
     fn new(memory: &M, size: usize) -> Self {
-        let [left, right] = [(); 2].map(|()| Array::zeroed(memory, size, RECORD));
-        Self { left, right, output: Array::zeroed(memory, size * size, OUTPUT), size }
+        let [left, right] = [(); 2].map(|()| Array::new(memory, size, RECORD));
+        Self { left, right, output: Array::new(memory, size * size, OUTPUT), size }
     }
 
     fn bytes(&self) -> usize {

@@ -19,7 +19,7 @@ pub struct Merge<M: Memory> {
 
 impl<M: Memory> Task<M> for Merge<M> {
     fn new(memory: &M, per_party: usize) -> Self {
-        Self { records: Array::zeroed(memory, 2 * per_party, RECORD), per_party }
+        Self { records: Array::new(memory, 2 * per_party, RECORD), per_party }
     }
 
     fn bytes(&self) -> usize {

@@ -31,8 +31,8 @@ fn pack(owner: Role, from: usize, count: usize) -> Vec<u64> {
 
 impl<M: Memory> Task<M> for Mvmul<M> {
     fn new(memory: &M, size: usize) -> Self {
-        let matrix = Array::zeroed(memory, size * size, BITS);
-        let (vector, result) = (Array::zeroed(memory, size, BITS), Array::zeroed(memory, size, 2 * BITS));
+        let matrix = Array::new(memory, size * size, BITS);
+        let (vector, result) = (Array::new(memory, size, BITS), Array::new(memory, size, 2 * BITS));
         Self { matrix, vector, result, size }
     }
 

@@ -11,13 +11,13 @@ pub struct Array<B> {
 }
 
 impl<B: DerefMut<Target = [Block]>> Array<B> {
-    /// An array of constants 0 from an allocator.
+    /// An array from an allocator. Its wires mean nothing until they are written.
     ///
     /// # Panics
     /// When the number of wires overflows, or the allocator has no memory.
-    pub fn zeroed<M: Memory<Buffer<Block> = B>>(memory: &M, items: usize, width: usize) -> Self {
+    pub fn new<M: Memory<Buffer<Block> = B>>(memory: &M, items: usize, width: usize) -> Self {
         let wires = items.checked_mul(width).expect("wires of an array fit the address space");
-        Self { wires: memory.zeroed::<Block>(wires), width }
+        Self { wires: memory.untouched::<Block>(wires), width }
     }
 
     /// Wires per item.
@@ -153,16 +153,58 @@ pub(super) fn scatter(
     }
 }
 
-/// Bytes per page: where an item is longer, a part of it is touched by itself.
-const PAGE: usize = 4096;
+/// What a stub touches: a wire per chunk of the region, which is all that a trace tells apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Touch {
+    /// Bytes per chunk.
+    pub chunk: usize,
+}
 
-/// The stretches of wires that a gather or scatter touches, in its order, as few as possible.
-pub(super) fn stretches(width: usize, bits: Range<usize>, items: Items, mut touch: impl FnMut(Range<usize>)) {
-    for (low, len) in items.runs() {
-        if width * Block::BYTES <= PAGE || bits.len() == width {
-            touch(low * width + bits.start..(low + len - 1) * width + bits.end);
-        } else {
-            (low..low + len).for_each(|item| touch(item * width + bits.start..item * width + bits.end));
+impl Touch {
+    /// Where to touch `wires`: the first one, and the first of every further chunk.
+    fn places(self, wires: &[Block]) -> impl Iterator<Item = usize> + use<> {
+        let at = wires.as_ptr() as usize;
+        let next = (self.chunk - at % self.chunk) / Block::BYTES;
+        let further = (next..wires.len()).step_by(self.chunk / Block::BYTES);
+        (!wires.is_empty()).then_some(0).into_iter().chain(further)
+    }
+
+    /// As a read of them.
+    pub fn read(self, wires: &[Block]) {
+        self.places(wires).for_each(|place| osprey::touch_read(&wires[place..=place]));
+    }
+
+    /// As a write.
+    pub fn write(self, wires: &mut [Block]) {
+        self.places(wires).for_each(|place| osprey::touch_write(&mut wires[place..=place]));
+    }
+
+    /// The stretches of wires that a gather or scatter touches, in its order, as few as possible: two that lie less than
+    /// a chunk apart are one, since every chunk from one to the other is touched anyway.
+    pub fn stretches(
+        self,
+        width: usize,
+        bits: Range<usize>,
+        items: Items,
+        mut touch: impl FnMut(Range<usize>),
+    ) {
+        let bytes = |items: usize| items * width * Block::BYTES;
+        let whole = |low: usize, len: usize| low * width + bits.start..(low + len - 1) * width + bits.end;
+        let small = bytes(1) <= self.chunk || bits.len() == width;
+        let (mut runs, last) = (items.runs(), items.runs().last());
+        if small && items.stride == 0 {
+            return runs.next().into_iter().for_each(|(low, len)| touch(whole(low, len)));
+        }
+        if small && items.stride >= items.run && bytes(items.stride - items.run) < self.chunk {
+            let ends = runs.next().zip(last);
+            return ends.into_iter().for_each(|((low, _), (high, len))| touch(whole(low, high + len - low)));
+        }
+        for (low, len) in runs {
+            if small {
+                touch(whole(low, len));
+            } else {
+                (low..low + len).for_each(|item| touch(whole(item, 1)));
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Every gadget has two bodies: what a party computes, and what a speculator does instead, which is to book the price and
 //! to touch what lies in the program's memory. Tests hold one against the other.
 
-use super::array::{Array, Items, gather, scatter, stretches};
+use super::array::{Array, Items, gather, scatter};
 use super::{GROUP, Lanes, Party, ands};
 use base::Error;
 use kernels::Block;
@@ -39,8 +39,8 @@ impl Party<'_> {
         osprey::tick();
         let mut out = self.take(bits.len(), items.count());
         let from = (array.wires(), array.width());
-        if self.speculates() {
-            stretches(from.1, bits, items, |wires| osprey::touch_read(&from.0[wires]));
+        if let Some(stub) = self.stub() {
+            stub.stretches(from.1, bits, items, |wires| stub.read(&from.0[wires]));
         } else {
             gather(from, bits, items, out.raw(), |row, label| *row = label);
         }
@@ -56,8 +56,8 @@ impl Party<'_> {
         assert_eq!(x.count(), items.count(), "a lane per item");
         let (width, bits) = (array.width(), from..from + x.width());
         let wires = array.wires_mut();
-        if self.speculates() {
-            stretches(width, bits, items, |range| osprey::touch_write(&mut wires[range]));
+        if let Some(stub) = self.stub() {
+            stub.stretches(width, bits, items, |range| stub.write(&mut wires[range]));
         } else {
             scatter(x.raw_ref(), bits, items, (wires, width), |wire, label| *wire = label);
         }
@@ -382,10 +382,10 @@ impl Party<'_> {
         assert!(second.count() == count && select.count() == count, "a lane per pair");
         osprey::tick();
         let wires = array.wires_mut();
-        if self.speculates() {
+        if let Some(stub) = self.stub() {
             self.skip(ands::select(bits.len() as u64) * count as u64);
             for items in [first, second] {
-                stretches(width, bits.clone(), items, |range| osprey::touch_write(&mut wires[range]));
+                stub.stretches(width, bits.clone(), items, |range| stub.write(&mut wires[range]));
             }
             return Ok(());
         }

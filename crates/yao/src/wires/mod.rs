@@ -25,7 +25,7 @@
 //! expanded from a public seed and the label of 0 is that plus `y Delta`, which is distributed as if the garbler had
 //! drawn it and sent it. Labels of the evaluator's inputs by correlated OT (SoftSpoken), in batches of
 //! [`INPUT_BATCH`]. Paper 004 stubs a library's cryptography for its speculative pass; here the stub is a role:
-//! [`Party::speculator`] touches, one access per page, what either party would touch and in the same order, and
+//! [`Party::speculator`] touches, one access per chunk, what either party would touch and in the same order, and
 //! computes nothing. Scratch ([`Lanes`]) is ordinary memory: small, hot, and at addresses that no value decides, so it
 //! needs no paging and the speculator leaves it alone.
 //!

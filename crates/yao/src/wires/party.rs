@@ -1,5 +1,6 @@
 //! A party: what it holds, operations on slices of wires, inputs and outputs.
 
+use super::array::Touch;
 use super::lanes::{Lanes, Pool};
 use super::price::{CHECK_BYTES, Price};
 use super::setup::{self, Line};
@@ -39,7 +40,7 @@ pub struct Party<'s> {
 enum Part<'s> {
     Garbler(Box<Garbler<'s>>),
     Evaluator(Box<Evaluator<'s>>),
-    Speculator(Role),
+    Speculator(Role, Touch),
 }
 
 struct Garbler<'s> {
@@ -90,7 +91,8 @@ impl<'s> Party<'s> {
     /// the same order, and computes nothing.
     #[must_use]
     pub fn speculator(role: Role) -> Self {
-        Self::new(Part::Speculator(role))
+        let touch = Touch { chunk: osprey::stats().chunk as usize };
+        Self::new(Part::Speculator(role, touch))
     }
 
     /// What this party does, or stands for.
@@ -99,14 +101,22 @@ impl<'s> Party<'s> {
         match self.part {
             Part::Garbler(_) => Role::Garbler,
             Part::Evaluator(_) => Role::Evaluator,
-            Part::Speculator(role) => role,
+            Part::Speculator(role, _) => role,
         }
     }
 
     /// Whether nothing is computed.
     #[must_use]
     pub fn speculates(&self) -> bool {
-        matches!(self.part, Part::Speculator(_))
+        self.stub().is_some()
+    }
+
+    /// How stubs touch, where nothing is computed.
+    pub(super) fn stub(&self) -> Option<Touch> {
+        match self.part {
+            Part::Speculator(_, touch) => Some(touch),
+            Part::Garbler(_) | Part::Evaluator(_) => None,
+        }
     }
 
     /// Whether the bits of an input are looked at here: this party owns them and does not speculate.
@@ -136,7 +146,7 @@ impl<'s> Party<'s> {
     pub(super) fn flip(&self) -> Block {
         match &self.part {
             Part::Garbler(g) => g.delta,
-            Part::Evaluator(_) | Part::Speculator(_) => Block::ZERO,
+            Part::Evaluator(_) | Part::Speculator(..) => Block::ZERO,
         }
     }
 
@@ -162,7 +172,7 @@ impl<'s> Party<'s> {
         match &mut self.part {
             Part::Garbler(g) => g.and([t0, t1], a, b, out),
             Part::Evaluator(e) => e.and([t0, t1], a, b, out),
-            Part::Speculator(_) => Ok(()),
+            Part::Speculator(..) => Ok(()),
         }
     }
 
@@ -173,8 +183,8 @@ impl<'s> Party<'s> {
     pub fn xor(&mut self, a: &[Block], b: &[Block], out: &mut [Block]) {
         assert!(a.len() == b.len() && a.len() == out.len(), "operands of equal length");
         osprey::tick();
-        if self.speculates() {
-            return touch(&[a, b], out);
+        if let Some(stub) = self.stub() {
+            return touch(stub, &[a, b], out);
         }
         for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
             *out = *a ^ *b;
@@ -185,8 +195,8 @@ impl<'s> Party<'s> {
     pub fn not(&mut self, a: &[Block], out: &mut [Block]) {
         assert_eq!(a.len(), out.len(), "operands of equal length");
         osprey::tick();
-        if self.speculates() {
-            return touch(&[a], out);
+        if let Some(stub) = self.stub() {
+            return touch(stub, &[a], out);
         }
         let flip = self.flip();
         out.iter_mut().zip(a).for_each(|(out, a)| *out = *a ^ flip);
@@ -199,9 +209,9 @@ impl<'s> Party<'s> {
     pub fn and(&mut self, a: &[Block], b: &[Block], out: &mut [Block]) -> Result<(), Error> {
         assert!(a.len() == b.len() && a.len() == out.len(), "operands of equal length");
         osprey::tick();
-        if self.speculates() {
+        if let Some(stub) = self.stub() {
             self.skip(out.len() as u64);
-            touch(&[a, b], out);
+            touch(stub, &[a, b], out);
             return Ok(());
         }
         for ((a, b), out) in a.chunks(LANES).zip(b.chunks(LANES)).zip(out.chunks_mut(LANES)) {
@@ -217,8 +227,8 @@ impl<'s> Party<'s> {
     /// Wires of a public bit. Free.
     pub fn constant(&mut self, bit: bool, out: &mut [Block]) {
         osprey::tick();
-        if self.speculates() {
-            return touch(&[], out);
+        if let Some(stub) = self.stub() {
+            return touch(stub, &[], out);
         }
         out.fill(if bit { self.flip() } else { Block::ZERO });
     }
@@ -236,8 +246,8 @@ impl<'s> Party<'s> {
             return Err(Error::misuse(format!("{have} input bits for {want} wires; give a bit per wire")));
         }
         match (&mut self.part, owner) {
-            (Part::Speculator(_), _) => {
-                touch(&[], wires);
+            (Part::Speculator(_, stub), _) => {
+                stub.write(wires);
                 Ok(())
             }
             (Part::Garbler(g), Role::Garbler) => {
@@ -263,8 +273,8 @@ impl<'s> Party<'s> {
         self.price += Price::reveal(to, wires.len());
         let (role, calls) = (self.role(), self.calls);
         let line = match &mut self.part {
-            Part::Speculator(_) => {
-                osprey::touch_read(wires);
+            Part::Speculator(_, stub) => {
+                stub.read(wires);
                 return Ok(None);
             }
             Part::Garbler(g) => {
@@ -293,7 +303,7 @@ impl<'s> Party<'s> {
         self.flush()?;
         let (role, calls) = (self.role(), self.calls);
         let line = match &mut self.part {
-            Part::Speculator(_) => return Ok(()),
+            Part::Speculator(..) => return Ok(()),
             Part::Garbler(g) => &mut g.line,
             Part::Evaluator(e) => &mut e.line,
         };
@@ -312,9 +322,9 @@ impl<'s> Party<'s> {
 }
 
 /// What a stub of an operation does to its operands.
-fn touch(read: &[&[Block]], write: &mut [Block]) {
-    read.iter().for_each(|wires| osprey::touch_read(wires));
-    osprey::touch_write(write);
+fn touch(stub: Touch, read: &[&[Block]], write: &mut [Block]) {
+    read.iter().for_each(|wires| stub.read(wires));
+    stub.write(write);
 }
 
 impl Line<'_> {

@@ -36,7 +36,7 @@ fn unpack(bits: &[u64], width: usize) -> Vec<u64> {
 }
 
 fn input(p: &mut Party<'_>, owner: Role, items: usize, width: usize) -> Result<Array<Vec<Block>>, Error> {
-    let mut array = Array::zeroed(&Heap, items, width);
+    let mut array = Array::new(&Heap, items, width);
     let bits = p.enters(owner).then(|| pack((0..items).map(|i| number(owner, i, width)), width));
     p.input(owner, &bits.unwrap_or_default(), array.wires_mut())?;
     Ok(array)
@@ -47,7 +47,7 @@ fn run(p: &mut Party<'_>, items: usize, width: usize, program: Program) -> Resul
     let y = input(p, Role::Evaluator, items, width)?;
     let [x, y] = [x, y].map(|array| p.load(&array, 0..width, Items::range(0..items)));
     let z = program(p, &x, &y)?;
-    let mut out = Array::zeroed(&Heap, z.count(), z.width());
+    let mut out = Array::new(&Heap, z.count(), z.width());
     p.store(&z, &mut out, 0, Items::range(0..z.count()));
     let opened = p.reveal(To::Both, out.wires())?;
     Ok(opened.map(|bits| unpack(&bits, z.width())[..z.count()].to_vec()))
@@ -120,7 +120,7 @@ fn constants_and_broadcasts_are_numbers_like_others() {
     );
     // Every lane multiplies by the same wires.
     let program = |p: &mut Party<'_>, x: &Lanes, _: &Lanes| {
-        let mut array = Array::zeroed(&Heap, 64, 8);
+        let mut array = Array::new(&Heap, 64, 8);
         p.store(x, &mut array, 0, Items::range(0..64));
         let first = p.load(&array, 0..8, Items::same(1, 64));
         p.multiply(x, &first)
@@ -145,7 +145,7 @@ fn popcounts_of_many_bits_and_sums_over_lanes() {
 #[test]
 fn pairs_are_put_in_order_where_they_lie() {
     let program = |p: &mut Party<'_>, x: &Lanes, y: &Lanes| {
-        let mut array = Array::zeroed(&Heap, 64, 40);
+        let mut array = Array::new(&Heap, 64, 40);
         p.store(x, &mut array, 0, Items::range(0..64));
         p.store(y, &mut array, 20, Items::range(0..64));
         // Key: the evaluator's number. Runs of 8, one up, one down.
