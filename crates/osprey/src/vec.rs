@@ -75,8 +75,10 @@ impl<T: Pod> OspVec<T> {
     /// As [`OspVec::with_capacity`].
     #[must_use]
     pub fn untouched(len: usize) -> Self {
+        let mut all = Self::with_capacity(len);
         // Plain data: whatever the region holds, initialised memory of the system's, is a value.
-        Self { len, ..Self::with_capacity(len) }
+        all.len = len;
+        all
     }
 
     /// A copy of `from`.
