@@ -13,7 +13,8 @@
 // not stub evaluation. Here a pool is derived from SEAL's public classes, and speculation runs ahead because each
 // operation is replaced by what it does to memory: same allocations in the same order, inputs read, output written.
 //
-// Cost. Per operation one call that asks the mode, in the real pass; one access per 4 KiB page in the speculative one.
+// Cost. Per operation one call that asks the mode, in the real pass; in the speculative one a note per chunk, and zeros
+// where SEAL fills memory that it grows into.
 #pragma once
 
 #include <osprey.h>
@@ -24,6 +25,7 @@
 #include <initializer_list>
 #include <memory>
 #include <new>
+#include <utility>
 
 namespace osprey::ckks {
 
@@ -50,7 +52,7 @@ private:
     std::atomic<std::size_t> count_ = 0;
 };
 
-// SEAL's pool keeps a head per size, largest first, and makes one of its own where a size has none: ours is there before.
+// SEAL's pool keeps a head per size, largest first, and makes its own where a size has none: ours is there before.
 class Pool final : public seal::util::MemoryPoolMT {
 public:
     seal::util::Pointer<seal::seal_byte> get_for_byte_count(std::size_t bytes) override {
@@ -81,15 +83,15 @@ public:
 };
 
 inline std::size_t bytes_of(const seal::Ciphertext &c) {
-    return c.size() * c.poly_modulus_degree() * c.coeff_modulus_size() * sizeof(seal::Ciphertext::ct_coeff_type);
+    return c.size() * c.poly_modulus_degree() * c.coeff_modulus_size() * sizeof(*c.data());
 }
 
 // Whether this is the speculative pass; if so, does what an operation does to memory: reads the inputs, gives `out` the
 // level, the size (by way of `first`, the size SEAL gives it before the last one: each may allocate) and the scale of
 // the result, and writes it. Operands may be `out`. Counts the operation in either pass.
 using Operands = std::initializer_list<const seal::Ciphertext *>;
-inline bool stubbed(const seal::SEALContext &context, Operands inputs, seal::Ciphertext &out, seal::parms_id_type level,
-                    std::size_t first, std::size_t size, double scale) {
+inline bool stubbed(const seal::SEALContext &context, Operands inputs, seal::Ciphertext &out,
+                    seal::parms_id_type level, std::size_t first, std::size_t size, double scale) {
     osp_tick();
     if (osp_speculating() == 0) return false;
     for (auto *input : inputs) osp_touch_read(input->data(), bytes_of(*input));
@@ -124,12 +126,12 @@ public:
         if (!stub({&a, &b}, a, a.parms_id(), a.size(), size, a.scale())) Base::sub_inplace(a, b);
     }
     void multiply(const C &a, const C &b, C &out) const {
-        auto size = a.size() + b.size() - 1;
-        if (!stub({&a, &b}, out, a.parms_id(), a.size(), size, a.scale() * b.scale())) Base::multiply(a, b, out);
+        auto [size, scale] = std::pair(a.size() + b.size() - 1, a.scale() * b.scale());
+        if (!stub({&a, &b}, out, a.parms_id(), a.size(), size, scale)) Base::multiply(a, b, out);
     }
     void square(const C &a, C &out) const {
-        auto size = 2 * a.size() - 1;
-        if (!stub({&a}, out, a.parms_id(), a.size(), size, a.scale() * a.scale())) Base::square(a, out);
+        auto [size, scale] = std::pair(2 * a.size() - 1, a.scale() * a.scale());
+        if (!stub({&a}, out, a.parms_id(), a.size(), size, scale)) Base::square(a, out);
     }
     void multiply_plain_inplace(C &a, const P &b) const {
         auto scale = a.scale() * b.scale();
@@ -146,7 +148,8 @@ public:
     }
 
 private:
-    bool stub(Operands inputs, C &out, seal::parms_id_type level, std::size_t first, std::size_t size, double scale) const {
+    bool stub(Operands inputs, C &out, seal::parms_id_type level, std::size_t first, std::size_t size,
+              double scale) const {
         return stubbed(context_, inputs, out, level, first, size, scale);
     }
 

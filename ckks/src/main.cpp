@@ -26,28 +26,29 @@ void help() {
         "Computes on CKKS ciphertexts with Microsoft SEAL, their data in Osprey's region.\n"
         "\n"
         "usage: osprey-ckks WORKLOAD [--size N] [--no-check]\n"
-        "       osprey-ckks --list | --help\n"
+        "       osprey-ckks --list [--json] | --help\n"
         "\n"
         "  --size N     how many, as --list says; about 1 GiB of region unless told otherwise\n"
         "  --no-check   do not compare the result with the computation in the clear\n"
-        "  --list       workloads: name, standard size, size for quick tests, what the size counts\n"
+        "  --list       workloads: name, standard size, size for quick tests, what the size counts;\n"
+        "               with --json a line of JSON for each\n"
         "\n"
-        "Prints {\"workload\",\"size\",\"seconds\",\"correct\",\"region_bytes\",\"difference\"}; seconds are those of the\n"
-        "computation, without making and checking; \"correct\" is null with --no-check. Exits with 1 when the result is\n"
-        "wrong or the run fails, with 2 when the command is. With limited memory:\n"
+        "Prints {\"workload\",\"size\",\"seconds\",\"correct\",\"region_bytes\",\"difference\"}; seconds are\n"
+        "those of the computation, without making and checking; \"correct\" is null with --no-check.\n"
+        "Exits with 1 when the result is wrong or the run fails, with 2 when the command is.\n"
+        "With limited memory:\n"
         "  osprey run --memory 256M --chunk 2M -- osprey-ckks rstats");
 }
 
-void list() {
-    for (auto &w : workloads()) {
-        std::printf("%-10.*s %6zu %4zu  %.*s\n", static_cast<int>(w.name.size()), w.name.data(), w.standard, w.quick,
-                    static_cast<int>(w.size_means.size()), w.size_means.data());
-    }
+void list(bool json) {
+    const char *form = json ? "{\"workload\":\"%s\",\"default\":%zu,\"quick\":%zu,\"size_means\":\"%s\"}\n"
+                            : "%-10s %6zu %4zu  %s\n";
+    for (auto &w : workloads()) std::printf(form, w.name, w.standard, w.quick, w.size_means);
 }
 
 const Workload &find(std::string_view name) {
     for (auto &w : workloads()) {
-        if (w.name == name) return w;
+        if (name == w.name) return w;
     }
     throw Usage("there is no workload " + std::string(name) + "; osprey-ckks --list shows them");
 }
@@ -56,8 +57,8 @@ std::size_t size_of(std::string_view text, const Workload &w) {
     std::size_t size = 0;
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
     if (error != std::errc() || end != text.data() + text.size() || size == 0 || size > w.most) {
-        throw Usage("--size " + std::string(text) + ": " + std::string(w.name) + " takes 1 to " +
-                    std::to_string(w.most) + " " + std::string(w.size_means));
+        throw Usage("--size " + std::string(text) + ": " + w.name + " takes 1 to " +
+                    std::to_string(w.most) + " " + w.size_means);
     }
     return size;
 }
@@ -70,8 +71,9 @@ int run(const Workload &workload, std::size_t size, bool check) {
     if (osp_stats(&counters, sizeof counters) != 0) throw std::runtime_error(osp_error());
     bool correct = outcome.difference <= TOLERANCE;
     std::printf(
-        "{\"workload\":\"%.*s\",\"size\":%zu,\"seconds\":%.6f,\"correct\":%s,\"region_bytes\":%llu,\"difference\":%.3g}\n",
-        static_cast<int>(workload.name.size()), workload.name.data(), size, outcome.seconds,
+        "{\"workload\":\"%s\",\"size\":%zu,\"seconds\":%.6f,\"correct\":%s,\"region_bytes\":%llu,"
+        "\"difference\":%.3g}\n",
+        workload.name, size, outcome.seconds,
         check ? (correct ? "true" : "false") : "null",
         static_cast<unsigned long long>(counters.peak_chunks * counters.chunk), outcome.difference);
     return correct ? 0 : 1;
@@ -80,18 +82,21 @@ int run(const Workload &workload, std::size_t size, bool check) {
 int command(int argc, char **argv) {
     const Workload *workload = nullptr;
     std::string_view size;
-    bool check = true;
+    bool check = true, listing = false, json = false;
     for (int i = 1; i < argc; ++i) {
         std::string_view argument = argv[i];
         if (argument == "--help" || argument == "-h") return help(), 0;
-        if (argument == "--list") return list(), 0;
-        if (argument == "--no-check") check = false;
+        if (argument == "--list") listing = true;
+        else if (argument == "--json") json = true;
+        else if (argument == "--no-check") check = false;
         else if (argument == "--size" && i + 1 < argc) size = argv[++i];
         else if (argument.starts_with("--size=")) size = argument.substr(std::strlen("--size="));
         else if (argument.starts_with("-")) throw Usage("unknown or incomplete option " + std::string(argument));
         else if (workload != nullptr) throw Usage("one workload at a time, not also " + std::string(argument));
         else workload = &find(argument);
     }
+    if (listing) return list(json), 0;
+    if (json) throw Usage("--json goes with --list; a run prints JSON anyway");
     if (workload == nullptr) throw Usage("name a workload; osprey-ckks --list shows them");
     return run(*workload, size.empty() ? workload->standard : size_of(size, *workload), check);
 }

@@ -15,8 +15,8 @@ namespace osprey::ckks {
 inline constexpr std::size_t DEGREE = 8192;
 inline constexpr double SCALE = 1099511627776.0;  // 2^40
 // Most by which a result may differ from the computation in the clear, relative to the largest value of its slots
-// (at least 1). What is measured is below 1e-6; a wrong operand anywhere gives more than 1e-2.
-inline constexpr double TOLERANCE = 1e-4;
+// (at least 1). What is measured is below 1e-7; a wrong operand gives more than 1e-4.
+inline constexpr double TOLERANCE = 1e-6;
 
 // Everything that is not a ciphertext, made in either pass. It lies outside the region.
 class Scheme {
@@ -46,7 +46,8 @@ public:
     explicit Inputs(std::size_t slots);
 
     // Inputs first .. first + count as ciphertexts with that many primes.
-    std::vector<Ciphertext> encrypt(const Scheme &scheme, std::size_t first, std::size_t count, std::size_t primes) const;
+    std::vector<Ciphertext> encrypt(const Scheme &scheme, std::size_t first, std::size_t count,
+                                    std::size_t primes) const;
     // Slot `slot` of input i, in (-3, 3).
     double at(std::size_t i, std::size_t slot) const {
         return parts_[digit(i, 0)][slot] + parts_[digit(i, 1)][slot] + parts_[digit(i, 2)][slot];

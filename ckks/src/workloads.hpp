@@ -1,8 +1,8 @@
-// The five CKKS workloads of the evaluation (paper 003's, in paper 004's list): one row each in `workloads()`.
+// The five CKKS workloads of the evaluation (paper 004): one row each in `workloads()`.
 #pragma once
 
+#include <cstddef>
 #include <span>
-#include <string_view>
 
 namespace osprey::ckks {
 
@@ -13,9 +13,9 @@ struct Outcome {
 };
 
 struct Workload {
-    std::string_view name;
+    const char *name;
     // What `--size` counts.
-    std::string_view size_means;
+    const char *size_means;
     // About 1 GiB of region, what tests run, and the most that is accepted.
     std::size_t standard, quick, most;
     Outcome (*run)(std::size_t size, bool check);
