@@ -1,9 +1,10 @@
 //! What a speculative pass costs: time per page touched, memory, and bytes of trace.
 //!
-//! `cargo run --release -p osprey --example speculation -- [MiB [chunk KiB ...]]`: two passes over that much data, one
-//! that writes and one that reads and then writes each page, with stubs in place of any work on it.
+//! `cargo run --release -p osprey --example speculation -- [MiB [chunk KiB ...]]`: passes over that much data, which touch
+//! each page and do no work on it: instructions that write, instructions that read and then write, and stubs that say so.
 
-use osprey::{EXIT_UNAVAILABLE, Mode, OspVec, Settings, Stats, touch_read, touch_write};
+use osprey::{EXIT_UNAVAILABLE, Mode, OspVec, Settings, Stats, touch_write};
+use std::hint::black_box;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
@@ -22,7 +23,9 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     println!("{mib} MiB: micro-seconds per page of 4 KiB");
-    println!("chunk KiB | write | read, write | off: write | resident MiB | trace bytes per GiB touched");
+    println!(
+        "chunk KiB | write | read, write | stub | off: write | resident MiB | trace bytes per GiB touched"
+    );
     for chunk in if chunks.is_empty() { vec![64, 256, 2048] } else { chunks } {
         if let Err(error) = measure(mib, chunk << 10) {
             eprintln!("{error}");
@@ -49,13 +52,14 @@ fn measure(mib: usize, chunk: usize) -> Result<(), String> {
         (stats.marks[pass + 1].at_s - stats.marks[pass].at_s) * 1e6 * PAGE as f64 / (mib << 20) as f64
     };
     println!(
-        "{:9} | {:5.2} | {:11.2} | {:10.2} | {:12} | {:.0}",
+        "{:9} | {:5.2} | {:11.2} | {:4.2} | {:10.2} | {:12} | {:.0}",
         chunk >> 10,
         per_page(&traced, 0),
         per_page(&traced, 1),
+        per_page(&traced, 2),
         per_page(&off, 0),
         resident(&settings)? >> 20,
-        traced.trace_bytes as f64 / (2.0 * mib as f64 / 1024.0),
+        traced.trace_bytes as f64 / (4.0 * mib as f64 / 1024.0),
     );
     Ok(())
 }
@@ -94,13 +98,13 @@ fn child(mib: usize) -> ExitCode {
     }
     let mut data = OspVec::<u8>::zeroed(mib << 20);
     osprey::mark("zeroed");
-    touch_write(&mut data);
+    let pages = || (0..mib << 20).step_by(PAGE);
+    pages().for_each(|at| black_box(&mut data)[at] = 1);
     osprey::mark("written");
-    data.chunks_mut(PAGE).for_each(|page| {
-        touch_read(page);
-        touch_write(page);
-    });
+    pages().for_each(|at| black_box(&mut data)[at] += 1);
     osprey::mark("read and written");
+    data.chunks_mut(PAGE).for_each(touch_write);
+    osprey::mark("stubbed");
     objects();
     ExitCode::SUCCESS
 }

@@ -3,16 +3,18 @@
 //! **Functionality.** Allocation in the region, events, marks, counters, and what happens at the end. Everything here is
 //! safe to call from any thread; what a trace means supposes one compute thread.
 
+mod fork;
+mod role;
+
 use crate::progress::{Event, Progress};
 use crate::region::Region;
 use crate::settings::{Mode, Settings};
 use crate::slab::{Failure, Slabs};
-use crate::speculate::{Traced, Tracer};
 use crate::stats::{Mark, Stats};
-use crate::sys::{process, signal};
-use crate::trace;
+use crate::sys::process;
+use role::Role;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Exit code of a process whose mode this machine cannot give: no userfaultfd, a range that is taken, settings out of
@@ -35,18 +37,6 @@ struct Runtime {
     /// Which thread allocated first, as [`this_thread`] calls it.
     thread: AtomicUsize,
 }
-
-/// What is behind the region's addresses.
-#[derive(Debug)]
-enum Role {
-    /// Memory of the system's.
-    Plain,
-    /// Little memory many times, and a trace.
-    Tracer(&'static Tracer),
-}
-
-/// Set in a forked child.
-static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// What the report is made of, besides counters that others keep.
 #[derive(Debug, Default)]
@@ -95,8 +85,8 @@ pub fn alloc(bytes: usize, align: usize) -> NonNull<u8> {
 /// In words, when the region is full or `align` is not allowed.
 pub fn try_alloc(bytes: usize, align: usize) -> Result<NonNull<u8>, String> {
     let runtime = runtime();
-    if FORKED.load(Ordering::Relaxed) && !matches!(runtime.role, Role::Plain) {
-        return Err(CHILD.to_owned());
+    if fork::happened() && !matches!(runtime.role, Role::Plain) {
+        return Err(fork::REASON.to_owned());
     }
     let mut slabs = runtime.slabs();
     let set_live = |chunk, live| runtime.set_live(chunk, live);
@@ -162,6 +152,8 @@ pub fn mark(name: &str) {
     mark.voluntary_switches = all.voluntary_switches;
     mark.thread_voluntary_switches = own.voluntary_switches;
     mark.involuntary_switches = all.involuntary_switches;
+    let moved = runtime.role.counters();
+    (mark.bytes_read, mark.bytes_written) = (moved.bytes_read, moved.bytes_written);
     let mut book = runtime.book();
     if book.marks.len() < MARKS_MAX {
         book.marks.push(mark);
@@ -174,39 +166,46 @@ pub fn mark(name: &str) {
 #[must_use]
 pub fn stats() -> Stats {
     let runtime = runtime();
+    let counters = runtime.role.counters();
     let peak_chunks = runtime.slabs().peak();
     let (events, allocation_hash) = runtime.progress.so_far();
-    let traced = match runtime.role {
-        Role::Tracer(tracer) => tracer.so_far(),
-        Role::Plain => Traced::default(),
-    };
+    let Stats { mode, mut warnings, .. } = counters.clone();
     let book = runtime.book();
+    warnings.splice(0..0, book.warnings.iter().cloned());
     Stats {
-        mode: runtime.settings.mode.to_string(),
+        mode: if mode.is_empty() { runtime.settings.mode.to_string() } else { mode },
         engine: runtime.settings.engine.to_string(),
         chunk: runtime.settings.chunk as u64,
         peak_chunks,
-        trace_entries: traced.entries,
-        trace_bytes: traced.bytes,
         events,
         allocation_hash,
-        warnings: book.warnings.clone(),
+        warnings,
         marks: book.marks.clone(),
-        ..Stats::default()
+        ..counters
     }
 }
 
-/// Ends what the mode does: the trace is closed, the report written, the pager stopped. Happens by itself when the
-/// process ends by `exit` or returns from `main`. What is in the region must not be looked at afterwards; releasing it is
-/// fine.
+/// Ends what the mode does: the trace is closed, the pager stopped, the report written. What is in the region must not be
+/// looked at afterwards; releasing it is fine.
+///
+/// A process that ends by `exit` or returns from `main` does as much by itself, but for the pager, which then goes with
+/// the process: destructors that run later may still look at the region. One that is killed or aborts leaves no report,
+/// and its trace is refused as torn.
 pub fn finish() {
+    end(true);
+}
+
+extern "C" fn finish_at_exit() {
+    end(false);
+}
+
+fn end(stop_pager: bool) {
     let Some(Ok(runtime)) = RUNTIME.get() else { return };
-    if FORKED.load(Ordering::Relaxed) || std::mem::replace(&mut runtime.book().finished, true) {
+    if fork::happened() || std::mem::replace(&mut runtime.book().finished, true) {
         return;
     }
-    if let Role::Tracer(tracer) = runtime.role
-        && let Err(error) = tracer.finish(runtime.slabs().peak())
-    {
+    let peak_chunks = runtime.slabs().peak();
+    if let Err(error) = runtime.role.end(peak_chunks, stop_pager) {
         runtime.book().warn(format!("the trace is not complete: {error}"));
     }
     if let Some(path) = &runtime.settings.report
@@ -214,10 +213,6 @@ pub fn finish() {
     {
         eprintln!("osprey: cannot write the report {}: {error}", path.display());
     }
-}
-
-extern "C" fn finish_at_exit() {
-    finish();
 }
 
 /// All of the report or none of it. A descriptor of the launcher's (`/proc/self/fd/N`) is a file without a name: it is
@@ -239,78 +234,24 @@ fn die(reason: &str) -> ! {
     std::process::abort()
 }
 
-/// What a trace of this process is a trace of.
-fn header(settings: &Settings) -> trace::Header {
-    trace::Header {
-        chunk: settings.chunk as u64,
-        region: settings.region,
-        microset: settings.microset as u32,
-        key: settings.key,
-    }
-}
-
-/// Where the trace of this process goes.
-fn sink(settings: &Settings) -> Result<trace::Sink, String> {
-    if let Some(ring) = settings.ring {
-        return trace::RingWriter::open(ring, &header(settings)).map(trace::Sink::Ring);
-    }
-    let path = settings.trace.as_ref().ok_or("speculation needs OSPREY_TRACE or OSPREY_RING")?;
-    trace::Writer::create(path, &header(settings))
-        .map(trace::Sink::File)
-        .map_err(|e| format!("cannot write the trace {}: {e}", path.display()))
-}
-
 /// A number for the calling thread, other than those of threads that run at the same time.
 fn this_thread() -> usize {
     thread_local!(static HERE: u8 = const { 0 });
     HERE.with(|here| std::ptr::from_ref(here) as usize)
 }
 
-/// In a forked child: the region is the parent's, neither its pager nor its tracer is here, and trace and report are the
-/// parent's to write.
-extern "C" fn forked() {
-    FORKED.store(true, Ordering::Release);
-}
-
-/// In a forked child: says why it cannot go on when it touches the region.
-fn answer_in_child(touch: signal::Touch) -> bool {
-    let mine = |runtime: &Runtime| runtime.region.chunk_of(touch.address).is_some();
-    if FORKED.load(Ordering::Acquire) && RUNTIME.get().is_some_and(|r| r.as_ref().is_ok_and(mine)) {
-        signal::leave(CHILD, EXIT_UNAVAILABLE);
-    }
-    false
-}
-
-const CHILD: &str = "a forked child used the content-oblivious region, which stays with its parent: do that work \
-                     in the parent, or before the fork";
-
 impl Runtime {
     fn start(settings: Settings) -> Result<Self, String> {
-        let speculating = settings.mode == Mode::Speculate;
-        let region = Arc::new(Region::reserve(&settings, !speculating)?);
+        let region = Arc::new(Region::reserve(&settings, settings.mode != Mode::Speculate)?);
         let progress =
             Arc::new(Progress::new().map_err(|e| format!("cannot make an event descriptor: {e}"))?);
-        let slabs = Mutex::new(Slabs::new(region.chunk(), region.chunks()));
-        let role = if speculating {
-            Role::Tracer(Tracer::start(&settings, region.clone(), progress.clone(), sink(&settings)?)?)
-        } else {
-            Role::Plain
-        };
+        let mut book = Book::default();
+        let role = Role::start(&settings, &region, &progress, &mut |text| book.warn(text))?;
+        fork::guard(&region, !matches!(role, Role::Plain))?;
         process::at_exit(finish_at_exit).map_err(|e| format!("cannot be called at the end: {e}"))?;
-        process::in_forked_children(forked).map_err(|e| format!("cannot notice a fork: {e}"))?;
-        if !matches!(role, Role::Plain) {
-            region.keep_from_children().map_err(|e| format!("cannot keep the region from children: {e}"))?;
-            signal::answer_segv(answer_in_child).map_err(|e| format!("cannot handle SIGSEGV: {e}"))?;
-        }
-        Ok(Self {
-            settings,
-            region,
-            progress,
-            slabs,
-            book: Mutex::default(),
-            role,
-            thread: AtomicUsize::new(0),
-        })
+        let slabs = Mutex::new(Slabs::new(region.chunk(), region.chunks()));
+        let (book, thread) = (Mutex::new(book), AtomicUsize::new(0));
+        Ok(Self { settings, region, progress, slabs, book, role, thread })
     }
 
     fn set_live(&self, chunk: u32, live: bool) {

@@ -1,11 +1,11 @@
 //! Traces of programs whose touches are known, made in child processes: a process has one region.
 #![expect(unsafe_code, reason = "a child that forks, and one that touches a file that is too short")]
 
-use osprey::trace::{Block, Entry, Feed, Footer, Header, Source};
+use osprey::trace::{Block, Entry, Feed, Footer, Header, Source, ring};
 use osprey::{Mode, OspVec, Settings, Stats};
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
 const CHUNK: usize = 64 << 10;
 const MICROSET: usize = 4;
@@ -55,19 +55,24 @@ fn speculate(case: &str) -> Option<Run> {
 }
 
 fn run(case: &str, settings: &Settings) -> Output {
+    command(case, settings).output().expect("a child")
+}
+
+fn command(case: &str, settings: &Settings) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
-    command.args(["child", "--exact", "--nocapture", "--test-threads=1"]).env(CASE, case);
+    command.args(["child", "--exact", "--ignored", "--nocapture", "--test-threads=1"]).env(CASE, case);
     for (name, value) in settings.to_env() {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),
         };
     }
-    command.output().expect("a child")
+    command
 }
 
-/// What children do; nothing when it runs as a test.
+/// What children do; the others start it.
 #[test]
+#[ignore = "the child process of the other tests"]
 fn child() {
     match std::env::var(CASE).as_deref() {
         Ok("stream") => stream(),
@@ -79,8 +84,8 @@ fn child() {
         Ok("threads") => threads(),
         Ok("fork") => fork(),
         Ok("another fault") => another_fault(),
-        Ok(other) => panic!("no case {other}"),
-        Err(_) => {}
+        Ok("laps") => laps(),
+        other => panic!("no case {other:?}"),
     }
 }
 
@@ -153,25 +158,39 @@ fn memory_handed_out_anew_is_fresh() {
 
 const RANDOM_CHUNKS: usize = 40;
 
-/// Touches that look random, and are the same each time.
-fn sequence() -> impl Iterator<Item = (usize, bool)> {
+/// A step of a program: what is touched, and how.
+#[derive(Clone, Copy)]
+struct Step {
+    at: usize,
+    len: usize,
+    write: bool,
+    /// By a stub rather than by instructions.
+    stub: bool,
+}
+
+/// Steps that look random, and are the same each time.
+fn sequence() -> impl Iterator<Item = Step> {
     let mut state = 1u64;
-    (0..5000).map(move |_| {
+    (0..8000).map(move |_| {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         let at = (state >> 33) as usize % (RANDOM_CHUNKS * CHUNK);
         // Three in four stay near the start, so that chunks are touched again while they are mapped.
-        (if state >> 62 == 0 { at } else { at / 8 }, state >> 60 & 1 == 1)
+        let at = if state >> 62 == 0 { at } else { at / 8 };
+        let (write, stub) = (state >> 60 & 1 == 1, state >> 59 & 1 == 1);
+        let len = if stub { (state >> 40) as usize % CHUNK } else { 1 };
+        Step { at, len: len.min(RANDOM_CHUNKS * CHUNK - at), write, stub }
     })
 }
 
 fn random() {
     let mut all = OspVec::<u8>::with_capacity(RANDOM_CHUNKS * CHUNK);
     all.resize(RANDOM_CHUNKS * CHUNK, 0);
-    for (at, write) in sequence() {
-        if write {
-            all[at] = 1;
-        } else {
-            std::hint::black_box(all[at]);
+    for Step { at, len, write, stub } in sequence() {
+        match (stub, write) {
+            (true, true) => osprey::touch_write(&mut all[at..at + len]),
+            (true, false) => osprey::touch_read(&all[at..at + len]),
+            (false, true) => std::hint::black_box(&mut all)[at] = 1,
+            (false, false) => _ = std::hint::black_box(all[at]),
         }
     }
 }
@@ -198,8 +217,11 @@ fn model(touches: impl Iterator<Item = (u32, bool)>) -> Vec<Entry> {
 fn a_random_program_gives_the_trace_of_the_definition() {
     let Some(run) = speculate("random") else { return };
     let fill = (0..RANDOM_CHUNKS).map(|c| (c as u32, true));
-    let touches = fill.chain(sequence().map(|(at, write)| ((at / CHUNK) as u32, write)));
-    assert_eq!(entries(&run), model(touches));
+    let chunks = |Step { at, len, write, .. }: Step| {
+        let chunks = if len == 0 { 0..0 } else { at / CHUNK..(at + len - 1) / CHUNK + 1 };
+        chunks.map(move |chunk| (chunk as u32, write))
+    };
+    assert_eq!(entries(&run), model(fill.chain(sequence().flat_map(chunks))));
 }
 
 /// One object of 16 bytes at a time, as libraries allocate bits.
@@ -306,4 +328,90 @@ fn faults_elsewhere_stay_faults() {
     let Some(run) = speculate("another fault") else { return };
     assert_eq!(run.output.status.signal(), Some(libc::SIGBUS));
     assert_eq!(run.footer.entries, 1);
+}
+
+const LAPS: usize = 2000;
+const LAP: u32 = 64;
+const SMALL: usize = 4096;
+
+/// Round and round over more chunks than stay mapped: a long trace.
+fn laps() {
+    let mut all = OspVec::<u8>::with_capacity(LAP as usize * SMALL);
+    all.resize(LAP as usize * SMALL, 0);
+    for _ in 1..LAPS {
+        std::hint::black_box(&mut all).chunks_mut(SMALL).for_each(|chunk| chunk[7] = 1);
+    }
+}
+
+/// A child that speculates for a reader of its ring.
+fn stream_laps() -> (Child, Source) {
+    let (writer, reader) = ring::pair().expect("sockets");
+    let settings = Settings {
+        mode: Mode::Speculate,
+        chunk: SMALL,
+        microset: MICROSET,
+        region: 1 << 30,
+        ring: Some(writer.number()),
+        ..Settings::default()
+    };
+    let mut command = command("laps", &settings);
+    writer.inherit(&mut command);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a child");
+    let number = reader.number();
+    std::mem::forget(reader);
+    let header = Header { chunk: SMALL as u64, region: 1 << 30, microset: MICROSET as u32, key: 0 };
+    (child, Source::ring(number, &header).expect("the reader's end"))
+}
+
+/// The end of a child and what it said. True: this machine cannot speculate.
+fn end(child: Child) -> (ExitStatus, String, bool) {
+    let output = child.wait_with_output().expect("a child");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let skip = output.status.code() == Some(osprey::EXIT_UNAVAILABLE) && said.contains("userfaultfd");
+    if skip {
+        eprintln!("skipped: {said}");
+    }
+    (output.status, said, skip)
+}
+
+/// A program that is far ahead of its reader waits in its signal handler, and goes on.
+#[test]
+fn a_full_ring_holds_the_program_back() {
+    let (child, mut source) = stream_laps();
+    // Long enough to fill the ring on most machines; the trace is the same in any case.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let mut chunks = (0..LAPS).flat_map(|_| 0..LAP);
+    let mut entries = 0;
+    let footer = loop {
+        match source.next() {
+            Ok(Feed::Block(block)) => {
+                for got in block.entries {
+                    let chunk = chunks.next().expect("no more than the program touches");
+                    assert_eq!(got, entry(chunk, true, entries < u64::from(LAP)));
+                    entries += 1;
+                }
+            }
+            Ok(Feed::Wait) => std::thread::sleep(std::time::Duration::from_millis(1)),
+            Ok(Feed::End(footer)) => break footer,
+            Err(error) => {
+                let (status, said, skip) = end(child);
+                assert!(skip, "{error}: {status}: {said}");
+                return;
+            }
+        }
+    };
+    assert_eq!((footer.entries, footer.peak_chunks), (entries, LAP.into()));
+    assert_eq!(entries, LAPS as u64 * u64::from(LAP));
+    assert!(end(child).0.success());
+}
+
+#[test]
+fn speculation_for_a_run_that_has_ended_ends() {
+    let (child, mut source) = stream_laps();
+    while matches!(source.next(), Ok(Feed::Wait)) {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    drop(source);
+    let (status, said, skip) = end(child);
+    assert!(skip || status.success() && said.contains("the real run has ended"), "{status}: {said}");
 }
