@@ -88,22 +88,21 @@ void osp_tick(void);
  * measures). */
 void osp_mark(const char *name);
 
-/* Reads a byte of every page of `bytes` bytes at `ptr`, in ascending order: what a stub does for the
- * operands of an operation left out. Nothing where `ptr` is outside the region. */
+/* Counts as a read of `bytes` bytes at `ptr`: what a stub does for the operands of an operation left out.
+ * Nothing where `ptr` is outside the region. */
 void osp_touch_read(const void *ptr, size_t bytes);
 
-/* Writes a byte of every page of `bytes` bytes at `ptr`, in ascending order: what a stub does for the
- * result of an operation left out. It writes zero in a speculative pass and what was there elsewhere.
- * Nothing where `ptr` is outside the region. */
+/* Counts as a write of `bytes` bytes at `ptr`: what a stub does for the result of an operation left out.
+ * Outside a speculative pass the bytes keep their value. Nothing where `ptr` is outside the region. */
 void osp_touch_write(void *ptr, size_t bytes);
 
 /* As send(2), but of all `bytes`: short counts and interrupts are gone over, SIGPIPE is not raised.
- * `bytes`, or -1 and errno. In a speculative pass it reads a byte of every page, sends nothing and returns
- * `bytes`. Counts as an event where `buf` lies in the region, as all transfers here. */
+ * `bytes`, or -1 and errno. In a speculative pass it only counts as a read of them and returns `bytes`.
+ * Counts as an event where `buf` lies in the region, as all transfers here. */
 ssize_t osp_send(int fd, const void *buf, size_t bytes, int flags);
 
 /* As recv(2), but until `bytes` have come or the stream has ended: `bytes`, fewer at its end, or -1 and
- * errno. In a speculative pass it writes a byte of every page, receives nothing and returns `bytes`. */
+ * errno. In a speculative pass it only counts as a write of them and returns `bytes`. */
 ssize_t osp_recv(int fd, void *buf, size_t bytes, int flags);
 
 /* As read(2), but until `bytes` have come or the file has ended. Otherwise as `osp_recv`. */
@@ -112,12 +111,12 @@ ssize_t osp_read(int fd, void *buf, size_t bytes);
 /* As write(2), but of all `bytes`. Otherwise as `osp_send`. */
 ssize_t osp_write(int fd, const void *buf, size_t bytes);
 
-/* As fread: whole elements that came. In a speculative pass it writes a byte of every page, reads nothing
- * and returns `count`; `file` may be null there. The paper's speculative_fread. */
+/* As fread: whole elements that came. In a speculative pass it only counts as a write of them and returns
+ * `count`; `file` may be null there. The paper's speculative_fread. */
 size_t osp_fread(void *buf, size_t size, size_t count, FILE *file);
 
-/* As fwrite: whole elements that went. In a speculative pass it reads a byte of every page, writes nothing
- * and returns `count`; `file` may be null there. The paper's speculative_fwrite. */
+/* As fwrite: whole elements that went. In a speculative pass it only counts as a read of them and returns
+ * `count`; `file` may be null there. The paper's speculative_fwrite. */
 size_t osp_fwrite(const void *buf, size_t size, size_t count, FILE *file);
 
 /* The counters so far, into the first `bytes` bytes of `*out`: pass `sizeof *out`. 0, or -1 (EINVAL) when

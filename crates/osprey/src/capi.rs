@@ -170,8 +170,8 @@ pub unsafe extern "C" fn osp_mark(name: *const c_char) {
     runtime::mark(&name.to_string_lossy());
 }
 
-/// Reads a byte of every page of `bytes` bytes at `ptr`, in ascending order: what a stub does for the operands of an
-/// operation left out. Nothing where `ptr` is outside the region.
+/// Counts as a read of `bytes` bytes at `ptr`: what a stub does for the operands of an operation left out. Nothing where
+/// `ptr` is outside the region.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osp_touch_read(ptr: *const c_void, bytes: size_t) {
     if !ptr.is_null() {
@@ -180,9 +180,8 @@ pub unsafe extern "C" fn osp_touch_read(ptr: *const c_void, bytes: size_t) {
     }
 }
 
-/// Writes a byte of every page of `bytes` bytes at `ptr`, in ascending order: what a stub does for the result of an
-/// operation left out. It writes zero in a speculative pass and what was there elsewhere. Nothing where `ptr` is outside
-/// the region.
+/// Counts as a write of `bytes` bytes at `ptr`: what a stub does for the result of an operation left out. Outside a
+/// speculative pass the bytes keep their value. Nothing where `ptr` is outside the region.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osp_touch_write(ptr: *mut c_void, bytes: size_t) {
     if !ptr.is_null() {
@@ -192,7 +191,7 @@ pub unsafe extern "C" fn osp_touch_write(ptr: *mut c_void, bytes: size_t) {
 }
 
 /// As send(2), but of all `bytes`: short counts and interrupts are gone over, SIGPIPE is not raised. `bytes`, or -1 and
-/// errno. In a speculative pass it reads a byte of every page, sends nothing and returns `bytes`. Counts as an event where
+/// errno. In a speculative pass it only counts as a read of them and returns `bytes`. Counts as an event where
 /// `buf` lies in the region, as all transfers here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osp_send(fd: c_int, buf: *const c_void, bytes: size_t, flags: c_int) -> ssize_t {
@@ -205,7 +204,7 @@ pub unsafe extern "C" fn osp_send(fd: c_int, buf: *const c_void, bytes: size_t, 
 }
 
 /// As recv(2), but until `bytes` have come or the stream has ended: `bytes`, fewer at its end, or -1 and errno. In a
-/// speculative pass it writes a byte of every page, receives nothing and returns `bytes`.
+/// speculative pass it only counts as a write of them and returns `bytes`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osp_recv(fd: c_int, buf: *mut c_void, bytes: size_t, flags: c_int) -> ssize_t {
     let recv = |part: &mut [u8]| {
@@ -234,8 +233,7 @@ pub unsafe extern "C" fn osp_write(fd: c_int, buf: *const c_void, bytes: size_t)
     unsafe { put("osp_write", buf, bytes, write) }
 }
 
-/// As fread: whole elements that came. In a speculative pass it writes a byte of every page, reads nothing and returns
-/// `count`; `file` may be null there. The paper's speculative_fread.
+/// As fread: whole elements that came. In a speculative pass it only counts as a write of them and returns `count`; `file` may be null there. The paper's speculative_fread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osp_fread(buf: *mut c_void, size: size_t, count: size_t, file: *mut FILE) -> size_t {
     elements(size, count, |bytes| {
@@ -248,8 +246,7 @@ pub unsafe extern "C" fn osp_fread(buf: *mut c_void, size: size_t, count: size_t
     })
 }
 
-/// As fwrite: whole elements that went. In a speculative pass it reads a byte of every page, writes nothing and returns
-/// `count`; `file` may be null there. The paper's speculative_fwrite.
+/// As fwrite: whole elements that went. In a speculative pass it only counts as a read of them and returns `count`; `file` may be null there. The paper's speculative_fwrite.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osp_fwrite(
     buf: *const c_void,
