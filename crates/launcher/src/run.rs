@@ -305,14 +305,8 @@ impl<'a> Runner<'a> {
     /// The program's own pass.
     fn real(&mut self, trace: Option<&Trace>, ring: Option<ring::RingEnd>) -> Result<Ended, Failure> {
         let failed = |e: std::io::Error| Failure::ours(format!("cannot pass on the standard streams: {e}"));
-        let traced = self.args.mode != RunMode::Reactive && matches!(self.paging.by, By::Runtime(_));
-        let stdin = if traced {
-            self.input.real()
-        } else {
-            Ok(rustix::stdio::stdin().try_clone_to_owned().map_err(failed)?)
-        };
         let standard = [
-            stdin.map_err(failed)?,
+            self.input.real().map_err(failed)?,
             rustix::stdio::stdout().try_clone_to_owned().map_err(failed)?,
             rustix::stdio::stderr().try_clone_to_owned().map_err(failed)?,
         ];
@@ -398,9 +392,9 @@ impl<'a> Runner<'a> {
         self.report.run = ended.stats.unwrap_or_default();
         if ended.out_of_memory {
             let bytes = crate::output::binary(self.report.memory);
+            let paged = if matches!(self.paging.by, By::Runtime(_)) { " beside what can be paged" } else { "" };
             self.warn(format!(
-                "the system ended the program because it used more than {bytes}, beside what can be paged; give it more \
-                 (--memory)"
+                "the system ended the program because it used more than {bytes}{paged}; give it more (--memory)"
             ));
         }
         if ended.left > 0 {

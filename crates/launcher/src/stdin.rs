@@ -64,14 +64,14 @@ impl Input {
         }
     }
 
-    /// Standard input of the real pass. Of a pipe, nothing that it has read is kept any more.
+    /// Standard input of the real pass: as it is where no speculative pass was given it, from the beginning otherwise.
     ///
     /// # Errors
     /// The system's.
     pub fn real(&self) -> io::Result<OwnedFd> {
         match self {
-            Self::File | Self::Terminal(_) => Ok(rustix::stdio::stdin().try_clone_to_owned()?),
-            Self::Pipe(spool) => spool.reader(true),
+            Self::Pipe(spool) if spool.lock().shared => spool.reader(true),
+            _ => Ok(rustix::stdio::stdin().try_clone_to_owned()?),
         }
     }
 
@@ -114,6 +114,8 @@ struct State {
     busy: bool,
     ended: bool,
     overflowed: bool,
+    /// Whether a speculative pass reads or has read.
+    shared: bool,
     /// The place of the real pass's reader, once there is one.
     real: Option<u64>,
     /// The place of the speculative pass's reader, while it reads.
@@ -133,7 +135,10 @@ impl Spool {
     fn reader(&self, real: bool) -> io::Result<OwnedFd> {
         let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         let spool = self.clone();
-        *self.lock().place(real) = Some(0);
+        let mut state = self.lock();
+        *state.place(real) = Some(0);
+        state.shared |= !real;
+        drop(state);
         let name = if real { "stdin" } else { "stdin-speculation" };
         std::thread::Builder::new().name(name.into()).spawn(move || {
             // A reader that closed its end wants no more.

@@ -69,6 +69,32 @@ fn a_killed_guard_leaves_no_program() {
     eventually("a group is left", || groups_of(child.id()).is_empty());
 }
 
+/// A group that nobody could remove goes at the next start.
+#[test]
+fn the_next_start_removes_what_two_kills_left() {
+    let word = format!("86394.{}", std::process::id());
+    let mut child = command(&["--memory", "64M", "--mode", "reactive"], &["64", "slow", &word])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("osprey starts");
+    let launcher = child.id();
+    eventually("the program runs", || processes_with(&word).len() >= 2);
+    let all =
+        std::fs::read_to_string(format!("/proc/{launcher}/task/{launcher}/children")).unwrap_or_default();
+    // The launcher is stopped first, so that it cannot clean up after its guard.
+    signal(launcher, "STOP");
+    for guard in all.split_whitespace().filter_map(|pid| pid.parse().ok()) {
+        signal(guard, "KILL");
+    }
+    child.kill().expect("killed");
+    child.wait().expect("waited");
+    eventually("a process is left", || processes_with(&word).is_empty());
+    let next = command(&["--memory", "64M", "--mode", "reactive"], &["1"]).output().expect("osprey starts");
+    assert!(next.stderr.starts_with(b"osprey"));
+    assert!(groups_of(launcher).is_empty(), "a group is left");
+}
+
 #[test]
 fn a_signal_reaches_the_program() {
     let word = format!("86396.{}", std::process::id());

@@ -4,6 +4,7 @@ use serde_json::Value;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 
 /// The launcher.
 pub fn osprey() -> &'static str {
@@ -89,26 +90,28 @@ pub fn run_with_input(flags: &[&str], words: &[&str], input: &[u8]) -> Run {
 
 /// Whether this machine lets a program be cut off; otherwise says why a test is skipped.
 pub fn can_isolate() -> bool {
-    let probe = Command::new(osprey())
-        .args(["run", "--memory", "64M", "--", "true"])
-        .output()
-        .map(Run::from)
-        .expect("osprey starts");
-    let can = !probe.err.contains("cannot be cut off");
-    if !can {
-        eprintln!("skipped: {}", probe.err);
+    static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
+    can(WHY_NOT.get_or_init(|| {
+        let words = ["run", "--memory", "64M", "--", "true"];
+        let tried = Command::new(osprey()).args(words).output().map(Run::from).expect("osprey starts");
+        tried.err.contains("cannot be cut off").then_some(tried.err)
+    }))
+}
+
+fn can(why_not: &Option<String>) -> bool {
+    if let Some(why) = why_not {
+        eprintln!("skipped: {why}");
     }
-    can
+    why_not.is_none()
 }
 
 /// Whether there is a userfaultfd that traces; otherwise says why a test is skipped.
 pub fn can_trace() -> bool {
-    let run = run(&["--memory", "64M", "--no-isolation"], &["1"]);
-    let can = !run.err.contains("warning");
-    if !can {
-        eprintln!("skipped: {}", run.err);
-    }
-    can
+    static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
+    can(WHY_NOT.get_or_init(|| {
+        let tried = run(&["--memory", "64M", "--no-isolation"], &["1"]);
+        tried.err.contains("needs userfaultfd").then_some(tried.err)
+    }))
 }
 
 /// What is in a folder.

@@ -1,0 +1,104 @@
+//! A trace as a picture: time to the right, chunks upwards, darker where more is touched. It stands alone: no style,
+//! script or font from outside.
+
+use osprey::trace::{Block, Header};
+use std::fmt::Write;
+
+/// Cells across and up, and the side of one.
+const ACROSS: usize = 360;
+const UP: usize = 180;
+const CELL: usize = 2;
+const LEFT: usize = 70;
+const TOP: usize = 34;
+const BELOW: usize = 40;
+/// From few touches to many.
+const SHADES: [&str; 4] = ["#b9d3ea", "#6fa8d6", "#1667a8", "#0b3558"];
+const INK: &str = "#1c2530";
+const FONT: &str = "system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif";
+
+/// Draws a trace.
+pub fn draw(header: &Header, blocks: &[Block]) -> String {
+    let chunks: Vec<u32> = blocks.iter().flat_map(|block| &block.entries).map(|entry| entry.chunk).collect();
+    let top = chunks.iter().max().map_or(1, |&chunk| chunk as usize + 1);
+    let (width, height) = (ACROSS * CELL, UP * CELL);
+    let mut svg = String::new();
+    let all = (LEFT + width + 16, TOP + height + BELOW);
+    // Writing to a string does not fail.
+    let _ = write!(
+        svg,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" \
+         font-family=\"{FONT}\" font-size=\"12\" fill=\"{INK}\" role=\"img\">\n\
+         <title>Chunks touched over time</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n\
+         <rect x=\"{LEFT}\" y=\"{TOP}\" width=\"{width}\" height=\"{height}\" fill=\"none\" stroke=\"#d9dfe5\"/>\n",
+        all.0, all.1,
+    );
+    for (shade, path) in SHADES.iter().zip(paths(&cells(&chunks, top))) {
+        if !path.is_empty() {
+            let _ = writeln!(svg, "<path fill=\"{shade}\" d=\"{path}\"/>");
+        }
+    }
+    let mut label = |x: usize, y: usize, anchor: &str, text: &str| {
+        let _ = writeln!(svg, "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\">{text}</text>");
+    };
+    let mib = |chunks: usize| format!("{:.1} MiB", chunks as f64 * header.chunk as f64 / f64::from(1 << 20));
+    label(LEFT, TOP - 12, "start", "Place in the region (chunks by number), over touches");
+    label(LEFT - 6, TOP + 12, "end", &mib(top));
+    label(LEFT - 6, TOP + height, "end", "0");
+    label(LEFT, TOP + height + 18, "start", "0");
+    label(LEFT + width, TOP + height + 18, "end", &format!("{} touches", chunks.len()));
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// Touches by row from above and column.
+fn cells(chunks: &[u32], top: usize) -> Vec<[u32; ACROSS]> {
+    let mut cells = vec![[0; ACROSS]; UP];
+    for (i, &chunk) in chunks.iter().enumerate() {
+        let row = UP - 1 - (chunk as usize * UP / top).min(UP - 1);
+        cells[row][i * ACROSS / chunks.len()] += 1;
+    }
+    cells
+}
+
+/// One path per shade: runs of cells as flat boxes.
+fn paths(cells: &[[u32; ACROSS]]) -> [String; SHADES.len()] {
+    let most = cells.iter().flatten().copied().max().unwrap_or(0).max(1);
+    let shade = |touches: u32| {
+        let level = (f64::from(touches) / f64::from(most)).sqrt() * SHADES.len() as f64;
+        (touches > 0).then(|| (level.ceil() as usize).clamp(1, SHADES.len()) - 1)
+    };
+    let mut paths: [String; SHADES.len()] = Default::default();
+    for (row, cells) in cells.iter().enumerate() {
+        let mut column = 0;
+        for run in cells.chunk_by(|&one, &other| shade(one) == shade(other)) {
+            if let Some(shade) = shade(run[0]) {
+                let (x, y, wide) = (LEFT + column * CELL, TOP + row * CELL, run.len() * CELL);
+                let _ = write!(paths[shade], "M{x} {y}h{wide}v{CELL}h-{wide}z");
+            }
+            column += run.len();
+        }
+    }
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use osprey::trace::Entry;
+
+    #[test]
+    fn a_line_is_drawn_as_a_diagonal() {
+        let entry = |chunk| Entry { chunk, written: true, fresh: false };
+        let blocks: Vec<Block> =
+            (0..ACROSS as u32).map(|i| Block { entries: vec![entry(i)], ..Block::default() }).collect();
+        let header = Header { chunk: 65536, region: 1 << 30, microset: 2, key: 0 };
+        let svg = draw(&header, &blocks);
+        let last = SHADES[3];
+        let path = svg.lines().find(|line| line.contains(last)).expect("one shade");
+        assert_eq!(path.matches('M').count(), UP, "a box in every row");
+        let bottom = format!("M{LEFT} {}h{}", TOP + (UP - 1) * CELL, 2 * CELL);
+        assert!(path.contains(&bottom), "it begins below on the left: {path}");
+        assert!(svg.contains("22.5 MiB") && svg.ends_with("</svg>\n"));
+        assert!(draw(&header, &[]).contains("0 touches"));
+    }
+}

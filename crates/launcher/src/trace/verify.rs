@@ -1,0 +1,167 @@
+//! `osprey trace verify`.
+//!
+//! A program may use a trace if a speculative pass of it, now, gives the same one: entry for entry. Where it does not, its
+//! accesses depend on something that is not in its arguments, or the trace is of another build.
+
+use super::figures::blocks;
+use crate::output::{print, print_json};
+use base::Error;
+use osprey::settings::microset;
+use osprey::trace::{Block, Entry, Header};
+use serde_json::json;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Checks a trace, and compares it with a new one of `command` unless that is empty.
+///
+/// # Errors
+/// When the file cannot be read, is not whole, or differs: the first difference.
+pub fn run(path: &Path, command: &[OsString], no_isolation: bool, json: bool) -> Result<(), Error> {
+    let (header, mut source) = super::open(path)?;
+    let (found, footer) = blocks(&mut source).map_err(Error::input)?;
+    let compared = !command.is_empty();
+    if compared {
+        let fresh = Scratch::new()?;
+        speculate(&header, command, no_isolation, &fresh.trace())?;
+        let (now, mut source) = super::open(&fresh.trace())?;
+        let (expected, _) = blocks(&mut source).map_err(Error::input)?;
+        if let Some(how) = keys(&header, &now).or_else(|| difference(&found, &expected)) {
+            return Err(Error::input(format!(
+                "{} is not a trace of this program now: {how}",
+                path.display()
+            )));
+        }
+    }
+    let (entries, blocks) = (footer.entries, found.len());
+    if json {
+        return print_json(
+            &json!({ "whole": true, "same": compared.then_some(true), "blocks": blocks, "entries": entries }),
+        );
+    }
+    let same = if compared { "; a new speculative pass gives the same" } else { "" };
+    print(&format!("{} is whole: {entries} touches in {blocks} blocks{same}", path.display()))
+}
+
+/// Makes a new trace with the settings of the old one, by `osprey run`.
+fn speculate(header: &Header, command: &[OsString], no_isolation: bool, to: &Path) -> Result<(), Error> {
+    let usual = microset(header.chunk as usize);
+    if header.microset as usize != usual {
+        return Err(Error::input(format!(
+            "the trace has blocks of {} chunks, osprey run makes blocks of {usual} at this chunk size: it cannot be \
+             compared",
+            header.microset
+        )));
+    }
+    let io = |e: &std::io::Error| Error::io("starting osprey run", e);
+    let mut run = Command::new(std::env::current_exe().map_err(|e| io(&e))?);
+    run.args(["run", "--speculative-only", "--quiet"]);
+    run.args(["--chunk", &header.chunk.to_string(), "--region", &header.region.to_string()]);
+    run.arg("--trace-file").arg(to);
+    if no_isolation {
+        run.arg("--no-isolation");
+    }
+    let status = run.arg("--").args(command).stdout(Stdio::null()).status().map_err(|e| io(&e))?;
+    if status.success() && to.exists() {
+        return Ok(());
+    }
+    Err(Error::input(format!(
+        "the speculative pass of {} gave no trace to compare with (its messages are above)",
+        command[0].display()
+    )))
+}
+
+fn keys(found: &Header, expected: &Header) -> Option<String> {
+    (found.key != expected.key).then(|| {
+        format!(
+            "its key is {:032x} and that of this binary with these arguments {:032x}",
+            found.key, expected.key
+        )
+    })
+}
+
+/// The first place where two traces differ, in words.
+fn difference(found: &[Block], expected: &[Block]) -> Option<String> {
+    for (number, (one, other)) in found.iter().zip(expected).enumerate() {
+        if (one.events, one.hash) != (other.events, other.hash) {
+            return Some(format!(
+                "block {number} begins after {} events with hash {:016x} there, after {} with {:016x} now: the program \
+                 allocates otherwise",
+                one.events, one.hash, other.events, other.hash
+            ));
+        }
+        if let Some(at) = (0..one.entries.len().max(other.entries.len()))
+            .find(|&at| one.entries.get(at) != other.entries.get(at))
+        {
+            let [there, now] =
+                [one, other].map(|block| block.entries.get(at).map_or("nothing".into(), entry));
+            return Some(format!("entry {at} of block {number} is {there} there and {now} now"));
+        }
+    }
+    (found.len() != expected.len()).then(|| {
+        format!("it has {} blocks and the program now {}, the same up to there", found.len(), expected.len())
+    })
+}
+
+fn entry(entry: &Entry) -> String {
+    let written = if entry.written { "written" } else { "read" };
+    let fresh = if entry.fresh { ", empty before" } else { "" };
+    format!("chunk {} ({written}{fresh})", entry.chunk)
+}
+
+/// A folder of ours that goes with the value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self, Error> {
+        let path = std::env::temp_dir().join(format!("osprey-verify-{}", std::process::id()));
+        std::fs::create_dir(&path).map_err(|e| Error::io(format!("making {}", path.display()), &e))?;
+        Ok(Self(path))
+    }
+
+    fn trace(&self) -> PathBuf {
+        self.0.join("trace")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed is a few kilobytes in the folder for temporary files.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_difference_is_named() {
+        let entries = |chunks: &[u32]| -> Vec<Entry> {
+            chunks.iter().map(|&chunk| Entry { chunk, written: chunk == 2, fresh: false }).collect()
+        };
+        let block = |events, hash, chunks: &[u32]| Block { events, hash, entries: entries(chunks) };
+        let base = [block(1, 1, &[1, 2]), block(5, 1, &[3])];
+        assert_eq!(difference(&base, &base), None);
+        for (other, expected) in [
+            ([block(1, 1, &[1, 2]), block(6, 1, &[3])], "block 1 begins after 5 events"),
+            (
+                [block(1, 2, &[1, 2]), block(5, 1, &[3])],
+                "block 0 begins after 1 events with hash 0000000000000001",
+            ),
+            (
+                [block(1, 1, &[1, 4]), block(5, 1, &[3])],
+                "entry 1 of block 0 is chunk 2 (written) there and chunk 4",
+            ),
+            (
+                [block(1, 1, &[1, 2]), block(5, 1, &[])],
+                "entry 0 of block 1 is chunk 3 (read) there and nothing now",
+            ),
+        ] {
+            let how = difference(&base, &other).expect("they differ");
+            assert!(how.contains(expected), "{how}");
+        }
+        let shorter = difference(&base, &base[..1]).expect("they differ");
+        assert!(shorter.contains("it has 2 blocks and the program now 1"), "{shorter}");
+    }
+}
