@@ -32,6 +32,9 @@ pub(super) const CLEAN: u8 = 1 << 2;
 /// The plan let it go before its read ended.
 pub(super) const UNWANTED: u8 = 1 << 3;
 
+/// It had to leave before the plan's time, for a touch that had no frame: its own touch is no fault of the trace.
+pub(super) const EARLY: u8 = 1 << 4;
+
 /// No place in the file.
 const NOWHERE: u32 = 0;
 

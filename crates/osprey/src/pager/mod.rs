@@ -27,6 +27,8 @@ mod programmed;
 mod reactive;
 mod schedule;
 mod spill;
+#[cfg(test)]
+mod tests;
 mod transfers;
 mod worker;
 
@@ -72,13 +74,13 @@ enum Kind {
 
 /// What the thread shares with the program's.
 #[derive(Debug)]
-pub(self) struct Link {
+struct Link {
     stop: AtomicBool,
     stats: Mutex<Stats>,
 }
 
 /// What a thread starts from.
-pub(self) struct Job {
+struct Job {
     settings: Settings,
     region: Arc<Region>,
     progress: Arc<Progress>,

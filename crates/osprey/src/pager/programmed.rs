@@ -1,6 +1,6 @@
 //! Carrying out the plan.
 
-use super::chunks::{CLEAN, PLANNED, State, UNWANTED, WANTED};
+use super::chunks::{CLEAN, EARLY, PLANNED, State, UNWANTED, WANTED};
 use super::schedule::Schedule;
 use super::worker::Worker;
 use crate::plan::{Eviction, Fetch};
@@ -38,7 +38,7 @@ impl Worker {
         }
         self.start_gathered()?;
         self.flush(false)?;
-        if blocked && self.writing == 0 {
+        if blocked {
             self.unblock()?;
         }
         if let Some(schedule) = &mut self.schedule {
@@ -65,16 +65,17 @@ impl Worker {
         schedule.fill().err()
     }
 
-    /// The next fetch has no frame, and nothing is being written: what is out is written now, batch or not; else somebody
-    /// leaves whom the plan does not know of.
+    /// The next fetch has no frame: some of those leave whom the plan does not know of, so that touches nobody expected
+    /// do not eat the buffer up; and if nothing is being written, what is out is written now, batch or not.
     fn unblock(&mut self) -> Result<(), String> {
         self.drop_stale_leavers();
-        while self.out.len() < self.batch
+        let wanted = self.plan().shares().reserve + self.batch;
+        while self.frames.available() + self.writing + self.out.len() < wanted
             && let Some(stranger) = self.stranger(0)
         {
             self.leave(stranger, u64::MAX)?;
         }
-        self.flush(true)
+        self.flush(self.writing == 0)
     }
 
     /// Carries out a fetch; `false` when there is no frame for it now.
@@ -82,7 +83,13 @@ impl Worker {
         let chunk = fetch.chunk;
         let mut state = self.chunks.state(chunk);
         if matches!(state, State::Disk | State::New) && !self.may_fetch() {
-            return Ok(false);
+            if !self.plan().is_past(fetch.block) {
+                return Ok(false);
+            }
+            // The plan has fallen behind the program, which has touched this chunk already, and it has left again: the
+            // way to catch up is not to bring it back. If it is touched once more, that tells nothing.
+            self.chunks.set(chunk, PLANNED | EARLY, true);
+            return Ok(true);
         }
         if state == State::Disk && fetch.fresh && !self.region.is_live(chunk) {
             self.free_slot(chunk);

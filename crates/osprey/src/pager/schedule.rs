@@ -197,21 +197,22 @@ impl Schedule {
         self.position = self.position.max(block);
     }
 
+    /// Whether the program has used what came in for that block.
+    pub fn is_past(&self, block: u64) -> bool {
+        block + 2 <= self.position
+    }
+
     /// The program waits for a chunk that the plan has not brought. If the plan was about to, that tells where the program
     /// is; otherwise the touch was not in the trace.
-    pub fn surprised(&mut self, chunk: u32) -> bool {
+    pub fn surprised(&mut self, chunk: u32) {
         let near = 2 * self.shares.buffer + 64;
         match self.steps.iter().take(near).find(|step| step.fetch.chunk == chunk) {
             Some(step) => {
                 let block = step.fetch.block;
                 self.began(block);
-                true
             }
-            None => {
-                // A trace that is still being made may be behind the program: that is no fault of the trace.
-                self.misses += u64::from(!self.starved);
-                false
-            }
+            // A trace that is still being made may be behind the program: that is no fault of the trace.
+            None => self.misses += u64::from(!self.starved),
         }
     }
 

@@ -4,7 +4,7 @@
 //! waits for a transfer in flight, or takes a frame; if there is none, somebody leaves, planned or not; if nobody can
 //! leave because the disk is full, the process ends with a message. Nothing else ever waits for the program.
 
-use super::chunks::{Chunks, PLANNED, State, UNWANTED, WANTED};
+use super::chunks::{Chunks, EARLY, PLANNED, State, UNWANTED, WANTED};
 use super::cipher::Cipher;
 use super::frames::Frames;
 use super::mover::Mover;
@@ -246,14 +246,18 @@ impl Worker {
         Ok(())
     }
 
+    /// The touch of a chunk that the plan brings in for some block tells that the block has begun; not if the chunk had to
+    /// leave while it was still in use for an earlier one.
     fn began(&mut self, chunk: u32) {
-        if let (Some(schedule), true) = (&mut self.schedule, self.chunks.has(chunk, PLANNED)) {
+        let tells = self.chunks.has(chunk, PLANNED) && !self.chunks.has(chunk, EARLY);
+        if let (Some(schedule), true) = (&mut self.schedule, tells) {
             schedule.began(self.chunks.due(chunk));
         }
     }
 
     fn surprised(&mut self, chunk: u32) {
-        if let Some(schedule) = &mut self.schedule {
+        let early = self.chunks.has(chunk, EARLY | PLANNED);
+        if let (Some(schedule), false) = (&mut self.schedule, early) {
             schedule.surprised(chunk);
         }
     }
@@ -311,6 +315,7 @@ impl Worker {
         while let Some(eviction) = self.schedule.as_mut().and_then(|s| s.leaver(true)) {
             if self.chunks.state(eviction.chunk) == State::Resident {
                 self.chunks.set(eviction.chunk, PLANNED, false);
+                self.chunks.set(eviction.chunk, EARLY, true);
                 return Ok(Some(eviction.chunk));
             }
             self.depart(eviction)?;
@@ -377,7 +382,7 @@ impl Worker {
         let moved = self.mover.enter(&mut self.frames, frame, &self.region, chunk);
         moved.map_err(|e| format!("a chunk cannot be put into the region: {e}"))?;
         self.chunks.set_state(chunk, State::Resident);
-        self.chunks.set(chunk, WANTED | UNWANTED, false);
+        self.chunks.set(chunk, WANTED | UNWANTED | EARLY, false);
         if !self.digests.contains_key(&chunk) {
             self.free_slot(chunk);
         }

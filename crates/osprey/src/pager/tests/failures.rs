@@ -1,0 +1,129 @@
+//! What goes wrong around a pager: no permission, no room, an end in the middle.
+
+use super::children::{HARM, Outcome, command, run_with};
+use super::patterns::{Kind, Program};
+use super::{EXIT_PAGING, Engine, Settings, settings};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+/// Harm that a child does to itself before it starts.
+pub fn suffer(harm: &str) {
+    match harm {
+        "no userfaultfd" => forbid(libc::SYS_userfaultfd),
+        "no io_uring" => forbid(libc::SYS_io_uring_setup),
+        "small files" => limit_files(24 << 20),
+        "none" => {}
+        other => panic!("no such harm: {other}"),
+    }
+}
+
+/// A filter under which one system call is not permitted.
+fn forbid(call: libc::c_long) {
+    let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
+    let (load, equal, give) = (0x20, 0x15, 0x06);
+    let mut program = [
+        statement(load, 0),
+        libc::sock_filter { code: equal, jt: 0, jf: 1, k: call as u32 },
+        statement(give, 0x0005_0000 | libc::EPERM as u32),
+        statement(give, 0x7FFF_0000),
+    ];
+    let filter = libc::sock_fprog { len: 4, filter: program.as_mut_ptr() };
+    // SAFETY: both calls take what they are documented to take; the filter lives until the second returns.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, 2, &filter), 0);
+    }
+}
+
+fn limit_files(bytes: u64) {
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+    // SAFETY: the structure that the call reads.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }, 0);
+}
+
+#[test]
+fn what_is_not_permitted_is_said_with_what_to_do() {
+    let program = Program::default();
+    for (harm, expected) in
+        [("no userfaultfd", "vm.unprivileged_userfaultfd"), ("no io_uring", "kernel.io_uring_disabled")]
+    {
+        let outcome = run_with(&settings(Engine::Move), &program, None, |c| {
+            c.env(HARM, harm);
+        });
+        let Outcome::Refused(text) = outcome else { panic!("{harm}: it started") };
+        if harm == "no io_uring" && text.contains("userfaultfd") {
+            return eprintln!("skipped: {text}");
+        }
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[test]
+fn no_room_on_disk_ends_the_run_with_a_message() {
+    let program = Program { kind: Kind::Sequential, ..Program::default() };
+    for trace in [None, Some(&program)] {
+        let outcome = run_with(&settings(Engine::Move), &program, trace, |c| {
+            c.env(HARM, "small files");
+        });
+        match outcome {
+            Outcome::Refused(text) => return eprintln!("skipped: {text}"),
+            Outcome::Finished(stats) => panic!("64 MiB in 16 MiB and a file of 24: {stats:?}"),
+            Outcome::Other(output) => {
+                let text = String::from_utf8_lossy(&output.stderr);
+                assert_eq!(output.status.code(), Some(EXIT_PAGING), "{text}");
+                assert!(text.contains("no room for paging: the file in") && text.contains("MiB"), "{text}");
+            }
+        }
+    }
+}
+
+/// What is freed makes room: a file that is too small for all that ever was is enough for what is.
+#[test]
+fn room_of_dead_chunks_is_used_again() {
+    let program = Program { kind: Kind::Temporary, ..Program::default() };
+    let outcome = run_with(&settings(Engine::Move), &program, None, |c| {
+        c.env(HARM, "small files");
+    });
+    assert!(outcome.stats().is_none_or(|stats| stats.warnings.is_empty()));
+}
+
+#[test]
+fn a_directory_that_cannot_be_used_is_named() {
+    let settings = Settings { spill: "/proc/self".into(), ..settings(Engine::Move) };
+    match run_with(&settings, &Program::default(), None, |_| {}) {
+        Outcome::Refused(text) if text.contains("userfaultfd") => eprintln!("skipped: {text}"),
+        Outcome::Refused(text) => {
+            assert!(text.contains("/proc/self") && text.contains("OSPREY_SPILL"), "{text}")
+        }
+        _ => panic!("it started"),
+    }
+}
+
+#[test]
+fn a_limit_that_is_too_small_is_refused_with_the_least() {
+    let program = Program::default();
+    let settings = Settings { memory: 6 << 20, ..settings(Engine::Move) };
+    let Outcome::Refused(text) = run_with(&settings, &program, Some(&program), |_| {}) else {
+        panic!("it started")
+    };
+    let least = text.split("allow at least ").nth(1).and_then(|t| t.split(' ').next()?.parse::<u64>().ok());
+    let settings = Settings { memory: least.expect("a number") << 20, ..settings };
+    let outcome = run_with(&settings, &program, Some(&program), |_| {});
+    assert!(outcome.stats().is_none_or(|stats| stats.bytes_read > 0));
+}
+
+/// A process that is killed in the middle leaves nothing in the spill directory.
+#[test]
+fn a_kill_leaves_nothing_behind() {
+    let (spill, directory) = [(); 2].map(|()| tempfile::tempdir().expect("a directory")).into();
+    let settings = Settings { spill: spill.path().into(), ..settings(Engine::Move) };
+    let program = Program { kind: Kind::Sequential, length: 1 << 20, ..Program::default() };
+    let mut command = command(&settings, &program, None, directory.path());
+    let mut child = command.env(HARM, "none").stdout(Stdio::piped()).spawn().expect("a child");
+    let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let found = lines.map_while(Result::ok).find(|line| line.contains("HALFWAY") || line.contains("REFUSED"));
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    assert!(found.is_some(), "it came to its middle");
+    assert_eq!(std::fs::read_dir(spill.path()).expect("the directory").count(), 0);
+}
