@@ -18,7 +18,7 @@ pub(super) enum Role {
     /// Little memory many times, and a trace.
     Tracer(&'static Tracer),
     /// Memory for some of the chunks.
-    Paged(Mutex<Paging>),
+    Paged(Box<Mutex<Paging>>),
 }
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Role {
                     None
                 });
                 let pager = pager::start(settings, region.clone(), progress.clone(), source)?;
-                Ok(Self::Paged(Mutex::new(Paging::Running(pager))))
+                Ok(Self::Paged(Box::new(Mutex::new(Paging::Running(pager)))))
             }
         }
     }

@@ -1,0 +1,231 @@
+//! One program in every mode: the same result in a fraction of its memory, whatever its trace says.
+
+use osprey::trace::ring;
+use osprey::{Engine, Mode, OspVec, Settings, Stats, transfer};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+const CASE: &str = "PASSES_TEST_CASE";
+const CHUNK: usize = 64 << 10;
+/// Elements of the program's vector: 24 MiB.
+const LEN: usize = 3 << 20;
+/// Enough for the process itself and about half of the vector.
+const MEMORY: u64 = 24 << 20;
+
+/// What children do; the others start it.
+#[test]
+#[ignore = "the child process of the other tests"]
+fn child() {
+    let case = std::env::var(CASE).expect("started by a test");
+    osprey::mark("start");
+    let mut data = OspVec::<u64>::untouched(LEN);
+    if osprey::speculating() {
+        osprey::touch_write(&mut data);
+    } else {
+        data.iter_mut().zip(0..).for_each(|(x, at)| *x = at);
+    }
+    // Another program than the one that was traced.
+    let strides: [usize; 3] = if case == "other" { [5, 11, 1] } else { [1, 7, 3] };
+    for stride in strides {
+        pass(&mut data, stride);
+    }
+    exchange(&mut data);
+    osprey::mark("stop");
+    if osprey::speculating() {
+        osprey::touch_read(&data);
+    } else {
+        println!("sum: {}", data.iter().fold(0u64, |sum, x| sum.rotate_left(1) ^ x));
+    }
+    if case == "finish" {
+        osprey::finish();
+    }
+}
+
+/// Mixes pieces of the vector by way of a copy that is released afterwards.
+fn pass(data: &mut [u64], stride: usize) {
+    const PIECE: usize = CHUNK / 8;
+    let pieces = data.len() / PIECE;
+    let copy = OspVec::copy_of(&data[..data.len() / 4]);
+    for piece in 0..pieces {
+        let at = piece * stride % pieces * PIECE;
+        let (piece, other) = (&mut data[at..at + PIECE], &copy[at % copy.len()..][..PIECE]);
+        if osprey::speculating() {
+            osprey::touch_write(piece);
+            osprey::touch_read(other);
+            continue;
+        }
+        for (x, y) in piece.iter_mut().zip(other) {
+            *x = x.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(17) ^ y;
+        }
+    }
+}
+
+/// Sends a part through a file and takes it back elsewhere.
+fn exchange(data: &mut [u64]) {
+    use std::io::Seek;
+    let mut file = tempfile::tempfile().expect("a file");
+    let quarter = data.len() / 4;
+    transfer::write(&mut file, &data[..quarter]).expect("written");
+    file.rewind().expect("a file");
+    transfer::read(&mut file, &mut data[2 * quarter..3 * quarter]).expect("read");
+}
+
+fn settings(dir: &Path, mode: Mode) -> Settings {
+    let (engine, memory) = match mode {
+        Mode::Off | Mode::Speculate => (Engine::None, 0),
+        _ => (Engine::Move, MEMORY),
+    };
+    Settings {
+        mode,
+        engine,
+        memory,
+        microset: 4,
+        region: 1 << 30,
+        trace: Some(dir.join("trace")),
+        spill: dir.to_owned(),
+        key: 7,
+        report: Some(dir.join(format!("report of {mode}"))),
+        ..Settings::default()
+    }
+}
+
+fn command(case: &str, settings: &Settings) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this binary"));
+    command.args(["child", "--exact", "--ignored", "--nocapture", "--test-threads=1"]).env(CASE, case);
+    for (name, value) in settings.to_env() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
+/// What a child printed and reported. `None`: this machine cannot do it.
+struct Done {
+    sum: Option<u64>,
+    stats: Stats,
+    said: String,
+}
+
+fn run(case: &str, settings: &Settings) -> Option<Done> {
+    let child = command(case, settings).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    end(child.expect("a child"), settings)
+}
+
+fn end(child: Child, settings: &Settings) -> Option<Done> {
+    let output = child.wait_with_output().expect("a child");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.code() == Some(osprey::EXIT_UNAVAILABLE) {
+        let known = ["userfaultfd", "io_uring"].iter().any(|what| said.contains(what));
+        assert!(known, "{said}");
+        eprintln!("skipped: {said}");
+        return None;
+    }
+    assert!(output.status.success(), "{}: {said}", output.status);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let sum = text.lines().find_map(|line| line.split_once("sum: ")).map(|(_, sum)| sum.parse());
+    let report = std::fs::read(settings.report.as_ref().expect("set above")).expect("a report");
+    Some(Done {
+        sum: sum.map(|sum| sum.expect("a number")),
+        stats: serde_json::from_slice(&report).expect("a report"),
+        said,
+    })
+}
+
+#[test]
+fn a_trace_pages_the_program_that_it_is_of() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let [off, traced, programmed] =
+        [Mode::Off, Mode::Speculate, Mode::Programmed].map(|m| settings(dir.path(), m));
+    let off = run("same", &off).expect("needs nothing");
+    assert!(off.sum.is_some() && off.stats.bytes_read == 0 && off.stats.mode == "off");
+    let Some(traced) = run("same", &traced) else { return };
+    assert_eq!(traced.sum, None);
+    let Some(paged) = run("same", &programmed) else { return };
+    assert_eq!(paged.sum, off.sum, "{}", paged.said);
+    assert_eq!(paged.stats.mode, "programmed", "{}", paged.said);
+    for stats in [&traced.stats, &paged.stats] {
+        assert_eq!(stats.allocation_hash, off.stats.allocation_hash);
+        assert_eq!((stats.events, stats.peak_chunks), (off.stats.events, off.stats.peak_chunks));
+    }
+    assert!(paged.stats.trace_entries == traced.stats.trace_entries && paged.stats.bytes_read > 0);
+    assert!(paged.stats.frames < off.stats.peak_chunks);
+    let marks: Vec<_> = paged.stats.marks.iter().map(|mark| mark.name.as_str()).collect();
+    assert_eq!(marks, ["start", "stop"]);
+    assert!(paged.stats.marks[1].bytes_written <= paged.stats.bytes_written);
+    assert!(paged.stats.marks[1].at_s > paged.stats.marks[0].at_s);
+}
+
+/// The end of paging before the end of the process: what is released later is in no report.
+#[test]
+fn a_program_may_finish_by_itself() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let off = run("finish", &settings(dir.path(), Mode::Off)).expect("needs nothing");
+    let Some(paged) = run("finish", &settings(dir.path(), Mode::Reactive)) else { return };
+    assert!(paged.sum == off.sum && paged.stats.events == off.stats.events, "{}", paged.said);
+}
+
+#[test]
+fn without_a_trace_it_pages_by_touches() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let off = run("same", &settings(dir.path(), Mode::Off)).expect("needs nothing");
+    let Some(paged) = run("same", &settings(dir.path(), Mode::Reactive)) else { return };
+    assert!(
+        paged.sum == off.sum && paged.stats.mode == "reactive" && paged.stats.stalls > 0,
+        "{}",
+        paged.said
+    );
+}
+
+#[test]
+fn a_refused_trace_is_said_and_paged_without() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let off = run("same", &settings(dir.path(), Mode::Off)).expect("needs nothing");
+    let Some(_) = run("same", &settings(dir.path(), Mode::Speculate)) else { return };
+    let another = Settings { key: 8, ..settings(dir.path(), Mode::Programmed) };
+    let Some(paged) = run("same", &another) else { return };
+    assert!(paged.sum == off.sum && paged.stats.mode == "reactive", "{}", paged.said);
+    let warned = paged.stats.warnings.iter().any(|text| text.contains("chunks are paged by what is touched"));
+    assert!(warned && paged.said.contains("warning"), "{}", paged.said);
+}
+
+#[test]
+fn a_trace_of_another_program_costs_time_alone() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let off = run("other", &settings(dir.path(), Mode::Off)).expect("needs nothing");
+    let Some(_) = run("same", &settings(dir.path(), Mode::Speculate)) else { return };
+    let Some(paged) = run("other", &settings(dir.path(), Mode::Programmed)) else { return };
+    assert_eq!(paged.sum, off.sum, "{}", paged.said);
+}
+
+#[test]
+fn speculation_runs_beside_the_program() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let off = run("same", &settings(dir.path(), Mode::Off)).expect("needs nothing");
+    let (writer, reader) = ring::pair().expect("sockets");
+    let ends = [(Mode::Speculate, &writer), (Mode::Concurrent, &reader)];
+    let [ahead, real] = ends.map(|(mode, end)| {
+        let settings = Settings { trace: None, ring: Some(end.number()), ..settings(dir.path(), mode) };
+        let mut command = command("same", &settings);
+        end.inherit(&mut command);
+        (command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a child"), settings)
+    });
+    drop((writer, reader));
+    let (paged, traced) = (end(real.0, &real.1), end(ahead.0, &ahead.1));
+    let (Some(paged), Some(_)) = (paged, traced) else { return };
+    // A program that overtakes its trace is paged by touches from then on, and says so.
+    let overtaken = paged.stats.mode == "reactive" && paged.said.contains("does not fit this run");
+    assert!(paged.stats.mode == "concurrent" || overtaken, "{} {}", paged.stats.mode, paged.said);
+    assert!(paged.sum == off.sum && (overtaken || paged.stats.trace_entries > 0), "{}", paged.said);
+}
+
+#[test]
+fn a_machine_without_the_means_says_so() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let small = Settings { memory: 1 << 20, ..settings(dir.path(), Mode::Reactive) };
+    let output = command("same", &small).output().expect("a child");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(osprey::EXIT_UNAVAILABLE), "{said}");
+    assert!(said.contains("osprey: ") && !small.report.expect("set above").exists(), "{said}");
+}
