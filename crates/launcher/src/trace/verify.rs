@@ -8,8 +8,10 @@ use crate::output::{print, print_json};
 use base::Error;
 use osprey::settings::microset;
 use osprey::trace::{Block, Entry, Header};
+use rustix::fs::{MemfdFlags, memfd_create};
 use serde_json::json;
 use std::ffi::OsString;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -22,9 +24,12 @@ pub fn run(path: &Path, command: &[OsString], no_isolation: bool, json: bool) ->
     let (found, footer) = blocks(&mut source).map_err(Error::input)?;
     let compared = !command.is_empty();
     if compared {
-        let fresh = Scratch::new()?;
-        speculate(&header, command, no_isolation, &fresh.trace())?;
-        let (now, mut source) = super::open(&fresh.trace())?;
+        // Memory by the name of its descriptor: nothing is left behind, however we end.
+        let fresh = memfd_create("osprey-verify", MemfdFlags::CLOEXEC)
+            .map_err(|e| Error::io("making room for a trace", &e.into()))?;
+        let name = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), fresh.as_raw_fd()));
+        speculate(&header, command, no_isolation, &name)?;
+        let (now, mut source) = super::open(&name)?;
         let (expected, _) = blocks(&mut source).map_err(Error::input)?;
         if let Some(how) = keys(&header, &now).or_else(|| difference(&found, &expected)) {
             return Err(Error::input(format!(
@@ -62,7 +67,7 @@ fn speculate(header: &Header, command: &[OsString], no_isolation: bool, to: &Pat
         run.arg("--no-isolation");
     }
     let status = run.arg("--").args(command).stdout(Stdio::null()).status().map_err(|e| io(&e))?;
-    if status.success() && to.exists() {
+    if status.success() {
         return Ok(());
     }
     Err(Error::input(format!(
@@ -107,28 +112,6 @@ fn entry(entry: &Entry) -> String {
     let written = if entry.written { "written" } else { "read" };
     let fresh = if entry.fresh { ", empty before" } else { "" };
     format!("chunk {} ({written}{fresh})", entry.chunk)
-}
-
-/// A folder of ours that goes with the value.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Result<Self, Error> {
-        let path = std::env::temp_dir().join(format!("osprey-verify-{}", std::process::id()));
-        std::fs::create_dir(&path).map_err(|e| Error::io(format!("making {}", path.display()), &e))?;
-        Ok(Self(path))
-    }
-
-    fn trace(&self) -> PathBuf {
-        self.0.join("trace")
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What cannot be removed is a few kilobytes in the folder for temporary files.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 #[cfg(test)]
