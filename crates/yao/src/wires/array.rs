@@ -153,7 +153,7 @@ pub(super) fn scatter(
     }
 }
 
-/// What a stub touches: a wire per chunk of the region, which is all that a trace tells apart.
+/// What a stub tells the runtime: stretches of wires, of which a trace tells apart no more than the chunks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Touch {
     /// Bytes per chunk.
@@ -161,24 +161,6 @@ pub(super) struct Touch {
 }
 
 impl Touch {
-    /// Where to touch `wires`: the first one, and the first of every further chunk.
-    fn places(self, wires: &[Block]) -> impl Iterator<Item = usize> + use<> {
-        let at = wires.as_ptr() as usize;
-        let next = (self.chunk - at % self.chunk) / Block::BYTES;
-        let further = (next..wires.len()).step_by(self.chunk / Block::BYTES);
-        (!wires.is_empty()).then_some(0).into_iter().chain(further)
-    }
-
-    /// As a read of them.
-    pub fn read(self, wires: &[Block]) {
-        self.places(wires).for_each(|place| osprey::touch_read(&wires[place..=place]));
-    }
-
-    /// As a write.
-    pub fn write(self, wires: &mut [Block]) {
-        self.places(wires).for_each(|place| osprey::touch_write(&mut wires[place..=place]));
-    }
-
     /// The stretches of wires that a gather or scatter touches, in its order, as few as possible: two that lie less than
     /// a chunk apart are one, since every chunk from one to the other is touched anyway.
     pub fn stretches(

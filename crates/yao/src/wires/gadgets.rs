@@ -40,7 +40,7 @@ impl Party<'_> {
         let mut out = self.take(bits.len(), items.count());
         let from = (array.wires(), array.width());
         if let Some(stub) = self.stub() {
-            stub.stretches(from.1, bits, items, |wires| stub.read(&from.0[wires]));
+            stub.stretches(from.1, bits, items, |wires| osprey::touch_read(&from.0[wires]));
         } else {
             gather(from, bits, items, out.raw(), |row, label| *row = label);
         }
@@ -57,7 +57,7 @@ impl Party<'_> {
         let (width, bits) = (array.width(), from..from + x.width());
         let wires = array.wires_mut();
         if let Some(stub) = self.stub() {
-            stub.stretches(width, bits, items, |range| stub.write(&mut wires[range]));
+            stub.stretches(width, bits, items, |range| osprey::touch_write(&mut wires[range]));
         } else {
             scatter(x.raw_ref(), bits, items, (wires, width), |wire, label| *wire = label);
         }
@@ -385,7 +385,7 @@ impl Party<'_> {
         if let Some(stub) = self.stub() {
             self.skip(ands::select(bits.len() as u64) * count as u64);
             for items in [first, second] {
-                stub.stretches(width, bits.clone(), items, |range| stub.write(&mut wires[range]));
+                stub.stretches(width, bits.clone(), items, |range| osprey::touch_write(&mut wires[range]));
             }
             return Ok(());
         }
@@ -412,11 +412,15 @@ impl Party<'_> {
     where
         B: DerefMut<Target = [Block]>,
     {
-        let bits = 0..array.width();
-        if self.speculates() {
-            // Both items are written in the end. Touching them as such at once spares a second fault per chunk.
+        let (bits, width) = (0..array.width(), array.width());
+        if let Some(stub) = self.stub() {
             self.skip(ands::less_than(key.len() as u64) * pairs[0].count() as u64);
-            (0..2).for_each(|_| osprey::tick());
+            // The loads of the keys. Both items are written in the end, so they count as written from the first touch.
+            for items in pairs {
+                osprey::tick();
+                let wires = array.wires_mut();
+                stub.stretches(width, key.clone(), items, |range| osprey::touch_write(&mut wires[range]));
+            }
             let select = self.take(1, pairs[0].count());
             return self.swap(&select, array, bits, pairs);
         }

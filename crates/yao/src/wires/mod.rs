@@ -24,9 +24,9 @@
 //! **Paper and deviations.** Zahur, Rosulek, Evans 2015. Labels of the garbler's inputs are not sent: the active label is
 //! expanded from a public seed and the label of 0 is that plus `y Delta`, which is distributed as if the garbler had
 //! drawn it and sent it. Labels of the evaluator's inputs by correlated OT (SoftSpoken), in batches of
-//! [`INPUT_BATCH`]. Paper 004 stubs a library's cryptography for its speculative pass; here the stub is a role:
-//! [`Party::speculator`] touches, one access per chunk, what either party would touch and in the same order, and
-//! computes nothing. Scratch ([`Lanes`]) is ordinary memory: small, hot, and at addresses that no value decides, so it
+//! [`STRETCH`]. Paper 004 stubs a library's cryptography for its speculative pass; here the stub is a role:
+//! [`Party::speculator`] tells the runtime what either party would touch, in the same order and between the same ticks,
+//! and computes nothing. Scratch ([`Lanes`]) is ordinary memory: small, hot, and at addresses that no value decides, so it
 //! needs no paging and the speculator leaves it alone.
 //!
 //! **Cost.** 32 bytes and one AND per bit of what [`ands`] says for a gadget, XOR and NOT are free, a garbler's input is
@@ -48,8 +48,8 @@ pub use lanes::Lanes;
 pub use party::Party;
 pub use price::Price;
 
-/// Bits that one OT message of the evaluator covers.
-pub const INPUT_BATCH: usize = 1 << 14;
+/// Wires that an operation on slices works on at once: a tick of the runtime each, and a message of OTs for inputs.
+pub const STRETCH: usize = 1 << 14;
 /// Wires that one message of a reveal covers.
 pub const REVEAL_PIECE: usize = 1 << 20;
 /// Blocks of ciphertext gathered before they are sent: 64 KiB, as in a compiled circuit.

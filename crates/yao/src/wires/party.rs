@@ -4,7 +4,7 @@ use super::array::Touch;
 use super::lanes::{Lanes, Pool};
 use super::price::{CHECK_BYTES, Price};
 use super::setup::{self, Line};
-use super::{INPUT_BATCH, PIECE_BLOCKS, REVEAL_PIECE, Role, To};
+use super::{PIECE_BLOCKS, REVEAL_PIECE, Role, STRETCH, To};
 use crate::LANES;
 use base::Error;
 use kernels::Block;
@@ -111,7 +111,7 @@ impl<'s> Party<'s> {
         self.stub().is_some()
     }
 
-    /// How stubs touch, where nothing is computed.
+    /// How stubs touch items, where nothing is computed.
     pub(super) fn stub(&self) -> Option<Touch> {
         match self.part {
             Part::Speculator(_, touch) => Some(touch),
@@ -182,24 +182,29 @@ impl<'s> Party<'s> {
     /// When lengths differ, here and below.
     pub fn xor(&mut self, a: &[Block], b: &[Block], out: &mut [Block]) {
         assert!(a.len() == b.len() && a.len() == out.len(), "operands of equal length");
-        osprey::tick();
-        if let Some(stub) = self.stub() {
-            return touch(stub, &[a, b], out);
-        }
-        for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
-            *out = *a ^ *b;
+        for ((a, b), out) in a.chunks(STRETCH).zip(b.chunks(STRETCH)).zip(out.chunks_mut(STRETCH)) {
+            osprey::tick();
+            if self.speculates() {
+                touch(&[a, b], out);
+            } else {
+                out.copy_from_slice(a);
+                kernels::xor_into(out, b);
+            }
         }
     }
 
     /// `out = not a`. Free.
     pub fn not(&mut self, a: &[Block], out: &mut [Block]) {
         assert_eq!(a.len(), out.len(), "operands of equal length");
-        osprey::tick();
-        if let Some(stub) = self.stub() {
-            return touch(stub, &[a], out);
-        }
         let flip = self.flip();
-        out.iter_mut().zip(a).for_each(|(out, a)| *out = *a ^ flip);
+        for (a, out) in a.chunks(STRETCH).zip(out.chunks_mut(STRETCH)) {
+            osprey::tick();
+            if self.speculates() {
+                touch(&[a], out);
+            } else {
+                out.iter_mut().zip(a).for_each(|(out, a)| *out = *a ^ flip);
+            }
+        }
     }
 
     /// `out = a and b`, wire by wire: one AND each.
@@ -208,29 +213,35 @@ impl<'s> Party<'s> {
     /// Those of the channel.
     pub fn and(&mut self, a: &[Block], b: &[Block], out: &mut [Block]) -> Result<(), Error> {
         assert!(a.len() == b.len() && a.len() == out.len(), "operands of equal length");
-        osprey::tick();
-        if let Some(stub) = self.stub() {
-            self.skip(out.len() as u64);
-            touch(stub, &[a, b], out);
-            return Ok(());
-        }
-        for ((a, b), out) in a.chunks(LANES).zip(b.chunks(LANES)).zip(out.chunks_mut(LANES)) {
-            let load = |x: &mut [Block], y: &mut [Block]| {
-                x.copy_from_slice(a);
-                y.copy_from_slice(b);
-            };
-            self.gate(load, out)?;
+        for ((a, b), out) in a.chunks(STRETCH).zip(b.chunks(STRETCH)).zip(out.chunks_mut(STRETCH)) {
+            osprey::tick();
+            if self.speculates() {
+                self.skip(out.len() as u64);
+                touch(&[a, b], out);
+                continue;
+            }
+            for ((a, b), out) in a.chunks(LANES).zip(b.chunks(LANES)).zip(out.chunks_mut(LANES)) {
+                let load = |x: &mut [Block], y: &mut [Block]| {
+                    x.copy_from_slice(a);
+                    y.copy_from_slice(b);
+                };
+                self.gate(load, out)?;
+            }
         }
         Ok(())
     }
 
     /// Wires of a public bit. Free.
     pub fn constant(&mut self, bit: bool, out: &mut [Block]) {
-        osprey::tick();
-        if let Some(stub) = self.stub() {
-            return touch(stub, &[], out);
+        let label = if bit { self.flip() } else { Block::ZERO };
+        for out in out.chunks_mut(STRETCH) {
+            osprey::tick();
+            if self.speculates() {
+                touch(&[], out);
+            } else {
+                out.fill(label);
+            }
         }
-        out.fill(if bit { self.flip() } else { Block::ZERO });
     }
 
     /// Input bits of one party, packed: bit i of `bits` goes to `wires[i]`. Whoever does not enter them
@@ -239,29 +250,28 @@ impl<'s> Party<'s> {
     /// # Errors
     /// Those of the channel; fewer bits than wires at their owner.
     pub fn input(&mut self, owner: Role, bits: &[u64], wires: &mut [Block]) -> Result<(), Error> {
-        osprey::tick();
         self.price += Price::input(owner, wires.len());
-        if self.enters(owner) && bits.len() * 64 < wires.len() {
+        let enters = self.enters(owner);
+        if enters && bits.len() * 64 < wires.len() {
             let (have, want) = (bits.len() * 64, wires.len());
             return Err(Error::misuse(format!("{have} input bits for {want} wires; give a bit per wire")));
         }
-        match (&mut self.part, owner) {
-            (Part::Speculator(_, stub), _) => {
-                stub.write(wires);
-                Ok(())
+        for (i, wires) in wires.chunks_mut(STRETCH).enumerate() {
+            osprey::tick();
+            let words = i * STRETCH / 64..(i * STRETCH + wires.len()).div_ceil(64);
+            let bits = if enters { &bits[words] } else { &[] };
+            match (&mut self.part, owner) {
+                (Part::Speculator(..), _) => osprey::touch_write(wires),
+                (Part::Garbler(g), Role::Garbler) => {
+                    g.line.expand(wires);
+                    kernels::xor_masked(wires, bits, g.delta);
+                }
+                (Part::Evaluator(e), Role::Garbler) => e.line.expand(wires),
+                (Part::Garbler(g), Role::Evaluator) => g.learn(wires)?,
+                (Part::Evaluator(e), Role::Evaluator) => e.choose(bits, wires)?,
             }
-            (Part::Garbler(g), Role::Garbler) => {
-                g.line.expand(wires);
-                kernels::xor_masked(wires, bits, g.delta);
-                Ok(())
-            }
-            (Part::Evaluator(e), Role::Garbler) => {
-                e.line.expand(wires);
-                Ok(())
-            }
-            (Part::Garbler(g), Role::Evaluator) => g.learn(wires),
-            (Part::Evaluator(e), Role::Evaluator) => e.choose(bits, wires),
         }
+        Ok(())
     }
 
     /// Opens wires: their bits, packed, at whom they are meant for; `None` at others and when speculating.
@@ -269,28 +279,37 @@ impl<'s> Party<'s> {
     /// # Errors
     /// Those of the channel; a peer whose program did something else so far.
     pub fn reveal(&mut self, to: To, wires: &[Block]) -> Result<Option<Vec<u64>>, Error> {
-        osprey::tick();
         self.price += Price::reveal(to, wires.len());
+        let mut bits = Vec::new();
+        for piece in wires.chunks(REVEAL_PIECE) {
+            let start = bits.len();
+            for wires in piece.chunks(STRETCH) {
+                osprey::tick();
+                if self.speculates() {
+                    osprey::touch_read(wires);
+                    continue;
+                }
+                let from = bits.len();
+                bits.resize(from + wires.len().div_ceil(64), 0);
+                kernels::lsbs(wires, &mut bits[from..]);
+            }
+            self.open(to, piece.len(), &mut bits[start..])?;
+        }
+        Ok((to.has(self.role()) && !self.speculates()).then_some(bits))
+    }
+
+    /// Colours of `wires` wires both ways: `bits` holds this party's and becomes the values.
+    fn open(&mut self, to: To, wires: usize, bits: &mut [u64]) -> Result<(), Error> {
         let (role, calls) = (self.role(), self.calls);
         let line = match &mut self.part {
-            Part::Speculator(_, stub) => {
-                stub.read(wires);
-                return Ok(None);
-            }
+            Part::Speculator(..) => return Ok(()),
             Part::Garbler(g) => {
                 g.flush()?;
                 &mut g.line
             }
             Part::Evaluator(e) => &mut e.line,
         };
-        let mut bits = Vec::with_capacity(wires.len().div_ceil(64));
-        for piece in wires.chunks(REVEAL_PIECE) {
-            let start = bits.len();
-            bits.resize(start + piece.len().div_ceil(64), 0);
-            kernels::lsbs(piece, &mut bits[start..]);
-            line.open(role, to, calls, piece.len(), &mut bits[start..])?;
-        }
-        Ok(to.has(role).then_some(bits))
+        line.open(role, to, calls, wires, bits)
     }
 
     /// Both parties have come as far as this, by the same number of gates: a barrier.
@@ -300,14 +319,7 @@ impl<'s> Party<'s> {
     pub fn agree(&mut self) -> Result<(), Error> {
         osprey::tick();
         self.price += Price::agree();
-        self.flush()?;
-        let (role, calls) = (self.role(), self.calls);
-        let line = match &mut self.part {
-            Part::Speculator(..) => return Ok(()),
-            Part::Garbler(g) => &mut g.line,
-            Part::Evaluator(e) => &mut e.line,
-        };
-        line.open(role, To::Both, calls, 0, &mut [])
+        self.open(To::Both, 0, &mut [])
     }
 
     /// Sends what waits to be sent. A garbler whose last operation is not a reveal must call it, or the evaluator waits.
@@ -322,9 +334,9 @@ impl<'s> Party<'s> {
 }
 
 /// What a stub of an operation does to its operands.
-fn touch(stub: Touch, read: &[&[Block]], write: &mut [Block]) {
-    read.iter().for_each(|wires| stub.read(wires));
-    stub.write(write);
+fn touch(read: &[&[Block]], write: &mut [Block]) {
+    read.iter().for_each(|wires| osprey::touch_read(wires));
+    osprey::touch_write(write);
 }
 
 impl Line<'_> {
@@ -393,14 +405,12 @@ impl Garbler<'_> {
         Ok(())
     }
 
-    /// Labels of 0 of the evaluator's inputs.
+    /// Labels of 0 of a stretch of the evaluator's inputs.
     fn learn(&mut self, wires: &mut [Block]) -> Result<(), Error> {
         self.flush()?;
-        for wires in wires.chunks_mut(INPUT_BATCH) {
-            self.labels.clear();
-            self.ot.correlated(self.line.session, wires.len(), &mut self.labels)?;
-            wires.copy_from_slice(&self.labels[..wires.len()]);
-        }
+        self.labels.clear();
+        self.ot.correlated(self.line.session, wires.len(), &mut self.labels)?;
+        wires.copy_from_slice(&self.labels[..wires.len()]);
         Ok(())
     }
 }
@@ -421,18 +431,16 @@ impl Evaluator<'_> {
         Ok(())
     }
 
+    /// Labels of a stretch of this party's inputs.
     fn choose(&mut self, bits: &[u64], wires: &mut [Block]) -> Result<(), Error> {
-        let mut choices = Vec::new();
-        for (bits, wires) in bits.chunks(INPUT_BATCH / 64).zip(wires.chunks_mut(INPUT_BATCH)) {
-            choices.clear();
-            choices.extend_from_slice(&bits[..wires.len().div_ceil(64)]);
-            // Bits past the last wire are no choices.
-            let live = u64::MAX >> (choices.len() * 64 - wires.len());
-            choices.last_mut().map(|last| *last &= live);
-            self.labels.clear();
-            self.ot.correlated(self.line.session, &choices, wires.len(), &mut self.labels)?;
-            wires.copy_from_slice(&self.labels[..wires.len()]);
+        let mut choices = bits.to_vec();
+        // Bits past the last wire are no choices.
+        if let Some(last) = choices.last_mut() {
+            *last &= u64::MAX >> (bits.len() * 64 - wires.len());
         }
+        self.labels.clear();
+        self.ot.correlated(self.line.session, &choices, wires.len(), &mut self.labels)?;
+        wires.copy_from_slice(&self.labels[..wires.len()]);
         Ok(())
     }
 }

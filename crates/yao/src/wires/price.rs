@@ -1,7 +1,7 @@
 //! What a program costs, exactly and from sizes alone.
 
 use super::setup::{HELLO_BYTES, SEEDS_BYTES};
-use super::{INPUT_BATCH, K, REVEAL_PIECE, Role};
+use super::{K, REVEAL_PIECE, Role, STRETCH};
 use std::ops::{Add, AddAssign};
 
 /// Bytes that stand for the check at the head of every piece of a reveal.
@@ -42,8 +42,8 @@ impl Price {
             return Self::default();
         }
         let mut price = Self { ots: bits as u64, ..Self::default() };
-        for at in (0..bits).step_by(INPUT_BATCH) {
-            price.evaluator += ot::Price::correlated(K, INPUT_BATCH.min(bits - at) as u64).receiver;
+        for at in (0..bits).step_by(STRETCH) {
+            price.evaluator += ot::Price::correlated(K, STRETCH.min(bits - at) as u64).receiver;
         }
         price
     }

@@ -167,7 +167,7 @@ fn pairs_are_put_in_order_where_they_lie() {
 
 #[test]
 fn operations_on_slices_are_as_wide_as_they_like() {
-    const WIRES: usize = INPUT_BATCH + 1000;
+    const WIRES: usize = STRETCH + 1000;
     let done = Cluster::new(2, 3).run(|session| {
         let mut p = party(session)?;
         let buffer = || -> Vec<Block> { Heap.zeroed(WIRES) };
