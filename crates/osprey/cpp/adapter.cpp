@@ -114,6 +114,13 @@ void limits() {
         thrown = true;
     }
     CHECK(thrown);
+    try {
+        (void)osp::allocator<char>().allocate(std::size_t(1) << 60);
+    } catch (const std::bad_alloc& reason) {
+        CHECK(std::strstr(reason.what(), "has no room") != nullptr);
+        thrown = false;
+    }
+    CHECK(!thrown);
     void* nothing = osp_alloc(0);
     CHECK(nothing && inside(nothing));
     osp_free(nothing, 0);

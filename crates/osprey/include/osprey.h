@@ -56,14 +56,14 @@ const char *osp_version(void);
  * that fails. */
 const char *osp_error(void);
 
-/* Reads the settings that `osprey run` left in the environment and prepares the region. Idempotent; the
- * first allocation calls it too, so that it is only needed where its error shall be seen early. 0, or -1:
- * EINVAL for a setting out of range, ENOMEM when there is no address space. */
+/* Reads the settings that `osprey run` left in the environment and prepares the region. Idempotent. 0, or
+ * -1 (EINVAL) when they are out of range or this machine cannot follow them. Whatever else is called first
+ * does the same, but ends the process with code 69 and the reason on standard error where this function
+ * would give -1. */
 int osp_init(void);
 
 /* Memory of the region, as of malloc: aligned to 16 bytes, content unspecified. What is stored there must
- * never decide an address or a branch. `bytes` may be 0. Null when the region is full (ENOMEM) or
- * `osp_init` fails. */
+ * never decide an address or a branch. `bytes` may be 0. Null when the region is full (ENOMEM). */
 void *osp_alloc(size_t bytes);
 
 /* As `osp_alloc`, aligned to `align` bytes: a power of two up to 4096, otherwise null (EINVAL). */

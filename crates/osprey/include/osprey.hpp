@@ -2,7 +2,7 @@
 //
 // What must hold: data of the region never decides an address or a branch, and one thread computes on it. A class that
 // derives from osp::oblivious lives there when it is created by new or held by a std::vector with the default allocator.
-// Failures to allocate throw std::bad_alloc; osp_error() has the words. Everything here is inline over osprey.h.
+// Failures to allocate throw osp::bad_alloc, which says why. Everything here is inline over osprey.h.
 //
 //     class Bit : public osp::oblivious { ... };     // one line in a library
 //     std::vector<Bit> bits(1 << 20);                // in the region
@@ -28,10 +28,15 @@
 
 namespace osp {
 
-// Memory of the region. Throws std::bad_alloc.
+// No room in the region; says why.
+struct bad_alloc : std::bad_alloc {
+    [[nodiscard]] const char* what() const noexcept override { return osp_error(); }
+};
+
+// Memory of the region. Throws osp::bad_alloc.
 [[nodiscard]] inline void* allocate(std::size_t bytes, std::size_t align = alignof(std::max_align_t)) {
     void* memory = osp_alloc_aligned(bytes, align);
-    if (!memory) throw std::bad_alloc();
+    if (!memory) throw bad_alloc();
     return memory;
 }
 

@@ -6,7 +6,6 @@
 //! goes back with the size it was asked for. Nothing unwinds into C: every failure is a null pointer or -1, with `errno`
 //! set and words in `osp_error`.
 #![expect(unsafe_code, reason = "pointers of C callers, with the argument at each")]
-#![expect(non_camel_case_types, reason = "names as C writes them")]
 
 use crate::{runtime, vec};
 use libc::{FILE, c_char, c_int, c_void, size_t, ssize_t};
@@ -90,9 +89,9 @@ pub extern "C" fn osp_error() -> *const c_char {
     ERROR.with(|error| error.borrow().as_ptr())
 }
 
-/// Reads the settings that `osprey run` left in the environment and prepares the region. Idempotent; the first
-/// allocation calls it too, so that it is only needed where its error shall be seen early. 0, or -1: EINVAL for a
-/// setting out of range, ENOMEM when there is no address space.
+/// Reads the settings that `osprey run` left in the environment and prepares the region. Idempotent. 0, or -1 (EINVAL)
+/// when they are out of range or this machine cannot follow them. Whatever else is called first does the same, but ends
+/// the process with code 69 and the reason on standard error where this function would give -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn osp_init() -> c_int {
     match runtime::init() {
@@ -105,7 +104,7 @@ pub extern "C" fn osp_init() -> c_int {
 }
 
 /// Memory of the region, as of malloc: aligned to 16 bytes, content unspecified. What is stored there must never decide
-/// an address or a branch. `bytes` may be 0. Null when the region is full (ENOMEM) or `osp_init` fails.
+/// an address or a branch. `bytes` may be 0. Null when the region is full (ENOMEM).
 #[unsafe(no_mangle)]
 pub extern "C" fn osp_alloc(bytes: size_t) -> *mut c_void {
     osp_alloc_aligned(bytes, 16)
@@ -116,9 +115,6 @@ pub extern "C" fn osp_alloc(bytes: size_t) -> *mut c_void {
 pub extern "C" fn osp_alloc_aligned(bytes: size_t, align: size_t) -> *mut c_void {
     if !align.is_power_of_two() || align > ALIGN_MAX {
         fail(libc::EINVAL, &format!("alignment {align}: expected a power of two up to {ALIGN_MAX}"));
-        return null_mut();
-    }
-    if osp_init() != 0 {
         return null_mut();
     }
     match runtime::try_alloc(bytes, align) {
