@@ -10,17 +10,19 @@ TACIT     = $(or $(CARGO_TARGET_DIR),target)/release/tacit
 ROWS     ?= 200k
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build ckks demo test lint deny doc bench clean
+.PHONY: help setup build boolean ckks demo test lint deny doc bench clean install-osprey
 
 help:
 	@echo 'make demo    run a whole study on this machine: two parties, the 1954 poliomyelitis trial'
 	@echo 'make test    all tests'
 	@echo 'make build   the tacit command, in $(TACIT)'
+	@echo 'make boolean osprey and osprey-boolean: five workloads of two parties under garbled circuits'
 	@echo 'make ckks    osprey-ckks beside osprey: Microsoft SEAL under Osprey (needs cmake and a C++20 compiler)'
 	@echo 'make lint    formatting and clippy'
 	@echo 'make deny    licences, bans and sources of dependencies (installs cargo-deny when absent)'
 	@echo 'make doc     the documentation of all crates'
 	@echo 'make bench   tacit bench yao, lift and match over TCP and TLS (ROWS=$(ROWS))'
+	@echo 'make install-osprey PREFIX=/usr/local   the osprey command, its C and C++ libraries and headers'
 	@echo 'make clean   remove what was built, and the demo'
 
 # What building needs besides cargo: a C compiler, for SQLite and the TLS library. Cargo fetches the rest.
@@ -32,6 +34,9 @@ setup:
 
 build: setup
 	$(CARGO) build $(PROFILE) -p cli
+
+boolean: setup
+	$(CARGO) build $(PROFILE) -p launcher -p workloads
 
 # SEAL's sources come with a package of the registry; ckks/README.md says how. Its binary goes where cargo's go.
 ckks: setup
@@ -68,3 +73,9 @@ bench: build
 clean:
 	$(CARGO) clean
 	rm -rf demo-out
+
+# Libraries, headers, CMake package and pkg-config file of Osprey, and its launcher, under PREFIX (docs/osprey/c-api.md).
+install-osprey: setup
+	@test -n '$(PREFIX)' || { echo 'error: say where: make install-osprey PREFIX=/usr/local' >&2; exit 1; }
+	$(CARGO) build $(PROFILE) -p osprey -p launcher
+	crates/osprey/install.sh $(or $(CARGO_TARGET_DIR),target)/release $(PREFIX)
