@@ -2,6 +2,7 @@
 //! what is measured is what users run. Definitions of all figures are in `docs/osprey/bench.md`.
 
 mod args;
+pub mod disk;
 mod figures;
 mod keeper;
 mod launch;
@@ -224,8 +225,7 @@ impl<'a> Session<'a> {
 
     fn disk(&self, task: &Task) -> Result<f64, Error> {
         let bytes = if self.args.size == Size::Quick { DISK_BYTES_QUICK } else { DISK_BYTES };
-        let found = osprey::disk::bandwidth(&task.spill, task.chunk, bytes)
-            .map_err(|e| Error::io(format!("cannot measure the disk of {}", task.spill.display()), &e))?;
+        let found = disk::measure(&task.spill, task.chunk, bytes)?;
         let rate = output::binary(found.bytes_per_s as u64);
         self.say(&format!(
             "disk of {}: {rate}/s at {}",

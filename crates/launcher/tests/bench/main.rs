@@ -1,0 +1,154 @@
+//! `osprey bench` as a user sees it: real runs of the real workloads, small ones, and what is left when it is killed.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// The keys that other programs rely on.
+const CONTRACT: [&str; 13] = [
+    "seconds",
+    "ratio_to_unbounded",
+    "bound_ratio",
+    "major_faults",
+    "minor_faults",
+    "voluntary_switches",
+    "user_s",
+    "system_s",
+    "blocked_s",
+    "plan_s",
+    "bytes_read",
+    "bytes_written",
+    "correct",
+];
+
+fn osprey() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_osprey"))
+}
+
+/// The workloads' program; a package of its own, which `make test` builds, too.
+fn boolean() -> Option<PathBuf> {
+    let path = osprey().with_file_name("osprey-boolean");
+    if !path.exists() {
+        eprintln!("skipped: there is no {}; cargo build --release -p workloads makes it", path.display());
+    }
+    path.exists().then_some(path)
+}
+
+fn bench(words: &str) -> Output {
+    let words = words.split_whitespace();
+    Command::new(osprey()).arg("bench").args(words).output().expect("osprey bench")
+}
+
+fn lines(output: &Output) -> Vec<Value> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_quick_run_is_correct_and_keeps_the_contract() {
+    if boolean().is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let words = format!("--workload merge --size quick --memory 64M --json --out {}", dir.path().display());
+    let output = bench(&words);
+    let said = said(&output);
+    if said.contains("userfaultfd") {
+        return eprintln!("skipped: {said}");
+    }
+    assert!(output.status.success(), "{said}");
+    let rows = lines(&output);
+    let engines: Vec<&str> = rows.iter().filter_map(|row| row["engine"].as_str()).collect();
+    assert_eq!(engines, ["unbounded", "move"], "{said}");
+    for row in &rows {
+        for key in CONTRACT {
+            assert!(row[key].is_number() || row[key].is_boolean(), "{key} in {row}");
+        }
+        assert_eq!((&row["correct"], &row["workload"]), (&true.into(), &"merge".into()));
+        assert!(row["seconds"].as_f64().expect("seconds") > 0.0, "{row}");
+    }
+    assert!(rows[1]["speculation_s"].as_f64().expect("seconds") > 0.0 && rows[1]["trace_bytes"] != 0);
+    for file in ["report.html", "faults.svg", "switches.svg", "time.svg", "breakdown.svg"] {
+        assert!(dir.path().join(file).exists(), "{file}");
+    }
+}
+
+#[test]
+fn mistakes_are_told_with_what_to_do() {
+    for (words, reason) in [
+        ("--workload merge --boolean /nowhere/osprey-boolean", "make boolean"),
+        ("--workload rsum --ckks /nowhere/osprey-ckks", "make ckks"),
+        ("--workload none", "there are: merge"),
+    ] {
+        let output = bench(words);
+        assert_eq!(output.status.code(), Some(2), "{words}");
+        assert!(said(&output).contains(reason), "{words}: {}", said(&output));
+    }
+    // A program that is no workload: its own words are in the error.
+    let output = bench("--workload merge --size 9 --boolean /bin/false");
+    assert!(
+        !output.status.success() && said(&output).contains("merge, unbounded, party"),
+        "{}",
+        said(&output)
+    );
+}
+
+#[test]
+fn a_limit_that_is_too_small_is_told_by_workload_engine_and_party() {
+    if boolean().is_none() {
+        return;
+    }
+    let output = bench("--workload merge --size quick --memory 4M --json");
+    let said = said(&output);
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("merge, move, party") || said.contains("userfaultfd"), "{said}");
+}
+
+/// Swap files named as ours that are in use by live processes or not, in a folder of the test.
+fn left_in(dir: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(dir).expect("a folder").filter_map(|entry| Some(entry.ok()?.path())).collect()
+}
+
+/// Killed while it measures against swap: the runs, the swap file and the folder of traces are gone soon after.
+#[test]
+fn nothing_is_left_of_a_measurement_that_was_killed() {
+    if boolean().is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir_in("/var/tmp").expect("a folder");
+    let mut child = Command::new(osprey())
+        .args(["bench", "--workload", "merge", "--size", "quick", "--memory", "12M", "--engine", "swap"])
+        .args(["--repeat", "100", "--spill"])
+        .arg(dir.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("osprey bench");
+    let mut said = String::new();
+    let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+    while !said.contains("swap runs")
+        && !said.contains("skipped")
+        && stderr.read_line(&mut said).is_ok_and(|n| n > 0)
+    {}
+    if !said.contains("swap runs") {
+        child.kill().expect("a child");
+        child.wait().expect("a child");
+        return eprintln!("skipped: no swap file here: {said}");
+    }
+    assert_eq!(left_in(dir.path()).len(), 1, "a swap file: {said}");
+    child.kill().expect("a child");
+    child.wait().expect("a child");
+    let until = Instant::now() + Duration::from_secs(30);
+    while !left_in(dir.path()).is_empty() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(left_in(dir.path()).is_empty(), "the swap file stayed");
+    let swaps = std::fs::read_to_string("/proc/swaps").expect("/proc/swaps");
+    assert!(!swaps.contains(&dir.path().display().to_string()), "{swaps}");
+}
