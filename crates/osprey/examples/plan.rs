@@ -1,10 +1,10 @@
 //! Time and quality of plans: `cargo run --release -p osprey --example plan [ENTRIES]`.
 //!
 //! For access patterns of a 1 GiB region in chunks of 64 KiB and a quarter of it resident: bytes of trace per entry,
-//! seconds to write, check, read and plan it, and what windows of several lengths move compared with the whole trace.
+//! seconds to write, check and read it, to send it through a ring and to plan it, and what windows of several lengths move compared with the whole trace.
 
 use osprey::plan::{Next, Planner};
-use osprey::trace::{Block, Entry, Feed, Header, Source, Writer};
+use osprey::trace::{Block, Entry, Feed, Header, RingWriter, Source, Writer, ring};
 use std::error::Error;
 use std::time::Instant;
 
@@ -19,7 +19,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!(
         "{entries} entries, {CHUNKS} chunks, {CAPACITY} resident; reads of a window relative to the whole trace"
     );
-    println!("pattern     B/entry  write s  check s  read s  plan s   reads  x4096  x8192 x16384 x32768");
+    println!(
+        "pattern     B/entry  write s  check s  read s  ring s  plan s   reads  x4096  x8192 x16384 x32768"
+    );
     for (name, pattern) in
         [("sequential", sequential as fn(u64) -> u64), ("merge", merge), ("random", random), ("hot", hot)]
     {
@@ -39,12 +41,13 @@ fn main() -> Result<(), Box<dyn Error>> {
             blocks.push(block);
         }
         let read_s = start.elapsed().as_secs_f64();
+        let ring_s = through_ring(&blocks)?;
         let start = Instant::now();
         let best = reads(&blocks, 0)?;
         let plan_s = start.elapsed().as_secs_f64();
         let per_entry = writer.bytes() as f64 / entries as f64;
         print!(
-            "{name:<11} {per_entry:>7.2} {write_s:>8.3} {check_s:>8.3} {read_s:>7.3} {plan_s:>7.3} {best:>7}"
+            "{name:<11} {per_entry:>7.2} {write_s:>8.3} {check_s:>8.3} {read_s:>7.3} {ring_s:>7.3} {plan_s:>7.3} {best:>7}"
         );
         for window in [4096, 8192, 16384, 32768] {
             print!(" {:>6.3}", reads(&blocks, window)? as f64 / best as f64);
@@ -52,6 +55,32 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!();
     }
     Ok(())
+}
+
+/// Seconds from one thread to another.
+fn through_ring(blocks: &[Block]) -> Result<f64, Box<dyn Error>> {
+    let (writer, reader) = ring::pair()?;
+    let (number, mut source) = (writer.number(), Source::ring(reader.number(), &HEADER)?);
+    // Both ends are taken over by their numbers, as in processes of their own.
+    std::mem::forget((writer, reader));
+    let start = Instant::now();
+    std::thread::scope(|scope| -> Result<(), Box<dyn Error>> {
+        let sender = scope.spawn(move || -> Result<(), String> {
+            let mut ring = RingWriter::open(number, &HEADER)?;
+            blocks.iter().try_for_each(|block| ring.block(block)).map_err(|e| e.to_string())?;
+            let entries = 32 * blocks.len() as u64;
+            ring.finish(&osprey::trace::Footer { entries, ..Default::default() }).map_err(|e| e.to_string())
+        });
+        loop {
+            match source.next()? {
+                Feed::End(_) => break,
+                Feed::Block(_) => {}
+                Feed::Wait => std::thread::yield_now(),
+            }
+        }
+        Ok(sender.join().expect("the sender does not panic")?)
+    })?;
+    Ok(start.elapsed().as_secs_f64())
 }
 
 fn reads(blocks: &[Block], lookahead: u64) -> Result<u64, String> {
@@ -96,5 +125,5 @@ fn random(i: u64) -> u64 {
 
 /// Half of the touches go to a tenth of the chunks, the others stream.
 fn hot(i: u64) -> u64 {
-    if i % 2 == 0 { mix(i) % (CHUNKS / 10) } else { i / 2 % CHUNKS }
+    if i.is_multiple_of(2) { mix(i) % (CHUNKS / 10) } else { i / 2 % CHUNKS }
 }

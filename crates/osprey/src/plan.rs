@@ -205,13 +205,12 @@ impl Planner {
     /// When it is longer than the microset (a [`crate::trace::Source`] gives none such), or after the end.
     pub fn push(&mut self, block: Block) {
         assert!(block.entries.len() <= self.microset && !self.finished, "a block of this trace");
-        let mut place = self.known();
-        self.marks.push_back(Mark { events: block.events, hash: block.hash, place });
-        for entry in &block.entries {
+        let first = self.known();
+        self.marks.push_back(Mark { events: block.events, hash: block.hash, place: first });
+        for (place, entry) in (first..).zip(&block.entries) {
             let fresh = entry.fresh;
             self.ahead.push_back(Use { chunk: entry.chunk, gap: UNLINKED, written: entry.written, fresh });
             self.link(entry.chunk, place, fresh);
-            place += 1;
         }
     }
 
@@ -240,6 +239,7 @@ impl Planner {
     }
 
     /// The next step.
+    #[expect(clippy::should_implement_trait, reason = "an iterator that waits and goes on is none")]
     pub fn next(&mut self) -> Next {
         self.advance(false)
     }

@@ -105,6 +105,7 @@ impl Source {
     /// # Errors
     /// In words: a ring whose writer died, a stream that is corrupt or of another program, a file that changed after it
     /// was checked. The source is of no use afterwards.
+    #[expect(clippy::should_implement_trait, reason = "an iterator that waits and goes on is none")]
     pub fn next(&mut self) -> Result<Feed, String> {
         if let (true, Some(footer)) = (self.ended, self.footer) {
             return Ok(Feed::End(footer));
