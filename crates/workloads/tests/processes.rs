@@ -1,0 +1,137 @@
+//! The program as it is run: two processes over TCP; a speculative pass of each, and a run by its trace in a part of the
+//! memory.
+
+use osprey::trace::Source;
+use osprey::{Engine, Mode, Settings, Stats};
+use serde::Deserialize;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+/// The line of results.
+#[derive(Debug, Deserialize)]
+struct Outcome {
+    workload: String,
+    size: u64,
+    seconds: f64,
+    correct: Option<bool>,
+    region_bytes: u64,
+    and_gates: u64,
+}
+
+/// A party as a child of this test, in an environment of its own.
+fn start(words: &str, party: usize, address: &str, settings: &Settings) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_osprey-boolean"));
+    command.args(words.split(' ')).args(["--party", ["0", "1"][party]]);
+    command.args([["--listen", "--peer"][party], address]);
+    for (name, value) in settings.to_env() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Both parties to their end.
+fn both(words: &str, settings: &[Settings; 2]) -> [Output; 2] {
+    let address = net::connect::free_address().expect("a port");
+    let children = [0, 1].map(|party| start(words, party, &address, &settings[party]));
+    children.map(|child| child.wait_with_output().expect("it ends"))
+}
+
+fn outcome(output: &Output) -> Outcome {
+    assert!(output.status.success(), "{}", said(output));
+    serde_json::from_slice(&output.stdout).expect("one line of results")
+}
+
+#[test]
+fn two_processes_are_right_at_every_quick_size() {
+    for workload in ["merge", "sort", "ljoin", "mvmul", "binfclayer"] {
+        let words = format!("{workload} --size quick");
+        for output in both(&words, &[Settings::default(), Settings::default()]) {
+            let outcome = outcome(&output);
+            assert_eq!((outcome.workload.as_str(), outcome.correct), (workload, Some(true)), "{outcome:?}");
+            assert!(outcome.seconds > 0.0 && outcome.region_bytes > 0 && outcome.and_gates > 0);
+        }
+    }
+    let unchecked = format!("ljoin --size {} --no-check", 30);
+    for output in both(&unchecked, &[Settings::default(), Settings::default()]) {
+        let outcome = outcome(&output);
+        assert_eq!((outcome.size, outcome.correct), (30, None));
+    }
+}
+
+#[test]
+fn mistakes_are_said_in_words() {
+    let address = net::connect::free_address().expect("a port");
+    for (words, expected) in [("merge --size 100", "a power of two"), ("mvmul --size 7", "a multiple of 64")]
+    {
+        let output = start(words, 0, &address, &Settings::default()).wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(2));
+        assert!(said(&output).contains(expected), "{}", said(&output));
+    }
+    // Parties of different sizes.
+    let one = start("ljoin --size 30", 0, &address, &Settings::default());
+    let two = start("ljoin --size 31", 1, &address, &Settings::default());
+    for child in [one, two] {
+        let output = child.wait_with_output().expect("it ends");
+        assert!(!output.status.success());
+        assert!(said(&output).contains("same workload, --size"), "{}", said(&output));
+    }
+}
+
+/// A trace of a party's own, and the settings of a run by it in a quarter of the region's memory. `None` where this
+/// machine cannot speculate.
+fn speculate(words: &str, party: usize, folder: &Path) -> Option<Settings> {
+    let file = |what: &str| folder.join(format!("{what}.{party}"));
+    let speculation = Settings { mode: Mode::Speculate, trace: Some(file("trace")), ..Settings::default() };
+    // Nobody listens there: a speculative pass has no peer.
+    let output = start(words, party, "127.0.0.1:9", &speculation).wait_with_output().expect("it ends");
+    if output.status.code() == Some(osprey::EXIT_UNAVAILABLE) {
+        eprintln!("skipped: {}", said(&output));
+        return None;
+    }
+    assert!(output.status.success() && output.stdout.is_empty(), "{}", said(&output));
+    let (header, source) = Source::inspect(&file("trace")).expect("a whole trace");
+    let footer = source.footer().expect("a file has one");
+    assert!(footer.entries > footer.peak_chunks, "every chunk is touched, most of them again");
+    let region = footer.peak_chunks * header.chunk;
+    // Two blocks of chunks and what a pager keeps free are the least that it takes.
+    let memory = footer.other_bytes + (region / 4).max(8 << 20);
+    Some(Settings {
+        mode: Mode::Programmed,
+        engine: Engine::Move,
+        memory,
+        spill: folder.to_path_buf(),
+        report: Some(file("report")),
+        ..speculation
+    })
+}
+
+#[test]
+fn a_trace_of_either_party_is_that_of_its_run() {
+    for words in ["merge --size 8192", "ljoin --size 90", "mvmul --size 384", "binfclayer --size 1536"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let Some(settings) = [0, 1].map(|party| speculate(words, party, folder.path())).into_iter().collect()
+        else {
+            return;
+        };
+        let settings: Vec<Settings> = settings;
+        let settings = <[Settings; 2]>::try_from(settings).expect("two parties");
+        for (output, settings) in both(words, &settings).iter().zip(&settings) {
+            if output.status.code() == Some(osprey::EXIT_UNAVAILABLE) {
+                eprintln!("skipped: {}", said(output));
+                return;
+            }
+            assert_eq!(outcome(output).correct, Some(true), "{words}");
+            let report = std::fs::read(settings.report.as_ref().expect("set above")).expect("a report");
+            let stats: Stats = serde_json::from_slice(&report).expect("statistics");
+            assert_eq!(stats.mode, "programmed", "{words}: {:?}", stats.warnings);
+            assert!(stats.bytes_written > 0 && stats.frames < stats.peak_chunks, "{words}: {stats:?}");
+        }
+    }
+}
