@@ -73,8 +73,7 @@ impl Progress {
             return;
         }
         let written = if bytes > 0 { format!(", {} of trace", output::binary(bytes)) } else { String::new() };
-        let text =
-            format!("speculative pass: {}{written}", output::duration(self.began.elapsed().as_secs_f64()));
+        let text = format!("speculative pass: {} s{written}", self.began.elapsed().as_secs());
         if std::io::stderr().is_terminal() {
             let style = || ProgressStyle::with_template("osprey: {spinner} {msg}").ok();
             let bar = self.bar.get_or_insert_with(|| {
@@ -82,7 +81,6 @@ impl Progress {
                 style().map_or(bar.clone(), |style| bar.with_style(style))
             });
             bar.set_message(text);
-            bar.tick();
         } else if self.said.is_none_or(|at| at.elapsed() >= LINE_EVERY) {
             self.said = Some(Instant::now());
             Console::line(&text);

@@ -1,8 +1,14 @@
 //! Which paging engine, and why.
 
 use crate::args::{EngineChoice, Run};
-use crate::run::Failure;
+use crate::attempt;
 use osprey::Engine;
+use std::path::Path;
+
+/// Engines that encrypt what they write, best first.
+pub const ENCRYPTED: [Engine; 2] = [Engine::Move, Engine::Copy];
+/// Engines that write memory to disk as it is, best first.
+pub const PLAINTEXT: [Engine; 2] = [Engine::File, Engine::Hint];
 
 /// How the program is paged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,19 +33,17 @@ pub enum By {
 }
 
 /// Chooses by what was asked for and what the machine allows.
-///
-/// # Errors
-/// When nothing is left.
-pub fn choose(args: &Run) -> Result<Paging, Failure> {
+pub fn choose(args: &Run) -> Paging {
     let by = match args.engine {
         EngineChoice::Unbounded => By::Nobody,
         EngineChoice::Swap => By::System,
+        EngineChoice::Auto if args.speculative_only => By::Runtime(Engine::None),
         named => match named.named() {
             Some(engine) => By::Runtime(engine),
-            None => return automatic(args),
+            None => return best(args),
         },
     };
-    Ok(Paging { by, reason: "asked for".into(), warning: plaintext(by) })
+    Paging { by, reason: "asked for".into(), warning: plaintext(by) }
 }
 
 /// What writes memory to disk as it is says so.
@@ -55,14 +59,48 @@ fn plaintext(by: By) -> Option<String> {
 }
 
 /// Whether a swap file or partition is on. The list has a line above them.
-fn has_swap() -> bool {
+pub fn has_swap() -> bool {
     std::fs::read_to_string("/proc/swaps").is_ok_and(|text| text.lines().count() > 1)
 }
 
-fn automatic(_args: &Run) -> Result<Paging, Failure> {
-    Ok(Paging {
-        by: By::Runtime(Engine::Move),
-        reason: "the first of those that this machine allows".into(),
-        warning: None,
-    })
+/// The engine that is best here, with the reason. Those that come first encrypt what they write.
+///
+/// # Errors
+/// In words: why none works.
+pub fn automatic(spill: &Path, allow_plaintext: bool) -> Result<(Engine, String), String> {
+    let mut others = Vec::new();
+    for engine in ENCRYPTED {
+        match attempt::engine(engine, spill) {
+            Ok(()) if others.is_empty() => return Ok((engine, "the fastest one, and it works here".into())),
+            Ok(()) => return Ok((engine, others.join("; "))),
+            Err(why) => others.push(format!("{engine} does not work: {why}")),
+        }
+    }
+    for engine in PLAINTEXT.into_iter().filter(|_| allow_plaintext) {
+        match attempt::engine(engine, spill) {
+            Ok(()) => return Ok((engine, others.join("; "))),
+            Err(why) => others.push(format!("{engine} does not work: {why}")),
+        }
+    }
+    if !allow_plaintext {
+        others.push("--allow-plaintext lets others be chosen, which write memory to disk as it is".into());
+    }
+    Err(others.join("; "))
+}
+
+/// Nothing can be paged: the program gets its limit and no more.
+fn best(args: &Run) -> Paging {
+    match automatic(&args.spill, args.allow_plaintext) {
+        Ok((engine, reason)) => {
+            let by = By::Runtime(engine);
+            Paging { by, reason, warning: plaintext(by) }
+        }
+        Err(why) => Paging {
+            by: By::Runtime(Engine::None),
+            warning: Some(format!(
+                "this machine allows no paging engine: {why}; the program runs unpaged under its limit"
+            )),
+            reason: why,
+        },
+    }
 }

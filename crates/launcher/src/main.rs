@@ -1,6 +1,7 @@
 //! The `osprey` command line. It parses, calls and prints; paging itself is the runtime's, within the program.
 
 mod args;
+mod attempt;
 mod bench;
 mod cgroup;
 mod complete;
@@ -12,6 +13,7 @@ mod link;
 mod output;
 mod overlay;
 mod pass;
+mod probe;
 mod processes;
 mod program;
 mod report;
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
     match words.nth(1) {
         Some(first) if first == guard::NAME => guard::run(),
         Some(first) if first == exec::NAME => exec::run(words.collect()),
+        Some(first) if first == attempt::NAME => attempt::run(),
         first => {
             let running = first.is_some_and(|first| first == "run");
             command(if running { run::FAILED } else { 2 })
@@ -47,7 +50,7 @@ fn command(misused: u8) -> ExitCode {
     let json = command.wants_json();
     let done = match command {
         Command::Run(args) => return run::run(&args),
-        Command::Probe(_) => Ok(()),
+        Command::Probe(args) => probe::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => complete::run(&args),

@@ -94,7 +94,7 @@ impl<'a> Runner<'a> {
         let signals = Signals::catch().map_err(machine("catch signals"))?;
         cgroup::sweep(false);
         let program = Program::find(&args.command)?;
-        let paging = engine::choose(args)?;
+        let paging = engine::choose(args);
         let mut settings = Settings {
             chunk: args.chunk,
             microset: microset(args.chunk),
@@ -125,7 +125,7 @@ impl<'a> Runner<'a> {
             self.warn(warning);
         }
         let knowledge = match self.paging.by {
-            By::Nobody | By::System => Knowledge::Faults,
+            By::Nobody | By::System | By::Runtime(Engine::None) => Knowledge::Faults,
             By::Runtime(_) => match self.know()? {
                 Ok(knowledge) => knowledge,
                 Err(signal) => return Ok(128 + signal),
@@ -297,7 +297,7 @@ impl<'a> Runner<'a> {
         let swap = match self.paging.by {
             By::Nobody => return None,
             By::System => true,
-            By::Runtime(engine) => engine == Engine::Hint,
+            By::Runtime(engine) => matches!(engine, Engine::Hint | Engine::None),
         };
         Some(Limit { bytes: self.settings.memory, swap })
     }
@@ -392,7 +392,8 @@ impl<'a> Runner<'a> {
         self.report.run = ended.stats.unwrap_or_default();
         if ended.out_of_memory {
             let bytes = crate::output::binary(self.report.memory);
-            let paged = if matches!(self.paging.by, By::Runtime(_)) { " beside what can be paged" } else { "" };
+            let paged =
+                if matches!(self.paging.by, By::Runtime(_)) { " beside what can be paged" } else { "" };
             self.warn(format!(
                 "the system ended the program because it used more than {bytes}{paged}; give it more (--memory)"
             ));

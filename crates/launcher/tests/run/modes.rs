@@ -138,6 +138,29 @@ fn a_program_without_the_runtime_runs() {
 }
 
 #[test]
+fn probe_chooses_an_engine_that_works() {
+    let done = Command::new(osprey()).args(["probe", "--json"]).output().expect("osprey starts");
+    let answer: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    let rows = answer["capabilities"].as_array().expect("rows");
+    assert!(rows.iter().all(|row| row["works"] == true || row["why_not"].is_string()), "{answer}");
+    let works = |name: &str| rows.iter().any(|row| row["name"] == name && row["works"] == true);
+    match answer["engine"].as_str() {
+        Some(engine) => assert!(works(&format!("engine {engine}")), "{answer}"),
+        None => assert!(!works("engine move") && !works("engine copy"), "{answer}"),
+    }
+    let refused = Command::new(osprey())
+        .args(["probe", "--spill", "/no/such/folder"])
+        .output()
+        .map(crate::support::Run::from);
+    let refused = refused.expect("osprey starts");
+    assert!(
+        refused.out.contains("/no/such/folder") && refused.out.contains("--engine auto is none"),
+        "{}",
+        refused.out
+    );
+}
+
+#[test]
 fn a_report_is_one_object() {
     let folder = tempfile::tempdir().expect("folder");
     let file = folder.path().join("report.json");

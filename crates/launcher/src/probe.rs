@@ -1,0 +1,120 @@
+//! `osprey probe`: what this machine allows, and which engine is chosen by it.
+
+use crate::args::Probe;
+use crate::engine::{self, ENCRYPTED, PLAINTEXT};
+use crate::{attempt, output};
+use base::Error;
+use osprey::Engine;
+use serde::Serialize;
+use std::path::Path;
+
+/// Something that a machine allows or not.
+#[derive(Debug, Serialize)]
+struct Capability {
+    name: String,
+    works: bool,
+    /// What it is for, or how it is done here.
+    what: String,
+    /// Why it does not work, and what would change that.
+    why_not: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    capabilities: Vec<Capability>,
+    /// What `--engine auto` chooses; `None` when nothing is left.
+    engine: Option<String>,
+    reason: String,
+}
+
+/// Prints what this machine allows.
+///
+/// # Errors
+/// When standard output cannot be written.
+pub fn run(args: &Probe) -> Result<(), Error> {
+    let answer = ask(&args.spill);
+    if args.json { output::print_json(&answer) } else { output::print(&table(&answer)) }
+}
+
+fn ask(spill: &Path) -> Answer {
+    let mut capabilities = Vec::new();
+    let mut add = |name: &str, what: &str, tried: Result<String, String>| {
+        let works = tried.is_ok();
+        let (what, why_not) = match tried {
+            Ok(how) if how.is_empty() => (what.to_owned(), None),
+            Ok(how) => (how, None),
+            Err(why) => (what.to_owned(), Some(why)),
+        };
+        capabilities.push(Capability { name: name.into(), works, what, why_not });
+    };
+    let empty = |tried: Result<(), String>| tried.map(|()| String::new());
+    for engine in ENCRYPTED.into_iter().chain(PLAINTEXT) {
+        let tried = match engine {
+            Engine::Hint if !engine::has_swap() => Err("this machine has no swap: swapon".into()),
+            _ => empty(attempt::engine(engine, spill)),
+        };
+        add(&format!("engine {engine}"), describe(engine), tried);
+    }
+    add(
+        "speculation",
+        "a trace is made by touches of memory (userfaultfd)",
+        empty(attempt::speculation(spill)),
+    );
+    add(
+        "isolation",
+        "namespaces and overlays cut the speculative pass off",
+        empty(attempt::isolation(spill)),
+    );
+    add("limit", "the system enforces the limit of memory (cgroup)", attempt::limit());
+    let chosen = engine::automatic(spill, false);
+    let (engine, reason) = match chosen {
+        Ok((engine, reason)) => (Some(engine.to_string()), reason),
+        Err(why) => (None, why),
+    };
+    Answer { capabilities, engine, reason }
+}
+
+fn describe(engine: Engine) -> &'static str {
+    match engine {
+        Engine::Move => "chunks are moved (userfaultfd) and go to disk encrypted (io_uring)",
+        Engine::Copy => "as move, with a copy in memory, for older kernels",
+        Engine::File => "a mapped file; written to disk as it is",
+        Engine::Hint => "advice to the system about its swap; written to disk as it is",
+        Engine::None => "no paging",
+    }
+}
+
+fn table(answer: &Answer) -> String {
+    let width = answer.capabilities.iter().map(|row| row.name.len()).max().unwrap_or(0);
+    let mut lines = Vec::new();
+    for row in &answer.capabilities {
+        let works = if row.works { "yes" } else { "no " };
+        lines.push(format!("{:width$}  {works}  {}", row.name, row.what));
+        lines.extend(row.why_not.iter().map(|why| format!("{:width$}       {why}", "")));
+    }
+    let engine = answer.engine.as_deref().unwrap_or("none");
+    lines.push(format!("\n--engine auto is {engine}: {}", answer.reason));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_reasons() {
+        let row = |name: &str, why: Option<&str>| Capability {
+            name: name.into(),
+            works: why.is_none(),
+            what: "what".into(),
+            why_not: why.map(str::to_owned),
+        };
+        let answer = Answer {
+            capabilities: vec![row("engine move", Some("forbidden")), row("limit", None)],
+            engine: None,
+            reason: "nothing works".into(),
+        };
+        let expected = "engine move  no   what\n                  forbidden\nlimit        yes  what\n\n--engine auto is none: nothing works";
+        assert_eq!(table(&answer), expected);
+    }
+}
