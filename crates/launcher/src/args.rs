@@ -183,11 +183,14 @@ impl EngineChoice {
 
 /// Shows which ways of paging this machine allows, why others are not possible, and which one is chosen.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  osprey probe --spill /mnt/nvme")]
+#[command(after_help = "Examples:\n  osprey probe\n  osprey probe --spill /mnt/nvme --disk")]
 pub struct Probe {
     /// Folder that chunks would be written to
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     pub spill: PathBuf,
+    /// Measure the disk of that folder instead: at most 256 MiB are written and read at each of four sizes
+    #[arg(long)]
+    pub disk: bool,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

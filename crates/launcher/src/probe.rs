@@ -30,8 +30,11 @@ struct Answer {
 /// Prints what this machine allows.
 ///
 /// # Errors
-/// When standard output cannot be written.
+/// When standard output cannot be written, or a disk that is to be measured fails.
 pub fn run(args: &Probe) -> Result<(), Error> {
+    if args.disk {
+        return crate::bench::disk::probe(&args.spill, args.json);
+    }
     let answer = ask(&args.spill);
     if args.json { output::print_json(&answer) } else { output::print(&table(&answer)) }
 }
