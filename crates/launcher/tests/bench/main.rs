@@ -124,7 +124,7 @@ fn nothing_is_left_of_a_measurement_that_was_killed() {
     let dir = tempfile::tempdir_in("/var/tmp").expect("a folder");
     let mut child = Command::new(osprey())
         .args(["bench", "--workload", "merge", "--size", "quick", "--memory", "12M", "--engine", "swap"])
-        .args(["--repeat", "100", "--spill"])
+        .arg("--spill")
         .arg(dir.path())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

@@ -12,6 +12,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 const PREFIX: &str = "osprey-swap-";
 /// Most bytes of a swap file.
@@ -20,6 +21,9 @@ pub const SWAP_MAX: u64 = 1 << 40;
 pub const SWAP_MIN: u64 = 1 << 20;
 /// Bytes written at a time when a file system has no way to reserve space.
 const FILL: usize = 1 << 20;
+/// How long a swap file that cannot be switched off is tried again, and how often.
+const PATIENCE: Duration = Duration::from_secs(60);
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// A swap file that is in use. Dropping it switches it off, which brings back what is in it, and removes it.
 #[derive(Debug)]
@@ -69,8 +73,13 @@ impl SwapFile {
         found.dedup();
         let mut removed = 0;
         for path in found.into_iter().filter(|path| is_stale(path)) {
-            // Not in use is as good as switched off.
-            let _ = switch_off(&path);
+            match switch_off(&path) {
+                // Not in use, or gone, is as good as switched off.
+                Err(error) if !matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOENT)) => {
+                    return Err(error);
+                }
+                _ => {}
+            }
             match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => removed += 1,
@@ -81,9 +90,20 @@ impl SwapFile {
 }
 
 impl Drop for SwapFile {
+    /// What is in it goes back to memory first. A process at its own limit may have pages there: the system then has no
+    /// room for them (`ENOMEM`) until that process ends or makes some.
     fn drop(&mut self) {
-        if let Err(error) = switch_off(&self.path) {
-            eprintln!("warning: cannot switch off the swap file {}: {error}", self.path.display());
+        let until = Instant::now() + PATIENCE;
+        while let Err(error) = switch_off(&self.path) {
+            let may_pass = matches!(error.raw_os_error(), Some(libc::ENOMEM | libc::EINTR | libc::EAGAIN));
+            if !may_pass || Instant::now() > until {
+                let path = self.path.display();
+                eprintln!(
+                    "warning: the swap file {path} stays in use: {error}; switch it off with swapoff {path}"
+                );
+                return;
+            }
+            std::thread::sleep(AGAIN);
         }
         let _ = std::fs::remove_file(&self.path);
     }
