@@ -75,7 +75,8 @@ impl Progress {
         if at == u64::MAX {
             return;
         }
-        if at == count && self.hash.load(Ordering::Relaxed) != self.expected.load(Ordering::Acquire) {
+        let expected = self.expected.load(Ordering::Acquire);
+        if at == count && expected != 0 && self.hash.load(Ordering::Relaxed) != expected {
             self.diverged.store(true, Ordering::Release);
         }
         crate::sys::ring_bell(self.bell.as_fd());
@@ -87,7 +88,7 @@ impl Progress {
     }
 
     /// Rings [`Progress::bell`] as soon as `count` events have happened, after a comparison with the hash expected then.
-    /// One watch at a time: a new one replaces the old. A count already passed rings at the next event.
+    /// 0: without a comparison. One watch at a time: a new one replaces the old. A count already passed rings at the next event.
     pub fn watch(&self, count: u64, expected: u64) {
         self.watch.store(u64::MAX, Ordering::Release);
         self.expected.store(expected, Ordering::Release);

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 const MISSES: u64 = 64;
 /// Chunks per key at most.
 const KEY_EVERY: usize = 32;
-/// Blocks that a search for the next change of the event count looks at.
-const MARKS_LOOK: u64 = 64;
+/// Blocks per comparison of the hash over allocations.
+const HASH_EVERY: u64 = 4;
 
 /// What the frames are used for.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +50,8 @@ pub(super) struct Schedule {
     position: u64,
     held: VecDeque<(u64, u32)>,
     since_key: usize,
+    /// What the program was asked to tell last: the block, and whether it was still to begin.
+    armed: (u64, bool),
     fetched: u64,
     misses: u64,
     /// Whether the trace had nothing more when it was asked last.
@@ -75,6 +77,7 @@ impl Schedule {
             position: 0,
             held: VecDeque::new(),
             since_key: 0,
+            armed: (0, false),
             fetched: 0,
             misses: 0,
             starved: false,
@@ -138,11 +141,6 @@ impl Schedule {
                 Next::Wait | Next::Done => return Ok(()),
             }
         }
-    }
-
-    /// Whether there is nothing left to carry out and nothing to come.
-    pub fn ended(&self) -> bool {
-        self.steps.is_empty() && self.source.is_none()
     }
 
     /// The fetch that is next; those who make room for it may leave from now on.
@@ -251,17 +249,20 @@ impl Schedule {
         self.held.pop_back().map(|(_, chunk)| chunk)
     }
 
-    /// Asks to be told when the first of those who wait to leave may.
+    /// Asks to be told when the first of those who wait to leave may: one event after the begin of their block. One watch
+    /// in a few is at the begin itself, where the trace has a hash to compare.
     pub fn watch(&mut self, progress: &Progress) {
         let Some(&Reverse((after, ..))) = self.leaving.peek() else { return };
+        let Some((begin, hash)) = self.planner.block_mark(after) else { return };
         let (events, _) = progress.so_far();
-        let from = after.max(self.position) + 1;
-        for block in from..from + MARKS_LOOK {
-            match self.planner.block_mark(block) {
-                Some((count, hash)) if count > events => return progress.watch(count, hash),
-                Some(_) => {}
-                None => return,
-            }
+        if after <= self.position || self.armed == (after, begin > events) {
+            return;
+        }
+        self.armed = (after, begin > events);
+        if begin > events && after % HASH_EVERY == 0 {
+            progress.watch(begin, hash);
+        } else {
+            progress.watch(begin.max(events) + 1, 0);
         }
     }
 }
