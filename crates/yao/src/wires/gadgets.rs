@@ -185,7 +185,7 @@ impl Party<'_> {
         }
         for column in 0..width {
             let (into, from) = carries.pair(column % 2);
-            let c = (column > 0 || carry.is_some()).then_some(&*from);
+            let c = (column > 0 || carry.is_some()).then_some(from);
             let (x, y) = ((columns.x)(column), (columns.y)(column));
             let sum = out.row_mut(column);
             sum.fill(Block::ZERO);
@@ -244,7 +244,7 @@ impl Party<'_> {
         borrows.row_mut(1).fill(Block::ZERO);
         for bit in 0..width {
             let (into, from) = borrows.pair(bit % 2);
-            let c = (bit > 0).then_some(&*from);
+            let c = (bit > 0).then_some(from);
             self.carry([Some(x.row(bit)), Some(y.row(bit))], c, true, into)?;
         }
         let mut out = self.take(1, count);

@@ -7,7 +7,7 @@ use net::cluster::Cluster;
 use net::{Fault, Session};
 use osprey::{Heap, Memory};
 
-/// Splits into reproducible words.
+/// A bijection of 64 bits that scatters neighbours.
 fn mix(x: u64) -> u64 {
     let x = (x ^ x >> 30).wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -20,7 +20,7 @@ type Program = fn(&mut Party<'_>, &Lanes, &Lanes) -> Result<Lanes, Error>;
 fn number(owner: Role, item: usize, width: usize) -> u64 {
     let seed = if owner == Role::Garbler { 1 << 40 } else { 2 << 40 };
     // A few small and equal numbers among the random ones.
-    let value = if item % 5 == 0 { (item / 5 % 3) as u64 } else { mix(seed | item as u64) };
+    let value = if item.is_multiple_of(5) { (item / 5 % 3) as u64 } else { mix(seed | item as u64) };
     value & (u64::MAX >> (64 - width))
 }
 
@@ -200,6 +200,64 @@ fn operations_on_slices_are_as_wide_as_they_like() {
         let out = out.expect("one of two reveals is for it");
         assert!((0..WIRES).all(|i| kernels::bit(&out, i) == expected(i)));
         assert!((WIRES..out.len() * 64).all(|i| kernels::bit(&out, i) == 0));
+    }
+}
+
+/// 300 random gates on random registers, which repeat operands, constants and complements as they come.
+#[test]
+fn random_circuits_agree_with_the_clear_computation() {
+    const WIRES: usize = 700;
+    let words = WIRES.div_ceil(64);
+    for seed in 0..4u64 {
+        let draw = |i: u64| mix(seed << 32 | i);
+        let inputs: Vec<Vec<u64>> =
+            (0..4).map(|r| (0..words as u64).map(|w| draw(1 << 20 | r << 10 | w)).collect()).collect();
+        let done = Cluster::new(2, seed).run(|session| {
+            let mut p = party(session)?;
+            let mut registers: Vec<Vec<Block>> = (0..8).map(|_| Heap.zeroed(WIRES)).collect();
+            for (r, bits) in inputs.iter().enumerate() {
+                let owner = [Role::Garbler, Role::Evaluator][r % 2];
+                let bits = if p.enters(owner) { &bits[..] } else { &[] };
+                p.input(owner, bits, &mut registers[r])?;
+            }
+            for i in 0..300 {
+                let [gate, x, y, to] = [0, 8, 16, 24].map(|at| (draw(i) >> at) as usize % 8);
+                let (x, y, mut out) = (&registers[x], &registers[y], vec![Block::ZERO; WIRES]);
+                match gate {
+                    0..=3 => p.and(x, y, &mut out)?,
+                    4 | 5 => p.xor(x, y, &mut out),
+                    6 => p.not(x, &mut out),
+                    _ => p.constant(i % 2 == 0, &mut out),
+                }
+                registers[to] = out;
+            }
+            p.reveal(To::Both, &registers.concat())
+        });
+        let mut clear = vec![vec![0u64; words]; 8];
+        clear[..4].clone_from_slice(&inputs);
+        for i in 0..300 {
+            let [gate, x, y, to] = [0, 8, 16, 24].map(|at| (draw(i) >> at) as usize % 8);
+            let work = |w: usize| match gate {
+                0..=3 => clear[x][w] & clear[y][w],
+                4 | 5 => clear[x][w] ^ clear[y][w],
+                6 => !clear[x][w],
+                _ => {
+                    if i % 2 == 0 {
+                        u64::MAX
+                    } else {
+                        0
+                    }
+                }
+            };
+            clear[to] = (0..words).map(work).collect();
+        }
+        for out in done {
+            let out = out.expect("the run succeeds").expect("both learn it");
+            for (r, clear) in clear.iter().enumerate() {
+                let same = |i: usize| kernels::bit(&out, r * WIRES + i) == kernels::bit(clear, i);
+                assert!((0..WIRES).all(same), "seed {seed}, register {r}");
+            }
+        }
     }
 }
 
