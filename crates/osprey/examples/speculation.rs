@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     };
     println!("{mib} MiB: micro-seconds per page of 4 KiB");
     println!(
-        "chunk KiB | write | read, write | stub | off: write | resident MiB | trace bytes per GiB touched"
+        "chunk KiB | write | read, write | stub | off: write | memory MiB | trace bytes per GiB touched"
     );
     for chunk in if chunks.is_empty() { vec![64, 256, 2048] } else { chunks } {
         if let Err(error) = measure(mib, chunk << 10) {
@@ -52,24 +52,25 @@ fn measure(mib: usize, chunk: usize) -> Result<(), String> {
         (stats.marks[pass + 1].at_s - stats.marks[pass].at_s) * 1e6 * PAGE as f64 / (mib << 20) as f64
     };
     println!(
-        "{:9} | {:5.2} | {:11.2} | {:4.2} | {:10.2} | {:12} | {:.0}",
+        "{:9} | {:5.2} | {:11.2} | {:4.2} | {:10.2} | {:10} | {:.0}",
         chunk >> 10,
         per_page(&traced, 0),
         per_page(&traced, 1),
         per_page(&traced, 2),
         per_page(&off, 0),
-        resident(&settings)? >> 20,
+        memory(&settings)? >> 20,
         traced.trace_bytes as f64 / (4.0 * mib as f64 / 1024.0),
     );
     Ok(())
 }
 
-/// The peak memory that the footer of the trace states outside the region, and what two blocks of chunks map.
-fn resident(settings: &Settings) -> Result<u64, String> {
+/// The peak memory outside the region, as the footer of the trace states it, and what the region leads to: 16 MiB, or two
+/// blocks of chunks where these are more.
+fn memory(settings: &Settings) -> Result<u64, String> {
     let path = settings.trace.as_ref().ok_or("a trace was asked for")?;
     let (header, source) = osprey::trace::Source::inspect(path)?;
     let other = source.footer().ok_or("a trace has a footer")?.other_bytes;
-    Ok(other + 2 * u64::from(header.microset) * header.chunk)
+    Ok(other + (2 * u64::from(header.microset) * header.chunk).max(16 << 20))
 }
 
 fn run(mib: usize, settings: &Settings) -> Result<Stats, String> {

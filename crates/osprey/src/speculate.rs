@@ -32,7 +32,8 @@ use crate::sys::uffd::{MINOR, Uffd, WRITE_PROTECT, feature};
 use crate::sys::{PAGE, process};
 use crate::trace::{Block, Entry, Footer, Sink};
 use std::cell::UnsafeCell;
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicUsize, Ordering};
@@ -369,14 +370,12 @@ fn open_uffd() -> Result<Uffd, String> {
     })
 }
 
-/// Puts a page of zeros everywhere: the kernel only maps what is there.
+/// Puts a page of zeros everywhere: the kernel only maps what is there. By writes, since a mapping would count as memory
+/// of the program's.
 fn fill(file: &OwnedFd, len: usize) -> io::Result<()> {
-    let all = Mapping::shared(file.as_fd(), len)?;
-    for at in (0..len).step_by(PAGE) {
-        // SAFETY: within a mapping that nobody else knows of.
-        unsafe { all.base().add(at).write_volatile(0) };
-    }
-    Ok(())
+    let mut file = File::from(file.try_clone()?);
+    let zeros = [0; 16 * PAGE];
+    (0..len).step_by(zeros.len()).try_for_each(|at| file.write_all(&zeros[..zeros.len().min(len - at)]))
 }
 
 /// For stubs: touches `len` bytes at `address` as an instruction would, without mapping or touching anything. Whether it
