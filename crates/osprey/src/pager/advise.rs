@@ -50,6 +50,8 @@ const CHECK_MS: i32 = 20;
 const BUFFER_SHARE: usize = 8;
 /// Chunks that are being read or written at once, at most, and one frame in as many.
 const DEPTH: (usize, usize) = (16, 32);
+/// One byte of the limit in as many is for what a cgroup counts beside: page tables, and pages on their way out.
+const SLACK_SHARE: u64 = 32;
 
 /// How the chunks that fit are shared out.
 #[derive(Clone, Copy, Debug)]
@@ -161,7 +163,8 @@ fn frames(settings: &Settings, source: Option<&Source>) -> Result<usize, String>
     }
     let known = source.and_then(Source::footer).map_or(0, |footer| footer.other_bytes);
     let other = known.max(way::resident_bytes());
-    let frames = (settings.memory.saturating_sub(other) / settings.chunk as u64) as usize;
+    let usable = settings.memory - settings.memory / SLACK_SHARE;
+    let frames = (usable.saturating_sub(other) / settings.chunk as u64) as usize;
     let two_blocks = 2 * settings.microset;
     let least = (two_blocks..).find(|&frames| Sizes::of(frames).capacity >= two_blocks).unwrap_or(usize::MAX);
     if frames < least {
@@ -170,7 +173,7 @@ fn frames(settings: &Settings, source: Option<&Source>) -> Result<usize, String>
              bytes in it, so at least {}",
             settings.memory,
             settings.chunk,
-            other + (least * settings.chunk) as u64
+            (other + (least * settings.chunk) as u64) * SLACK_SHARE / (SLACK_SHARE - 1) + 1
         ));
     }
     Ok(frames)
