@@ -148,6 +148,16 @@ impl EngineName {
         !matches!(self, Self::Unbounded | Self::Swap)
     }
 
+    /// The runtime's engine, if it is one that needs no more of this machine than the runtime does.
+    pub fn of_runtime(self) -> Option<osprey::Engine> {
+        match self {
+            Self::Move => Some(osprey::Engine::Move),
+            Self::Copy => Some(osprey::Engine::Copy),
+            Self::File => Some(osprey::Engine::File),
+            Self::Unbounded | Self::Hint | Self::Swap => None,
+        }
+    }
+
     /// Whether it uses the system's swap.
     pub fn swaps(self) -> bool {
         matches!(self, Self::Hint | Self::Swap)
@@ -189,10 +199,10 @@ impl Limit {
     /// Limits are whole multiples of this.
     const GRAIN: u64 = 64 << 10;
 
-    /// Bytes, for a party that had `peak` bytes resident when it was unbounded.
-    pub fn of(self, peak: u64) -> u64 {
+    /// Bytes, for a party that had `peak` bytes resident when it was unbounded; a part of it is `least` at least.
+    pub fn of(self, peak: u64, least: u64) -> u64 {
         let bytes = match self {
-            Self::Part(part) => (peak as f64 * part) as u64,
+            Self::Part(part) => ((peak as f64 * part) as u64).max(least),
             Self::Bytes(bytes) => bytes,
         };
         bytes.div_ceil(Self::GRAIN) * Self::GRAIN
@@ -256,9 +266,10 @@ mod tests {
 
     #[test]
     fn a_limit_is_a_part_or_bytes() {
-        assert_eq!("0.25".parse::<Limit>().expect("a part").of(400 << 20), 100 << 20);
-        assert_eq!("1G".parse::<Limit>().expect("bytes").of(7), 1 << 30);
-        assert_eq!(Limit::Part(0.5).of(200_000), 128 << 10, "a whole number of grains");
+        assert_eq!("0.25".parse::<Limit>().expect("a part").of(400 << 20, 1 << 20), 100 << 20);
+        assert_eq!("1G".parse::<Limit>().expect("bytes").of(7, 0), 1 << 30);
+        assert_eq!(Limit::Part(0.25).of(40 << 20, 24 << 20), 24 << 20, "what paging needs");
+        assert_eq!(Limit::Part(0.5).of(200_000, 0), 128 << 10, "a whole number of grains");
         assert_eq!("25%".parse::<Limit>(), Ok(Limit::Part(0.25)));
         assert!("99999999999T".parse::<Limit>().is_err() && "-0.5".parse::<Limit>().is_err());
     }

@@ -15,7 +15,7 @@ mod workload;
 
 pub use args::Bench;
 
-use crate::output;
+use crate::{attempt, output};
 use args::{EngineName, ModeName};
 use base::Error;
 use figures::{Bound, Figures, Party, Speculation};
@@ -137,36 +137,34 @@ impl<'a> Session<'a> {
         }
         let unbounded = runs.unbounded(task.workload);
         self.line(unbounded.clone())?;
-        let memory = peaks.iter().map(|&peak| self.args.memory.of(peak)).collect();
+        let least = task.workload.least_memory();
+        let memory: Vec<u64> = peaks.iter().map(|&peak| self.args.memory.of(peak, least)).collect();
+        if let Some(limit) = memory.iter().max() {
+            self.say(&format!("{}: {} for each party", task.workload.name(), output::binary(*limit)));
+        }
         let swap_bytes = (peaks.iter().sum::<u64>() * SWAP_TIMES).max(osprey::disk::SWAP_MIN);
         Ok(Shared { task, unbounded, memory, swap_bytes, speculations: Vec::new(), bound: None })
     }
 
     /// All runs of an engine, or the reason why this machine does not allow it.
     fn engine(&mut self, shared: &mut Shared, engine: EngineName) -> Result<(), Error> {
-        if !engine.swaps() {
-            let row = self.measured(shared, engine)?;
-            return self.line(row);
+        let spill = &shared.task.spill;
+        let allowed = match engine.of_runtime() {
+            Some(engine) => attempt::engine(engine, spill),
+            None => self.keeper.swap(spill, shared.swap_bytes)?.map(|_| ()),
+        };
+        if let Err(skipped) = allowed {
+            let skipped = Skipped { workload: shared.task.workload, engine, skipped };
+            self.say(&format!("{}: {} skipped: {}", skipped.workload.name(), engine.name(), skipped.skipped));
+            self.json(&skipped)?;
+            self.skipped.push(skipped);
+            return Ok(());
         }
-        match self.keeper.swap(&shared.task.spill, shared.swap_bytes)? {
-            Ok(_) => {
-                let row = self.measured(shared, engine);
-                self.keeper.unswap()?;
-                self.line(row?)
-            }
-            Err(skipped) => {
-                let skipped = Skipped { workload: shared.task.workload, engine, skipped };
-                self.say(&format!(
-                    "{}: {} skipped: {}",
-                    skipped.workload.name(),
-                    engine.name(),
-                    skipped.skipped
-                ));
-                self.json(&skipped)?;
-                self.skipped.push(skipped);
-                Ok(())
-            }
+        let row = self.measured(shared, engine);
+        if engine.swaps() {
+            self.keeper.unswap()?;
         }
+        self.line(row?)
     }
 
     fn measured(&mut self, shared: &mut Shared, engine: EngineName) -> Result<Row, Error> {

@@ -56,10 +56,10 @@ fn a_quick_run_is_correct_and_keeps_the_contract() {
         return;
     }
     let dir = tempfile::tempdir().expect("a folder");
-    let words = format!("--workload merge --size quick --memory 64M --json --out {}", dir.path().display());
+    let words = format!("--workload merge --size quick --json --out {}", dir.path().display());
     let output = bench(&words);
     let said = said(&output);
-    if said.contains("userfaultfd") {
+    if said.contains("move skipped") {
         return eprintln!("skipped: {said}");
     }
     assert!(output.status.success(), "{said}");
@@ -106,11 +106,13 @@ fn a_limit_that_is_too_small_is_told_by_workload_engine_and_party() {
     }
     let output = bench("--workload merge --size quick --memory 4M --json");
     let said = said(&output);
-    assert!(!output.status.success(), "{said}");
-    assert!(said.contains("merge, move, party") || said.contains("userfaultfd"), "{said}");
+    if said.contains("move skipped") {
+        return eprintln!("skipped: {said}");
+    }
+    assert!(!output.status.success() && said.contains("merge, move, party"), "{said}");
 }
 
-/// Swap files named as ours that are in use by live processes or not, in a folder of the test.
+/// What lies in the folder that swap files are made in.
 fn left_in(dir: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(dir).expect("a folder").filter_map(|entry| Some(entry.ok()?.path())).collect()
 }
