@@ -67,6 +67,8 @@ pub(crate) struct Tracer {
     reach: AtomicUsize,
     /// A state per chunk.
     states: Mapping,
+    /// What the system says of this process's memory.
+    statm: File,
     busy: AtomicBool,
     blocks: UnsafeCell<Blocks>,
 }
@@ -88,6 +90,9 @@ struct Blocks {
     /// Chunks that are mapped, and the most that were at once.
     mapped: usize,
     mapped_most: usize,
+    /// Most bytes that were resident outside the region when a block began: peaks of all and of the region alone need not
+    /// coincide.
+    other_most: u64,
     /// Bytes of the finished trace.
     bytes: u64,
     /// `None` once the trace is finished: touches are mapped and not noted.
@@ -127,6 +132,8 @@ impl Tracer {
             alias_len,
             reach: AtomicUsize::new(0),
             states,
+            statm: File::open("/proc/self/statm")
+                .map_err(|e| format!("cannot read /proc/self/statm: {e}"))?,
             busy: AtomicBool::new(false),
             blocks: UnsafeCell::new(Blocks::new(settings.microset, sink)),
         };
@@ -200,10 +207,20 @@ impl Tracer {
         })
     }
 
-    /// Peak memory outside the region: the peak of all less what was mapped of the region.
+    /// Peak memory outside the region.
     fn other_bytes(&self) -> u64 {
-        let mapped = self.locked(|blocks| blocks.mapped_most);
-        process::peak_resident().saturating_sub((mapped * self.region.chunk()) as u64)
+        self.locked(|blocks| {
+            self.look_outside(blocks);
+            let mapped = (blocks.mapped_most * self.region.chunk()) as u64;
+            process::peak_resident().saturating_sub(mapped).max(blocks.other_most)
+        })
+    }
+
+    /// Notes how much is resident outside the region now.
+    fn look_outside(&self, blocks: &mut Blocks) {
+        let mapped = (blocks.mapped * self.region.chunk()) as u64;
+        let other = process::resident(&self.statm).saturating_sub(mapped);
+        blocks.other_most = blocks.other_most.max(other);
     }
 
     /// Makes a touch good: in the handler.
@@ -281,6 +298,7 @@ impl Tracer {
 
     /// Begins a block: the older one of the two is written and its chunks are unmapped, runs of neighbours at once.
     fn rotate(&self, blocks: &mut Blocks) -> io::Result<()> {
+        self.look_outside(blocks);
         let Blocks { older, newer, sorted, sink, mapped, .. } = blocks;
         sorted.clear();
         for entry in &older.entries {
@@ -342,6 +360,7 @@ impl Blocks {
             entries: 0,
             mapped: 0,
             mapped_most: 0,
+            other_most: 0,
             bytes: 0,
             sink: Some(sink),
         }

@@ -1,7 +1,9 @@
 //! What the system says of this process, and what it calls when the process ends or forks.
 
 use super::check;
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 /// What `getrusage` counts.
@@ -61,6 +63,14 @@ pub(crate) fn peak_resident() -> u64 {
     let kib =
         line.and_then(|rest| rest.trim().strip_suffix(" kB")).and_then(|n| n.trim().parse::<u64>().ok());
     kib.unwrap_or(0) << 10
+}
+
+/// Bytes that are resident now, by an open `/proc/self/statm`; 0 where it cannot be read. Async-signal-safe.
+pub(crate) fn resident(statm: &File) -> u64 {
+    let mut text = [0; 128];
+    let len = statm.read_at(&mut text, 0).unwrap_or(0);
+    let second = text[..len].split(|byte| *byte == b' ').nth(1).unwrap_or_default();
+    second.iter().fold(0, |pages, digit| pages * 10 + u64::from(digit & 15)) * super::PAGE as u64
 }
 
 /// Calls `then` when the process ends by `exit` or returns from `main`.
