@@ -2,6 +2,7 @@
 //! unbounded, speculative and paged by the trace. Skipped with a reason where SEAL cannot be built or the system lacks
 //! what a mode needs.
 
+use osprey::trace::Source;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -9,8 +10,9 @@ use std::sync::OnceLock;
 
 /// Exit code of a process whose mode this machine cannot give.
 const UNAVAILABLE: i32 = 69;
-/// Bytes per chunk: several ciphertexts of up to 384 KiB.
-const CHUNK: u64 = 2 << 20;
+/// Small chunks and blocks, so that the quick sizes have many of them.
+const CHUNK: u64 = 512 << 10;
+const MICROSET: &str = "8";
 
 /// Where `osprey-ckks` is, or why it cannot be built here. A build that starts and fails is a failed test.
 fn program() -> Option<&'static Path> {
@@ -75,6 +77,8 @@ fn run(program: &Path, workload: &(String, u64), folder: &Path, env: &[(&str, &s
     let output = Command::new(program)
         .args([&workload.0, "--size", &workload.1.to_string()])
         .env("OSPREY_CHUNK", CHUNK.to_string())
+        .env("OSPREY_MICROSET", MICROSET)
+        .env("OSPREY_SPILL", folder)
         .env("OSPREY_REPORT", &report)
         .envs(env.iter().copied())
         .output()
@@ -116,6 +120,28 @@ fn workloads_are_correct_unbounded_and_paged() {
             assert_eq!(speculative[same], unbounded[same], "{}: {same}", workload.0);
         }
         assert!(speculative["trace_entries"].as_u64() >= speculative["peak_chunks"].as_u64());
+
+        let (header, source) = Source::inspect(Path::new(trace)).expect("a whole trace");
+        let footer = source.footer().expect("a file has one");
+        let memory = (footer.other_bytes + footer.peak_chunks * header.chunk / 2).to_string();
+        let paged = [("OSPREY_MODE", "programmed"), ("OSPREY_ENGINE", "move"), ("OSPREY_MEMORY", &*memory)];
+        let (output, paged) =
+            run(program, workload, folder.path(), &[&paged[..], &[("OSPREY_TRACE", trace)]].concat());
+        if output.status.code() == Some(UNAVAILABLE) {
+            eprintln!("skipped: {}", said(&output));
+            return;
+        }
+        assert_correct(&output, workload);
+        assert_eq!(
+            (paged["mode"].as_str(), paged["warnings"].as_array()),
+            (Some("programmed"), Some(&vec![]))
+        );
+        assert_eq!(paged["allocation_hash"], unbounded["allocation_hash"], "{}", workload.0);
+        assert!(paged["frames"].as_u64() < unbounded["peak_chunks"].as_u64(), "{paged}");
+        assert!(
+            paged["bytes_written"].as_u64() > Some(0) && paged["bytes_read"].as_u64() > Some(0),
+            "{paged}"
+        );
     }
 }
 
