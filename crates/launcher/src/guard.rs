@@ -17,8 +17,8 @@ use std::sync::atomic::AtomicBool;
 /// The hidden command.
 pub const NAME: &str = "__child";
 
-/// Between two looks at the memory of a program that is in no group.
-const SAMPLE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// Nanoseconds between two looks at the memory of a program that is in no group: at first and, doubling, at most.
+const LOOK: [i64; 2] = [2_000_000, 128_000_000];
 
 /// Runs what comes over standard input, a socket.
 pub fn run() -> ExitCode {
@@ -80,14 +80,16 @@ impl Guard {
 
     /// Waits for the program; `None` when the launcher went first.
     fn watch(&mut self, mut bell: UnixStream) -> Option<u8> {
+        let mut pause = LOOK[0];
         loop {
             let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
             let mut waits = [readable(self.incoming.fd()), readable(bell.as_fd())];
-            let timeout = self.group.is_none().then_some(&SAMPLE);
+            let timeout = Timespec { tv_sec: 0, tv_nsec: pause };
             // An interrupted wait looks at everything, too.
-            let _ = poll(&mut waits, timeout);
+            let _ = poll(&mut waits, self.group.is_none().then_some(&timeout));
             let [order, child] = waits.map(|wait| !wait.revents().is_empty());
             if self.group.is_none() {
+                pause = LOOK[1].min(2 * pause);
                 self.peak = self.peak.max(processes::peak(self.program.id()).unwrap_or(0));
             }
             if child {
