@@ -12,8 +12,8 @@
 //! number by `OSPREY_RING`, and drops both ends once the children run: otherwise it would keep a dead child's end open.
 //! A child that adopts its end closes it on exec, so that programs it starts do not hold it either.
 //!
-//! **Cost.** One system call per block of `microset` entries, a micro-second or two, where the program touched 2 MiB or
-//! more in between.
+//! **Cost.** A system call on each side per block of `microset` entries: 4 to 7 microseconds together, a hundredth of what
+//! speculation takes for a block of 2 MiB (`docs/osprey/trace.md`).
 
 use super::codec::{Encoder, FRAME_MAX, HEADER_BYTES};
 use super::write::counted;
