@@ -11,7 +11,7 @@
 use kernels::{Aes128, Block};
 use osprey::{Engine, Mode, OspVec, Settings, Stats};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 const PAGE: usize = 4096;
@@ -148,10 +148,17 @@ fn run(
             None => command.env_remove(name),
         };
     }
-    let status = command.status().expect("a child");
-    assert!(status.success(), "{mode} pass: {status}");
-    let stats: Stats =
+    let output = command.stderr(Stdio::inherit()).output().expect("a child");
+    assert!(output.status.success(), "{mode} pass: {}", output.status);
+    let mut stats: Stats =
         serde_json::from_slice(&std::fs::read(report).expect("a report")).expect("a report in JSON");
+    // What was counted before the first mark does not belong to what is measured.
+    let before: Stats = serde_json::from_slice(&output.stdout).expect("counters in JSON");
+    stats.stalls -= before.stalls;
+    stats.key_faults -= before.key_faults;
+    stats.pager_cpu_s -= before.pager_cpu_s;
+    stats.bytes_read -= before.bytes_read;
+    stats.bytes_written -= before.bytes_written;
     let at = |name| stats.marks.iter().find(|mark| mark.name == name).expect("the program's marks").at_s;
     (at("stop") - at("start"), stats)
 }
@@ -182,6 +189,7 @@ fn child(task: &str) {
         }
     };
     (0..pages).for_each(|page| touch(page, &mut counts));
+    println!("{}", serde_json::to_string(&osprey::stats()).expect("counters"));
     osprey::mark("start");
     for pass in 0..passes {
         order(pattern, pages, pass).for_each(|page| touch(page, &mut counts));

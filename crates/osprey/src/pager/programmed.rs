@@ -73,7 +73,9 @@ impl Worker {
         while self.frames.available() + self.writing + self.out.len() < wanted
             && let Some(stranger) = self.stranger(0)
         {
-            self.leave(stranger, u64::MAX)?;
+            if !self.leave(stranger, u64::MAX)? {
+                break;
+            }
         }
         self.flush(self.writing == 0)
     }
@@ -119,7 +121,8 @@ impl Worker {
         let chunk = eviction.chunk;
         self.chunks.set(chunk, PLANNED, false);
         match self.chunks.state(chunk) {
-            State::Resident => self.leave(chunk, eviction.next.unwrap_or(u64::MAX))?,
+            // One that is pinned stays, as one that the plan does not know of.
+            State::Resident => drop(self.leave(chunk, eviction.next.unwrap_or(u64::MAX))?),
             State::Held => self.drop_held(chunk),
             State::Reading => self.chunks.set(chunk, UNWANTED, true),
             State::New | State::Disk | State::Out | State::Writing => {}

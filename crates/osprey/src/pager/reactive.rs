@@ -26,7 +26,9 @@ impl Worker {
             while self.out.len() < pool + self.batch
                 && let Some(chunk) = self.first_in()
             {
-                self.leave(chunk, u64::MAX)?;
+                if !self.leave(chunk, u64::MAX)? {
+                    break;
+                }
             }
             let before = self.writing;
             let later = self.out.split_off(self.out.len().min(self.batch_max));

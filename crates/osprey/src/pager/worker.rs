@@ -70,6 +70,8 @@ pub(super) struct Worker {
     pub batch: usize,
     pub batch_max: usize,
     pub counts: Stats,
+    /// Somebody waits, and no event will tell when to try again.
+    again: bool,
     chunks_now: u64,
     top: u32,
     touched: bool,
@@ -151,6 +153,7 @@ impl Worker {
             batch: (BATCH / chunk).max(1),
             batch_max: (BATCH_MAX / chunk).max(1),
             counts,
+            again: false,
             chunks_now: 0,
             top: 0,
             touched: false,
@@ -199,7 +202,7 @@ impl Worker {
         self.serve_demand()?;
         self.start_gathered()?;
         self.listen_to_trace()?;
-        Ok(more)
+        Ok(more || std::mem::take(&mut self.again))
     }
 
     fn listen_to_trace(&mut self) -> Result<(), String> {
@@ -303,7 +306,12 @@ impl Worker {
         }
         self.flush(true)?;
         let hopeless = self.frames.available() == 0 && self.writing == 0 && self.reading == 0;
-        if hopeless && self.stuck { Err(self.spill.full()) } else { Ok(()) }
+        if hopeless && self.stuck {
+            return Err(self.spill.full());
+        }
+        // All that is here is pinned for a moment by calls of the program's: there is nothing to wait for but them.
+        self.again = hopeless;
+        Ok(())
     }
 
     /// A resident chunk that can best be missed: one the plan does not know of, else the one the plan lets go first, else
@@ -398,8 +406,9 @@ impl Worker {
         Ok(())
     }
 
-    /// Takes a resident chunk out of the region. What is dead or as on disk is done with then; the rest is `out`.
-    pub fn leave(&mut self, chunk: u32, next: u64) -> Result<(), String> {
+    /// Takes a resident chunk out of the region; `false` when something has its pages pinned. What is dead or as on disk is
+    /// done with then; the rest is `out`.
+    pub fn leave(&mut self, chunk: u32, next: u64) -> Result<bool, String> {
         let left = self.mover.leave(&mut self.frames, &self.region, chunk);
         let stamp = self.chunks.restamp(chunk);
         let Some(frame) = left.map_err(|e| format!("a chunk cannot be taken out of the region: {e}"))? else {
@@ -407,25 +416,25 @@ impl Worker {
             if self.schedule.is_some() {
                 self.strangers.push_back((chunk, stamp));
             }
-            return Ok(());
+            return Ok(false);
         };
         self.chunks.set_state(chunk, State::Out);
         self.chunks.set_frame(chunk, frame);
         // Only now, out of the program's reach: see `Region`.
         if !self.region.is_live(chunk) {
             self.forget(chunk);
-            return Ok(());
+            return Ok(true);
         }
         if let Some(digest) = self.digests.remove(&chunk) {
             if self.cipher.digest(self.frames.staging.blocks(frame)) == digest {
                 self.counts.dropped_clean += 1;
                 self.back_to_disk(chunk);
-                return Ok(());
+                return Ok(true);
             }
             self.free_slot(chunk);
         }
         self.out.push_back(Leaver { chunk, stamp, next });
-        Ok(())
+        Ok(true)
     }
 
     /// A chunk outside the region, in which nothing is allocated, is as if it never had been.
