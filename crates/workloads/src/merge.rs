@@ -1,7 +1,7 @@
 //! `merge`: two lists, one in ascending and one in descending order, become one in ascending order: a bitonic merge,
 //! depth first.
 
-use crate::records::{KEY, RECORD, are_sorted, enter_both, key};
+use crate::records::{KEY, RECORD, are_sorted, beside, enter_both, key};
 use crate::task::{Task, Wires};
 use base::Error;
 use osprey::Memory;
@@ -46,6 +46,10 @@ impl<M: Memory> Task<M> for Merge<M> {
 
     fn check(&self, results: &[u64]) -> bool {
         are_sorted(results, self.per_party)
+    }
+
+    fn beside(&self) -> usize {
+        beside(self.per_party)
     }
 }
 

@@ -147,6 +147,9 @@ fn work<M: Memory, T: Task<M>>(
     let (seconds, cpu_seconds) = (start.elapsed().as_secs_f64(), thread_seconds());
     let and_gates = p.price().and_gates - before;
     let opened = if check { p.reveal(To::Both, task.results().wires())? } else { None };
+    if p.speculates() && check {
+        drop(std::hint::black_box(vec![1u8; task.beside()]));
+    }
     let correct = opened.map(|results| task.check(&results));
     Ok(Found { seconds, cpu_seconds, and_gates, correct, bytes: task.bytes(), price: p.price() })
 }

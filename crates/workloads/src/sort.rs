@@ -4,7 +4,7 @@
 //! halves. So all comparisons point one way and lanes of one call need no direction.
 
 use crate::merge::{BASE, levels, merge, order_all};
-use crate::records::{RECORD, are_sorted, enter_both};
+use crate::records::{RECORD, are_sorted, beside, enter_both};
 use crate::task::{Task, Wires};
 use base::Error;
 use osprey::Memory;
@@ -38,6 +38,10 @@ impl<M: Memory> Task<M> for Sort<M> {
 
     fn check(&self, results: &[u64]) -> bool {
         are_sorted(results, self.per_party)
+    }
+
+    fn beside(&self) -> usize {
+        beside(self.per_party)
     }
 }
 

@@ -84,7 +84,10 @@ fn mistakes_are_said_in_words() {
     }
 }
 
-/// A trace of a party's own, and the settings of a run by it in a quarter of the region's memory. `None` where this
+/// Memory for the region, the pager's own buffers (a half or so) among it.
+const MEMORY: u64 = 16 << 20;
+
+/// A trace of a party's own, and the settings of a run by it in a quarter or so of the region's memory. `None` where this
 /// machine cannot speculate.
 fn speculate(words: &str, party: usize, folder: &Path) -> Option<Settings> {
     let file = |what: &str| folder.join(format!("{what}.{party}"));
@@ -99,9 +102,11 @@ fn speculate(words: &str, party: usize, folder: &Path) -> Option<Settings> {
     let (header, source) = Source::inspect(&file("trace")).expect("a whole trace");
     let footer = source.footer().expect("a file has one");
     assert!(footer.entries > footer.peak_chunks, "every chunk is touched, most of them again");
-    let region = footer.peak_chunks * header.chunk;
-    // Two blocks of chunks and what a pager keeps free are the least that it takes.
-    let memory = footer.other_bytes + (region / 4).max(8 << 20);
+    assert!(
+        footer.peak_chunks * header.chunk >= MEMORY * 3 / 2,
+        "the region is much larger than the memory for it"
+    );
+    let memory = footer.other_bytes + MEMORY;
     Some(Settings {
         mode: Mode::Programmed,
         engine: Engine::Move,
@@ -114,7 +119,7 @@ fn speculate(words: &str, party: usize, folder: &Path) -> Option<Settings> {
 
 #[test]
 fn a_trace_of_either_party_is_that_of_its_run() {
-    for words in ["merge --size 8192", "ljoin --size 90", "mvmul --size 384", "binfclayer --size 1536"] {
+    for words in ["merge --size 8192", "ljoin --size 90", "mvmul --size 512", "binfclayer --size 1536"] {
         let folder = tempfile::tempdir().expect("a folder");
         let Some(settings) = [0, 1].map(|party| speculate(words, party, folder.path())).into_iter().collect()
         else {

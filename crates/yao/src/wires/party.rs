@@ -35,7 +35,13 @@ pub struct Party<'s> {
     price: Price,
     /// Operands of a call, offset by lane.
     operands: [Vec<Block>; 2],
+    /// A speculator's stand-in for [`BESIDE`].
+    _beside: Vec<u8>,
 }
+
+/// Memory that a party takes beside its wires, in bytes, about and at most: what waits in a channel, the system's buffers
+/// of its socket, OTs, ciphertexts, scratch. A speculator takes as much, since a limit is planned from what it took.
+const BESIDE: usize = base::limits::WINDOW_BYTES + (8 << 20);
 
 enum Part<'s> {
     Garbler(Box<Garbler<'s>>),
@@ -63,7 +69,8 @@ struct Evaluator<'s> {
 impl<'s> Party<'s> {
     fn new(part: Part<'s>) -> Self {
         let operands = [vec![Block::ZERO; LANES], vec![Block::ZERO; LANES]];
-        Self { part, pool: Pool::default(), calls: 0, price: Price::setup(), operands }
+        let beside = if matches!(part, Part::Speculator(..)) { vec![1; BESIDE] } else { Vec::new() };
+        Self { part, pool: Pool::default(), calls: 0, price: Price::setup(), operands, _beside: beside }
     }
 
     /// Meets an evaluator over `session`, which is of two parties.
@@ -285,13 +292,14 @@ impl<'s> Party<'s> {
             let start = bits.len();
             for wires in piece.chunks(STRETCH) {
                 osprey::tick();
+                let from = bits.len();
+                // Written in a speculative pass too: it takes the memory that a party takes.
+                bits.resize(from + wires.len().div_ceil(64), u64::MAX);
                 if self.speculates() {
                     osprey::touch_read(wires);
-                    continue;
+                } else {
+                    kernels::lsbs(wires, &mut bits[from..]);
                 }
-                let from = bits.len();
-                bits.resize(from + wires.len().div_ceil(64), 0);
-                kernels::lsbs(wires, &mut bits[from..]);
             }
             self.open(to, piece.len(), &mut bits[start..])?;
         }
