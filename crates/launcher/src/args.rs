@@ -131,6 +131,9 @@ pub struct Run {
     /// Say nothing but warnings and errors
     #[arg(long, short)]
     pub quiet: bool,
+    /// The process that this one ends with, its parent
+    #[arg(long, value_name = "PID", hide = true)]
+    pub with_parent: Option<u32>,
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
     pub command: Vec<OsString>,

@@ -88,6 +88,9 @@ impl<'a> Runner<'a> {
         let console = Console { verbose: args.verbose, quiet: args.quiet };
         let machine =
             |what: &'static str| move |e: std::io::Error| Failure::ours(format!("cannot {what}: {e}"));
+        if let Some(parent) = args.with_parent {
+            end_with(parent)?;
+        }
         // Whatever a guard that was killed leaves becomes ours.
         rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
             .map_err(|e| machine("adopt orphans")(e.into()))?;
@@ -422,6 +425,14 @@ impl<'a> Runner<'a> {
         }
         Ok(())
     }
+}
+
+/// Has the system kill this process when its parent dies; the guard then ends the program.
+fn end_with(parent: u32) -> Result<(), Failure> {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+        .map_err(|e| Failure::ours(format!("cannot ask for a signal at the parent's death: {e}")))?;
+    let now = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
+    if now == Some(parent) { Ok(()) } else { Err(Failure::ours("the parent is gone")) }
 }
 
 /// The name of what was asked for.

@@ -150,7 +150,11 @@ fn start(task: &Task, pass: &Pass, party: usize, keeper: &mut Keeper) -> Result<
     let report = report(keeper, party);
     let _ = std::fs::remove_file(&report);
     let mut command = Command::new(own);
-    command.arg("run").args(pass.words(party)).arg("--report").arg(&report);
+    command
+        .args(["run", "--with-parent", &std::process::id().to_string()])
+        .args(pass.words(party))
+        .arg("--report")
+        .arg(&report);
     if pass.traced() {
         command
             .arg("--trace-file")
