@@ -64,7 +64,7 @@ fn structure(item: &ItemStruct) -> Result<String, String> {
     for field in &item.fields {
         let field_name = field.ident.as_ref().ok_or(format!("{name}: fields need names"))?;
         let declaration = declare(&field.ty, &field_name.to_string())?;
-        write!(out, "{}    {declaration};\n", comment(&field.attrs, "    ")).expect("strings take all");
+        writeln!(out, "{}    {declaration};", comment(&field.attrs, "    ")).expect("strings take all");
     }
     out.push_str("};\n");
     Ok(out)
