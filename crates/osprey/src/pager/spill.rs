@@ -231,7 +231,7 @@ mod tests {
         let mut taken = std::collections::HashSet::new();
         for round in 0..50u32 {
             let (first, run) = spill.place(8).expect("room");
-            assert!(run >= 1 && run <= 8);
+            assert!((1..=8).contains(&run));
             assert!((first..first + run).all(|slot| taken.insert(slot)), "a slot twice");
             if round % 2 == 1 {
                 for slot in (first..first + run).step_by(2) {

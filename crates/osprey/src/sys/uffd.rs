@@ -18,7 +18,6 @@ pub(crate) mod feature {
     pub const SIGBUS: u64 = 1 << 7;
     pub const MINOR_SHMEM: u64 = 1 << 10;
     pub const WP_HUGETLBFS_SHMEM: u64 = 1 << 12;
-    pub const WP_UNPOPULATED: u64 = 1 << 13;
     pub const MOVE: u64 = 1 << 16;
 }
 
@@ -29,7 +28,6 @@ const USER_MODE_ONLY: i32 = 1;
 #[derive(Debug)]
 pub(crate) struct Uffd {
     fd: OwnedFd,
-    features: u64,
     kernel_faults: bool,
 }
 
@@ -73,9 +71,8 @@ impl Uffd {
             return Err(io::Error::new(io::ErrorKind::Unsupported, text));
         }
         let (fd, kernel_faults) = Self::create(flags)?;
-        let features = must | may & has;
-        api(&fd, features)?;
-        Ok(Self { fd, features, kernel_faults })
+        api(&fd, must | may & has)?;
+        Ok(Self { fd, kernel_faults })
     }
 
     /// With touches by the kernel where that is permitted, of user code alone elsewhere.
@@ -91,11 +88,6 @@ impl Uffd {
             }
             Err(error) => Err(error),
         }
-    }
-
-    /// Whether a feature is on.
-    pub fn has(&self, feature: u64) -> bool {
-        self.features & feature == feature
     }
 
     /// Whether touches by the kernel (`read` into the region) are served too; otherwise they fail with EFAULT.
