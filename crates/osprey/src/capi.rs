@@ -229,7 +229,8 @@ pub unsafe extern "C" fn osp_write(fd: c_int, buf: *const c_void, bytes: size_t)
     unsafe { put("osp_write", buf, bytes, write) }
 }
 
-/// As fread: whole elements that came. In a speculative pass it only counts as a write of them and returns `count`; `file` may be null there. The paper's speculative_fread.
+/// As fread: whole elements that came. In a speculative pass it only counts as a write of them and returns `count`;
+/// `file` may be null there. The paper's speculative_fread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osp_fread(buf: *mut c_void, size: size_t, count: size_t, file: *mut FILE) -> size_t {
     elements(size, count, |bytes| {
@@ -242,7 +243,8 @@ pub unsafe extern "C" fn osp_fread(buf: *mut c_void, size: size_t, count: size_t
     })
 }
 
-/// As fwrite: whole elements that went. In a speculative pass it only counts as a read of them and returns `count`; `file` may be null there. The paper's speculative_fwrite.
+/// As fwrite: whole elements that went. In a speculative pass it only counts as a read of them and returns `count`;
+/// `file` may be null there. The paper's speculative_fwrite.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osp_fwrite(
     buf: *const c_void,
