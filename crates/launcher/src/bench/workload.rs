@@ -67,7 +67,7 @@ impl Workload {
     /// Bytes of memory below which its program cannot be paged at all: two blocks of chunks, and what is beside them.
     pub fn least_memory(self) -> u64 {
         match self.family() {
-            Family::Boolean => 24 << 20,
+            Family::Boolean => 40 << 20,
             Family::Ckks => 64 << 20,
         }
     }
