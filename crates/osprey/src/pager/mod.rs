@@ -68,7 +68,11 @@ pub(crate) struct Pager(Kind);
 enum Kind {
     /// Everything fits: there is nothing to do.
     Idle(Stats),
-    Thread { link: Arc<Link>, progress: Arc<Progress>, thread: JoinHandle<()> },
+    Thread {
+        link: Arc<Link>,
+        progress: Arc<Progress>,
+        thread: JoinHandle<()>,
+    },
     Advisor(advise::Advisor),
 }
 
@@ -119,8 +123,7 @@ pub(crate) fn start(
     let frames = frames(settings, &region, source.as_ref())?;
     let shares = shares(frames);
     let link = Arc::new(Link { stop: AtomicBool::new(false), stats: Mutex::new(stats) });
-    let job =
-        Job { settings: settings.clone(), region, progress: progress.clone(), source, frames, shares };
+    let job = Job { settings: settings.clone(), region, progress: progress.clone(), source, frames, shares };
     let (ready, started) = channel();
     let shared = link.clone();
     let thread = std::thread::Builder::new()
