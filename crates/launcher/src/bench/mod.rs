@@ -153,18 +153,27 @@ impl<'a> Session<'a> {
             Some(engine) => attempt::engine(engine, spill),
             None => self.keeper.swap(spill, shared.swap_bytes)?.map(|_| ()),
         };
-        if let Err(skipped) = allowed {
-            let skipped = Skipped { workload: shared.task.workload, engine, skipped };
-            self.say(&format!("{}: {} skipped: {}", skipped.workload.name(), engine.name(), skipped.skipped));
-            self.json(&skipped)?;
-            self.skipped.push(skipped);
-            return Ok(());
+        if let Err(reason) = allowed {
+            return self.skip(shared.task.workload, engine, reason);
         }
         let row = self.measured(shared, engine);
-        if engine.swaps() {
-            self.keeper.unswap()?;
+        if !engine.swaps() {
+            return self.line(row?);
         }
-        self.line(row?)
+        self.keeper.unswap()?;
+        match row {
+            Ok(row) => self.line(row),
+            // The system ends programs that thrash: that is its paging's result, and no reason to lose the others'.
+            Err(error) => self.skip(shared.task.workload, engine, error.to_string()),
+        }
+    }
+
+    fn skip(&mut self, workload: Workload, engine: EngineName, reason: String) -> Result<(), Error> {
+        self.say(&format!("{}: {} skipped: {reason}", workload.name(), engine.name()));
+        let skipped = Skipped { workload, engine, skipped: reason };
+        self.json(&skipped)?;
+        self.skipped.push(skipped);
+        Ok(())
     }
 
     fn measured(&mut self, shared: &mut Shared, engine: EngineName) -> Result<Row, Error> {
