@@ -184,7 +184,7 @@ fn child(task: &str) {
             (0..rounds).for_each(|_| aes.encrypt(blocks));
             blocks[255] = Block(u128::from(counts[page]) << 64 | page as u128);
         }
-        if !keys && page % 16 == 0 {
+        if !keys && page.is_multiple_of(16) {
             osprey::tick();
         }
     };

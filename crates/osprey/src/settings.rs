@@ -127,7 +127,7 @@ impl Settings {
     /// # Errors
     /// A variable that is not of its form or range, by name, with what is allowed.
     pub fn from_env() -> Result<Self, String> {
-        Self::read(|name| std::env::var_os(name))
+        Self::read(std::env::var_os)
     }
 
     /// The settings that `get` gives for the names of the environment.

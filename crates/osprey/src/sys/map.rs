@@ -40,17 +40,6 @@ impl Mapping {
         }
     }
 
-    /// All of a file or memfd, shared.
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn shared(fd: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
-        let prot = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: the kernel chooses a free range.
-        let got = unsafe { libc::mmap(std::ptr::null_mut(), len, prot, libc::MAP_SHARED, fd.as_raw_fd(), 0) };
-        Ok(Self { base: mapped(got)?, len })
-    }
-
     /// Replaces `len` bytes at `offset` of this mapping by the first `len` bytes of `fd`, shared.
     ///
     /// # Errors
