@@ -5,6 +5,7 @@
 
 use crate::link::Limit;
 use crate::processes;
+use crate::relief::Relief;
 use rustix::process::Signal;
 use std::fs;
 use std::io;
@@ -97,6 +98,13 @@ impl Group {
             Version::Two => ("memory.peak", "reset"),
         };
         let _ = fs::write(self.folder.join(file), value);
+    }
+
+    /// Lets a program that may swap wait for memory, where the system has that.
+    pub fn relief(&self, limit: Limit) -> Option<Relief> {
+        let wanted = self.version == Version::One && limit.swap && crate::engine::has_swap();
+        // Without it the system kills as it always does, and the run says so.
+        wanted.then(|| Relief::start(&self.folder, limit.bytes).ok()).flatten()
     }
 
     /// Where the group is.

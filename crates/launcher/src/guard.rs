@@ -3,6 +3,7 @@
 
 use crate::cgroup::Group;
 use crate::link::{self, Event, Incoming, Order, Spec};
+use crate::relief::Relief;
 use crate::{exec, overlay, processes};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, WaitOptions};
@@ -19,6 +20,8 @@ pub const NAME: &str = "__child";
 
 /// Nanoseconds between two looks at the memory of a program that is in no group: at first and, doubling, at most.
 const LOOK: [i64; 2] = [2_000_000, 128_000_000];
+/// Nanoseconds until a program that waited for memory is looked at again.
+const RELIEVE: i64 = 20_000_000;
 
 /// Runs what comes over standard input, a socket.
 pub fn run() -> ExitCode {
@@ -41,6 +44,7 @@ struct Guard {
     incoming: Incoming,
     program: Child,
     group: Option<Group>,
+    relief: Option<Relief>,
     peak: u64,
 }
 
@@ -55,9 +59,10 @@ impl Guard {
         }
         let started = group.as_ref().map(|made| made.as_ref().map(Group::describe).map_err(Clone::clone));
         let group = group.and_then(Result::ok);
+        let relief = group.as_ref().zip(spec.limit).and_then(|(group, limit)| group.relief(limit));
         let program = start(spec, group.as_ref(), descriptors)?;
         let reader = socket.try_clone().map_err(|e| format!("cannot watch the launcher: {e}"))?;
-        let mut guard = Self { incoming: Incoming::new(reader), program, group, peak: 0 };
+        let mut guard = Self { incoming: Incoming::new(reader), program, group, relief, peak: 0 };
         // A launcher that is gone is noticed below.
         let _ = link::send(socket, &Event::Started { limit: started });
         if let Some(code) = guard.watch(bell) {
@@ -81,13 +86,18 @@ impl Guard {
     /// Waits for the program; `None` when the launcher went first.
     fn watch(&mut self, mut bell: UnixStream) -> Option<u8> {
         let mut pause = LOOK[0];
+        let mut relieving = false;
         loop {
             let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
-            let mut waits = [readable(self.incoming.fd()), readable(bell.as_fd())];
-            let timeout = Timespec { tv_sec: 0, tv_nsec: pause };
+            let relief = self.relief.as_ref().map_or(bell.as_fd(), Relief::fd);
+            let mut waits = [readable(self.incoming.fd()), readable(bell.as_fd()), readable(relief)];
+            let timeout = Timespec { tv_sec: 0, tv_nsec: if relieving { RELIEVE } else { pause } };
             // An interrupted wait looks at everything, too.
-            let _ = poll(&mut waits, self.group.is_none().then_some(&timeout));
-            let [order, child] = waits.map(|wait| !wait.revents().is_empty());
+            let _ = poll(&mut waits, (self.group.is_none() || relieving).then_some(&timeout));
+            let [order, child, waiting] = waits.map(|wait| !wait.revents().is_empty());
+            if let Some(relief) = self.relief.as_mut().filter(|_| waiting || relieving) {
+                relieving = relief.relieve();
+            }
             if self.group.is_none() {
                 pause = LOOK[1].min(2 * pause);
                 self.peak = self.peak.max(processes::peak(self.program.id()).unwrap_or(0));

@@ -16,6 +16,7 @@ mod pass;
 mod probe;
 mod processes;
 mod program;
+mod relief;
 mod report;
 mod run;
 mod signals;
@@ -52,7 +53,10 @@ fn command(misused: u8) -> ExitCode {
         Command::Run(args) => return run::run(&args),
         Command::Probe(args) => probe::run(&args),
         Command::Trace(args) => trace::run(&args),
-        Command::Bench(args) => bench::run(&args),
+        Command::Bench(args) => match bench::run(&args) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Command::Completions(args) => complete::run(&args),
     };
     match done {

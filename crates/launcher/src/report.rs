@@ -15,6 +15,9 @@ pub struct Report {
     pub exit_code: u8,
     /// Whether the program uses the runtime.
     pub uses_runtime: bool,
+    /// Whether the system ended it because it reached its limit.
+    #[serde(default)]
+    pub out_of_memory: bool,
     /// What was asked for: how accesses come to be known.
     pub asked_mode: String,
     /// Why this engine.

@@ -392,6 +392,7 @@ impl<'a> Runner<'a> {
         self.report.run_s = ended.seconds;
         self.report.peak_bytes = ended.peak;
         self.report.uses_runtime = ended.stats.is_some();
+        self.report.out_of_memory = ended.out_of_memory;
         self.report.run = ended.stats.unwrap_or_default();
         if ended.out_of_memory {
             let bytes = crate::output::binary(self.report.memory);

@@ -12,7 +12,7 @@ pub enum Memory {
 }
 
 /// Least memory that can be asked for.
-const MEMORY_MIN: u64 = 4 << 20;
+pub const MEMORY_MIN: u64 = 4 << 20;
 
 /// `64K`, `256M`, `2G`, `1T`, with `iB` or `B` behind or not; bare numbers are bytes.
 fn bytes(text: &str) -> Result<u64, String> {

@@ -78,6 +78,11 @@ impl Bench {
         chosen(&self.engine)
     }
 
+    /// Whether an engine was asked for by its name, and not with all others.
+    pub fn names(&self, engine: EngineName) -> bool {
+        self.engine.contains(&Choice::One(engine))
+    }
+
     /// The program of a family, where one was named.
     pub fn program(&self, family: Family) -> Option<&Path> {
         match family {
@@ -199,10 +204,10 @@ impl Limit {
     /// Limits are whole multiples of this.
     const GRAIN: u64 = 64 << 10;
 
-    /// Bytes, for a party that had `peak` bytes resident when it was unbounded; a part of it is `least` at least.
-    pub fn of(self, peak: u64, least: u64) -> u64 {
+    /// Bytes, for a party that had `peak` bytes resident when it was unbounded.
+    pub fn of(self, peak: u64) -> u64 {
         let bytes = match self {
-            Self::Part(part) => ((peak as f64 * part) as u64).max(least),
+            Self::Part(part) => ((peak as f64 * part) as u64).max(units::MEMORY_MIN),
             Self::Bytes(bytes) => bytes,
         };
         bytes.div_ceil(Self::GRAIN) * Self::GRAIN
@@ -248,6 +253,8 @@ mod tests {
         assert_eq!(bench.memory, Limit::Bytes(256 << 20));
         let all = line("--workload all --engine all").expect("flags");
         assert_eq!((all.workloads().len(), all.engines().len()), (10, 6));
+        assert!(bench.names(EngineName::Swap) && !bench.names(EngineName::Hint));
+        assert!(!all.names(EngineName::Swap));
         assert!(line("--keeper").expect("alone").keeper);
         for (words, reason) in [
             ("--workload fast", "there are: merge, sort"),
@@ -266,10 +273,10 @@ mod tests {
 
     #[test]
     fn a_limit_is_a_part_or_bytes() {
-        assert_eq!("0.25".parse::<Limit>().expect("a part").of(400 << 20, 1 << 20), 100 << 20);
-        assert_eq!("1G".parse::<Limit>().expect("bytes").of(7, 0), 1 << 30);
-        assert_eq!(Limit::Part(0.25).of(40 << 20, 24 << 20), 24 << 20, "what paging needs");
-        assert_eq!(Limit::Part(0.5).of(200_000, 0), 128 << 10, "a whole number of grains");
+        assert_eq!("0.25".parse::<Limit>().expect("a part").of(400 << 20), 100 << 20);
+        assert_eq!("1G".parse::<Limit>().expect("bytes").of(7), 1 << 30);
+        assert_eq!(Limit::Part(0.25).of(7 << 20), 4 << 20, "the least that osprey run takes");
+        assert_eq!(Limit::Part(0.5).of(20_000_000), 153 << 16, "a whole number of grains");
         assert_eq!("25%".parse::<Limit>(), Ok(Limit::Part(0.25)));
         assert!("99999999999T".parse::<Limit>().is_err() && "-0.5".parse::<Limit>().is_err());
     }

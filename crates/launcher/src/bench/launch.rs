@@ -91,6 +91,31 @@ impl std::fmt::Display for Pass {
     }
 }
 
+/// Why a run gave no figures.
+#[derive(Debug)]
+pub enum Failed {
+    /// A party may have too little memory to be paged at all; so many bytes are the least, by the runtime's word.
+    TooLittle(u64, Error),
+    /// The system ended a party because of its memory.
+    Killed(Error),
+    /// Anything else.
+    Other(Error),
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl From<Failed> for Error {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::TooLittle(_, error) | Failed::Killed(error) | Failed::Other(error) => error,
+        }
+    }
+}
+
 /// A program's own line of results.
 #[derive(Debug, Deserialize)]
 struct Outcome {
@@ -111,7 +136,7 @@ struct Running {
 ///
 /// # Errors
 /// When a party fails, hangs or reports nothing: with workload, engine, party and the program's own words.
-pub fn run(task: &Task, pass: &Pass, keeper: &mut Keeper) -> Result<Vec<Party>, Error> {
+pub fn run(task: &Task, pass: &Pass, keeper: &mut Keeper) -> Result<Vec<Party>, Failed> {
     let mut running = Vec::new();
     for party in 0..task.workload.parties() {
         running.push(start(task, pass, party, keeper)?);
@@ -126,23 +151,38 @@ pub fn run(task: &Task, pass: &Pass, keeper: &mut Keeper) -> Result<Vec<Party>, 
             "{}, {pass}: not done after {seconds} s; --timeout gives it more, a smaller --size needs less",
             task.workload.name()
         );
-        return Err(Error::input(text));
+        return Err(Error::input(text).into());
     }
     let mut parties = Vec::new();
-    let mut failed: Vec<(f64, Error)> = Vec::new();
+    let mut failed: Vec<(f64, Failed)> = Vec::new();
     for (party, one) in running.into_iter().enumerate() {
         let ended = one.ended.map_or(0.0, |(_, seconds)| seconds);
         match collect(task, pass, party, one, keeper) {
             Ok(found) => parties.push(found),
             Err(reason) => {
-                let text = format!("{}, {pass}, party {party}: {reason}", task.workload.name());
-                failed.push((ended, Error::input(text)));
+                let error =
+                    Error::input(format!("{}, {pass}, party {party}: {reason}", task.workload.name()));
+                let killed = read_report(keeper, party).is_ok_and(|report| report.out_of_memory);
+                failed.push((
+                    ended,
+                    match least(&reason) {
+                        Some(bytes) => Failed::TooLittle(bytes, error),
+                        None if killed => Failed::Killed(error),
+                        None => Failed::Other(error),
+                    },
+                ));
             }
         }
     }
     // The first to fail is the cause: the other was ended because of it.
     failed.sort_by(|a, b| a.0.total_cmp(&b.0));
-    failed.into_iter().next().map_or(Ok(parties), |(_, error)| Err(error))
+    failed.into_iter().next().map_or(Ok(parties), |(_, why)| Err(why))
+}
+
+/// The least bytes that the runtime asks for, when it refused to start because of its limit.
+fn least(said: &str) -> Option<u64> {
+    let (number, rest) = said.split_once("allow at least ")?.1.split_once(' ')?;
+    rest.starts_with("MiB").then(|| number.parse::<u64>().ok()?.checked_mul(1 << 20)).flatten()
 }
 
 fn start(task: &Task, pass: &Pass, party: usize, keeper: &mut Keeper) -> Result<Running, Error> {
@@ -187,6 +227,11 @@ fn words(task: &Task, party: usize) -> Vec<OsString> {
 
 fn report(keeper: &Keeper, party: usize) -> PathBuf {
     keeper.folder().join(format!("report.{party}.json"))
+}
+
+fn read_report(keeper: &Keeper, party: usize) -> Result<Report, String> {
+    let text = std::fs::read(report(keeper, party)).map_err(|e| format!("no report of osprey run: {e}"))?;
+    serde_json::from_slice(&text).map_err(|e| format!("the report of osprey run is not whole: {e}"))
 }
 
 /// Reads to the end, so that the program never waits for us; keeps the end of it.
@@ -262,10 +307,7 @@ fn collect(task: &Task, pass: &Pass, party: usize, one: Running, keeper: &Keeper
             format!("it failed:\n  {last}")
         });
     }
-    let path = report(keeper, party);
-    let text = std::fs::read(&path).map_err(|e| format!("no report of osprey run: {e}"))?;
-    let report: Report =
-        serde_json::from_slice(&text).map_err(|e| format!("the report of osprey run is not whole: {e}"))?;
+    let report = read_report(keeper, party)?;
     if !report.uses_runtime {
         return Err(
             "the program does not use the runtime of osprey, or was ended before it could report".to_owned()

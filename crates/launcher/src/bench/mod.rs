@@ -16,13 +16,14 @@ mod workload;
 pub use args::Bench;
 
 use crate::{attempt, output};
-use args::{EngineName, ModeName};
+use args::{EngineName, Limit, ModeName};
 use base::Error;
 use figures::{Bound, Figures, Party, Speculation};
 use keeper::Keeper;
-use launch::{Pass, Task};
+use launch::{Failed, Pass, Task};
 use row::{Row, Runs, Skipped};
 use serde::Serialize;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use workload::{Size, Workload};
 
@@ -32,13 +33,18 @@ const DISK_BYTES_QUICK: u64 = 64 << 20;
 /// A swap file is that many times what all parties have resident: the rest of the system may swap, too.
 const SWAP_TIMES: u64 = 2;
 
-/// Measures and prints.
+/// Times that the limit of a workload may be raised to what the runtime says is the least.
+const RAISES: usize = 4;
+/// The exit code when an engine that was named could not be measured.
+const MISSING: u8 = 1;
+
+/// Measures and prints; the exit code says whether all that was named could be measured.
 ///
 /// # Errors
 /// When a run fails, a program is missing, or a result is wrong.
-pub fn run(args: &Bench) -> Result<(), Error> {
+pub fn run(args: &Bench) -> Result<ExitCode, Error> {
     if args.keeper {
-        return keeper::keep();
+        return keeper::keep().map(|()| ExitCode::SUCCESS);
     }
     let mut session = Session::new(args)?;
     for workload in args.workloads() {
@@ -51,12 +57,19 @@ pub fn run(args: &Bench) -> Result<(), Error> {
     if let Some(dir) = &args.out {
         page::write(dir, &rows, &skipped)?;
     }
-    rows.iter().find(|row| !row.correct).map_or(Ok(()), |row| {
+    if let Some(row) = rows.iter().find(|row| !row.correct) {
         let (workload, engine) = (row.workload.name(), row.engine.name());
         let text =
             format!("{workload}, {engine}: the result is wrong; this must not happen, please report it");
-        Err(Error::misuse(text))
-    })
+        return Err(Error::misuse(text));
+    }
+    let missing: Vec<String> =
+        skipped.iter().filter(|one| args.names(one.engine)).map(Skipped::title).collect();
+    if missing.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    eprintln!("error: asked for and not measured: {}; the reasons are above", missing.join("; "));
+    Ok(ExitCode::from(MISSING))
 }
 
 /// What has been measured so far.
@@ -75,6 +88,8 @@ struct Shared {
     unbounded: Row,
     /// Bytes that each party may have.
     memory: Vec<u64>,
+    /// What is to be known of that, in words: that it is more than was asked for.
+    raised: Option<String>,
     /// Bytes of the swap file, for engines that need one.
     swap_bytes: u64,
     /// The speculative passes, one for each repeat: their traces serve all engines.
@@ -137,13 +152,20 @@ impl<'a> Session<'a> {
         }
         let unbounded = runs.unbounded(task.workload);
         self.line(unbounded.clone())?;
-        let least = task.workload.least_memory();
-        let memory: Vec<u64> = peaks.iter().map(|&peak| self.args.memory.of(peak, least)).collect();
+        let memory: Vec<u64> = peaks.iter().map(|&peak| self.args.memory.of(peak)).collect();
         if let Some(limit) = memory.iter().max() {
             self.say(&format!("{}: {} for each party", task.workload.name(), output::binary(*limit)));
         }
         let swap_bytes = (peaks.iter().sum::<u64>() * SWAP_TIMES).max(osprey::disk::SWAP_MIN);
-        Ok(Shared { task, unbounded, memory, swap_bytes, speculations: Vec::new(), bound: None })
+        Ok(Shared {
+            task,
+            unbounded,
+            memory,
+            raised: None,
+            swap_bytes,
+            speculations: Vec::new(),
+            bound: None,
+        })
     }
 
     /// All runs of an engine, or the reason why this machine does not allow it.
@@ -163,8 +185,13 @@ impl<'a> Session<'a> {
         self.keeper.unswap()?;
         match row {
             Ok(row) => self.line(row),
-            // The system ends programs that thrash: that is its paging's result, and no reason to lose the others'.
-            Err(error) => self.skip(shared.task.workload, engine, error.to_string()),
+            // That is the result of the system's paging, and no reason to lose the others'.
+            Err(Failed::Killed(error)) => self.skip(
+                shared.task.workload,
+                engine,
+                format!("the system ended it for its memory: {error}"),
+            ),
+            Err(failed) => Err(failed.into()),
         }
     }
 
@@ -176,7 +203,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn measured(&mut self, shared: &mut Shared, engine: EngineName) -> Result<Row, Error> {
+    fn measured(&mut self, shared: &mut Shared, engine: EngineName) -> Result<Row, Failed> {
         let mut runs = Runs::default();
         let mut disks = Vec::new();
         for round in 0..self.args.repeat as usize {
@@ -184,8 +211,11 @@ impl<'a> Session<'a> {
                 disks.push(self.disk(&shared.task)?);
             }
             self.announce(&shared.task, engine.name());
-            let (parties, figures) = self.once(shared, engine, round)?;
+            let (parties, figures) = self.enough(shared, engine, round)?;
             runs.add(&parties, figures);
+        }
+        if let Some(raised) = &shared.raised {
+            runs.warn(raised);
         }
         let mode = engine.is_planned().then_some(self.args.mode);
         let memory = shared.memory.iter().max().copied().unwrap_or(0);
@@ -197,13 +227,39 @@ impl<'a> Session<'a> {
         Ok(runs.paged(&shared.unbounded, engine, mode, memory, shared.bound))
     }
 
+    /// One run. Where a part of the memory is less than paging needs, all parties get what the runtime says is the least.
+    fn enough(
+        &mut self,
+        shared: &mut Shared,
+        engine: EngineName,
+        round: usize,
+    ) -> Result<(Vec<Party>, Figures), Failed> {
+        for _ in 0..RAISES {
+            match self.once(shared, engine, round) {
+                Err(Failed::TooLittle(least, _)) if matches!(self.args.memory, Limit::Part(_)) => {
+                    let asked = shared.memory.iter().max().map_or(0, |&bytes| bytes);
+                    let text = format!(
+                        "{} for each party, because the runtime needs that much to page it; {} was tried",
+                        output::binary(least),
+                        output::binary(asked)
+                    );
+                    self.say(&format!("{}: {text}", shared.task.workload.name()));
+                    shared.memory.iter_mut().for_each(|bytes| *bytes = least.max(*bytes));
+                    shared.raised = Some(text);
+                }
+                done => return done,
+            }
+        }
+        self.once(shared, engine, round)
+    }
+
     /// One run, after a speculative pass where none has served this round yet.
     fn once(
         &mut self,
         shared: &mut Shared,
         engine: EngineName,
         round: usize,
-    ) -> Result<(Vec<Party>, Figures), Error> {
+    ) -> Result<(Vec<Party>, Figures), Failed> {
         let (task, memory) = (&shared.task, shared.memory.clone());
         let sequence = engine.is_planned() && self.args.mode != ModeName::Concurrent;
         if sequence && shared.speculations.len() <= round {

@@ -39,7 +39,7 @@ pub struct Row {
     pub warnings: Vec<String>,
 }
 
-/// An engine that this machine does not allow, and why.
+/// An engine that could not be measured, and why: this machine does not allow it, or ended its program for memory.
 #[derive(Clone, Debug, Serialize)]
 pub struct Skipped {
     /// Which workload.
@@ -48,6 +48,13 @@ pub struct Skipped {
     pub engine: EngineName,
     /// Why.
     pub skipped: String,
+}
+
+impl Skipped {
+    /// What was skipped.
+    pub fn title(&self) -> String {
+        format!("{}, {}", self.workload.name(), self.engine.name())
+    }
 }
 
 /// Repeated runs of an engine.
@@ -75,6 +82,11 @@ impl Runs {
             }
         }
         self.figures.push(figures);
+    }
+
+    /// Adds a warning.
+    pub fn warn(&mut self, text: &str) {
+        self.warnings.push(text.to_owned());
     }
 
     /// Bytes that paging read and wrote: the median.

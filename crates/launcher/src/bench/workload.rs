@@ -64,14 +64,6 @@ impl Workload {
         }
     }
 
-    /// Bytes of memory below which its program cannot be paged at all: two blocks of chunks, and what is beside them.
-    pub fn least_memory(self) -> u64 {
-        match self.family() {
-            Family::Boolean => 40 << 20,
-            Family::Ckks => 64 << 20,
-        }
-    }
-
     /// Bytes per chunk: labels are small, a ciphertext has hundreds of kilobytes.
     pub fn chunk(self) -> usize {
         match self.family() {
