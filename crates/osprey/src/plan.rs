@@ -68,7 +68,7 @@ pub struct Fetch {
     pub clean: bool,
 }
 
-/// Entries that a plan of a stream looks ahead when nobody says otherwise: eight times what it may hold.
+/// Entries that a plan looks ahead when nobody says otherwise: eight times what it may hold.
 #[must_use]
 pub fn window(capacity: usize) -> u64 {
     (8 * capacity as u64).max(4096)
@@ -395,6 +395,25 @@ impl Planner {
         while self.forgotten < block.min(self.block) && self.marks.pop_front().is_some() {
             self.forgotten += 1;
         }
+    }
+
+    /// Block of the first use of a chunk among the next `within` known entries that are not planned yet.
+    #[must_use]
+    pub fn first_use(&self, chunk: u32, within: usize) -> Option<u64> {
+        let at = self.ahead.iter().take(within).position(|entry| entry.chunk == chunk)?;
+        Some(self.block_of(self.cursor + at as u64))
+    }
+
+    /// Chunks that are resident by the plan and wanted again in what is known, with the block of that use.
+    pub fn kept(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let wanted = |chunk: &Chunk| chunk.resident && chunk.next != NEVER && !chunk.dead;
+        let chunks = (0u32..).zip(&self.chunks).filter(move |(_, chunk)| wanted(chunk));
+        chunks.map(|(number, chunk)| (number, self.block_of(chunk.next)))
+    }
+
+    /// Lowers the number of resident chunks, not below two blocks: the next step makes as many leave as are too many.
+    pub fn lower(&mut self, capacity: usize) {
+        self.capacity = self.capacity.min(capacity.max(2 * self.microset));
     }
 
     /// The block that a known place lies in.

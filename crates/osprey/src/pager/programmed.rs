@@ -1,12 +1,14 @@
 //! Carrying out the plan.
 
 use super::chunks::{CLEAN, EARLY, PLANNED, State, UNWANTED, WANTED};
-use super::schedule::Schedule;
+use super::schedule::{MADE_UP, Schedule};
 use super::worker::Worker;
-use crate::plan::{Eviction, Fetch};
+use crate::plan::{Eviction, Fetch, Step};
 
 /// Fetches between two looks at what was touched.
 const AT_ONCE: usize = 16;
+/// Steps that are only booked, between two such looks.
+const BOOKED_AT_ONCE: usize = 4096;
 
 impl Worker {
     /// Lets go who may leave, fetches ahead as far as frames allow. Says whether there is more to do at once.
@@ -19,6 +21,17 @@ impl Worker {
             if self.chunks.state(key) == State::Held {
                 self.enter(key)?;
             }
+        }
+        match self.catch_up() {
+            Ok(false) => {}
+            Ok(true) => return Ok(true),
+            Err(why) => {
+                self.give_up_plan(&why)?;
+                return Ok(true);
+            }
+        }
+        if self.is_overtaken() {
+            self.reactive()?;
         }
         let mut blocked = false;
         let mut more = true;
@@ -34,7 +47,7 @@ impl Worker {
                 (blocked, more) = (true, false);
                 break;
             }
-            self.plan().fetched();
+            self.plan().fetched(fetch);
         }
         self.start_gathered()?;
         self.flush(false)?;
@@ -45,6 +58,46 @@ impl Worker {
             schedule.watch(&self.progress);
         }
         Ok(more)
+    }
+
+    /// Books what the program has done without the plan; says whether there is more of that. The error is the trace's.
+    fn catch_up(&mut self) -> Result<bool, String> {
+        for _ in 0..BOOKED_AT_ONCE {
+            let Some(schedule) = &mut self.schedule else { return Ok(false) };
+            let Some(step) = schedule.passed(&self.progress)? else {
+                let chunks = &self.chunks;
+                schedule.make_up(&self.progress, |chunk| {
+                    chunks.has(chunk, PLANNED)
+                        && !matches!(chunks.state(chunk), State::Resident | State::Reading)
+                });
+                return Ok(false);
+            };
+            self.book(&step);
+        }
+        Ok(true)
+    }
+
+    /// What a step means for the plan, without moving anything: who leaves by it may go when a frame is wanted.
+    fn book(&mut self, step: &Step) {
+        for eviction in &step.evict {
+            let chunk = eviction.chunk;
+            self.chunks.set(chunk, PLANNED, false);
+            match self.chunks.state(chunk) {
+                State::Resident => self.strangers.push_back((chunk, self.chunks.stamp(chunk))),
+                State::Held => self.drop_held(chunk),
+                _ => {}
+            }
+        }
+        let chunk = step.fetch.chunk;
+        self.chunks.set(chunk, CLEAN | UNWANTED, false);
+        self.chunks.set_due(chunk, step.fetch.block);
+        let here = matches!(self.chunks.state(chunk), State::Resident | State::Reading);
+        self.chunks.set(chunk, PLANNED | if here { 0 } else { EARLY }, true);
+    }
+
+    /// Whether the program is beyond what is known of the trace: until that changes it is paged by what it touches.
+    pub fn is_overtaken(&self) -> bool {
+        self.schedule.as_ref().is_some_and(|schedule| schedule.overtaken(&self.progress))
     }
 
     fn plan(&mut self) -> &mut Schedule {
@@ -83,6 +136,9 @@ impl Worker {
     /// Carries out a fetch; `false` when there is no frame for it now.
     fn fetch(&mut self, fetch: Fetch) -> Result<bool, String> {
         let chunk = fetch.chunk;
+        if fetch.place == MADE_UP && !self.chunks.has(chunk, PLANNED) {
+            return Ok(true);
+        }
         let mut state = self.chunks.state(chunk);
         if matches!(state, State::Disk | State::New) && !self.may_fetch() {
             if !self.plan().is_past(fetch.block) {

@@ -43,7 +43,7 @@ impl Worker {
 
     /// After the touch of a chunk that continues a run: fetches what follows, twice as far each time.
     pub fn read_ahead(&mut self, chunk: u32) -> Result<(), String> {
-        if self.schedule.is_some() {
+        if self.schedule.is_some() && !self.is_overtaken() {
             return Ok(());
         }
         self.run.length =

@@ -7,11 +7,15 @@
 //! **Order.** An eviction is let loose when the fetch it makes room for is next, and carried out when the block it names
 //! has begun. So of the chunks that are resident by the plan never more than its capacity have memory, and what the frames
 //! have beyond that is the buffer that fetches run ahead in.
+//!
+//! **Overtaken.** A trace that is still being made may be behind the program. What the program touches then says nothing
+//! against the trace. When the trace has caught up, the steps that the program is past are only booked, and what they
+//! would have brought and is wanted again comes in before that use.
 
 use crate::plan::{Eviction, Fetch, Next, Planner, Step, window};
 use crate::progress::Progress;
 use crate::trace::{Feed, Source};
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -22,6 +26,12 @@ const MISSES: u64 = 64;
 const KEY_EVERY: usize = 32;
 /// Blocks per comparison of the hash over allocations.
 const HASH_EVERY: u64 = 4;
+/// Steps that are planned ahead even if the trace pauses.
+const HURRIED: usize = 32;
+/// Touches in a row that fit, before a program that was lost is found.
+const FOUND: u32 = 8;
+/// Place of a fetch that makes up for one that the program was past.
+pub(super) const MADE_UP: u64 = u64::MAX;
 
 /// What the frames are used for.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +50,8 @@ pub(super) struct Schedule {
     source: Option<Source>,
     shares: Shares,
     steps: VecDeque<Step>,
+    /// What was not brought because the program was past it, by the block that wants it again.
+    missing: VecDeque<Fetch>,
     /// Whether the evictions of the first step are in `leaving`.
     loose: bool,
     /// By the block that must have begun, with the number of the item in `current`.
@@ -56,6 +68,11 @@ pub(super) struct Schedule {
     misses: u64,
     /// Whether the trace had nothing more when it was asked last.
     pub starved: bool,
+    /// Touches that must fit before it is known again where the program is: it touched what was not known yet, and there
+    /// are no events to count.
+    lost: u32,
+    /// Whether steps were booked that the program was past.
+    behind: bool,
     pub spent: Duration,
 }
 
@@ -63,13 +80,13 @@ impl Schedule {
     /// # Errors
     /// The planner's: a capacity that cannot hold two blocks.
     pub fn new(source: Source, shares: Shares, microset: usize, lookahead: u64) -> Result<Self, String> {
-        let stream = source.bell().is_some();
-        let lookahead = if stream && lookahead == 0 { window(shares.capacity) } else { lookahead };
+        let lookahead = if lookahead == 0 { window(shares.capacity) } else { lookahead };
         Ok(Self {
             planner: Planner::new(shares.capacity, microset, lookahead)?,
             source: Some(source),
             shares,
             steps: VecDeque::new(),
+            missing: VecDeque::new(),
             loose: false,
             leaving: BinaryHeap::new(),
             current: HashMap::new(),
@@ -81,6 +98,8 @@ impl Schedule {
             fetched: 0,
             misses: 0,
             starved: false,
+            lost: 0,
+            behind: false,
             spent: Duration::ZERO,
         })
     }
@@ -105,7 +124,7 @@ impl Schedule {
     /// The trace's, in words.
     pub fn fill(&mut self) -> Result<(), String> {
         let ahead = 4 * self.shares.buffer + 64;
-        if self.steps.len() >= ahead / 2 && !self.starved {
+        if self.steps.len() >= (ahead / 2).max(HURRIED) && !self.starved {
             return Ok(());
         }
         let begun = Instant::now();
@@ -131,8 +150,8 @@ impl Schedule {
                 return Ok(());
             }
             let next = match self.planner.next() {
-                // The program is at the end of what is planned: better a choice with less foresight than none.
-                Next::Wait if self.starved && self.steps.is_empty() => self.planner.hurry(),
+                // Little is planned and the trace pauses: better a choice with less foresight than none.
+                Next::Wait if self.starved && self.steps.len() < HURRIED => self.planner.hurry(),
                 next => next,
             };
             match next {
@@ -145,7 +164,13 @@ impl Schedule {
 
     /// The fetch that is next; those who make room for it may leave from now on.
     pub fn head(&mut self) -> Option<Fetch> {
-        let step = self.steps.front()?;
+        let step = self.steps.front();
+        if let Some(&fetch) = self.missing.front()
+            && step.is_none_or(|step| fetch.block <= step.fetch.block)
+        {
+            return Some(fetch);
+        }
+        let step = step?;
         if !self.loose {
             self.loose = true;
             for &eviction in &step.evict {
@@ -157,13 +182,67 @@ impl Schedule {
         Some(step.fetch)
     }
 
-    /// The next fetch is carried out. Its chunk stays if it was to leave before.
-    pub fn fetched(&mut self) {
-        if let Some(step) = self.steps.pop_front() {
+    /// The fetch that was next is carried out. Its chunk stays if it was to leave before.
+    pub fn fetched(&mut self, fetch: Fetch) {
+        if fetch.place == MADE_UP {
+            self.missing.pop_front();
+        } else if let Some(step) = self.steps.pop_front() {
             self.current.remove(&step.fetch.chunk);
             self.loose = false;
             self.fetched += 1;
         }
+    }
+
+    /// The next step, if the program is past it because it has overtaken the trace: to be booked, not to be carried out.
+    ///
+    /// # Errors
+    /// The trace's, in words.
+    pub fn passed(&mut self, progress: &Progress) -> Result<Option<Step>, String> {
+        self.behind |= self.overtaken(progress);
+        if !self.behind {
+            return Ok(None);
+        }
+        self.fill()?;
+        self.locate(progress);
+        if !self.steps.front().is_some_and(|step| self.is_past(step.fetch.block)) {
+            return Ok(None);
+        }
+        self.loose = false;
+        let step = self.steps.pop_front();
+        if let Some(step) = &step {
+            self.current.remove(&step.fetch.chunk);
+        }
+        Ok(step)
+    }
+
+    /// After steps were booked: as soon as the plan is ahead again, it makes up for those of its chunks that are `away`.
+    pub fn make_up(&mut self, progress: &Progress, away: impl Fn(u32) -> bool) {
+        if !self.behind || self.steps.is_empty() || self.overtaken(progress) {
+            return;
+        }
+        self.behind = false;
+        let fetch = |(chunk, block)| Fetch { chunk, block, place: MADE_UP, fresh: false, clean: false };
+        let mut missing: Vec<Fetch> =
+            self.planner.kept().filter(|&(chunk, _)| away(chunk)).map(fetch).collect();
+        missing.sort_unstable_by_key(|fetch| fetch.block);
+        self.missing = missing.into();
+    }
+
+    /// How far the program is, in events, against the begin of the last block that is known: beyond it for certain
+    /// (`Greater`), before it for certain, or events do not tell.
+    fn against_known(&self, progress: &Progress) -> Ordering {
+        let last = self.planner.blocks().checked_sub(1).and_then(|block| self.planner.block_mark(block));
+        last.map_or(Ordering::Greater, |(begin, _)| progress.so_far().0.cmp(&begin))
+    }
+
+    /// Whether the trace is still being made and the program is beyond what is known of it.
+    pub fn overtaken(&self, progress: &Progress) -> bool {
+        self.bell().is_some()
+            && match self.against_known(progress) {
+                Ordering::Greater => true,
+                Ordering::Equal => self.lost > 0,
+                Ordering::Less => false,
+            }
     }
 
     /// A chunk that may leave now. `any`: whoever is first, whether its block has begun or not.
@@ -192,6 +271,7 @@ impl Schedule {
 
     /// The program is in that block.
     pub fn began(&mut self, block: u64) {
+        self.lost = self.lost.saturating_sub(1);
         self.position = self.position.max(block);
     }
 
@@ -201,16 +281,32 @@ impl Schedule {
     }
 
     /// The program waits for a chunk that the plan has not brought. If the plan was about to, that tells where the program
-    /// is; otherwise the touch was not in the trace.
-    pub fn surprised(&mut self, chunk: u32) {
+    /// is; otherwise the touch was not in the trace, or not in what is known of it.
+    pub fn surprised(&mut self, chunk: u32, progress: &Progress) {
         let near = 2 * self.shares.buffer + 64;
-        match self.steps.iter().take(near).find(|step| step.fetch.chunk == chunk) {
-            Some(step) => {
-                let block = step.fetch.block;
-                self.began(block);
+        let near = if self.lost > 0 { self.steps.len() } else { near };
+        if let Some(step) = self.steps.iter().take(near).find(|step| step.fetch.chunk == chunk) {
+            let block = step.fetch.block;
+            return self.began(block);
+        }
+        if let Some(block) = self.planner.first_use(chunk, near) {
+            return self.began(block);
+        }
+        match self.against_known(progress) {
+            // A trace that is still being made is behind the program: that is no fault of the trace.
+            Ordering::Greater if self.bell().is_some() => {
+                if self.planner.blocks() == 0 {
+                    self.lost = FOUND;
+                }
             }
-            // A trace that is still being made may be behind the program: that is no fault of the trace.
-            None => self.misses += u64::from(!self.starved),
+            Ordering::Less => self.misses += 1,
+            _ if self.starved => self.lost = FOUND,
+            // Nothing but touches tells how far the program is: the first place that has this one is the least.
+            _ if self.lost > 0 => match self.planner.first_use(chunk, usize::MAX) {
+                Some(block) => (self.position, self.lost) = (self.position.max(block), FOUND),
+                None => self.misses += 1,
+            },
+            _ => self.misses += 1,
         }
     }
 

@@ -5,6 +5,7 @@
 mod children;
 mod failures;
 mod patterns;
+mod streams;
 
 use super::{EXIT_PAGING, start};
 use crate::progress::{Event, Progress};
@@ -175,6 +176,11 @@ fn large_chunks_move_as_huge_pages() {
 #[ignore = "the child process of the other tests"]
 fn child() {
     children::act(|settings, program| {
+        if let Ok(harm @ (streams::HARM_LATE | streams::HARM_PAUSE)) =
+            std::env::var(children::HARM).as_deref()
+        {
+            return streams::act(&settings, program, harm);
+        }
         let region = Arc::new(Region::reserve(&settings, true).expect("the region"));
         let progress = Arc::new(Progress::new().expect("a bell"));
         let source =
@@ -192,20 +198,24 @@ fn play(program: &Program, region: &Region, progress: &Progress) {
     let mut versions = vec![0u64; program.chunks];
     progress.event(Event::Alloc(program.alloc));
     for (number, access) in program.accesses().into_iter().enumerate() {
-        match access {
-            Access::Touch { chunk, write } => {
-                region.set_live(chunk, true);
-                touch(region.address(chunk), program.chunk, chunk, &mut versions[chunk as usize], write);
-            }
-            Access::Free { chunk } => {
-                region.set_live(chunk, false);
-                versions[chunk as usize] = 0;
-            }
-        }
-        if program.ticks {
-            progress.event(Event::Tick);
-        }
+        step(program, region, progress, &mut versions, access);
         children::progress(number);
+    }
+}
+
+fn step(program: &Program, region: &Region, progress: &Progress, versions: &mut [u64], access: Access) {
+    match access {
+        Access::Touch { chunk, write } => {
+            region.set_live(chunk, true);
+            touch(region.address(chunk), program.chunk, chunk, &mut versions[chunk as usize], write);
+        }
+        Access::Free { chunk } => {
+            region.set_live(chunk, false);
+            versions[chunk as usize] = 0;
+        }
+    }
+    if program.ticks {
+        progress.event(Event::Tick);
     }
 }
 

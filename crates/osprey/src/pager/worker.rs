@@ -76,6 +76,8 @@ pub(super) struct Worker {
     top: u32,
     touched: bool,
     trace_heard: bool,
+    /// What happened since the last turn; kept for its memory.
+    events: Vec<Event>,
 }
 
 #[derive(Debug, Default)]
@@ -158,24 +160,32 @@ impl Worker {
             top: 0,
             touched: false,
             trace_heard: false,
+            events: Vec::new(),
         })
     }
 
-    /// Serves until it is told to stop.
+    /// Serves until it is told to stop, then ends what is in flight.
     ///
     /// # Errors
-    /// In words: the program cannot go on.
-    pub fn serve(mut self) -> Result<(), String> {
-        let mut events = Vec::new();
+    /// In words: the program cannot go on. The worker must then live until the process has ended.
+    pub fn serve(&mut self) -> Result<(), String> {
         while !self.link.stop.load(Ordering::Acquire) {
             let more = self.turn()?;
             self.publish();
-            self.ring.wait(!more, &mut events).map_err(|e| format!("io_uring failed: {e}"))?;
-            for event in events.drain(..) {
-                self.happened(event)?;
-            }
+            self.hear(!more)?;
+        }
+        while self.reading + self.writing > 0 {
+            self.hear(true)?;
         }
         self.leave_safe()
+    }
+
+    fn hear(&mut self, wait: bool) -> Result<(), String> {
+        let mut events = std::mem::take(&mut self.events);
+        self.ring.wait(wait, &mut events).map_err(|e| format!("io_uring failed: {e}"))?;
+        events.drain(..).try_for_each(|event| self.happened(event))?;
+        self.events = events;
+        Ok(())
     }
 
     fn happened(&mut self, event: Event) -> Result<(), String> {
@@ -261,7 +271,7 @@ impl Worker {
     fn surprised(&mut self, chunk: u32) {
         let early = self.chunks.has(chunk, EARLY | PLANNED);
         if let (Some(schedule), false) = (&mut self.schedule, early) {
-            schedule.surprised(chunk);
+            schedule.surprised(chunk, &self.progress);
         }
     }
 
@@ -317,6 +327,11 @@ impl Worker {
     /// A resident chunk that can best be missed: one the plan does not know of, else the one the plan lets go first, else
     /// who came first. Keys that nobody touched go back at once.
     fn victim(&mut self) -> Result<Option<u32>, String> {
+        if self.is_overtaken()
+            && let Some(first) = self.first_in()
+        {
+            return Ok(Some(first));
+        }
         if let Some(stranger) = self.stranger(RECENT) {
             return Ok(Some(stranger));
         }
@@ -504,7 +519,7 @@ impl Worker {
 
     /// After the last touch served: what is in frames goes back into the region; chunks that are in the file alone are
     /// out of reach for good, so a touch of one must end the program and not give it zeros.
-    fn leave_safe(mut self) -> Result<(), String> {
+    fn leave_safe(&mut self) -> Result<(), String> {
         let mut gone = Vec::new();
         for chunk in 0..=self.top {
             match self.chunks.state(chunk) {

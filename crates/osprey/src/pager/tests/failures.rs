@@ -2,6 +2,7 @@
 
 use super::children::{HARM, Outcome, command, run_with};
 use super::patterns::{Kind, Program};
+use super::streams::{HARM_LATE, HARM_PAUSE};
 use super::{EXIT_PAGING, Engine, Settings, settings};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -12,7 +13,7 @@ pub fn suffer(harm: &str) {
         "no userfaultfd" => forbid(libc::SYS_userfaultfd),
         "no io_uring" => forbid(libc::SYS_io_uring_setup),
         "small files" => limit_files(24 << 20),
-        "none" => {}
+        "none" | HARM_LATE | HARM_PAUSE => {}
         other => panic!("no such harm: {other}"),
     }
 }
