@@ -167,8 +167,10 @@ impl Speculator<'_> {
         }
         match verify(file, self.settings) {
             Ok(trace) => Ok(Outcome::Traced(trace, ended)),
+            Err(_) if untouched && ended.stats.is_none() && ended.code == 0 => Ok(Outcome::NoRuntime(ended)),
             Err(_) if untouched && ended.stats.is_none() && usual(ended.code) => {
-                Ok(Outcome::NoRuntime(ended))
+                self.console.quote(&text);
+                Ok(Outcome::Failed(self.unused(ended.code)))
             }
             Err(torn) => {
                 self.console.quote(&text);
@@ -179,6 +181,20 @@ impl Speculator<'_> {
                 )))
             }
         }
+    }
+}
+
+impl Speculator<'_> {
+    /// What to say of a program that failed before it came to use the runtime.
+    fn unused(&self, code: u8) -> String {
+        let ended = how_ended(code);
+        let why = if self.isolate {
+            "because it is cut off from files and network, or does not use it (--no-isolation lets it reach them, if it \
+             stubs what it does there)"
+        } else {
+            "or does not use it"
+        };
+        format!("the speculative pass {ended} before it used the runtime: it failed, {why}")
     }
 }
 
@@ -209,6 +225,8 @@ struct Watch<'a> {
     of: &'a Speculator<'a>,
     file: &'a File,
     progress: crate::console::Progress,
+    /// Bytes of the trace: at first, which is its header alone, and now.
+    header: u64,
     bytes: u64,
     grown: Instant,
     stop: Option<String>,
@@ -216,15 +234,17 @@ struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     fn new(of: &'a Speculator<'a>, file: &'a File) -> Self {
-        Self { of, file, progress: of.console.progress(), bytes: 0, grown: Instant::now(), stop: None }
+        let (progress, grown) = (of.console.progress(), Instant::now());
+        Self { of, file, progress, header: 0, bytes: 0, grown, stop: None }
     }
 
     fn look(&mut self) -> ControlFlow<()> {
         let bytes = self.file.metadata().map_or(0, |m| m.len());
         if bytes != self.bytes {
             (self.bytes, self.grown) = (bytes, Instant::now());
+            self.header = if self.header == 0 { bytes } else { self.header };
         }
-        self.progress.show(bytes);
+        self.progress.show(bytes - self.header);
         if self.of.signals.interrupted().is_some() {
             return ControlFlow::Break(());
         }

@@ -112,6 +112,42 @@ fn a_limit_that_is_too_small_is_told_by_workload_engine_and_party() {
     assert!(!output.status.success() && said.contains("merge, move, party"), "{said}");
 }
 
+/// A quarter of so little is less than paging needs: the runtime says what is, and the lines say that it was given.
+#[test]
+fn a_part_that_is_too_small_becomes_the_least() {
+    if boolean().is_none() {
+        return;
+    }
+    let output = bench("--workload merge --size quick --memory 0.25 --json");
+    let said = said(&output);
+    if said.contains("move skipped") {
+        return eprintln!("skipped: {said}");
+    }
+    assert!(output.status.success(), "{said}");
+    let row = &lines(&output)[1];
+    let warnings = row["warnings"].to_string();
+    assert!(warnings.contains("because the runtime needs that much"), "{row}");
+    assert!(row["memory_bytes"].as_u64() >= row["peak_bytes"].as_u64(), "{row}");
+}
+
+/// A file system in memory holds no swap, whoever asks.
+#[test]
+fn an_engine_that_was_named_and_not_measured_is_a_failure() {
+    if boolean().is_none() || !Path::new("/dev/shm").is_dir() {
+        return;
+    }
+    let output = bench("--workload merge --size quick --engine swap --spill /dev/shm --json");
+    let said = said(&output);
+    if !said.contains("swap skipped") {
+        return eprintln!("skipped: /dev/shm holds swap: {said}");
+    }
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let rows = lines(&output);
+    assert_eq!(rows[0]["engine"], "unbounded", "what could be measured is there: {said}");
+    assert!(rows[1]["skipped"].as_str().is_some_and(|why| why.contains("/dev/shm")), "{said}");
+    assert!(said.contains("asked for and not measured: merge, swap"), "{said}");
+}
+
 /// What lies in the folder that swap files are made in.
 fn left_in(dir: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(dir).expect("a folder").filter_map(|entry| Some(entry.ok()?.path())).collect()

@@ -1,6 +1,7 @@
 //! What goes wrong: the program's own pass gives its result all the same, or an error says what to do.
 
 use crate::support::{Run, can_isolate, can_trace, osprey, run, subject};
+use osprey::disk::SwapFile;
 use std::process::Command;
 
 #[test]
@@ -58,6 +59,39 @@ fn too_little_memory_names_the_least() {
     let done = run(&["--memory", "4M", "--mode", "reactive"], &["64"]);
     assert!(done.code != Some(0), "{}", done.err);
     done.says("a limit of 4 MiB is too small").says("allow at least");
+}
+
+/// Four times the limit: with room in swap the program ends well, whatever it waits for; without swap, or when what
+/// there is is full, it does not wait for ever but is ended.
+#[test]
+fn the_systems_paging_ends_a_program_only_without_room() {
+    let folder = tempfile::tempdir_in("/var/tmp").expect("a folder");
+    let swaps = || std::fs::read_to_string("/proc/swaps").expect("/proc/swaps").lines().count() - 1;
+    for (swap_bytes, code) in [(256 << 20, 0), (2 << 20, 137), (0, 137)] {
+        let swap = match (swap_bytes > 0).then(|| SwapFile::create(folder.path(), swap_bytes)).transpose() {
+            Ok(swap) => swap,
+            Err(error) => return eprintln!("skipped: no swap file here: {error}"),
+        };
+        let own = usize::from(swap.is_some());
+        let others_before = swaps() != own;
+        let done = run(&["--engine", "swap", "--memory", "24M", "--json"], &["96"]);
+        let others = others_before || swaps() != own;
+        drop(swap);
+        if done.err.contains("needs a memory cgroup") {
+            return eprintln!("skipped: {}", done.err);
+        }
+        if others && code != 0 {
+            eprintln!("skipped: {swap_bytes} bytes of swap, because there is other swap");
+            continue;
+        }
+        assert_eq!(done.code, Some(code), "{swap_bytes} bytes of swap: {}", done.err);
+        let report = done.report();
+        assert_eq!(report["out_of_memory"], code != 0, "{report}");
+        assert!(report["peak_bytes"].as_u64().is_some_and(|peak| peak <= 24 << 20), "{report}");
+        if code != 0 {
+            done.says("the system ended the program because it used more than 24 MiB");
+        }
+    }
 }
 
 /// A filter that answers userfaultfd with EPERM, installed by an interpreter because it takes a raw system call.
