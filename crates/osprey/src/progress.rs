@@ -2,12 +2,15 @@
 //!
 //! The program counts allocations, releases, ticks and transfers, and keeps a hash over the first two. That is one
 //! comparison per event. The pager arms one *watch*: a count, with the hash that its trace has there. When the count is
-//! reached the program compares, and wakes the pager. A hash that differs means another program, other arguments or an
+//! reached the program notes its hash and wakes the pager, which compares. A hash that differs means another program, other arguments or an
 //! access pattern that depends on data: the pager drops the trace and pages by what is touched.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// No count.
+const NOWHERE: u64 = u64::MAX;
 
 /// Shared by the program's thread and the pager's.
 #[derive(Debug)]
@@ -15,7 +18,10 @@ pub(crate) struct Progress {
     events: AtomicU64,
     hash: AtomicU64,
     watch: AtomicU64,
-    expected: AtomicU64,
+    /// Count and hash where the program met the last watch; the count is `NOWHERE` while they change.
+    met: [AtomicU64; 2],
+    /// Count and expected hash of the last watch; the pager's own.
+    armed: [AtomicU64; 2],
     diverged: AtomicBool,
     bell: OwnedFd,
 }
@@ -38,13 +44,13 @@ impl Progress {
     /// The system's, for the event descriptor.
     pub fn new() -> std::io::Result<Self> {
         let zero = || AtomicU64::new(0);
-        let (watch, diverged) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
         Ok(Self {
             events: zero(),
             hash: zero(),
-            watch,
-            expected: zero(),
-            diverged,
+            watch: AtomicU64::new(NOWHERE),
+            met: [zero(), zero()],
+            armed: [zero(), zero()],
+            diverged: AtomicBool::new(false),
             bell: crate::sys::eventfd()?,
         })
     }
@@ -69,16 +75,22 @@ impl Progress {
         }
     }
 
+    /// The order of all of these is that of one thread after the other: the path is rare.
     #[cold]
     fn watched(&self, count: u64) {
-        let at = self.watch.swap(u64::MAX, Ordering::AcqRel);
-        if at == u64::MAX {
+        let at = self.watch.swap(NOWHERE, Ordering::SeqCst);
+        if at == NOWHERE {
             return;
         }
-        let expected = self.expected.load(Ordering::Acquire);
-        if at == count && expected != 0 && self.hash.load(Ordering::Relaxed) != expected {
-            self.diverged.store(true, Ordering::Release);
+        if at > count {
+            // The pager armed another one since: it stays, unless a third took its place.
+            let _newer = self.watch.compare_exchange(NOWHERE, at, Ordering::SeqCst, Ordering::SeqCst);
+            return;
         }
+        let [met, hash] = &self.met;
+        met.store(NOWHERE, Ordering::SeqCst);
+        hash.store(self.hash.load(Ordering::Relaxed), Ordering::SeqCst);
+        met.store(count, Ordering::SeqCst);
         crate::sys::ring_bell(self.bell.as_fd());
     }
 
@@ -87,17 +99,31 @@ impl Progress {
         (self.events.load(Ordering::Acquire), self.hash.load(Ordering::Acquire))
     }
 
-    /// Rings [`Progress::bell`] as soon as `count` events have happened, after a comparison with the hash expected then.
-    /// 0: without a comparison. One watch at a time: a new one replaces the old. A count already passed rings at the next event.
+    /// Rings [`Progress::bell`] as soon as `count` events have happened, so that [`Progress::diverged`] can compare with the
+    /// hash expected then; 0: without a comparison. One watch at a time: a new one replaces the old. A count already passed
+    /// rings at the next event. Only the pager calls this and `diverged`.
     pub fn watch(&self, count: u64, expected: u64) {
-        self.watch.store(u64::MAX, Ordering::Release);
-        self.expected.store(expected, Ordering::Release);
-        self.watch.store(count, Ordering::Release);
+        self.compare();
+        self.armed[0].store(count, Ordering::SeqCst);
+        self.armed[1].store(expected, Ordering::SeqCst);
+        self.watch.store(count, Ordering::SeqCst);
     }
 
     /// Whether a hash was not the expected one.
     pub fn diverged(&self) -> bool {
-        self.diverged.load(Ordering::Acquire)
+        self.compare();
+        self.diverged.load(Ordering::Relaxed)
+    }
+
+    /// Compares where the program met the watch, if it is this one, at its very count, and not just being written down.
+    fn compare(&self) {
+        let [count, expected] = [0, 1].map(|i| self.armed[i].load(Ordering::SeqCst));
+        let met = self.met[0].load(Ordering::SeqCst);
+        let hash = self.met[1].load(Ordering::SeqCst);
+        let steady = self.met[0].load(Ordering::SeqCst) == met;
+        if expected != 0 && steady && met == count && hash != expected {
+            self.diverged.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Readable when a watch was reached (eight bytes, as of an eventfd).

@@ -1,7 +1,7 @@
 //! Encryption of chunks on their way to the file.
 //!
-//! **Functionality.** AES-128 in counter mode, in place. **What holds.** Keys come from the system's randomness and never
-//! leave the process; a running count of blocks gives every write a range of counters that was never used, so no two
+//! **Functionality.** AES-128 in counter mode, in place. **What holds.** Keys come from the system's randomness and lie in
+//! pages of their own that are in no core dump, no child and, where locking is allowed, no swap; a running count of blocks gives every write a range of counters that was never used, so no two
 //! contents share a key stream. Whoever reads the disk learns when and how many chunks were written and read, which is
 //! public by assumption, and else what tells AES from a random permutation: for the 2^40 blocks (16 TiB) of one key at most
 //! 2^(2 x 40 - 129) = 2^-49; then a new key follows. Chunks are not authenticated: whoever *writes* the disk under a
@@ -11,17 +11,24 @@
 //! while it is in the region: it equals that of another content with a chance of (blocks per chunk) / 2^128 per chunk,
 //! 2^-110 for the largest. Only if it is equal when the chunk leaves, its place in the file stays good.
 
+use crate::sys::locked::Locked;
 use crate::sys::own::random;
 use kernels::{Aes128, Block, GfKey, gf_digest};
 use zeroize::Zeroize;
 
 /// Blocks that one key serves, as a power of two.
 const KEY_BLOCKS_LOG: u32 = 40;
+/// Keys of a process at most: 256 TiB paged out.
+const KEYS_MAX: usize = 16;
+
+pub(super) struct Cipher {
+    keys: Locked<Keys>,
+    used: u64,
+}
 
 /// Keys are wiped when dropped, by their own types.
-pub(super) struct Cipher {
-    keys: Vec<Aes128>,
-    used: u64,
+struct Keys {
+    stream: [Option<Aes128>; KEYS_MAX],
     digest: GfKey,
 }
 
@@ -31,19 +38,22 @@ impl Cipher {
     /// # Errors
     /// In words, when the system has no randomness.
     pub fn new() -> Result<Self, String> {
-        let digest = with_random(GfKey::new)?;
-        Ok(Self { keys: Vec::new(), used: 0, digest })
+        let keys = Keys { stream: [const { None }; KEYS_MAX], digest: with_random(GfKey::new)? };
+        let keys = Locked::new(keys).map_err(|e| format!("no memory for keys: {e}"))?;
+        Ok(Self { keys, used: 0 })
     }
 
     /// Encrypts a chunk and gives the counter that [`Cipher::open`] wants.
     ///
     /// # Errors
-    /// In words, when a further key is due and the system has no randomness.
+    /// In words, when a further key is due and the system has no randomness, or there were [`KEYS_MAX`].
     pub fn seal(&mut self, chunk: &mut [Block]) -> Result<u64, String> {
         // Chunks are powers of two, so none lies astride two keys.
         let counter = self.used;
-        if (counter >> KEY_BLOCKS_LOG) as usize == self.keys.len() {
-            self.keys.push(with_random(Aes128::new)?);
+        let key = self.keys.stream.get_mut((counter >> KEY_BLOCKS_LOG) as usize);
+        let key = key.ok_or_else(|| format!("more than {} TiB were paged out", 16 * KEYS_MAX))?;
+        if key.is_none() {
+            *key = Some(with_random(Aes128::new)?);
         }
         self.used += chunk.len() as u64;
         self.open(counter, chunk);
@@ -52,11 +62,12 @@ impl Cipher {
 
     /// Decrypts a chunk.
     pub fn open(&self, counter: u64, chunk: &mut [Block]) {
-        self.keys[(counter >> KEY_BLOCKS_LOG) as usize].ctr_xor(counter, chunk);
+        let key = self.keys.stream[(counter >> KEY_BLOCKS_LOG) as usize].as_ref();
+        key.expect("what was encrypted had a key").ctr_xor(counter, chunk);
     }
 
     pub fn digest(&self, chunk: &[Block]) -> Block {
-        gf_digest(&self.digest, chunk)
+        gf_digest(&self.keys.digest, chunk)
     }
 }
 
@@ -90,6 +101,8 @@ mod tests {
                 assert!(chunk.iter().all(|&block| block == Block::ZERO));
             }
         }
-        assert_eq!(cipher.keys.len(), 2);
+        assert_eq!(cipher.keys.stream.iter().flatten().count(), 2);
+        cipher.used = (KEYS_MAX as u64) << KEY_BLOCKS_LOG;
+        assert!(cipher.seal(&mut [Block::ZERO]).expect_err("the last key").contains("256 TiB"));
     }
 }

@@ -19,6 +19,7 @@
 //! AES over it twice. `docs/osprey/paging.md` has the figures and the commands.
 
 mod advise;
+mod budget;
 mod chunks;
 mod cipher;
 mod frames;
@@ -36,9 +37,10 @@ use crate::progress::Progress;
 use crate::region::Region;
 use crate::settings::{Engine, Mode, Settings};
 use crate::stats::Stats;
-use crate::sys::own::{exit_now, resident_bytes};
+use crate::sys::own::{Footprint, exit_now, tell};
 use crate::trace::Source;
 use schedule::Shares;
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -57,8 +59,10 @@ const BUFFER_MIN: usize = 8;
 const RESERVE: usize = 4;
 /// Percent of the limit that is left for what nobody counts.
 const SLACK_PERCENT: u64 = 2;
-/// Bytes that a program may still grow by outside the region, where no trace tells.
-const GROWTH: u64 = 8 << 20;
+/// Bytes, and percent of the limit, that the process may grow by beside the region before frames are given up for it: the
+/// larger of them.
+const GROWTH: u64 = 4 << 20;
+const GROWTH_PERCENT: u64 = 1;
 
 /// A running pager. Stop it before the region goes.
 #[derive(Debug)]
@@ -136,23 +140,20 @@ pub(crate) fn start(
 
 /// The thread. The program cannot go on without it: if it fails, the process ends with a message instead of waiting.
 fn work(job: Job, link: Arc<Link>, ready: Sender<Result<(), String>>) {
-    let result = catch_unwind(AssertUnwindSafe(|| match worker::Worker::new(job, link) {
-        Err(text) => {
-            // Nobody listens only if the starter is gone, and with it the process.
-            ready.send(Err(text)).unwrap_or(());
-            Ok(())
-        }
-        Ok(worker) => {
-            ready.send(Ok(())).unwrap_or(());
-            worker.serve()
-        }
-    }));
-    let text = match result {
-        Ok(Ok(())) => return,
+    let worker = match worker::Worker::new(job, link) {
+        Ok(worker) => worker,
+        // Nobody listens only if the starter is gone, and with it the process.
+        Err(text) => return ready.send(Err(text)).unwrap_or(()),
+    };
+    ready.send(Ok(())).unwrap_or(());
+    // A worker that fails must not be dropped: with its userfaultfd gone, whoever waits for a chunk would find zeros.
+    let mut worker = ManuallyDrop::new(worker);
+    let text = match catch_unwind(AssertUnwindSafe(|| worker.serve())) {
+        Ok(Ok(())) => return drop(ManuallyDrop::into_inner(worker)),
         Ok(Err(text)) => text,
         Err(_) => "the pager's thread failed; its message is above".into(),
     };
-    eprintln!("osprey: {text}");
+    tell(&format!("osprey: {text}\n"));
     exit_now(EXIT_PAGING)
 }
 
@@ -189,7 +190,7 @@ impl Link {
 
     /// Says something to the user, once, and in the report.
     fn warn(&self, text: &str) {
-        eprintln!("osprey: {text}");
+        tell(&format!("osprey: {text}\n"));
         self.stats().warnings.push(text.into());
     }
 
@@ -222,25 +223,29 @@ fn shares(frames: usize) -> Shares {
     Shares { capacity: frames.saturating_sub(buffer + RESERVE), buffer, reserve: RESERVE }
 }
 
+/// Frames without which a plan is not possible: those that hold two blocks.
+fn least_frames(settings: &Settings) -> usize {
+    let planned = 2 * settings.microset;
+    (planned..).find(|&n| shares(n).capacity >= planned).unwrap_or(usize::MAX)
+}
+
 /// Chunks that may have memory: the limit, less what the process needs beside the region, the pager's tables and slack.
+/// [`budget`] corrects it as the run shows.
 fn frames(settings: &Settings, region: &Region, source: Option<&Source>) -> Result<usize, String> {
     let footer = source.and_then(Source::footer);
-    let now = resident_bytes();
-    let beside = footer.map_or(now + GROWTH, |footer| footer.other_bytes.max(now));
-    let per_entry = footer.filter(|_| settings.lookahead == 0).map_or(0, |footer| 13 * footer.entries);
+    let now = Footprint::open().map_or(0, |footprint| footprint.bytes());
+    let growth = GROWTH.max(settings.memory * GROWTH_PERCENT / 100);
+    let beside = footer.map_or(now, |footer| footer.other_bytes.max(now)) + growth;
     let chunk = settings.chunk as u64;
-    // Columns and lists per frame, page tables for both places of a page.
-    let per_frame = chunk + 128 + chunk / 256;
-    let spent = beside + per_entry + settings.memory * SLACK_PERCENT / 100;
+    // Per chunk in use its columns and page table, per frame its lists, page table and the window of a plan.
+    let per_chunk = chunk / 512 + 80;
+    let per_frame = chunk + chunk / 512 + 256;
+    let tables = footer.map_or(0, |f| f.peak_chunks * per_chunk + 13 * settings.lookahead.min(f.entries));
+    let spent = beside + tables + settings.memory * SLACK_PERCENT / 100;
     let frames = (settings.memory.saturating_sub(spent) / per_frame) as usize;
-    let planned = 2 * settings.microset;
-    let least = if source.is_some() {
-        (planned..).find(|&n| shares(n).capacity >= planned).unwrap_or(usize::MAX)
-    } else {
-        FRAMES_MIN
-    };
+    let least = if source.is_some() { least_frames(settings) } else { FRAMES_MIN };
     if frames < least {
-        let bytes = (beside + per_entry + least as u64 * per_frame) * 100 / (100 - SLACK_PERCENT);
+        let bytes = (beside + tables + least as u64 * per_frame) * 100 / (100 - SLACK_PERCENT);
         return Err(format!(
             "a limit of {} MiB is too small: the process needs {} MiB beside the region and {least} chunks of {} KiB \
              in it; allow at least {} MiB",

@@ -31,6 +31,8 @@ pub(super) struct Spill {
     counters: Vec<u64>,
     owners: Vec<u32>,
     refusal: Option<String>,
+    /// A write failed, so room that was set aside is none.
+    capped: bool,
 }
 
 /// The file cannot grow and has no free slot.
@@ -60,6 +62,7 @@ impl Spill {
             counters: Vec::new(),
             owners: Vec::new(),
             refusal: None,
+            capped: false,
         })
     }
 
@@ -142,6 +145,9 @@ impl Spill {
 
     /// Makes the file longer, by as much as there is room for.
     fn grow(&mut self, wanted: u32) {
+        if self.capped {
+            return;
+        }
         let least = u64::from(wanted);
         let mut more = (GROW / self.chunk).max(u64::from(self.slots) / 4).max(least);
         let end = self.offset(self.slots);
@@ -180,9 +186,10 @@ impl Spill {
         self.in_use < self.slots
     }
 
-    /// A write failed.
+    /// A write failed: the file is not made longer any more.
     pub fn refused(&mut self, error: &io::Error) {
         self.refusal = Some(error.to_string());
+        self.capped = true;
     }
 
     pub fn directory(&self) -> &Path {
@@ -241,6 +248,10 @@ mod tests {
             }
         }
         assert_eq!(spill.in_use as usize, taken.len());
+        let slots = spill.slots;
+        spill.refused(&io::ErrorKind::StorageFull.into());
+        while spill.place(8).is_ok() {}
+        assert!(spill.slots == slots && !spill.has_room(), "a file that refused a write is not made longer");
         assert_eq!(
             std::fs::read_dir(directory.path()).expect("directory").count(),
             0,

@@ -171,6 +171,17 @@ fn large_chunks_move_as_huge_pages() {
     assert!(stats.bytes_read > 0 && stats.warnings.is_empty(), "{stats:?}");
 }
 
+/// Chunks of a page: a batch has many of them, and all must find room among the transfers.
+#[test]
+fn small_chunks_are_written_too() {
+    for trace in [true, false] {
+        let settings = Settings { chunk: 4 << 10, microset: 32, ..settings(Engine::Move) };
+        let program = Program { chunks: 6000, length: 15_000, chunk: 4 << 10, ..Program::default() };
+        let Some(stats) = run(&settings, &program, trace.then_some(&program)).stats() else { return };
+        assert!(stats.bytes_read > 0 && stats.bytes_written > 0 && stats.warnings.is_empty(), "{stats:?}");
+    }
+}
+
 /// What the children do: a program as told, then the counters on standard output.
 #[test]
 #[ignore = "the child process of the other tests"]

@@ -128,10 +128,11 @@ impl Worker {
 
     fn written(&mut self, chunk: u32, result: &io::Result<()>) -> Result<(), String> {
         if let Err(error) = result {
+            // The slot stays in use by nobody: the next write would only fail there again.
             self.spill.refused(error);
             self.stuck = true;
             self.decrypt(chunk);
-            self.free_slot(chunk);
+            self.chunks.take_slot(chunk);
             self.chunks.set_state(chunk, State::Out);
             let stamp = self.chunks.restamp(chunk);
             self.out.push_back(Leaver { chunk, stamp, next: u64::MAX });
@@ -169,4 +170,4 @@ impl Worker {
 }
 
 /// Transfers in flight after which no batch is started: reads that a touch waits for must find room.
-const FLIGHT: usize = crate::sys::uring::TRANSFERS_MAX / 2;
+pub(super) const FLIGHT: usize = crate::sys::uring::TRANSFERS_MAX / 2;

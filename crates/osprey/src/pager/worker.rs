@@ -4,6 +4,7 @@
 //! waits for a transfer in flight, or takes a frame; if there is none, somebody leaves, planned or not; if nobody can
 //! leave because the disk is full, the process ends with a message. Nothing else ever waits for the program.
 
+use super::budget::{Budget, Verdict};
 use super::chunks::{Chunks, EARLY, PLANNED, State, UNWANTED, WANTED};
 use super::cipher::Cipher;
 use super::frames::Frames;
@@ -11,7 +12,8 @@ use super::mover::Mover;
 use super::reactive::Run;
 use super::schedule::{Schedule, Shares};
 use super::spill::Spill;
-use super::{Job, Link};
+use super::transfers::FLIGHT;
+use super::{Job, Link, shares};
 use crate::progress::Progress;
 use crate::region::Region;
 use crate::stats::Stats;
@@ -70,6 +72,7 @@ pub(super) struct Worker {
     pub batch: usize,
     pub batch_max: usize,
     pub counts: Stats,
+    budget: Budget,
     /// Somebody waits, and no event will tell when to try again.
     again: bool,
     chunks_now: u64,
@@ -116,6 +119,7 @@ impl Worker {
                 "the spill directory cannot do direct transfers: the page cache uses memory beyond the limit",
             );
         }
+        let planned = source.is_some();
         let schedule =
             source.map(|s| Schedule::new(s, shares, settings.microset, settings.lookahead)).transpose()?;
         let ring = |e: std::io::Error| {
@@ -152,9 +156,11 @@ impl Worker {
             digests: HashMap::new(),
             stuck: false,
             run: Run::default(),
-            batch: (BATCH / chunk).max(1),
-            batch_max: (BATCH_MAX / chunk).max(1),
+            // A batch may fall apart into a transfer per chunk, and all of them must find room.
+            batch: (BATCH / chunk).clamp(1, FLIGHT / 2),
+            batch_max: (BATCH_MAX / chunk).clamp(1, FLIGHT / 2),
             counts,
+            budget: Budget::new(&settings, planned)?,
             again: false,
             chunks_now: 0,
             top: 0,
@@ -207,12 +213,45 @@ impl Worker {
             }
         }
         self.stuck &= !self.spill.has_room();
+        self.keep_budget()?;
         self.serve_demand()?;
         let more = if self.schedule.is_some() { self.programmed()? } else { self.reactive()? };
         self.serve_demand()?;
         self.start_gathered()?;
         self.listen_to_trace()?;
         Ok(more || std::mem::take(&mut self.again))
+    }
+
+    /// Gives frames up when the process needs their memory for something else.
+    fn keep_budget(&mut self) -> Result<(), String> {
+        let (size, counts) = (self.region.chunk() as u64, &self.counts);
+        let moved = counts.bytes_read + counts.bytes_written + counts.first_touches * size;
+        let frames = match self.budget.look(moved, self.frames.live(), self.frames.count()) {
+            Verdict::Fits => self.frames.count(),
+            Verdict::Lower(frames) => frames,
+            Verdict::TooMuch(frames, beside) => {
+                self.link.warn(&format!(
+                    "the process uses {} MiB beside the region: more than its limit leaves, whatever is paged; allow more",
+                    beside >> 20
+                ));
+                frames
+            }
+        };
+        if frames < self.frames.count() {
+            self.frames.lower(frames);
+            self.counts.frames = frames as u64;
+            if let Some(schedule) = &mut self.schedule {
+                schedule.lower(shares(frames));
+            }
+        }
+        for _ in (self.writing + self.out.len())..self.frames.excess() {
+            if let Some(chunk) = self.victim()?
+                && !self.leave(chunk, u64::MAX)?
+            {
+                break;
+            }
+        }
+        if self.frames.excess() > self.writing { self.flush(true) } else { Ok(()) }
     }
 
     fn listen_to_trace(&mut self) -> Result<(), String> {

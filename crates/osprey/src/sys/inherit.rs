@@ -1,4 +1,4 @@
-//! Descriptors that one child inherits.
+//! Descriptors that one child inherits, or none.
 
 use super::check;
 use std::io;
@@ -14,6 +14,22 @@ pub(crate) fn keep(command: &mut Command, fd: i32) {
     };
     // SAFETY: the closure makes one system call and neither allocates nor locks.
     unsafe { command.pre_exec(clear) };
+}
+
+/// Closes every descriptor but the standard streams in all programs that this process starts from now on.
+///
+/// # Errors
+/// The system's: `/proc` is not there.
+pub(crate) fn keep_from_children() -> io::Result<()> {
+    let mut open = Vec::new();
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        open.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
+    }
+    for fd in open.into_iter().filter(|fd| *fd > 2) {
+        // SAFETY: a plain call that changes a flag; the descriptor that listed the others is closed by now: an error.
+        unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+    Ok(())
 }
 
 /// Takes over a descriptor that the parent left open, and closes it for programs this process starts.

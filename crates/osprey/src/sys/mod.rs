@@ -3,6 +3,7 @@
 
 pub(crate) mod advise;
 pub(crate) mod inherit;
+pub(crate) mod locked;
 pub(crate) mod map;
 pub(crate) mod own;
 pub(crate) mod process;

@@ -49,18 +49,51 @@ pub(crate) fn thread_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
+/// Milliseconds that [`tell`] waits for a reader of standard error.
+const TELL_MS: i32 = 1000;
+
+/// Says something on standard error, if anybody takes it. The pager must not wait for a reader, nor for a lock on standard
+/// error that the program holds while it waits for a chunk. At most as much as a pipe takes at once.
+pub(crate) fn tell(text: &str) {
+    let bytes = &text.as_bytes()[..text.len().min(libc::PIPE_BUF)];
+    let mut error = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one descriptor, as stated; then as many bytes as the slice has.
+    unsafe {
+        if libc::poll(&mut error, 1, TELL_MS) == 1 && error.revents & libc::POLLOUT != 0 {
+            libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len());
+        }
+    }
+}
+
 /// Ends the process now, without handlers: they would wait for the thread that calls this.
 pub(crate) fn exit_now(code: i32) -> ! {
     // SAFETY: the call does not come back.
     unsafe { libc::_exit(code) }
 }
 
-/// Bytes of memory that this process has now.
-pub(crate) fn resident_bytes() -> u64 {
-    let pages = std::fs::read_to_string("/proc/self/statm")
-        .ok()
-        .and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
-    pages.unwrap_or(0) * super::PAGE as u64
+/// What the system counts for this process, to be read again and again.
+#[derive(Debug)]
+pub(crate) struct Footprint(std::fs::File);
+
+impl Footprint {
+    /// # Errors
+    /// The system's, where /proc is not there.
+    pub fn open() -> io::Result<Self> {
+        std::fs::File::open("/proc/self/status").map(Self)
+    }
+
+    /// Bytes of memory that this process has now, with its page tables; 0 where that cannot be read.
+    pub fn bytes(&self) -> u64 {
+        use std::os::unix::fs::FileExt;
+        let mut text = [0; 4096];
+        let len = self.0.read_at(&mut text, 0).unwrap_or(0);
+        let text = String::from_utf8_lossy(&text[..len]);
+        let kib = |name| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|rest| rest.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()).unwrap_or(0)
+        };
+        (kib("VmRSS:") + kib("VmPTE:")) << 10
+    }
 }
 
 /// Makes a touch of that range end the program instead of giving it zeros.
