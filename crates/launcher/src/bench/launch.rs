@@ -321,3 +321,24 @@ fn collect(task: &Task, pass: &Pass, party: usize, one: Running, keeper: &Keeper
     };
     Ok(Party { report, correct, size })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_memory_is_read_from_the_runtimes_words() {
+        let said = "it failed:\n  osprey: a limit of 4 MiB is too small: the process needs 10 MiB beside the region and \
+                    8 chunks of 64 KiB in it; allow at least 27 MiB\n  osprey: 4 MiB, peak unknown";
+        assert_eq!(least(said), Some(27 << 20));
+        for other in
+            ["allow at least 27 GiB", "allow at least MiB", "allow at least 99999999999999 MiB", "killed"]
+        {
+            assert_eq!(least(other), None, "{other}");
+        }
+        let error = || Error::input("why");
+        for failed in [Failed::TooLittle(1, error()), Failed::Killed(error()), Failed::Other(error())] {
+            assert_eq!(Error::from(failed).to_string(), error().to_string());
+        }
+    }
+}
