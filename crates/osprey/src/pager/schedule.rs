@@ -108,6 +108,12 @@ impl Schedule {
         self.shares
     }
 
+    /// There are fewer frames from now on.
+    pub fn lower(&mut self, shares: Shares) {
+        self.planner.lower(shares.capacity);
+        self.shares = shares;
+    }
+
     /// What becomes readable when a trace that had nothing has more.
     pub fn bell(&self) -> Option<BorrowedFd<'_>> {
         self.source.as_ref()?.bell()

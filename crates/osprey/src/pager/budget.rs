@@ -1,0 +1,104 @@
+//! The limit of memory against what the process really uses.
+//!
+//! What a program needs beside its chunks is known from a pass without its cryptography and its connections, so it is only
+//! a beginning. The pager looks now and then, when it is awake anyway, at what the system counts for the process, page tables
+//! included, and gives up frames when that comes near the limit. It never takes them back: a plan can shrink, not grow.
+
+use super::{FRAMES_MIN, SLACK_PERCENT, least_frames};
+use crate::settings::Settings;
+use crate::sys::own::Footprint;
+use std::time::{Duration, Instant};
+
+/// Bytes of chunks moved between two looks.
+const LOOK_BYTES: u64 = 2 << 20;
+/// Time between two looks of a pager that is awake.
+const LOOK_TIME: Duration = Duration::from_millis(20);
+
+#[derive(Debug)]
+pub(super) struct Budget {
+    footprint: Footprint,
+    /// Bytes that may be in use: the limit less slack.
+    memory: u64,
+    chunk: u64,
+    least: usize,
+    moved: u64,
+    looked: Instant,
+    beside: u64,
+    /// The process grew beyond what can be made room for.
+    exceeded: bool,
+}
+
+/// What a look says.
+#[derive(Debug, PartialEq)]
+pub(super) enum Verdict {
+    Fits,
+    /// So many frames may have memory from now on.
+    Lower(usize),
+    /// As `Lower`, and that is not enough: with the bytes beside the chunks.
+    TooMuch(usize, u64),
+}
+
+impl Budget {
+    /// # Errors
+    /// In words, where /proc cannot be read.
+    pub fn new(settings: &Settings, planned: bool) -> Result<Self, String> {
+        let footprint = Footprint::open().map_err(|e| format!("cannot read /proc/self/status: {e}"))?;
+        Ok(Self {
+            footprint,
+            memory: settings.memory - settings.memory * SLACK_PERCENT / 100,
+            chunk: settings.chunk as u64,
+            least: if planned { least_frames(settings) } else { FRAMES_MIN },
+            moved: 0,
+            looked: Instant::now(),
+            beside: 0,
+            exceeded: false,
+        })
+    }
+
+    /// Compares, if it is time: `moved` bytes so far, `live` chunks that have memory, at most `frames`.
+    pub fn look(&mut self, moved: u64, live: usize, frames: usize) -> Verdict {
+        if moved < self.moved + LOOK_BYTES && self.looked.elapsed() < LOOK_TIME {
+            return Verdict::Fits;
+        }
+        (self.moved, self.looked) = (moved, Instant::now());
+        self.judge(self.footprint.bytes(), live, frames)
+    }
+
+    fn judge(&mut self, used: u64, live: usize, frames: usize) -> Verdict {
+        let beside = used.saturating_sub(live as u64 * self.chunk);
+        let before = std::mem::replace(&mut self.beside, beside);
+        let allowed = (self.memory.saturating_sub(beside) / self.chunk) as usize;
+        if allowed >= frames {
+            return Verdict::Fits;
+        }
+        // It may grow as much again until the next look.
+        let growth = if before == 0 { 0 } else { beside.saturating_sub(before) };
+        let lower = allowed.saturating_sub(growth.min(LOOK_BYTES).div_ceil(self.chunk) as usize);
+        if allowed < self.least && !std::mem::replace(&mut self.exceeded, true) {
+            return Verdict::TooMuch(self.least.min(frames), beside);
+        }
+        match lower.max(self.least) {
+            lower if lower < frames => Verdict::Lower(lower),
+            _ => Verdict::Fits,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_given_up_for_what_the_process_grows_by() {
+        let settings = Settings { memory: 100 << 20, chunk: 1 << 20, microset: 8, ..Settings::default() };
+        let mut budget = Budget::new(&settings, false).expect("/proc");
+        assert_eq!(budget.judge(90 << 20, 80, 88), Verdict::Fits);
+        assert_eq!(budget.judge(95 << 20, 80, 88), Verdict::Lower(81), "15 MiB beside, and 2 to come");
+        assert_eq!(budget.judge(95 << 20, 80, 81), Verdict::Fits);
+        let Verdict::TooMuch(FRAMES_MIN, beside) = budget.judge(115 << 20, 20, 81) else {
+            panic!("too much")
+        };
+        assert_eq!(beside, 95 << 20);
+        assert_eq!(budget.judge(115 << 20, 20, FRAMES_MIN), Verdict::Fits, "said once");
+    }
+}
