@@ -1,10 +1,13 @@
 //! A program that may swap waits when the system finds no memory for it, instead of being killed.
 //!
 //! The kernel kills in a group at its limit when the faulting thread's own reclaim freed nothing a few times in a row.
-//! Under heavy swapping that happens with swap to spare, when every page of the group was touched just now: such a
-//! program can go on, because another process that lowers the group's limit for a moment gets pages out within
-//! milliseconds. So the kill is switched off (groups of version 1 alone have such a switch), the kernel tells us of a
-//! thread that waits, and we are that process. The limit is never exceeded.
+//! Under heavy swapping that happens with swap to spare, when every page of the group was touched just now. Such a
+//! program can go on: its pages go out within milliseconds when, a little later, another process lowers the group's
+//! limit for a moment. What has changed by then, it seems, are the group's counters, by which reclaim chooses and which
+//! the kernel brings up to date every two seconds, or when they are read: so we read them.
+//!
+//! Hence the kill is switched off (groups of version 1 alone have such a switch), the kernel tells us of a thread that
+//! waits, and we are that other process. The limit is never exceeded.
 //!
 //! **What must hold.** No program waits for ever: when nothing can be freed for [`PATIENCE`], the kill is switched on
 //! again, which ends the program. A guard that dies takes its program with it, waiting or not.
@@ -16,8 +19,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long nothing may be freed before the system may kill.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long nothing may be freed before the system may kill: some of the kernel's periods of two seconds.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// What is freed at a time, as a part of the limit: enough for many faults, too little to be felt.
 const PART: u64 = 64;
 const PAGE: u64 = 4096;
@@ -58,6 +61,8 @@ impl Relief {
             self.stuck = None;
             return false;
         }
+        // For its effect: the kernel brings the counters up to date.
+        let _ = fs::read(self.folder.join("memory.stat"));
         let less = self.limit.saturating_sub((self.limit / PART).max(PAGE));
         let freed = self.set("memory.limit_in_bytes", less);
         // A limit that grows wakes who waits. One that could not be lowered is as it was.

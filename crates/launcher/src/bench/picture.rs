@@ -9,6 +9,8 @@ const RIGHT: f64 = 16.0;
 const TITLE: f64 = 34.0;
 const PLOT: f64 = 190.0;
 const BELOW: f64 = 46.0;
+/// Room for the engines' letters below stacked bars.
+const LETTERS: f64 = 14.0;
 const LEGEND: f64 = 26.0;
 /// Width of a bar with the gap after it, and between groups.
 const PITCH: f64 = 30.0;
@@ -80,7 +82,7 @@ pub fn draw(title: &str, panels: &[Panel]) -> Markup {
     let mut top = 0.0;
     for panel in panels {
         parts.extend(plot(panel, top, whole, stacked));
-        top += TITLE + PLOT + BELOW;
+        top += TITLE + PLOT + BELOW + if stacked { LETTERS } else { 0.0 };
     }
     parts.extend(legend(&engines, stacked, top));
     let height = top + LEGEND;
