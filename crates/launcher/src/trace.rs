@@ -1,6 +1,6 @@
 //! `osprey trace`: what a trace file holds, what the best plan would move by it, and whether it is whole and of a program.
 
-mod figures;
+pub mod figures;
 mod picture;
 mod show;
 mod verify;

@@ -68,11 +68,13 @@ pub fn bandwidth(dir: &Path, chunk: usize, bytes: u64) -> io::Result<Bandwidth> 
     }
     let half = bytes / chunk as u64 / 2;
     let (file, direct) = unnamed(dir)?;
+    // As paging does: room is set aside first, so that writes do not make the file longer.
+    crate::sys::own::allocate(&file, 0, 2 * half * chunk as u64)?;
     let mut disk = Requests::new(&file, chunk)?;
     disk.all(half, |at| Request { place: at, write: true })?;
     file.sync_data()?;
     let clock = Instant::now();
-    // Reads come from the first half, writes extend the file: neither helps the other.
+    // Reads come from the first half, writes go to the second: neither helps the other.
     let turn = |at: u64| {
         let write = at % 2 == 1;
         Request { place: at / 2 + if write { half } else { 0 }, write }

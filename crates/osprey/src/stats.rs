@@ -54,6 +54,9 @@ pub struct Mark {
     pub name: String,
     /// Seconds on the monotonic clock.
     pub at_s: f64,
+    /// Events so far, as a trace counts them: so a plan can be looked at between two marks.
+    #[serde(default)]
+    pub events: u64,
     /// CPU seconds in user mode, all threads.
     pub user_s: f64,
     /// CPU seconds in the kernel, all threads.

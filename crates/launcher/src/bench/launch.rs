@@ -196,9 +196,7 @@ fn start(task: &Task, pass: &Pass, party: usize, keeper: &mut Keeper) -> Result<
         .arg("--report")
         .arg(&report);
     if pass.traced() {
-        command
-            .arg("--trace-file")
-            .arg(keeper.folder().join(format!("{}.{party}.trace", task.workload.name())));
+        command.arg("--trace-file").arg(trace(task, party, keeper));
     }
     if !matches!(pass, Pass::Unbounded | Pass::Swap(_)) {
         command.args(["--chunk", &task.chunk.to_string()]).arg("--spill").arg(&task.spill);
@@ -223,6 +221,11 @@ fn words(task: &Task, party: usize) -> Vec<OsString> {
         words.extend(["--party".into(), party.to_string(), side.into(), address.clone()]);
     }
     words.into_iter().map(OsString::from).collect()
+}
+
+/// The trace of a party.
+pub fn trace(task: &Task, party: usize, keeper: &Keeper) -> PathBuf {
+    keeper.folder().join(format!("{}.{party}.trace", task.workload.name()))
 }
 
 fn report(keeper: &Keeper, party: usize) -> PathBuf {

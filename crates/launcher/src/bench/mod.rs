@@ -2,6 +2,7 @@
 //! what is measured is what users run. Definitions of all figures are in `docs/osprey/bench.md`.
 
 mod args;
+mod bound;
 pub mod disk;
 mod figures;
 mod keeper;
@@ -94,7 +95,7 @@ struct Shared {
     swap_bytes: u64,
     /// The speculative passes, one for each repeat: their traces serve all engines.
     speculations: Vec<Speculation>,
-    /// Of the first engine with a plan: bytes moved, and the disk just before.
+    /// Bytes that must move at this memory, and the disk just before.
     bound: Option<Bound>,
 }
 
@@ -206,12 +207,16 @@ impl<'a> Session<'a> {
     fn measured(&mut self, shared: &mut Shared, engine: EngineName) -> Result<Row, Failed> {
         let mut runs = Runs::default();
         let mut disks = Vec::new();
+        let mut must_move = shared.bound.map(|bound| bound.bytes);
         for round in 0..self.args.repeat as usize {
             if engine.is_planned() {
                 disks.push(self.disk(&shared.task)?);
             }
             self.announce(&shared.task, engine.name());
             let (parties, figures) = self.enough(shared, engine, round)?;
+            if engine.is_planned() && must_move.is_none() {
+                must_move = Some(self.must_move(shared, &parties)?);
+            }
             runs.add(&parties, figures);
         }
         if let Some(raised) = &shared.raised {
@@ -219,12 +224,20 @@ impl<'a> Session<'a> {
         }
         let mode = engine.is_planned().then_some(self.args.mode);
         let memory = shared.memory.iter().max().copied().unwrap_or(0);
-        if engine.is_planned() {
-            let bytes_per_s = figures::median(disks);
-            let bytes = shared.bound.map_or_else(|| runs.bytes_moved(), |bound| bound.bytes);
-            shared.bound = Some(Bound { bytes, bytes_per_s });
+        if let (true, Some(bytes)) = (engine.is_planned(), must_move) {
+            shared.bound = Some(Bound { bytes, bytes_per_s: figures::median(disks) });
         }
         Ok(runs.paged(&shared.unbounded, engine, mode, memory, shared.bound))
+    }
+
+    /// Bytes that must move between the marks, all parties together. Where speculation ran beside the program it has left no
+    /// trace: then one is made.
+    fn must_move(&mut self, shared: &Shared, parties: &[Party]) -> Result<u64, Failed> {
+        if shared.speculations.is_empty() {
+            launch::run(&shared.task, &Pass::Speculative, &mut self.keeper)?;
+        }
+        let of = |(number, party)| bound::must_move(&launch::trace(&shared.task, number, &self.keeper), party);
+        Ok(parties.iter().enumerate().map(of).sum::<Result<u64, Error>>()?)
     }
 
     /// One run. Where a part of the memory is less than paging needs, all parties get what the runtime says is the least.

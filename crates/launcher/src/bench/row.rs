@@ -89,12 +89,6 @@ impl Runs {
         self.warnings.push(text.to_owned());
     }
 
-    /// Bytes that paging read and wrote: the median.
-    pub fn bytes_moved(&self) -> u64 {
-        let middle = medians(&self.figures);
-        middle.bytes_read + middle.bytes_written
-    }
-
     /// The line of the unbounded run.
     pub fn unbounded(self, workload: Workload) -> Row {
         Row {

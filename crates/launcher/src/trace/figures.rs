@@ -3,6 +3,7 @@
 use osprey::plan::{Next, Planner};
 use osprey::trace::{Block, Feed, Footer, Header, Source};
 use serde::Serialize;
+use std::ops::Range;
 
 /// Shares of the memory that plans are made for, in percent.
 const SHARES: [u64; 4] = [10, 25, 50, 75];
@@ -128,15 +129,24 @@ fn reuse(chunks: impl Iterator<Item = u32>) -> (u64, Vec<u64>) {
 
 fn plan(header: &Header, blocks: &[Block], peak: u64, percent: u64) -> Result<Plan, String> {
     let capacity = (peak * percent / 100) as usize;
-    let microset = header.microset as usize;
-    let fits = capacity >= 2 * microset;
-    let moves = fits.then(|| moves(header.chunk, blocks, capacity, microset)).transpose()?;
+    let fits = capacity >= 2 * header.microset as usize;
+    let moves = fits.then(|| moves(header, blocks, capacity, 0..u64::MAX)).transpose()?;
     Ok(Plan { percent, memory: capacity as u64 * header.chunk, moves })
 }
 
-fn moves(chunk: u64, blocks: &[Block], capacity: usize, microset: usize) -> Result<Moves, String> {
-    let mut planner = Planner::new(capacity, microset, 0)?;
+/// What MIN moves with `capacity` resident chunks for the blocks that begin within a range of the program's events.
+///
+/// # Errors
+/// When two blocks do not fit.
+pub fn moves(
+    header: &Header,
+    blocks: &[Block],
+    capacity: usize,
+    events: Range<u64>,
+) -> Result<Moves, String> {
+    let mut planner = Planner::new(capacity, header.microset as usize, 0)?;
     let (mut feed, mut moves) = (blocks.iter(), Moves::default());
+    let chunk = header.chunk;
     loop {
         match planner.next() {
             Next::Wait => match feed.next() {
@@ -144,6 +154,7 @@ fn moves(chunk: u64, blocks: &[Block], capacity: usize, microset: usize) -> Resu
                 None => planner.finish(&Footer::default()),
             },
             Next::Done => return Ok(moves),
+            Next::Step(step) if !events.contains(&blocks[step.fetch.block as usize].events) => {}
             Next::Step(step) => {
                 moves.read += if step.fetch.fresh { 0 } else { chunk };
                 for gone in step.evict {
