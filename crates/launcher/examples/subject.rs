@@ -41,6 +41,12 @@ fn main() -> ExitCode {
             sleeper.arg(argument).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             drop(sleeper.spawn().expect("sleep"));
         }
+        "child" => {
+            // It links the runtime, too, and ends before this process.
+            let mut child = Command::new(std::env::current_exe().expect("this program"));
+            let ended = child.arg("2").stdout(Stdio::null()).status();
+            assert!(ended.expect("a child").success());
+        }
         "connect" => {
             let connected = std::net::TcpStream::connect(argument).is_ok();
             assert_eq!(connected, !speculating, "only the real pass has a network");

@@ -19,6 +19,7 @@ const NAME: &str = "osprey-";
 pub struct Group {
     folder: PathBuf,
     version: Version,
+    swappable: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,7 +61,7 @@ impl Group {
         }
         let folder = parent.join(name);
         fs::create_dir(&folder)?;
-        let group = Self { folder, version };
+        let mut group = Self { folder, version, swappable: None };
         group.limit(limit)?;
         // Whether a process may join is only known by trying: permission is needed at a common parent, too.
         let me = std::process::id().to_string();
@@ -70,24 +71,28 @@ impl Group {
         Ok(group)
     }
 
-    fn limit(&self, limit: Limit) -> io::Result<()> {
+    fn limit(&mut self, limit: Limit) -> io::Result<()> {
         let write = |file: &str, value: u64| fs::write(self.folder.join(file), value.to_string());
+        let mut forbidden = Ok(());
         match self.version {
             Version::One => {
                 write("memory.limit_in_bytes", limit.bytes)?;
                 if !limit.swap {
-                    // Where swap is not accounted for, swappiness alone keeps the group out of it.
-                    let _ = write("memory.memsw.limit_in_bytes", limit.bytes);
+                    // Where swap is not accounted for, swappiness keeps the group's own limit from swapping, but not
+                    // memory that is short elsewhere.
+                    forbidden = write("memory.memsw.limit_in_bytes", limit.bytes);
                     write("memory.swappiness", 0)?;
                 }
             }
             Version::Two => {
                 write("memory.max", limit.bytes)?;
                 if !limit.swap {
-                    let _ = write("memory.swap.max", 0);
+                    forbidden = write("memory.swap.max", 0);
                 }
             }
         }
+        self.swappable =
+            forbidden.err().map(|error| format!("{} has no limit of swap: {error}", self.describe()));
         Ok(())
     }
 
@@ -105,6 +110,11 @@ impl Group {
         let wanted = self.version == Version::One && limit.swap && crate::engine::has_swap();
         // Without it the system kills as it always does, and the run says so.
         wanted.then(|| Relief::start(&self.folder, limit.bytes).ok()).flatten()
+    }
+
+    /// Why the system may swap what is in the group although its limit forbids it, in words.
+    pub fn swappable(&self) -> Option<String> {
+        self.swappable.clone()
     }
 
     /// Where the group is.

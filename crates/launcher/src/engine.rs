@@ -98,7 +98,12 @@ fn best(args: &Run) -> Paging {
         Err(why) => Paging {
             by: By::Runtime(Engine::None),
             warning: Some(format!(
-                "this machine allows no paging engine: {why}; the program runs unpaged under its limit"
+                "this machine allows no paging engine: {why}; the program runs unpaged under its limit{}",
+                if args.allow_plaintext && has_swap() {
+                    ", and the system may swap: it writes the program's memory to disk as it is, not encrypted"
+                } else {
+                    ""
+                }
             )),
             reason: why,
         },

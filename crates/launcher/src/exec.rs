@@ -10,21 +10,27 @@ use std::process::{Command, ExitCode};
 /// The hidden command.
 pub const NAME: &str = "__exec";
 
-/// The command line of this step: `__exec GUARD GROUP PROGRAM NAME ARGS...`, `GROUP` empty for none.
+/// What stands for a session of its own on the command line.
+const OWN: &str = "own";
+
+/// The command line of this step: `__exec GUARD GROUP SESSION PROGRAM NAME ARGS...`; `GROUP` is empty for none, `SESSION`
+/// for the caller's, which has the terminal.
 pub fn command(
     guard: u32,
     group: Option<&Path>,
+    own_session: bool,
     program: &OsStr,
     name: &OsStr,
     args: &[OsString],
 ) -> Command {
     let mut command = Command::new("/proc/self/exe");
     let group = group.map_or(OsStr::new(""), Path::as_os_str);
-    command.arg(NAME).arg(guard.to_string()).arg(group).arg(program).arg(name).args(args);
+    let session = if own_session { OWN } else { "" };
+    command.arg(NAME).arg(guard.to_string()).arg(group).arg(session).arg(program).arg(name).args(args);
     command
 }
 
-/// Dies with its guard, joins its group, becomes the program. Comes back when it cannot.
+/// Dies with its guard, joins its group, leaves the terminal, becomes the program. Comes back when it cannot.
 pub fn run(args: Vec<OsString>) -> ExitCode {
     let (code, text) = become_program(args);
     // There is nobody else to tell.
@@ -34,8 +40,8 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
 
 fn become_program(args: Vec<OsString>) -> (u8, String) {
     let mut args = args.into_iter();
-    let (Some(guard), Some(group), Some(program), Some(name)) =
-        (args.next(), args.next(), args.next(), args.next())
+    let (Some(guard), Some(group), Some(session), Some(program), Some(name)) =
+        (args.next(), args.next(), args.next(), args.next(), args.next())
     else {
         return (125, format!("{NAME} is a part of osprey run and no command of its own"));
     };
@@ -52,7 +58,15 @@ fn become_program(args: Vec<OsString>) -> (u8, String) {
     {
         return (125, format!("cannot join the memory group {}: {error}", group.display()));
     }
-    let error = Command::new(&program).arg0(name).args(args).exec();
+    // Here and not in the guard, which leads a group already and so may begin no session.
+    if session == OWN
+        && let Err(error) = rustix::process::setsid()
+    {
+        return (125, format!("cannot begin a session without the terminal: {error}"));
+    }
+    // The settings are for this process, not for what it starts: the number stays when the program begins.
+    let own = std::process::id().to_string();
+    let error = Command::new(&program).arg0(name).args(args).env(osprey::settings::PROCESS, own).exec();
     let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
     (code, format!("cannot run {}: {error}", program.display()))
 }

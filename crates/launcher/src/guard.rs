@@ -59,12 +59,13 @@ impl Guard {
         }
         let started = group.as_ref().map(|made| made.as_ref().map(Group::describe).map_err(Clone::clone));
         let group = group.and_then(Result::ok);
+        let swappable = group.as_ref().and_then(Group::swappable);
         let relief = group.as_ref().zip(spec.limit).and_then(|(group, limit)| group.relief(limit));
         let program = start(spec, group.as_ref(), descriptors)?;
         let reader = socket.try_clone().map_err(|e| format!("cannot watch the launcher: {e}"))?;
         let mut guard = Self { incoming: Incoming::new(reader), program, group, relief, peak: 0 };
         // A launcher that is gone is noticed below.
-        let _ = link::send(socket, &Event::Started { limit: started });
+        let _ = link::send(socket, &Event::Started { limit: started, swappable });
         if let Some(code) = guard.watch(bell) {
             let left = processes::end_descendants();
             let group = guard.group.take();
@@ -155,7 +156,8 @@ fn start(spec: &Spec, group: Option<&Group>, descriptors: Vec<OwnedFd>) -> Resul
     let mut descriptors = descriptors.into_iter();
     let mut standard = || descriptors.next().map(Stdio::from).ok_or("a standard descriptor is missing");
     let folder = group.map(Group::folder);
-    let mut command = exec::command(std::process::id(), folder, &spec.program, &spec.name, &spec.args);
+    let mut command =
+        exec::command(std::process::id(), folder, spec.background, &spec.program, &spec.name, &spec.args);
     command.stdin(standard()?).stdout(standard()?).stderr(standard()?);
     for (name, value) in &spec.env {
         match value {
@@ -163,7 +165,11 @@ fn start(spec: &Spec, group: Option<&Group>, descriptors: Vec<OwnedFd>) -> Resul
             None => command.env_remove(name),
         };
     }
-    // A duplicate is what the program inherits: everything else is closed when it starts.
+    if spec.isolate {
+        // What the caller left open would be written through: it lies below the overlays.
+        osprey::launch::keep_from_children().map_err(|e| format!("cannot close descriptors: {e}"))?;
+    }
+    // A duplicate is what the program inherits. Of the rest it gets what the caller left open, unless it is cut off.
     let mut inherited = Vec::new();
     for (passed, descriptor) in spec.passed.iter().zip(descriptors) {
         let copy = rustix::io::dup(&descriptor).map_err(|e| format!("cannot pass a descriptor: {e}"))?;

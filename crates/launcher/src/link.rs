@@ -32,6 +32,8 @@ pub struct Spec {
     pub passed: Vec<Passed>,
     /// Whether the program is cut off from files, network and IPC of this machine.
     pub isolate: bool,
+    /// Whether it is to have no terminal.
+    pub background: bool,
     /// The limit of its memory, if any.
     pub limit: Option<Limit>,
     /// The launcher's process id, for names.
@@ -63,6 +65,8 @@ pub enum Event {
     Started {
         /// How its memory is limited, in words; `Err` says why the system does not enforce the limit.
         limit: Option<Result<String, String>>,
+        /// Why the system may swap although it is not to, in words.
+        swappable: Option<String>,
     },
     /// The program cannot be run: why, and what to do.
     Refused {
@@ -194,6 +198,7 @@ mod tests {
             env: vec![("X".into(), None)],
             passed: Vec::new(),
             isolate: true,
+            background: false,
             limit: None,
             launcher: 7,
         };

@@ -34,7 +34,7 @@ pub struct Job<'a> {
     pub ring: Option<BorrowedFd<'a>>,
     /// Whether it is cut off.
     pub isolate: bool,
-    /// Whether a terminal's signals are not for it.
+    /// Whether the terminal and its signals are not for it.
     pub background: bool,
     /// The limit of its memory.
     pub limit: Option<Limit>,
@@ -50,6 +50,8 @@ pub struct Pass {
     began: Instant,
     /// Who enforces the limit, in words, or why nobody does.
     pub limit: Option<Result<String, String>>,
+    /// Why the system may swap although the limit forbids it, in words.
+    pub swappable: Option<String>,
 }
 
 /// A pass that has ended.
@@ -108,10 +110,11 @@ impl Pass {
             report,
             began: Instant::now(),
             limit: None,
+            swappable: None,
         };
         match pass.incoming.next() {
-            Some(Event::Started { limit }) => {
-                pass.limit = limit;
+            Some(Event::Started { limit, swappable }) => {
+                (pass.limit, pass.swappable) = (limit, swappable);
                 Ok(pass)
             }
             Some(Event::Refused { text }) => Err(Denied::Refused(text)),
@@ -195,6 +198,7 @@ fn describe<'a>(job: &'a Job<'_>, report: BorrowedFd<'a>) -> (Spec, Vec<Borrowed
         env,
         passed,
         isolate: job.isolate,
+        background: job.background,
         limit: job.limit,
         launcher: std::process::id(),
     };

@@ -300,7 +300,10 @@ impl<'a> Runner<'a> {
         let swap = match self.paging.by {
             By::Nobody => return None,
             By::System => true,
-            By::Runtime(engine) => matches!(engine, Engine::Hint | Engine::None),
+            By::Runtime(Engine::Hint) => true,
+            // Nobody encrypts, and what the system swaps it writes as it is.
+            By::Runtime(Engine::None) => self.args.allow_plaintext,
+            By::Runtime(_) => false,
         };
         Some(Limit { bytes: self.settings.memory, swap })
     }
@@ -340,6 +343,15 @@ impl<'a> Runner<'a> {
 
     /// Notes who enforces the limit. The system's swap is no engine without one.
     fn limited(&mut self, pass: &Pass) -> Result<(), Failure> {
+        let unlimited = pass.limit.as_ref().and_then(|limit| limit.as_ref().err());
+        if let Some(why) = pass.swappable.as_ref().or(unlimited).filter(|_| engine::has_swap())
+            && self.limit().is_some_and(|limit| !limit.swap)
+        {
+            self.warn(format!(
+                "the system may write the program's memory to swap as it is, not encrypted: {why}; switch swap off \
+                 (swapoff -a), or let a memory cgroup be made (root, or systemd-run --user --scope)"
+            ));
+        }
         match &pass.limit {
             None => {}
             Some(Ok(who)) => {

@@ -3,10 +3,12 @@
 //! A regular file is opened again for the speculative pass, at the place where it stands. What comes through a pipe is
 //! kept as the speculative pass takes it, up to [`KEPT`], and given to the program again, followed by the rest: nothing
 //! is read ahead of a pass that asks, so a pipe that never ends is no obstacle to a program that does not read it. A
-//! terminal is the program's alone: speculation finds one empty line there, which tells us whether it looked.
+//! terminal is the program's alone, as is every other device that gives a byte once (serial lines, sources of randomness):
+//! speculation finds one empty line there, which tells us whether it looked. `/dev/null` reads the same for ever.
 
+use rustix::fs::FileType;
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -21,7 +23,7 @@ const PIECE: usize = 64 << 10;
 pub enum Input {
     /// A regular file, or something that reads the same twice (`/dev/null`).
     File,
-    /// A terminal: what speculation reads instead, with the place it has read up to.
+    /// A terminal or another device: what speculation reads instead, with the place it has read up to.
     Terminal(File),
     /// A pipe or a socket.
     Pipe(Spool),
@@ -34,7 +36,9 @@ impl Input {
     /// The system's.
     pub fn of_stdin() -> io::Result<Self> {
         let stdin = rustix::stdio::stdin().try_clone_to_owned()?;
-        if stdin.is_terminal() {
+        let device = rustix::fs::fstat(&stdin)?;
+        let is_null = device.st_rdev == rustix::fs::makedev(1, 3);
+        if FileType::from_raw_mode(device.st_mode) == FileType::CharacterDevice && !is_null {
             let mut line = memory_file("osprey-stdin")?;
             line.write_all(b"\n")?;
             line.rewind()?;

@@ -6,6 +6,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use std::fs::File;
 use std::io::{self, Seek};
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Opens a trace that is whole and of these settings.
@@ -19,7 +20,8 @@ pub fn open(path: &Path, settings: &Settings) -> Result<Trace, String> {
     verify(file, settings).map_err(|why| why.replace(&descriptor, &path.display().to_string()))
 }
 
-/// Copies a trace to a path: all of it or nothing, and nothing beside it, whenever we are killed.
+/// Copies a trace to a path: all of it or nothing, and nothing beside it, whenever we are killed. It is
+/// its owner's alone: the arguments of a program and what it touches are nobody else's business.
 ///
 /// # Errors
 /// The system's.
@@ -27,7 +29,7 @@ pub fn keep(trace: &File, path: &Path) -> io::Result<()> {
     let mut from = File::open(crate::pass::descriptor_path(trace.as_fd()))?;
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    match rustix::fs::open(folder, flags, Mode::from_raw_mode(0o644)) {
+    match rustix::fs::open(folder, flags, Mode::from_raw_mode(0o600)) {
         Ok(nameless) => {
             let mut file = File::from(nameless);
             io::copy(&mut from, &mut file)?;
@@ -42,7 +44,13 @@ pub fn keep(trace: &File, path: &Path) -> io::Result<()> {
         // A file system without nameless files: a torn trace is noticed when it is read, and made anew.
         Err(_) => {
             from.rewind()?;
-            io::copy(&mut from, &mut File::create(path)?).map(|_| ())
+            // A file that is there keeps its mode: it goes first.
+            match std::fs::remove_file(path) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+                _ => {}
+            }
+            let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
+            io::copy(&mut from, &mut file).map(|_| ())
         }
     }
 }

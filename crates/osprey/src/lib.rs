@@ -19,6 +19,7 @@
 
 mod capi;
 pub mod disk;
+pub mod launch;
 mod memory;
 mod pager;
 pub mod plan;

@@ -8,7 +8,7 @@ mod role;
 
 use crate::progress::{Event, Progress};
 use crate::region::Region;
-use crate::settings::{Mode, Settings};
+use crate::settings::{Mode, PROCESS, Settings};
 use crate::slab::{Failure, Slabs};
 use crate::stats::{Mark, Stats};
 use crate::sys::process;
@@ -56,7 +56,25 @@ pub fn init() -> Result<(), String> {
 }
 
 fn started() -> &'static Result<Runtime, String> {
-    RUNTIME.get_or_init(|| Settings::from_env().and_then(Runtime::start))
+    RUNTIME.get_or_init(|| settings().and_then(Runtime::start))
+}
+
+/// The environment's, where they are for this process and not for one that it was started by: the region of a child is
+/// ordinary memory, and the trace and the report stay its parent's.
+fn settings() -> Result<Settings, String> {
+    let Some(process) = std::env::var_os(PROCESS) else { return Settings::from_env() };
+    let own = std::process::id().to_string();
+    if process == own.as_str() {
+        return Settings::from_env();
+    }
+    if std::env::var_os("OSPREY_MODE").is_some() {
+        eprintln!(
+            "osprey: warning: process {own} is not paged: what osprey run started is process {}; a script that wraps a \
+             program begins it with exec",
+            process.display()
+        );
+    }
+    Ok(Settings::default())
 }
 
 /// The runtime; a process that cannot have one ends with [`EXIT_UNAVAILABLE`].
@@ -146,6 +164,7 @@ pub fn mark(name: &str) {
     let mut mark = Mark { name: name.to_owned(), ..Mark::default() };
     let (all, own) = (process::usage_of_process(), process::usage_of_thread());
     mark.at_s = process::clock().as_secs_f64();
+    (mark.events, _) = runtime.progress.so_far();
     (mark.user_s, mark.system_s) = (all.user.as_secs_f64(), all.system.as_secs_f64());
     mark.thread_s = (own.user + own.system).as_secs_f64();
     (mark.major_faults, mark.minor_faults) = (all.major_faults, all.minor_faults);
@@ -222,10 +241,25 @@ fn write_report(path: &std::path::Path, stats: &Stats) -> std::io::Result<()> {
     if path.starts_with("/proc/self/fd") {
         return std::fs::write(path, text);
     }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}", std::process::id()));
-    std::fs::write(&beside, text)?;
-    std::fs::rename(&beside, path).inspect_err(|_| drop(std::fs::remove_file(&beside)))
+    let (mut file, beside) = new_beside(path)?;
+    let written = std::io::Write::write_all(&mut file, &text).and_then(|()| std::fs::rename(&beside, path));
+    written.inspect_err(|_| drop(std::fs::remove_file(&beside)))
+}
+
+/// A new file beside a path. One that is there, or a link that somebody put there, is not written through.
+fn new_beside(path: &std::path::Path) -> std::io::Result<(std::fs::File, std::ffi::OsString)> {
+    const TRIES: u32 = 64;
+    let mut last = std::io::ErrorKind::AlreadyExists.into();
+    for attempt in 0..TRIES {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(format!(".{}.{attempt}", std::process::id()));
+        match std::fs::File::create_new(&beside) {
+            Ok(file) => return Ok((file, beside)),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => last = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last)
 }
 
 /// Ends the process for a fault of the program's.

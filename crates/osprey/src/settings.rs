@@ -55,7 +55,7 @@ pub struct Settings {
     pub trace: Option<PathBuf>,
     /// Descriptor of the shared ring that a trace is streamed through ([`Mode::Concurrent`] and its speculation).
     pub ring: Option<i32>,
-    /// Entries of the trace that a plan looks ahead; 0: all that are known.
+    /// Entries of the trace that a plan looks ahead; 0: [`crate::plan::window`], so that a plan's memory is bounded.
     pub lookahead: u64,
     /// Directory for the unlinked file that chunks are written to.
     pub spill: PathBuf,
@@ -105,6 +105,10 @@ impl Default for Settings {
 pub fn microset(chunk: usize) -> usize {
     if chunk > 512 << 10 { 8 } else { 32 }
 }
+
+/// The process that the other variables are for; they are for whoever reads them where it is not set. What a program
+/// starts inherits its environment, and would write over its trace and report.
+pub const PROCESS: &str = "OSPREY_PID";
 
 const NAMES: [&str; 12] = [
     "OSPREY_MODE",
@@ -184,7 +188,7 @@ impl Settings {
             Some(format!("{:032x}", self.key).into()),
             self.report.clone().map(PathBuf::into_os_string),
         ];
-        NAMES.into_iter().zip(values).collect()
+        NAMES.into_iter().zip(values).chain([(PROCESS, None)]).collect()
     }
 
     /// Chunks of the region.

@@ -3,5 +3,6 @@
 mod isolation;
 mod kills;
 mod modes;
+mod secrets;
 mod support;
 mod troubles;

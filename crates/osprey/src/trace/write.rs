@@ -5,6 +5,7 @@ use super::ring::RingWriter;
 use super::{Block, Footer, Header};
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Bytes that are collected before they go to the file.
@@ -22,12 +23,12 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Replaces what is at `path`.
+    /// Replaces what is at `path`. A file that was not there is readable by its owner alone.
     ///
     /// # Errors
     /// The system's.
     pub fn create(path: &Path, header: &Header) -> io::Result<Self> {
-        let file = File::create(path)?;
+        let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
         let mut buffer = Vec::with_capacity(HEADER_BYTES + FLUSH + FRAME_MAX);
         Encoder::header(header, &mut buffer);
         let mut writer = Self { file, encoder: Encoder::new(), buffer, bytes: 0 };
