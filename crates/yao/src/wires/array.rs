@@ -104,6 +104,11 @@ impl Items {
         Self { start, run: self.run - inside, count, ..*self }
     }
 
+    /// All that says which items these are.
+    pub(super) fn shape(&self) -> [u64; 5] {
+        [self.start, self.run, self.stride, self.count, usize::from(self.mirrored)].map(|part| part as u64)
+    }
+
     /// Runs as (lowest item, items).
     pub(super) fn runs(self) -> impl Iterator<Item = (usize, usize)> {
         (0..self.count).step_by(self.run).map(move |lane| {

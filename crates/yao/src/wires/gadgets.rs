@@ -4,6 +4,7 @@
 //! to touch what lies in the program's memory. Tests hold one against the other.
 
 use super::array::{Array, Items, gather, scatter};
+use super::calls::Call;
 use super::{GROUP, Lanes, Party, ands};
 use base::Error;
 use kernels::Block;
@@ -19,6 +20,21 @@ struct Columns<'a> {
 
 fn same(x: &Lanes, y: &Lanes) {
     assert!(x.count() == y.count() && x.width() == y.width(), "operands of equal shape");
+}
+
+/// What makes a call on these operands another than its like.
+fn both(x: &Lanes, y: &Lanes) -> [u64; 6] {
+    let ([a, b, c], [d, e, f]) = (x.shape(), y.shape());
+    [a, b, c, d, e, f]
+}
+
+/// The same of a place in the program's memory.
+fn place<B>(array: &Array<B>, bits: &Range<usize>, items: &[Items]) -> Vec<u64>
+where
+    B: DerefMut<Target = [Block]>,
+{
+    let shape = [array.wires().len(), array.width(), bits.start, bits.end].map(|part| part as u64);
+    shape.into_iter().chain(items.iter().flat_map(Items::shape)).collect()
 }
 
 fn xor_into(out: &mut [Block], x: Option<&[Block]>) {
@@ -37,6 +53,7 @@ impl Party<'_> {
         B: DerefMut<Target = [Block]>,
     {
         osprey::tick();
+        self.note(Call::Load, &place(array, &bits, &[items]));
         let mut out = self.take(bits.len(), items.count());
         let from = (array.wires(), array.width());
         if let Some(stub) = self.stub() {
@@ -55,6 +72,7 @@ impl Party<'_> {
         osprey::tick();
         assert_eq!(x.count(), items.count(), "a lane per item");
         let (width, bits) = (array.width(), from..from + x.width());
+        self.note(Call::Store, &[&x.shape()[..], &place(array, &bits, &[items])].concat());
         let wires = array.wires_mut();
         if let Some(stub) = self.stub() {
             stub.stretches(width, bits, items, |range| osprey::touch_write(&mut wires[range]));
@@ -66,6 +84,7 @@ impl Party<'_> {
     /// The same public number in every lane. Free.
     #[must_use]
     pub fn number(&mut self, value: u64, width: usize, count: usize) -> Lanes {
+        self.note(Call::Number, &[value, width as u64, count as u64]);
         let (mut out, flip) = (self.take(width, count), self.flip());
         if !self.speculates() {
             for bit in 0..width {
@@ -91,12 +110,14 @@ impl Party<'_> {
     #[must_use]
     pub fn xor_lanes(&mut self, x: &Lanes, y: &Lanes) -> Lanes {
         same(x, y);
+        self.note(Call::XorLanes, &both(x, y));
         self.by_rows(x, |bit, out| kernels::xor_into(out, y.row(bit)))
     }
 
     /// `not x`, bit by bit. Free.
     #[must_use]
     pub fn not_lanes(&mut self, x: &Lanes) -> Lanes {
+        self.note(Call::NotLanes, &x.shape());
         let flip = self.flip();
         self.by_rows(x, |_, out| out.iter_mut().for_each(|out| *out ^= flip))
     }
@@ -107,12 +128,14 @@ impl Party<'_> {
     /// Those of the channel, here and below.
     pub fn and_lanes(&mut self, x: &Lanes, y: &Lanes) -> Done {
         same(x, y);
+        self.note(Call::AndLanes, &both(x, y));
         self.ands_of_rows(x.width(), x.count(), |bit| (x.row(bit), y.row(bit)))
     }
 
     /// `x` where the one bit of `select` is 1, else 0.
     pub fn mask(&mut self, select: &Lanes, x: &Lanes) -> Done {
         assert!(select.width() == 1 && select.count() == x.count(), "a bit per lane");
+        self.note(Call::Mask, &both(select, x));
         self.ands_of_rows(x.width(), x.count(), |bit| (select.row(0), x.row(bit)))
     }
 
@@ -144,6 +167,7 @@ impl Party<'_> {
 
     /// `x` where `select` is 1, else `y`.
     pub fn mux(&mut self, select: &Lanes, x: &Lanes, y: &Lanes) -> Done {
+        self.note(Call::Mux, &[&select.shape()[..], &both(x, y)].concat());
         let differ = self.xor_lanes(x, y);
         let chosen = self.mask(select, &differ)?;
         Ok(self.xor_lanes(&chosen, y))
@@ -202,6 +226,7 @@ impl Party<'_> {
     /// `x + y` modulo 2^width.
     pub fn add(&mut self, x: &Lanes, y: &Lanes) -> Done {
         same(x, y);
+        self.note(Call::Add, &both(x, y));
         self.sum(x, y, None, x.width())
     }
 
@@ -212,6 +237,8 @@ impl Party<'_> {
             carry.is_none_or(|c| c.width() == 1 && c.count() == x.count()),
             "a carry is one bit per lane"
         );
+        let carry_in = carry.map_or([0; 3], Lanes::shape);
+        self.note(Call::AddWide, &[&both(x, y)[..], &carry_in].concat());
         self.sum(x, y, carry, x.width() + 1)
     }
 
@@ -234,6 +261,7 @@ impl Party<'_> {
     /// One bit per lane: `x < y` as unsigned numbers.
     pub fn less_than(&mut self, x: &Lanes, y: &Lanes) -> Done {
         same(x, y);
+        self.note(Call::LessThan, &both(x, y));
         let (width, count) = (x.width(), x.count());
         if self.speculates() {
             self.skip(ands::less_than(width as u64) * count as u64);
@@ -259,6 +287,11 @@ impl Party<'_> {
     pub fn equal(&mut self, x: &Lanes, y: &Lanes) -> Done {
         same(x, y);
         assert!(x.width() > 0, "numbers of at least one bit");
+        let (equal, made) = self.whole(Call::Equal, &both(x, y), |p| p.equal_bits(x, y))?;
+        Ok(equal.of(made))
+    }
+
+    fn equal_bits(&mut self, x: &Lanes, y: &Lanes) -> Done {
         if self.speculates() {
             self.skip(ands::equal(x.width() as u64) * x.count() as u64);
             return Ok(self.take(1, x.count()));
@@ -281,6 +314,11 @@ impl Party<'_> {
 
     /// How many bits of `x` are 1, per lane, in [`ands::count_width`] bits: a tree of full adders.
     pub fn popcount(&mut self, x: &Lanes) -> Done {
+        let (count, made) = self.whole(Call::Popcount, &x.shape(), |p| p.count_all(x))?;
+        Ok(count.of(made))
+    }
+
+    fn count_all(&mut self, x: &Lanes) -> Done {
         if self.speculates() {
             self.skip(ands::popcount(x.width() as u64) * x.count() as u64);
             return Ok(self.take(ands::count_width(x.width() as u64) as usize, x.count()));
@@ -309,6 +347,7 @@ impl Party<'_> {
     /// When one has no bits.
     pub fn multiply(&mut self, x: &Lanes, y: &Lanes) -> Done {
         assert!(x.count() == y.count() && x.width() > 0 && y.width() > 0, "operands of equal lanes");
+        self.note(Call::Multiply, &both(x, y));
         let (width, count) = (x.width(), x.count());
         let mut out = self.take(width + y.width(), count);
         if self.speculates() {
@@ -344,6 +383,7 @@ impl Party<'_> {
     /// When the lanes are no whole groups.
     pub fn sum_groups(&mut self, x: Lanes, group: usize, grow: bool) -> Done {
         assert!(group.is_power_of_two() && x.count().is_multiple_of(group), "whole groups of 2^i lanes");
+        self.note(Call::SumGroups, &[&x.shape()[..], &[group as u64, u64::from(grow)]].concat());
         let (mut left, mut group) = (x, group);
         while group > 1 {
             group /= 2;
@@ -381,6 +421,7 @@ impl Party<'_> {
         let (count, width) = (first.count(), array.width());
         assert!(second.count() == count && select.count() == count, "a lane per pair");
         osprey::tick();
+        self.note(Call::Swap, &[&select.shape()[..], &place(array, &bits, &[first, second])].concat());
         let wires = array.wires_mut();
         if let Some(stub) = self.stub() {
             self.skip(ands::select(bits.len() as u64) * count as u64);
@@ -404,6 +445,19 @@ impl Party<'_> {
 
     /// Puts every pair of items in order of `key`, some of their bits: afterwards the item of `first` has the smaller one.
     pub fn order<B>(
+        &mut self,
+        array: &mut Array<B>,
+        key: Range<usize>,
+        pairs: [Items; 2],
+    ) -> Result<(), Error>
+    where
+        B: DerefMut<Target = [Block]>,
+    {
+        let of = place(array, &key, &pairs);
+        self.whole(Call::Order, &of, |p| p.order_pairs(array, key, pairs)).map(drop)
+    }
+
+    fn order_pairs<B>(
         &mut self,
         array: &mut Array<B>,
         key: Range<usize>,

@@ -16,13 +16,15 @@ pub(super) type Pool = Rc<RefCell<Vec<Vec<Block>>>>;
 pub struct Lanes {
     width: usize,
     count: usize,
+    /// What was called when it was made, so that parties know it by the same number.
+    made: u64,
     labels: Vec<Block>,
     pool: Pool,
 }
 
 impl Lanes {
     /// Room for numbers; what is in it is not defined. `stored`: whether there are labels at all.
-    pub(super) fn take(pool: &Pool, width: usize, count: usize, stored: bool) -> Self {
+    pub(super) fn take(pool: &Pool, width: usize, count: usize, stored: bool, made: u64) -> Self {
         let mut labels = Vec::new();
         if stored {
             let blocks = width * (count + PAD);
@@ -31,7 +33,19 @@ impl Lanes {
                 labels.resize(blocks, Block::ZERO);
             }
         }
-        Self { width, count, labels, pool: pool.clone() }
+        Self { width, count, made, labels, pool: pool.clone() }
+    }
+
+    /// Which of its party's results it is, and its shape.
+    pub(super) fn shape(&self) -> [u64; 3] {
+        [self.made, self.width as u64, self.count as u64]
+    }
+
+    /// The result of another call than of that which took the room.
+    pub(super) fn of(self, made: u64) -> Self {
+        let mut all = self;
+        all.made = made;
+        all
     }
 
     /// Bits per number.

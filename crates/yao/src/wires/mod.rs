@@ -35,6 +35,7 @@
 
 pub mod ands;
 mod array;
+mod calls;
 mod gadgets;
 mod lanes;
 mod party;

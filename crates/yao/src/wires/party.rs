@@ -1,6 +1,7 @@
 //! A party: what it holds, operations on slices of wires, inputs and outputs.
 
 use super::array::Touch;
+use super::calls::{Call, Calls};
 use super::lanes::{Lanes, Pool};
 use super::price::{CHECK_BYTES, Price};
 use super::setup::{self, Line};
@@ -30,8 +31,10 @@ use ot::{CotReceiver, CotSender, OtReceiver, OtSender};
 pub struct Party<'s> {
     part: Part<'s>,
     pub(super) pool: Pool,
-    /// Calls of the kernel so far: a tweak per call.
-    calls: u64,
+    /// Calls of the kernel so far: a tweak each.
+    gates: u64,
+    /// What both parties must have called alike.
+    calls: Calls,
     price: Price,
     /// Operands of a call, offset by lane.
     operands: [Vec<Block>; 2],
@@ -70,7 +73,15 @@ impl<'s> Party<'s> {
     fn new(part: Part<'s>) -> Self {
         let operands = [vec![Block::ZERO; LANES], vec![Block::ZERO; LANES]];
         let beside = if matches!(part, Part::Speculator(..)) { vec![1; BESIDE] } else { Vec::new() };
-        Self { part, pool: Pool::default(), calls: 0, price: Price::setup(), operands, _beside: beside }
+        Self {
+            part,
+            pool: Pool::default(),
+            gates: 0,
+            calls: Calls::default(),
+            price: Price::setup(),
+            operands,
+            _beside: beside,
+        }
     }
 
     /// Meets an evaluator over `session`, which is of two parties.
@@ -138,6 +149,31 @@ impl<'s> Party<'s> {
         self.price
     }
 
+    /// Notes a call of the program's.
+    pub(super) fn note(&mut self, call: Call, of: &[u64]) {
+        self.calls.add(call, of);
+    }
+
+    /// Notes a call whose parts a speculator does not make: they count for nobody.
+    pub(super) fn whole<T>(
+        &mut self,
+        call: Call,
+        of: &[u64],
+        work: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<(T, u64), Error> {
+        self.note(call, of);
+        let calls = self.calls;
+        let done = work(self)?;
+        self.calls = calls;
+        Ok((done, calls.so_far()))
+    }
+
+    /// What was called so far.
+    #[cfg(test)]
+    pub(super) fn calls(&self) -> Calls {
+        self.calls
+    }
+
     /// Books what a gadget costs where nobody computes it.
     pub(super) fn skip(&mut self, and_gates: u64) {
         self.price += Price::ands(and_gates);
@@ -146,7 +182,7 @@ impl<'s> Party<'s> {
     /// Scratch; what is in it is not defined.
     pub(super) fn take(&self, width: usize, count: usize) -> Lanes {
         assert!(count <= LANES, "{count} lanes; a call takes at most {LANES}");
-        Lanes::take(&self.pool, width, count, !self.speculates())
+        Lanes::take(&self.pool, width, count, !self.speculates(), self.calls.so_far())
     }
 
     /// What turns the label of a bit into that of its complement here.
@@ -173,8 +209,8 @@ impl<'s> Party<'s> {
             *a ^= offset;
             *b ^= offset;
         }
-        let [t0, t1] = [0, 1].map(|half| Block::tweak(0, 0, self.calls, half));
-        self.calls += 1;
+        let [t0, t1] = [0, 1].map(|half| Block::tweak(0, 0, self.gates, half));
+        self.gates += 1;
         self.price += Price::ands(lanes as u64);
         match &mut self.part {
             Part::Garbler(g) => g.and([t0, t1], a, b, out),
@@ -189,6 +225,7 @@ impl<'s> Party<'s> {
     /// When lengths differ, here and below.
     pub fn xor(&mut self, a: &[Block], b: &[Block], out: &mut [Block]) {
         assert!(a.len() == b.len() && a.len() == out.len(), "operands of equal length");
+        self.note(Call::Xor, &[out.len() as u64]);
         for ((a, b), out) in a.chunks(STRETCH).zip(b.chunks(STRETCH)).zip(out.chunks_mut(STRETCH)) {
             osprey::tick();
             if self.speculates() {
@@ -203,6 +240,7 @@ impl<'s> Party<'s> {
     /// `out = not a`. Free.
     pub fn not(&mut self, a: &[Block], out: &mut [Block]) {
         assert_eq!(a.len(), out.len(), "operands of equal length");
+        self.note(Call::Not, &[out.len() as u64]);
         let flip = self.flip();
         for (a, out) in a.chunks(STRETCH).zip(out.chunks_mut(STRETCH)) {
             osprey::tick();
@@ -220,6 +258,7 @@ impl<'s> Party<'s> {
     /// Those of the channel.
     pub fn and(&mut self, a: &[Block], b: &[Block], out: &mut [Block]) -> Result<(), Error> {
         assert!(a.len() == b.len() && a.len() == out.len(), "operands of equal length");
+        self.note(Call::And, &[out.len() as u64]);
         for ((a, b), out) in a.chunks(STRETCH).zip(b.chunks(STRETCH)).zip(out.chunks_mut(STRETCH)) {
             osprey::tick();
             if self.speculates() {
@@ -240,6 +279,7 @@ impl<'s> Party<'s> {
 
     /// Wires of a public bit. Free.
     pub fn constant(&mut self, bit: bool, out: &mut [Block]) {
+        self.note(Call::Constant, &[u64::from(bit), out.len() as u64]);
         let label = if bit { self.flip() } else { Block::ZERO };
         for out in out.chunks_mut(STRETCH) {
             osprey::tick();
@@ -258,6 +298,7 @@ impl<'s> Party<'s> {
     /// Those of the channel; fewer bits than wires at their owner.
     pub fn input(&mut self, owner: Role, bits: &[u64], wires: &mut [Block]) -> Result<(), Error> {
         self.price += Price::input(owner, wires.len());
+        self.note(Call::Input, &[owner as u64, wires.len() as u64]);
         let enters = self.enters(owner);
         if enters && bits.len() * 64 < wires.len() {
             let (have, want) = (bits.len() * 64, wires.len());
@@ -287,6 +328,8 @@ impl<'s> Party<'s> {
     /// Those of the channel; a peer whose program did something else so far.
     pub fn reveal(&mut self, to: To, wires: &[Block]) -> Result<Option<Vec<u64>>, Error> {
         self.price += Price::reveal(to, wires.len());
+        let told = [Role::Garbler, Role::Evaluator].map(|role| u64::from(to.has(role)));
+        self.note(Call::Reveal, &[told[0], told[1], wires.len() as u64]);
         let mut bits = Vec::new();
         for piece in wires.chunks(REVEAL_PIECE) {
             let start = bits.len();
@@ -308,7 +351,7 @@ impl<'s> Party<'s> {
 
     /// Colours of `wires` wires both ways: `bits` holds this party's and becomes the values.
     fn open(&mut self, to: To, wires: usize, bits: &mut [u64]) -> Result<(), Error> {
-        let (role, calls) = (self.role(), self.calls);
+        let (role, calls) = (self.role(), self.calls.so_far());
         let line = match &mut self.part {
             Part::Speculator(..) => return Ok(()),
             Part::Garbler(g) => {
@@ -320,13 +363,14 @@ impl<'s> Party<'s> {
         line.open(role, to, calls, wires, bits)
     }
 
-    /// Both parties have come as far as this, by the same number of gates: a barrier.
+    /// Both parties have come as far as this, by the same calls: a barrier.
     ///
     /// # Errors
     /// As [`Party::reveal`].
     pub fn agree(&mut self) -> Result<(), Error> {
         osprey::tick();
         self.price += Price::agree();
+        self.note(Call::Agree, &[]);
         self.open(To::Both, 0, &mut [])
     }
 
@@ -367,7 +411,8 @@ impl Line<'_> {
         let (check, colours) = theirs.split_at(CHECK_BYTES as usize);
         if check != calls.to_le_bytes() {
             return Err(link.blame(
-                "its program has made another number of gates; both parties run the same program with the same sizes",
+                "its program has called other operations, or the same with other sizes; both parties run the same program \
+                 with the same sizes",
             ));
         }
         if to.has(role) {

@@ -61,11 +61,12 @@ fn party(session: &mut Session) -> Result<Party<'_>, Error> {
 fn both(items: usize, width: usize, program: Program) -> Vec<u64> {
     let mut speculator = Party::speculator(Role::Evaluator);
     assert_eq!(run(&mut speculator, items, width, program), Ok(None));
-    let price = speculator.price();
+    let (price, calls) = (speculator.price(), speculator.calls());
     let done = Cluster::new(2, 7).tiny_window().run(|session| {
         let mut p = party(session)?;
         let (role, out) = (p.role(), run(&mut p, items, width, program)?);
         assert_eq!(p.price(), price, "a price comes from sizes alone");
+        assert_eq!(p.calls(), calls, "a stub of an operation is the same call");
         let ledger = session.ledger();
         assert_eq!((ledger.and_gates(""), ledger.ots("")), (price.and_gates, price.ots));
         let other = if role == Role::Garbler { Role::Evaluator } else { Role::Garbler };
@@ -341,9 +342,48 @@ fn peers_that_do_not_fit_are_told() {
         }
         p.reveal(To::Both, &out[..8]).map(drop)
     });
-    assert!(program.iter().any(|e| e.contains("another number of gates")), "{program:?}");
+    assert!(program.iter().any(|e| e.contains("called other operations")), "{program:?}");
     let few = errors(&Cluster::new(2, 1), |s| party(s)?.input(Role::Garbler, &[1], &mut [Block::ZERO; 65]));
     assert!(few[0].contains("64 input bits for 65 wires; give a bit per wire"), "{few:?}");
+}
+
+/// Programs that cost the same and mean something else.
+#[test]
+fn peers_whose_programs_differ_at_equal_cost_are_told() {
+    let base: Program = |p, x, y| p.less_than(x, y);
+    let others: [(&str, Program); 4] = [
+        ("another operation", |p, x, y| p.add_wide(x, y, None)),
+        ("swapped operands", |p, x, y| p.less_than(y, x)),
+        ("another operand", |p, x, _| p.less_than(x, x)),
+        ("a free operation more", |p, x, y| {
+            let x = p.not_lanes(x);
+            p.less_than(&x, y)
+        }),
+    ];
+    let compared = |mine: Program, theirs: Program| {
+        errors(&Cluster::new(2, 3), move |s| {
+            let program = if s.me() == PartyId(0) { mine } else { theirs };
+            let mut p = party(s)?;
+            let x = input(&mut p, Role::Garbler, 70, 8)?;
+            let y = input(&mut p, Role::Evaluator, 70, 8)?;
+            let [x, y] = [x, y].map(|array| p.load(&array, 0..8, Items::range(0..70)));
+            program(&mut p, &x, &y)?;
+            p.agree()
+        })
+    };
+    assert!(compared(base, base).is_empty());
+    for (what, other) in others {
+        let found = compared(base, other);
+        assert!(found.iter().any(|e| e.contains("called other operations")), "{what}: {found:?}");
+    }
+    // Free as well, and public: a constant.
+    let told = errors(&Cluster::new(2, 3), |s| {
+        let mut p = party(s)?;
+        let mut wires = vec![Block::ZERO; 64];
+        p.constant(p.role() == Role::Garbler, &mut wires);
+        p.reveal(To::Both, &wires).map(drop)
+    });
+    assert!(told.iter().any(|e| e.contains("called other operations")), "{told:?}");
 }
 
 #[test]
