@@ -89,11 +89,13 @@ void osp_tick(void);
 void osp_mark(const char *name);
 
 /* Counts as a read of `bytes` bytes at `ptr`: what a stub does for the operands of an operation left out.
+ * A speculative pass notes their chunks and looks at no byte; the others read one byte of every page.
  * Nothing where `ptr` is outside the region. */
 void osp_touch_read(const void *ptr, size_t bytes);
 
-/* Counts as a write of `bytes` bytes at `ptr`: what a stub does for the result of an operation left out.
- * Outside a speculative pass the bytes keep their value. Nothing where `ptr` is outside the region. */
+/* Counts as a write of `bytes` bytes at `ptr`: what a stub does for the result of an operation left out. A
+ * speculative pass notes their chunks and changes no byte; the others write one byte of every page, with
+ * the value that it has. Nothing where `ptr` is outside the region. */
 void osp_touch_write(void *ptr, size_t bytes);
 
 /* As send(2), but of all `bytes`: short counts and interrupts are gone over, SIGPIPE is not raised.
@@ -102,7 +104,8 @@ void osp_touch_write(void *ptr, size_t bytes);
 ssize_t osp_send(int fd, const void *buf, size_t bytes, int flags);
 
 /* As recv(2), but until `bytes` have come or the stream has ended: `bytes`, fewer at its end, or -1 and
- * errno. In a speculative pass it only counts as a write of them and returns `bytes`. */
+ * errno. In a speculative pass it only counts as a write of them and returns `bytes`. MSG_PEEK, which
+ * would give the same bytes again for every part, is an error in every pass (EINVAL). */
 ssize_t osp_recv(int fd, void *buf, size_t bytes, int flags);
 
 /* As read(2), but until `bytes` have come or the file has ended. Otherwise as `osp_recv`. */

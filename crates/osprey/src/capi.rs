@@ -166,8 +166,9 @@ pub unsafe extern "C" fn osp_mark(name: *const c_char) {
     runtime::mark(&name.to_string_lossy());
 }
 
-/// Counts as a read of `bytes` bytes at `ptr`: what a stub does for the operands of an operation left out. Nothing where
-/// `ptr` is outside the region.
+/// Counts as a read of `bytes` bytes at `ptr`: what a stub does for the operands of an operation left out. A speculative
+/// pass notes their chunks and looks at no byte; the others read one byte of every page. Nothing where `ptr` is outside
+/// the region.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osp_touch_read(ptr: *const c_void, bytes: size_t) {
     if !ptr.is_null() {
@@ -176,8 +177,9 @@ pub unsafe extern "C" fn osp_touch_read(ptr: *const c_void, bytes: size_t) {
     }
 }
 
-/// Counts as a write of `bytes` bytes at `ptr`: what a stub does for the result of an operation left out. Outside a
-/// speculative pass the bytes keep their value. Nothing where `ptr` is outside the region.
+/// Counts as a write of `bytes` bytes at `ptr`: what a stub does for the result of an operation left out. A speculative
+/// pass notes their chunks and changes no byte; the others write one byte of every page, with the value that it has.
+/// Nothing where `ptr` is outside the region.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osp_touch_write(ptr: *mut c_void, bytes: size_t) {
     if !ptr.is_null() {
@@ -200,9 +202,17 @@ pub unsafe extern "C" fn osp_send(fd: c_int, buf: *const c_void, bytes: size_t, 
 }
 
 /// As recv(2), but until `bytes` have come or the stream has ended: `bytes`, fewer at its end, or -1 and errno. In a
-/// speculative pass it only counts as a write of them and returns `bytes`.
+/// speculative pass it only counts as a write of them and returns `bytes`. MSG_PEEK, which would give the same bytes again
+/// for every part, is an error in every pass (EINVAL).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osp_recv(fd: c_int, buf: *mut c_void, bytes: size_t, flags: c_int) -> ssize_t {
+    if flags & libc::MSG_PEEK != 0 {
+        fail(
+            libc::EINVAL,
+            "osp_recv: MSG_PEEK leaves the bytes where they are; peek with recv into other memory",
+        );
+        return -1;
+    }
     let recv = |part: &mut [u8]| {
         // SAFETY: a valid range of bytes.
         unsafe { libc::recv(fd, part.as_mut_ptr().cast(), part.len(), flags) }
@@ -408,4 +418,26 @@ fn elements(size: usize, count: usize, transfer: impl FnOnce(usize) -> ssize_t) 
         return 0;
     };
     usize::try_from(transfer(bytes)).map_or(0, |done| done.checked_div(size).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn peeking_is_refused_and_takes_nothing() {
+        let (mut here, mut there) = UnixStream::pair().expect("a pair of sockets");
+        here.write_all(b"labels").expect("sent");
+        let mut bytes = [0u8; 6];
+        // SAFETY: six bytes of a live array.
+        let got = unsafe { osp_recv(there.as_raw_fd(), bytes.as_mut_ptr().cast(), 6, libc::MSG_PEEK) };
+        // SAFETY: a string of this thread's, valid until the next failure.
+        let said = unsafe { CStr::from_ptr(osp_error()) }.to_str().expect("text");
+        assert!(got == -1 && said.contains("MSG_PEEK"), "{got}: {said}");
+        there.read_exact(&mut bytes).expect("all of it");
+        assert_eq!(&bytes, b"labels");
+    }
 }

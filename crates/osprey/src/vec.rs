@@ -15,7 +15,11 @@ const FIRST: usize = 8;
 
 /// As `Vec`, in the region. Elements are plain data, aligned to 64 bytes at least when they fill a cache line.
 ///
-/// While the process speculates the bytes mean nothing: never branch or index by them.
+/// While the process speculates the bytes mean nothing, and vectors share pages: what is written through one changes what
+/// another one holds, between two reads of it, too. Never branch or index by them.
+///
+/// That is why elements are plain data ([`Pod`], of which every bit pattern is a value), and why address, length and room
+/// are outside the region: no bound of an access ever comes from bytes that may change under the reader.
 pub struct OspVec<T: Pod> {
     at: NonNull<T>,
     len: usize,
@@ -192,7 +196,9 @@ impl<T: Pod> Deref for OspVec<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: `len` elements were written there, and they are borrowed as the vector is.
+        // SAFETY: room for `len` elements, initialised memory of the system's, of which every bit pattern is a value; they
+        // are borrowed as the vector is. In the speculative pass the same page may also be another vector's, borrowed to
+        // write: reads then give any value, which is all that is asked of them there (see the type).
         unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.len) }
     }
 }
@@ -200,7 +206,8 @@ impl<T: Pod> Deref for OspVec<T> {
 impl<T: Pod> DerefMut for OspVec<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as in `deref`, and alone, as the vector is borrowed.
+        // SAFETY: as in `deref`, and alone, as the vector is borrowed, but for the speculative pass as said there: address,
+        // length and room are this struct's own and lie outside the region, so no access leaves the vector.
         unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
     }
 }
