@@ -71,8 +71,10 @@ pub(super) struct Schedule {
     /// Touches that must fit before it is known again where the program is: it touched what was not known yet, and there
     /// are no events to count.
     lost: u32,
-    /// Whether steps were booked that the program was past.
+    /// Whether the program had overtaken the trace and the plan has not caught up since.
     behind: bool,
+    /// Steps for entries before this one were planned for more frames than there are now.
+    excused: u64,
     pub spent: Duration,
 }
 
@@ -100,6 +102,7 @@ impl Schedule {
             starved: false,
             lost: 0,
             behind: false,
+            excused: 0,
             spent: Duration::ZERO,
         })
     }
@@ -112,6 +115,7 @@ impl Schedule {
     pub fn lower(&mut self, shares: Shares) {
         self.planner.lower(shares.capacity);
         self.shares = shares;
+        self.excused = self.planner.planned();
     }
 
     /// What becomes readable when a trace that had nothing has more.
@@ -204,7 +208,6 @@ impl Schedule {
     /// # Errors
     /// The trace's, in words.
     pub fn passed(&mut self, progress: &Progress) -> Result<Option<Step>, String> {
-        self.behind |= self.overtaken(progress);
         if !self.behind {
             return Ok(None);
         }
@@ -268,6 +271,7 @@ impl Schedule {
 
     /// Reads the program's count of events.
     pub fn locate(&mut self, progress: &Progress) {
+        self.behind |= self.overtaken(progress);
         let (events, _) = progress.so_far();
         while self.planner.block_mark(self.position + 1).is_some_and(|(begin, _)| begin < events) {
             self.position += 1;
@@ -298,6 +302,9 @@ impl Schedule {
         if let Some(block) = self.planner.first_use(chunk, near) {
             return self.began(block);
         }
+        if self.steps.front().is_some_and(|step| step.fetch.place < self.excused) {
+            return;
+        }
         match self.against_known(progress) {
             // A trace that is still being made is behind the program: that is no fault of the trace.
             Ordering::Greater if self.bell().is_some() => {
@@ -305,6 +312,8 @@ impl Schedule {
                     self.lost = FOUND;
                 }
             }
+            // It has caught up, but the plan has not yet.
+            Ordering::Less if self.behind => {}
             Ordering::Less => self.misses += 1,
             _ if self.starved => self.lost = FOUND,
             // Nothing but touches tells how far the program is: the first place that has this one is the least.

@@ -208,7 +208,12 @@ fn child() {
 fn play(program: &Program, region: &Region, progress: &Progress) {
     let mut versions = vec![0u64; program.chunks];
     progress.event(Event::Alloc(program.alloc));
+    let mut heap = Vec::new();
+    let grows = std::env::var(children::HARM).is_ok_and(|harm| harm == failures::GROWING);
     for (number, access) in program.accesses().into_iter().enumerate() {
+        if grows {
+            failures::grow(&mut heap, number, progress);
+        }
         step(program, region, progress, &mut versions, access);
         children::progress(number);
     }

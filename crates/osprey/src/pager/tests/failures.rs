@@ -4,8 +4,54 @@ use super::children::{HARM, Outcome, command, run_with};
 use super::patterns::{Kind, Program};
 use super::streams::{HARM_LATE, HARM_PAUSE};
 use super::{EXIT_PAGING, Engine, Settings, settings};
+use crate::progress::Progress;
+use crate::sys::process::{peak_resident, resident};
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
+use std::time::Duration;
+
+/// A child that uses more and more memory beside the region.
+pub const GROWING: &str = "growing heap";
+/// Bytes per access that it grows by, when, and its limit.
+const GROWTH: usize = 16 << 10;
+const GROWS: std::ops::Range<usize> = 600..2520;
+const GROWING_LIMIT: u64 = 56 << 20;
+
+/// In the child, at every access: the heap grows by 30 MiB in all, and what the process has stays below its limit. The
+/// pager is given time to follow, however busy the machine.
+pub fn grow(heap: &mut Vec<Vec<u8>>, number: usize, progress: &Progress) {
+    if GROWS.contains(&number) {
+        heap.push(vec![1; GROWTH]);
+        let statm = File::open("/proc/self/statm").expect("/proc");
+        for _ in 0..2000 {
+            if number % 16 > 0 || resident(&statm) + (1 << 20) <= GROWING_LIMIT {
+                break;
+            }
+            progress.ring();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    if number == GROWS.end {
+        assert!(peak_resident() <= GROWING_LIMIT, "{} bytes were resident", peak_resident());
+    }
+}
+
+/// Frames are given up for what the process uses beside the region, and the plan goes on with fewer.
+#[test]
+fn frames_make_room_for_a_heap_that_grows() {
+    let program = Program { kind: Kind::Random, ..Program::default() };
+    for engine in super::ENGINES {
+        let settings = Settings { memory: GROWING_LIMIT, ..settings(engine) };
+        let outcome = run_with(&settings, &program, Some(&program), |c| {
+            c.env(HARM, GROWING);
+        });
+        let Some(stats) = outcome.stats() else { return };
+        assert!(stats.mode == "programmed" && stats.warnings.is_empty(), "{engine}: {stats:?}");
+        let left = GROWING_LIMIT - (GROWS.len() * GROWTH) as u64;
+        assert!(stats.frames * super::CHUNK as u64 <= left, "{engine}: {stats:?}");
+    }
+}
 
 /// Harm that a child does to itself before it starts.
 pub fn suffer(harm: &str) {
@@ -13,7 +59,7 @@ pub fn suffer(harm: &str) {
         "no userfaultfd" => forbid(libc::SYS_userfaultfd),
         "no io_uring" => forbid(libc::SYS_io_uring_setup),
         "small files" => limit_files(24 << 20),
-        "none" | HARM_LATE | HARM_PAUSE => {}
+        "none" | GROWING | HARM_LATE | HARM_PAUSE => {}
         other => panic!("no such harm: {other}"),
     }
 }
