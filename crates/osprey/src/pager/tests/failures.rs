@@ -25,7 +25,7 @@ pub fn grow(heap: &mut Vec<Vec<u8>>, number: usize, progress: &Progress) {
         heap.push(vec![1; GROWTH]);
         let statm = File::open("/proc/self/statm").expect("/proc");
         for _ in 0..2000 {
-            if number % 16 > 0 || resident(&statm) + (1 << 20) <= GROWING_LIMIT {
+            if !number.is_multiple_of(16) || resident(&statm) + (1 << 20) <= GROWING_LIMIT {
                 break;
             }
             progress.ring();
