@@ -229,6 +229,7 @@ pub(super) mod tests {
             involuntary_switches: 3 * times * scale,
             bytes_read: 1000 * times * scale,
             bytes_written: 500 * times * scale,
+            ..Mark::default()
         };
         let marks = vec![mark("start", 0), mark("between", 9), mark("stop", 1)];
         let stats = Stats { marks, plan_s: 0.25, stalls: 2, trace_bytes: 10, ..Stats::default() };
