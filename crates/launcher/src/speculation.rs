@@ -150,7 +150,7 @@ impl Speculator<'_> {
         }
         if self.input.missed_terminal() {
             self.console.warn(
-                "the speculative pass read from the terminal and found an empty line; give the input by a file or a pipe, or use --mode reactive",
+                "the speculative pass read from the terminal (or device) and found an empty line; give the input by a file or a pipe, or use --mode reactive",
             );
         }
         self.console.step(&format!(

@@ -45,6 +45,26 @@ fn speculation_does_not_reach_the_terminal() {
     assert_eq!(said.matches("reached").count(), 1, "the real pass alone: {said}");
 }
 
+/// A device other than `/dev/null` need not give the same twice.
+#[test]
+fn speculation_takes_nothing_from_a_device() {
+    if !can_isolate() {
+        return;
+    }
+    let from = |device: &str| {
+        let mut command = Command::new(osprey());
+        command.args(["run", "--memory", "64M", "--", "sh", "-c", "head -c 1 | wc -c"]);
+        let input = std::fs::File::open(device).expect("a device");
+        Run::from(command.stdin(input).output().expect("osprey starts"))
+    };
+    let done = from("/dev/zero");
+    done.succeeded().says("read from the terminal (or device) and found an empty line");
+    assert_eq!(done.out.trim(), "1", "the real pass reads it");
+    let done = from("/dev/null");
+    done.succeeded().does_not_say("found an empty line");
+    assert_eq!(done.out.trim(), "0");
+}
+
 /// What a program that is paged by nobody reads of its group, in either version.
 const MAY_SWAP: &str = "one=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup); \
                         two=/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup); \

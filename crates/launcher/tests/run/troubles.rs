@@ -179,6 +179,6 @@ fn a_terminal_is_not_for_speculation() {
     let output = child.wait_with_output().expect("ended");
     drop(keys);
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("read from the terminal and found an empty line"), "{said}");
+    assert!(said.contains("read from the terminal (or device) and found an empty line"), "{said}");
     assert!(said.contains("read 4 bytes") && output.status.success(), "{said}");
 }
