@@ -334,3 +334,23 @@ impl Book {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_not_written_through_a_link() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, target) = (folder.path().join("report"), folder.path().join("target"));
+        std::fs::write(&target, "as it was").expect("written");
+        let planted = folder.path().join(format!("report.{}.0", std::process::id()));
+        std::os::unix::fs::symlink(&target, &planted).expect("a link");
+        let stats = Stats { peak_chunks: 7, ..Stats::default() };
+        write_report(&path, &stats).expect("written");
+        assert_eq!(std::fs::read_to_string(&target).expect("read"), "as it was");
+        let report: Stats = serde_json::from_slice(&std::fs::read(&path).expect("read")).expect("a report");
+        assert_eq!(report.peak_chunks, 7);
+        assert!(path.symlink_metadata().expect("a report").is_file());
+    }
+}
