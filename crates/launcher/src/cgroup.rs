@@ -36,7 +36,7 @@ impl Group {
     pub fn create(limit: Limit, launcher: u32) -> Result<Self, String> {
         let places = places()?;
         let name = name(launcher).ok_or("/proc does not show this launcher")?;
-        let mut why = String::new();
+        let mut why = String::from("no memory controller is mounted");
         for (version, parent, own) in places {
             match Self::create_in(version, &parent, &own, &name, limit) {
                 Ok(group) => return Ok(group),
