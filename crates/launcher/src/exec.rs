@@ -1,8 +1,10 @@
 //! `osprey __exec`: the last step before the program, in the process that becomes it. See decision 030.
 
+use rustix::event::EventfdFlags;
 use rustix::process::Signal;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
+use std::os::fd::IntoRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -64,9 +66,12 @@ fn become_program(args: Vec<OsString>) -> (u8, String) {
     {
         return (125, format!("cannot begin a session without the terminal: {error}"));
     }
-    // The settings are for this process, not for what it starts: the number stays when the program begins.
-    let own = std::process::id().to_string();
-    let error = Command::new(&program).arg0(name).args(args).env(osprey::settings::PROCESS, own).exec();
+    // The settings are for one process; which of those to come is for them to find out.
+    let token = match rustix::event::eventfd(1, EventfdFlags::NONBLOCK | EventfdFlags::SEMAPHORE) {
+        Ok(token) => token.into_raw_fd().to_string(),
+        Err(error) => return (125, format!("cannot make an event descriptor: {error}")),
+    };
+    let error = Command::new(&program).arg0(name).args(args).env(osprey::settings::CLAIM, token).exec();
     let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
     (code, format!("cannot run {}: {error}", program.display()))
 }

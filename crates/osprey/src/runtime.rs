@@ -8,10 +8,10 @@ mod role;
 
 use crate::progress::{Event, Progress};
 use crate::region::Region;
-use crate::settings::{Mode, PROCESS, Settings};
+use crate::settings::{CLAIM, Mode, Settings};
 use crate::slab::{Failure, Slabs};
 use crate::stats::{Mark, Stats};
-use crate::sys::process;
+use crate::sys::{inherit, process};
 use role::Role;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -59,20 +59,24 @@ fn started() -> &'static Result<Runtime, String> {
     RUNTIME.get_or_init(|| settings().and_then(Runtime::start))
 }
 
-/// The environment's, where they are for this process and not for one that it was started by: the region of a child is
-/// ordinary memory, and the trace and the report stay its parent's.
+/// The environment's, for the first process that asks: the region of any other is ordinary memory, and the trace and the
+/// report stay with the first.
 fn settings() -> Result<Settings, String> {
-    let Some(process) = std::env::var_os(PROCESS) else { return Settings::from_env() };
-    let own = std::process::id().to_string();
-    if process == own.as_str() {
-        return Settings::from_env();
-    }
-    if std::env::var_os("OSPREY_MODE").is_some() {
-        eprintln!(
-            "osprey: warning: process {own} is not paged: what osprey run started is process {}; a script that wraps a \
-             program begins it with exec",
-            process.display()
-        );
+    let Some(token) = std::env::var_os(CLAIM) else { return Settings::from_env() };
+    let number = token.to_str().and_then(|text| text.parse().ok());
+    match number.map(inherit::take_token) {
+        Some(Ok(true)) => return Settings::from_env(),
+        Some(Ok(false)) => {
+            let own = std::process::id();
+            eprintln!(
+                "osprey: warning: process {own} is not paged: another one of this run uses Osprey already"
+            );
+        }
+        _ => eprintln!(
+            "osprey: warning: process {} is not paged: descriptors that osprey run handed down were closed on the way; what \
+             starts the program must leave them open (close_fds=False in Python)",
+            std::process::id()
+        ),
     }
     Ok(Settings::default())
 }

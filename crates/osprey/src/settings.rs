@@ -106,9 +106,10 @@ pub fn microset(chunk: usize) -> usize {
     if chunk > 512 << 10 { 8 } else { 32 }
 }
 
-/// The process that the other variables are for; they are for whoever reads them where it is not set. What a program
-/// starts inherits its environment, and would write over its trace and report.
-pub const PROCESS: &str = "OSPREY_PID";
+/// Number of a descriptor with a single token: the other variables are for the process that takes it, and for whoever reads
+/// them where this one is not set. What a program starts inherits its environment, and would write over its trace and
+/// report; a script that wraps a program does not use the runtime and leaves the token to it.
+pub const CLAIM: &str = "OSPREY_CLAIM";
 
 const NAMES: [&str; 12] = [
     "OSPREY_MODE",
@@ -188,7 +189,7 @@ impl Settings {
             Some(format!("{:032x}", self.key).into()),
             self.report.clone().map(PathBuf::into_os_string),
         ];
-        NAMES.into_iter().zip(values).chain([(PROCESS, None)]).collect()
+        NAMES.into_iter().zip(values).chain([(CLAIM, None)]).collect()
     }
 
     /// Chunks of the region.

@@ -107,7 +107,7 @@ fn a_child_that_has_the_runtime_leaves_its_parents_trace_and_report() {
     }
     let done = run(&["--memory", "24M", "--json"], &["32", "child"]);
     let alone = run(&["--memory", "24M", "--json"], &["32"]);
-    done.succeeded().says("begins it with exec");
+    done.succeeded().says("another one of this run uses Osprey already");
     let [report, alone] = [done.report(), alone.report()];
     assert_eq!(report["mode"], "programmed", "{report}");
     for field in ["trace_entries", "events", "allocation_hash", "peak_chunks"] {
@@ -117,7 +117,7 @@ fn a_child_that_has_the_runtime_leaves_its_parents_trace_and_report() {
 }
 
 #[test]
-fn a_script_begins_its_program_with_exec() {
+fn a_script_may_wrap_its_program() {
     if !can_isolate() || !can_trace() {
         return;
     }
@@ -127,5 +127,6 @@ fn a_script_begins_its_program_with_exec() {
         Run::from(command.output().expect("osprey starts"))
     };
     assert_eq!(wrapped("exec \"$0\" 32").succeeded().report()["mode"], "programmed");
-    wrapped("\"$0\" 2; exit $?").succeeded().says("is not paged").says("does not use the runtime");
+    assert_eq!(wrapped("\"$0\" 32; exit $?").succeeded().report()["mode"], "programmed");
+    wrapped("exec 3<&- 4<&- 5<&- 6<&- 7<&- 8<&- 9<&-; \"$0\" 2").says("were closed on the way");
 }

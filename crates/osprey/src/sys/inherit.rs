@@ -32,6 +32,20 @@ pub(crate) fn keep_from_children() -> io::Result<()> {
     Ok(())
 }
 
+/// Takes the token of an event descriptor that does not wait; says whether there still was one.
+///
+/// # Errors
+/// The system's, when there is no such descriptor.
+pub(crate) fn take_token(fd: i32) -> io::Result<bool> {
+    let mut token = [0u8; 8];
+    // SAFETY: eight bytes of a live array; a number that is no descriptor is an error.
+    match check(unsafe { libc::read(fd, token.as_mut_ptr().cast(), token.len()) } as libc::c_long) {
+        Ok(bytes) => Ok(bytes == 8),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// Takes over a descriptor that the parent left open, and closes it for programs this process starts.
 ///
 /// # Errors
