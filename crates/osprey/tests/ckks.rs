@@ -123,7 +123,8 @@ fn workloads_are_correct_unbounded_and_paged() {
 
         let (header, source) = Source::inspect(Path::new(trace)).expect("a whole trace");
         let footer = source.footer().expect("a file has one");
-        let memory = (footer.other_bytes + footer.peak_chunks * header.chunk / 2).to_string();
+        // Half of the chunks, and what a process may grow by.
+        let memory = (footer.other_bytes + footer.peak_chunks * header.chunk / 2 + (6 << 20)).to_string();
         let paged = [("OSPREY_MODE", "programmed"), ("OSPREY_ENGINE", "move"), ("OSPREY_MEMORY", &*memory)];
         let (output, paged) =
             run(program, workload, folder.path(), &[&paged[..], &[("OSPREY_TRACE", trace)]].concat());

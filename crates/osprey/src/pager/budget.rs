@@ -1,18 +1,20 @@
 //! The limit of memory against what the process really uses.
 //!
 //! What a program needs beside its chunks is known from a pass without its cryptography and its connections, so it is only
-//! a beginning. The pager looks now and then, when it is awake anyway, at what the system counts for the process, page tables
-//! included, and gives up frames when that comes near the limit. It never takes them back: a plan can shrink, not grow.
+//! a beginning. The pager looks now and then at what the system counts for the process, page tables included, and gives up
+//! frames when that comes near the limit: when it is awake anyway, and, while the process is near the limit, also by the clock,
+//! since a program that touches nothing new may still allocate. It never takes frames back: a plan can shrink, not grow.
 
-use super::{FRAMES_MIN, SLACK_PERCENT, least_frames};
+use super::{FRAMES_MIN, GROWTH, GROWTH_PERCENT, SLACK_PERCENT, least_frames};
 use crate::settings::Settings;
 use crate::sys::own::Footprint;
 use std::time::{Duration, Instant};
 
 /// Bytes of chunks moved between two looks.
 const LOOK_BYTES: u64 = 2 << 20;
-/// Time between two looks of a pager that is awake.
+/// Time between two looks of a pager that is awake, and of one that sleeps while little is left.
 const LOOK_TIME: Duration = Duration::from_millis(20);
+const SLEEP_TIME: Duration = Duration::from_millis(25);
 
 #[derive(Debug)]
 pub(super) struct Budget {
@@ -24,6 +26,8 @@ pub(super) struct Budget {
     moved: u64,
     looked: Instant,
     beside: u64,
+    /// What the process uses is so near the limit that even a pager that has nothing to do looks.
+    near: bool,
     /// The process grew beyond what can be made room for.
     exceeded: bool,
 }
@@ -51,6 +55,7 @@ impl Budget {
             moved: 0,
             looked: Instant::now(),
             beside: 0,
+            near: false,
             exceeded: false,
         })
     }
@@ -64,7 +69,13 @@ impl Budget {
         self.judge(self.footprint.bytes(), live, frames)
     }
 
+    /// How long a pager may sleep before it looks again.
+    pub fn patience(&self) -> Option<Duration> {
+        self.near.then_some(SLEEP_TIME)
+    }
+
     fn judge(&mut self, used: u64, live: usize, frames: usize) -> Verdict {
+        self.near = used + 2 * margin(self.memory) > self.memory;
         let beside = used.saturating_sub(live as u64 * self.chunk);
         let before = std::mem::replace(&mut self.beside, beside);
         let allowed = (self.memory.saturating_sub(beside) / self.chunk) as usize;
@@ -84,6 +95,11 @@ impl Budget {
     }
 }
 
+/// What the process may grow by before frames are given up for it, at the start.
+pub(super) fn margin(memory: u64) -> u64 {
+    GROWTH.max(memory * GROWTH_PERCENT / 100)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,8 +108,12 @@ mod tests {
     fn frames_are_given_up_for_what_the_process_grows_by() {
         let settings = Settings { memory: 100 << 20, chunk: 1 << 20, microset: 8, ..Settings::default() };
         let mut budget = Budget::new(&settings, false).expect("/proc");
+        assert_eq!(budget.judge(80 << 20, 70, 88), Verdict::Fits);
+        assert_eq!(budget.patience(), None, "far from the limit");
         assert_eq!(budget.judge(90 << 20, 80, 88), Verdict::Fits);
+        assert_eq!(budget.patience(), None);
         assert_eq!(budget.judge(95 << 20, 80, 88), Verdict::Lower(81), "15 MiB beside, and 2 to come");
+        assert!(budget.patience().is_some(), "near the limit");
         assert_eq!(budget.judge(95 << 20, 80, 81), Verdict::Fits);
         let Verdict::TooMuch(FRAMES_MIN, beside) = budget.judge(115 << 20, 20, 81) else {
             panic!("too much")

@@ -35,6 +35,9 @@ pub(super) const UNWANTED: u8 = 1 << 3;
 /// It had to leave before the plan's time, for a touch that had no frame: its own touch is no fault of the trace.
 pub(super) const EARLY: u8 = 1 << 4;
 
+/// It is resident as on disk, as far as known: its digest is kept.
+pub(super) const DIGEST: u8 = 1 << 5;
+
 /// No place in the file.
 const NOWHERE: u32 = 0;
 

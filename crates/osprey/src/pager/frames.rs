@@ -49,6 +49,16 @@ impl Frames {
         }
     }
 
+    /// Gives the memory of a free frame back for good, because the system has none for something else; says whether there
+    /// was one.
+    pub fn retire(&mut self) -> bool {
+        let before = self.live();
+        if !self.free.is_empty() {
+            self.lower(before - 1);
+        }
+        self.live() < before
+    }
+
     /// Frames that can be taken.
     pub fn available(&self) -> usize {
         let cold = self.staging.count() - self.live();

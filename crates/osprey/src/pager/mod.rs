@@ -53,10 +53,15 @@ pub(crate) const EXIT_PAGING: i32 = 74;
 const FRAMES_MIN: usize = 16;
 /// Percent of the frames that fetches run ahead in.
 const BUFFER_PERCENT: usize = 15;
-/// Frames of that buffer at least.
-const BUFFER_MIN: usize = 8;
-/// Frames for touches that nobody expected.
-const RESERVE: usize = 4;
+/// Frames of that buffer at least, and of large chunks, of which the limit has few: as many as make up `BUFFER_BYTES`.
+const BUFFER_MIN: (usize, usize) = (3, 8);
+const BUFFER_BYTES: usize = 2 << 20;
+/// Frames for touches that nobody expected, likewise.
+const RESERVE: (usize, usize) = (2, 4);
+const RESERVE_BYTES: usize = 1 << 20;
+/// Chunks from this size on take less of the frames to run ahead in: one transfer of them is long enough.
+const LARGE: usize = 1 << 20;
+const BUFFER_PERCENT_LARGE: usize = 10;
 /// Percent of the limit that is left for what nobody counts.
 const SLACK_PERCENT: u64 = 2;
 /// Bytes, and percent of the limit, that the process may grow by beside the region before frames are given up for it: the
@@ -125,7 +130,7 @@ pub(crate) fn start(
         Engine::Move | Engine::Copy => {}
     }
     let frames = frames(settings, &region, source.as_ref())?;
-    let shares = shares(frames);
+    let shares = shares(frames, settings.chunk);
     let link = Arc::new(Link { stop: AtomicBool::new(false), stats: Mutex::new(stats) });
     let job = Job { settings: settings.clone(), region, progress: progress.clone(), source, frames, shares };
     let (ready, started) = channel();
@@ -217,16 +222,19 @@ impl Link {
     }
 }
 
-/// What a number of frames is used for by a plan.
-fn shares(frames: usize) -> Shares {
-    let buffer = (frames * BUFFER_PERCENT / 100).max(BUFFER_MIN);
-    Shares { capacity: frames.saturating_sub(buffer + RESERVE), buffer, reserve: RESERVE }
+/// What a number of frames of `chunk` bytes is used for by a plan.
+fn shares(frames: usize, chunk: usize) -> Shares {
+    let at_least = |(least, most): (usize, usize), bytes: usize| (bytes / chunk).clamp(least, most);
+    let percent = if chunk >= LARGE { BUFFER_PERCENT_LARGE } else { BUFFER_PERCENT };
+    let buffer = (frames * percent / 100).max(at_least(BUFFER_MIN, BUFFER_BYTES));
+    let reserve = at_least(RESERVE, RESERVE_BYTES);
+    Shares { capacity: frames.saturating_sub(buffer + reserve), buffer, reserve }
 }
 
 /// Frames without which a plan is not possible: those that hold two blocks.
 fn least_frames(settings: &Settings) -> usize {
     let planned = 2 * settings.microset;
-    (planned..).find(|&n| shares(n).capacity >= planned).unwrap_or(usize::MAX)
+    (planned..).find(|&n| shares(n, settings.chunk).capacity >= planned).unwrap_or(usize::MAX)
 }
 
 /// Chunks that may have memory: the limit, less what the process needs beside the region, the pager's tables and slack.
@@ -234,7 +242,7 @@ fn least_frames(settings: &Settings) -> usize {
 fn frames(settings: &Settings, region: &Region, source: Option<&Source>) -> Result<usize, String> {
     let footer = source.and_then(Source::footer);
     let now = Footprint::open().map_or(0, |footprint| footprint.bytes());
-    let growth = GROWTH.max(settings.memory * GROWTH_PERCENT / 100);
+    let growth = budget::margin(settings.memory);
     let beside = footer.map_or(now, |footer| footer.other_bytes.max(now)) + growth;
     let chunk = settings.chunk as u64;
     // Per chunk in use its columns and page table, per frame its lists, page table and the window of a plan.
@@ -255,5 +263,5 @@ fn frames(settings: &Settings, region: &Region, source: Option<&Source>) -> Resu
             bytes.div_ceil(1 << 20) + 1
         ));
     }
-    Ok(frames.min(region.chunks() + RESERVE))
+    Ok(frames.min(region.chunks() + RESERVE.1))
 }

@@ -42,16 +42,29 @@ impl Mover {
         &self.uffd
     }
 
-    /// Puts the content of a frame into the region and wakes who waits for it. The frame is hollow then.
+    /// Puts the content of a frame into the region and wakes who waits for it. The frame is hollow then. Where the system
+    /// has no memory for that (page tables, or copies), free frames give up theirs.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's; `OutOfMemory` when no free frame is left.
     pub fn enter(&self, frames: &mut Frames, frame: u32, region: &Region, chunk: u32) -> io::Result<()> {
-        let home = region.address(chunk);
-        if self.moves {
-            self.shift(home, frames.staging.address(frame), region.chunk(), PATIENCE).1?;
-        } else {
-            self.uffd.copy(home, bytemuck::cast_slice(frames.staging.blocks(frame)), false)?;
+        let (home, place, len) = (region.address(chunk), frames.staging.address(frame), region.chunk());
+        let mut done = 0;
+        loop {
+            let (more, result) = if self.moves {
+                self.shift(home + done, place + done, len - done, PATIENCE)
+            } else {
+                let bytes: &[u8] = bytemuck::cast_slice(frames.staging.blocks(frame));
+                self.uffd.copy_some(home + done, &bytes[done..], false)
+            };
+            done += more;
+            match result {
+                Err(error) if error.kind() == io::ErrorKind::OutOfMemory && frames.retire() => {}
+                Err(error) => return Err(error),
+                Ok(()) => break,
+            }
+        }
+        if !self.moves {
             frames.staging.release(frame)?;
         }
         frames.emptied(frame);

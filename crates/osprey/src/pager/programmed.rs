@@ -36,6 +36,7 @@ impl Worker {
         let mut blocked = false;
         let mut more = true;
         for _ in 0..AT_ONCE {
+            self.keep_budget()?;
             while let Some(eviction) = self.plan().leaver(false) {
                 self.depart(eviction)?;
             }

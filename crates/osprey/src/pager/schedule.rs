@@ -16,7 +16,7 @@ use crate::plan::{Eviction, Fetch, Next, Planner, Step, window};
 use crate::progress::Progress;
 use crate::trace::{Feed, Source};
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -44,6 +44,39 @@ pub(super) struct Shares {
     pub reserve: usize,
 }
 
+/// An eviction that was let loose, in the order of the blocks that must have begun and of the plan.
+#[derive(Debug)]
+struct Leaving {
+    item: u64,
+    eviction: Eviction,
+}
+
+impl Leaving {
+    fn order(&self) -> (u64, u64) {
+        (self.eviction.after, self.item)
+    }
+}
+
+impl PartialEq for Leaving {
+    fn eq(&self, other: &Self) -> bool {
+        self.item == other.item
+    }
+}
+
+impl Eq for Leaving {}
+
+impl PartialOrd for Leaving {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Leaving {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Schedule {
     planner: Planner,
@@ -54,10 +87,10 @@ pub(super) struct Schedule {
     missing: VecDeque<Fetch>,
     /// Whether the evictions of the first step are in `leaving`.
     loose: bool,
-    /// By the block that must have begun, with the number of the item in `current`.
-    leaving: BinaryHeap<Reverse<(u64, u64, u32)>>,
-    /// The valid item of a chunk in `leaving`.
-    current: HashMap<u32, (u64, Eviction)>,
+    /// Who may leave, the first on top; some are of the past.
+    leaving: BinaryHeap<Reverse<Leaving>>,
+    /// By chunk: the number of its valid item in `leaving`, 0 for none.
+    current: Vec<u64>,
     items: u64,
     position: u64,
     held: VecDeque<(u64, u32)>,
@@ -91,7 +124,7 @@ impl Schedule {
             missing: VecDeque::new(),
             loose: false,
             leaving: BinaryHeap::new(),
-            current: HashMap::new(),
+            current: Vec::new(),
             items: 0,
             position: 0,
             held: VecDeque::new(),
@@ -185,8 +218,12 @@ impl Schedule {
             self.loose = true;
             for &eviction in &step.evict {
                 self.items += 1;
-                self.current.insert(eviction.chunk, (self.items, eviction));
-                self.leaving.push(Reverse((eviction.after, self.items, eviction.chunk)));
+                let chunk = eviction.chunk as usize;
+                if chunk >= self.current.len() {
+                    self.current.resize(chunk + 1, 0);
+                }
+                self.current[chunk] = self.items;
+                self.leaving.push(Reverse(Leaving { item: self.items, eviction }));
             }
         }
         Some(step.fetch)
@@ -197,7 +234,7 @@ impl Schedule {
         if fetch.place == MADE_UP {
             self.missing.pop_front();
         } else if let Some(step) = self.steps.pop_front() {
-            self.current.remove(&step.fetch.chunk);
+            self.stays(step.fetch.chunk);
             self.loose = false;
             self.fetched += 1;
         }
@@ -219,9 +256,15 @@ impl Schedule {
         self.loose = false;
         let step = self.steps.pop_front();
         if let Some(step) = &step {
-            self.current.remove(&step.fetch.chunk);
+            self.stays(step.fetch.chunk);
         }
         Ok(step)
+    }
+
+    fn stays(&mut self, chunk: u32) {
+        if let Some(item) = self.current.get_mut(chunk as usize) {
+            *item = 0;
+        }
     }
 
     /// After steps were booked: as soon as the plan is ahead again, it makes up for those of its chunks that are `away`.
@@ -256,14 +299,16 @@ impl Schedule {
 
     /// A chunk that may leave now. `any`: whoever is first, whether its block has begun or not.
     pub fn leaver(&mut self, any: bool) -> Option<Eviction> {
-        while let Some(&Reverse((after, item, chunk))) = self.leaving.peek() {
-            let valid = self.current.get(&chunk).is_some_and(|&(current, _)| current == item);
-            if valid && after > self.position && !any {
+        while let Some(Reverse(Leaving { item, eviction })) = self.leaving.peek() {
+            let (item, eviction) = (*item, *eviction);
+            let valid = self.current[eviction.chunk as usize] == item;
+            if valid && eviction.after > self.position && !any {
                 return None;
             }
             self.leaving.pop();
             if valid {
-                return self.current.remove(&chunk).map(|(_, eviction)| eviction);
+                self.stays(eviction.chunk);
+                return Some(eviction);
             }
         }
         None
@@ -363,7 +408,8 @@ impl Schedule {
     /// Asks to be told when the first of those who wait to leave may: one event after the begin of their block. One watch
     /// in a few is at the begin itself, where the trace has a hash to compare.
     pub fn watch(&mut self, progress: &Progress) {
-        let Some(&Reverse((after, ..))) = self.leaving.peek() else { return };
+        let Some(Reverse(Leaving { eviction, .. })) = self.leaving.peek() else { return };
+        let after = eviction.after;
         let Some((begin, hash)) = self.planner.block_mark(after) else { return };
         let (events, _) = progress.so_far();
         if after <= self.position || self.armed == (after, begin > events) {

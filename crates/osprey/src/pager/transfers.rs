@@ -1,6 +1,6 @@
 //! Transfers between frames and the file, in batches.
 
-use super::chunks::{CLEAN, State, UNWANTED, WANTED};
+use super::chunks::{CLEAN, DIGEST, State, UNWANTED, WANTED};
 use super::spill::NoRoom;
 use super::worker::{Batch, Leaver, Worker};
 use std::io;
@@ -159,6 +159,7 @@ impl Worker {
         if self.schedule.is_some() && self.chunks.has(chunk, CLEAN) {
             let digest = self.cipher.digest(self.frames.staging.blocks(self.chunks.frame(chunk)));
             self.digests.insert(chunk, digest);
+            self.chunks.set(chunk, DIGEST, true);
         }
         self.settle(chunk)
     }

@@ -5,7 +5,7 @@
 //! leave because the disk is full, the process ends with a message. Nothing else ever waits for the program.
 
 use super::budget::{Budget, Verdict};
-use super::chunks::{Chunks, EARLY, PLANNED, State, UNWANTED, WANTED};
+use super::chunks::{Chunks, DIGEST, EARLY, PLANNED, State, UNWANTED, WANTED};
 use super::cipher::Cipher;
 use super::frames::Frames;
 use super::mover::Mover;
@@ -30,6 +30,8 @@ use std::sync::atomic::Ordering;
 const BATCH: usize = 256 << 10;
 /// Bytes that one transfer has at most.
 const BATCH_MAX: usize = 512 << 10;
+/// Turns after which the counters are published though there is more to do.
+const PUBLISH_EVERY: u32 = 64;
 /// Strangers that stay: what was touched last is probably still in use.
 const RECENT: usize = 4;
 
@@ -73,6 +75,8 @@ pub(super) struct Worker {
     pub batch_max: usize,
     pub counts: Stats,
     budget: Budget,
+    /// Turns since the counters were published.
+    unpublished: u32,
     /// Somebody waits, and no event will tell when to try again.
     again: bool,
     chunks_now: u64,
@@ -161,6 +165,7 @@ impl Worker {
             batch_max: (BATCH_MAX / chunk).clamp(1, FLIGHT / 2),
             counts,
             budget: Budget::new(&settings, planned)?,
+            unpublished: 0,
             again: false,
             chunks_now: 0,
             top: 0,
@@ -177,7 +182,11 @@ impl Worker {
     pub fn serve(&mut self) -> Result<(), String> {
         while !self.link.stop.load(Ordering::Acquire) {
             let more = self.turn()?;
-            self.publish();
+            self.unpublished += 1;
+            let idle = !more && self.reading + self.writing == 0;
+            if idle || self.unpublished >= PUBLISH_EVERY {
+                self.publish();
+            }
             self.hear(!more)?;
         }
         while self.reading + self.writing > 0 {
@@ -188,7 +197,9 @@ impl Worker {
 
     fn hear(&mut self, wait: bool) -> Result<(), String> {
         let mut events = std::mem::take(&mut self.events);
-        self.ring.wait(wait, &mut events).map_err(|e| format!("io_uring failed: {e}"))?;
+        self.ring
+            .wait(wait, self.budget.patience(), &mut events)
+            .map_err(|e| format!("io_uring failed: {e}"))?;
         events.drain(..).try_for_each(|event| self.happened(event))?;
         self.events = events;
         Ok(())
@@ -223,7 +234,7 @@ impl Worker {
     }
 
     /// Gives frames up when the process needs their memory for something else.
-    fn keep_budget(&mut self) -> Result<(), String> {
+    pub fn keep_budget(&mut self) -> Result<(), String> {
         let (size, counts) = (self.region.chunk() as u64, &self.counts);
         let moved = counts.bytes_read + counts.bytes_written + counts.first_touches * size;
         let frames = match self.budget.look(moved, self.frames.live(), self.frames.count()) {
@@ -239,9 +250,12 @@ impl Worker {
         };
         if frames < self.frames.count() {
             self.frames.lower(frames);
+        }
+        let frames = self.frames.count();
+        if (frames as u64) < self.counts.frames {
             self.counts.frames = frames as u64;
             if let Some(schedule) = &mut self.schedule {
-                schedule.lower(shares(frames));
+                schedule.lower(shares(frames, self.region.chunk()));
             }
         }
         for _ in (self.writing + self.out.len())..self.frames.excess() {
@@ -442,10 +456,10 @@ impl Worker {
     pub fn enter(&mut self, chunk: u32) -> Result<(), String> {
         let frame = self.chunks.frame(chunk);
         let moved = self.mover.enter(&mut self.frames, frame, &self.region, chunk);
-        moved.map_err(|e| format!("a chunk cannot be put into the region: {e}"))?;
+        moved.map_err(|e| refusal("a chunk cannot be put into the region", &e))?;
         self.chunks.set_state(chunk, State::Resident);
         self.chunks.set(chunk, WANTED | UNWANTED | EARLY, false);
-        if !self.digests.contains_key(&chunk) {
+        if !self.chunks.has(chunk, DIGEST) {
             self.free_slot(chunk);
         }
         let stamp = self.chunks.restamp(chunk);
@@ -465,7 +479,7 @@ impl Worker {
     pub fn leave(&mut self, chunk: u32, next: u64) -> Result<bool, String> {
         let left = self.mover.leave(&mut self.frames, &self.region, chunk);
         let stamp = self.chunks.restamp(chunk);
-        let Some(frame) = left.map_err(|e| format!("a chunk cannot be taken out of the region: {e}"))? else {
+        let Some(frame) = left.map_err(|e| refusal("a chunk cannot be taken out of the region", &e))? else {
             self.fifo.push_back((chunk, stamp));
             if self.schedule.is_some() {
                 self.strangers.push_back((chunk, stamp));
@@ -479,7 +493,7 @@ impl Worker {
             self.forget(chunk);
             return Ok(true);
         }
-        if let Some(digest) = self.digests.remove(&chunk) {
+        if let Some(digest) = self.take_digest(chunk) {
             if self.cipher.digest(self.frames.staging.blocks(frame)) == digest {
                 self.counts.dropped_clean += 1;
                 self.back_to_disk(chunk);
@@ -491,11 +505,19 @@ impl Worker {
         Ok(true)
     }
 
+    fn take_digest(&mut self, chunk: u32) -> Option<Block> {
+        if !self.chunks.has(chunk, DIGEST) {
+            return None;
+        }
+        self.chunks.set(chunk, DIGEST, false);
+        self.digests.remove(&chunk)
+    }
+
     /// A chunk outside the region, in which nothing is allocated, is as if it never had been.
     pub fn forget(&mut self, chunk: u32) {
         self.counts.dropped_dead += 1;
         self.chunks_now -= 1;
-        self.digests.remove(&chunk);
+        self.take_digest(chunk);
         self.free_slot(chunk);
         self.chunks.set_state(chunk, State::New);
         self.frames.give(self.chunks.frame(chunk));
@@ -510,7 +532,7 @@ impl Worker {
 
     /// A key that was not touched goes back to where it came from.
     pub fn drop_held(&mut self, chunk: u32) {
-        self.digests.remove(&chunk);
+        self.take_digest(chunk);
         if self.chunks.slot(chunk).is_some() {
             self.back_to_disk(chunk);
         } else {
@@ -548,6 +570,7 @@ impl Worker {
     }
 
     fn publish(&mut self) {
+        self.unpublished = 0;
         if let Some(schedule) = &self.schedule {
             self.counts.plan_s = schedule.spent.as_secs_f64();
             self.counts.trace_entries = schedule.entries();
@@ -580,4 +603,15 @@ impl Worker {
         self.publish();
         Ok(())
     }
+}
+
+/// Why a chunk did not move, with what to do where memory is what lacks.
+fn refusal(what: &str, error: &std::io::Error) -> String {
+    let advice = match error.kind() {
+        std::io::ErrorKind::OutOfMemory => {
+            ": the process needs more beside the region than was foreseen; allow more memory"
+        }
+        _ => "",
+    };
+    format!("{what}: {error}{advice}")
 }

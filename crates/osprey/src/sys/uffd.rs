@@ -160,11 +160,9 @@ impl Uffd {
     }
 
     /// Fills missing pages of a range with a copy of `from`. Wakes who waits, unless `quiet`. Pages that are there
-    /// already are an error (`AlreadyExists`).
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn copy(&self, to: usize, from: &[u8], protect: bool) -> io::Result<()> {
+    /// already are an error (`AlreadyExists`). Gives the bytes copied, from the start on, and the system's error if that is
+    /// not all.
+    pub fn copy_some(&self, to: usize, from: &[u8], protect: bool) -> (usize, io::Result<()>) {
         #[repr(C)]
         struct Copy {
             to: u64,
@@ -184,13 +182,13 @@ impl Uffd {
                 copied: 0,
             };
             match self.call(0x03, &mut call) {
-                Ok(()) => return Ok(()),
+                Ok(()) => return (from.len(), Ok(())),
                 Err(_) if call.copied > 0 => done += call.copied as usize,
                 Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => {}
-                Err(error) => return Err(error),
+                Err(error) => return (done, Err(error)),
             }
         }
-        Ok(())
+        (done, Ok(()))
     }
 
     /// Maps the pages of the file behind a shared range, write-protected or not. Those mapped already are fine.
@@ -337,7 +335,7 @@ mod tests {
             std::thread::yield_now();
         };
         assert_eq!(fault, Fault { address: home + 4096, write: false, protected: false });
-        uffd.copy(home, &vec![3; CHUNK], false).expect("copy");
+        uffd.copy_some(home, &vec![3; CHUNK], false).1.expect("copy");
         assert_eq!(reader.join().expect("reader"), 3);
     }
 }

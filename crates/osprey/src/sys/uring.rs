@@ -4,6 +4,7 @@ use super::staging::Staging;
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::time::Duration;
 
 /// Transfers in flight at most.
 pub(crate) const TRANSFERS_MAX: usize = 192;
@@ -33,6 +34,8 @@ struct Transfer {
 pub(crate) struct Uring {
     ring: IoUring,
     transfers: Vec<Option<Transfer>>,
+    /// Numbers of transfers that are not in flight.
+    idle: Vec<usize>,
     polls: Vec<(RawFd, bool)>,
 }
 
@@ -47,7 +50,7 @@ impl Uring {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => IoUring::new(ENTRIES)?,
             other => other?,
         };
-        Ok(Self { ring, transfers: Vec::new(), polls: Vec::new() })
+        Ok(Self { ring, transfers: Vec::new(), idle: Vec::new(), polls: Vec::new() })
     }
 
     /// Listens to a descriptor. `lasting`: reported again whenever it becomes readable; otherwise once per
@@ -81,7 +84,7 @@ impl Uring {
 
     /// Transfers that have not ended.
     pub fn in_flight(&self) -> usize {
-        self.transfers.iter().filter(|t| t.is_some()).count()
+        self.transfers.len() - self.idle.len()
     }
 
     /// Starts to read or write frames one after the other from `offset` of a file; gives the number of the transfer. The
@@ -100,11 +103,16 @@ impl Uring {
         let part =
             |frame| libc::iovec { iov_base: staging.address(frame) as *mut _, iov_len: staging.chunk() };
         let transfer = Transfer { vector: frames.map(part).collect(), write, fd: fd.as_raw_fd(), offset };
-        let number = self.transfers.iter().position(Option::is_none).unwrap_or(self.transfers.len());
-        if number == self.transfers.len() {
-            self.transfers.push(None);
-        }
-        self.transfers[number] = Some(transfer);
+        let number = match self.idle.pop() {
+            Some(number) => {
+                self.transfers[number] = Some(transfer);
+                number
+            }
+            None => {
+                self.transfers.push(Some(transfer));
+                self.transfers.len() - 1
+            }
+        };
         self.start(number)?;
         Ok(number)
     }
@@ -133,21 +141,33 @@ impl Uring {
         }
     }
 
-    /// Hands over what was started and takes what happened. `block`: waits for at least one event.
+    /// Hands over what was started and takes what happened. `block`: waits for at least one event, for that long at most if
+    /// a time is given.
     ///
     /// # Errors
     /// The system's.
-    pub fn wait(&mut self, block: bool, events: &mut Vec<Event>) -> io::Result<()> {
+    pub fn wait(
+        &mut self,
+        block: bool,
+        longest: Option<Duration>,
+        events: &mut Vec<Event>,
+    ) -> io::Result<()> {
         const GETEVENTS: u32 = 1;
         let queued = self.ring.submission().len() as u32;
-        let least = u32::from(block && self.ring.completion().is_empty());
-        // SAFETY: no argument is passed; entries in the queue are argued for where they were pushed.
-        let entered =
-            unsafe { self.ring.submitter().enter::<libc::sigset_t>(queued, least, GETEVENTS, None) };
-        match entered {
-            Err(error) if !matches!(error.raw_os_error(), Some(libc::EINTR | libc::EBUSY | libc::EAGAIN)) => {
-                return Err(error);
+        let wait = block && self.ring.completion().is_empty();
+        let entered = match longest {
+            Some(longest) if wait => {
+                let longest = types::Timespec::from(longest);
+                self.ring.submitter().submit_with_args(1, &types::SubmitArgs::new().timespec(&longest))
             }
+            // SAFETY: no argument is passed; entries in the queue are argued for where they were pushed.
+            _ => unsafe {
+                let least = u32::from(wait);
+                self.ring.submitter().enter::<libc::sigset_t>(queued, least, GETEVENTS, None)
+            },
+        };
+        match entered {
+            Err(error) if !is_passing(&error) => return Err(error),
             _ => {}
         }
         let done: Vec<(u64, i32, u32)> =
@@ -177,8 +197,14 @@ impl Uring {
             _ => return self.start(number),
         }
         self.transfers[number] = None;
+        self.idle.push(number);
         Ok(())
     }
+}
+
+/// Not an error of what was handed over: a signal, a full queue, the end of the time to wait.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINTR | libc::EBUSY | libc::EAGAIN | libc::ETIME))
 }
 
 impl Transfer {

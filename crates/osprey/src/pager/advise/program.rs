@@ -64,10 +64,7 @@ impl Program {
     /// Follows `source` within `sizes`.
     pub fn new(source: Source, settings: &Settings, sizes: Sizes) -> Result<Self, String> {
         let capacity = sizes.capacity;
-        let lookahead = match settings.lookahead {
-            0 if source.bell().is_some() => plan::window(capacity),
-            given => given,
-        };
+        let lookahead = if settings.lookahead == 0 { plan::window(capacity) } else { settings.lookahead };
         Ok(Self {
             source,
             dry: false,

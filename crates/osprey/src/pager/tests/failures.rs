@@ -18,18 +18,24 @@ const GROWTH: usize = 16 << 10;
 const GROWS: std::ops::Range<usize> = 600..2520;
 const GROWING_LIMIT: u64 = 56 << 20;
 
-/// In the child, at every access: the heap grows by 30 MiB in all, and what the process has stays below its limit. The
-/// pager is given time to follow, however busy the machine.
+/// Accesses after which the pager is given time to look, and that time: more than it lets pass between two looks.
+const PAUSE_EVERY: usize = 32;
+const PAUSE: Duration = Duration::from_millis(25);
+
+/// In the child, at every access: the heap grows by 30 MiB in all, and what the process has stays below its limit. Between
+/// two looks of the pager it grows by half a MiB: slack is for twice as much, however busy the machine.
 pub fn grow(heap: &mut Vec<Vec<u8>>, number: usize, progress: &Progress) {
     if GROWS.contains(&number) {
         heap.push(vec![1; GROWTH]);
-        let statm = File::open("/proc/self/statm").expect("/proc");
-        for _ in 0..2000 {
-            if !number.is_multiple_of(16) || resident(&statm) + (1 << 20) <= GROWING_LIMIT {
-                break;
+        if number.is_multiple_of(PAUSE_EVERY) {
+            let statm = File::open("/proc/self/statm").expect("/proc");
+            for _ in 0..400 {
+                std::thread::sleep(PAUSE);
+                progress.ring();
+                if resident(&statm) + (1 << 20) <= GROWING_LIMIT {
+                    break;
+                }
             }
-            progress.ring();
-            std::thread::sleep(Duration::from_millis(1));
         }
     }
     if number == GROWS.end {

@@ -1,7 +1,7 @@
 //! Traces that come while the program runs: a speculation that is late, stops for a while, or never comes.
 
 use super::children::{HARM, progress as halfway, run_with};
-use super::patterns::{Kind, Program};
+use super::patterns::{Access, Kind, Program};
 use super::{Engine, Mode, Settings, Stats, header, settings, step};
 use crate::pager::{Pager, start};
 use crate::progress::{Event, Progress};
@@ -80,6 +80,20 @@ fn send(writer: &mut RingWriter, blocks: &[Block], before: usize, place: &Atomic
     }
 }
 
+/// Gives the pager time to bring what is touched next, as a program does that computes. A key is not brought before its
+/// touch, nor is what no plan leads to: then the touch waits.
+fn wait_for(address: usize) {
+    for _ in 0..5 {
+        let mut there = 0u8;
+        // SAFETY: the page lies in the region; the call writes one byte for it.
+        let done = unsafe { libc::mincore(address as *mut _, 4096, &raw mut there) };
+        if done != 0 || there & 1 == 1 {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Runs the program; when the trace has had its time, counts how often the rest waits although it is slow.
 fn play(
     program: &Program,
@@ -98,7 +112,9 @@ fn play(
             while pager.stats().trace_entries < entries && pager.stats().mode == "concurrent" {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            std::thread::sleep(Duration::from_micros(500));
+            if let Access::Touch { chunk, .. } = access {
+                wait_for(region.address(chunk));
+            }
         }
         if number == CAUGHT_UP + 100 {
             before = pager.stats().stalls;
