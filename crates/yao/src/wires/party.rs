@@ -38,13 +38,7 @@ pub struct Party<'s> {
     price: Price,
     /// Operands of a call, offset by lane.
     operands: [Vec<Block>; 2],
-    /// A speculator's stand-in for [`BESIDE`].
-    _beside: Vec<u8>,
 }
-
-/// Memory that a party takes beside its wires, in bytes, about and at most: what waits in a channel, the system's buffers
-/// of its socket, OTs, ciphertexts, scratch. A speculator takes as much, since a limit is planned from what it took.
-const BESIDE: usize = base::limits::WINDOW_BYTES + (8 << 20);
 
 enum Part<'s> {
     Garbler(Box<Garbler<'s>>),
@@ -72,7 +66,6 @@ struct Evaluator<'s> {
 impl<'s> Party<'s> {
     fn new(part: Part<'s>) -> Self {
         let operands = [vec![Block::ZERO; LANES], vec![Block::ZERO; LANES]];
-        let beside = if matches!(part, Part::Speculator(..)) { vec![1; BESIDE] } else { Vec::new() };
         Self {
             part,
             pool: Pool::default(),
@@ -80,7 +73,6 @@ impl<'s> Party<'s> {
             calls: Calls::default(),
             price: Price::setup(),
             operands,
-            _beside: beside,
         }
     }
 
