@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "the program under test touches the region itself")]
 
 mod children;
+mod deadlocks;
 mod failures;
 mod patterns;
 mod streams;
@@ -160,7 +161,7 @@ fn dead_chunks_are_dropped() {
     }
 }
 
-/// Large chunks: huge pages move whole.
+/// Large chunks: huge pages move whole, so that the region has some after all of it went out and came back.
 #[test]
 fn large_chunks_move_as_huge_pages() {
     let settings =
@@ -201,8 +202,35 @@ fn child() {
             Err(text) => return Err(text),
         };
         play(program, &region, &progress);
+        if program.chunk >= 2 << 20 && has_huge_pages() {
+            let huge = huge_bytes(region.address(0), region.mapping().len());
+            assert!(huge > 0, "the region has no huge page");
+        }
         Ok(pager.stop())
     });
+}
+
+/// Whether the system gives huge pages to who asks for them.
+fn has_huge_pages() -> bool {
+    let enabled = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    enabled.is_ok_and(|text| !text.contains("[never]"))
+}
+
+/// Bytes in huge pages among `len` from `start` on.
+fn huge_bytes(start: usize, len: usize) -> u64 {
+    let text = std::fs::read_to_string("/proc/self/smaps").expect("/proc");
+    let (mut within, mut kib) = (false, 0);
+    for line in text.lines() {
+        if let Some((from, _)) = line.split_once('-')
+            && let Ok(from) = usize::from_str_radix(from, 16)
+        {
+            within = (start..start + len).contains(&from);
+        }
+        if let (true, Some(rest)) = (within, line.strip_prefix("AnonHugePages:")) {
+            kib += rest.trim().trim_end_matches(" kB").parse::<u64>().expect("a number");
+        }
+    }
+    kib << 10
 }
 
 fn play(program: &Program, region: &Region, progress: &Progress) {

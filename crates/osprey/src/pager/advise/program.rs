@@ -112,12 +112,10 @@ impl Program {
         while self.planner.block_mark(self.begun).is_some_and(|(mark, _)| mark < events) {
             self.begun += 1;
         }
-        while let Some(&(chunk, block)) = self.keys.front() {
-            if block >= self.begun && !touched(chunk) {
-                break;
-            }
-            self.begun = self.begun.max(block + 1);
-            self.keys.pop_front();
+        // The last key that was touched says it of those before: a program need not touch the first page of each.
+        if let Some(at) = self.keys.iter().rposition(|&(chunk, block)| block < self.begun || touched(chunk)) {
+            let passed = self.keys.drain(..=at).map(|(_, block)| block + 1).max();
+            self.begun = passed.map_or(self.begun, |block| block.max(self.begun));
         }
         self.planner.forget(self.begun.saturating_sub(1));
         let target = self.going.front().map_or(self.begun + WATCH_AHEAD, |going| going.after);

@@ -9,6 +9,8 @@ use std::process::{Command, Output, Stdio};
 const PROGRAM: &str = "PAGER_TEST_PROGRAM";
 /// What a child does to itself first: see [`super::failures`].
 pub const HARM: &str = "PAGER_TEST_HARM";
+/// Seconds after which a child that waits for ever is ended by the system, so that its test fails.
+const PATIENCE: u32 = 120;
 /// Exit code of a child that could not start its pager.
 pub const REFUSED: i32 = 3;
 
@@ -93,6 +95,8 @@ pub fn act(run: impl FnOnce(Settings, &Program) -> Result<Stats, String>) {
     if let Ok(harm) = std::env::var(HARM) {
         super::failures::suffer(&harm);
     }
+    // SAFETY: a plain call; the signal ends this process.
+    unsafe { libc::alarm(PATIENCE) };
     let settings = Settings::from_env().expect("settings");
     match run(settings, &Program::from_text(&program)) {
         Ok(stats) => println!("\nSTATS {}", serde_json::to_string(&stats).expect("counters")),

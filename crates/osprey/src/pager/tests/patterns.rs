@@ -25,10 +25,15 @@ pub enum Kind {
     Reread,
     /// Every chunk is used for a while, then freed.
     Temporary,
+    /// As `Random`, without the touches of every fourth chunk.
+    Sparse,
 }
 
 impl Kind {
     pub const ALL: [Self; 5] = [Self::Sequential, Self::Merge, Self::Random, Self::Reread, Self::Temporary];
+    /// In the order of their numbers.
+    const NAMED: [Self; 6] =
+        [Self::Sequential, Self::Merge, Self::Random, Self::Reread, Self::Temporary, Self::Sparse];
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +80,7 @@ impl Program {
                     let (pair, side) = (i % n / 2, i % 2);
                     touch(pair / half * 2 * half + pair % half + side * half, true)
                 }
-                Kind::Random => {
+                Kind::Random | Kind::Sparse => {
                     let draw = mix(self.seed << 32 ^ i);
                     touch(draw % n, i < n / 2 || draw >> 50 & 3 == 0)
                 }
@@ -89,6 +94,10 @@ impl Program {
                         _ => touch(k.saturating_sub(step % 4) % n, step % 2 == 1),
                     }
                 }
+            })
+            .filter(|access| match access {
+                Access::Touch { chunk, .. } => self.kind != Kind::Sparse || chunk % 4 != 3,
+                Access::Free { .. } => true,
             })
             .collect()
     }
@@ -151,7 +160,7 @@ impl Program {
 
     /// For the environment of a child.
     pub fn to_text(self) -> String {
-        let kind = Kind::ALL.iter().position(|&k| k == self.kind).expect("one of all");
+        let kind = self.kind as usize;
         let Self { chunks, chunk, length, seed, alloc, .. } = self;
         format!("{kind} {chunks} {chunk} {length} {seed} {} {alloc}", u8::from(self.ticks))
     }
@@ -159,6 +168,6 @@ impl Program {
     pub fn from_text(text: &str) -> Self {
         let numbers: Vec<usize> = text.split(' ').map(|n| n.parse().expect("a number")).collect();
         let [kind, chunks, chunk, length, seed, ticks, alloc] = numbers[..] else { panic!("seven numbers") };
-        Self { kind: Kind::ALL[kind], chunks, chunk, length, seed: seed as u64, ticks: ticks == 1, alloc }
+        Self { kind: Kind::NAMED[kind], chunks, chunk, length, seed: seed as u64, ticks: ticks == 1, alloc }
     }
 }
