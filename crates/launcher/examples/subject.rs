@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         _ => {}
     }
     let input = if behaviour == "stdin" { read_input() } else { 0 };
-    let sum = sweep(&order, behaviour == "slow").wrapping_add(input);
+    let sum = sweep(&order, [behaviour, argument].contains(&"slow")).wrapping_add(input);
     drop(extra);
     println!("{sum}");
     if speculating || sum == expected(pieces).wrapping_add(input) {

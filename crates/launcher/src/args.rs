@@ -66,12 +66,16 @@ impl Command {
 
 const RUN_HELP: &str = "\
 Examples:
-  osprey run --memory 256M -- ./merge --size 1048576
-  osprey run --memory 25% --trace-file merge.trace -- ./merge --size 1048576
-  osprey run --memory 2G --chunk 2M --mode concurrent -- ./rstats --size 8192
+  osprey run --memory 256M --chunk 1M -- osprey-ckks rstats
+  osprey run --memory 25% --trace-file rstats.trace --chunk 1M -- osprey-ckks rstats
+Two parties, in two terminals:
+  osprey run --memory 256M -- osprey-boolean merge --party 0 --listen 127.0.0.1:7000
+  osprey run --memory 256M -- osprey-boolean merge --party 1 --peer 127.0.0.1:7000
 
 Exit codes:
-  that of the program, 128 + n when signal n ended it, or
+  that of the program, 128 + n when signal n ended it (137: also by the system, for its memory), or
+  69   the program's runtime cannot page: too little memory, or this machine does not allow the engine
+  74   paging could not go on: the disk of --spill is full, or failed
   125  osprey itself failed, or bad input
   126  the program cannot be executed
   127  there is no such program";
@@ -83,13 +87,14 @@ Exit codes:
 #[derive(Debug, Args)]
 #[command(after_help = RUN_HELP)]
 pub struct Run {
-    /// Memory for the whole process: 256M, 2G, or a percentage of what the trace says it needs (25%)
+    /// Memory for the whole process: 256M, 2G, or a percentage of what its trace says it needs (25%; needs a trace, so
+    /// not with --mode reactive or concurrent)
     #[arg(long, value_name = "BYTES|PERCENT", value_parser = memory, required_unless_present_any = ["speculative_only", "engine"])]
     pub memory: Option<Memory>,
     /// How the program's accesses come to be known
     #[arg(long, value_enum, default_value_t = RunMode::Speculate)]
     pub mode: RunMode,
-    /// Make the trace and stop; needs --trace-file to keep it
+    /// Make the trace and stop; --trace-file keeps it, and without it only its figures are told
     #[arg(long, conflicts_with = "mode")]
     pub speculative_only: bool,
     /// How memory is paged; osprey probe tells which are possible here
@@ -104,19 +109,22 @@ pub struct Run {
     /// Address space for the program's paged data; none of it is memory until it is touched
     #[arg(long, value_name = "BYTES", value_parser = region, default_value = "64G")]
     pub region: u64,
-    /// Touches that the plan looks ahead; all by default
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    pub lookahead: u64,
+    /// Touches that the plan looks ahead; by default as many as are of use
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub lookahead: Option<u64>,
     /// Keep the trace here, and use it again while program, arguments and chunk are the same
     #[arg(long, value_name = "FILE")]
     pub trace_file: Option<PathBuf>,
     /// Folder on a fast disk that chunks are written to; the file there has no name and ends with the program
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     pub spill: PathBuf,
+    /// Let --spill be a file system in memory (tmpfs), whose files count as the program's memory
+    #[arg(long)]
+    pub spill_in_memory: bool,
     /// Speculate without cutting the program off: its writes and connections are real
     #[arg(long)]
     pub no_isolation: bool,
-    /// Seconds without new trace after which the speculative pass has hung
+    /// Seconds without new trace after which the speculative pass has hung; in concurrent mode, without use of a processor
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub speculation_timeout: u64,
     /// Write what was used into this file, as one JSON object

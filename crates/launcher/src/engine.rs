@@ -69,23 +69,36 @@ pub fn has_swap() -> bool {
 /// In words: why none works.
 pub fn automatic(spill: &Path, allow_plaintext: bool) -> Result<(Engine, String), String> {
     let mut others = Vec::new();
-    for engine in ENCRYPTED {
+    for engine in ENCRYPTED.into_iter().chain(PLAINTEXT.into_iter().filter(|_| allow_plaintext)) {
         match attempt::engine(engine, spill) {
             Ok(()) if others.is_empty() => return Ok((engine, "the fastest one, and it works here".into())),
-            Ok(()) => return Ok((engine, others.join("; "))),
-            Err(why) => others.push(format!("{engine} does not work: {why}")),
+            Ok(()) => return Ok((engine, reasons(&others))),
+            Err(why) => {
+                others.push((engine.to_string(), why.replace(&format!("engine {engine}"), "this engine")));
+            }
         }
     }
-    for engine in PLAINTEXT.into_iter().filter(|_| allow_plaintext) {
-        match attempt::engine(engine, spill) {
-            Ok(()) => return Ok((engine, others.join("; "))),
-            Err(why) => others.push(format!("{engine} does not work: {why}")),
-        }
-    }
+    let mut why = reasons(&others);
     if !allow_plaintext {
-        others.push("--allow-plaintext lets others be chosen, which write memory to disk as it is".into());
+        why += "; --allow-plaintext lets others be chosen, which write memory to disk as it is";
     }
-    Err(others.join("; "))
+    Err(why)
+}
+
+/// Engines that do not work, those with the same reason together.
+fn reasons(engines: &[(String, String)]) -> String {
+    let mut told: Vec<(Vec<&str>, &str)> = Vec::new();
+    for (engine, why) in engines {
+        match told.iter_mut().find(|(_, known)| known == why) {
+            Some((names, _)) => names.push(engine),
+            None => told.push((vec![engine], why)),
+        }
+    }
+    let line = |(names, why): &(Vec<&str>, &str)| {
+        let verb = if names.len() == 1 { "does" } else { "do" };
+        format!("{} {verb} not work: {why}", names.join(" and "))
+    };
+    told.iter().map(line).collect::<Vec<_>>().join("; ")
 }
 
 /// Nothing can be paged: the program gets its limit and no more.
@@ -98,7 +111,7 @@ fn best(args: &Run) -> Paging {
         Err(why) => Paging {
             by: By::Runtime(Engine::None),
             warning: Some(format!(
-                "this machine allows no paging engine: {why}; the program runs unpaged under its limit{}",
+                "no paging engine works: {why}; the program runs unpaged{}",
                 if args.allow_plaintext && has_swap() {
                     ", and the system may swap: it writes the program's memory to disk as it is, not encrypted"
                 } else {
@@ -107,5 +120,21 @@ fn best(args: &Run) -> Paging {
             )),
             reason: why,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reasons;
+
+    #[test]
+    fn a_reason_that_engines_share_is_said_once() {
+        let told = |engines: &[(&str, &str)]| {
+            let engines: Vec<_> = engines.iter().map(|(name, why)| ((*name).into(), (*why).into())).collect();
+            reasons(&engines)
+        };
+        assert_eq!(told(&[("move", "no"), ("copy", "no")]), "move and copy do not work: no");
+        let each = "move and hint do not work: no; copy does not work: old";
+        assert_eq!(told(&[("move", "no"), ("copy", "old"), ("hint", "no")]), each);
     }
 }

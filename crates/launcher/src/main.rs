@@ -8,6 +8,7 @@ mod complete;
 mod console;
 mod engine;
 mod exec;
+mod folders;
 mod guard;
 mod link;
 mod output;

@@ -3,7 +3,7 @@
 use crate::link::{self, Event, Incoming, Limit, Order, Passed, Spec};
 use crate::program::Program;
 use crate::run::Failure;
-use crate::{guard, stdin};
+use crate::{guard, processes, stdin};
 use osprey::{Settings, Stats};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
@@ -154,6 +154,11 @@ impl Pass {
     pub fn kill(&self) {
         // A guard that is gone has killed it already.
         let _ = link::send(&self.socket, &Order::Kill);
+    }
+
+    /// Processor time that the program and what it started have used, in the system's ticks.
+    pub fn ticks(&self) -> u64 {
+        processes::descendants(self.guard.id()).into_iter().filter_map(processes::ticks).sum()
     }
 
     /// Whether it has ended.

@@ -15,6 +15,13 @@ pub fn began(pid: u32) -> Option<u64> {
     stat(pid)?.get(19)?.parse().ok()
 }
 
+/// Processor time that a process has used, in the system's ticks.
+pub fn ticks(pid: u32) -> Option<u64> {
+    let fields = stat(pid)?;
+    let at = |field: usize| fields.get(field)?.parse::<u64>().ok();
+    Some(at(11)? + at(12)?)
+}
+
 /// Most bytes that a process had in memory so far.
 pub fn peak(pid: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -74,7 +81,9 @@ mod tests {
     #[test]
     fn this_process_is_known() {
         let pid = std::process::id();
-        assert!(began(pid).is_some() && peak(pid).is_some_and(|bytes| bytes > 1 << 16));
+        assert!(
+            began(pid).is_some() && ticks(pid).is_some() && peak(pid).is_some_and(|bytes| bytes > 1 << 16)
+        );
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep");
         assert!(descendants(pid).contains(&child.id()));
         assert!(kill(child.id(), Signal::KILL));

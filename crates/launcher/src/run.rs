@@ -5,7 +5,7 @@
 //! a warning: it is then slower, never wrong. What we leave behind is the trace file and the report that were asked
 //! for, however we end.
 
-use crate::args::{Run, RunMode};
+use crate::args::{EngineChoice, Run, RunMode};
 use crate::console::Console;
 use crate::engine::{self, By, Paging};
 use crate::link::Limit;
@@ -16,18 +16,26 @@ use crate::signals::Signals;
 use crate::speculation::{self, Outcome, Running, Speculator, Trace};
 use crate::stdin::Input;
 use crate::units::Memory;
-use crate::{cgroup, processes, tracefile};
+use crate::{cgroup, folders, output, processes, tracefile};
 use osprey::settings::microset;
 use osprey::trace::ring;
 use osprey::{Engine, Mode, Settings};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// The exit code for faults of ours, of the machine, and of what was asked.
 pub const FAILED: u8 = 125;
+
+/// Who keeps a limit that neither a memory group nor the runtime keeps.
+const NOBODY: &str = "not limited";
+/// A peak may exceed its limit by one part in as many, before it is said: the runtime keeps it by looking now and then.
+const LENIENCE: u64 = 16;
+/// How often a speculative pass beside the program is looked at.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// Why there is no exit code of the program.
 #[derive(Debug)]
@@ -91,6 +99,7 @@ impl<'a> Runner<'a> {
         if let Some(parent) = args.with_parent {
             end_with(parent)?;
         }
+        writable(args).map_err(Failure::ours)?;
         // Whatever a guard that was killed leaves becomes ours.
         rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
             .map_err(|e| machine("adopt orphans")(e.into()))?;
@@ -102,7 +111,7 @@ impl<'a> Runner<'a> {
             chunk: args.chunk,
             microset: microset(args.chunk),
             region: args.region,
-            lookahead: args.lookahead,
+            lookahead: args.lookahead.unwrap_or(0),
             spill: args.spill.clone(),
             ..Settings::default()
         };
@@ -144,8 +153,8 @@ impl<'a> Runner<'a> {
         };
         let ended = match &knowledge {
             Knowledge::Stream => self.both()?,
-            Knowledge::Trace(trace) => self.real(Some(trace), None)?,
-            Knowledge::Faults => self.real(None, None)?,
+            Knowledge::Trace(trace) => self.real(Some(trace), None, || {})?,
+            Knowledge::Faults => self.real(None, None, || {})?,
         };
         self.finish(ended)
     }
@@ -208,7 +217,7 @@ impl<'a> Runner<'a> {
                 Some(trace)
             }
             Err(why) => {
-                self.console.note(&format!("{why}; it is made anew"));
+                self.console.note(&format!("{why}: a new trace is made"));
                 None
             }
         }
@@ -308,8 +317,13 @@ impl<'a> Runner<'a> {
         Some(Limit { bytes: self.settings.memory, swap })
     }
 
-    /// The program's own pass.
-    fn real(&mut self, trace: Option<&Trace>, ring: Option<ring::RingEnd>) -> Result<Ended, Failure> {
+    /// The program's own pass; `look` is called ten times a second meanwhile.
+    fn real(
+        &mut self,
+        trace: Option<&Trace>,
+        ring: Option<ring::RingEnd>,
+        mut look: impl FnMut(),
+    ) -> Result<Ended, Failure> {
         let failed = |e: std::io::Error| Failure::ours(format!("cannot pass on the standard streams: {e}"));
         let standard = [
             self.input.real().map_err(failed)?,
@@ -336,7 +350,10 @@ impl<'a> Runner<'a> {
         if refused.is_err() || self.signals.interrupted().is_some() {
             pass.kill();
         }
-        let ended = pass.wait(|| ControlFlow::Continue(()));
+        let ended = pass.wait(|| {
+            look();
+            ControlFlow::Continue(())
+        });
         self.signals.forward(None);
         refused.and(ended)
     }
@@ -364,6 +381,10 @@ impl<'a> Runner<'a> {
                      its own (systemd-run --user --scope)"
                 )));
             }
+            Some(Err(why)) if self.paging.by == By::Runtime(Engine::None) => {
+                self.report.limit = NOBODY.into();
+                self.warn(format!("the program has no limit: no engine pages it, and {why}"));
+            }
             Some(Err(why)) => {
                 self.report.limit = "limited by the runtime itself".into();
                 self.console.step(&format!("the runtime keeps to its limit itself: {why}"));
@@ -384,11 +405,19 @@ impl<'a> Runner<'a> {
             Err(Denied::Refused(why)) => {
                 self.warn(format!("{}; the program is paged by its faults", speculation::refusal(&why)));
                 self.settings.mode = Mode::Reactive;
-                return self.real(None, None);
+                return self.real(None, None, || {});
             }
         };
-        let ended = self.real(None, Some(reader));
-        let in_time = pass.is_over();
+        let mut idle = Idle::new(&pass, reader.as_fd(), Duration::from_secs(self.args.speculation_timeout))?;
+        let ended = self.real(None, Some(reader), || idle.look(&pass));
+        if idle.ended {
+            self.warn(format!(
+                "the speculative pass neither ran nor sent trace for {} s and was ended (--speculation-timeout gives it \
+                 more); the program was paged by its faults from then on",
+                self.args.speculation_timeout
+            ));
+        }
+        let in_time = pass.is_over() && !idle.ended;
         pass.kill();
         let speculated = pass.wait(|| ControlFlow::Continue(()))?;
         self.note_speculation(&speculated);
@@ -406,12 +435,20 @@ impl<'a> Runner<'a> {
         self.report.uses_runtime = ended.stats.is_some();
         self.report.out_of_memory = ended.out_of_memory;
         self.report.run = ended.stats.unwrap_or_default();
+        self.say_warnings();
         if ended.out_of_memory {
-            let bytes = crate::output::binary(self.report.memory);
+            let bytes = output::binary(self.report.memory);
             let paged =
                 if matches!(self.paging.by, By::Runtime(_)) { " beside what can be paged" } else { "" };
+            let then = match self.paging.by {
+                By::System => {
+                    "and could swap no more: swap is full, or all its pages were in use at once; more swap or more memory \
+                     helps"
+                }
+                _ => "give it more (--memory)",
+            };
             self.warn(format!(
-                "the system ended the program because it used more than {bytes}{paged}; give it more (--memory)"
+                "the system ended the program because it used more than {bytes}{paged}; {then}"
             ));
         }
         if ended.left > 0 {
@@ -420,6 +457,33 @@ impl<'a> Runner<'a> {
         }
         self.say()?;
         Ok(ended.code)
+    }
+
+    /// What the runtime warned of, and a limit that was not kept.
+    fn say_warnings(&mut self) {
+        let warnings = self.report.run.warnings.iter();
+        warnings
+            .filter(|text| self.console.verbose || !is_minor(text))
+            .for_each(|text| self.console.warn(text));
+        let enforced = !matches!(self.report.limit.as_str(), "limited by the runtime itself");
+        if !enforced && !self.report.uses_runtime && self.report.exit_code < 128 {
+            self.report.limit = NOBODY.into();
+            self.warn(
+                "the program had no limit: it does not use the runtime, and there is no memory group".into(),
+            );
+        }
+        let limit = self.report.memory;
+        let over = self.report.peak_bytes.filter(|&peak| limit > 0 && peak > limit + limit / LENIENCE);
+        if let Some(peak) = over
+            && self.report.limit != NOBODY
+        {
+            self.warn(format!(
+                "the limit was not kept: {} at the most, of {}; only a memory group keeps it whatever happens (root, or \
+                 systemd-run --user --scope)",
+                output::binary(peak),
+                output::binary(limit)
+            ));
+        }
     }
 
     /// The report and the summary.
@@ -437,6 +501,60 @@ impl<'a> Runner<'a> {
             self.console.note(&self.report.summary());
         }
         Ok(())
+    }
+}
+
+/// Whether a warning matters only to programs that do what the runtime's rules exclude.
+fn is_minor(warning: &str) -> bool {
+    warning.starts_with("userfaultfd serves touches by user code alone")
+}
+
+/// Checks what will be written.
+fn writable(args: &Run) -> Result<(), String> {
+    use EngineChoice::{Auto, Copy, File, Move};
+    if matches!(args.engine, Auto | Move | Copy | File) && !args.speculative_only {
+        folders::spill(&args.spill, args.spill_in_memory)?;
+    }
+    let files = [("--report", &args.report), ("--trace-file", &args.trace_file)];
+    files.into_iter().filter_map(|(flag, path)| Some((flag, path.as_ref()?))).try_for_each(|(flag, path)| {
+        // A trace that is there may be read alone.
+        if flag == "--trace-file" && path.exists() { Ok(()) } else { folders::file(flag, path) }
+    })
+}
+
+/// A speculative pass beside the program that neither runs nor leaves trace to be read.
+struct Idle {
+    reader: OwnedFd,
+    timeout: Duration,
+    ticks: u64,
+    moved: Instant,
+    looked: Instant,
+    ended: bool,
+}
+
+impl Idle {
+    fn new(pass: &Pass, reader: std::os::fd::BorrowedFd<'_>, timeout: Duration) -> Result<Self, Failure> {
+        let reader =
+            reader.try_clone_to_owned().map_err(|e| Failure::ours(format!("cannot watch a ring: {e}")))?;
+        let now = Instant::now();
+        Ok(Self { reader, timeout, ticks: pass.ticks(), moved: now, looked: now, ended: false })
+    }
+
+    /// Kills the pass when it has stood still for too long. One that waits for room in the ring has left trace there.
+    fn look(&mut self, pass: &Pass) {
+        if self.ended || self.looked.elapsed() < LOOK {
+            return;
+        }
+        self.looked = Instant::now();
+        let mut waits = [PollFd::from_borrowed_fd(self.reader.as_fd(), PollFlags::IN)];
+        let unread = poll(&mut waits, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
+        let ticks = pass.ticks();
+        if unread || ticks != self.ticks {
+            (self.ticks, self.moved) = (ticks, self.looked);
+        } else if self.moved.elapsed() > self.timeout && !pass.is_over() {
+            self.ended = true;
+            pass.kill();
+        }
     }
 }
 

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 
 const HELP: &str = "\
 Examples:
-  osprey run --speculative-only --trace-file merge.trace -- ./merge --size 1048576
-  osprey trace show merge.trace --svg merge.svg
-  osprey trace verify merge.trace -- ./merge --size 1048576";
+  osprey run --speculative-only --trace-file rstats.trace -- osprey-ckks rstats
+  osprey trace show rstats.trace --svg rstats.svg
+  osprey trace verify rstats.trace -- osprey-ckks rstats";
 
 /// Shows a trace file, or verifies it.
 ///

@@ -27,6 +27,11 @@ pub fn open(path: &Path, settings: &Settings) -> Result<Trace, String> {
 /// The system's.
 pub fn keep(trace: &File, path: &Path) -> io::Result<()> {
     let mut from = File::open(crate::pass::descriptor_path(trace.as_fd()))?;
+    if path.starts_with("/proc") {
+        // A descriptor by its path, as `osprey trace verify` gives: memory of its owner, without a name to replace.
+        let mut file = File::options().write(true).truncate(true).open(path)?;
+        return io::copy(&mut from, &mut file).map(|_| ());
+    }
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
     match rustix::fs::open(folder, flags, Mode::from_raw_mode(0o600)) {

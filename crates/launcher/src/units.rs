@@ -14,6 +14,9 @@ pub enum Memory {
 /// Least memory that can be asked for.
 pub const MEMORY_MIN: u64 = 4 << 20;
 
+/// Least region that can be asked for: the largest chunk.
+const REGION_MIN: u64 = CHUNK_MAX as u64;
+
 /// `64K`, `256M`, `2G`, `1T`, with `iB` or `B` behind or not; bare numbers are bytes.
 fn bytes(text: &str) -> Result<u64, String> {
     let bare = text.trim_end_matches(['B', 'b']).trim_end_matches('i');
@@ -35,8 +38,11 @@ fn bytes(text: &str) -> Result<u64, String> {
 pub fn memory(text: &str) -> Result<Memory, String> {
     if let Some(percent) = text.strip_suffix('%') {
         return match percent.parse::<f64>() {
-            Ok(percent) if percent > 0.0 && percent <= 1000.0 => Ok(Memory::Percent(percent)),
-            _ => Err("expected a percentage above 0% and up to 1000%".into()),
+            Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(Memory::Percent(percent)),
+            _ => {
+                Err("expected a percentage above 0% and up to 100%; --engine unbounded is without a limit"
+                    .into())
+            }
         };
     }
     match bytes(text)? {
@@ -64,8 +70,8 @@ pub fn chunk(text: &str) -> Result<usize, String> {
 /// What is allowed.
 pub fn region(text: &str) -> Result<u64, String> {
     match bytes(text)?.checked_next_multiple_of(CHUNK_MAX as u64) {
-        Some(n) if n > 0 && n <= REGION_MAX => Ok(n),
-        _ => Err("expected more than 0 and up to 16T".into()),
+        Some(n) if n >= REGION_MIN && n <= REGION_MAX && bytes(text)? >= REGION_MIN => Ok(n),
+        _ => Err("expected 4M to 16T".into()),
     }
 }
 
@@ -85,7 +91,8 @@ mod tests {
         assert_eq!(memory("256M"), Ok(Memory::Bytes(256 << 20)));
         assert!(memory("0%").is_err() && memory("1K").is_err() && memory("NaN%").is_err());
         assert!(chunk("64K").is_ok() && chunk("5000").is_err() && chunk("8M").is_err());
-        assert_eq!(region("1"), Ok(4 << 20));
-        assert!(region("0").is_err() && region("17T").is_err());
+        assert_eq!((region("4M"), region("5M")), (Ok(4 << 20), Ok(8 << 20)));
+        assert!(memory("150%").is_err() && memory("100%").is_ok());
+        assert!(region("0").is_err() && region("1K").is_err() && region("17T").is_err());
     }
 }

@@ -16,7 +16,7 @@ mod workload;
 
 pub use args::Bench;
 
-use crate::{attempt, output};
+use crate::{attempt, folders, output};
 use args::{EngineName, Limit, ModeName};
 use base::Error;
 use figures::{Bound, Figures, Party, Speculation};
@@ -36,6 +36,8 @@ const SWAP_TIMES: u64 = 2;
 
 /// Times that the limit of a workload may be raised to what the runtime says is the least.
 const RAISES: usize = 4;
+/// What is said of a run that was not paged.
+const FITS: &str = "it fits in the limit: nothing was paged; a larger --size or less --memory shows paging";
 /// The exit code when an engine that was named could not be measured.
 const MISSING: u8 = 1;
 
@@ -105,6 +107,9 @@ impl<'a> Session<'a> {
         for workload in args.workloads() {
             workload.family().find(args.program(workload.family()))?;
         }
+        let paged = args.engines().iter().any(|engine| engine.of_runtime().is_some());
+        folders::spill(&args.spill, !paged).map_err(Error::input)?;
+        args.out.iter().try_for_each(|dir| folders::made("--out", dir)).map_err(Error::input)?;
         let (keeper, began) = (Keeper::start()?, Instant::now());
         Ok(Self { args, keeper, began, rows: Vec::new(), skipped: Vec::new() })
     }
@@ -222,6 +227,9 @@ impl<'a> Session<'a> {
         if let Some(raised) = &shared.raised {
             runs.warn(raised);
         }
+        if runs.moved_nothing() {
+            runs.warn(FITS);
+        }
         let mode = engine.is_planned().then_some(self.args.mode);
         let memory = shared.memory.iter().max().copied().unwrap_or(0);
         if let (true, Some(bytes)) = (engine.is_planned(), must_move) {
@@ -236,7 +244,8 @@ impl<'a> Session<'a> {
         if shared.speculations.is_empty() {
             launch::run(&shared.task, &Pass::Speculative, &mut self.keeper)?;
         }
-        let of = |(number, party)| bound::must_move(&launch::trace(&shared.task, number, &self.keeper), party);
+        let of =
+            |(number, party)| bound::must_move(&launch::trace(&shared.task, number, &self.keeper), party);
         Ok(parties.iter().enumerate().map(of).sum::<Result<u64, Error>>()?)
     }
 

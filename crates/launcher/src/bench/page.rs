@@ -62,10 +62,11 @@ fn figures(rows: &[Row]) -> [Figure; 4] {
     let unbounded = |row: &Row| row.figures.seconds / row.ratio_to_unbounded;
     let normalised = grouped(rows, |row| vec![row.ratio_to_unbounded]);
     let breakdown = grouped(rows, |row| {
-        let (figures, parties) = (&row.figures, row.parties as f64);
-        [figures.user_s / parties, figures.system_s / parties, figures.blocked_s]
-            .map(|seconds| seconds / unbounded(row))
-            .to_vec()
+        let figures = &row.figures;
+        let blocked = figures.blocked_s.min(figures.seconds);
+        let (computing, cpu) = (figures.seconds - blocked, figures.user_s + figures.system_s);
+        let user = if cpu > 0.0 { computing * figures.user_s / cpu } else { computing };
+        [user, computing - user, blocked].map(|seconds| seconds / unbounded(row)).to_vec()
     });
     [
         Figure {
@@ -101,11 +102,11 @@ fn figures(rows: &[Row]) -> [Figure; 4] {
         Figure {
             file: "breakdown.svg",
             title: "Where time goes",
-            caption: "User and system CPU of all threads and the time in which the compute thread did not compute, per \
-                      party, over the wall seconds of the unbounded run (the paper's figure 6.4). Threads that work \
-                      beside the compute thread make a bar higher than the time it took.",
+            caption: "The time of the compute thread over the wall seconds of the unbounded run (the paper's figure 6.4): \
+                      blocked, and computing, which is divided into user and system as the CPU of all threads is. \
+                      Threads beside it, such as the pager's (pager_cpu_s), add nothing to a bar.",
             panels: vec![Panel {
-                title: "Seconds per party, unbounded time = 1".to_owned(),
+                title: "Time, unbounded = 1".to_owned(),
                 scale: Scale::Linear,
                 groups: breakdown,
             }],
@@ -127,6 +128,14 @@ fn page(figures: &[Figure], rows: &[Row], skipped: &[Skipped]) -> String {
         ],
     );
     let mut parts = vec![words("h1", "", title), words("p", "", lead(rows))];
+    if !skipped.is_empty() {
+        let titles: Vec<String> = skipped.iter().map(Skipped::title).collect();
+        parts.push(words(
+            "p",
+            "",
+            format!("Not in the pictures, for the reasons below: {}.", titles.join("; ")),
+        ));
+    }
     for figure in figures {
         parts.push(words("h2", "", figure.title));
         let drawn = [draw(figure.title, &figure.panels), picture::caption(figure.caption)];

@@ -84,6 +84,11 @@ impl Runs {
         self.figures.push(figures);
     }
 
+    /// Whether no run had bytes moved.
+    pub fn moved_nothing(&self) -> bool {
+        self.figures.iter().all(|figures| figures.bytes_read + figures.bytes_written == 0)
+    }
+
     /// Adds a warning.
     pub fn warn(&mut self, text: &str) {
         self.warnings.push(text.to_owned());

@@ -8,7 +8,7 @@ use std::fmt::Write;
 const ACROSS: usize = 360;
 const UP: usize = 180;
 const CELL: usize = 2;
-const LEFT: usize = 70;
+const LEFT: usize = 90;
 const TOP: usize = 34;
 const BELOW: usize = 40;
 /// From few touches to many.

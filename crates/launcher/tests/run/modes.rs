@@ -68,7 +68,7 @@ fn a_trace_is_used_again_only_where_it_fits() {
     run(&programmed, &["32"]).succeeded().does_not_say("warning");
     // Other arguments: made anew, or refused where it must not be.
     run(&programmed, &["33"]).succeeded().says("warning").says("is paged by its faults");
-    run(&flags, &["33"]).succeeded().says("it is made anew");
+    run(&flags, &["33"]).succeeded().says("a new trace is made");
     run(&flags, &["33"]).succeeded().says("fits and is used again");
     let other = [&programmed[..], &["--chunk", "128K"]].concat();
     run(&other, &["33"]).succeeded().says("is paged by its faults");
@@ -76,7 +76,7 @@ fn a_trace_is_used_again_only_where_it_fits() {
     let whole = std::fs::read(&file).expect("a trace");
     std::fs::write(&file, &whole[..whole.len() / 2]).expect("torn");
     run(&programmed, &["33"]).succeeded().says("torn");
-    run(&flags, &["33"]).succeeded().says("it is made anew");
+    run(&flags, &["33"]).succeeded().says("a new trace is made");
     // The last bytes are a footer, with memory beside the region: that varies by pages.
     let again = std::fs::read(&file).expect("a trace");
     assert!(again[..again.len() - 16] == whole[..whole.len() - 16], "speculation is deterministic");

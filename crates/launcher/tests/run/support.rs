@@ -150,3 +150,15 @@ pub fn processes_with(word: &str) -> Vec<u32> {
         .filter(|pid| *pid != std::process::id() && (holds(*pid, "environ") || holds(*pid, "cmdline")))
         .collect()
 }
+
+/// A filter that answers userfaultfd with EPERM, installed by an interpreter because it takes a raw system call.
+pub const WITHOUT_USERFAULTFD: &str = r#"
+import ctypes, os, platform, struct, sys
+number = {"x86_64": 323, "aarch64": 282}[platform.machine()]
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)]
+filter = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(filter)))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program, 0, 0) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+"#;

@@ -1,6 +1,6 @@
 //! What goes wrong: the program's own pass gives its result all the same, or an error says what to do.
 
-use crate::support::{Run, can_isolate, can_trace, osprey, run, subject};
+use crate::support::{Run, WITHOUT_USERFAULTFD, can_isolate, can_trace, osprey, run, subject};
 use osprey::disk::SwapFile;
 use std::process::Command;
 
@@ -44,14 +44,22 @@ fn speculation_that_hangs_is_ended() {
     }
     let done = run(&["--memory", "24M", "--speculation-timeout", "1"], &["32", "hang"]);
     done.succeeded().says("wrote no trace for 1 s and was ended (--speculation-timeout gives it more)");
-    run(&["--memory", "24M", "--mode", "concurrent"], &["32", "hang"]).succeeded();
+    let both = ["--memory", "24M", "--mode", "concurrent", "--speculation-timeout"];
+    run(&[&both[..], &["600"]].concat(), &["32", "hang"]).succeeded().does_not_say("was ended (");
+    let done = run(&[&both[..], &["1"]].concat(), &["48", "hang", "slow"]);
+    done.succeeded().says("neither ran nor sent trace for 1 s and was ended");
 }
 
 #[test]
 fn a_folder_that_is_not_there_is_named() {
     let done = run(&["--memory", "24M", "--mode", "reactive", "--spill", "/no/such/folder"], &["64"]);
-    assert!(done.code != Some(0), "{}", done.err);
+    assert_eq!((done.code, done.out.as_str()), (Some(125), ""), "{}", done.err);
     done.says("/no/such/folder");
+    for (flag, path) in [("--report", "/no/such/folder/r"), ("--trace-file", "/no/such/folder/t")] {
+        let done = run(&["--memory", "24M", flag, path], &["1"]);
+        assert_eq!((done.code, done.out.as_str()), (Some(125), ""), "{}", done.err);
+        done.says(&format!("{flag} {path}: its folder"));
+    }
 }
 
 #[test]
@@ -94,18 +102,6 @@ fn the_systems_paging_ends_a_program_only_without_room() {
     }
 }
 
-/// A filter that answers userfaultfd with EPERM, installed by an interpreter because it takes a raw system call.
-const WITHOUT_USERFAULTFD: &str = r#"
-import ctypes, os, platform, struct, sys
-number = {"x86_64": 323, "aarch64": 282}[platform.machine()]
-code = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)]
-filter = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
-program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(filter)))
-libc = ctypes.CDLL(None, use_errno=True)
-assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program, 0, 0) == 0
-os.execv(sys.argv[1], sys.argv[1:])
-"#;
-
 #[test]
 fn without_userfaultfd_the_program_still_runs() {
     let denied = |flags: &[&str]| {
@@ -146,8 +142,7 @@ fn without_namespaces_speculation_is_refused() {
 fn a_full_disk_ends_the_program_with_its_name() {
     // A small file system that goes with its namespace.
     let folder = tempfile::tempdir().expect("folder");
-    let script =
-        "mount -t tmpfs -o size=2m none \"$2\" && exec \"$0\" run --memory 24M --spill \"$2\" -- \"$1\" 64";
+    let script = "mount -t tmpfs -o size=2m none \"$2\" && exec \"$0\" run --memory 24M --spill \"$2\" --spill-in-memory -- \"$1\" 64";
     let mut command = Command::new("unshare");
     command
         .args(["--mount", "--map-root-user", "sh", "-c", script])
