@@ -21,6 +21,14 @@ struct Usage : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+// What the runtime cannot give: too little memory, no engine.
+struct Unavailable : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+// The code for it, which the runtime itself uses where nobody asked it to begin.
+constexpr int UNAVAILABLE = 69;
+
 void help() {
     std::puts(
         "Computes on CKKS ciphertexts with Microsoft SEAL, their data in Osprey's region.\n"
@@ -35,7 +43,8 @@ void help() {
         "\n"
         "Prints {\"workload\",\"size\",\"seconds\",\"correct\",\"region_bytes\",\"difference\"}; seconds are\n"
         "those of the computation, without making and checking; \"correct\" is null with --no-check.\n"
-        "Exits with 1 when the result is wrong or the run fails, with 2 when the command is.\n"
+        "Exits with 1 when the result is wrong or the run fails, with 2 when the command is,\n"
+        "with 69 when Osprey's runtime cannot begin, as with too little memory.\n"
         "With limited memory:\n"
         "  osprey run --memory 256M --chunk 2M -- osprey-ckks rstats");
 }
@@ -64,7 +73,7 @@ std::size_t size_of(std::string_view text, const Workload &w) {
 }
 
 int run(const Workload &workload, std::size_t size, bool check) {
-    if (osp_init() != 0) throw std::runtime_error(osp_error());
+    if (osp_init() != 0) throw Unavailable(osp_error());
     Outcome outcome = workload.run(size, check);
     if (osp_speculating() != 0) return 0;
     osp_counters counters{};
@@ -109,6 +118,9 @@ int main(int argc, char **argv) {
     } catch (const Usage &error) {
         std::fprintf(stderr, "error: %s\nosprey-ckks --help explains the command\n", error.what());
         return 2;
+    } catch (const Unavailable &error) {
+        std::fprintf(stderr, "error: %s\n", error.what());
+        return UNAVAILABLE;
     } catch (const std::bad_alloc &) {
         std::fprintf(stderr, "error: no memory for a ciphertext: %s\n", osp_error());
     } catch (const std::exception &error) {

@@ -13,7 +13,8 @@ In a quarter of the memory:
   osprey run --memory 256M -- osprey-boolean merge --party 0 --listen 127.0.0.1:7000
   osprey run --memory 256M -- osprey-boolean merge --party 1 --peer 127.0.0.1:7000
 
-Exit codes: 0 done; 1 a wrong result, or a fault of this machine; 2 bad input; 3 the network; 4 the peer deviated.";
+Exit codes: 0 done; 1 a wrong result, or a fault of this machine; 2 bad input; 3 the network; 4 the peer deviated;
+69 the runtime cannot begin, as with too little memory.";
 
 /// Five computations of two parties under garbled circuits, with 16 bytes of memory per bit.
 ///
@@ -143,7 +144,7 @@ impl Workload {
         }
         let (name, counts, most) = (self.name(), sizes.counts, sizes.most);
         Err(Error::input(format!(
-            "--size {number} is nothing for {name}: it counts {counts}, at most {most}"
+            "--size {number} does not fit {name}: it counts {counts}, at most {most}"
         )))
     }
 }

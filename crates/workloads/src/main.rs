@@ -20,8 +20,17 @@ use clap::Parser;
 use std::io::Write;
 use std::process::ExitCode;
 
+/// The runtime cannot begin: the code that it uses itself where nobody asked it to.
+const UNAVAILABLE: u8 = osprey::EXIT_UNAVAILABLE as u8;
+
 fn main() -> ExitCode {
     let args = Args::parse();
+    if !args.list
+        && let Err(reason) = osprey::init()
+    {
+        let _ = writeln!(std::io::stderr(), "error: {reason}");
+        return ExitCode::from(UNAVAILABLE);
+    }
     let done = if args.list { args::list(args.json).map(|()| true) } else { run::run(&args) };
     match done {
         Ok(true) => ExitCode::SUCCESS,

@@ -62,16 +62,15 @@ pub struct Found {
     pub price: Price,
 }
 
-/// Runs a party; whether its result is right.
+/// Runs a party, after [`osprey::init`]; whether its result is right.
 ///
 /// # Errors
-/// Bad sizes and addresses; those of the runtime, the network and the protocol.
+/// Bad sizes and addresses; those of the network and the protocol.
 pub fn run(args: &Args) -> Result<bool, Error> {
     let (Some(workload), Some(me)) = (args.workload, args.party) else {
         return Err(Error::input("say which workload and which party; osprey-boolean --help shows how"));
     };
     let size = workload.size(args.size)?;
-    osprey::init().map_err(Error::input)?;
     let role = if me == 0 { Role::Garbler } else { Role::Evaluator };
     if osprey::speculating() {
         let found = pass(workload, size, !args.no_check, &Oblivious, &mut Party::speculator(role))?;
