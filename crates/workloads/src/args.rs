@@ -143,9 +143,7 @@ impl Workload {
             return Ok(number);
         }
         let (name, counts, most) = (self.name(), sizes.counts, sizes.most);
-        Err(Error::input(format!(
-            "--size {number} does not fit {name}: it counts {counts}, at most {most}"
-        )))
+        Err(Error::input(format!("--size {number} does not fit {name}: it counts {counts}, at most {most}")))
     }
 }
 
