@@ -69,10 +69,11 @@ pub fn chunk(text: &str) -> Result<usize, String> {
 /// # Errors
 /// What is allowed.
 pub fn region(text: &str) -> Result<u64, String> {
-    match bytes(text)?.checked_next_multiple_of(CHUNK_MAX as u64) {
-        Some(n) if n >= REGION_MIN && n <= REGION_MAX && bytes(text)? >= REGION_MIN => Ok(n),
-        _ => Err("expected 4M to 16T".into()),
+    let asked = bytes(text)?;
+    if !(REGION_MIN..=REGION_MAX).contains(&asked) {
+        return Err("expected 4M to 16T".into());
     }
+    Ok(asked.next_multiple_of(CHUNK_MAX as u64))
 }
 
 #[cfg(test)]
