@@ -198,8 +198,10 @@ fn start(task: &Task, pass: &Pass, party: usize, keeper: &mut Keeper) -> Result<
     if pass.traced() {
         command.arg("--trace-file").arg(trace(task, party, keeper));
     }
+    // Chunks as large as huge pages are of huge pages, unbounded too.
+    command.args(["--chunk", &task.chunk.to_string()]);
     if !matches!(pass, Pass::Unbounded | Pass::Swap(_)) {
-        command.args(["--chunk", &task.chunk.to_string()]).arg("--spill").arg(&task.spill);
+        command.arg("--spill").arg(&task.spill);
     }
     command.arg("--").arg(&task.program).args(words(task, party));
     let mut child = command

@@ -22,6 +22,7 @@ use base::Error;
 use figures::{Bound, Figures, Party, Speculation};
 use keeper::Keeper;
 use launch::{Failed, Pass, Task};
+use osprey::settings::CHUNK;
 use row::{Row, Runs, Skipped};
 use serde::Serialize;
 use std::process::ExitCode;
@@ -84,6 +85,9 @@ struct Session<'a> {
     skipped: Vec<Skipped>,
 }
 
+/// Bytes per chunk: huge pages move whole. What is over in a second or so has too few of them.
+const HUGE: usize = 2 << 20;
+
 /// What the engines of a workload have in common.
 struct Shared {
     task: Task,
@@ -140,7 +144,7 @@ impl<'a> Session<'a> {
         let program = workload.family().find(args.program(workload.family()))?;
         let size = workload::size(&program, workload, args.size)?;
         let address = (workload.parties() > 1).then(net::connect::free_address).transpose()?;
-        let chunk = args.chunk.unwrap_or(workload.chunk());
+        let chunk = args.chunk.unwrap_or(if args.size == Size::Quick { CHUNK } else { HUGE });
         let timeout = Duration::from_secs(args.timeout);
         Ok(Task { workload, program, size, address, chunk, spill: args.spill.clone(), timeout })
     }

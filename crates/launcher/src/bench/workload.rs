@@ -63,14 +63,6 @@ impl Workload {
             Family::Ckks => 1,
         }
     }
-
-    /// Bytes per chunk: labels are small, a ciphertext has hundreds of kilobytes.
-    pub fn chunk(self) -> usize {
-        match self.family() {
-            Family::Boolean => osprey::settings::CHUNK,
-            Family::Ckks => 1 << 20,
-        }
-    }
 }
 
 impl Family {

@@ -6,6 +6,7 @@ use crate::region::Region;
 use crate::settings::{Engine, Mode, Settings};
 use crate::speculate::Tracer;
 use crate::stats::Stats;
+use crate::sys::staging::HUGE;
 use crate::trace::{Header, RingWriter, Sink, Source, Writer};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,8 +46,8 @@ impl Role {
                 let tracer = Tracer::start(settings, region.clone(), progress.clone(), sink(settings)?)?;
                 Ok(Self::Tracer(tracer))
             }
-            Mode::Off => Ok(Self::Plain),
-            _ if unpaged => Ok(Self::Plain),
+            Mode::Off => Ok(Self::plain(region)),
+            _ if unpaged => Ok(Self::plain(region)),
             _ => {
                 let source = source(settings).unwrap_or_else(|reason| {
                     warn(format!("{reason}; chunks are paged by what is touched"));
@@ -56,6 +57,14 @@ impl Role {
                 Ok(Self::Paged(Box::new(Mutex::new(Paging::Running(pager)))))
             }
         }
+    }
+
+    /// Ordinary memory, of huge pages where paged chunks would have them: so that the two compare. A hint.
+    fn plain(region: &Region) -> Self {
+        if region.chunk() >= HUGE {
+            let _hint = region.mapping().advise(0, region.mapping().len(), libc::MADV_HUGEPAGE);
+        }
+        Self::Plain
     }
 
     /// What tracer or pager have counted.
