@@ -1,4 +1,4 @@
-//! Microsoft SEAL under Osprey (`ckks/`): built as `make ckks` builds it, all five workloads at their quick sizes,
+//! Microsoft SEAL under Osprey (`ckks/`): built by the same CMake files as by `make ckks`, all five workloads at their quick sizes,
 //! unbounded, speculative and paged by the trace. Skipped with a reason where SEAL cannot be built or the system lacks
 //! what a mode needs.
 
@@ -30,8 +30,9 @@ fn build() -> Result<PathBuf, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     // A test executable lies in TARGET/PROFILE/deps.
     let exe = std::env::current_exe().expect("this executable");
-    let target = exe.ancestors().nth(3).expect("a target folder").to_path_buf();
-    for tool in ["make", "cmake", "c++"] {
+    let libraries = exe.parent().expect("its folder");
+    let target = exe.ancestors().nth(3).expect("a target folder");
+    for tool in ["cmake", "c++"] {
         Command::new(tool).arg("--version").output().map_err(|_| format!("there is no {tool} here"))?;
     }
     let carrier = root.join("ckks/carrier/Cargo.toml");
@@ -40,16 +41,21 @@ fn build() -> Result<PathBuf, String> {
     if !fetched.expect("cargo runs").status.success() {
         return Err("the package that carries SEAL's sources cannot be fetched".to_owned());
     }
-    let built = Command::new("make")
-        .arg("-C")
-        .arg(&root)
-        .arg("ckks")
-        .env("CARGO_TARGET_DIR", &target)
-        .env_remove("MAKEFLAGS")
-        .output();
-    let built = built.expect("make runs");
-    assert!(built.status.success(), "make ckks failed:\n{}", said(&built));
-    Ok(target.join("release/osprey-ckks"))
+    // With the library that cargo built for this test: a cargo of our own would build another one in its place, which the
+    // crates that are built already do not know.
+    let (folder, binaries) = (target.join("ckks-test"), target.join("ckks-test/bin"));
+    let option = |name: &str, value: &Path| format!("-D{name}={}", value.display());
+    let mut configure = Command::new("cmake");
+    configure.arg("-S").arg(root.join("ckks")).arg("-B").arg(&folder);
+    configure.arg(option("OSPREY_LIBRARY", &libraries.join("libosprey.a")));
+    configure.arg(option("OSPREY_BIN", &binaries));
+    let mut build = Command::new("cmake");
+    build.arg("--build").arg(&folder).arg("--parallel");
+    for mut step in [configure, build] {
+        let done = step.output().expect("cmake runs");
+        assert!(done.status.success(), "{step:?} failed:\n{}", said(&done));
+    }
+    Ok(binaries.join("osprey-ckks"))
 }
 
 fn said(output: &Output) -> String {
