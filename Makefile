@@ -41,8 +41,8 @@ boolean: setup
 # SEAL's sources come with a package of the registry; ckks/README.md says how. Its binary goes where cargo's go.
 ckks: setup
 	@command -v cmake >/dev/null || { echo 'error: there is no cmake; on Debian: sudo apt-get install cmake g++' >&2; exit 1; }
-	$(CARGO) build $(PROFILE) -p osprey
-	cmake -S ckks -B $(TARGET)/ckks -DOSPREY_LIBRARY=$(TARGET)/release/libosprey.a -DOSPREY_BIN=$(TARGET)/release
+	$(CARGO) build $(PROFILE) -p osprey-c
+	cmake -S ckks -B $(TARGET)/ckks -DOSPREY_LIBRARY=$(TARGET)/release/libosprey_c.a -DOSPREY_BIN=$(TARGET)/release
 	cmake --build $(TARGET)/ckks --parallel
 
 demo: build
@@ -77,5 +77,5 @@ clean:
 # Libraries, headers, CMake package and pkg-config file of Osprey, and its launcher, under PREFIX (docs/osprey/c-api.md).
 install-osprey: setup
 	@test -n '$(PREFIX)' || { echo 'error: say where: make install-osprey PREFIX=/usr/local' >&2; exit 1; }
-	$(CARGO) build $(PROFILE) -p osprey
-	crates/osprey/install.sh $(or $(CARGO_TARGET_DIR),target)/release $(PREFIX)
+	$(CARGO) build $(PROFILE) -p osprey-c
+	crates/osprey-c/install.sh $(or $(CARGO_TARGET_DIR),target)/release $(PREFIX)

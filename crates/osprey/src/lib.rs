@@ -3,7 +3,7 @@
 //! run then pages by that trace, with Belady's rule, before the program waits.
 //!
 //! **Functionality.** Programs put data that never decides an address or a branch (labels, shares, ciphertexts) into the
-//! *content-oblivious region*: [`OspVec`], [`Memory`], the C ABI (`include/osprey.h`). The launcher `osprey run` sets the
+//! *content-oblivious region*: [`OspVec`], [`Memory`], C and C++ (crate `osprey-c`). The launcher `osprey run` sets the
 //! mode by the environment ([`Settings`]); without it the region is ordinary memory.
 //!
 //! **Who learns what.** Chunks on disk are encrypted under a key that lives in the process alone (engines `move` and
@@ -17,7 +17,6 @@
 //! **Cost.** A trace of about a byte or two per chunk touched; planning is linear up to a logarithm in its length; pages
 //! moved are what MIN at the given memory moves, and a wrong trace costs time, never a result.
 
-mod capi;
 pub mod disk;
 pub mod launch;
 mod memory;

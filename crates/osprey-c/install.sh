@@ -2,8 +2,8 @@
 # install.sh BUILT PREFIX: puts libraries, headers, the CMake package, the pkg-config file and, where it was built, the
 # launcher from cargo's folder BUILT (as target/release) under PREFIX. The tree can be moved as a whole afterwards.
 set -eu
-if [ $# -ne 2 ] || [ ! -f "$1/libosprey.so" ] || [ ! -f "$1/libosprey.a" ]; then
-    echo "usage: install.sh BUILT PREFIX, with libosprey.so and libosprey.a in BUILT (cargo build --release -p osprey)" >&2
+if [ $# -ne 2 ] || [ ! -f "$1/libosprey_c.so" ] || [ ! -f "$1/libosprey_c.a" ]; then
+    echo "usage: install.sh BUILT PREFIX, with libosprey_c.so and libosprey_c.a in BUILT (cargo build --release -p osprey-c)" >&2
     exit 2
 fi
 built=$1 prefix=$2
@@ -16,10 +16,10 @@ fill() { # template, file
 }
 
 install -d "$prefix/lib/cmake/osprey" "$prefix/lib/pkgconfig" "$prefix/include"
-install -m 755 "$built/libosprey.so" "$prefix/lib/libosprey.so.$version"
+install -m 755 "$built/libosprey_c.so" "$prefix/lib/libosprey.so.$version"
 ln -sf "libosprey.so.$version" "$prefix/lib/libosprey.so.0"
 ln -sf libosprey.so.0 "$prefix/lib/libosprey.so"
-install -m 644 "$built/libosprey.a" "$prefix/lib/libosprey.a"
+install -m 644 "$built/libosprey_c.a" "$prefix/lib/libosprey.a"
 install -m 644 "$here/include/osprey.h" "$here/include/osprey.hpp" "$prefix/include"
 fill "$here/cmake/osprey-config.cmake.in" "$prefix/lib/cmake/osprey/osprey-config.cmake"
 fill "$here/cmake/osprey-config-version.cmake.in" "$prefix/lib/cmake/osprey/osprey-config-version.cmake"

@@ -8,7 +8,7 @@ use syn::{Attribute, Expr, ExprLit, FnArg, Item, ItemFn, ItemStruct, Lit, Meta, 
 const WIDTH: usize = 110;
 
 const OPENING: &str = "\
-/* Osprey: memory programming. Generated from src/capi.rs; do not edit.
+/* Osprey: memory programming. Generated from crates/osprey-c/src/lib.rs; do not edit.
  *
  * Data that never decides an address or a branch (labels, shares, ciphertexts) lives in the content-oblivious region,
  * which `osprey run` pages by a trace of a speculative pass. Without the launcher the region is ordinary memory. One

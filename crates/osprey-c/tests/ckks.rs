@@ -41,13 +41,12 @@ fn build() -> Result<PathBuf, String> {
     if !fetched.expect("cargo runs").status.success() {
         return Err("the package that carries SEAL's sources cannot be fetched".to_owned());
     }
-    // With the library that cargo built for this test: a cargo of our own would build another one in its place, which the
-    // crates that are built already do not know.
+    // With the library that cargo built for this test: no cargo inside of cargo.
     let (folder, binaries) = (target.join("ckks-test"), target.join("ckks-test/bin"));
     let option = |name: &str, value: &Path| format!("-D{name}={}", value.display());
     let mut configure = Command::new("cmake");
     configure.arg("-S").arg(root.join("ckks")).arg("-B").arg(&folder);
-    configure.arg(option("OSPREY_LIBRARY", &libraries.join("libosprey.a")));
+    configure.arg(option("OSPREY_LIBRARY", &libraries.join("libosprey_c.a")));
     configure.arg(option("OSPREY_BIN", &binaries));
     let mut build = Command::new("cmake");
     build.arg("--build").arg(&folder).arg("--parallel");

@@ -1,13 +1,16 @@
 //! The C interface: memory of the content-oblivious region, transfers that a speculative pass replaces by touches, and
-//! counters. `include/osprey.h` is generated from this file (`cargo run --release -p osprey --example header`); doc
+//! counters. `include/osprey.h` is generated from this file (`cargo run --release -p osprey-c --example header`); doc
 //! comments become its comments, so they speak to a C programmer.
 //!
 //! **What must hold.** Pointers that come in are valid for the bytes stated with them, as for `read` and `free`; memory
 //! goes back with the size it was asked for. Nothing unwinds into C: every failure is a null pointer or -1, with `errno`
 //! set and words in `osp_error`.
 #![expect(unsafe_code, reason = "pointers of C callers, with the argument at each")]
+#![expect(
+    clippy::missing_safety_doc,
+    reason = "comments go into the C header; what must hold is said above for all"
+)]
 
-use crate::{runtime, vec};
 use libc::{FILE, c_char, c_int, c_void, size_t, ssize_t};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString};
@@ -94,7 +97,7 @@ pub extern "C" fn osp_error() -> *const c_char {
 /// the process with code 69 and the reason on standard error where this function would give -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn osp_init() -> c_int {
-    match runtime::init() {
+    match osprey::init() {
         Ok(()) => 0,
         Err(text) => {
             fail(libc::EINVAL, &text);
@@ -117,7 +120,7 @@ pub extern "C" fn osp_alloc_aligned(bytes: size_t, align: size_t) -> *mut c_void
         fail(libc::EINVAL, &format!("alignment {align}: expected a power of two up to {ALIGN_MAX}"));
         return null_mut();
     }
-    match runtime::try_alloc(bytes, align) {
+    match osprey::try_alloc(bytes, align) {
         Ok(memory) => memory.as_ptr().cast(),
         Err(text) => {
             fail(libc::ENOMEM, &text);
@@ -132,27 +135,27 @@ pub extern "C" fn osp_alloc_aligned(bytes: size_t, align: size_t) -> *mut c_void
 pub unsafe extern "C" fn osp_free(ptr: *mut c_void, bytes: size_t) {
     if let Some(memory) = NonNull::new(ptr.cast::<u8>()) {
         // SAFETY: by this function's contract, memory of the region that the caller gives up, with its size.
-        unsafe { runtime::free(memory, bytes) }
+        unsafe { osprey::free(memory, bytes) }
     }
 }
 
 /// 1 when `ptr` lies in the region, 0 elsewhere.
 #[unsafe(no_mangle)]
 pub extern "C" fn osp_owns(ptr: *const c_void) -> c_int {
-    c_int::from(runtime::owns(ptr.cast()))
+    c_int::from(osprey::owns(ptr.cast()))
 }
 
 /// 1 in a speculative pass, 0 elsewhere. There a program leaves out cryptography and connections, and touches what they
 /// would have touched.
 #[unsafe(no_mangle)]
 pub extern "C" fn osp_speculating() -> c_int {
-    c_int::from(runtime::speculating())
+    c_int::from(osprey::speculating())
 }
 
 /// One event of progress, for stretches of a program that neither allocate nor transfer. In every pass alike.
 #[unsafe(no_mangle)]
 pub extern "C" fn osp_tick() {
-    runtime::tick();
+    osprey::tick();
 }
 
 /// Notes time, faults and bytes under a name for the report ("start" and "stop" frame what `osprey bench` measures).
@@ -163,7 +166,7 @@ pub unsafe extern "C" fn osp_mark(name: *const c_char) {
     }
     // SAFETY: not null, and by this function's contract a string.
     let name = unsafe { CStr::from_ptr(name) };
-    runtime::mark(&name.to_string_lossy());
+    osprey::mark(&name.to_string_lossy());
 }
 
 /// Counts as a read of `bytes` bytes at `ptr`: what a stub does for the operands of an operation left out. A speculative
@@ -173,7 +176,7 @@ pub unsafe extern "C" fn osp_mark(name: *const c_char) {
 pub unsafe extern "C" fn osp_touch_read(ptr: *const c_void, bytes: size_t) {
     if !ptr.is_null() {
         // SAFETY: by this function's contract readable for that many bytes.
-        vec::touch_read(unsafe { std::slice::from_raw_parts(ptr.cast::<u8>(), bytes) });
+        osprey::touch_read(unsafe { std::slice::from_raw_parts(ptr.cast::<u8>(), bytes) });
     }
 }
 
@@ -184,7 +187,7 @@ pub unsafe extern "C" fn osp_touch_read(ptr: *const c_void, bytes: size_t) {
 pub unsafe extern "C" fn osp_touch_write(ptr: *mut c_void, bytes: size_t) {
     if !ptr.is_null() {
         // SAFETY: by this function's contract writable for that many bytes, and nobody else's for now.
-        vec::touch_write(unsafe { std::slice::from_raw_parts_mut(ptr.cast::<u8>(), bytes) });
+        osprey::touch_write(unsafe { std::slice::from_raw_parts_mut(ptr.cast::<u8>(), bytes) });
     }
 }
 
@@ -282,7 +285,7 @@ pub unsafe extern "C" fn osp_stats(out: *mut osp_counters, bytes: size_t) -> c_i
         );
         return -1;
     }
-    let stats = runtime::stats();
+    let stats = osprey::stats();
     let counters = osp_counters {
         chunk: stats.chunk,
         frames: stats.frames,
@@ -309,7 +312,7 @@ pub unsafe extern "C" fn osp_stats(out: *mut osp_counters, bytes: size_t) -> c_i
 /// be used after it.
 #[unsafe(no_mangle)]
 pub extern "C" fn osp_finish() {
-    runtime::finish();
+    osprey::finish();
 }
 
 /// A transfer out of memory: all of it by `send`, which gives a count or -1 and errno.
@@ -321,8 +324,8 @@ unsafe fn put(what: &str, buf: *const c_void, bytes: usize, mut send: impl FnMut
     // SAFETY: not null, and readable by this function's contract.
     let data = unsafe { std::slice::from_raw_parts(buf.as_ptr().cast_const(), bytes) };
     let ours = counted(buf);
-    if runtime::speculating() {
-        vec::touch_read(data);
+    if osprey::speculating() {
+        osprey::touch_read(data);
         return bytes.cast_signed();
     }
     if !ours {
@@ -350,8 +353,8 @@ unsafe fn get(
     // SAFETY: not null, and writable by this function's contract.
     let data = unsafe { std::slice::from_raw_parts_mut(buf.as_ptr(), bytes) };
     let ours = counted(buf);
-    if runtime::speculating() {
-        vec::touch_write(data);
+    if osprey::speculating() {
+        osprey::touch_write(data);
         return bytes.cast_signed();
     }
     if !ours {
@@ -371,9 +374,9 @@ unsafe fn get(
 /// Whether a transfer is of the region, and so an event. Others are not: a library whose cryptography is stubbed makes
 /// them in the real pass alone, and passes must count alike.
 fn counted(buf: NonNull<u8>) -> bool {
-    let ours = runtime::owns(buf.as_ptr());
+    let ours = osprey::owns(buf.as_ptr());
     if ours {
-        runtime::tick();
+        osprey::tick();
     }
     ours
 }

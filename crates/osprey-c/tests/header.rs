@@ -9,12 +9,12 @@ use generate::header;
 fn the_header_is_that_of_the_source() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |path: &str| std::fs::read_to_string(root.join(path)).expect("a file of this crate");
-    let expected = header(&read("src/capi.rs")).expect("the source has a header");
+    let expected = header(&read("src/lib.rs")).expect("the source has a header");
     let current = read("include/osprey.h");
     let line = expected.lines().zip(current.lines()).position(|(a, b)| a != b);
     assert!(
         expected == current,
-        "include/osprey.h is not that of src/capi.rs from line {:?} on: cargo run --release -p osprey --example header",
+        "include/osprey.h is not that of src/lib.rs from line {:?} on: cargo run --release -p osprey-c --example header",
         line.map(|n| n + 1)
     );
 }
