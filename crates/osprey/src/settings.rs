@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
+use std::process::Command;
 
 /// What a process is run for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -63,6 +64,8 @@ pub struct Settings {
     pub key: u128,
     /// Where [`crate::Stats`] go as JSON when the process ends.
     pub report: Option<PathBuf>,
+    /// Descriptor that becomes readable (an eventfd) when a thread waits for memory of the process's group.
+    pub pressure: Option<i32>,
 }
 
 /// Smallest chunk.
@@ -95,6 +98,7 @@ impl Default for Settings {
             spill: PathBuf::from("/var/tmp"),
             key: 0,
             report: None,
+            pressure: None,
         }
     }
 }
@@ -111,7 +115,10 @@ pub fn microset(chunk: usize) -> usize {
 /// report; a script that wraps a program does not use the runtime and leaves the token to it.
 pub const CLAIM: &str = "OSPREY_CLAIM";
 
-const NAMES: [&str; 12] = [
+/// Name of [`Settings::pressure`], which the launcher's guard sets: it has the group.
+pub const PRESSURE: &str = "OSPREY_PRESSURE";
+
+const NAMES: [&str; 13] = [
     "OSPREY_MODE",
     "OSPREY_ENGINE",
     "OSPREY_MEMORY",
@@ -124,6 +131,7 @@ const NAMES: [&str; 12] = [
     "OSPREY_SPILL",
     "OSPREY_KEY",
     "OSPREY_REPORT",
+    PRESSURE,
 ];
 
 impl Settings {
@@ -147,6 +155,10 @@ impl Settings {
             let parse = |v: String| v.parse().map_err(|_| format!("{name} = {v}: expected a whole number"));
             text(name)?.map_or(Ok(default), parse)
         };
+        let descriptor = |name: &'static str| -> Result<Option<i32>, String> {
+            let parse = |v: String| v.parse().map_err(|_| format!("{name} = {v}: expected a descriptor"));
+            text(name)?.map(parse).transpose()
+        };
         let base = Self::default();
         let mut settings = Self {
             mode: text("OSPREY_MODE")?.map_or(Ok(base.mode), |v| v.parse())?,
@@ -156,9 +168,7 @@ impl Settings {
             microset: 0,
             region: number("OSPREY_REGION", REGION)?,
             trace: get("OSPREY_TRACE").map(PathBuf::from),
-            ring: text("OSPREY_RING")?
-                .map(|v| v.parse().map_err(|_| format!("OSPREY_RING = {v}: expected a descriptor")))
-                .transpose()?,
+            ring: descriptor("OSPREY_RING")?,
             lookahead: number("OSPREY_LOOKAHEAD", 0)?,
             spill: get("OSPREY_SPILL").map_or(base.spill, PathBuf::from),
             key: text("OSPREY_KEY")?.map_or(Ok(0), |v| {
@@ -166,6 +176,7 @@ impl Settings {
                     .map_err(|_| format!("OSPREY_KEY = {v}: expected 32 hexadecimal digits"))
             })?,
             report: get("OSPREY_REPORT").map(PathBuf::from),
+            pressure: descriptor(PRESSURE)?,
         };
         settings.microset = number("OSPREY_MICROSET", microset(settings.chunk) as u64)? as usize;
         settings.check()?;
@@ -188,8 +199,20 @@ impl Settings {
             Some(self.spill.clone().into_os_string()),
             Some(format!("{:032x}", self.key).into()),
             self.report.clone().map(PathBuf::into_os_string),
+            self.pressure.map(|fd| fd.to_string().into()),
         ];
         NAMES.into_iter().zip(values).chain([(CLAIM, None)]).collect()
+    }
+
+    /// Gives these settings to the child that `command` starts.
+    pub fn apply_to<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        for (name, value) in self.to_env() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command
     }
 
     /// Chunks of the region.
@@ -279,6 +302,7 @@ mod tests {
             spill: "/spill".into(),
             key: 1 << 100 | 5,
             report: Some("r.json".into()),
+            pressure: Some(9),
         };
         let env = settings.to_env();
         let again = Settings::read(|name| env.iter().find(|(n, _)| *n == name).and_then(|(_, v)| v.clone()));
@@ -295,6 +319,7 @@ mod tests {
             (&[("OSPREY_MEMORY", "much")], "OSPREY_MEMORY = much: expected a whole number"),
             (&[("OSPREY_MICROSET", "1")], "OSPREY_MICROSET = 1"),
             (&[("OSPREY_REGION", "65537")], "OSPREY_REGION = 65537: expected a multiple"),
+            (&[("OSPREY_PRESSURE", "high")], "OSPREY_PRESSURE = high: expected a descriptor"),
             (&[("OSPREY_KEY", "xyz")], "OSPREY_KEY = xyz"),
             (&[("OSPREY_MODE", "programmed")], "programmed needs OSPREY_TRACE or OSPREY_RING"),
         ] {

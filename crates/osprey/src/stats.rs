@@ -29,6 +29,9 @@ pub struct Stats {
     pub key_faults: u64,
     /// Faults that the program waited for because a chunk was not there in time.
     pub stalls: u64,
+    /// Times that frames were given up because a thread of the process waited for memory, or the pager found none.
+    #[serde(default)]
+    pub reliefs: u64,
     /// Seconds that the pager spent planning.
     pub plan_s: f64,
     /// CPU seconds of the pager's thread.

@@ -4,6 +4,9 @@
 //! a beginning. The pager looks now and then at what the system counts for the process, page tables included, and gives up
 //! frames when that comes near the limit: when it is awake anyway, and, while the process is near the limit, also by the clock,
 //! since a program that touches nothing new may still allocate. It never takes frames back: a plan can shrink, not grow.
+//!
+//! A look comes too late for a program that allocates much at once. Where the system then lets threads wait for memory
+//! ([`super::pressure`]), a part of the limit is given up at once, whatever the look says: others of the group may use it.
 
 use super::{FRAMES_MIN, GROWTH, GROWTH_PERCENT, SLACK_PERCENT, least_frames};
 use crate::settings::Settings;
@@ -15,12 +18,15 @@ const LOOK_BYTES: u64 = 2 << 20;
 /// Time between two looks of a pager that is awake, and of one that sleeps while little is left.
 const LOOK_TIME: Duration = Duration::from_millis(20);
 const SLEEP_TIME: Duration = Duration::from_millis(25);
+/// Given up at a time when something waits for memory, as a part of the limit: as much as a guard keeps in reserve.
+const PART: u64 = 64;
 
 #[derive(Debug)]
 pub(super) struct Budget {
     footprint: Footprint,
     /// Bytes that may be in use: the limit less slack.
     memory: u64,
+    limit: u64,
     chunk: u64,
     least: usize,
     moved: u64,
@@ -50,8 +56,9 @@ impl Budget {
         Ok(Self {
             footprint,
             memory: settings.memory - settings.memory * SLACK_PERCENT / 100,
+            limit: settings.memory,
             chunk: settings.chunk as u64,
-            least: if planned { least_frames(settings) } else { FRAMES_MIN },
+            least: least(settings, planned),
             moved: 0,
             looked: Instant::now(),
             beside: 0,
@@ -67,6 +74,14 @@ impl Budget {
         }
         (self.moved, self.looked) = (moved, Instant::now());
         self.judge(self.footprint.bytes(), live, frames)
+    }
+
+    /// Frames to keep when something waited for memory, of `live` chunks that have some: fewer by a part of the limit. The
+    /// next look is due at once.
+    pub fn pressed(&mut self, live: usize, frames: usize) -> usize {
+        self.looked = Instant::now().checked_sub(LOOK_TIME).unwrap_or(self.looked);
+        let part = (self.limit / PART).div_ceil(self.chunk) as usize;
+        live.min(frames).saturating_sub(part).max(self.least).min(frames)
     }
 
     /// How long a pager may sleep before it looks again.
@@ -95,6 +110,11 @@ impl Budget {
     }
 }
 
+/// Frames that stay whatever the process uses.
+pub(super) fn least(settings: &Settings, planned: bool) -> usize {
+    if planned { least_frames(settings) } else { FRAMES_MIN }
+}
+
 /// What the process may grow by before frames are given up for it, at the start.
 pub(super) fn margin(memory: u64) -> u64 {
     GROWTH.max(memory * GROWTH_PERCENT / 100)
@@ -120,5 +140,16 @@ mod tests {
         };
         assert_eq!(beside, 95 << 20);
         assert_eq!(budget.judge(115 << 20, 20, FRAMES_MIN), Verdict::Fits, "said once");
+    }
+
+    #[test]
+    fn what_waits_for_memory_gets_a_part_of_the_limit() {
+        let settings = Settings { memory: 100 << 20, chunk: 1 << 20, microset: 8, ..Settings::default() };
+        let mut budget = Budget::new(&settings, false).expect("/proc");
+        assert_eq!(budget.pressed(80, 88), 78, "of what has memory, not of what may have some");
+        assert_eq!(budget.pressed(88, 80), 78);
+        assert_eq!(budget.pressed(17, 88), FRAMES_MIN);
+        assert_eq!(budget.pressed(12, 12), 12, "never more than there are");
+        assert!(budget.looked.elapsed() >= LOOK_TIME, "and the next look is due");
     }
 }

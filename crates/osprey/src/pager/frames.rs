@@ -3,9 +3,18 @@
 //! There are as many frames as chunks may have memory. Every one is free, in use by a chunk outside the region, or hollow;
 //! there are exactly as many hollow ones as resident chunks, so the memory of all is bounded by the number of frames. When
 //! fewer may have memory than there are, what comes free gives its memory back until that is so.
+//!
+//! The system may have no memory for a frame that may have some, when the program has taken it for something else: then
+//! there are no more frames than have memory at that moment. Nothing here waits for memory that only the pager itself
+//! could free, but for a few pages where nothing else helps ([`Frames::scrape`]).
 
 use crate::sys::staging::Staging;
 use kernels::Block;
+use std::time::Duration;
+
+/// How often a call that finds no memory is tried again, and the time between: longer than a guard needs to help.
+const TRIES: u32 = 2000;
+const PAUSE: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 pub(super) struct Frames {
@@ -18,12 +27,42 @@ pub(super) struct Frames {
     idle: Vec<u32>,
     /// Chunks that may have memory, in frames and in the region.
     allowed: usize,
+    /// Of those at least this many stay.
+    least: usize,
+    /// A free frame with memory that copies leave the region through when the system has none for another: see
+    /// [`Frames::refill`].
+    spare: Option<u32>,
+    copies: bool,
+    /// The system had no memory for something since this was asked last.
+    short: bool,
 }
 
 impl Frames {
-    pub fn new(staging: Staging) -> Self {
-        let allowed = staging.count();
-        Self { staging, free: Vec::new(), hollow: Vec::new(), untouched: 0, idle: Vec::new(), allowed }
+    /// None has memory yet. `least` of them stay whatever the system lacks; `copies`: chunks leave the region by being
+    /// copied.
+    pub fn new(staging: Staging, least: usize, copies: bool) -> Self {
+        let count = staging.count();
+        // All lists have their final size now, and memory: later there may be none.
+        let list = || {
+            let mut list = vec![u32::MAX; count];
+            list.clear();
+            list
+        };
+        let (free, hollow, idle) = (list(), list(), list());
+        let mut frames = Self {
+            staging,
+            free,
+            hollow,
+            untouched: 0,
+            idle,
+            allowed: count,
+            least,
+            spare: None,
+            copies,
+            short: false,
+        };
+        frames.spare = copies.then(|| frames.first_use()).flatten();
+        frames
     }
 
     /// Chunks that may have memory.
@@ -41,22 +80,43 @@ impl Frames {
         self.live().saturating_sub(self.allowed)
     }
 
+    /// Whether the system had no memory for something since this was asked last.
+    pub fn was_short(&mut self) -> bool {
+        std::mem::take(&mut self.short)
+    }
+
     /// Lowers the number of chunks that may have memory.
     pub fn lower(&mut self, allowed: usize) {
         self.allowed = self.allowed.min(allowed);
-        for frame in std::mem::take(&mut self.free) {
+        for _ in 0..self.free.len().min(self.excess() + 1) {
+            let frame = self.free.swap_remove(0);
             self.give(frame);
         }
     }
 
     /// Gives the memory of a free frame back for good, because the system has none for something else; says whether there
     /// was one.
-    pub fn retire(&mut self) -> bool {
+    fn retire(&mut self) -> bool {
         let before = self.live();
-        if !self.free.is_empty() {
+        if !self.free.is_empty() && before > self.least {
             self.lower(before - 1);
         }
         self.live() < before
+    }
+
+    /// After a call that found no memory: a free frame gives its own up, or, where there is none, this thread waits for
+    /// somebody to free a page. Whether the call is worth another try, of which `tries` were made so.
+    pub fn scrape(&mut self, tries: &mut u32) -> bool {
+        self.short = true;
+        if self.retire() {
+            return true;
+        }
+        *tries += 1;
+        if *tries > 1 {
+            std::thread::sleep(PAUSE);
+        }
+        self.staging.wait_for_memory();
+        *tries <= TRIES
     }
 
     /// Frames that can be taken.
@@ -65,15 +125,15 @@ impl Frames {
         self.free.len() + self.allowed.saturating_sub(self.live()).min(cold)
     }
 
-    /// A frame with any content.
+    /// A frame with any content. There may be none although some seemed available: the system had no memory for it, and
+    /// they are not any more.
     pub fn take(&mut self) -> Option<u32> {
         self.free.pop().or_else(|| self.first_use())
     }
 
-    /// A frame of zeros.
+    /// A frame of zeros, as [`Frames::take`].
     pub fn take_zeroed(&mut self) -> Option<u32> {
         if let Some(frame) = self.first_use() {
-            self.staging.populate(frame);
             return Some(frame);
         }
         let frame = self.free.pop()?;
@@ -81,23 +141,58 @@ impl Frames {
         Some(frame)
     }
 
-    /// A frame without memory, if one may have some.
+    /// A frame that had no memory and now has, of zeros, if one may have some.
     fn first_use(&mut self) -> Option<u32> {
         if self.live() >= self.allowed {
             return None;
         }
-        self.idle.pop().or_else(|| {
+        let frame = self.idle.pop().or_else(|| {
             let frame = self.untouched;
             ((frame as usize) < self.staging.count()).then(|| {
                 self.untouched += 1;
                 frame
             })
-        })
+        })?;
+        let mut tries = 0;
+        while self.staging.populate(frame).is_err() {
+            self.short = true;
+            let others = self.live() - 1;
+            if others >= self.least && self.staging.release(frame).is_ok() {
+                self.idle.push(frame);
+                self.allowed = self.allowed.min(others);
+                return None;
+            }
+            if !self.scrape(&mut tries) {
+                // A touch waits where a call fails.
+                self.staging.blocks(frame).fill(Block::ZERO);
+                break;
+            }
+        }
+        Some(frame)
+    }
+
+    /// Gives memory to a hollow frame that a chunk is about to be copied to. When the system has none, the spare one takes
+    /// its place, and so the chunk leaves without any; `None` when that is in use, too.
+    pub fn refill(&mut self, frame: u32) -> Option<u32> {
+        while self.staging.populate(frame).is_err() {
+            self.short = true;
+            if self.retire() {
+                continue;
+            }
+            // What it has got of its memory is not in the count.
+            self.staging.release(frame).ok()?;
+            let spare = self.spare.take()?;
+            self.idle.push(frame);
+            return Some(spare);
+        }
+        Some(frame)
     }
 
     /// A frame is free. If too many have memory it gives its own back; where the system refuses that, it stays in use.
     pub fn give(&mut self, frame: u32) {
-        if self.excess() > 0 && self.staging.release(frame).is_ok() {
+        if self.copies && self.spare.is_none() {
+            self.spare = Some(frame);
+        } else if self.excess() > 0 && self.staging.release(frame).is_ok() {
             self.idle.push(frame);
         } else {
             self.free.push(frame);

@@ -24,6 +24,7 @@ mod chunks;
 mod cipher;
 mod frames;
 mod mover;
+mod pressure;
 mod programmed;
 mod reactive;
 mod schedule;
@@ -216,6 +217,7 @@ impl Link {
         stats.first_touches = counts.first_touches;
         stats.key_faults = counts.key_faults;
         stats.stalls = counts.stalls;
+        stats.reliefs = counts.reliefs;
         stats.plan_s = counts.plan_s;
         stats.pager_cpu_s = counts.pager_cpu_s;
         stats.trace_entries = counts.trace_entries;

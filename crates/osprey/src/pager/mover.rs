@@ -43,54 +43,66 @@ impl Mover {
     }
 
     /// Puts the content of a frame into the region and wakes who waits for it. The frame is hollow then. Where the system
-    /// has no memory for that (page tables, or copies), free frames give up theirs.
+    /// has no memory for that (page tables, or copies), free frames give up theirs; a copy also what of its frame is in
+    /// the region already.
     ///
     /// # Errors
-    /// The system's; `OutOfMemory` when no free frame is left.
+    /// The system's; `OutOfMemory` when there was none for seconds.
     pub fn enter(&self, frames: &mut Frames, frame: u32, region: &Region, chunk: u32) -> io::Result<()> {
         let (home, place, len) = (region.address(chunk), frames.staging.address(frame), region.chunk());
-        let mut done = 0;
-        loop {
-            let (more, result) = if self.moves {
-                self.shift(home + done, place + done, len - done, PATIENCE)
-            } else {
-                let bytes: &[u8] = bytemuck::cast_slice(frames.staging.blocks(frame));
-                self.uffd.copy_some(home + done, &bytes[done..], false)
-            };
+        if self.moves {
+            self.shift(frames, home, place, len, PATIENCE).1?;
+            frames.emptied(frame);
+            return Ok(());
+        }
+        let (mut done, mut released, mut tries) = (0, 0, 0);
+        while done < len {
+            let bytes: &[u8] = bytemuck::cast_slice(frames.staging.blocks(frame));
+            let (more, result) = self.uffd.copy_some(home + done, &bytes[done..], false);
             done += more;
             match result {
-                Err(error) if error.kind() == io::ErrorKind::OutOfMemory && frames.retire() => {}
-                Err(error) => return Err(error),
-                Ok(()) => break,
+                Err(error) if is_short(&error) && done > released => {
+                    frames.staging.release_part(frame, released, done)?;
+                    released = done;
+                }
+                Err(error) if is_short(&error) && frames.scrape(&mut tries) => {}
+                other => other?,
             }
         }
-        if !self.moves {
-            frames.staging.release(frame)?;
-        }
+        frames.staging.release(frame)?;
         frames.emptied(frame);
         Ok(())
     }
 
-    /// Takes a chunk out of the region into a hollow frame. `None` when it cannot leave now because something else in this
-    /// process (a direct transfer of the program's, say) has its pages pinned; it is in the region as before then.
+    /// Takes a chunk out of the region into a hollow frame. `None` when it cannot leave now: something else in this
+    /// process (a direct transfer of the program's, say) has its pages pinned, or there is no memory for a copy. It is in
+    /// the region as before then.
     ///
     /// # Errors
     /// The system's.
     pub fn leave(&self, frames: &mut Frames, region: &Region, chunk: u32) -> io::Result<Option<u32>> {
         let (home, frame, len) = (region.address(chunk), frames.take_hollow(), region.chunk());
         if !self.moves {
-            self.uffd.protect(home, len, true)?;
-            frames.staging.populate(frame);
-            frames.staging.copy_from(frame, region, chunk);
+            let Some(full) = frames.refill(frame) else {
+                frames.emptied(frame);
+                return Ok(None);
+            };
+            let mut tries = 0;
+            while let Err(error) = self.uffd.protect(home, len, true) {
+                if !is_short(&error) || !frames.scrape(&mut tries) {
+                    return Err(error);
+                }
+            }
+            frames.staging.copy_from(full, region, chunk);
             let offset = home - region.mapping().base() as usize;
             region.mapping().advise(offset, len, libc::MADV_DONTNEED)?;
-            return Ok(Some(frame));
+            return Ok(Some(full));
         }
         let place = frames.staging.address(frame);
-        match self.shift(place, home, len, 16) {
+        match self.shift(frames, place, home, len, 16) {
             (_, Ok(())) => Ok(Some(frame)),
             (moved, Err(error)) if error.kind() == io::ErrorKind::ResourceBusy => {
-                self.shift(home, place, moved, PATIENCE).1?;
+                self.shift(frames, home, place, moved, PATIENCE).1?;
                 frames.emptied(frame);
                 Ok(None)
             }
@@ -108,9 +120,17 @@ impl Mover {
         done.map_err(|e| format!("userfaultfd cannot wake the program: {e}"))
     }
 
-    /// Moves pages, trying again for a while when one is busy; says how many bytes have moved.
-    fn shift(&self, to: usize, from: usize, len: usize, patience: u32) -> (usize, io::Result<()>) {
-        let (mut done, mut tries) = (0, 0);
+    /// Moves pages, trying again for a while when one is busy or there is no memory for page tables; says how many bytes
+    /// have moved.
+    fn shift(
+        &self,
+        frames: &mut Frames,
+        to: usize,
+        from: usize,
+        len: usize,
+        patience: u32,
+    ) -> (usize, io::Result<()>) {
+        let (mut done, mut tries, mut shortages) = (0, 0, 0);
         while done < len {
             let (moved, result) = self.uffd.relocate_some(to + done, from + done, len - done);
             done += moved;
@@ -120,11 +140,16 @@ impl Mover {
                     tries += 1;
                     std::thread::yield_now();
                 }
+                Err(error) if is_short(&error) && frames.scrape(&mut shortages) => {}
                 Err(error) => return (done, Err(error)),
             }
         }
         (done, Ok(()))
     }
+}
+
+fn is_short(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::OutOfMemory
 }
 
 fn refused(error: &io::Error, engine: Engine) -> String {

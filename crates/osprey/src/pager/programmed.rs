@@ -152,6 +152,7 @@ impl Worker {
         }
         if state == State::Disk && fetch.fresh && !self.region.is_live(chunk) {
             self.free_slot(chunk);
+            self.chunks.set_state(chunk, State::New);
             state = State::New;
         }
         self.chunks.set(chunk, PLANNED, true);
@@ -162,8 +163,8 @@ impl Worker {
             State::Resident | State::Reading | State::Held => {}
             State::Out => self.enter(chunk)?,
             State::Writing => self.chunks.set(chunk, WANTED, true),
-            State::New => self.begin_new(chunk)?,
-            State::Disk => self.start_read(chunk)?,
+            State::New => return self.begin_new(chunk),
+            State::Disk => return self.start_read(chunk),
         }
         Ok(true)
     }

@@ -56,10 +56,13 @@ impl Worker {
             if !known || !self.ring.has_room() {
                 break;
             }
-            match self.chunks.state(next) {
+            let begun = match self.chunks.state(next) {
                 State::Disk => self.start_read(next)?,
                 State::New => self.begin_new(next)?,
-                _ => {}
+                _ => true,
+            };
+            if !begun {
+                break;
             }
             self.run.next += 1;
         }

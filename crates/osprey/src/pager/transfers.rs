@@ -6,19 +6,20 @@ use super::worker::{Batch, Leaver, Worker};
 use std::io;
 
 impl Worker {
-    /// Reads a chunk from the file into a free frame; there is one. Reads of slots in a row become one transfer.
-    pub fn start_read(&mut self, chunk: u32) -> Result<(), String> {
+    /// Reads a chunk from the file into a free frame; `false` when the one that was available got no memory, and is not
+    /// available any more. Reads of slots in a row become one transfer.
+    pub fn start_read(&mut self, chunk: u32) -> Result<bool, String> {
         let slot = self.chunks.slot(chunk).expect("a chunk on disk has a slot");
         let follows = self.gathered.last().is_none_or(|&last| self.chunks.slot(last) == slot.checked_sub(1));
         if !follows || self.gathered.len() >= self.batch_max {
             self.start_gathered()?;
         }
-        let frame = self.frames.take().expect("the caller saw a free frame");
+        let Some(frame) = self.frames.take() else { return Ok(false) };
         self.chunks.set_frame(chunk, frame);
         self.chunks.set_state(chunk, State::Reading);
         self.gathered.push(chunk);
         self.reading += 1;
-        Ok(())
+        Ok(true)
     }
 
     /// Hands over the reads gathered so far.

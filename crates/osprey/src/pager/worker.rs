@@ -4,11 +4,12 @@
 //! waits for a transfer in flight, or takes a frame; if there is none, somebody leaves, planned or not; if nobody can
 //! leave because the disk is full, the process ends with a message. Nothing else ever waits for the program.
 
-use super::budget::{Budget, Verdict};
+use super::budget::{Budget, Verdict, least};
 use super::chunks::{Chunks, DIGEST, EARLY, PLANNED, State, UNWANTED, WANTED};
 use super::cipher::Cipher;
 use super::frames::Frames;
 use super::mover::Mover;
+use super::pressure::Pressure;
 use super::reactive::Run;
 use super::schedule::{Schedule, Shares};
 use super::spill::Spill;
@@ -16,6 +17,7 @@ use super::transfers::FLIGHT;
 use super::{Job, Link, shares};
 use crate::progress::Progress;
 use crate::region::Region;
+use crate::settings::Engine;
 use crate::stats::Stats;
 use crate::sys::own::{block_signals, forbid, thread_seconds};
 use crate::sys::staging::Staging;
@@ -37,7 +39,8 @@ const RECENT: usize = 4;
 
 const FAULTS: usize = 0;
 const BELL: usize = 1;
-const TRACE: usize = 2;
+const PRESSURE: usize = 2;
+const TRACE: usize = 3;
 
 /// What one thread knows. Fields are dropped from the top: the ring before the frames that it transfers.
 pub(super) struct Worker {
@@ -74,7 +77,8 @@ pub(super) struct Worker {
     pub batch: usize,
     pub batch_max: usize,
     pub counts: Stats,
-    budget: Budget,
+    pub budget: Budget,
+    pub pressure: Pressure,
     /// Turns since the counters were published.
     unpublished: u32,
     /// Somebody waits, and no event will tell when to try again.
@@ -109,7 +113,9 @@ impl Worker {
         let Job { settings, region, progress, source, frames, shares } = job;
         let chunk = settings.chunk;
         let staging = Staging::new(frames, chunk).map_err(|e| format!("no address space for frames: {e}"))?;
-        let frames = Frames::new(staging);
+        let planned = source.is_some();
+        let copies = settings.engine == Engine::Copy;
+        let frames = Frames::new(staging, least(&settings, planned), copies);
         let mover = Mover::new(settings.engine, &region, &frames)?;
         if !mover.uffd().serves_kernel() {
             link.warn(
@@ -123,7 +129,6 @@ impl Worker {
                 "the spill directory cannot do direct transfers: the page cache uses memory beyond the limit",
             );
         }
-        let planned = source.is_some();
         let schedule =
             source.map(|s| Schedule::new(s, shares, settings.microset, settings.lookahead)).transpose()?;
         let ring = |e: std::io::Error| {
@@ -134,6 +139,9 @@ impl Worker {
         let mut uring = Uring::new().map_err(ring)?;
         uring.add(mover.uffd().fd(), true).map_err(ring)?;
         uring.add(progress.bell(), true).map_err(ring)?;
+        let pressure = Pressure::open(settings.pressure)
+            .map_err(|e| format!("{} is no descriptor of ours: {e}", crate::settings::PRESSURE))?;
+        uring.add(pressure.bell(), true).map_err(ring)?;
         if let Some(bell) = schedule.as_ref().and_then(Schedule::bell) {
             uring.add(bell, false).map_err(ring)?;
         }
@@ -165,6 +173,7 @@ impl Worker {
             batch_max: (BATCH_MAX / chunk).clamp(1, FLIGHT / 2),
             counts,
             budget: Budget::new(&settings, planned)?,
+            pressure,
             unpublished: 0,
             again: false,
             chunks_now: 0,
@@ -209,6 +218,7 @@ impl Worker {
         match event {
             Event::Ready(FAULTS) => self.touched = true,
             Event::Ready(BELL) => self.progress.hush(),
+            Event::Ready(PRESSURE) => self.pressure.heard(),
             Event::Ready(_) => self.trace_heard = false,
             Event::Done(number, result) => self.transferred(number, result)?,
         }
@@ -235,6 +245,7 @@ impl Worker {
 
     /// Gives frames up when the process needs their memory for something else.
     pub fn keep_budget(&mut self) -> Result<(), String> {
+        self.answer_pressure();
         let (size, counts) = (self.region.chunk() as u64, &self.counts);
         let moved = counts.bytes_read + counts.bytes_written + counts.first_touches * size;
         let frames = match self.budget.look(moved, self.frames.live(), self.frames.count()) {
@@ -339,10 +350,10 @@ impl Worker {
                 if self.frames.available() == 0 || !self.ring.has_room() {
                     return Ok(());
                 }
-                if state == State::Disk {
-                    self.start_read(chunk)?
-                } else {
-                    self.begin_new(chunk)?
+                let begun =
+                    if state == State::Disk { self.start_read(chunk)? } else { self.begin_new(chunk)? };
+                if !begun {
+                    continue;
                 }
                 self.read_ahead(chunk)?;
             }
@@ -427,15 +438,16 @@ impl Worker {
         None
     }
 
-    /// A chunk that holds nothing gets a frame of zeros; there is one.
-    pub fn begin_new(&mut self, chunk: u32) -> Result<(), String> {
-        let frame = self.frames.take_zeroed().expect("the caller saw a free frame");
+    /// A chunk that holds nothing gets a frame of zeros; `false` when the one that was available got no memory, and is not
+    /// available any more.
+    pub fn begin_new(&mut self, chunk: u32) -> Result<bool, String> {
+        let Some(frame) = self.frames.take_zeroed() else { return Ok(false) };
         self.chunks.set_frame(chunk, frame);
         self.counts.first_touches += 1;
         self.chunks_now += 1;
         self.counts.peak_chunks = self.counts.peak_chunks.max(self.chunks_now);
         self.top = self.top.max(chunk);
-        self.settle(chunk)
+        self.settle(chunk).map(|()| true)
     }
 
     /// What is ready in a frame goes into the region, or waits there as a key.

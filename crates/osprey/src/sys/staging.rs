@@ -69,10 +69,29 @@ impl Staging {
     }
 
     /// Fills a frame whose memory was never there with zeros, in one call.
-    pub fn populate(&mut self, frame: u32) {
-        if self.mapping.advise(self.offset(frame), self.chunk, POPULATE_WRITE).is_err() {
-            self.blocks(frame).fill(Block::ZERO);
+    ///
+    /// # Errors
+    /// `OutOfMemory` when the system has none; a part of the frame may have some then.
+    pub fn populate(&mut self, frame: u32) -> io::Result<()> {
+        match self.mapping.advise(self.offset(frame), self.chunk, POPULATE_WRITE) {
+            Err(error) if error.kind() == io::ErrorKind::OutOfMemory => Err(error),
+            Err(_) => {
+                self.blocks(frame).fill(Block::ZERO);
+                Ok(())
+            }
+            Ok(()) => Ok(()),
         }
+    }
+
+    /// Waits until the system has memory for a page, where it lets threads wait for that: a touch waits, a system call
+    /// fails. The page is given back at once.
+    pub fn wait_for_memory(&mut self) {
+        // Behind the last frame there is at least a page, because the first is aligned.
+        let spare = self.mapping.len() - super::PAGE;
+        // SAFETY: a page of a mapping that this value owns, that no frame is in.
+        unsafe { self.mapping.base().add(spare).write_volatile(1) };
+        // What cannot be given back is one page.
+        let _ = self.mapping.advise(spare, super::PAGE, libc::MADV_DONTNEED);
     }
 
     /// Gives the memory of a frame back: it is hollow then.
@@ -81,6 +100,15 @@ impl Staging {
     /// The system's.
     pub fn release(&mut self, frame: u32) -> io::Result<()> {
         self.mapping.advise(self.offset(frame), self.chunk, libc::MADV_DONTNEED)
+    }
+
+    /// Gives the memory of a part of a frame back, whole pages from `from` to `to`.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn release_part(&mut self, frame: u32, from: usize, to: usize) -> io::Result<()> {
+        assert!(from <= to && to <= self.chunk, "within the frame");
+        self.mapping.advise(self.offset(frame) + from, to - from, libc::MADV_DONTNEED)
     }
 
     /// Copies a chunk of the region, all pages of which are there and protected against writing, into a frame.
