@@ -321,7 +321,7 @@ impl<'a> Runner<'a> {
     fn real(
         &mut self,
         trace: Option<&Trace>,
-        ring: Option<ring::RingEnd>,
+        ring: Option<OwnedFd>,
         mut look: impl FnMut(),
     ) -> Result<Ended, Failure> {
         let failed = |e: std::io::Error| Failure::ours(format!("cannot pass on the standard streams: {e}"));

@@ -66,16 +66,6 @@ fn texts(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-fn with<'a>(command: &'a mut Command, settings: &Settings) -> &'a mut Command {
-    for (name, value) in settings.to_env() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command
-}
-
 #[test]
 fn the_adapter_holds_with_both_libraries() {
     let Some(built) = built() else { return };
@@ -134,7 +124,7 @@ fn report(settings: &Settings) -> Stats {
 /// A speculative pass; `None` where this machine forbids it, with the reason.
 fn speculate(command: &mut Command, settings: &Settings) -> Option<Stats> {
     let settings = Settings { mode: Mode::Speculate, ..settings.clone() };
-    let output = run(with(command, &settings));
+    let output = run(settings.apply_to(command));
     if output.status.code() == Some(EXIT_UNAVAILABLE) {
         eprintln!("skipped: {}", texts(&output));
         return None;
@@ -164,7 +154,7 @@ fn labels_are_the_same_in_a_fraction_of_their_memory() {
     // 8192 numbers of 32 bits of 32 bytes.
     assert_eq!(traced.peak_chunks, 512);
     let programmed = Settings { mode: Mode::Programmed, engine: Engine::Move, memory: 1 << 20, ..base };
-    let refused = run(with(&mut bits(), &programmed));
+    let refused = run(programmed.apply_to(&mut bits()));
     let said = texts(&refused);
     assert_eq!(refused.status.code(), Some(EXIT_UNAVAILABLE), "{said}");
     let Some((_, least)) = said.split_once("allow at least ") else {
@@ -174,7 +164,7 @@ fn labels_are_the_same_in_a_fraction_of_their_memory() {
     let least: u64 = least.split_whitespace().next().expect("a number").parse().expect("a number");
 
     let programmed = Settings { memory: (least + 1) << 20, ..programmed };
-    assert_eq!(succeed(with(&mut bits(), &programmed)), plain);
+    assert_eq!(succeed(programmed.apply_to(&mut bits())), plain);
     let stats = report(&programmed);
     assert!(stats.frames * 2 < traced.peak_chunks, "{stats:?}");
     assert!(stats.bytes_written > 0 && stats.bytes_read > 0, "{stats:?}");

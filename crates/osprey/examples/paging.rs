@@ -142,12 +142,7 @@ fn run(
     let task = format!("{pattern} {} {} {rounds} {}", options.size, options.passes, options.keys);
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command.env(CHILD, task);
-    for (name, value) in settings.to_env() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+    settings.apply_to(&mut command);
     let output = command.stderr(Stdio::inherit()).output().expect("a child");
     assert!(output.status.success(), "{mode} pass: {}", output.status);
     let mut stats: Stats =

@@ -6,6 +6,7 @@
 use osprey::plan::{Next, Planner};
 use osprey::trace::{Block, Entry, Feed, Header, RingWriter, Source, Writer, ring};
 use std::error::Error;
+use std::os::fd::IntoRawFd;
 use std::time::Instant;
 
 const CHUNKS: u64 = 16384;
@@ -60,9 +61,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Seconds from one thread to another.
 fn through_ring(blocks: &[Block]) -> Result<f64, Box<dyn Error>> {
     let (writer, reader) = ring::pair()?;
-    let (number, mut source) = (writer.number(), Source::ring(reader.number(), &HEADER)?);
     // Both ends are taken over by their numbers, as in processes of their own.
-    std::mem::forget((writer, reader));
+    let (number, mut source) = (writer.into_raw_fd(), Source::ring(reader.into_raw_fd(), &HEADER)?);
     let start = Instant::now();
     std::thread::scope(|scope| -> Result<(), Box<dyn Error>> {
         let sender = scope.spawn(move || -> Result<(), String> {

@@ -75,12 +75,7 @@ fn memory(settings: &Settings) -> Result<u64, String> {
 
 fn run(mib: usize, settings: &Settings) -> Result<Stats, String> {
     let mut command = Command::new(std::env::current_exe().map_err(|e| e.to_string())?);
-    for (name, value) in settings.to_env() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+    settings.apply_to(&mut command);
     let status = command.env(CHILD, mib.to_string()).status().map_err(|e| e.to_string())?;
     match status.code() {
         Some(0) => {}

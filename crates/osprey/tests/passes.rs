@@ -1,11 +1,13 @@
 //! One program in every mode: the same result in a fraction of its memory, whatever its trace says.
 
+mod common;
+
 use osprey::trace::ring;
 use osprey::{Engine, Mode, OspVec, Settings, Stats, transfer};
+use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
-const CASE: &str = "PASSES_TEST_CASE";
 const CHUNK: usize = 64 << 10;
 /// Elements of the program's vector: 24 MiB.
 const LEN: usize = 3 << 20;
@@ -16,7 +18,7 @@ const MEMORY: u64 = 24 << 20;
 #[test]
 #[ignore = "the child process of the other tests"]
 fn child() {
-    let case = std::env::var(CASE).expect("started by a test");
+    let case = common::case();
     osprey::mark("start");
     let mut data = OspVec::<u64>::untouched(LEN);
     if osprey::speculating() {
@@ -89,18 +91,6 @@ fn settings(dir: &Path, mode: Mode) -> Settings {
     }
 }
 
-fn command(case: &str, settings: &Settings) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("this binary"));
-    command.args(["child", "--exact", "--ignored", "--nocapture", "--test-threads=1"]).env(CASE, case);
-    for (name, value) in settings.to_env() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command
-}
-
 /// What a child printed and reported. `None`: this machine cannot do it.
 struct Done {
     sum: Option<u64>,
@@ -109,28 +99,20 @@ struct Done {
 }
 
 fn run(case: &str, settings: &Settings) -> Option<Done> {
-    let child = command(case, settings).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = common::child(case, settings).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     end(child.expect("a child"), settings)
 }
 
 fn end(child: Child, settings: &Settings) -> Option<Done> {
     let output = child.wait_with_output().expect("a child");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    if output.status.code() == Some(osprey::EXIT_UNAVAILABLE) {
-        let known = ["userfaultfd", "io_uring"].iter().any(|what| said.contains(what));
-        assert!(known, "{said}");
-        eprintln!("skipped: {said}");
+    if common::is_unavailable(&output) {
         return None;
     }
+    let said = common::said(&output);
     assert!(output.status.success(), "{}: {said}", output.status);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let sum = text.lines().find_map(|line| line.split_once("sum: ")).map(|(_, sum)| sum.parse());
-    let report = std::fs::read(settings.report.as_ref().expect("set above")).expect("a report");
-    Some(Done {
-        sum: sum.map(|sum| sum.expect("a number")),
-        stats: serde_json::from_slice(&report).expect("a report"),
-        said,
-    })
+    Some(Done { sum: sum.map(|sum| sum.expect("a number")), stats: common::report(settings), said })
 }
 
 #[test]
@@ -206,9 +188,9 @@ fn speculation_runs_beside_the_program() {
     let (writer, reader) = ring::pair().expect("sockets");
     let ends = [(Mode::Speculate, &writer), (Mode::Concurrent, &reader)];
     let [ahead, real] = ends.map(|(mode, end)| {
-        let settings = Settings { trace: None, ring: Some(end.number()), ..settings(dir.path(), mode) };
-        let mut command = command("same", &settings);
-        end.inherit(&mut command);
+        let settings = Settings { trace: None, ring: Some(end.as_raw_fd()), ..settings(dir.path(), mode) };
+        let mut command = common::child("same", &settings);
+        common::inherit(&mut command, end);
         (command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a child"), settings)
     });
     drop((writer, reader));
@@ -224,8 +206,8 @@ fn speculation_runs_beside_the_program() {
 fn a_machine_without_the_means_says_so() {
     let dir = tempfile::tempdir().expect("a directory");
     let small = Settings { memory: 1 << 20, ..settings(dir.path(), Mode::Reactive) };
-    let output = command("same", &small).output().expect("a child");
-    let said = String::from_utf8_lossy(&output.stderr);
+    let output = common::child("same", &small).output().expect("a child");
+    let said = common::said(&output);
     assert_eq!(output.status.code(), Some(osprey::EXIT_UNAVAILABLE), "{said}");
     assert!(said.contains("osprey: ") && !small.report.expect("set above").exists(), "{said}");
 }

@@ -1,15 +1,16 @@
 //! Traces of programs whose touches are known, made in child processes: a process has one region.
 #![expect(unsafe_code, reason = "a child that forks, and one that touches a file that is too short")]
 
+mod common;
+
 use osprey::trace::{Block, Entry, Feed, Footer, Header, Source, ring};
 use osprey::{Mode, OspVec, Settings, Stats};
 use std::collections::HashMap;
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::os::fd::{AsRawFd, IntoRawFd};
+use std::process::{Child, Output, Stdio};
 
 const CHUNK: usize = 64 << 10;
 const MICROSET: usize = 4;
-const CASE: &str = "SPECULATION_TEST_CASE";
 
 /// A child's run.
 struct Run {
@@ -22,70 +23,42 @@ struct Run {
 /// Runs a case of [`child`] as a speculative pass, and reads its trace. `None`: this machine cannot speculate.
 fn speculate(case: &str) -> Option<Run> {
     let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("trace");
     let settings = Settings {
         mode: Mode::Speculate,
         microset: MICROSET,
         region: 1 << 30,
-        trace: Some(dir.path().join("trace")),
+        trace: Some(path.clone()),
         report: Some(dir.path().join("report")),
         key: 42,
         ..Settings::default()
     };
-    let output = run(case, &settings);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    if output.status.code() == Some(osprey::EXIT_UNAVAILABLE) && said.contains("userfaultfd") {
-        eprintln!("skipped: {said}");
+    let output = common::child(case, &settings).output().expect("a child");
+    if common::is_unavailable(&output) {
         return None;
     }
-    let path = |path: &Option<PathBuf>| path.clone().expect("set above");
-    let Ok(report) = std::fs::read(path(&settings.report)) else {
-        panic!("{case}: no report: {}\n{said}", output.status)
-    };
+    assert!(path.exists(), "{case}: no trace: {}\n{}", output.status, common::said(&output));
     let header = Header { chunk: CHUNK as u64, region: 1 << 30, microset: MICROSET as u32, key: 42 };
-    let mut source = Source::open(&path(&settings.trace), &header).expect("a trace");
-    let mut blocks = Vec::new();
-    let footer = loop {
-        match source.next().expect("a whole trace") {
-            Feed::Block(block) => blocks.push(block),
-            Feed::End(footer) => break footer,
-            Feed::Wait => unreachable!("a file"),
-        }
-    };
-    Some(Run { output, blocks, footer, stats: serde_json::from_slice(&report).expect("a report") })
-}
-
-fn run(case: &str, settings: &Settings) -> Output {
-    command(case, settings).output().expect("a child")
-}
-
-fn command(case: &str, settings: &Settings) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("this binary"));
-    command.args(["child", "--exact", "--ignored", "--nocapture", "--test-threads=1"]).env(CASE, case);
-    for (name, value) in settings.to_env() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command
+    let (blocks, footer) = common::trace(&path, &header);
+    Some(Run { output, blocks, footer, stats: common::report(&settings) })
 }
 
 /// What children do; the others start it.
 #[test]
 #[ignore = "the child process of the other tests"]
 fn child() {
-    match std::env::var(CASE).as_deref() {
-        Ok("stream") => stream(),
-        Ok("write after read") => write_after_read(),
-        Ok("reuse") => reuse(),
-        Ok("random") => random(),
-        Ok("small objects") => small_objects(),
-        Ok("transfers") => transfers(),
-        Ok("threads") => threads(),
-        Ok("fork") => fork(),
-        Ok("another fault") => another_fault(),
-        Ok("laps") => laps(),
-        other => panic!("no case {other:?}"),
+    match common::case().as_str() {
+        "stream" => stream(),
+        "write after read" => write_after_read(),
+        "reuse" => reuse(),
+        "random" => random(),
+        "small objects" => small_objects(),
+        "transfers" => transfers(),
+        "threads" => threads(),
+        "fork" => fork(),
+        "another fault" => another_fault(),
+        "laps" => laps(),
+        other => panic!("no case {other}"),
     }
 }
 
@@ -301,7 +274,7 @@ fn a_forked_child_is_told_why_it_ends() {
     let Some(run) = speculate("fork") else { return };
     let text = String::from_utf8_lossy(&run.output.stdout).into_owned();
     assert!(text.contains(&format!("child: {}", osprey::EXIT_UNAVAILABLE)), "{text}");
-    let text = String::from_utf8_lossy(&run.output.stderr).into_owned();
+    let text = common::said(&run.output);
     assert!(text.contains("a forked child used the content-oblivious region"), "{text}");
     assert_eq!(run.footer.entries, 1);
 }
@@ -314,7 +287,6 @@ fn another_fault() {
     let file = tempfile::tempfile().expect("a file");
     // SAFETY: a fresh mapping of nothing; the read is meant to fail.
     unsafe {
-        use std::os::fd::AsRawFd;
         let at =
             libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0);
         assert_ne!(at, libc::MAP_FAILED);
@@ -351,27 +323,14 @@ fn stream_laps() -> (Child, Source) {
         chunk: SMALL,
         microset: MICROSET,
         region: 1 << 30,
-        ring: Some(writer.number()),
+        ring: Some(writer.as_raw_fd()),
         ..Settings::default()
     };
-    let mut command = command("laps", &settings);
-    writer.inherit(&mut command);
+    let mut command = common::child("laps", &settings);
+    common::inherit(&mut command, &writer);
     let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a child");
-    let number = reader.number();
-    std::mem::forget(reader);
     let header = Header { chunk: SMALL as u64, region: 1 << 30, microset: MICROSET as u32, key: 0 };
-    (child, Source::ring(number, &header).expect("the reader's end"))
-}
-
-/// The end of a child and what it said. True: this machine cannot speculate.
-fn end(child: Child) -> (ExitStatus, String, bool) {
-    let output = child.wait_with_output().expect("a child");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let skip = output.status.code() == Some(osprey::EXIT_UNAVAILABLE) && said.contains("userfaultfd");
-    if skip {
-        eprintln!("skipped: {said}");
-    }
-    (output.status, said, skip)
+    (child, Source::ring(reader.into_raw_fd(), &header).expect("the reader's end"))
 }
 
 /// A program that is far ahead of its reader waits in its signal handler, and goes on.
@@ -394,15 +353,20 @@ fn a_full_ring_holds_the_program_back() {
             Ok(Feed::Wait) => std::thread::sleep(std::time::Duration::from_millis(1)),
             Ok(Feed::End(footer)) => break footer,
             Err(error) => {
-                let (status, said, skip) = end(child);
-                assert!(skip, "{error}: {status}: {said}");
+                let output = child.wait_with_output().expect("a child");
+                assert!(
+                    common::is_unavailable(&output),
+                    "{error}: {}: {}",
+                    output.status,
+                    common::said(&output)
+                );
                 return;
             }
         }
     };
     assert_eq!((footer.entries, footer.peak_chunks), (entries, LAP.into()));
     assert_eq!(entries, LAPS as u64 * u64::from(LAP));
-    assert!(end(child).0.success());
+    assert!(child.wait_with_output().expect("a child").status.success());
 }
 
 #[test]
@@ -412,6 +376,13 @@ fn speculation_for_a_run_that_has_ended_ends() {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     drop(source);
-    let (status, said, skip) = end(child);
-    assert!(skip || status.success() && said.contains("the real run has ended"), "{status}: {said}");
+    let output = child.wait_with_output().expect("a child");
+    if !common::is_unavailable(&output) {
+        let said = common::said(&output);
+        assert!(
+            output.status.success() && said.contains("the real run has ended"),
+            "{}: {said}",
+            output.status
+        );
+    }
 }

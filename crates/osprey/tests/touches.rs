@@ -2,16 +2,19 @@
 //! instructions, by stubs and by both in turns, leave the same trace. A child each, as a process has one region.
 #![expect(unsafe_code, reason = "single bytes read and written, so that no access is left out")]
 
-use osprey::trace::{Block, Feed, Header, Source};
+mod common;
+
+use osprey::trace::{Block, Header};
 use osprey::{Mode, OspVec, Settings, touch_read, touch_write};
-use std::process::Command;
 
 const CHUNK: usize = 64 << 10;
 const CHUNKS: usize = 40;
-const HOW: &str = "TOUCHES_TEST_HOW";
 
-/// 4000 touches of up to three chunks, some at their edges, by a generator of Lehmer's.
-fn child(how: &str) {
+/// What children do: 4000 touches of up to three chunks, some at their edges, by a generator of Lehmer's.
+#[test]
+#[ignore = "the child process of the other test"]
+fn child() {
+    let how = common::case();
     let mut data = OspVec::<u8>::zeroed(CHUNKS * CHUNK);
     let mut state = 1u64;
     let mut below = |n: usize| {
@@ -58,38 +61,17 @@ fn trace(how: &str) -> Option<Vec<Block>> {
         trace: Some(path.clone()),
         ..Settings::default()
     };
-    let mut command = Command::new(std::env::current_exe().expect("this executable"));
-    command.args(["stubs_leave_the_trace_of_instructions", "--exact", "--nocapture"]).env(HOW, how);
-    for (name, value) in settings.to_env() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    let output = command.output().expect("a child");
-    let said = String::from_utf8_lossy(&output.stderr);
-    if output.status.code() == Some(osprey::EXIT_UNAVAILABLE) {
-        eprintln!("skipped: {said}");
+    let output = common::child(how, &settings).output().expect("a child");
+    if common::is_unavailable(&output) {
         return None;
     }
-    assert!(output.status.success(), "{how}: {said}");
+    assert!(output.status.success(), "{how}: {}", common::said(&output));
     let header = Header { chunk: CHUNK as u64, region: 1 << 30, microset: 4, key: 0 };
-    let mut source = Source::open(&path, &header).expect("a trace");
-    let mut blocks = Vec::new();
-    loop {
-        match source.next().expect("a whole trace") {
-            Feed::Block(block) => blocks.push(block),
-            Feed::End(_) => return Some(blocks),
-            Feed::Wait => unreachable!("a file"),
-        }
-    }
+    Some(common::trace(&path, &header).0)
 }
 
 #[test]
 fn stubs_leave_the_trace_of_instructions() {
-    if let Ok(how) = std::env::var(HOW) {
-        return child(&how);
-    }
     let Some(expected) = trace("instructions") else { return };
     assert!(expected.iter().flat_map(|block| &block.entries).any(|entry| !entry.written));
     assert!(expected.len() > 500);

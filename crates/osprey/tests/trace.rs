@@ -1,14 +1,14 @@
 //! Traces survive files and rings; whatever is wrong with one is said in words.
 
+mod common;
+
+use osprey::Settings;
 use osprey::trace::{Block, Entry, Feed, Footer, Header, RingWriter, Source, Writer, ring};
+use std::os::fd::{AsRawFd, IntoRawFd};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 const HEADER: Header = Header { chunk: 65536, region: 1 << 30, microset: 4, key: 0x1234_5678 << 80 | 9 };
-/// What tells a child of these tests its ring, its part and its blocks.
-const RING: &str = "OSPREY_TEST_RING";
-const PART: &str = "OSPREY_TEST_PART";
-const BLOCKS: &str = "OSPREY_TEST_BLOCKS";
 
 /// A stream of blocks: near and far chunks, all flags, events that stand still and hashes that do too.
 fn block(number: u64) -> Block {
@@ -54,7 +54,6 @@ fn read(source: &mut Source) -> (u64, Result<Footer, String>) {
 
 /// Until the ring has more.
 fn wait(source: &Source) {
-    use std::os::fd::AsRawFd;
     let bell = source.bell().expect("only a ring waits").as_raw_fd();
     let mut poll = libc::pollfd { fd: bell, events: libc::POLLIN, revents: 0 };
     #[expect(unsafe_code, reason = "there is no poll in the standard library")]
@@ -182,38 +181,36 @@ fn frames_cannot_be_dropped_or_swapped() {
 /// A child that writes to an inherited ring.
 fn writer(part: &str, blocks: u64) -> (Child, Source) {
     let (writer, reader) = ring::pair().expect("sockets");
-    let mut command = Command::new(std::env::current_exe().expect("this test"));
-    command.args(["--exact", "a_child_writes", "--ignored", "--nocapture"]);
-    command.env(RING, writer.number().to_string()).env(PART, part).env(BLOCKS, blocks.to_string());
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    writer.inherit(&mut command);
-    let child = command.spawn().expect("child");
+    let settings = Settings { ring: Some(writer.as_raw_fd()), ..Settings::default() };
+    let mut command = common::child(&format!("{part} {blocks}"), &settings);
+    common::inherit(&mut command, &writer);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("child");
     drop(writer);
-    let number = reader.number();
     // The source takes the descriptor over, as it does in a child.
-    std::mem::forget(reader);
-    (child, Source::ring(number, &HEADER).expect("adopted"))
+    (child, Source::ring(reader.into_raw_fd(), &HEADER).expect("adopted"))
 }
 
 /// The child's side; the others start it.
 #[test]
 #[ignore = "the child process of the tests of rings"]
-fn a_child_writes() {
-    let value = |name: &str| std::env::var(name).expect("started by a test");
-    let header = if value(PART) == "other" { Header { key: 1, ..HEADER } } else { HEADER };
-    let mut ring = match RingWriter::open(value(RING).parse().expect("number"), &header) {
+fn child() {
+    let case = common::case();
+    let (part, blocks) = case.split_once(' ').expect("a part and its blocks");
+    let fd = Settings::from_env().expect("settings").ring.expect("a ring");
+    let header = if part == "other" { Header { key: 1, ..HEADER } } else { HEADER };
+    let mut ring = match RingWriter::open(fd, &header) {
         Ok(ring) => ring,
         Err(error) if error.contains("cannot write to the ring of the real run") => std::process::exit(7),
         Err(error) => panic!("{error}"),
     };
-    let blocks = value(BLOCKS).parse().expect("number");
+    let blocks = blocks.parse().expect("number");
     for number in 0..blocks {
         if let Err(error) = ring.block(&block(number)) {
             assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
             std::process::exit(7);
         }
     }
-    if value(PART) == "die" {
+    if part == "die" {
         std::process::abort();
     }
     ring.finish(&footer(blocks)).expect("finished");

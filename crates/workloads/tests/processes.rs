@@ -23,12 +23,7 @@ fn start(words: &str, party: usize, address: &str, settings: &Settings) -> Child
     let mut command = Command::new(env!("CARGO_BIN_EXE_osprey-boolean"));
     command.args(words.split(' ')).args(["--party", ["0", "1"][party]]);
     command.args([["--listen", "--peer"][party], address]);
-    for (name, value) in settings.to_env() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+    settings.apply_to(&mut command);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
 }
 

@@ -1,20 +1,8 @@
-//! Descriptors that one child inherits, or none.
+//! Descriptors that this process inherited, and those that its children do not.
 
 use super::check;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::process::Command;
-
-/// Keeps `fd` open in the child that `command` starts, and in no other.
-pub(crate) fn keep(command: &mut Command, fd: i32) {
-    let clear = move || {
-        // SAFETY: a plain call, safe after fork; a number that is no descriptor is an error.
-        check(unsafe { libc::fcntl(fd, libc::F_SETFD, 0) }.into()).map(|_| ())
-    };
-    // SAFETY: the closure makes one system call and neither allocates nor locks.
-    unsafe { command.pre_exec(clear) };
-}
 
 /// Closes every descriptor but the standard streams in all programs that this process starts from now on.
 ///

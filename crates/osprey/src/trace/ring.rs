@@ -8,8 +8,8 @@
 //! reader's end readable (`poll`, io_uring), a dead writer reads as end of stream, a dead reader fails the next write with
 //! `BrokenPipe`. Neither side can damage the other's memory. The bytes are those of a trace file, checksums included.
 //!
-//! **Inheritance.** The launcher makes a [`pair`], lets one child inherit each end ([`RingEnd::inherit`]), tells it the
-//! number by `OSPREY_RING`, and drops both ends once the children run: otherwise it would keep a dead child's end open.
+//! **Inheritance.** The launcher makes a [`pair`], leaves an end open in each of two children, tells them the number by
+//! `OSPREY_RING`, and drops both ends once the children run: otherwise it would keep a dead child's end open.
 //! A child that adopts its end closes it on exec, so that programs it starts do not hold it either.
 //!
 //! **Cost.** A system call on each side per block of `microset` entries: 4 to 7 microseconds together, a hundredth of what
@@ -20,40 +20,16 @@ use super::write::counted;
 use super::{Block, Footer, Header};
 use crate::sys::inherit;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::process::Command;
 
-/// One end of a ring, in the process that makes it.
-#[derive(Debug)]
-pub struct RingEnd(OwnedFd);
-
-/// A ring: the writer's end and the reader's.
+/// A ring: the writer's end and the reader's, closed in programs that this process starts.
 ///
 /// # Errors
 /// The system's.
-pub fn pair() -> io::Result<(RingEnd, RingEnd)> {
+pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let (writer, reader) = UnixStream::pair()?;
-    Ok((RingEnd(writer.into()), RingEnd(reader.into())))
-}
-
-impl RingEnd {
-    /// The number for [`crate::Settings::ring`] of the child that inherits this end.
-    #[must_use]
-    pub fn number(&self) -> i32 {
-        self.0.as_raw_fd()
-    }
-
-    /// Lets the child that `command` starts inherit this end, and no other child. The end must live until it has started.
-    pub fn inherit(&self, command: &mut Command) {
-        inherit::keep(command, self.0.as_raw_fd());
-    }
-}
-
-impl AsFd for RingEnd {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
+    Ok((writer.into(), reader.into()))
 }
 
 /// The side of the speculative process. Nothing is allocated after it was opened.

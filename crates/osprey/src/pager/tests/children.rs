@@ -52,12 +52,7 @@ pub fn command(settings: &Settings, program: &Program, trace: Option<&Program>, 
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
     let arguments = ["pager::tests::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"];
     command.args(arguments).env(PROGRAM, program.to_text()).stdin(Stdio::null());
-    for (name, value) in settings.to_env() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+    settings.apply_to(&mut command);
     command
 }
 

@@ -7,7 +7,7 @@ use crate::pager::{Pager, start};
 use crate::progress::{Event, Progress};
 use crate::region::Region;
 use crate::trace::{Block, Footer, RingWriter, Source, ring};
-use std::os::fd::{AsFd, IntoRawFd};
+use std::os::fd::IntoRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -48,8 +48,7 @@ pub fn act(settings: &Settings, program: &Program, harm: &str) -> Result<Stats, 
     let region = Arc::new(Region::reserve(settings, true).expect("the region"));
     let progress = Arc::new(Progress::new().expect("a bell"));
     let (theirs, ours) = ring::pair().expect("a pair");
-    let [theirs, ours] =
-        [theirs, ours].map(|end| end.as_fd().try_clone_to_owned().expect("a descriptor").into_raw_fd());
+    let [theirs, ours] = [theirs, ours].map(IntoRawFd::into_raw_fd);
     let (blocks, place) = (program.blocks(), Arc::new(AtomicUsize::new(0)));
     let entries: usize = blocks.iter().map(|block| block.entries.len()).sum();
     let speculation = {
