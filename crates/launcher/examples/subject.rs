@@ -54,7 +54,8 @@ fn main() -> ExitCode {
         _ => {}
     }
     let input = if behaviour == "stdin" { read_input() } else { 0 };
-    let sum = sweep(&order, [behaviour, argument].contains(&"slow")).wrapping_add(input);
+    let heap = number(2).filter(|_| behaviour == "grow" && !speculating).unwrap_or(0);
+    let sum = sweep(&order, [behaviour, argument].contains(&"slow"), heap << 20).wrapping_add(input);
     drop(extra);
     println!("{sum}");
     if speculating || sum == expected(pieces).wrapping_add(input) {
@@ -64,12 +65,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes and reads everything several times.
-fn sweep(order: &[usize], slow: bool) -> u64 {
+/// Writes and reads everything several times; `heap` bytes of ordinary memory are filled at once when all was touched.
+fn sweep(order: &[usize], slow: bool, heap: usize) -> u64 {
     let mut memory: Vec<OspVec<u64>> = order.iter().map(|_| OspVec::zeroed(PIECE)).collect();
     osprey::mark("start");
     let mut sum = 0u64;
+    let mut grown = Vec::new();
     for round in 0..SWEEPS {
+        if round == 1 {
+            grown = vec![1u8; heap];
+        }
         for &piece in order {
             for (at, word) in memory[piece].iter_mut().enumerate() {
                 *word = word.wrapping_mul(3).wrapping_add((piece * PIECE + at) as u64 + round);
@@ -82,6 +87,7 @@ fn sweep(order: &[usize], slow: bool) -> u64 {
         }
     }
     osprey::mark("stop");
+    assert!(grown.iter().all(|byte| *byte == 1), "what was allocated beside the region is as it was");
     sum
 }
 

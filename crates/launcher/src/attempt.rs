@@ -64,7 +64,7 @@ pub fn isolation(spill: &Path) -> Result<(), String> {
 /// # Errors
 /// In words.
 pub fn limit() -> Result<String, String> {
-    let limit = Limit { bytes: MEMORY, swap: false };
+    let limit = Limit { bytes: MEMORY, swap: false, paged: false };
     crate::cgroup::Group::create(limit, std::process::id()).map(|group| group.describe())
 }
 

@@ -105,11 +105,12 @@ impl Group {
         let _ = fs::write(self.folder.join(file), value);
     }
 
-    /// Lets a program that may swap wait for memory, where the system has that.
+    /// Lets a program that may swap, or that the runtime pages, wait for memory, where the system has that.
     pub fn relief(&self, limit: Limit) -> Option<Relief> {
-        let wanted = self.version == Version::One && limit.swap && crate::engine::has_swap();
+        let swaps = limit.swap && crate::engine::has_swap();
+        let wanted = self.version == Version::One && (limit.paged || swaps);
         // Without it the system kills as it always does, and the run says so.
-        wanted.then(|| Relief::start(&self.folder, limit.bytes).ok()).flatten()
+        wanted.then(|| Relief::start(&self.folder, limit).ok()).flatten()
     }
 
     /// Why the system may swap what is in the group although its limit forbids it, in words.
@@ -283,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_group_goes_when_it_is_dropped() {
-        let limit = Limit { bytes: 64 << 20, swap: false };
+        let limit = Limit { bytes: 64 << 20, swap: false, paged: false };
         match Group::create(limit, std::process::id()) {
             Err(why) => eprintln!("skipped: {why}"),
             Ok(group) => {

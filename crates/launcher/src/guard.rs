@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, WaitOptions};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, ExitCode, Stdio};
 use std::sync::Arc;
@@ -61,7 +61,8 @@ impl Guard {
         let group = group.and_then(Result::ok);
         let swappable = group.as_ref().and_then(Group::swappable);
         let relief = group.as_ref().zip(spec.limit).and_then(|(group, limit)| group.relief(limit));
-        let program = start(spec, group.as_ref(), descriptors)?;
+        let pager = relief.as_ref().and_then(Relief::pager);
+        let program = start(spec, group.as_ref(), descriptors, pager)?;
         let reader = socket.try_clone().map_err(|e| format!("cannot watch the launcher: {e}"))?;
         let mut guard = Self { incoming: Incoming::new(reader), program, group, relief, peak: 0 };
         // A launcher that is gone is noticed below.
@@ -152,7 +153,12 @@ fn signals() -> io::Result<UnixStream> {
     Ok(bell)
 }
 
-fn start(spec: &Spec, group: Option<&Group>, descriptors: Vec<OwnedFd>) -> Result<Child, String> {
+fn start(
+    spec: &Spec,
+    group: Option<&Group>,
+    descriptors: Vec<OwnedFd>,
+    pager: Option<BorrowedFd<'_>>,
+) -> Result<Child, String> {
     let mut descriptors = descriptors.into_iter();
     let mut standard = || descriptors.next().map(Stdio::from).ok_or("a standard descriptor is missing");
     let folder = group.map(Group::folder);
@@ -171,11 +177,17 @@ fn start(spec: &Spec, group: Option<&Group>, descriptors: Vec<OwnedFd>) -> Resul
     }
     // A duplicate is what the program inherits. Of the rest it gets what the caller left open, unless it is cut off.
     let mut inherited = Vec::new();
-    for (passed, descriptor) in spec.passed.iter().zip(descriptors) {
-        let copy = rustix::io::dup(&descriptor).map_err(|e| format!("cannot pass a descriptor: {e}"))?;
-        let prefix = if passed.path { "/proc/self/fd/" } else { "" };
-        command.env(&passed.name, format!("{prefix}{}", copy.as_raw_fd()));
+    let mut pass = |name: &str, prefix: &str, descriptor: BorrowedFd<'_>| {
+        let copy = rustix::io::dup(descriptor).map_err(|e| format!("cannot pass a descriptor: {e}"))?;
+        command.env(name, format!("{prefix}{}", copy.as_raw_fd()));
         inherited.push(copy);
+        Ok::<(), String>(())
+    };
+    for (passed, descriptor) in spec.passed.iter().zip(descriptors) {
+        pass(&passed.name, if passed.path { "/proc/self/fd/" } else { "" }, descriptor.as_fd())?;
+    }
+    if let Some(bell) = pager {
+        pass(osprey::settings::PRESSURE, "", bell)?;
     }
     command.spawn().map_err(|e| format!("cannot start a process: {e}"))
 }

@@ -56,6 +56,8 @@ pub struct Limit {
     pub bytes: u64,
     /// Whether the system may swap beyond it.
     pub swap: bool,
+    /// Whether the runtime pages the program, and so can free memory when there is none.
+    pub paged: bool,
 }
 
 /// What a guard says.

@@ -314,7 +314,8 @@ impl<'a> Runner<'a> {
             By::Runtime(Engine::None) => self.args.allow_plaintext,
             By::Runtime(_) => false,
         };
-        Some(Limit { bytes: self.settings.memory, swap })
+        let paged = matches!(self.paging.by, By::Runtime(Engine::Move | Engine::Copy));
+        Some(Limit { bytes: self.settings.memory, swap, paged })
     }
 
     /// The program's own pass; `look` is called ten times a second meanwhile.

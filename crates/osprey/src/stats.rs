@@ -29,7 +29,7 @@ pub struct Stats {
     pub key_faults: u64,
     /// Faults that the program waited for because a chunk was not there in time.
     pub stalls: u64,
-    /// Times that frames were given up because a thread of the process waited for memory, or the pager found none.
+    /// Times that the pager heard of a thread that waits for memory, or found none itself, and gave frames up for that.
     #[serde(default)]
     pub reliefs: u64,
     /// Seconds that the pager spent planning.

@@ -47,6 +47,8 @@ pub struct Figures {
     pub bytes_written: u64,
     /// Touches that waited because a chunk was late.
     pub stalls: u64,
+    /// Times that a pager gave frames up because a thread waited for memory, in the whole run.
+    pub reliefs: u64,
     /// Wall seconds of the slower process from its start to its end, inputs and check included.
     pub total_s: f64,
     /// Most bytes resident at once, of the larger party.
@@ -123,6 +125,7 @@ pub fn of_run(parties: &[Party]) -> Result<Figures, Error> {
         bytes_read: count(|m| m.bytes_read),
         bytes_written: count(|m| m.bytes_written),
         stalls: parties.iter().map(|party| party.report.run.stalls).sum(),
+        reliefs: parties.iter().map(|party| party.report.run.reliefs).sum(),
         total_s: largest(&mut parties.iter().map(|party| party.report.total_s)),
         speculation_peak_bytes: speculation_peak(parties),
         trace_bytes: parties.iter().filter_map(streamed).sum(),
@@ -191,7 +194,7 @@ pub fn medians(runs: &[Figures]) -> Figures {
     medians!(runs;
         seconds, user_s, system_s, blocked_s, plan_s, pager_cpu_s, total_s, speculation_s;
         major_faults, minor_faults, voluntary_switches, thread_voluntary_switches, involuntary_switches, bytes_read,
-        bytes_written, stalls, peak_bytes, speculation_peak_bytes, trace_bytes)
+        bytes_written, stalls, reliefs, peak_bytes, speculation_peak_bytes, trace_bytes)
 }
 
 /// The least that paging takes: bytes that must move at the bandwidth of the disk.
@@ -232,7 +235,7 @@ pub(super) mod tests {
             ..Mark::default()
         };
         let marks = vec![mark("start", 0), mark("between", 9), mark("stop", 1)];
-        let stats = Stats { marks, plan_s: 0.25, stalls: 2, trace_bytes: 10, ..Stats::default() };
+        let stats = Stats { marks, plan_s: 0.25, stalls: 2, reliefs: 3, trace_bytes: 10, ..Stats::default() };
         let speculation = crate::report::Speculation { peak_bytes: Some(scale << 10), ..Default::default() };
         let report = Report {
             run: stats,
@@ -261,6 +264,7 @@ pub(super) mod tests {
             bytes_read: 3000,
             bytes_written: 1500,
             stalls: 4,
+            reliefs: 6,
             total_s: 10.0,
             peak_bytes: 2 << 20,
             speculation_peak_bytes: 2 << 10,

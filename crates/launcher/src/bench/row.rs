@@ -178,6 +178,7 @@ pub(super) mod tests {
                 "plan_s",
                 "bytes_read",
                 "bytes_written",
+                "reliefs",
             ] {
                 assert!(json[key].is_number(), "{key}: {}", json[key]);
             }

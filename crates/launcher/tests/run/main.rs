@@ -3,6 +3,7 @@
 mod isolation;
 mod kills;
 mod modes;
+mod pressure;
 mod secrets;
 mod support;
 mod troubles;

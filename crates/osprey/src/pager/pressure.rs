@@ -48,14 +48,13 @@ impl Worker {
     /// still under way.
     pub fn answer_pressure(&mut self) {
         let asked = std::mem::take(&mut self.pressure.rang) | self.frames.was_short();
-        if !asked || self.frames.excess() > 0 {
+        if !asked {
             return;
         }
-        let (live, count) = (self.frames.live(), self.frames.count());
-        let left = self.budget.pressed(live, count);
-        if left < live {
-            self.counts.reliefs += 1;
+        self.counts.reliefs += 1;
+        if self.frames.excess() == 0 {
+            let left = self.budget.pressed(self.frames.live(), self.frames.count());
+            self.frames.lower(left);
         }
-        self.frames.lower(left);
     }
 }
