@@ -13,7 +13,12 @@
 //! **Where the program is.** By its events where they differ from block to block. Where they stand still, one fetched chunk
 //! in [`KEY_EVERY`](program::KEY_EVERY), and the last one there is room for, is brought into the cache without mapping its first page: a *key*.
 //! The page is mapped once the program touched it, and `/proc/self/pagemap` says so. The kernel tells nobody about that
-//! touch, so the thread looks every [`KEY_MS`] while a key is out. These engines are for comparison; `move` gets a message.
+//! touch, so the thread looks every [`KEY_MS`] while a key is out. A program may be faster than that and overtake the plan:
+//! then it has touched chunks that are still to be fetched, which are mapped although nobody mapped them. That tells, too.
+//! What it is past is not fetched; what of that the plan still holds and has left since comes back once the plan is ahead.
+//! The kernel may also take away what the plan holds, when a memory group is full for a moment: a program that faults
+//! while its plan stands still makes the thread look at all chunks, and bring back those.
+//! These engines are for comparison; `move` gets a message.
 //!
 //! **The limit.** The plan keeps within it. Touches that no plan foresaw are the kernel's to serve: when more is resident
 //! than the limit allows, chunks that the plan does not hold are sent away in the order of the region, which is also all
@@ -21,6 +26,12 @@
 //!
 //! **Paper and deviations.** MIN instead of hints by lookahead; chunks are mapped ahead (MADV_POPULATE_*), which saves the
 //! minor fault per page of the swap cache; whole chunks.
+//!
+//! **Counts.** `stalls`: major faults of the program's own threads since the start, each of them a page that it waited for.
+//! `bytes_read`: pages that were not mapped when the plan had their chunk read, and one page for each stall; what the
+//! kernel reads around a stall without a plan is not in it. `bytes_written`: mapped pages of chunks sent away, without those
+//! that the plan takes for clean; the kernel writes none that is clean. `first_touches`, `key_faults`: chunks mapped by the
+//! plan that held nothing yet, and keys. `dropped_dead` stays 0.
 //!
 //! **Cost.** Two to four system calls per chunk moved; at least 50 wake-ups per second.
 
@@ -35,6 +46,7 @@ use crate::stats::Stats;
 use crate::sys::{self, PAGE, advise, process};
 use crate::trace::Source;
 use program::{Program, Turn};
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,7 +114,7 @@ impl Shared {
 }
 
 impl Advisor {
-    /// Counters so far. Bytes are those that the kernel was asked to move.
+    /// Counters so far.
     pub fn stats(&self) -> Stats {
         self.shared.stats().clone()
     }
@@ -150,7 +162,17 @@ pub(crate) fn start(
     let shared = Arc::new(Shared { stats: Mutex::new(stats), stop, stopping });
     let pagemap = advise::Pagemap::open().map_err(system)?;
     let low = settings.memory - (sizes.depth * settings.chunk) as u64;
-    let mover = Mover { way, region, pagemap, shared: shared.clone(), memory: settings.memory, low, hand: 0 };
+    let mover = Mover {
+        way,
+        region,
+        pagemap,
+        shared: shared.clone(),
+        memory: settings.memory,
+        low,
+        hand: 0,
+        lingering: HashSet::new(),
+        faults: process::usage_of_process().major_faults,
+    };
     let worker = move || run(mover, program, &progress);
     let thread = std::thread::Builder::new().name("osprey-pager".into()).spawn(worker).map_err(system)?;
     Ok(Advisor { shared, thread })
@@ -193,18 +215,18 @@ fn run(mut mover: Mover, mut program: Option<Program>, progress: &Progress) {
                 mover.shared.warn(format!("the kernel refused advice: {error}"));
             }
         }
-        if let Err(error) = mover.keep_limit(program.as_ref()) {
+        if let Err(error) = mover.keep_limit(program.as_mut()) {
             mover.shared.warn(format!("the kernel refused advice: {error}"));
         }
-        let usage = process::usage_of_thread();
-        mover.shared.stats().pager_cpu_s = (usage.user + usage.system).as_secs_f64();
+        mover.count();
         let mut bells = vec![progress.bell(), mover.shared.stop.as_fd()];
         bells.extend(program.as_ref().and_then(Program::bell));
-        let ms = if program.as_ref().is_some_and(Program::has_key) { KEY_MS } else { CHECK_MS };
+        let ms = if program.as_ref().is_some_and(Program::must_look) { KEY_MS } else { CHECK_MS };
         if let Err(error) = advise::wait(&bells, ms) {
             return mover.shared.warn(format!("the pager cannot wait: {error}"));
         }
     }
+    mover.count();
 }
 
 /// Does all that the plan allows now.
@@ -221,6 +243,7 @@ fn follow(program: &mut Program, mover: &mut Mover, progress: &Progress) -> Resu
                 program.fetched(fetch, key && away);
             }
             Turn::Map(fetch, key) => mover.map(fetch, key).map_err(refused)?,
+            Turn::Wait if program.overtaken(|chunk| mover.strayed(chunk)) => {}
             Turn::Wait => break,
         }
         looks += 1;
@@ -229,7 +252,9 @@ fn follow(program: &mut Program, mover: &mut Mover, progress: &Progress) -> Resu
             program.feed()?;
         }
     }
-    program.check_stuck()?;
+    if program.is_lost() {
+        mover.search(program);
+    }
     let mut stats = mover.shared.stats();
     (stats.trace_entries, stats.plan_s) = (program.planned(), program.plan_s());
     Ok(())
@@ -247,6 +272,10 @@ struct Mover {
     low: u64,
     /// Where the search for chunks that nobody planned goes on.
     hand: u32,
+    /// Chunks that were sent away and are still mapped in part.
+    lingering: HashSet<u32>,
+    /// Major faults of the program's threads at the start.
+    faults: u64,
 }
 
 impl Mover {
@@ -255,31 +284,80 @@ impl Mover {
         self.pagemap.mapped(self.region.address(chunk), PAGE).is_ok_and(|pages| pages > 0)
     }
 
+    /// Whether the program touched a chunk that the plan does not hold.
+    fn strayed(&self, chunk: u32) -> bool {
+        !self.lingering.contains(&chunk)
+            && !self.way.is_leaving(chunk)
+            && self.mapped(chunk).is_ok_and(|n| n > 0)
+    }
+
+    /// Tells the plan of every chunk that is there and that it does not hold, and of those that are away.
+    fn search(&self, program: &mut Program) {
+        let all = self.region.chunk() / PAGE;
+        let mut away = Vec::new();
+        for chunk in 0..self.reach() {
+            if program.holds(chunk) {
+                away.extend(self.mapped(chunk).is_ok_and(|pages| pages < all).then_some(chunk));
+            } else if self.strayed(chunk) {
+                program.strayed(chunk);
+            }
+        }
+        program.bring_back(away);
+    }
+
+    /// Chunks up to the last one that anything is allocated in.
+    fn reach(&self) -> u32 {
+        let chunks = self.region.chunks() as u32;
+        (0..chunks).rev().find(|&chunk| self.region.is_live(chunk)).map_or(0, |last| last + 1)
+    }
+
+    /// Pages of a chunk that are mapped.
+    fn mapped(&self, chunk: u32) -> io::Result<usize> {
+        self.pagemap.mapped(self.region.address(chunk), self.region.chunk())
+    }
+
     fn evict(&mut self, eviction: Eviction) -> io::Result<()> {
-        self.way.push_out(eviction.chunk)?;
+        let pages = self.push_out(eviction.chunk)?;
         let mut stats = self.shared.stats();
         if eviction.clean {
             stats.dropped_clean += 1;
         } else {
-            stats.bytes_written += self.region.chunk() as u64;
+            stats.bytes_written += (pages * PAGE) as u64;
         }
         Ok(())
     }
 
+    /// Sends a chunk away. Pages of it that were mapped.
+    fn push_out(&mut self, chunk: u32) -> io::Result<usize> {
+        let pages = self.mapped(chunk)?;
+        self.way.push_out(chunk)?;
+        // What the kernel did not let go of now says nothing about the program.
+        if !self.way.is_leaving(chunk) && self.mapped(chunk)? > 0 {
+            self.lingering.insert(chunk);
+        } else {
+            self.lingering.remove(&chunk);
+        }
+        Ok(pages)
+    }
+
     /// Starts to read. Whether the chunk was away: if its first page is mapped then, the program has touched it.
     fn fetch(&mut self, fetch: Fetch) -> io::Result<bool> {
+        self.lingering.remove(&fetch.chunk);
         if self.way.keep(fetch.chunk) {
             return Ok(false);
         }
+        let (here, all) = (self.mapped(fetch.chunk)?, self.region.chunk() / PAGE);
         let mut stats = self.shared.stats();
         if fetch.fresh {
             stats.first_touches += 1;
-            return Ok(true);
+            return Ok(here == 0);
         }
-        stats.bytes_read += self.region.chunk() as u64;
+        stats.bytes_read += ((all - here) * PAGE) as u64;
         drop(stats);
-        self.way.read_ahead(fetch.chunk)?;
-        Ok(true)
+        if here < all {
+            self.way.read_ahead(fetch.chunk)?;
+        }
+        Ok(here == 0)
     }
 
     fn map(&mut self, fetch: Fetch, key: bool) -> io::Result<()> {
@@ -289,28 +367,44 @@ impl Mover {
         self.way.map(fetch.chunk, if key { PAGE } else { 0 }, !fetch.clean)
     }
 
+    /// Counts what the program waited for, and our own time.
+    fn count(&mut self) {
+        let ours = process::usage_of_thread();
+        let faults = process::usage_of_process().major_faults.saturating_sub(ours.major_faults);
+        let stalls = faults.saturating_sub(self.faults);
+        let mut stats = self.shared.stats();
+        stats.bytes_read += stalls.saturating_sub(stats.stalls) * PAGE as u64;
+        stats.stalls = stalls.max(stats.stalls);
+        stats.pager_cpu_s = (ours.user + ours.system).as_secs_f64();
+    }
+
     /// Sends chunks away that the plan does not hold, while more is resident than is allowed.
-    fn keep_limit(&mut self, program: Option<&Program>) -> io::Result<()> {
+    fn keep_limit(&mut self, mut program: Option<&mut Program>) -> io::Result<()> {
         let mut resident = way::resident_bytes();
         if resident <= self.memory {
             return Ok(());
         }
-        let chunks = self.region.chunks() as u32;
-        let reach = (0..chunks).rev().find(|&chunk| self.region.is_live(chunk)).map_or(0, |last| last + 1);
+        let reach = self.reach();
         for _ in 0..reach {
             if resident <= self.low {
                 break;
             }
             self.hand = if self.hand + 1 < reach { self.hand + 1 } else { 0 };
-            if program.is_some_and(|program| program.holds(self.hand)) {
+            if program.as_ref().is_some_and(|program| program.holds(self.hand))
+                || self.mapped(self.hand)? == 0
+            {
                 continue;
             }
-            let pages = self.pagemap.mapped(self.region.address(self.hand), self.region.chunk())?;
-            if pages > 0 {
-                self.way.push_out(self.hand)?;
-                self.shared.stats().bytes_written += self.region.chunk() as u64;
-                resident = resident.saturating_sub((pages * PAGE) as u64);
+            // That it was touched is known only until it has left.
+            if let Some(program) = &mut program
+                && self.strayed(self.hand)
+                && !program.strayed(self.hand)
+            {
+                program.missed();
             }
+            let bytes = (self.push_out(self.hand)? * PAGE) as u64;
+            self.shared.stats().bytes_written += bytes;
+            resident = resident.saturating_sub(bytes);
         }
         self.way.settle()
     }

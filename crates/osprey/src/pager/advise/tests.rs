@@ -16,8 +16,14 @@ const MICROSET: usize = 8;
 /// Chunks that may be resident.
 const FRAMES: u64 = 96;
 
-/// The order in which the program touches chunks, pass by pass: along, two streams, at random.
-fn touches() -> Vec<u32> {
+/// Passes of a program that goes along as fast as it can.
+const PASSES: usize = 8;
+
+/// The order in which the program touches chunks, pass by pass: along, two streams, at random; or always along.
+fn touches(fast: bool) -> Vec<u32> {
+    if fast {
+        return (0..PASSES).flat_map(|_| 0..CHUNKS).collect();
+    }
     let half = CHUNKS / 2;
     let streams = (0..CHUNKS).map(|i| i / 2 + i % 2 * half);
     let mixed = (0..CHUNKS).map(|i| (i * 389 + 7) % CHUNKS);
@@ -74,7 +80,7 @@ fn await_chunk(region: &Region, pagemap: &advise::Pagemap, chunk: u32) {
     }
 }
 
-/// The child's side: `OSPREY_TEST_ADVISE` = engine, trace (none, right, wrong, hash) and whether there are ticks.
+/// The child's side: `OSPREY_TEST_ADVISE` = engine, trace (none, right, fast, wrong, hash) and whether there are ticks.
 #[test]
 #[ignore = "the child process of the tests of engines"]
 fn a_child_pages() {
@@ -83,7 +89,7 @@ fn a_child_pages() {
     let engine: Engine = engine.parse().expect("an engine");
     let header = Header { chunk: CHUNK as u64, region: 1 << 30, microset: MICROSET as u32, key: 5 };
     let mut visits = vec![0; CHUNKS as usize];
-    let touches = touches();
+    let touches = touches(trace == "fast");
     let path = std::path::Path::new(folder).join("trace");
     let told: Vec<u32> = if trace == "wrong" {
         touches.iter().map(|&chunk| (chunk * 77 + 5) % CHUNKS).collect()
@@ -117,7 +123,8 @@ fn a_child_pages() {
             await_chunk(&region, &pagemap, chunk);
         }
         visit(&region, chunk, &mut visits);
-        if i % 64 == 0 && way::resident_bytes() > memory + FRAMES / 4 * CHUNK as u64 {
+        // A memory group would hold it at its limit.
+        if (trace == "fast" || i % 64 == 0) && way::resident_bytes() > memory + FRAMES / 4 * CHUNK as u64 {
             come_down(memory);
         }
     }
@@ -179,6 +186,28 @@ fn swap_pages_by_any_trace() {
         Err(error) => return eprintln!("skipped: no swap file can be made here: {error}"),
     };
     all_traces("hint");
+}
+
+/// A program without events that computes next to nothing: it overtakes the plan again and again, and the plan stays.
+fn overtaken(engine: &str) {
+    let stats = child(engine, "fast", "still");
+    assert!(stats.mode == "programmed" && stats.warnings.is_empty(), "{stats:?}");
+    assert!(stats.trace_entries > PASSES as u64 * u64::from(CHUNKS) / 2, "{stats:?}");
+}
+
+#[test]
+fn a_file_is_overtaken() {
+    overtaken("file");
+}
+
+#[test]
+fn swap_is_overtaken() {
+    let folder = tempfile::tempdir().expect("folder");
+    let _swap = match SwapFile::create(folder.path(), 256 << 20) {
+        Ok(swap) => swap,
+        Err(error) => return eprintln!("skipped: no swap file can be made here: {error}"),
+    };
+    overtaken("hint");
 }
 
 #[test]

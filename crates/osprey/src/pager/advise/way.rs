@@ -121,6 +121,11 @@ impl Way {
         at.map(|at| self.leaving.remove(at)).is_some()
     }
 
+    /// Whether a chunk that was sent away is still mapped until it is written.
+    pub fn is_leaving(&self, chunk: u32) -> bool {
+        self.leaving.contains(&chunk)
+    }
+
     fn offset(&self, chunk: u32) -> usize {
         chunk as usize * self.region.chunk()
     }
