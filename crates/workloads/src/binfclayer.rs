@@ -27,13 +27,36 @@ fn word(owner: Role, index: usize) -> u64 {
     mix(2 * index as u64 + u64::from(owner == Role::Evaluator))
 }
 
-impl<M: Memory> Task<M> for Binfclayer<M> {
-    fn new(memory: &M, size: usize) -> Self {
+impl<M: Memory> Binfclayer<M> {
+    pub fn new(memory: &M, size: usize) -> Self {
         let weights = Array::new(memory, size * PARTS, size / PARTS);
         let activations = Array::new(memory, PARTS, size / PARTS);
         Self { weights, activations, result: Array::new(memory, size, 1), size }
     }
 
+    /// Equal bits of every stretch of some rows.
+    fn count(&self, p: &mut Party<'_>, row: usize) -> Result<Lanes, Error> {
+        let weights = Items::range(row * PARTS..(row + ROWS) * PARTS);
+        let activations = Items::grid(0, PARTS, 0, ROWS * PARTS);
+        let mut total = p.number(0, 1, ROWS * PARTS);
+        let stretch = self.size / PARTS;
+        for from in (0..stretch).step_by(COUNTED) {
+            let bits = from..stretch.min(from + COUNTED);
+            let weights = p.load(&self.weights, bits.clone(), weights);
+            let activations = p.load(&self.activations, bits, activations);
+            let differ = p.xor_lanes(&weights, &activations);
+            let equal = p.not_lanes(&differ);
+            let counted = p.popcount(&equal)?;
+            total = match from {
+                0 => counted,
+                _ => p.add_wide(&total, &counted, None)?,
+            };
+        }
+        Ok(total)
+    }
+}
+
+impl<M: Memory> Task<M> for Binfclayer<M> {
     fn bytes(&self) -> usize {
         self.weights.bytes() + self.activations.bytes() + self.result.bytes()
     }
@@ -69,28 +92,5 @@ impl<M: Memory> Task<M> for Binfclayer<M> {
             |row: usize, at: usize| !(word(Role::Garbler, row * words + at) ^ word(Role::Evaluator, at));
         let count = |row: usize| (0..words).map(|at| same(row, at).count_ones() as usize).sum::<usize>();
         (0..self.size).all(|row| (bits(results, row, 1) == 1) == (2 * count(row) >= self.size))
-    }
-}
-
-impl<M: Memory> Binfclayer<M> {
-    /// Equal bits of every stretch of some rows.
-    fn count(&self, p: &mut Party<'_>, row: usize) -> Result<Lanes, Error> {
-        let weights = Items::range(row * PARTS..(row + ROWS) * PARTS);
-        let activations = Items::grid(0, PARTS, 0, ROWS * PARTS);
-        let mut total = p.number(0, 1, ROWS * PARTS);
-        let stretch = self.size / PARTS;
-        for from in (0..stretch).step_by(COUNTED) {
-            let bits = from..stretch.min(from + COUNTED);
-            let weights = p.load(&self.weights, bits.clone(), weights);
-            let activations = p.load(&self.activations, bits, activations);
-            let differ = p.xor_lanes(&weights, &activations);
-            let equal = p.not_lanes(&differ);
-            let counted = p.popcount(&equal)?;
-            total = match from {
-                0 => counted,
-                _ => p.add_wide(&total, &counted, None)?,
-            };
-        }
-        Ok(total)
     }
 }

@@ -19,12 +19,32 @@ pub struct Ljoin<M: Memory> {
     size: usize,
 }
 
-impl<M: Memory> Task<M> for Ljoin<M> {
-    fn new(memory: &M, size: usize) -> Self {
+impl<M: Memory> Ljoin<M> {
+    pub fn new(memory: &M, size: usize) -> Self {
         let [left, right] = [(); 2].map(|()| Array::new(memory, size, RECORD));
         Self { left, right, output: Array::new(memory, size * size, OUTPUT), size }
     }
 
+    /// One left record with some neighbouring right ones.
+    fn join(&mut self, p: &mut Party<'_>, left: usize, from: usize, count: usize) -> Result<(), Error> {
+        let (lefts, rights) = (Items::same(left, count), Items::range(from..from + count));
+        let first = left * self.size + from;
+        let outputs = Items::range(first..first + count);
+        let keys = (p.load(&self.left, KEY, lefts), p.load(&self.right, KEY, rights));
+        let valid = p.less_than(&keys.0, &keys.1)?;
+        p.store(&valid, &mut self.output, 0, outputs);
+        for (array, items, place) in [(&self.left, lefts, 1), (&self.right, rights, 1 + RECORD)] {
+            for bit in (0..RECORD).step_by(GROUP) {
+                let record = p.load(array, bit..bit + GROUP, items);
+                let selected = p.mask(&valid, &record)?;
+                p.store(&selected, &mut self.output, place + bit, outputs);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<M: Memory> Task<M> for Ljoin<M> {
     fn bytes(&self) -> usize {
         self.left.bytes() + self.right.bytes() + self.output.bytes()
     }
@@ -63,25 +83,5 @@ impl<M: Memory> Task<M> for Ljoin<M> {
                 None => valid == 0 && found == [0, 0],
             }
         })
-    }
-}
-
-impl<M: Memory> Ljoin<M> {
-    /// One left record with some neighbouring right ones.
-    fn join(&mut self, p: &mut Party<'_>, left: usize, from: usize, count: usize) -> Result<(), Error> {
-        let (lefts, rights) = (Items::same(left, count), Items::range(from..from + count));
-        let first = left * self.size + from;
-        let outputs = Items::range(first..first + count);
-        let keys = (p.load(&self.left, KEY, lefts), p.load(&self.right, KEY, rights));
-        let valid = p.less_than(&keys.0, &keys.1)?;
-        p.store(&valid, &mut self.output, 0, outputs);
-        for (array, items, place) in [(&self.left, lefts, 1), (&self.right, rights, 1 + RECORD)] {
-            for bit in (0..RECORD).step_by(GROUP) {
-                let record = p.load(array, bit..bit + GROUP, items);
-                let selected = p.mask(&valid, &record)?;
-                p.store(&selected, &mut self.output, place + bit, outputs);
-            }
-        }
-        Ok(())
     }
 }

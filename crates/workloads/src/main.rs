@@ -7,6 +7,7 @@ mod binfclayer;
 mod ljoin;
 mod merge;
 mod mvmul;
+mod order;
 mod records;
 mod run;
 mod sort;

@@ -1,57 +1,15 @@
-//! `merge`: two lists, one in ascending and one in descending order, become one in ascending order: a bitonic merge,
-//! depth first.
+//! The bitonic merge, depth first: a list that ascends and one that descends become one that ascends.
 
-use crate::records::{KEY, RECORD, are_sorted, beside, enter_both, key};
-use crate::task::{Task, Wires};
+use crate::records::KEY;
+use crate::task::Wires;
 use base::Error;
 use osprey::Memory;
 use yao::LANES;
-use yao::wires::{Array, Items, Party, Role};
+use yao::wires::{Items, Party};
 
 /// Records whose levels are done one after the other, each over all of them: they fit a second-level cache, and a level
 /// of them fills the lanes of a call.
 pub const BASE: usize = 1024;
-
-pub struct Merge<M: Memory> {
-    records: Wires<M>,
-    per_party: usize,
-}
-
-impl<M: Memory> Task<M> for Merge<M> {
-    fn new(memory: &M, per_party: usize) -> Self {
-        Self { records: Array::new(memory, 2 * per_party, RECORD), per_party }
-    }
-
-    fn bytes(&self) -> usize {
-        self.records.bytes()
-    }
-
-    fn input(&mut self, p: &mut Party<'_>) -> Result<(), Error> {
-        let arrange = |owner, records: &mut Vec<u128>| {
-            records.sort_unstable_by_key(|record| key(*record));
-            if owner == Role::Evaluator {
-                records.reverse();
-            }
-        };
-        enter_both::<M>(p, self.per_party, arrange, &mut self.records)
-    }
-
-    fn compute(&mut self, p: &mut Party<'_>) -> Result<(), Error> {
-        merge::<M>(p, &mut self.records, 0, 2 * self.per_party)
-    }
-
-    fn results(&self) -> &Wires<M> {
-        &self.records
-    }
-
-    fn check(&self, results: &[u64]) -> bool {
-        are_sorted(results, self.per_party)
-    }
-
-    fn beside(&self) -> usize {
-        beside(self.per_party)
-    }
-}
 
 /// Puts a bitonic sequence of `len` records, a power of two, in ascending order.
 pub fn merge<M: Memory>(

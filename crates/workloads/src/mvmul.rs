@@ -29,13 +29,15 @@ fn pack(owner: Role, from: usize, count: usize) -> Vec<u64> {
     (from..from + count).step_by(8).map(word).collect()
 }
 
-impl<M: Memory> Task<M> for Mvmul<M> {
-    fn new(memory: &M, size: usize) -> Self {
+impl<M: Memory> Mvmul<M> {
+    pub fn new(memory: &M, size: usize) -> Self {
         let matrix = Array::new(memory, size * size, BITS);
         let (vector, result) = (Array::new(memory, size, BITS), Array::new(memory, size, 2 * BITS));
         Self { matrix, vector, result, size }
     }
+}
 
+impl<M: Memory> Task<M> for Mvmul<M> {
     fn bytes(&self) -> usize {
         self.matrix.bytes() + self.vector.bytes() + self.result.bytes()
     }

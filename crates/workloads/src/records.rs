@@ -1,10 +1,8 @@
 //! Records of 128 bits, the lowest 32 of them the key; no two keys of both parties are equal.
 
-use crate::task::{Wires, enter, mix};
-use base::Error;
-use osprey::Memory;
+use crate::task::mix;
 use std::ops::Range;
-use yao::wires::{Party, Role};
+use yao::wires::Role;
 
 /// Bits of a record.
 pub const RECORD: usize = 128;
@@ -37,56 +35,4 @@ pub fn records(owner: Role, count: usize) -> Vec<u128> {
 /// Records as packed bits.
 pub fn pack(records: &[u128]) -> Vec<u64> {
     records.iter().flat_map(|r| [*r as u64, (*r >> 64) as u64]).collect()
-}
-
-/// Whether packed bits are all records of both parties in ascending order of keys.
-pub fn are_sorted(results: &[u64], per_party: usize) -> bool {
-    let mut all = records(Role::Garbler, per_party);
-    all.extend(records(Role::Evaluator, per_party));
-    all.sort_unstable_by_key(|record| key(*record));
-    results.chunks(2).eq(all.iter().map(|r| [*r as u64, (*r >> 64) as u64]))
-}
-
-/// Bytes that [`are_sorted`] takes.
-pub fn beside(per_party: usize) -> usize {
-    2 * per_party * size_of::<u128>()
-}
-
-/// Enters `per_party` records of both: the garbler's into the first half, the evaluator's into the second, each as
-/// `arrange` leaves them.
-///
-/// # Errors
-/// Those of the channel.
-pub fn enter_both<M: Memory>(
-    p: &mut Party<'_>,
-    per_party: usize,
-    arrange: impl Fn(Role, &mut Vec<u128>),
-    array: &mut Wires<M>,
-) -> Result<(), Error> {
-    let (first, second) = array.wires_mut().split_at_mut(per_party * RECORD);
-    for (owner, wires) in [(Role::Garbler, first), (Role::Evaluator, second)] {
-        let words = || {
-            let mut records = records(owner, per_party);
-            arrange(owner, &mut records);
-            pack(&records)
-        };
-        enter(p, owner, words, wires)?;
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_are_distinct_and_results_in_order_only_pass() {
-        let mut all = records(Role::Garbler, 500);
-        all.extend(records(Role::Evaluator, 500));
-        all.sort_unstable_by_key(|record| key(*record));
-        assert!(all.windows(2).all(|pair| key(pair[0]) < key(pair[1])));
-        assert!(are_sorted(&pack(&all), 500));
-        all.swap(3, 700);
-        assert!(!are_sorted(&pack(&all), 500));
-    }
 }

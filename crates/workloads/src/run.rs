@@ -3,9 +3,8 @@
 use crate::args::{Args, Workload, print};
 use crate::binfclayer::Binfclayer;
 use crate::ljoin::Ljoin;
-use crate::merge::Merge;
 use crate::mvmul::Mvmul;
-use crate::sort::Sort;
+use crate::order::{Network, Order};
 use crate::task::Task;
 use base::{Error, PartyId, Roster, Seed};
 use net::{Endpoint, Meet, Session, Status, Terms, Transport};
@@ -118,22 +117,7 @@ pub fn pass<M: Memory>(
     memory: &M,
     p: &mut Party<'_>,
 ) -> Result<Found, Error> {
-    match workload {
-        Workload::Merge => work::<M, Merge<M>>(size, check, memory, p),
-        Workload::Sort => work::<M, Sort<M>>(size, check, memory, p),
-        Workload::Ljoin => work::<M, Ljoin<M>>(size, check, memory, p),
-        Workload::Mvmul => work::<M, Mvmul<M>>(size, check, memory, p),
-        Workload::Binfclayer => work::<M, Binfclayer<M>>(size, check, memory, p),
-    }
-}
-
-fn work<M: Memory, T: Task<M>>(
-    size: usize,
-    check: bool,
-    memory: &M,
-    p: &mut Party<'_>,
-) -> Result<Found, Error> {
-    let mut task = T::new(memory, size);
+    let mut task = task(workload, size, memory);
     task.input(p)?;
     // Both are done with the inputs before either starts its clock.
     p.agree()?;
@@ -151,6 +135,16 @@ fn work<M: Memory, T: Task<M>>(
     }
     let correct = opened.map(|results| task.check(&results));
     Ok(Found { seconds, cpu_seconds, and_gates, correct, bytes: task.bytes(), price: p.price() })
+}
+
+fn task<M: Memory>(workload: Workload, size: usize, memory: &M) -> Box<dyn Task<M>> {
+    match workload {
+        Workload::Merge => Box::new(Order::new(Network::Merge, memory, size)),
+        Workload::Sort => Box::new(Order::new(Network::Sort, memory, size)),
+        Workload::Ljoin => Box::new(Ljoin::new(memory, size)),
+        Workload::Mvmul => Box::new(Mvmul::new(memory, size)),
+        Workload::Binfclayer => Box::new(Binfclayer::new(memory, size)),
+    }
 }
 
 /// CPU seconds of this thread between the two marks, which are the last that were set.

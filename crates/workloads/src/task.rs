@@ -4,11 +4,8 @@ use base::Error;
 use osprey::Memory;
 use yao::wires::{Array, Party, Role};
 
-/// One workload at one size. The functions run in their order, in every pass.
-pub trait Task<M: Memory>: Sized {
-    /// Memory for all data.
-    fn new(memory: &M, size: usize) -> Self;
-
+/// One workload at one size, with memory for all its data. The functions run in their order, in every pass.
+pub trait Task<M: Memory> {
     /// Bytes of all wires.
     fn bytes(&self) -> usize;
 
