@@ -6,6 +6,7 @@ mod children;
 mod deadlocks;
 mod failures;
 mod patterns;
+mod shortage;
 mod streams;
 
 use super::{EXIT_PAGING, start};
