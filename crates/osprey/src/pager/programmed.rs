@@ -37,7 +37,7 @@ impl Worker {
         let mut more = true;
         for _ in 0..AT_ONCE {
             self.keep_budget()?;
-            while let Some(eviction) = self.plan().leaver(false) {
+            while let Some(eviction) = self.plan().leaver() {
                 self.depart(eviction)?;
             }
             let Some(fetch) = self.plan().head() else {
@@ -120,12 +120,12 @@ impl Worker {
     }
 
     /// The next fetch has no frame: some of those leave whom the plan does not know of, so that touches nobody expected
-    /// do not eat the buffer up; and if nothing is being written, what is out is written now, batch or not.
+    /// do not eat the buffer up (the last one stays: it is in use); and if nothing is being written, what is out is written now, batch or not.
     fn unblock(&mut self) -> Result<(), String> {
         self.drop_stale_leavers();
         let wanted = self.plan().shares().reserve + self.batch;
         while self.frames.available() + self.writing + self.out.len() < wanted
-            && let Some(stranger) = self.stranger(0)
+            && let Some(stranger) = self.stranger(1)
         {
             if !self.leave(stranger, u64::MAX)? {
                 break;

@@ -4,9 +4,10 @@
 //! or once it touched a chunk that the plan brings in for block b and that was not in the region. Where the trace has no
 //! events to count, one chunk in a few is held back in its frame as a *key*: its touch tells.
 //!
-//! **Order.** An eviction is let loose when the fetch it makes room for is next, and carried out when the block it names
-//! has begun. So of the chunks that are resident by the plan never more than its capacity have memory, and what the frames
-//! have beyond that is the buffer that fetches run ahead in.
+//! **Order.** An eviction is let loose when the fetch it makes room for is next, or when the block it names has begun, if
+//! that is before, and carried out when that block has begun. So of the chunks that are resident by the plan never more than
+//! its capacity have memory, what the frames have beyond that is the buffer that fetches run ahead in, and a chunk whose
+//! turn to leave is certain is on its way to the disk long before its frame is wanted.
 //!
 //! **Overtaken.** A trace that is still being made may be behind the program. What the program touches then says nothing
 //! against the trace. When the trace has caught up, the steps that the program is past are only booked, and what they
@@ -14,6 +15,7 @@
 
 use crate::plan::{Eviction, Fetch, Next, Planner, Step, window};
 use crate::progress::Progress;
+use crate::sys::advise::wait;
 use crate::trace::{Feed, Source};
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
@@ -85,8 +87,10 @@ pub(super) struct Schedule {
     steps: VecDeque<Step>,
     /// What was not brought because the program was past it, by the block that wants it again.
     missing: VecDeque<Fetch>,
-    /// Whether the evictions of the first step are in `leaving`.
-    loose: bool,
+    /// Chunks that were brought for blocks that the program is not past, in the order of the plan.
+    ahead: VecDeque<Fetch>,
+    /// The position, and the steps planned, when it was looked at last who may leave before their turn.
+    loosened: (u64, u64),
     /// Who may leave, the first on top; some are of the past.
     leaving: BinaryHeap<Reverse<Leaving>>,
     /// By chunk: the number of its valid item in `leaving`, 0 for none.
@@ -122,7 +126,8 @@ impl Schedule {
             shares,
             steps: VecDeque::new(),
             missing: VecDeque::new(),
-            loose: false,
+            ahead: VecDeque::new(),
+            loosened: (0, 0),
             leaving: BinaryHeap::new(),
             current: Vec::new(),
             items: 0,
@@ -205,28 +210,59 @@ impl Schedule {
         }
     }
 
+    /// Waits, for that long at most, until as much of a trace that is being made is known as a plan looks ahead.
+    pub fn head_start(&mut self, longest: Duration) {
+        let begun = Instant::now();
+        // What is wrong with the trace is found again, and said, when the plan goes on.
+        while self.fill().is_ok()
+            && self.starved
+            && let Some(left) = longest.checked_sub(begun.elapsed())
+            && let Some(bell) = self.bell()
+            && wait(&[bell], left.as_millis() as i32 + 1).is_ok()
+        {}
+    }
+
     /// The fetch that is next; those who make room for it may leave from now on.
     pub fn head(&mut self) -> Option<Fetch> {
-        let step = self.steps.front();
+        self.loosen();
+        let step = self.steps.front_mut();
         if let Some(&fetch) = self.missing.front()
-            && step.is_none_or(|step| fetch.block <= step.fetch.block)
+            && step.as_ref().is_none_or(|step| fetch.block <= step.fetch.block)
         {
             return Some(fetch);
         }
         let step = step?;
-        if !self.loose {
-            self.loose = true;
-            for &eviction in &step.evict {
-                self.items += 1;
-                let chunk = eviction.chunk as usize;
-                if chunk >= self.current.len() {
-                    self.current.resize(chunk + 1, 0);
-                }
-                self.current[chunk] = self.items;
-                self.leaving.push(Reverse(Leaving { item: self.items, eviction }));
+        let (fetch, evict) = (step.fetch, std::mem::take(&mut step.evict));
+        evict.into_iter().for_each(|eviction| self.let_loose(eviction));
+        Some(fetch)
+    }
+
+    /// Lets those loose whose block has begun, before their turn: their frames are free by then. None of them is among the
+    /// fetches that are still to be made, as long as the program is not past the first of those: a chunk stays for two
+    /// blocks after it came.
+    fn loosen(&mut self) {
+        let now = (self.position, self.planner.planned());
+        if self.loosened == now || self.steps.front().is_none_or(|step| self.is_past(step.fetch.block)) {
+            return;
+        }
+        self.loosened = now;
+        let mut steps = std::mem::take(&mut self.steps);
+        for step in &mut steps {
+            for eviction in step.evict.extract_if(.., |eviction| eviction.after <= now.0) {
+                self.let_loose(eviction);
             }
         }
-        Some(step.fetch)
+        self.steps = steps;
+    }
+
+    fn let_loose(&mut self, eviction: Eviction) {
+        self.items += 1;
+        let chunk = eviction.chunk as usize;
+        if chunk >= self.current.len() {
+            self.current.resize(chunk + 1, 0);
+        }
+        self.current[chunk] = self.items;
+        self.leaving.push(Reverse(Leaving { item: self.items, eviction }));
     }
 
     /// The fetch that was next is carried out. Its chunk stays if it was to leave before.
@@ -235,9 +271,35 @@ impl Schedule {
             self.missing.pop_front();
         } else if let Some(step) = self.steps.pop_front() {
             self.stays(step.fetch.chunk);
-            self.loose = false;
             self.fetched += 1;
+            self.ahead.push_back(fetch);
         }
+    }
+
+    /// The chunk that was brought ahead and is wanted last, of those that the program has not come to and that are `here`
+    /// for that block. It will be brought again.
+    pub fn take_back(&mut self, here: impl Fn(u32, u64) -> bool) -> Option<u32> {
+        while let Some(fetch) = self.ahead.pop_back() {
+            if fetch.block <= self.position + 1 {
+                return None;
+            }
+            if here(fetch.chunk, fetch.block) {
+                let at = self.missing.partition_point(|other| other.block <= fetch.block);
+                self.missing.insert(at, Fetch { place: MADE_UP, fresh: false, ..fetch });
+                return Some(fetch.chunk);
+            }
+        }
+        None
+    }
+
+    /// Those who may leave when their block has begun, with that block.
+    pub fn waiting(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let valid =
+            |leaving: &&Reverse<Leaving>| self.current[leaving.0.eviction.chunk as usize] == leaving.0.item;
+        self.leaving
+            .iter()
+            .filter(valid)
+            .map(|Reverse(Leaving { eviction, .. })| (eviction.chunk, eviction.after))
     }
 
     /// The next step, if the program is past it because it has overtaken the trace: to be booked, not to be carried out.
@@ -253,7 +315,6 @@ impl Schedule {
         if !self.steps.front().is_some_and(|step| self.is_past(step.fetch.block)) {
             return Ok(None);
         }
-        self.loose = false;
         let step = self.steps.pop_front();
         if let Some(step) = &step {
             self.stays(step.fetch.chunk);
@@ -297,12 +358,12 @@ impl Schedule {
             }
     }
 
-    /// A chunk that may leave now. `any`: whoever is first, whether its block has begun or not.
-    pub fn leaver(&mut self, any: bool) -> Option<Eviction> {
+    /// A chunk that may leave now.
+    pub fn leaver(&mut self) -> Option<Eviction> {
         while let Some(Reverse(Leaving { item, eviction })) = self.leaving.peek() {
             let (item, eviction) = (*item, *eviction);
             let valid = self.current[eviction.chunk as usize] == item;
-            if valid && eviction.after > self.position && !any {
+            if valid && eviction.after > self.position {
                 return None;
             }
             self.leaving.pop();
@@ -322,6 +383,9 @@ impl Schedule {
             self.position += 1;
         }
         self.planner.forget(self.position);
+        while self.ahead.front().is_some_and(|fetch| fetch.block <= self.position) {
+            self.ahead.pop_front();
+        }
     }
 
     /// The program is in that block.
@@ -421,5 +485,73 @@ impl Schedule {
         } else {
             progress.watch(begin.max(events) + 1, 0);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::Event;
+    use crate::trace::{Block, Entry, Footer, Header, Writer};
+
+    const MICROSET: usize = 4;
+
+    /// A schedule for a cycle over 16 chunks, with an event per block, that holds 8 of them.
+    fn cycle() -> (Schedule, Progress) {
+        let header = Header { chunk: 4096, region: 1 << 20, microset: MICROSET as u32, key: 1 };
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("trace");
+        let mut writer = Writer::create(&path, &header).expect("a trace");
+        let entry = |place: u32| Entry { chunk: place % 16, written: true, fresh: place < 16 };
+        for block in 0..16u32 {
+            let entries = (block * 4..block * 4 + 4).map(entry).collect();
+            writer.block(&Block { events: block.into(), hash: 0, entries }).expect("written");
+        }
+        writer.finish(&Footer { entries: 64, peak_chunks: 16, other_bytes: 0 }).expect("written");
+        let source = Source::open(&path, &header).expect("a trace");
+        let shares = Shares { capacity: 8, buffer: 4, reserve: 1 };
+        (Schedule::new(source, shares, MICROSET, 0).expect("a plan"), Progress::new().expect("a bell"))
+    }
+
+    /// Carries out fetches up to the first one whose room is not made yet.
+    fn carry_out(schedule: &mut Schedule, count: usize) {
+        for _ in 0..count {
+            let fetch = schedule.head().expect("a fetch");
+            schedule.fetched(fetch);
+        }
+    }
+
+    #[test]
+    fn who_is_done_with_leaves_before_its_frame_is_wanted() {
+        let (mut schedule, progress) = cycle();
+        schedule.fill().expect("a trace");
+        carry_out(&mut schedule, 8);
+        assert!(schedule.head().is_some() && schedule.leaver().is_none(), "the first block is in use");
+        (0..3).for_each(|_| progress.event(Event::Tick));
+        schedule.locate(&progress);
+        assert!(schedule.head().is_some_and(|fetch| fetch.place == 8), "the same fetch is next");
+        let gone: Vec<u32> = std::iter::from_fn(|| schedule.leaver()).map(|leaver| leaver.chunk).collect();
+        assert_eq!(gone.len(), MICROSET, "all of the first block, for one fetch: {gone:?}");
+        assert!(gone.iter().all(|&chunk| chunk < MICROSET as u32), "{gone:?}");
+    }
+
+    #[test]
+    fn what_was_brought_too_early_is_brought_again() {
+        let (mut schedule, progress) = cycle();
+        schedule.fill().expect("a trace");
+        carry_out(&mut schedule, 12);
+        schedule.locate(&progress);
+        assert_eq!(
+            schedule.take_back(|chunk, block| chunk == 9 && block == 2),
+            Some(9),
+            "the last that is here"
+        );
+        let again = schedule.head().expect("a fetch");
+        assert!((again.chunk, again.block, again.place, again.fresh) == (9, 2, MADE_UP, false), "{again:?}");
+        schedule.fetched(again);
+        assert!(schedule.head().is_some_and(|fetch| fetch.place == 12));
+        (0..5).for_each(|_| progress.event(Event::Tick));
+        schedule.locate(&progress);
+        assert_eq!(schedule.take_back(|_, _| true), None, "the program has come to all of them");
     }
 }

@@ -27,6 +27,7 @@ use kernels::Block;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Bytes that a batch of writes has at least, where nobody waits for its frames.
 const BATCH: usize = 256 << 10;
@@ -36,6 +37,9 @@ const BATCH_MAX: usize = 512 << 10;
 const PUBLISH_EVERY: u32 = 64;
 /// Strangers that stay: what was touched last is probably still in use.
 const RECENT: usize = 4;
+
+/// How long a program waits, before it begins, for as much trace as a plan looks ahead.
+const HEAD_START: Duration = Duration::from_millis(500);
 
 const FAULTS: usize = 0;
 const BELL: usize = 1;
@@ -129,8 +133,11 @@ impl Worker {
                 "the spill directory cannot do direct transfers: the page cache uses memory beyond the limit",
             );
         }
-        let schedule =
+        let mut schedule =
             source.map(|s| Schedule::new(s, shares, settings.microset, settings.lookahead)).transpose()?;
+        if let Some(schedule) = &mut schedule {
+            schedule.head_start(HEAD_START);
+        }
         let ring = |e: std::io::Error| {
             format!(
                 "io_uring does not work here ({e}): allow it (sysctl kernel.io_uring_disabled=0, container profile)"
@@ -388,8 +395,9 @@ impl Worker {
         Ok(())
     }
 
-    /// A resident chunk that can best be missed: one the plan does not know of, else the one the plan lets go first, else
-    /// who came first. Keys that nobody touched go back at once.
+    /// A resident chunk that can best be missed: one the plan does not know of, else one that it lets go now, else the one
+    /// it brought for the block that is furthest, else the one it lets go last, else who came first. Keys that nobody
+    /// touched go back at once. Whoever the plan still counts on comes back as planned, by a fetch or a touch.
     fn victim(&mut self) -> Result<Option<u32>, String> {
         if self.is_overtaken()
             && let Some(first) = self.first_in()
@@ -399,13 +407,16 @@ impl Worker {
         if let Some(stranger) = self.stranger(RECENT) {
             return Ok(Some(stranger));
         }
-        while let Some(eviction) = self.schedule.as_mut().and_then(|s| s.leaver(true)) {
+        while let Some(eviction) = self.schedule.as_mut().and_then(Schedule::leaver) {
             if self.chunks.state(eviction.chunk) == State::Resident {
                 self.chunks.set(eviction.chunk, PLANNED, false);
-                self.chunks.set(eviction.chunk, EARLY, true);
                 return Ok(Some(eviction.chunk));
             }
             self.depart(eviction)?;
+        }
+        if let Some(chunk) = self.counted_on() {
+            self.chunks.set(chunk, EARLY, true);
+            return Ok(Some(chunk));
         }
         if let Some(key) = self.schedule.as_mut().and_then(Schedule::last_key)
             && self.chunks.state(key) == State::Held
@@ -414,6 +425,19 @@ impl Worker {
             return Ok(None);
         }
         Ok(self.first_in())
+    }
+
+    /// Of the resident chunks that the plan counts on: one that was brought ahead, or one that leaves as late as any.
+    fn counted_on(&mut self) -> Option<u32> {
+        let (schedule, chunks) = (self.schedule.as_mut()?, &self.chunks);
+        let resident = |chunk| chunks.state(chunk) == State::Resident;
+        let ahead = schedule.take_back(|chunk, block| {
+            resident(chunk) && chunks.has(chunk, PLANNED) && chunks.due(chunk) == block
+        });
+        ahead.or_else(|| {
+            let waiting = schedule.waiting().filter(|&(chunk, _)| resident(chunk));
+            waiting.max_by_key(|&(_, after)| after).map(|(chunk, _)| chunk)
+        })
     }
 
     /// A resident chunk that the plan does not know of, if there are more than `keep`.
