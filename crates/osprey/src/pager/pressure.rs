@@ -47,7 +47,7 @@ impl Worker {
     /// Has frames given up when something waits for memory. Where those of the last time are not free yet, that is
     /// still under way.
     pub fn answer_pressure(&mut self) {
-        let asked = std::mem::take(&mut self.pressure.rang) | self.frames.was_short();
+        let asked = std::mem::take(&mut self.pressure.rang) | self.frames.was_short() | self.ring.was_short();
         if !asked {
             return;
         }

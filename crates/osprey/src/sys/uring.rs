@@ -9,6 +9,9 @@ use std::time::Duration;
 /// Transfers in flight at most.
 pub(crate) const TRANSFERS_MAX: usize = 192;
 const ENTRIES: u32 = 256;
+/// How often a transfer that found no memory in the kernel is tried again, and the time between.
+const TRIES: u32 = 2000;
+const PAUSE: Duration = Duration::from_millis(1);
 /// Tags of polls lie above those of transfers.
 const POLLS: u64 = 1 << 32;
 
@@ -28,6 +31,8 @@ struct Transfer {
     write: bool,
     fd: RawFd,
     offset: u64,
+    /// How often it found no memory.
+    refused: u32,
 }
 
 /// A ring of one thread. No buffers are registered: registered pages are pinned, and pinned pages do not move.
@@ -37,6 +42,8 @@ pub(crate) struct Uring {
     /// Numbers of transfers that are not in flight.
     idle: Vec<usize>,
     polls: Vec<(RawFd, bool)>,
+    /// The kernel had no memory for something since this was asked last.
+    short: bool,
 }
 
 impl Uring {
@@ -50,7 +57,7 @@ impl Uring {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => IoUring::new(ENTRIES)?,
             other => other?,
         };
-        Ok(Self { ring, transfers: Vec::new(), idle: Vec::new(), polls: Vec::new() })
+        Ok(Self { ring, transfers: Vec::new(), idle: Vec::new(), polls: Vec::new(), short: false })
     }
 
     /// Listens to a descriptor. `lasting`: reported again whenever it becomes readable; otherwise once per
@@ -75,6 +82,11 @@ impl Uring {
         let (fd, lasting) = self.polls[number];
         let poll = opcode::PollAdd::new(types::Fd(fd), libc::POLLIN as u32).multi(lasting).build();
         self.push(&poll.user_data(POLLS + number as u64))
+    }
+
+    /// Whether the kernel had no memory for something since this was asked last. It is tried again.
+    pub fn was_short(&mut self) -> bool {
+        std::mem::take(&mut self.short)
     }
 
     /// Whether another transfer fits.
@@ -102,7 +114,8 @@ impl Uring {
     ) -> io::Result<usize> {
         let part =
             |frame| libc::iovec { iov_base: staging.address(frame) as *mut _, iov_len: staging.chunk() };
-        let transfer = Transfer { vector: frames.map(part).collect(), write, fd: fd.as_raw_fd(), offset };
+        let transfer =
+            Transfer { vector: frames.map(part).collect(), write, fd: fd.as_raw_fd(), offset, refused: 0 };
         let number = match self.idle.pop() {
             Some(number) => {
                 self.transfers[number] = Some(transfer);
@@ -168,6 +181,8 @@ impl Uring {
         };
         match entered {
             Err(error) if !is_passing(&error) => return Err(error),
+            // Without memory for a request, it stays in the queue.
+            Err(error) => self.short |= error.raw_os_error() == Some(libc::EAGAIN),
             _ => {}
         }
         let done: Vec<(u64, i32, u32)> =
@@ -191,6 +206,12 @@ impl Uring {
         let transfer = self.transfers[number].as_mut().expect("in flight");
         match result {
             n if n < 0 && matches!(-n, libc::EAGAIN | libc::EINTR) => return self.start(number),
+            n if -n == libc::ENOMEM && transfer.refused < TRIES => {
+                transfer.refused += 1;
+                self.short = true;
+                std::thread::sleep(PAUSE);
+                return self.start(number);
+            }
             n if n < 0 => events.push(Event::Done(number, Err(io::Error::from_raw_os_error(-n)))),
             0 => events.push(Event::Done(number, Err(io::ErrorKind::UnexpectedEof.into()))),
             n if transfer.advance(n as usize) => events.push(Event::Done(number, Ok(()))),
