@@ -7,7 +7,6 @@ pub mod disk;
 mod figures;
 mod keeper;
 mod launch;
-mod markup;
 mod page;
 mod picture;
 mod row;

@@ -1,10 +1,11 @@
 //! `--out`: the result as one page that loads nothing and runs nothing, and its pictures as files of their own.
 
 use super::args::EngineName;
-use super::markup::{self, Markup, element, words};
-use super::picture::{self, Bar, Panel, Scale, draw};
+use super::picture::{Bar, Panel, Scale, draw};
 use super::row::{Row, Skipped};
 use super::table::count;
+use super::workload::Workload;
+use crate::markup::{Markup, element, style, words};
 use crate::output::{binary, duration};
 use base::Error;
 use std::path::Path;
@@ -124,7 +125,7 @@ fn page(figures: &[Figure], rows: &[Row], skipped: &[Skipped]) -> String {
             element("meta", &[("http-equiv", "Content-Security-Policy"), ("content", POLICY)], []),
             element("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")], []),
             words("title", "", title),
-            markup::style(include_str!("page.css")),
+            style(include_str!("page.css")),
         ],
     );
     let mut parts = vec![words("h1", "", title), words("p", "", lead(rows))];
@@ -138,27 +139,30 @@ fn page(figures: &[Figure], rows: &[Row], skipped: &[Skipped]) -> String {
     }
     for figure in figures {
         parts.push(words("h2", "", figure.title));
-        let drawn = [draw(figure.title, &figure.panels), picture::caption(figure.caption)];
+        let drawn = [draw(figure.title, &figure.panels), words("figcaption", "", figure.caption)];
         parts.push(element("figure", &[], drawn));
     }
     parts.push(words("h2", "", "All figures"));
     parts.push(element("div", &[("class", "wide")], [table(rows)]));
-    let told = rows
-        .iter()
-        .flat_map(|row| row.warnings.iter().map(move |warning| (row.workload, row.engine, warning)));
-    let told = told.chain(skipped.iter().map(|one| (one.workload, one.engine, &one.skipped)));
-    let told: Vec<Markup> = told
-        .map(|(workload, engine, told)| {
-            words("p", "", format!("{}, {}: {told}", workload.name(), engine.name()))
-        })
-        .collect();
+    let told = told(rows, skipped);
     if !told.is_empty() {
         parts.push(words("h2", "", "Warnings, and what was skipped"));
-        parts.extend(told);
+        parts.extend(told.iter().map(|told| words("p", "", told)));
     }
     let body = element("body", &[], parts);
     let page = element("html", &[("lang", "en"), ("xmlns", "http://www.w3.org/1999/xhtml")], [head, body]);
     format!("<!DOCTYPE html>\n{}\n", page.into_string())
+}
+
+/// What runs warned of, and why others were skipped.
+fn told(rows: &[Row], skipped: &[Skipped]) -> Vec<String> {
+    let warnings =
+        rows.iter().flat_map(|row| row.warnings.iter().map(|told| (row.workload, row.engine, told)));
+    let reasons = skipped.iter().map(|one| (one.workload, one.engine, &one.skipped));
+    let line = |(workload, engine, told): (Workload, EngineName, _)| {
+        format!("{}, {}: {told}", workload.name(), engine.name())
+    };
+    warnings.chain(reasons).map(line).collect()
 }
 
 fn lead(rows: &[Row]) -> String {
@@ -239,10 +243,9 @@ fn table_row(row: &Row) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use super::super::markup::tests::is_well_formed;
     use super::super::row::tests::rows;
-    use super::super::workload::Workload;
     use super::*;
+    use crate::markup::tests::is_well_formed;
     use clap::ValueEnum;
 
     fn made_up() -> Vec<Row> {

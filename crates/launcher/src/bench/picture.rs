@@ -1,8 +1,9 @@
 //! Bar charts in SVG, in the manner of figures 6.1 to 6.4 of the paper: a group of bars for each workload, a bar for each
-//! engine, told apart by pattern as well as by colour. A picture stands alone: no style, script or font from outside.
+//! engine, told apart by pattern as well as by colour.
 
 use super::args::EngineName;
-use super::markup::{Markup, element, text, words};
+use crate::markup::{Markup, element};
+use crate::svg::{INK, PAPER, SOFT, label, line, picture, rect};
 
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 16.0;
@@ -19,10 +20,11 @@ const GROUP: f64 = 26.0;
 /// No picture is narrower: the legend needs it.
 const NARROWEST: f64 = 620.0;
 
-const INK: &str = "#1c2530";
-const SOFT: &str = "#5b6673";
-const RULE: &str = "#d9dfe5";
-const FONT: &str = "system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif";
+const HEADING: [(&str, &str); 2] = [("font-weight", "600"), ("fill", INK)];
+const BESIDE: [(&str, &str); 1] = [("fill", SOFT)];
+/// The number above a bar, around which the axis is left out.
+const VALUE: [(&str, &str); 5] =
+    [("font-size", "11"), ("fill", INK), ("stroke", PAPER), ("stroke-width", "3"), ("paint-order", "stroke")];
 /// User, system, blocked.
 pub const PARTS: [(&str, &str); 3] = [("user", "#1667a8"), ("system", "#e0a030"), ("blocked", "#c9d1d9")];
 
@@ -74,31 +76,14 @@ pub fn draw(title: &str, panels: &[Panel]) -> Markup {
         panels.iter().flat_map(|p| &p.groups).flat_map(|(_, bars)| bars).any(|bar| bar.parts.len() > 1);
     let inner = panels.iter().map(|p| width(&p.groups)).fold(0.0, f64::max);
     let whole = (LEFT + inner + RIGHT).max(NARROWEST);
-    let mut parts = vec![
-        element("title", &[], [text(title)]),
-        element("defs", &[], ["dots", "cross", "level", "back", "slash"].map(pattern)),
-        rect(0.0, 0.0, (whole, 0.0), "#ffffff", "100%"),
-    ];
+    let mut parts = vec![element("defs", &[], ["dots", "cross", "level", "back", "slash"].map(pattern))];
     let mut top = 0.0;
     for panel in panels {
         parts.extend(plot(panel, top, whole, stacked));
         top += TITLE + PLOT + BELOW + if stacked { LETTERS } else { 0.0 };
     }
     parts.extend(legend(&engines, stacked, top));
-    let height = top + LEGEND;
-    let (w, h) = (place(whole), place(height));
-    let view = format!("0 0 {w} {h}");
-    let attributes = [
-        ("xmlns", "http://www.w3.org/2000/svg"),
-        ("role", "img"),
-        ("aria-label", title),
-        ("width", &w),
-        ("height", &h),
-        ("viewBox", &view),
-        ("font-family", FONT),
-        ("font-size", "13"),
-    ];
-    element("svg", &attributes, parts)
+    picture(title, (whole, top + LEGEND), parts)
 }
 
 fn engines(panels: &[Panel]) -> Vec<EngineName> {
@@ -176,11 +161,11 @@ fn nice(step: f64) -> f64 {
 fn plot(panel: &Panel, top: f64, whole: f64, stacked: bool) -> Vec<Markup> {
     let axis = Axis::over(panel);
     let base = top + TITLE + PLOT;
-    let mut parts = vec![label(LEFT - 54.0, top + 18.0, "start", "600", INK, &panel.title)];
+    let mut parts = vec![label((LEFT - 54.0, top + 18.0), "start", &HEADING, &panel.title)];
     for (value, shown) in &axis.ticks {
         let y = base - axis.height(*value);
         parts.push(line((LEFT, y), (whole - RIGHT, y)));
-        parts.push(label(LEFT - 8.0, y + 4.0, "end", "400", SOFT, shown));
+        parts.push(label((LEFT - 8.0, y + 4.0), "end", &BESIDE, shown));
     }
     let mut x = LEFT + GROUP / 2.0;
     for (name, bars) in &panel.groups {
@@ -191,7 +176,7 @@ fn plot(panel: &Panel, top: f64, whole: f64, stacked: bool) -> Vec<Markup> {
             at += PITCH;
         }
         let below = if stacked { 34.0 } else { 20.0 };
-        parts.push(label(x + room / 2.0, base + below, "middle", "600", INK, name));
+        parts.push(label((x + room / 2.0, base + below), "middle", &HEADING, name));
         x += room + GROUP;
     }
     parts
@@ -205,31 +190,17 @@ fn drawn(bar: &Bar, axis: &Axis, x: f64, base: f64, stacked: bool) -> Vec<Markup
         let from = axis.height(sum);
         sum += value;
         let to = axis.height(sum);
-        let (y, size) = (base - to, (BAR, to - from));
-        parts.push(rect(x, y, size, if stacked { part } else { colour }, ""));
-        if !stacked && !fill.is_empty() {
-            parts.push(rect(x, y, size, &format!("url(#{fill})"), ""));
+        let (at, size) = ((x, base - to), (BAR, to - from));
+        if stacked {
+            parts.push(rect(at, size, part));
+        } else {
+            parts.extend(filled(at, size, colour, fill));
         }
     }
     let middle = x + BAR / 2.0;
-    let shown = element(
-        "text",
-        &[
-            ("x", &place(middle)),
-            ("y", &place(base - axis.height(sum) - 4.0)),
-            ("text-anchor", "middle"),
-            ("font-size", "11"),
-            ("fill", INK),
-            // The axis does not cross the number.
-            ("stroke", "#ffffff"),
-            ("stroke-width", "3"),
-            ("paint-order", "stroke"),
-        ],
-        [text(short(sum))],
-    );
-    parts.push(shown);
+    parts.push(label((middle, base - axis.height(sum) - 4.0), "middle", &VALUE, &short(sum)));
     if stacked {
-        parts.push(label(middle, base + 15.0, "middle", "400", SOFT, letter(bar.engine)));
+        parts.push(label((middle, base + 15.0), "middle", &BESIDE, letter(bar.engine)));
     }
     parts
 }
@@ -243,13 +214,10 @@ fn legend(engines: &[EngineName], stacked: bool, top: f64) -> Vec<Markup> {
     let mut x = LEFT;
     let mut entry = |colour: &str, fill: &str, name: &str| {
         if !colour.is_empty() {
-            parts.push(rect(x, top - 2.0, (22.0, 12.0), colour, ""));
-        }
-        if !fill.is_empty() {
-            parts.push(rect(x, top - 2.0, (22.0, 12.0), &format!("url(#{fill})"), ""));
+            parts.extend(filled((x, top - 2.0), (22.0, 12.0), colour, fill));
         }
         let indent = if colour.is_empty() { 0.0 } else { 28.0 };
-        parts.push(label(x + indent, top + 9.0, "start", "400", INK, name));
+        parts.push(label((x + indent, top + 9.0), "start", &[("fill", INK)], name));
         x += indent + 22.0 + name.chars().count() as f64 * 7.5;
     };
     if stacked {
@@ -265,14 +233,23 @@ fn legend(engines: &[EngineName], stacked: bool, top: f64) -> Vec<Markup> {
     parts
 }
 
+/// A box in a colour with the marks of a pattern, if any, on it.
+fn filled(at: (f64, f64), size: (f64, f64), colour: &str, pattern: &str) -> Vec<Markup> {
+    let mut parts = vec![rect(at, size, colour)];
+    if !pattern.is_empty() {
+        parts.push(rect(at, size, &format!("url(#{pattern})")));
+    }
+    parts
+}
+
 /// White marks on the colour of an engine.
 fn pattern(id: &str) -> Markup {
     let stroke = |path: &str| {
-        let stroke = [("d", path), ("stroke", "#ffffff"), ("stroke-width", "1.6"), ("fill", "none")];
+        let stroke = [("d", path), ("stroke", PAPER), ("stroke-width", "1.6"), ("fill", "none")];
         element("path", &stroke, [])
     };
     let mark = match id {
-        "dots" => element("circle", &[("cx", "4"), ("cy", "4"), ("r", "1.7"), ("fill", "#ffffff")], []),
+        "dots" => element("circle", &[("cx", "4"), ("cy", "4"), ("r", "1.7"), ("fill", PAPER)], []),
         "cross" => stroke("M0 4H8M4 0V8"),
         "level" => stroke("M0 4H8"),
         "back" => stroke("M-2 -2L10 10M-2 6L2 10M6 -2L10 2"),
@@ -280,37 +257,6 @@ fn pattern(id: &str) -> Markup {
     };
     let size = [("id", id), ("width", "8"), ("height", "8"), ("patternUnits", "userSpaceOnUse")];
     element("pattern", &size, [mark])
-}
-
-fn rect(x: f64, y: f64, size: (f64, f64), fill: &str, height: &str) -> Markup {
-    let height = if height.is_empty() { place(size.1) } else { height.to_owned() };
-    let attributes = [
-        ("x", place(x)),
-        ("y", place(y)),
-        ("width", place(size.0)),
-        ("height", height),
-        ("fill", fill.to_owned()),
-    ];
-    element("rect", &attributes.each_ref().map(|(name, value)| (*name, value.as_str())), [])
-}
-
-fn line(from: (f64, f64), to: (f64, f64)) -> Markup {
-    let attributes = [("x1", from.0), ("y1", from.1), ("x2", to.0), ("y2", to.1)].map(|(n, v)| (n, place(v)));
-    let mut attributes: Vec<(&str, &str)> = attributes.iter().map(|(n, v)| (*n, v.as_str())).collect();
-    attributes.push(("stroke", RULE));
-    element("line", &attributes, [])
-}
-
-fn label(x: f64, y: f64, anchor: &str, weight: &str, fill: &str, shown: &str) -> Markup {
-    let (x, y) = (place(x), place(y));
-    let attributes =
-        [("x", x.as_str()), ("y", &y), ("text-anchor", anchor), ("font-weight", weight), ("fill", fill)];
-    element("text", &attributes, [text(shown)])
-}
-
-fn place(value: f64) -> String {
-    let shown = format!("{value:.1}");
-    shown.strip_suffix(".0").map_or(shown.clone(), str::to_owned)
 }
 
 /// Few characters, so that it fits above a bar: `0`, `0.05`, `1.05`, `12`, `1.2k`, `340k`, `5M`.
@@ -332,15 +278,10 @@ pub fn short(value: f64) -> String {
     format!("{shown}{unit}")
 }
 
-/// What a picture shows, in words below it.
-pub fn caption(shown: &str) -> Markup {
-    words("figcaption", "", shown)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::markup::tests::is_well_formed;
     use super::*;
+    use crate::markup::tests::is_well_formed;
 
     fn panel(scale: Scale, values: &[f64]) -> Panel {
         let engines = [EngineName::Unbounded, EngineName::Move, EngineName::Swap];
@@ -362,7 +303,7 @@ mod tests {
             let svg = svg.into_string();
             is_well_formed(&svg).expect("well formed");
             let height: f64 = all(&svg, "svg", "height")[0].parse().expect("a height");
-            for (y, h) in all(&svg, "rect", "y").iter().zip(all(&svg, "rect", "height")).skip(1) {
+            for (y, h) in all(&svg, "rect", "y").iter().zip(all(&svg, "rect", "height")) {
                 let (y, h): (f64, f64) = (y.parse().expect("a number"), h.parse().expect("a number"));
                 assert!(y >= 0.0 && h >= 0.0 && y + h <= height, "{y} {h}");
             }

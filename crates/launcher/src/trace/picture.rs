@@ -1,6 +1,7 @@
-//! A trace as a picture: time to the right, chunks upwards, darker where more is touched. It stands alone: no style,
-//! script or font from outside.
+//! A trace as a picture: time to the right, chunks upwards, darker where more is touched.
 
+use crate::markup::{Markup, element};
+use crate::svg::{INK, RULE, label, picture};
 use osprey::trace::{Block, Header};
 use std::fmt::Write;
 
@@ -8,46 +9,40 @@ use std::fmt::Write;
 const ACROSS: usize = 360;
 const UP: usize = 180;
 const CELL: usize = 2;
+/// Margins.
 const LEFT: usize = 90;
+const RIGHT: usize = 16;
 const TOP: usize = 34;
 const BELOW: usize = 40;
 /// From few touches to many.
 const SHADES: [&str; 4] = ["#b9d3ea", "#6fa8d6", "#1667a8", "#0b3558"];
-const INK: &str = "#1c2530";
-const FONT: &str = "system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif";
 
 /// Draws a trace.
 pub fn draw(header: &Header, blocks: &[Block]) -> String {
     let chunks: Vec<u32> = blocks.iter().flat_map(|block| &block.entries).map(|entry| entry.chunk).collect();
     let top = chunks.iter().max().map_or(1, |&chunk| chunk as usize + 1);
     let (width, height) = (ACROSS * CELL, UP * CELL);
-    let mut svg = String::new();
-    let all = (LEFT + width + 16, TOP + height + BELOW);
-    // Writing to a string does not fail.
-    let _ = write!(
-        svg,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" \
-         font-family=\"{FONT}\" font-size=\"12\" fill=\"{INK}\" role=\"img\">\n\
-         <title>Chunks touched over time</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n\
-         <rect x=\"{LEFT}\" y=\"{TOP}\" width=\"{width}\" height=\"{height}\" fill=\"none\" stroke=\"#d9dfe5\"/>\n",
-        all.0, all.1,
-    );
+    let frame = format!("M{LEFT} {TOP}h{width}v{height}h-{width}z");
+    let mut parts = vec![element("path", &[("fill", "none"), ("stroke", RULE), ("d", &frame)], [])];
     for (shade, path) in SHADES.iter().zip(paths(&cells(&chunks, top))) {
         if !path.is_empty() {
-            let _ = writeln!(svg, "<path fill=\"{shade}\" d=\"{path}\"/>");
+            parts.push(element("path", &[("fill", shade), ("d", &path)], []));
         }
     }
-    let mut label = |x: usize, y: usize, anchor: &str, text: &str| {
-        let _ = writeln!(svg, "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\">{text}</text>");
-    };
     let mib = |chunks: usize| format!("{:.1} MiB", chunks as f64 * header.chunk as f64 / f64::from(1 << 20));
-    label(LEFT, TOP - 12, "start", "Place in the region (chunks by number), over touches");
-    label(LEFT - 6, TOP + 12, "end", &mib(top));
-    label(LEFT - 6, TOP + height, "end", "0");
-    label(LEFT, TOP + height + 18, "start", "0");
-    label(LEFT + width, TOP + height + 18, "end", &format!("{} touches", chunks.len()));
-    svg.push_str("</svg>\n");
-    svg
+    parts.extend([
+        words(LEFT, TOP - 12, "start", "Place in the region (chunks by number), over touches"),
+        words(LEFT - 6, TOP + 12, "end", &mib(top)),
+        words(LEFT - 6, TOP + height, "end", "0"),
+        words(LEFT, TOP + height + 18, "start", "0"),
+        words(LEFT + width, TOP + height + 18, "end", &format!("{} touches", chunks.len())),
+    ]);
+    let size = ((LEFT + width + RIGHT) as f64, (TOP + height + BELOW) as f64);
+    picture("Chunks touched over time", size, parts).into_string()
+}
+
+fn words(x: usize, y: usize, anchor: &str, shown: &str) -> Markup {
+    label((x as f64, y as f64), anchor, &[("fill", INK)], shown)
 }
 
 /// Touches by row from above and column.
@@ -84,6 +79,7 @@ fn paths(cells: &[[u32; ACROSS]]) -> [String; SHADES.len()] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::markup::tests::is_well_formed;
     use osprey::trace::Entry;
 
     #[test]
@@ -94,7 +90,8 @@ mod tests {
         let header = Header { chunk: 65536, region: 1 << 30, microset: 2, key: 0 };
         let svg = draw(&header, &blocks);
         let last = SHADES[3];
-        let path = svg.lines().find(|line| line.contains(last)).expect("one shade");
+        is_well_formed(&svg).expect("well formed");
+        let path = svg.split("/>").find(|element| element.contains(last)).expect("one shade");
         assert_eq!(path.matches('M').count(), UP, "a box in every row");
         let bottom = format!("M{LEFT} {}h{}", TOP + (UP - 1) * CELL, 2 * CELL);
         assert!(path.contains(&bottom), "it begins below on the left: {path}");
