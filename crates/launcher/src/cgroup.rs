@@ -5,7 +5,7 @@
 
 use crate::link::Limit;
 use crate::processes;
-use crate::relief::Relief;
+use crate::relief::{self, Relief};
 use rustix::process::Signal;
 use std::fs;
 use std::io;
@@ -88,6 +88,11 @@ impl Group {
                 write("memory.max", limit.bytes)?;
                 if !limit.swap {
                     forbidden = write("memory.swap.max", 0);
+                }
+                if limit.paged {
+                    // There is no switch for the kill. From here on the kernel delays whoever allocates, the more the
+                    // nearer the limit is: the pager may come to look in between.
+                    write("memory.high", relief::lowered(limit.bytes))?;
                 }
             }
         }
@@ -279,6 +284,21 @@ mod tests {
         assert!(is_stale(&format!("{own}1")), "another process of the same id");
         for other in ["osprey-", "osprey-1-2-3", "systemd", "osprey-x-y-z"] {
             assert!(!is_stale(other), "{other}");
+        }
+    }
+
+    /// Version 2, in a folder that is no group.
+    #[test]
+    fn growth_is_delayed_where_nothing_can_wait() {
+        for (paged, high) in [(true, Some("66060288")), (false, None)] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let mut group =
+                Group { folder: folder.path().to_path_buf(), version: Version::Two, swappable: None };
+            group.limit(Limit { bytes: 64 << 20, swap: false, paged }).expect("files");
+            let read = |file: &str| fs::read_to_string(folder.path().join(file)).ok();
+            assert_eq!(read("memory.max").as_deref(), Some("67108864"));
+            assert_eq!(read("memory.swap.max").as_deref(), Some("0"));
+            assert_eq!(read("memory.high").as_deref(), high);
         }
     }
 

@@ -88,7 +88,7 @@ impl Relief {
             // For its effect: the kernel brings the counters up to date.
             let _ = fs::read(self.folder.join("memory.stat"));
         }
-        let freed = self.is_ready_to_lower() && self.set("memory.limit_in_bytes", self.lowered());
+        let freed = self.is_ready_to_lower() && self.set("memory.limit_in_bytes", lowered(self.limit));
         // A limit that grows wakes who waits. One that could not be lowered is as it was.
         self.given = self.set("memory.limit_in_bytes", self.limit);
         if freed {
@@ -102,7 +102,7 @@ impl Relief {
 
     /// Lowers the limit of a paged program again, where that much is free.
     fn take_back(&mut self) {
-        if self.is_reserve_given() && self.set("memory.limit_in_bytes", self.lowered()) {
+        if self.is_reserve_given() && self.set("memory.limit_in_bytes", lowered(self.limit)) {
             self.given = false;
         }
     }
@@ -116,10 +116,6 @@ impl Relief {
         self.pager.is_none() || self.given
     }
 
-    fn lowered(&self) -> u64 {
-        self.limit.saturating_sub((self.limit / PART).max(PAGE))
-    }
-
     fn is_waited_for(&self) -> bool {
         fs::read_to_string(self.folder.join("memory.oom_control"))
             .is_ok_and(|text| text.lines().any(|line| line == "under_oom 1"))
@@ -128,6 +124,11 @@ impl Relief {
     fn set(&self, file: &str, value: u64) -> bool {
         fs::write(self.folder.join(file), value.to_string()).is_ok()
     }
+}
+
+/// A limit less the reserve.
+pub fn lowered(limit: u64) -> u64 {
+    limit.saturating_sub((limit / PART).max(PAGE))
 }
 
 /// A bell that the kernel rings when a thread of the group waits for memory.
