@@ -46,13 +46,18 @@ void help() {
         "Exits with 1 when the result is wrong or the run fails, with 2 when the command is,\n"
         "with 69 when Osprey's runtime cannot begin, as with too little memory.\n"
         "With limited memory:\n"
-        "  osprey run --memory 256M --chunk 2M -- osprey-ckks rstats");
+        "  osprey run --memory 256M -- osprey-ckks rstats");
 }
 
 void list(bool json) {
-    const char *form = json ? "{\"workload\":\"%s\",\"default\":%zu,\"quick\":%zu,\"size_means\":\"%s\"}\n"
-                            : "%-10s %6zu %4zu  %s\n";
-    for (auto &w : workloads()) std::printf(form, w.name, w.standard, w.quick, w.size_means);
+    for (auto &w : workloads()) {
+        if (json) {
+            std::printf("{\"workload\":\"%s\",\"default\":%zu,\"quick\":%zu,\"most\":%zu,\"counts\":\"%s\"}\n",
+                        w.name, w.standard, w.quick, w.most, w.size_means);
+        } else {
+            std::printf("%-10s %6zu %4zu  %s\n", w.name, w.standard, w.quick, w.size_means);
+        }
+    }
 }
 
 const Workload &find(std::string_view name) {

@@ -66,8 +66,8 @@ impl Command {
 
 const RUN_HELP: &str = "\
 Examples:
-  osprey run --memory 256M --chunk 1M -- osprey-ckks rstats
-  osprey run --memory 25% --trace-file rstats.trace --chunk 1M -- osprey-ckks rstats
+  osprey run --memory 256M -- osprey-ckks rstats
+  osprey run --memory 25% --trace-file rstats.trace -- osprey-ckks rstats
 Two parties, in two terminals:
   osprey run --memory 256M -- osprey-boolean merge --party 0 --listen 127.0.0.1:7000
   osprey run --memory 256M -- osprey-boolean merge --party 1 --peer 127.0.0.1:7000
@@ -103,9 +103,10 @@ pub struct Run {
     /// Let auto choose engines that write memory to disk as it is
     #[arg(long)]
     pub allow_plaintext: bool,
-    /// Bytes that move at once: a power of two; 64K suits labels and shares, 2M ciphertexts
-    #[arg(long, value_name = "BYTES", value_parser = chunk, default_value = "64K")]
-    pub chunk: usize,
+    /// Bytes that move at once, a power of two; by default that of a trace that is there, else 2M where the limit holds
+    /// enough of them, else 64K
+    #[arg(long, value_name = "BYTES", value_parser = chunk)]
+    pub chunk: Option<usize>,
     /// Address space for the program's paged data; none of it is memory until it is touched
     #[arg(long, value_name = "BYTES", value_parser = region, default_value = "64G")]
     pub region: u64,

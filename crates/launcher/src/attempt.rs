@@ -99,7 +99,7 @@ fn attempt(settings: &Settings, isolate: bool) -> Result<(), String> {
     let reason = said.lines().last().unwrap_or_default();
     match ended.code {
         0 => Ok(()),
-        code if reason.is_empty() => Err(format!("the attempt ended with exit code {code}")),
+        code if reason.is_empty() => Err(format!("the attempt {}", crate::speculation::how_ended(code))),
         _ => Err(reason.strip_prefix("osprey: ").unwrap_or(reason).to_owned()),
     }
 }

@@ -51,7 +51,7 @@ fn plaintext(by: By) -> Option<String> {
     let swaps = matches!(by, By::System | By::Runtime(Engine::Hint));
     if swaps && !has_swap() {
         return Some(
-            "this machine has no swap (swapon): the program can only use what the limit allows".into(),
+            "this machine has no swap (swapon FILE): the program can only use what the limit allows".into(),
         );
     }
     (swaps || by == By::Runtime(Engine::File))

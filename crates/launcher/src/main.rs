@@ -4,6 +4,7 @@ mod args;
 mod attempt;
 mod bench;
 mod cgroup;
+mod chunk;
 mod complete;
 mod console;
 mod engine;

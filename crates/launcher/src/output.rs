@@ -79,9 +79,47 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
+/// `SIGSEGV`, or `signal 40` for one without a name.
+pub fn signal(number: u8) -> String {
+    let name = match number {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        5 => "SIGTRAP",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
+        31 => "SIGSYS",
+        other => return format!("signal {other}"),
+    };
+    name.to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn signals_have_names() {
+        let names = rustix::process::Signal::SYS.as_raw();
+        assert_eq!(
+            (signal(31), signal(11), signal(40)),
+            ("SIGSYS".into(), "SIGSEGV".into(), "signal 40".into())
+        );
+        assert_eq!(
+            (names, rustix::process::Signal::SEGV.as_raw()),
+            (31, 11),
+            "numbers are those of this system"
+        );
+    }
 
     #[test]
     fn numbers_read_well() {

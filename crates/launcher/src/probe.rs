@@ -8,6 +8,9 @@ use osprey::Engine;
 use serde::Serialize;
 use std::path::Path;
 
+const NO_SWAP: &str =
+    "this machine has no swap: make a swap file and switch it on (mkswap FILE, then swapon FILE)";
+
 /// Something that a machine allows or not.
 #[derive(Debug, Serialize)]
 struct Capability {
@@ -53,7 +56,7 @@ fn ask(spill: &Path) -> Answer {
     let empty = |tried: Result<(), String>| tried.map(|()| String::new());
     for engine in ENCRYPTED.into_iter().chain(PLAINTEXT) {
         let tried = match engine {
-            Engine::Hint if !engine::has_swap() => Err("this machine has no swap: swapon".into()),
+            Engine::Hint if !engine::has_swap() => Err(NO_SWAP.into()),
             _ => empty(attempt::engine(engine, spill)),
         };
         add(&format!("engine {engine}"), describe(engine), tried);
@@ -68,13 +71,21 @@ fn ask(spill: &Path) -> Answer {
         "namespaces and overlays cut the speculative pass off",
         empty(attempt::isolation(spill)),
     );
-    add("limit", "the system enforces the limit of memory (cgroup)", attempt::limit());
+    add("limit", "the system enforces the limit of memory (cgroup)", attempt::limit().map_err(with_remedy));
     let chosen = engine::automatic(spill, false);
     let (engine, reason) = match chosen {
         Ok((engine, reason)) => (Some(engine.to_string()), reason),
         Err(why) => (None, why),
     };
     Answer { capabilities, engine, reason }
+}
+
+/// What to do where no group of memory can be made.
+fn with_remedy(why: String) -> String {
+    format!(
+        "{why}; run as root, or in a scope of its own (systemd-run --user --scope osprey run ...); without it the runtime \
+         keeps to the limit itself"
+    )
 }
 
 fn describe(engine: Engine) -> &'static str {
@@ -103,6 +114,13 @@ fn table(answer: &Answer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_missing_comes_with_a_remedy() {
+        assert!(NO_SWAP.contains("swapon FILE"));
+        let text = with_remedy("no memory group can be made (/sys/fs/cgroup: read-only)".into());
+        assert!(text.starts_with("no memory group") && text.contains("systemd-run --user --scope"), "{text}");
+    }
 
     #[test]
     fn a_table_has_reasons() {

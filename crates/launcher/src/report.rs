@@ -22,6 +22,9 @@ pub struct Report {
     pub asked_mode: String,
     /// Why this engine.
     pub engine_reason: String,
+    /// Why chunks are as large as they are.
+    #[serde(default)]
+    pub chunk_reason: String,
     /// Bytes of memory that the program was given; 0 for no limit.
     pub memory: u64,
     /// What it needs without a limit, by the trace: bytes of the region and beside it.
@@ -43,7 +46,7 @@ pub struct Report {
 /// A speculative pass.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Speculation {
-    /// Wall seconds.
+    /// Wall seconds; of both, where the chunk had to be made smaller.
     pub seconds: f64,
     /// Most bytes of memory.
     pub peak_bytes: Option<u64>,
@@ -80,12 +83,13 @@ impl Report {
         text += &format!("; {}", times.join(", "));
         if self.uses_runtime && self.run_s > 0.0 && self.run.engine != "none" {
             text += &format!(
-                "; {} read, {} written, {} stalls; {}, engine {}",
+                "; {} read, {} written, {} stalls; {}, engine {}, chunks of {}",
                 binary(self.run.bytes_read),
                 binary(self.run.bytes_written),
                 self.run.stalls,
                 self.run.mode,
-                self.run.engine
+                self.run.engine,
+                binary(self.run.chunk)
             );
         }
         text
@@ -101,6 +105,7 @@ mod tests {
         let run = Stats {
             mode: "programmed".into(),
             engine: "move".into(),
+            chunk: 2 << 20,
             bytes_read: 3 << 20,
             stalls: 5,
             ..Stats::default()
@@ -116,7 +121,7 @@ mod tests {
             ..Report::default()
         };
         let expected = "256 MiB of 1 GiB (25 %), memory cgroup; speculation 1.50 s, run 12.0 s; 3 MiB read, 0 B written, \
-                        5 stalls; programmed, engine move";
+                        5 stalls; programmed, engine move, chunks of 2 MiB";
         assert_eq!(report.summary(), expected);
         let json = serde_json::to_value(&report).expect("JSON");
         let again: Stats = serde_json::from_value(json).expect("the runtime's counters are at the top");

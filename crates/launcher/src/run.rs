@@ -16,7 +16,7 @@ use crate::signals::Signals;
 use crate::speculation::{self, Outcome, Running, Speculator, Trace};
 use crate::stdin::Input;
 use crate::units::Memory;
-use crate::{cgroup, folders, output, processes, tracefile};
+use crate::{cgroup, chunk, folders, output, processes, tracefile};
 use osprey::settings::microset;
 use osprey::trace::ring;
 use osprey::{Engine, Mode, Settings};
@@ -32,6 +32,8 @@ pub const FAILED: u8 = 125;
 
 /// Who keeps a limit that neither a memory group nor the runtime keeps.
 const NOBODY: &str = "not limited";
+/// Why chunks are small after a first look at the program.
+const TOO_LARGE: &str = "the limit leaves too little for chunks of 2 MiB beside what the program needs";
 /// A peak may exceed its limit by one part in as many, before it is said: the runtime keeps it by looking now and then.
 const LENIENCE: u64 = 16;
 /// How often a speculative pass beside the program is looked at.
@@ -107,25 +109,83 @@ impl<'a> Runner<'a> {
         cgroup::sweep(false);
         let program = Program::find(&args.command)?;
         let paging = engine::choose(args);
-        let mut settings = Settings {
-            chunk: args.chunk,
-            microset: microset(args.chunk),
+        let settings = Settings {
             region: args.region,
             lookahead: args.lookahead.unwrap_or(0),
             spill: args.spill.clone(),
             ..Settings::default()
         };
-        settings.key = program.key(&settings)?;
-        if let By::Runtime(engine) = paging.by {
-            settings.engine = engine;
-        }
         let input = Input::of_stdin().map_err(machine("look at standard input"))?;
         let report = Report {
             asked_mode: asked(args).into(),
             engine_reason: paging.reason.clone(),
             ..Report::default()
         };
-        Ok(Self { args, console, signals, program, paging, settings, input, report, began })
+        let mut runner = Self { args, console, signals, program, paging, settings, input, report, began };
+        if let By::Runtime(engine) = runner.paging.by {
+            runner.settings.engine = engine;
+        }
+        match (args.chunk, runner.stored_chunk()) {
+            (Some(chunk), _) => runner.use_chunk(chunk, "asked for")?,
+            (None, Some(chunk)) => runner.use_chunk(chunk, "that of the trace")?,
+            (None, None) => runner.choose_chunk()?,
+        }
+        Ok(runner)
+    }
+
+    /// The chunk of a trace that is there to be used.
+    fn stored_chunk(&self) -> Option<usize> {
+        let used =
+            matches!(self.args.mode, RunMode::Speculate | RunMode::Programmed) && !self.args.speculative_only;
+        self.args.trace_file.as_ref().filter(|_| used).and_then(|path| tracefile::chunk(path))
+    }
+
+    /// Chunks are of that many bytes from here on, and so are traces.
+    fn use_chunk(&mut self, bytes: usize, reason: &str) -> Result<(), Failure> {
+        (self.settings.chunk, self.settings.microset) = (bytes, microset(bytes));
+        self.settings.key = self.program.key(&self.settings)?;
+        self.report.chunk_reason = reason.into();
+        self.console.step(&format!("chunks of {}: {reason}", output::binary(bytes as u64)));
+        Ok(())
+    }
+
+    /// The chunk to begin with, by what is known before there is a trace.
+    fn choose_chunk(&mut self) -> Result<(), Failure> {
+        let limit = match self.args.memory {
+            Some(Memory::Bytes(bytes)) => Some(bytes),
+            Some(Memory::Percent(_)) | None => None,
+        };
+        let bytes = match (self.args.mode, self.paging.by) {
+            (_, By::Nobody | By::System) | (RunMode::Reactive, _) => chunk::SMALL,
+            (RunMode::Concurrent, By::Runtime(engine)) => chunk::first(engine, limit, chunk::TRIED_UNSEEN),
+            (_, By::Runtime(engine)) => chunk::first(engine, limit, chunk::TRIED),
+        };
+        let pages_itself = matches!(self.paging.by, By::Runtime(Engine::Move | Engine::None));
+        let reason = match bytes {
+            chunk::LARGE => "the limit holds enough of them",
+            _ if !pages_itself => "this engine moves pages one by one",
+            _ if self.args.mode == RunMode::Reactive => {
+                "larger ones are for programs that are paged by a trace"
+            }
+            _ => "the limit does not hold enough larger ones",
+        };
+        self.use_chunk(bytes, reason)
+    }
+
+    /// Whether nobody named the chunk, and it is a large one.
+    fn may_shrink(&self) -> bool {
+        self.args.chunk.is_none() && self.settings.chunk == chunk::LARGE
+    }
+
+    /// Whether the chunk is small enough for what the trace says that the program has beside the region.
+    fn suits(&self, trace: &Trace) -> bool {
+        let needed = trace.needed(self.settings.chunk);
+        let limit = match self.args.memory {
+            Some(Memory::Bytes(bytes)) => bytes,
+            Some(Memory::Percent(percent)) => (needed as f64 * percent / 100.0) as u64,
+            None => needed,
+        };
+        !self.may_shrink() || chunk::has_room(limit, trace.footer.other_bytes)
     }
 
     fn go(mut self) -> Result<u8, Failure> {
@@ -178,7 +238,7 @@ impl<'a> Runner<'a> {
             RunMode::Reactive => return Ok(Ok(Knowledge::Faults)),
             RunMode::Concurrent => return Ok(Ok(Knowledge::Stream)),
             RunMode::Programmed => self.stored()?,
-            RunMode::Speculate => match self.again() {
+            RunMode::Speculate => match self.again()? {
                 Some(trace) => Some(trace),
                 None => match self.speculate()? {
                     Ok(trace) => trace,
@@ -186,6 +246,9 @@ impl<'a> Runner<'a> {
                 },
             },
         };
+        if trace.is_none() && self.may_shrink() {
+            self.use_chunk(chunk::SMALL, "there is no trace to page larger ones by")?;
+        }
         Ok(Ok(trace.map_or(Knowledge::Faults, |trace| {
             self.report.needed = Some(trace.needed(self.settings.chunk));
             Knowledge::Trace(Box::new(trace))
@@ -209,18 +272,26 @@ impl<'a> Runner<'a> {
     }
 
     /// A trace of an earlier run that fits.
-    fn again(&mut self) -> Option<Trace> {
-        let path = self.args.trace_file.as_ref().filter(|path| path.exists())?;
+    fn again(&mut self) -> Result<Option<Trace>, Failure> {
+        let Some(path) = self.args.trace_file.as_ref().filter(|path| path.exists()) else { return Ok(None) };
         match tracefile::open(path, &self.settings) {
-            Ok(trace) => {
+            Ok(trace) if self.suits(&trace) => {
                 self.console.note(&format!("the trace {} fits and is used again", path.display()));
-                Some(trace)
+                return Ok(Some(trace));
+            }
+            Ok(_) => {
+                let why = format!("the trace {}: {TOO_LARGE}", path.display());
+                self.console.note(&format!("{why}: a new trace is made, with chunks of 64 KiB"));
+                self.use_chunk(chunk::SMALL, TOO_LARGE)?;
             }
             Err(why) => {
                 self.console.note(&format!("{why}: a new trace is made"));
-                None
+                if self.args.chunk.is_none() {
+                    self.choose_chunk()?;
+                }
             }
         }
+        Ok(None)
     }
 
     fn speculator(&self) -> Speculator<'_> {
@@ -235,10 +306,17 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// A speculative pass, its trace kept where that was asked for; `Err`: the signal that ends us.
+    /// A speculative pass, its trace kept where that was asked for; `Err`: the signal that ends us. A second one where the
+    /// first shows that its chunks were too large.
     fn speculate(&mut self) -> Result<Result<Option<Trace>, u8>, Failure> {
         match self.speculator().run()? {
             Outcome::Interrupted(signal) => Ok(Err(signal)),
+            Outcome::Traced(trace, ended) if !self.suits(&trace) => {
+                self.note_speculation(&ended);
+                self.console.note(&format!("{TOO_LARGE}: a second speculative pass, with chunks of 64 KiB"));
+                self.use_chunk(chunk::SMALL, TOO_LARGE)?;
+                self.speculate()
+            }
             Outcome::Traced(trace, ended) => {
                 self.note_speculation(&ended);
                 if let Some(path) = &self.args.trace_file
@@ -250,6 +328,11 @@ impl<'a> Runner<'a> {
             }
             Outcome::NoRuntime(ended) => {
                 self.note_speculation(&ended);
+                if self.args.speculative_only {
+                    return Err(Failure::ours(
+                        "the program does not use the runtime: there is nothing to trace",
+                    ));
+                }
                 self.console.note(
                     "the program does not use the runtime: nothing of it can be paged, and the limit is all there is",
                 );
@@ -265,8 +348,10 @@ impl<'a> Runner<'a> {
     }
 
     fn note_speculation(&mut self, ended: &Ended) {
+        let before = self.report.speculation.as_ref().map_or(0.0, |earlier| earlier.seconds);
+        let seconds = before + ended.seconds;
         self.report.speculation =
-            Some(Speculation { seconds: ended.seconds, peak_bytes: ended.peak, stats: ended.stats.clone() });
+            Some(Speculation { seconds, peak_bytes: ended.peak, stats: ended.stats.clone() });
     }
 
     fn speculate_only(mut self) -> Result<u8, Failure> {
@@ -406,6 +491,9 @@ impl<'a> Runner<'a> {
             Err(Denied::Refused(why)) => {
                 self.warn(format!("{}; the program is paged by its faults", speculation::refusal(&why)));
                 self.settings.mode = Mode::Reactive;
+                if self.may_shrink() {
+                    self.use_chunk(chunk::SMALL, "there is no trace to page larger ones by")?;
+                }
                 return self.real(None, None, || {});
             }
         };

@@ -207,7 +207,7 @@ fn usual(code: u8) -> bool {
 pub fn how_ended(code: u8) -> String {
     match code {
         0 => "ended".into(),
-        129..=192 => format!("was ended by signal {}", code - 128),
+        129..=192 => format!("was ended by {}", crate::output::signal(code - 128)),
         code => format!("ended with exit code {code}"),
     }
 }

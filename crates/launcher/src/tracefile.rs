@@ -20,6 +20,12 @@ pub fn open(path: &Path, settings: &Settings) -> Result<Trace, String> {
     verify(file, settings).map_err(|why| why.replace(&descriptor, &path.display().to_string()))
 }
 
+/// Bytes per chunk of a trace; `None` where there is none that is whole.
+pub fn chunk(path: &Path) -> Option<usize> {
+    let (header, _) = osprey::trace::Source::inspect(path).ok()?;
+    usize::try_from(header.chunk).ok()
+}
+
 /// Copies a trace to a path: all of it or nothing, and nothing beside it, whenever we are killed. It is
 /// its owner's alone: the arguments of a program and what it touches are nobody else's business.
 ///

@@ -21,7 +21,17 @@ fn text(bytes: &[u8]) -> String {
 fn traced(folder: &Path, words: &[&str]) -> Option<String> {
     let file = folder.join("trace").display().to_string();
     let program = subject().display().to_string();
-    let flags = ["run", "--speculative-only", "--no-isolation", "--trace-file", &file, "--", &program];
+    let flags = [
+        "run",
+        "--speculative-only",
+        "--no-isolation",
+        "--chunk",
+        "64K",
+        "--trace-file",
+        &file,
+        "--",
+        &program,
+    ];
     let out = osprey(&[&flags[..], words].concat());
     if out.status.success() {
         return Some(file);
@@ -72,6 +82,21 @@ fn a_trace_is_compared_with_its_program() {
     assert!(out.status.success() && said.contains("a new speculative pass gives the same"), "{out:?}");
     let out = verify(&file, &["23"]);
     assert!(out.status.code() == Some(2) && text(&out.stderr).contains("its key is"), "{out:?}");
+    let said = text(&out.stderr);
+    assert!(said.contains(&format!("the file {} as it is now", subject().display())), "{said}");
+    assert!(said.contains("with the arguments `23`: it was made by another build"), "{said}");
+    // Programs that give no trace: what they say is shown, and what was wrong.
+    let out = verify(&file, &["24", "crash"]);
+    let said = text(&out.stderr);
+    assert!(out.status.code() == Some(2) && said.contains("the subject crashes on purpose"), "{said}");
+    assert!(
+        said.contains("24 crash gave no trace to compare with: the speculative pass was ended by SIGABRT"),
+        "{said}"
+    );
+    let out = osprey(&["trace", "verify", "--no-isolation", &file, "--", "true"]);
+    let said = text(&out.stderr);
+    assert!(out.status.code() == Some(2) && said.contains("true gave no trace"), "{said}");
+    assert!(said.contains("the program does not use the runtime"), "{said}");
     // Programs that do otherwise each time, in the order of their touches and in what they allocate.
     for (behaviour, how) in [("random", " there"), ("secret", "the program allocates otherwise")] {
         let file = traced(folder.path(), &["24", behaviour]).expect("speculated before");

@@ -323,7 +323,7 @@ impl Runtime {
         match failure {
             Failure::Alignment => format!("alignment {align}: expected a power of two up to 4096"),
             _ => format!(
-                "the region of {} bytes has no room for {bytes} more: set OSPREY_REGION higher",
+                "the region of {} bytes has no room for {bytes} more: allow more with osprey run --region BYTES (OSPREY_REGION)",
                 self.settings.region
             ),
         }

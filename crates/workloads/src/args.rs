@@ -97,12 +97,11 @@ pub struct Sizes {
     /// Well under a second on one core.
     quick: usize,
     /// Beyond it wires would not fit a region.
-    #[serde(skip)]
     most: usize,
     /// What a size counts.
     counts: &'static str,
     /// Sizes are multiples of it; 0: powers of two.
-    #[serde(skip)]
+    #[serde(rename = "multiple_of")]
     of: usize,
 }
 

@@ -41,7 +41,7 @@ pub struct Bench {
     /// Runs of everything; figures are their medians
     #[arg(long, value_name = "R", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=REPEAT_MAX))]
     pub repeat: u64,
-    /// Bytes per chunk; else 64K for labels and 1M for ciphertexts
+    /// Bytes per chunk; else 2M, and 64K for the size quick
     #[arg(long, value_name = "BYTES", value_parser = units::chunk)]
     pub chunk: Option<usize>,
     /// Where chunks and swap files are written; its disk is measured

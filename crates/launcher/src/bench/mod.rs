@@ -15,13 +15,13 @@ mod workload;
 
 pub use args::Bench;
 
+use crate::chunk::{LARGE, SMALL};
 use crate::{attempt, folders, output};
 use args::{EngineName, Limit, ModeName};
 use base::Error;
 use figures::{Bound, Figures, Party, Speculation};
 use keeper::Keeper;
 use launch::{Failed, Pass, Task};
-use osprey::settings::CHUNK;
 use row::{Row, Runs, Skipped};
 use serde::Serialize;
 use std::process::ExitCode;
@@ -84,9 +84,6 @@ struct Session<'a> {
     skipped: Vec<Skipped>,
 }
 
-/// Bytes per chunk: huge pages move whole. What is over in a second or so has too few of them.
-const HUGE: usize = 2 << 20;
-
 /// What the engines of a workload have in common.
 struct Shared {
     task: Task,
@@ -105,10 +102,11 @@ struct Shared {
 }
 
 impl<'a> Session<'a> {
-    /// Programs are looked for first: not after an hour of measuring.
+    /// Programs are looked for first, and asked whether they take the size: not after an hour of measuring.
     fn new(args: &'a Bench) -> Result<Self, Error> {
         for workload in args.workloads() {
-            workload.family().find(args.program(workload.family()))?;
+            let program = workload.family().find(args.program(workload.family()))?;
+            workload::size(&program, workload, args.size)?;
         }
         let paged = args.engines().iter().any(|engine| engine.of_runtime().is_some());
         folders::spill(&args.spill, !paged).map_err(Error::input)?;
@@ -143,7 +141,7 @@ impl<'a> Session<'a> {
         let program = workload.family().find(args.program(workload.family()))?;
         let size = workload::size(&program, workload, args.size)?;
         let address = (workload.parties() > 1).then(net::connect::free_address).transpose()?;
-        let chunk = args.chunk.unwrap_or(if args.size == Size::Quick { CHUNK } else { HUGE });
+        let chunk = args.chunk.unwrap_or(if args.size == Size::Quick { SMALL } else { LARGE });
         let timeout = Duration::from_secs(args.timeout);
         Ok(Task { workload, program, size, address, chunk, spill: args.spill.clone(), timeout })
     }

@@ -129,16 +129,37 @@ struct Listed {
     workload: String,
     default: u64,
     quick: u64,
+    /// What a size counts.
+    counts: String,
+    /// Sizes are at most this.
+    most: u64,
+    /// Sizes are multiples of it; 0: powers of two.
+    #[serde(default = "any")]
+    multiple_of: u64,
+}
+
+/// Every whole number.
+fn any() -> u64 {
+    1
+}
+
+impl Listed {
+    /// Whether the program takes a size.
+    fn takes(&self, size: u64) -> bool {
+        let fits = if self.multiple_of == 0 {
+            size.is_power_of_two()
+        } else {
+            size.is_multiple_of(self.multiple_of)
+        };
+        fits && size <= self.most
+    }
 }
 
 /// The number behind a size, by the program's own list.
 ///
 /// # Errors
-/// When the program cannot be run, or does not have the workload.
+/// When the program cannot be run, does not have the workload, or does not take the size.
 pub fn size(program: &Path, workload: Workload, size: Size) -> Result<u64, Error> {
-    if let Size::Number(number) = size {
-        return Ok(number);
-    }
     let shown = program.display();
     let done = Command::new(program)
         .args(["--list", "--json"])
@@ -155,7 +176,17 @@ pub fn size(program: &Path, workload: Workload, size: Size) -> Result<u64, Error
             said.trim()
         ))
     })?;
-    Ok(if size == Size::Quick { found.quick } else { found.default })
+    match size {
+        Size::Quick => Ok(found.quick),
+        Size::Default => Ok(found.default),
+        Size::Number(number) if found.takes(number) => Ok(number),
+        Size::Number(number) => {
+            let Listed { counts, most, .. } = found;
+            Err(Error::input(format!(
+                "--size {number} does not fit {name}: it counts {counts}, at most {most}"
+            )))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -190,6 +221,43 @@ mod tests {
     fn a_missing_program_says_how_to_build_it() {
         let error = Family::Ckks.find(Some(Path::new("/nowhere/osprey-ckks"))).expect_err("none").to_string();
         assert!(error.contains("/nowhere/osprey-ckks") && error.contains("make ckks"), "{error}");
+    }
+
+    #[test]
+    fn a_size_is_checked_against_the_list_of_the_program() {
+        let folder = tempfile::tempdir().expect("folder");
+        let program = folder.path().join("program");
+        let list = concat!(
+            r#"{"workload":"merge","default":8,"quick":4,"most":64,"multiple_of":0,"counts":"records, a power of two"}"#,
+            "\n",
+            r#"{"workload":"mvmul","default":128,"quick":64,"most":256,"multiple_of":64,"counts":"rows"}"#,
+            "\n",
+            r#"{"workload":"rsum","default":9,"quick":3,"most":11,"counts":"ciphertexts"}"#
+        );
+        std::fs::write(folder.path().join("list"), list).expect("written");
+        std::fs::write(&program, "#!/bin/sh\ncat \"${0%/*}/list\"\n").expect("written");
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o700))
+            .expect("allowed");
+        let size = |workload, size| super::size(&program, workload, size);
+        for (workload, right, wrong) in [
+            (Workload::Merge, [1, 16, 64], [48, 128]),
+            (Workload::Mvmul, [64, 192, 256], [32, 320]),
+            (Workload::Rsum, [1, 10, 11], [12, 1 << 40]),
+        ] {
+            for number in right {
+                assert_eq!(size(workload, Size::Number(number)).expect("taken"), number);
+            }
+            for number in wrong {
+                let error = size(workload, Size::Number(number)).expect_err("refused").to_string();
+                assert!(
+                    error.contains(&format!("--size {number} does not fit")) && error.contains("at most"),
+                    "{error}"
+                );
+            }
+        }
+        assert_eq!(size(Workload::Rsum, Size::Quick).expect("listed"), 3);
+        let missing = size(Workload::Sort, Size::Default).expect_err("not listed").to_string();
+        assert!(missing.contains("does not list sort"), "{missing}");
     }
 
     #[test]

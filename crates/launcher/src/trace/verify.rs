@@ -11,9 +11,10 @@ use osprey::trace::{Block, Entry, Header};
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde_json::json;
 use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 
 /// Checks a trace, and compares it with a new one of `command` unless that is empty.
 ///
@@ -31,7 +32,7 @@ pub fn run(path: &Path, command: &[OsString], no_isolation: bool, json: bool) ->
         speculate(&header, command, no_isolation, &name)?;
         let (now, mut source) = super::open(&name)?;
         let (expected, _) = blocks(&mut source).map_err(Error::input)?;
-        if let Some(how) = keys(&header, &now).or_else(|| difference(&found, &expected)) {
+        if let Some(how) = keys(&header, &now, command).or_else(|| difference(&found, &expected)) {
             return Err(Error::input(format!(
                 "{} is not a trace of this program now: {how}",
                 path.display()
@@ -66,20 +67,41 @@ fn speculate(header: &Header, command: &[OsString], no_isolation: bool, to: &Pat
     if no_isolation {
         run.arg("--no-isolation");
     }
-    let status = run.arg("--").args(command).stdout(Stdio::null()).status().map_err(|e| io(&e))?;
-    if status.success() {
+    run.arg("--").args(command).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = run.spawn().map_err(|e| io(&e))?;
+    let said = child.stderr.take().map(pass_on).unwrap_or_default();
+    if child.wait().map_err(|e| io(&e))?.success() {
         return Ok(());
     }
-    Err(Error::input(format!(
-        "the speculative pass of {} gave no trace to compare with (its messages are above)",
-        command[0].display()
-    )))
+    let said = if said.is_empty() { String::new() } else { format!(": {}", said.join("; ")) };
+    Err(Error::input(format!("{} gave no trace to compare with{said}", words(command))))
 }
 
-fn keys(found: &Header, expected: &Header) -> Option<String> {
+/// Shows what a pass says, the program's own lines among it, as it comes. What was wrong by it.
+fn pass_on(stderr: ChildStderr) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        // When standard error is gone, the exit code still tells.
+        let _ = writeln!(std::io::stderr(), "{line}");
+        let told = ["osprey: warning: ", "osprey: error: "].iter().find_map(|mark| line.strip_prefix(mark));
+        wrong.extend(told.map(str::to_owned));
+    }
+    wrong
+}
+
+/// A command as it was given.
+fn words(command: &[OsString]) -> String {
+    command.iter().map(|word| word.display().to_string()).collect::<Vec<_>>().join(" ")
+}
+
+/// A key tells that something differs, not what.
+fn keys(found: &Header, expected: &Header, command: &[OsString]) -> Option<String> {
     (found.key != expected.key).then(|| {
+        let (binary, arguments) = (command[0].display(), words(&command[1..]));
         format!(
-            "its key is {:032x} and that of this binary with these arguments {:032x}",
+            "its key is {:032x}, and {:032x} is that of the file {binary} as it is now, with the arguments `{arguments}`: \
+             it was made by another build of the program, with other arguments, or by another version of osprey",
             found.key, expected.key
         )
     })

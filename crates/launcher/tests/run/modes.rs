@@ -84,6 +84,39 @@ fn a_trace_is_used_again_only_where_it_fits() {
     run(&programmed, &["34"]).succeeded().does_not_say("warning");
 }
 
+/// Large chunks where the limit holds enough of them, what the program needs beside them taken off.
+#[test]
+fn chunks_are_as_large_as_the_limit_allows() {
+    if !can_isolate() || !can_trace() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("folder");
+    let file = folder.path().join("a.trace");
+    let file = file.to_str().expect("text");
+    let chunk = |flags: &[&str], mib: &str| {
+        let done = run(&[flags, &["--json"]].concat(), &[mib]);
+        let report = done.succeeded().report();
+        (report["engine"] == "move").then(|| (report["chunk"].as_u64(), done.err))
+    };
+    let Some((small, _)) = chunk(&["--memory", "24M"], "32") else {
+        return eprintln!("skipped: no engine that moves pages");
+    };
+    let large = chunk(&["--memory", "160M", "--trace-file", file], "24").expect("as before").0;
+    assert_eq!((small, large), (Some(64 << 10), Some(2 << 20)));
+    // The trace that is there has the word; but not where its chunks are too large.
+    let (chunks, said) = chunk(&["--memory", "128M", "--trace-file", file], "24").expect("as before");
+    assert!(chunks == large && said.contains("fits and is used again"), "{said}");
+    let (chunks, said) = chunk(&["--memory", "64M", "--trace-file", file], "24").expect("as before");
+    assert!(chunks == small && said.contains("too little for chunks of 2 MiB"), "{said}");
+    // A share of what the trace says is known only by one.
+    let (chunks, said) = chunk(&["--memory", "50%"], "64").expect("as before");
+    assert!(chunks == small && said.contains("a second speculative pass, with chunks of 64 KiB"), "{said}");
+    let (chunks, said) = chunk(&["--memory", "50%", "--chunk", "128K"], "64").expect("as before");
+    assert!(chunks == Some(128 << 10) && !said.contains("second speculative pass"), "{said}");
+    let (chunks, _) = chunk(&["--memory", "160M", "--mode", "reactive"], "24").expect("as before");
+    assert_eq!(chunks, small, "nobody foresees touches");
+}
+
 #[test]
 fn exit_codes_are_those_of_the_program() {
     assert_eq!(run(&["--memory", "64M"], &["1", "exit", "7"]).code, Some(7));

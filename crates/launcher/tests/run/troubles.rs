@@ -33,7 +33,7 @@ fn speculation_that_crashes_is_told_and_survived() {
         let done = run(&["--memory", "24M", "--mode", mode], &["32", "crash"]);
         done.succeeded()
             .says("| the subject crashes on purpose")
-            .says("the speculative pass was ended by signal 6");
+            .says("the speculative pass was ended by SIGABRT");
     }
 }
 
@@ -176,4 +176,14 @@ fn a_terminal_is_not_for_speculation() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("read from the terminal (or device) and found an empty line"), "{said}");
     assert!(said.contains("read 4 bytes") && output.status.success(), "{said}");
+}
+
+#[test]
+fn a_region_that_is_full_names_the_flag() {
+    let done = run(&["--memory", "64M", "--mode", "reactive", "--region", "4M"], &["8"]);
+    if done.code == Some(69) {
+        return eprintln!("skipped: {}", done.err);
+    }
+    assert_ne!(done.code, Some(0), "{}", done.err);
+    done.says("the region of 4194304 bytes has no room").says("osprey run --region BYTES");
 }
