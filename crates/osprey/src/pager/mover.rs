@@ -110,6 +110,58 @@ impl Mover {
         }
     }
 
+    /// Whether chunks in a row move in one call: each call has every processor that runs the program forget its mappings.
+    pub fn has_rows(&self) -> bool {
+        self.moves
+    }
+
+    /// As [`Mover::enter`] for `count` chunks in a row, from frames in a row.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn enter_row(
+        &self,
+        frames: &mut Frames,
+        frame: u32,
+        region: &Region,
+        chunk: u32,
+        count: u32,
+    ) -> io::Result<()> {
+        if count == 1 || !self.moves {
+            return (0..count).try_for_each(|i| self.enter(frames, frame + i, region, chunk + i));
+        }
+        let (home, place) = (region.address(chunk), frames.staging.address(frame));
+        self.shift(frames, home, place, count as usize * region.chunk(), PATIENCE).1?;
+        (frame..frame + count).for_each(|frame| frames.emptied(frame));
+        Ok(())
+    }
+
+    /// Moves `count` chunks in a row out of the region into hollow frames in a row. Says how many have left: the one after
+    /// them cannot leave now and is in the region as before.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn leave_row(
+        &self,
+        frames: &mut Frames,
+        frame: u32,
+        region: &Region,
+        chunk: u32,
+        count: u32,
+    ) -> io::Result<u32> {
+        let (home, place, len) = (region.address(chunk), frames.staging.address(frame), region.chunk());
+        match self.shift(frames, place, home, count as usize * len, 16) {
+            (_, Ok(())) => Ok(count),
+            (moved, Err(error)) if error.kind() == io::ErrorKind::ResourceBusy => {
+                let whole = moved / len;
+                let at = whole * len;
+                self.shift(frames, home + at, place + at, moved - at, PATIENCE).1?;
+                Ok(whole as u32)
+            }
+            (_, Err(error)) => Err(error),
+        }
+    }
+
     /// Wakes who waits for a chunk that is in the region; lifts its protection if it waits to write.
     ///
     /// # Errors

@@ -7,6 +7,8 @@ use crate::plan::{Eviction, Fetch, Step};
 
 /// Fetches between two looks at what was touched.
 const AT_ONCE: usize = 16;
+/// Chunks that leave in one go at most.
+const LEAVE_AT_ONCE: usize = 64;
 /// Steps that are only booked, between two such looks.
 const BOOKED_AT_ONCE: usize = 4096;
 
@@ -37,9 +39,7 @@ impl Worker {
         let mut more = true;
         for _ in 0..AT_ONCE {
             self.keep_budget()?;
-            while let Some(eviction) = self.plan().leaver() {
-                self.depart(eviction)?;
-            }
+            self.depart_all()?;
             let Some(fetch) = self.plan().head() else {
                 more = false;
                 break;
@@ -172,6 +172,29 @@ impl Worker {
     fn may_fetch(&self) -> bool {
         let reserve = self.shares().map_or(0, |shares| shares.reserve);
         self.frames.available() > reserve && self.ring.has_room() && self.demand.is_empty()
+    }
+
+    /// Carries out the evictions that are due. Chunks in a row leave in one call if there are frames in a row: so hollow
+    /// frames are dealt out in order.
+    fn depart_all(&mut self) -> Result<(), String> {
+        loop {
+            let schedule = self.plan();
+            let due = std::iter::from_fn(|| schedule.leaver());
+            let mut due: Vec<Eviction> = due.take(LEAVE_AT_ONCE).collect();
+            let more = due.len() == LEAVE_AT_ONCE;
+            if self.mover.has_rows() {
+                due.sort_unstable_by_key(|eviction| eviction.chunk);
+                let chunks = &self.chunks;
+                let row = due.extract_if(.., |eviction| chunks.state(eviction.chunk) == State::Resident);
+                let row: Vec<(u32, u64)> = row.map(|e| (e.chunk, e.next.unwrap_or(u64::MAX))).collect();
+                row.iter().for_each(|&(chunk, _)| self.chunks.set(chunk, PLANNED, false));
+                self.leave_rows(&row)?;
+            }
+            due.into_iter().try_for_each(|eviction| self.depart(eviction))?;
+            if !more {
+                return Ok(());
+            }
+        }
     }
 
     /// Carries out an eviction.

@@ -28,9 +28,19 @@ impl Worker {
             return Ok(());
         }
         let chunks = std::mem::take(&mut self.gathered);
+        self.deal(&chunks);
         let first = self.chunks.slot(chunks[0]).expect("a chunk on disk has a slot");
         self.counts.bytes_read += (chunks.len() * self.region.chunk()) as u64;
         self.transfer(false, chunks, first)
+    }
+
+    /// Deals the frames of chunks out anew, in order: chunks in a row then move into the region in one call.
+    fn deal(&mut self, chunks: &[u32]) {
+        let mut frames: Vec<u32> = chunks.iter().map(|&chunk| self.chunks.frame(chunk)).collect();
+        let mut chunks = chunks.to_vec();
+        frames.sort_unstable();
+        chunks.sort_unstable();
+        chunks.into_iter().zip(frames).for_each(|(chunk, frame)| self.chunks.set_frame(chunk, frame));
     }
 
     fn transfer(&mut self, write: bool, chunks: Vec<u32>, slot: u32) -> Result<(), String> {
@@ -124,7 +134,9 @@ impl Worker {
             let directory = self.spill.directory().display();
             return Err(format!("cannot read back what was paged out to the file in {directory}: {error}"));
         }
-        batch.chunks.iter().try_for_each(|&chunk| self.read(chunk))
+        let mut ready = batch.chunks;
+        ready.retain(|&chunk| self.read(chunk));
+        self.enter_rows(&mut ready)
     }
 
     fn written(&mut self, chunk: u32, result: &io::Result<()>) -> Result<(), String> {
@@ -151,10 +163,11 @@ impl Worker {
         Ok(())
     }
 
-    fn read(&mut self, chunk: u32) -> Result<(), String> {
+    /// What was read is decrypted; says whether it goes into the region.
+    fn read(&mut self, chunk: u32) -> bool {
         if self.chunks.has(chunk, UNWANTED) && !self.chunks.has(chunk, WANTED) {
             self.back_to_disk(chunk);
-            return Ok(());
+            return false;
         }
         self.decrypt(chunk);
         if self.schedule.is_some() && self.chunks.has(chunk, CLEAN) {
@@ -162,7 +175,7 @@ impl Worker {
             self.digests.insert(chunk, digest);
             self.chunks.set(chunk, DIGEST, true);
         }
-        self.settle(chunk)
+        !self.is_held_back(chunk)
     }
 
     fn decrypt(&mut self, chunk: u32) {

@@ -475,17 +475,22 @@ impl Worker {
     }
 
     /// What is ready in a frame goes into the region, or waits there as a key.
-    pub fn settle(&mut self, chunk: u32) -> Result<(), String> {
+    fn settle(&mut self, chunk: u32) -> Result<(), String> {
+        if self.is_held_back(chunk) { Ok(()) } else { self.enter(chunk) }
+    }
+
+    /// Whether what is ready in a frame waits there as a key.
+    pub fn is_held_back(&mut self, chunk: u32) -> bool {
         let planned = self.chunks.has(chunk, PLANNED) && !self.chunks.has(chunk, WANTED);
         if let (true, Some(schedule)) = (planned, &mut self.schedule) {
             let due = self.chunks.due(chunk);
             if schedule.is_key(due) {
                 schedule.hold(due, chunk);
                 self.chunks.set_state(chunk, State::Held);
-                return Ok(());
+                return true;
             }
         }
-        self.enter(chunk)
+        false
     }
 
     /// Puts a chunk into the region.
@@ -493,6 +498,24 @@ impl Worker {
         let frame = self.chunks.frame(chunk);
         let moved = self.mover.enter(&mut self.frames, frame, &self.region, chunk);
         moved.map_err(|e| refusal("a chunk cannot be put into the region", &e))?;
+        self.entered(chunk);
+        Ok(())
+    }
+
+    /// Puts chunks into the region, in one call those in a row that are in frames in a row.
+    pub fn enter_rows(&mut self, chunks: &mut [u32]) -> Result<(), String> {
+        chunks.sort_unstable();
+        let frames: Vec<(u32, u32)> = chunks.iter().map(|&chunk| (chunk, self.chunks.frame(chunk))).collect();
+        for row in frames.chunk_by(|a, b| (a.0 + 1, a.1 + 1) == *b) {
+            let ((chunk, frame), count) = (row[0], row.len() as u32);
+            let moved = self.mover.enter_row(&mut self.frames, frame, &self.region, chunk, count);
+            moved.map_err(|e| refusal("chunks cannot be put into the region", &e))?;
+            row.iter().for_each(|&(chunk, _)| self.entered(chunk));
+        }
+        Ok(())
+    }
+
+    fn entered(&mut self, chunk: u32) {
         self.chunks.set_state(chunk, State::Resident);
         self.chunks.set(chunk, WANTED | UNWANTED | EARLY, false);
         if !self.chunks.has(chunk, DIGEST) {
@@ -507,38 +530,62 @@ impl Worker {
             let chunks = &self.chunks;
             self.fifo.retain(|&(c, stamp)| chunks.state(c) == State::Resident && chunks.stamp(c) == stamp);
         }
-        Ok(())
     }
 
     /// Takes a resident chunk out of the region; `false` when something has its pages pinned. What is dead or as on disk is
     /// done with then; the rest is `out`.
     pub fn leave(&mut self, chunk: u32, next: u64) -> Result<bool, String> {
         let left = self.mover.leave(&mut self.frames, &self.region, chunk);
-        let stamp = self.chunks.restamp(chunk);
         let Some(frame) = left.map_err(|e| refusal("a chunk cannot be taken out of the region", &e))? else {
+            let stamp = self.chunks.restamp(chunk);
             self.fifo.push_back((chunk, stamp));
             if self.schedule.is_some() {
                 self.strangers.push_back((chunk, stamp));
             }
             return Ok(false);
         };
+        self.left(chunk, frame, next);
+        Ok(true)
+    }
+
+    /// Takes resident chunks, in order, with their next use, out of the region: in one call those in a row that get frames
+    /// in a row. One that is pinned stays.
+    pub fn leave_rows(&mut self, chunks: &[(u32, u64)]) -> Result<(), String> {
+        let mut frames: Vec<u32> = chunks.iter().map(|_| self.frames.take_hollow()).collect();
+        frames.sort_unstable();
+        let all: Vec<(u32, u64, u32)> =
+            chunks.iter().zip(frames).map(|(&(chunk, next), frame)| (chunk, next, frame)).collect();
+        for row in all.chunk_by(|a, b| (a.0 + 1, a.2 + 1) == (b.0, b.2)) {
+            let ((chunk, _, frame), count) = (row[0], row.len() as u32);
+            let left = self.mover.leave_row(&mut self.frames, frame, &self.region, chunk, count);
+            let left = left.map_err(|e| refusal("chunks cannot be taken out of the region", &e))?;
+            let (gone, here) = row.split_at(left as usize);
+            gone.iter().for_each(|&(chunk, next, frame)| self.left(chunk, frame, next));
+            here.iter().for_each(|&(.., frame)| self.frames.emptied(frame));
+            for &(chunk, next, _) in here {
+                self.leave(chunk, next)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A chunk is out of the region, in a frame.
+    fn left(&mut self, chunk: u32, frame: u32, next: u64) {
+        let stamp = self.chunks.restamp(chunk);
         self.chunks.set_state(chunk, State::Out);
         self.chunks.set_frame(chunk, frame);
         // Only now, out of the program's reach: see `Region`.
         if !self.region.is_live(chunk) {
-            self.forget(chunk);
-            return Ok(true);
+            return self.forget(chunk);
         }
         if let Some(digest) = self.take_digest(chunk) {
             if self.cipher.digest(self.frames.staging.blocks(frame)) == digest {
                 self.counts.dropped_clean += 1;
-                self.back_to_disk(chunk);
-                return Ok(true);
+                return self.back_to_disk(chunk);
             }
             self.free_slot(chunk);
         }
         self.out.push_back(Leaver { chunk, stamp, next });
-        Ok(true)
     }
 
     fn take_digest(&mut self, chunk: u32) -> Option<Block> {

@@ -237,4 +237,27 @@ fn pinned(mover: &Mover, mut frames: Frames, region: &Region) {
     ring.submitter().unregister_buffers().expect("unpinned");
     let left = mover.leave(&mut frames, region, 0).expect("no failure").expect("nobody has it any more");
     assert!(frames.staging.blocks(left).iter().all(|block| *block == pattern(0)));
+    pinned_in_a_row(mover, frames, region, &ring);
+}
+
+/// Of chunks in a row those before the pinned one leave; it and those behind it stay.
+fn pinned_in_a_row(mover: &Mover, mut frames: Frames, region: &Region, ring: &io_uring::IoUring) {
+    let row: Vec<u32> = (2..6).map(|chunk| filled(&mut frames, chunk)).collect();
+    assert!(row.windows(2).all(|pair| pair[0] + 1 == pair[1]), "frames in a row: {row:?}");
+    mover.enter_row(&mut frames, row[0], region, 2, 4).expect("memory");
+    assert!((2..6).all(|chunk| is_there(region, chunk)));
+    let page = libc::iovec { iov_base: (region.address(4) + 5 * PAGE) as *mut _, iov_len: PAGE };
+    // SAFETY: a page of the region that is there, and stays until the buffers are given up below.
+    unsafe { ring.submitter().register_buffers(&[page]).expect("pinned") };
+    let mut hollow: Vec<u32> = row.iter().map(|_| frames.take_hollow()).collect();
+    hollow.sort_unstable();
+    assert_eq!(hollow, row);
+    assert_eq!(mover.leave_row(&mut frames, row[0], region, 2, 4).expect("no failure"), 2);
+    for (chunk, &frame) in (2..4).zip(&row) {
+        assert!(frames.staging.blocks(frame).iter().all(|block| *block == pattern(chunk)), "chunk {chunk}");
+    }
+    assert!(is_there(region, 4) && is_there(region, 5), "they are in the region as before");
+    ring.submitter().unregister_buffers().expect("unpinned");
+    assert_eq!(mover.leave_row(&mut frames, row[2], region, 4, 2).expect("no failure"), 2);
+    assert!(frames.staging.blocks(row[3]).iter().all(|block| *block == pattern(5)));
 }
