@@ -14,14 +14,13 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// The hidden command.
 pub const NAME: &str = "__child";
 
 /// Nanoseconds between two looks at the memory of a program that is in no group: at first and, doubling, at most.
 const LOOK: [i64; 2] = [2_000_000, 128_000_000];
-/// Nanoseconds until a program that waited for memory is looked at again.
-const RELIEVE: i64 = 20_000_000;
 
 /// Runs what comes over standard input, a socket.
 pub fn run() -> ExitCode {
@@ -88,16 +87,17 @@ impl Guard {
     /// Waits for the program; `None` when the launcher went first.
     fn watch(&mut self, mut bell: UnixStream) -> Option<u8> {
         let mut pause = LOOK[0];
-        let mut relieving = false;
+        let mut relieving = None;
         loop {
             let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
             let relief = self.relief.as_ref().map_or(bell.as_fd(), Relief::fd);
             let mut waits = [readable(self.incoming.fd()), readable(bell.as_fd()), readable(relief)];
-            let timeout = Timespec { tv_sec: 0, tv_nsec: if relieving { RELIEVE } else { pause } };
+            let soon = relieving.map(|pause: Duration| i64::from(pause.subsec_nanos()));
+            let timeout = Timespec { tv_sec: 0, tv_nsec: soon.unwrap_or(pause) };
             // An interrupted wait looks at everything, too.
-            let _ = poll(&mut waits, (self.group.is_none() || relieving).then_some(&timeout));
+            let _ = poll(&mut waits, (self.group.is_none() || soon.is_some()).then_some(&timeout));
             let [order, child, waiting] = waits.map(|wait| !wait.revents().is_empty());
-            if let Some(relief) = self.relief.as_mut().filter(|_| waiting || relieving) {
+            if let Some(relief) = self.relief.as_mut().filter(|_| waiting || soon.is_some()) {
                 relieving = relief.relieve();
             }
             if self.group.is_none() {

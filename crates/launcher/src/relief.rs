@@ -3,9 +3,11 @@
 //!
 //! **Paged by the runtime.** What the program allocates beside the region grows whenever it likes, and the pager, which gives
 //! frames up for that, only looks at it now and then. So the group's limit is lowered by a reserve from the start
-//! ([`PART`]). A thread that comes up against the lowered limit waits, the kernel tells us and the pager at once, we give the
-//! reserve, and the pager gives up frames. The reserve is what lets everybody go on meanwhile, the pager above all, which
-//! may need a page of its own. It is taken back when that much is free again.
+//! ([`reserve`]). A thread that comes up against the lowered limit waits, the kernel tells us and the pager at once, and the
+//! pager gives up frames. It may need a page of its own before it has freed one, and waits like everybody: therefore we
+//! give the reserve page by page. Given at once, the thread that fills memory would have taken it all before the pager
+//! is scheduled; of single pages each gets about half, and the pager needs few. The reserve is taken back when that much is
+//! free again.
 //!
 //! **Swapping.** The kernel kills in a group at its limit when the faulting thread's own reclaim freed nothing a few times
 //! in a row. Under heavy swapping that happens with swap to spare, when every page of the group was touched just now. Such
@@ -29,9 +31,14 @@ use std::time::{Duration, Instant};
 
 /// How long nothing may be freed before the system may kill: some of the kernel's periods of two seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// What is freed or given at a time, as a part of the limit: enough for many faults, too little to be felt.
+/// What is freed at a time, and the reserve, as a part of the limit: enough for many faults, too little to be felt.
 const PART: u64 = 64;
+/// Bytes of a reserve: enough pages for a pager, and not more than are given well within [`PATIENCE`].
+const RESERVE: [u64; 2] = [256 << 10, 4 << 20];
 const PAGE: u64 = 4096;
+/// Time between two pages of the reserve, and between two looks otherwise.
+const DRIP: Duration = Duration::from_micros(500);
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Looks after a group.
 #[derive(Debug)]
@@ -41,9 +48,11 @@ pub struct Relief {
     pager: Option<OwnedFd>,
     folder: PathBuf,
     limit: u64,
-    /// The reserve is given.
-    given: bool,
+    /// The limit as it is now: lower by what is left of the reserve.
+    now: u64,
     stuck: Option<Instant>,
+    /// When the pager was told last.
+    told: Instant,
 }
 
 impl Relief {
@@ -56,7 +65,8 @@ impl Relief {
         let pager = limit.paged.then(|| self::bell(folder)).transpose()?;
         fs::write(folder.join("memory.oom_control"), "1")?;
         let folder = folder.to_path_buf();
-        let mut relief = Self { bell, pager, folder, limit: limit.bytes, given: true, stuck: None };
+        let (limit, told) = (limit.bytes, Instant::now());
+        let mut relief = Self { bell, pager, folder, limit, now: limit, stuck: None, told };
         relief.take_back();
         Ok(relief)
     }
@@ -71,49 +81,65 @@ impl Relief {
         self.pager.as_ref().map(AsFd::as_fd)
     }
 
-    /// Frees memory when a thread waits for it. Whether to come again soon, rung for or not.
-    pub fn relieve(&mut self) -> bool {
+    /// Helps when a thread waits for memory. When to come again, rung for or not.
+    pub fn relieve(&mut self) -> Option<Duration> {
         // It rang or it did not: what counts is whether a thread waits.
         let _ = rustix::io::read(&self.bell, &mut [0; 8]);
         if !self.is_waited_for() {
             self.stuck = None;
             self.take_back();
-            return self.is_reserve_given();
+            return (self.pager.is_some() && self.now > self.lowest()).then_some(LOOK);
         }
-        if let Some(pager) = &self.pager {
+        let since = *self.stuck.get_or_insert_with(Instant::now);
+        let pause = if self.pager.is_some() { self.drip() } else { self.squeeze() };
+        if since.elapsed() > PATIENCE && self.stuck.is_some() {
+            let _ = self.set("memory.oom_control", 0);
+            return None;
+        }
+        Some(pause)
+    }
+
+    /// Gives a page of the reserve.
+    fn drip(&mut self) -> Duration {
+        if let Some(pager) = self.pager.as_ref().filter(|_| self.told.elapsed() >= LOOK) {
             // The kernel rings for the first thread that waits, and this for those behind it. A bell that rings already
             // needs no more.
             let _ = rustix::io::write(pager, &1u64.to_ne_bytes());
-        } else {
-            // For its effect: the kernel brings the counters up to date.
-            let _ = fs::read(self.folder.join("memory.stat"));
+            self.told = Instant::now();
         }
-        let freed = self.is_ready_to_lower() && self.set("memory.limit_in_bytes", lowered(self.limit));
-        // A limit that grows wakes who waits. One that could not be lowered is as it was.
-        self.given = self.set("memory.limit_in_bytes", self.limit);
-        if freed {
+        let more = (self.now + PAGE).min(self.limit);
+        if more == self.now {
+            return LOOK;
+        }
+        if self.set("memory.limit_in_bytes", more) {
+            self.now = more;
+        }
+        DRIP
+    }
+
+    /// Has the system swap: by a limit that is lower for a moment.
+    fn squeeze(&mut self) -> Duration {
+        // For its effect: the kernel brings the counters up to date.
+        let _ = fs::read(self.folder.join("memory.stat"));
+        let less = self.limit.saturating_sub((self.limit / PART).max(PAGE));
+        if self.set("memory.limit_in_bytes", less) {
             self.stuck = None;
-        } else if self.stuck.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
-            let _ = self.set("memory.oom_control", 0);
-            return false;
         }
-        true
+        // A limit that grows wakes who waits. One that could not be lowered is as it was.
+        let _ = self.set("memory.limit_in_bytes", self.limit);
+        LOOK
     }
 
-    /// Lowers the limit of a paged program again, where that much is free.
+    /// Lowers the limit of a paged program by the reserve, where that much is free.
     fn take_back(&mut self) {
-        if self.is_reserve_given() && self.set("memory.limit_in_bytes", lowered(self.limit)) {
-            self.given = false;
+        let lowest = self.lowest();
+        if self.pager.is_some() && self.now > lowest && self.set("memory.limit_in_bytes", lowest) {
+            self.now = lowest;
         }
     }
 
-    fn is_reserve_given(&self) -> bool {
-        self.pager.is_some() && self.given
-    }
-
-    /// Whether the group has its whole limit, so that lowering it tells whether anything was freed.
-    fn is_ready_to_lower(&self) -> bool {
-        self.pager.is_none() || self.given
+    fn lowest(&self) -> u64 {
+        self.limit.saturating_sub(reserve(self.limit)) / PAGE * PAGE
     }
 
     fn is_waited_for(&self) -> bool {
@@ -126,9 +152,9 @@ impl Relief {
     }
 }
 
-/// A limit less the reserve.
-pub fn lowered(limit: u64) -> u64 {
-    limit.saturating_sub((limit / PART).max(PAGE))
+/// Bytes kept back for a pager, of a limit.
+pub fn reserve(limit: u64) -> u64 {
+    (limit / PART).clamp(RESERVE[0], RESERVE[1])
 }
 
 /// A bell that the kernel rings when a thread of the group waits for memory.
