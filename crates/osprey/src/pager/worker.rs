@@ -101,7 +101,7 @@ pub(super) struct Batch {
     pub chunks: Vec<u32>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Leaver {
     pub chunk: u32,
     pub stamp: u32,
@@ -152,7 +152,8 @@ impl Worker {
         if let Some(bell) = schedule.as_ref().and_then(Schedule::bell) {
             uring.add(bell, false).map_err(ring)?;
         }
-        let counts = Stats { frames: frames.count() as u64, ..Stats::default() };
+        let count = frames.count();
+        let counts = Stats { frames: count as u64, ..Stats::default() };
         Ok(Self {
             ring: uring,
             mover,
@@ -168,9 +169,9 @@ impl Worker {
             writing: 0,
             reading: 0,
             gathered: Vec::new(),
-            out: VecDeque::new(),
-            fifo: VecDeque::new(),
-            strangers: VecDeque::new(),
+            out: with_memory(2 * count),
+            fifo: with_memory(queue_length(count)),
+            strangers: with_memory(queue_length(count)),
             demand: VecDeque::new(),
             digests: HashMap::new(),
             stuck: false,
@@ -526,9 +527,16 @@ impl Worker {
         if self.schedule.is_some() && !self.chunks.has(chunk, PLANNED) {
             self.strangers.push_back((chunk, stamp));
         }
-        if self.fifo.len() > 4 * self.frames.count() + 64 {
-            let chunks = &self.chunks;
-            self.fifo.retain(|&(c, stamp)| chunks.state(c) == State::Resident && chunks.stamp(c) == stamp);
+        self.drop_stale_arrivals();
+    }
+
+    /// Keeps the queues of resident chunks within what they were made for, so that they need no more memory.
+    fn drop_stale_arrivals(&mut self) {
+        let (most, chunks) = (queue_length(self.frames.staging.count()), &self.chunks);
+        for queue in [&mut self.fifo, &mut self.strangers] {
+            if queue.len() >= most {
+                queue.retain(|&(c, stamp)| chunks.state(c) == State::Resident && chunks.stamp(c) == stamp);
+            }
         }
     }
 
@@ -542,6 +550,7 @@ impl Worker {
             if self.schedule.is_some() {
                 self.strangers.push_back((chunk, stamp));
             }
+            self.drop_stale_arrivals();
             return Ok(false);
         };
         self.left(chunk, frame, next);
@@ -686,6 +695,19 @@ impl Worker {
         self.publish();
         Ok(())
     }
+}
+
+/// Items of a queue of resident chunks at most, some of them of the past, with that many frames.
+fn queue_length(frames: usize) -> usize {
+    4 * frames + 64
+}
+
+/// A queue that has its memory already: the pager must not wait for some while it is asked to give some up.
+fn with_memory<T: Clone + Default>(items: usize) -> VecDeque<T> {
+    let mut queue = VecDeque::from(vec![T::default(); items + 1]);
+    queue.iter_mut().for_each(|item| *item = std::hint::black_box(T::default()));
+    queue.clear();
+    queue
 }
 
 /// Why a chunk did not move, with what to do where memory is what lacks.
