@@ -4,12 +4,11 @@
 //! the next one finds the file by its name, which holds the number and the start time of the process that made it, and
 //! removes it then. Swap files of others are never touched.
 
-use crate::sys::{PAGE, check};
-use std::ffi::CString;
+use crate::sys::PAGE;
+use crate::sys::own::set_aside;
+use crate::sys::swap::{switch_off, switch_on};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -162,10 +161,7 @@ fn fill(path: &Path, bytes: u64) -> io::Result<()> {
 }
 
 fn reserve(mut file: &File, bytes: u64) -> io::Result<()> {
-    // SAFETY: a call on a descriptor that we hold.
-    #[expect(unsafe_code, reason = "a system call")]
-    let done = unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes as libc::off_t) };
-    match check(done.into()) {
+    match set_aside(file, 0, bytes) {
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
             let zeros = vec![0; FILL];
             let mut left = bytes;
@@ -176,7 +172,7 @@ fn reserve(mut file: &File, bytes: u64) -> io::Result<()> {
             }
             Ok(())
         }
-        other => other.map(|_| ()),
+        other => other,
     }
 }
 
@@ -188,28 +184,6 @@ fn header(pages: u64) -> Vec<u8> {
     page[1028..1032].copy_from_slice(&((pages - 1) as u32).to_ne_bytes());
     page[PAGE - MARK.len()..].copy_from_slice(MARK);
     page
-}
-
-fn switch_on(path: &Path) -> io::Result<()> {
-    const PREFER: i32 = 0x8000;
-    const HIGHEST: i32 = 0x7fff;
-    let path = c_path(path)?;
-    // SAFETY: a string that ends with a zero.
-    #[expect(unsafe_code, reason = "a system call")]
-    let done = unsafe { libc::swapon(path.as_ptr(), PREFER | HIGHEST) };
-    check(done.into()).map(|_| ())
-}
-
-fn switch_off(path: &Path) -> io::Result<()> {
-    let path = c_path(path)?;
-    // SAFETY: a string that ends with a zero.
-    #[expect(unsafe_code, reason = "a system call")]
-    let done = unsafe { libc::swapoff(path.as_ptr()) };
-    check(done.into()).map(|_| ())
-}
-
-fn c_path(path: &Path) -> io::Result<CString> {
-    CString::new(path.as_os_str().as_bytes()).map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))
 }
 
 #[cfg(test)]

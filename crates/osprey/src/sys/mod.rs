@@ -9,6 +9,7 @@ pub(crate) mod own;
 pub(crate) mod process;
 pub(crate) mod signal;
 pub(crate) mod staging;
+pub(crate) mod swap;
 pub(crate) mod uffd;
 pub(crate) mod uring;
 

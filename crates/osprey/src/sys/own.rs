@@ -115,11 +115,19 @@ pub(crate) fn forbid(mapping: &Mapping, offset: usize, len: usize) -> io::Result
 /// # Errors
 /// The system's; where the file system cannot set room aside, the file only becomes longer.
 pub(crate) fn allocate(file: &std::fs::File, offset: u64, len: u64) -> io::Result<()> {
+    match set_aside(file, offset, len) {
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => file.set_len(offset + len),
+        other => other,
+    }
+}
+
+/// As [`allocate`], where the file system can.
+///
+/// # Errors
+/// The system's: `EOPNOTSUPP` where it cannot.
+pub(crate) fn set_aside(file: &std::fs::File, offset: u64, len: u64) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     // SAFETY: a plain call on a descriptor that lives.
     let done = unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as libc::off_t, len as libc::off_t) };
-    match check(done.into()) {
-        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => file.set_len(offset + len),
-        other => other.map(|_| ()),
-    }
+    check(done.into()).map(|_| ())
 }
