@@ -1,7 +1,8 @@
 //! Time and quality of plans: `cargo run --release -p osprey --example plan [ENTRIES]`.
 //!
 //! For access patterns of a 1 GiB region in chunks of 64 KiB and a quarter of it resident: bytes of trace per entry,
-//! seconds to write, check and read it, to send it through a ring and to plan it, and what windows of several lengths move compared with the whole trace.
+//! seconds to write, check and read it, to send it through a ring and to plan it, and what windows of several lengths
+//! move compared with the whole trace.
 
 use osprey::plan::{Next, Planner};
 use osprey::trace::{Block, Entry, Feed, Header, RingWriter, Source, Writer, ring};

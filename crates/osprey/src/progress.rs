@@ -1,12 +1,11 @@
 //! How far the program is: events that it counts, and how the pager hears of those it waits for.
 //!
-//! The program counts allocations, releases, ticks and transfers, and keeps a hash over the first two. That is one
-//! comparison per event. The pager arms one *watch*: a count, with the hash that its trace has there. When the count is
-//! reached the program notes its hash and wakes the pager, which compares. A hash that differs means another program, other arguments or an
-//! access pattern that depends on data: the pager drops the trace and pages by what is touched.
+//! The program counts allocations, releases, ticks and transfers, and keeps a hash over the first two. The pager arms one
+//! *watch*: a count, with the hash that its trace has there. When the count is reached the program notes its hash and
+//! wakes the pager, which compares. A hash that differs means another program, other arguments or an access pattern that
+//! depends on data: the pager drops the trace and pages by what is touched. An event costs the program one comparison.
 
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// No count.

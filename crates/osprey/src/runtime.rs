@@ -4,12 +4,13 @@
 //! safe to call from any thread; what a trace means supposes one compute thread.
 
 mod fork;
+mod report;
 mod role;
 
 use crate::progress::{Event, Progress};
 use crate::region::Region;
 use crate::settings::{CLAIM, Mode, Settings};
-use crate::slab::{Failure, Slabs};
+use crate::slab::{ALIGN_MAX, Failure, Slabs};
 use crate::stats::{Mark, Stats};
 use crate::sys::{inherit, process};
 use role::Role;
@@ -232,38 +233,10 @@ fn end(stop_pager: bool) {
         runtime.book().warn(format!("the trace is not complete: {error}"));
     }
     if let Some(path) = &runtime.settings.report
-        && let Err(error) = write_report(path, &stats())
+        && let Err(error) = report::write(path, &stats())
     {
         eprintln!("osprey: cannot write the report {}: {error}", path.display());
     }
-}
-
-/// All of the report or none of it. A descriptor of the launcher's (`/proc/self/fd/N`) is a file without a name: it is
-/// written as it is.
-fn write_report(path: &std::path::Path, stats: &Stats) -> std::io::Result<()> {
-    let text = serde_json::to_vec(stats).map_err(std::io::Error::other)?;
-    if path.starts_with("/proc/self/fd") {
-        return std::fs::write(path, text);
-    }
-    let (mut file, beside) = new_beside(path)?;
-    let written = std::io::Write::write_all(&mut file, &text).and_then(|()| std::fs::rename(&beside, path));
-    written.inspect_err(|_| drop(std::fs::remove_file(&beside)))
-}
-
-/// A new file beside a path. One that is there, or a link that somebody put there, is not written through.
-fn new_beside(path: &std::path::Path) -> std::io::Result<(std::fs::File, std::ffi::OsString)> {
-    const TRIES: u32 = 64;
-    let mut last = std::io::ErrorKind::AlreadyExists.into();
-    for attempt in 0..TRIES {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(format!(".{}.{attempt}", std::process::id()));
-        match std::fs::File::create_new(&beside) {
-            Ok(file) => return Ok((file, beside)),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => last = error,
-            Err(error) => return Err(error),
-        }
-    }
-    Err(last)
 }
 
 /// Ends the process for a fault of the program's.
@@ -321,7 +294,7 @@ impl Runtime {
 
     fn explain(&self, failure: Failure, bytes: usize, align: usize) -> String {
         match failure {
-            Failure::Alignment => format!("alignment {align}: expected a power of two up to 4096"),
+            Failure::Alignment => format!("alignment {align}: expected a power of two up to {ALIGN_MAX}"),
             _ => format!(
                 "the region of {} bytes has no room for {bytes} more: allow more with osprey run --region BYTES (OSPREY_REGION)",
                 self.settings.region
@@ -336,25 +309,5 @@ impl Book {
             eprintln!("osprey: warning: {text}");
             self.warnings.push(text);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_report_is_not_written_through_a_link() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (path, target) = (folder.path().join("report"), folder.path().join("target"));
-        std::fs::write(&target, "as it was").expect("written");
-        let planted = folder.path().join(format!("report.{}.0", std::process::id()));
-        std::os::unix::fs::symlink(&target, &planted).expect("a link");
-        let stats = Stats { peak_chunks: 7, ..Stats::default() };
-        write_report(&path, &stats).expect("written");
-        assert_eq!(std::fs::read_to_string(&target).expect("read"), "as it was");
-        let report: Stats = serde_json::from_slice(&std::fs::read(&path).expect("read")).expect("a report");
-        assert_eq!(report.peak_chunks, 7);
-        assert!(path.symlink_metadata().expect("a report").is_file());
     }
 }

@@ -174,8 +174,7 @@ impl Slabs {
         } else if class.current == Some(owner.slab) {
             class.doubt = true;
         } else if slab.key == 0 {
-            slab.key = slab.free;
-            class.partial.insert((slab.free, slab.first, owner.slab));
+            class.partial.insert(slab.entry(owner.slab));
             class.doubt = true;
         }
         Ok(())
@@ -203,25 +202,24 @@ impl Slabs {
     /// The slab with room that has the fewest free slots, a new one where there is none.
     fn fullest(&mut self, class: usize) -> Result<u32, Failure> {
         let Class { current, doubt, partial, .. } = &mut self.classes[class];
-        while let Some(candidate) = if current.is_none() || *doubt { partial.first().copied() } else { None }
-        {
-            let (key, first, number) = candidate;
-            let key_now = current.map(|at| (self.slabs[at as usize].free, self.slabs[at as usize].first));
-            if key_now.is_some_and(|now| now < (key, first)) {
+        while current.is_none() || *doubt {
+            let Some(&(key, first, number)) = partial.first() else { break };
+            let fuller = |at: u32| {
+                let slab = &self.slabs[at as usize];
+                (slab.free, slab.first) < (key, first)
+            };
+            if current.is_some_and(fuller) {
                 break;
             }
-            partial.remove(&candidate);
+            partial.pop_first();
             let slab = &mut self.slabs[number as usize];
             if slab.free != key {
-                slab.key = slab.free;
-                partial.insert((slab.free, first, number));
+                partial.insert(slab.entry(number));
                 continue;
             }
             slab.key = 0;
             if let Some(before) = current.replace(number) {
-                let slab = &mut self.slabs[before as usize];
-                slab.key = slab.free;
-                partial.insert((slab.free, slab.first, before));
+                partial.insert(self.slabs[before as usize].entry(before));
             }
         }
         *doubt = false;
@@ -334,6 +332,12 @@ impl Slab {
         ones(bits, slots as usize);
         ones(summary, bits.len());
         (self.class, self.first, self.free, self.key) = (class, first, slots, 0);
+    }
+
+    /// What it stands in `partial` as, from now on.
+    fn entry(&mut self, number: u32) -> (u32, u32, u32) {
+        self.key = self.free;
+        (self.free, self.first, number)
     }
 
     /// Takes the lowest free slot; there is one.

@@ -25,7 +25,7 @@
 
 use crate::progress::Progress;
 use crate::region::Region;
-use crate::settings::Settings;
+use crate::settings::{MICROSET_MAX, Settings};
 use crate::sys::map::{self, Mapping};
 use crate::sys::signal::{self, Touch};
 use crate::sys::uffd::{MINOR, Uffd, WRITE_PROTECT, feature};
@@ -45,6 +45,7 @@ const EXIT_IO: i32 = 74;
 
 /// Bits of a chunk's state: where it stands in its block, and the flags.
 const INDEX: u16 = (1 << 10) - 1;
+const _: () = assert!(MICROSET_MAX <= INDEX as usize + 1, "every place in a block has a number");
 const LATER: u16 = 1 << 10;
 const MAPPED: u16 = 1 << 11;
 const WRITABLE: u16 = 1 << 12;
