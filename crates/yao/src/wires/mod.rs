@@ -1,9 +1,9 @@
 //! Half-gates for imperative programs: wires are labels in memory of the program's own, gates are calls.
 //!
 //! **Functionality.** Two parties run one program. [`Party`] garbles or evaluates what it calls, at once and in order;
-//! wires are [`kernels::Block`]s in slices and [`Array`]s, which come from an allocator (`osprey::Memory`). Nothing is compiled and
-//! nothing is kept but what the program keeps: memory is 16 bytes per wire. Gadgets work on [`Lanes`]: the same operation
-//! on many items side by side, because a kernel call on 64 or more lanes costs one key schedule.
+//! wires are [`kernels::Block`]s in slices and [`Array`]s, which come from an allocator (`osprey::Memory`). Nothing is
+//! compiled and nothing is kept but what the program keeps: memory is 16 bytes per wire. Gadgets work on [`Lanes`]: the
+//! same operation on many items side by side, because a kernel call on 64 or more lanes costs one key schedule.
 //!
 //! **Security model and parameters.** Semi-honest, one of two parties; labels of 128 bits with the colour in bit 0; Delta
 //! and the public `start` of the hash fresh per connection; half-gates and hash as in the crate's header. A call of the
@@ -67,6 +67,17 @@ pub enum Role {
     Garbler,
     /// Holds one label of every wire.
     Evaluator,
+}
+
+impl Role {
+    /// The peer's.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Garbler => Self::Evaluator,
+            Self::Evaluator => Self::Garbler,
+        }
+    }
 }
 
 /// Who learns what is revealed.

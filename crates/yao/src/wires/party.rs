@@ -393,10 +393,9 @@ impl Line<'_> {
     /// Colours both ways; `bits` holds this party's and becomes the values.
     fn open(&mut self, role: Role, to: To, calls: u64, wires: usize, bits: &mut [u64]) -> Result<(), Error> {
         let bytes = |told| CHECK_BYTES as usize + if told { wires.div_ceil(8) } else { 0 };
-        let other = if role == Role::Garbler { Role::Evaluator } else { Role::Garbler };
         let mut mine = calls.to_le_bytes().to_vec();
         mine.extend(bits.iter().flat_map(|word| word.to_le_bytes()));
-        mine.truncate(bytes(to.has(other)));
+        mine.truncate(bytes(to.has(role.other())));
         let mut theirs = vec![0; bytes(to.has(role))];
         let mut link = self.session.link(self.peer);
         link.exchange(&mine, &mut theirs)?;

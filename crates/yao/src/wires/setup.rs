@@ -34,8 +34,7 @@ fn greet(session: &mut Session, peer: PartyId, role: Role) -> Result<(), Error> 
     let (mine, mut theirs) = (hello(role), [0; HELLO_BYTES]);
     let mut link = session.link(peer);
     link.exchange(&mine, &mut theirs)?;
-    let other = if role == Role::Garbler { Role::Evaluator } else { Role::Garbler };
-    if theirs == hello(other) {
+    if theirs == hello(role.other()) {
         return Ok(());
     }
     Err(if theirs == mine {

@@ -69,7 +69,7 @@ fn both(items: usize, width: usize, program: Program) -> Vec<u64> {
         assert_eq!(p.calls(), calls, "a stub of an operation is the same call");
         let ledger = session.ledger();
         assert_eq!((ledger.and_gates(""), ledger.ots("")), (price.and_gates, price.ots));
-        let other = if role == Role::Garbler { Role::Evaluator } else { Role::Garbler };
+        let other = role.other();
         assert_eq!((ledger.sent(""), ledger.received("")), (price.sent(role), price.sent(other)));
         Ok(out.expect("both learn it"))
     });
