@@ -53,9 +53,9 @@ void list(bool json) {
     for (auto &w : workloads()) {
         if (json) {
             std::printf("{\"workload\":\"%s\",\"default\":%zu,\"quick\":%zu,\"most\":%zu,\"counts\":\"%s\"}\n",
-                        w.name, w.standard, w.quick, w.most, w.size_means);
+                        w.name, w.standard, w.quick, w.most, w.counts);
         } else {
-            std::printf("%-10s %6zu %4zu  %s\n", w.name, w.standard, w.quick, w.size_means);
+            std::printf("%-10s %6zu %4zu  %s\n", w.name, w.standard, w.quick, w.counts);
         }
     }
 }
@@ -72,7 +72,7 @@ std::size_t size_of(std::string_view text, const Workload &w) {
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
     if (error != std::errc() || end != text.data() + text.size() || size == 0 || size > w.most) {
         throw Usage("--size " + std::string(text) + ": " + w.name + " takes 1 to " +
-                    std::to_string(w.most) + " " + w.size_means);
+                    std::to_string(w.most) + " " + w.counts);
     }
     return size;
 }

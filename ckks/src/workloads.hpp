@@ -15,7 +15,7 @@ struct Outcome {
 struct Workload {
     const char *name;
     // What `--size` counts.
-    const char *size_means;
+    const char *counts;
     // About 1 GiB of region, what tests run, and the most that is accepted.
     std::size_t standard, quick, most;
     Outcome (*run)(std::size_t size, bool check);

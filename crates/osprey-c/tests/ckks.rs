@@ -1,6 +1,6 @@
-//! Microsoft SEAL under Osprey (`ckks/`): built by the same CMake files as by `make ckks`, all five workloads at their quick sizes,
-//! unbounded, speculative and paged by the trace. Skipped with a reason where SEAL cannot be built or the system lacks
-//! what a mode needs.
+//! Microsoft SEAL under Osprey (`ckks/`): built by the same CMake files as by `make ckks`, all five workloads at their
+//! quick sizes, unbounded, speculative and paged by the trace. Skipped with a reason where SEAL cannot be built or the
+//! system lacks what a mode needs.
 
 use osprey::trace::Source;
 use serde_json::Value;
