@@ -14,7 +14,9 @@ mod swap;
 
 pub use swap::{SWAP_MAX, SWAP_MIN, SwapFile, swapped_bytes};
 
+use crate::settings::{CHUNK_MAX, CHUNK_MIN};
 use crate::sys::map::Mapping;
+use crate::sys::own::allocate;
 use io_uring::{IoUring, opcode, types};
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
@@ -50,14 +52,13 @@ pub struct Bandwidth {
 
 /// Reads and writes `bytes` in turn, `chunk` bytes at a time, on a fresh file without a name in `dir`.
 ///
-/// `chunk`: a power of two, [`crate::settings::CHUNK_MIN`] to [`crate::settings::CHUNK_MAX`]; `bytes`: at least eight
+/// `chunk`: a power of two, [`CHUNK_MIN`] to [`CHUNK_MAX`]; `bytes`: at least eight
 /// chunks, up to [`BYTES_MAX`].
 ///
 /// # Errors
 /// `InvalidInput` outside these ranges; the system's, when the folder cannot be written, the disk is full or io_uring is
 /// not permitted.
 pub fn bandwidth(dir: &Path, chunk: usize, bytes: u64) -> io::Result<Bandwidth> {
-    use crate::settings::{CHUNK_MAX, CHUNK_MIN};
     let fits = chunk.is_power_of_two() && (CHUNK_MIN..=CHUNK_MAX).contains(&chunk);
     if !fits || !(8 * chunk as u64..=BYTES_MAX).contains(&bytes) {
         let text = format!(
@@ -69,7 +70,7 @@ pub fn bandwidth(dir: &Path, chunk: usize, bytes: u64) -> io::Result<Bandwidth> 
     let half = bytes / chunk as u64 / 2;
     let (file, direct) = unnamed(dir)?;
     // As paging does: room is set aside first, so that writes do not make the file longer.
-    crate::sys::own::allocate(&file, 0, 2 * half * chunk as u64)?;
+    allocate(&file, 0, 2 * half * chunk as u64)?;
     let mut disk = Requests::new(&file, chunk)?;
     disk.all(half, |at| Request { place: at, write: true })?;
     file.sync_data()?;

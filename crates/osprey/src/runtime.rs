@@ -166,18 +166,24 @@ pub fn tick() {
 /// `start` to `stop`. Marks beyond [`MARKS_MAX`] are dropped, with a warning in the report.
 pub fn mark(name: &str) {
     let runtime = runtime();
-    let mut mark = Mark { name: name.to_owned(), ..Mark::default() };
     let (all, own) = (process::usage_of_process(), process::usage_of_thread());
-    mark.at_s = process::clock().as_secs_f64();
-    (mark.events, _) = runtime.progress.so_far();
-    (mark.user_s, mark.system_s) = (all.user.as_secs_f64(), all.system.as_secs_f64());
-    mark.thread_s = (own.user + own.system).as_secs_f64();
-    (mark.major_faults, mark.minor_faults) = (all.major_faults, all.minor_faults);
-    mark.voluntary_switches = all.voluntary_switches;
-    mark.thread_voluntary_switches = own.voluntary_switches;
-    mark.involuntary_switches = all.involuntary_switches;
+    let at_s = process::clock().as_secs_f64();
     let moved = runtime.role.counters();
-    (mark.bytes_read, mark.bytes_written) = (moved.bytes_read, moved.bytes_written);
+    let mark = Mark {
+        name: name.to_owned(),
+        at_s,
+        events: runtime.progress.so_far().0,
+        user_s: all.user.as_secs_f64(),
+        system_s: all.system.as_secs_f64(),
+        thread_s: (own.user + own.system).as_secs_f64(),
+        major_faults: all.major_faults,
+        minor_faults: all.minor_faults,
+        voluntary_switches: all.voluntary_switches,
+        thread_voluntary_switches: own.voluntary_switches,
+        involuntary_switches: all.involuntary_switches,
+        bytes_read: moved.bytes_read,
+        bytes_written: moved.bytes_written,
+    };
     let mut book = runtime.book();
     if book.marks.len() < MARKS_MAX {
         book.marks.push(mark);

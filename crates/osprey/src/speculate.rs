@@ -13,8 +13,8 @@
 //! **Who learns what.** The trace holds chunk numbers, in which programs keep nothing secret by assumption.
 //!
 //! **Paper and deviations** (sections 4 and 5). The paper traces pages by a thread that is woken for every fault; a
-//! signal in the thread itself costs an eighth of that, and one chunk per fault instead of one page the rest. Which
-//! chunks are only read is noticed too.
+//! signal in the thread itself costs an eighth of that, and there is one per chunk instead of one per page. Which chunks
+//! are only read is noticed too.
 //!
 //! **Cost.** One signal and one system call per first touch of a chunk, the same again for a write after a read, one system
 //! call per run of chunks that a block unmaps: `cargo run --release -p osprey --example speculation` measures it.

@@ -26,7 +26,7 @@ const BESIDE: [(&str, &str); 1] = [("fill", SOFT)];
 const VALUE: [(&str, &str); 5] =
     [("font-size", "11"), ("fill", INK), ("stroke", PAPER), ("stroke-width", "3"), ("paint-order", "stroke")];
 /// User, system, blocked.
-pub const PARTS: [(&str, &str); 3] = [("user", "#1667a8"), ("system", "#e0a030"), ("blocked", "#c9d1d9")];
+const PARTS: [(&str, &str); 3] = [("user", "#1667a8"), ("system", "#e0a030"), ("blocked", "#c9d1d9")];
 
 /// How values become heights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -260,7 +260,7 @@ fn pattern(id: &str) -> Markup {
 }
 
 /// Few characters, so that it fits above a bar: `0`, `0.05`, `1.05`, `12`, `1.2k`, `340k`, `5M`.
-pub fn short(value: f64) -> String {
+fn short(value: f64) -> String {
     let (mut value, mut unit) = (value, "");
     for next in ["k", "M", "G", "T"] {
         if value < 999.5 {

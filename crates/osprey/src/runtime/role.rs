@@ -88,19 +88,20 @@ impl Role {
     /// The system's, for the file or ring of the trace.
     pub fn end(&self, peak_chunks: u64, stop_pager: bool) -> io::Result<()> {
         match self {
-            Self::Plain => {}
-            Self::Tracer(tracer) => tracer.finish(peak_chunks)?,
-            Self::Paged(paging) if stop_pager => {
-                let mut paging = lock(paging);
-                if let Paging::Running(pager) =
-                    std::mem::replace(&mut *paging, Paging::Stopped(Stats::default()))
-                {
-                    *paging = Paging::Stopped(pager.stop());
-                }
-            }
-            Self::Paged(_) => {}
+            Self::Tracer(tracer) => return tracer.finish(peak_chunks),
+            Self::Paged(paging) if stop_pager => lock(paging).stop(),
+            Self::Plain | Self::Paged(_) => {}
         }
         Ok(())
+    }
+}
+
+impl Paging {
+    fn stop(&mut self) {
+        *self = match std::mem::replace(self, Self::Stopped(Stats::default())) {
+            Self::Running(pager) => Self::Stopped(pager.stop()),
+            stopped => stopped,
+        };
     }
 }
 
