@@ -188,6 +188,18 @@ impl Frames {
         Some(frame)
     }
 
+    /// Keeps a frame whose content was copied into the region as the spare one, if that is wanting: another without memory is
+    /// the hollow one then.
+    pub fn keep_spare(&mut self, frame: u32) -> bool {
+        if !self.copies || self.spare.is_some() {
+            return false;
+        }
+        let Some(idle) = self.idle.pop() else { return false };
+        self.spare = Some(frame);
+        self.hollow.push(idle);
+        true
+    }
+
     /// A frame is free. If too many have memory it gives its own back; where the system refuses that, it stays in use.
     pub fn give(&mut self, frame: u32) {
         if self.copies && self.spare.is_none() {

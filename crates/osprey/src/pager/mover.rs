@@ -69,6 +69,9 @@ impl Mover {
                 other => other?,
             }
         }
+        if released == 0 && frames.keep_spare(frame) {
+            return Ok(());
+        }
         frames.staging.release(frame)?;
         frames.emptied(frame);
         Ok(())
