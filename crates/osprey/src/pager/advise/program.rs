@@ -468,4 +468,16 @@ mod tests {
         let keys = play.keys();
         assert!(late.iter().all(|chunk| !keys.contains(chunk)), "their touches are past: {keys:?}");
     }
+
+    /// The kernel took chunks away that the plan holds: they come in again, but for keys and those that the plan lets go.
+    #[test]
+    fn what_the_kernel_took_comes_back() {
+        let mut play = Play::new();
+        play.go(&[]);
+        let (before, key) = (play.fetched.len(), play.keys()[0]);
+        play.program.bring_back([0, 1, key, CHUNKS - 1]);
+        play.go(&[]);
+        assert_eq!(play.fetched[before..], [(0, false), (1, false)], "neither a key nor what is not held");
+        assert!(play.program.held.len() <= play.program.sizes.held, "no more than may be");
+    }
 }
