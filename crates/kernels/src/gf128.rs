@@ -95,12 +95,13 @@ impl std::fmt::Debug for GfKey {
     }
 }
 
-/// The polynomial hash `x[0] h^n + x[1] h^(n-1) + .. + x[n-1] h` at the key's element h. Two different contents of n
+/// The polynomial hash `x[0] h^n + x[1] h^(n-1) + .. + x[n-1] h` at the key's element h, of a content whose beginning
+/// has the digest `before` ([`Block::ZERO`]: nothing comes before) and goes on with `x`. Two different contents of n
 /// blocks have the same digest for at most n of the 2^128 elements, so a content chosen without knowledge of the key
 /// or of digests passes for another with a chance of n / 2^128.
 #[must_use]
-pub fn gf_digest(key: &GfKey, x: &[Block]) -> Block {
-    gf_digest_with(Backend::detect(), key, x)
+pub fn gf_digest(key: &GfKey, before: Block, x: &[Block]) -> Block {
+    gf_digest_with(Backend::detect(), key, before, x)
 }
 
 /// As [`gf_digest`], on a given backend.
@@ -108,17 +109,17 @@ pub fn gf_digest(key: &GfKey, x: &[Block]) -> Block {
 /// # Panics
 /// When this machine does not have the backend.
 #[must_use]
-pub fn gf_digest_on(backend: Backend, key: &GfKey, x: &[Block]) -> Block {
-    gf_digest_with(Backend::checked(backend), key, x)
+pub fn gf_digest_on(backend: Backend, key: &GfKey, before: Block, x: &[Block]) -> Block {
+    gf_digest_with(Backend::checked(backend), key, before, x)
 }
 
-fn gf_digest_with(backend: Backend, key: &GfKey, x: &[Block]) -> Block {
+fn gf_digest_with(backend: Backend, key: &GfKey, before: Block, x: &[Block]) -> Block {
     #[cfg(target_arch = "x86_64")]
     if backend != Backend::Portable && x86::has_field() {
-        return x86::digest(backend, key, x);
+        return x86::digest(backend, key, before, x);
     }
     let _ = backend;
-    x.iter().fold(Block::ZERO, |sum, &x| multiply(key.powers[DIGEST_GROUP - 1], sum ^ x))
+    x.iter().fold(before, |sum, &x| multiply(key.powers[DIGEST_GROUP - 1], sum ^ x))
 }
 
 #[cfg(test)]
@@ -174,15 +175,20 @@ mod tests {
             let x = random(9 + n as u128, n);
             let expected = x.iter().fold(Block::ZERO, |sum, &x| times(key.powers[15], sum ^ x));
             for backend in Backend::available() {
-                assert!(gf_digest_on(backend, &key, &x) == expected, "{n} blocks on {backend:?}");
+                let digest = |before, x: &[Block]| gf_digest_on(backend, &key, before, x);
+                assert!(digest(Block::ZERO, &x) == expected, "{n} blocks on {backend:?}");
+                for cut in [0, 1, n / 3, n / 2, n].map(|cut| cut.min(n)) {
+                    let before = digest(Block::ZERO, &x[..cut]);
+                    assert!(digest(before, &x[cut..]) == expected, "{n} blocks in parts on {backend:?}");
+                }
             }
             if n > 0 {
                 let mut other = x.clone();
                 other[n / 2] ^= Block::ONE;
-                assert!(gf_digest(&key, &other) != expected);
+                assert!(gf_digest(&key, Block::ZERO, &other) != expected);
                 other.copy_from_slice(&x);
                 other.rotate_left(1);
-                assert!(n == 1 || gf_digest(&key, &other) != expected, "order counts");
+                assert!(n == 1 || gf_digest(&key, Block::ZERO, &other) != expected, "order counts");
             }
         }
     }

@@ -49,19 +49,19 @@ unsafe fn reduce(low: __m128i, middle: __m128i, high: __m128i) -> __m128i {
 }
 
 /// See [`crate::gf_digest`]: products of a group of blocks with the powers are added before one reduction.
-pub fn digest(backend: Backend, key: &GfKey, x: &[Block]) -> Block {
+pub fn digest(backend: Backend, key: &GfKey, before: Block, x: &[Block]) -> Block {
     assert!(has_field(), "checked by the caller");
     let (groups, rest) = x.as_chunks::<DIGEST_GROUP>();
     let wide = backend == Backend::Vaes512 && is_x86_feature_detected!("vpclmulqdq");
     // SAFETY: the features are there; groups are whole.
-    let sum = unsafe { if wide { groups_wide(key, groups) } else { groups_narrow(key, groups) } };
+    let sum = unsafe { if wide { groups_wide(key, before, groups) } else { groups_narrow(key, before, groups) } };
     // SAFETY: as above.
     unsafe { last(key, sum, rest) }
 }
 
 #[target_feature(enable = "pclmulqdq,sse4.1")]
-unsafe fn groups_narrow(key: &GfKey, groups: &[[Block; DIGEST_GROUP]]) -> Block {
-    groups.iter().fold(Block::ZERO, |sum, group| last(key, sum, group))
+unsafe fn groups_narrow(key: &GfKey, before: Block, groups: &[[Block; DIGEST_GROUP]]) -> Block {
+    groups.iter().fold(before, |sum, group| last(key, sum, group))
 }
 
 /// The sum so far and up to a group of blocks.
@@ -85,10 +85,10 @@ unsafe fn last(key: &GfKey, sum: Block, x: &[Block]) -> Block {
 }
 
 #[target_feature(enable = "pclmulqdq,sse4.1,vpclmulqdq,avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn groups_wide(key: &GfKey, groups: &[[Block; DIGEST_GROUP]]) -> Block {
+unsafe fn groups_wide(key: &GfKey, before: Block, groups: &[[Block; DIGEST_GROUP]]) -> Block {
     let four = |x: &[Block; DIGEST_GROUP], v: usize| _mm512_loadu_si512(x[4 * v..].as_ptr().cast());
     let powers = [0, 1, 2, 3].map(|v| four(&key.powers, v));
-    let mut sum = _mm_setzero_si128();
+    let mut sum = load(&before);
     for group in groups {
         let [mut low, mut middle, mut high] = [_mm512_setzero_si512(); 3];
         for v in 0..4 {

@@ -169,18 +169,26 @@ impl Worker {
             self.back_to_disk(chunk);
             return false;
         }
-        self.decrypt(chunk);
         if self.schedule.is_some() && self.chunks.has(chunk, CLEAN) {
-            let digest = self.cipher.digest(self.frames.staging.blocks(self.chunks.frame(chunk)));
+            let (counter, frame) = self.sealed(chunk);
+            let digest = self.cipher.open_and_digest(counter, self.frames.staging.blocks(frame));
             self.digests.insert(chunk, digest);
             self.chunks.set(chunk, DIGEST, true);
+        } else {
+            self.decrypt(chunk);
         }
         !self.is_held_back(chunk)
     }
 
     fn decrypt(&mut self, chunk: u32) {
+        let (counter, frame) = self.sealed(chunk);
+        self.cipher.open(counter, self.frames.staging.blocks(frame));
+    }
+
+    /// The counter under which a chunk was encrypted, and its frame.
+    fn sealed(&self, chunk: u32) -> (u64, u32) {
         let slot = self.chunks.slot(chunk).expect("what was transferred has a slot");
-        self.cipher.open(self.spill.counter(slot), self.frames.staging.blocks(self.chunks.frame(chunk)));
+        (self.spill.counter(slot), self.chunks.frame(chunk))
     }
 }
 
