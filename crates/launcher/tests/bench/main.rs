@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -90,13 +91,28 @@ fn mistakes_are_told_with_what_to_do() {
         assert_eq!(output.status.code(), Some(2), "{words}");
         assert!(said(&output).contains(reason), "{words}: {}", said(&output));
     }
-    // A program that is no workload: its own words are in the error.
-    let output = bench("--workload merge --size 9 --boolean /bin/false");
-    assert!(
-        !output.status.success() && said(&output).contains("merge, unbounded, party"),
-        "{}",
-        said(&output)
+    // A program that is no workload is found out before it is run as one.
+    let output = bench("--workload merge --size 8 --boolean /bin/false");
+    assert_eq!(output.status.code(), Some(2));
+    let reason = "/bin/false --list --json does not list merge";
+    assert!(said(&output).contains(reason), "{}", said(&output));
+}
+
+/// A workload that fails: which one it was, where, and its own words.
+#[test]
+fn what_a_program_said_is_in_the_error() {
+    let dir = tempfile::tempdir().expect("folder");
+    let program = dir.path().join("program");
+    let line = r#"{"workload":"merge","default":8,"quick":4,"most":64,"counts":"records"}"#;
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = --list ] && echo '{line}' && exit\necho 'no cards left' >&2\nexit 7\n"
     );
+    std::fs::write(&program, script).expect("written");
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).expect("allowed");
+    let output = bench(&format!("--workload merge --size 8 --boolean {}", program.display()));
+    let said = said(&output);
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("merge, unbounded, party") && said.contains("no cards left"), "{said}");
 }
 
 #[test]

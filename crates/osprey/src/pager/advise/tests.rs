@@ -72,10 +72,19 @@ fn come_down(limit: u64) {
 }
 
 /// Waits until the engine has mapped a chunk but for a first page that may be held back.
-fn await_chunk(region: &Region, pagemap: &advise::Pagemap, chunk: u32) {
+fn await_chunk(region: &Region, pagemap: &advise::Pagemap, chunk: u32, engine: &Advisor) {
     let start = Instant::now();
-    while pagemap.mapped(region.address(chunk) + PAGE, CHUNK - PAGE).expect("readable") < CHUNK / PAGE - 1 {
-        assert!(start.elapsed() < Duration::from_secs(60), "chunk {chunk} never came");
+    loop {
+        let pages = pagemap.mapped(region.address(chunk) + PAGE, CHUNK - PAGE).expect("readable");
+        if pages == CHUNK / PAGE - 1 {
+            return;
+        }
+        let waited = start.elapsed();
+        assert!(
+            waited < Duration::from_secs(60),
+            "chunk {chunk} never came, {pages} pages of it are mapped: {:?}",
+            engine.stats()
+        );
         std::thread::sleep(Duration::from_micros(100));
     }
 }
@@ -120,7 +129,7 @@ fn a_child_pages() {
         }
         if trace == "right" {
             // A program that waits at every chunk until it is there: the plan must never wait for it in turn.
-            await_chunk(&region, &pagemap, chunk);
+            await_chunk(&region, &pagemap, chunk, &engine);
         }
         visit(&region, chunk, &mut visits);
         // A memory group would hold it at its limit.
