@@ -181,6 +181,7 @@ pub fn mark(name: &str) {
         voluntary_switches: all.voluntary_switches,
         thread_voluntary_switches: own.voluntary_switches,
         involuntary_switches: all.involuntary_switches,
+        stalls: moved.stalls,
         bytes_read: moved.bytes_read,
         bytes_written: moved.bytes_written,
     };

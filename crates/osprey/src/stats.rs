@@ -76,6 +76,9 @@ pub struct Mark {
     pub thread_voluntary_switches: u64,
     /// Involuntary context switches, all threads.
     pub involuntary_switches: u64,
+    /// Touches so far that waited for their chunk.
+    #[serde(default)]
+    pub stalls: u64,
     /// Bytes read from and written to the spill file so far.
     pub bytes_read: u64,
     /// See `bytes_read`.

@@ -124,7 +124,7 @@ pub fn of_run(parties: &[Party]) -> Result<Figures, Error> {
         pager_cpu_s: parties.iter().map(|party| party.report.run.pager_cpu_s).sum(),
         bytes_read: count(|m| m.bytes_read),
         bytes_written: count(|m| m.bytes_written),
-        stalls: parties.iter().map(|party| party.report.run.stalls).sum(),
+        stalls: count(|m| m.stalls),
         reliefs: parties.iter().map(|party| party.report.run.reliefs).sum(),
         total_s: largest(&mut parties.iter().map(|party| party.report.total_s)),
         speculation_peak_bytes: speculation_peak(parties),
@@ -230,12 +230,13 @@ pub(super) mod tests {
             voluntary_switches: 100 * times * scale,
             thread_voluntary_switches: 50 * times * scale,
             involuntary_switches: 3 * times * scale,
+            stalls: 2 * times * scale,
             bytes_read: 1000 * times * scale,
             bytes_written: 500 * times * scale,
             ..Mark::default()
         };
         let marks = vec![mark("start", 0), mark("between", 9), mark("stop", 1)];
-        let stats = Stats { marks, plan_s: 0.25, stalls: 2, reliefs: 3, trace_bytes: 10, ..Stats::default() };
+        let stats = Stats { marks, plan_s: 0.25, reliefs: 3, trace_bytes: 10, ..Stats::default() };
         let speculation = crate::report::Speculation { peak_bytes: Some(scale << 10), ..Default::default() };
         let report = Report {
             run: stats,
@@ -263,7 +264,7 @@ pub(super) mod tests {
             plan_s: 0.5,
             bytes_read: 3000,
             bytes_written: 1500,
-            stalls: 4,
+            stalls: 6,
             reliefs: 6,
             total_s: 10.0,
             peak_bytes: 2 << 20,
