@@ -30,7 +30,8 @@ pub(super) struct Frames {
     /// Of those at least this many stay.
     least: usize,
     /// A free frame with memory that copies leave the region through when the system has none for another: see
-    /// [`Frames::refill`].
+    /// [`Frames::refill`]. Where it is lent, a frame that comes free takes its place; until then no frame gets memory
+    /// that the lent one stands for, and whoever left through it does not take it along into the region.
     spare: Option<u32>,
     copies: bool,
     /// The system had no memory for something since this was asked last.
@@ -80,6 +81,18 @@ impl Frames {
         self.live().saturating_sub(self.allowed)
     }
 
+    /// The spare frame is in use: nobody else may be able to leave before one comes free.
+    pub fn is_spare_lent(&self) -> bool {
+        self.copies && self.spare.is_none()
+    }
+
+    /// A chunk finds no memory in the region. Whether it is to wait outside until others have left: then somebody can
+    /// still be made to, or the frame it is in is what they leave through.
+    pub fn must_wait(&mut self) -> bool {
+        self.short = true;
+        self.is_spare_lent() || self.live() > self.least
+    }
+
     /// Whether the system had no memory for something since this was asked last.
     pub fn was_short(&mut self) -> bool {
         std::mem::take(&mut self.short)
@@ -122,7 +135,12 @@ impl Frames {
     /// Frames that can be taken.
     pub fn available(&self) -> usize {
         let cold = self.staging.count() - self.live();
-        self.free.len() + self.allowed.saturating_sub(self.live()).min(cold)
+        self.free.len() + self.allowed.saturating_sub(self.bound()).min(cold)
+    }
+
+    /// Frames that have memory, or are promised some.
+    fn bound(&self) -> usize {
+        self.live() + usize::from(self.is_spare_lent())
     }
 
     /// A frame with any content. There may be none although some seemed available: the system had no memory for it, and
@@ -143,16 +161,10 @@ impl Frames {
 
     /// A frame that had no memory and now has, of zeros, if one may have some.
     fn first_use(&mut self) -> Option<u32> {
-        if self.live() >= self.allowed {
+        if self.bound() >= self.allowed {
             return None;
         }
-        let frame = self.idle.pop().or_else(|| {
-            let frame = self.untouched;
-            ((frame as usize) < self.staging.count()).then(|| {
-                self.untouched += 1;
-                frame
-            })
-        })?;
+        let frame = self.cold()?;
         let mut tries = 0;
         while self.staging.populate(frame).is_err() {
             self.short = true;
@@ -171,32 +183,40 @@ impl Frames {
         Some(frame)
     }
 
-    /// Gives memory to a hollow frame that a chunk is about to be copied to. When the system has none, the spare one takes
-    /// its place, and so the chunk leaves without any; `None` when that is in use, too.
-    pub fn refill(&mut self, frame: u32) -> Option<u32> {
-        while self.staging.populate(frame).is_err() {
-            self.short = true;
-            if self.retire() {
-                continue;
-            }
-            // What it has got of its memory is not in the count.
-            self.staging.release(frame).ok()?;
-            let spare = self.spare.take()?;
-            self.idle.push(frame);
-            return Some(spare);
-        }
-        Some(frame)
+    /// A frame without memory, and counted as one that has some.
+    fn cold(&mut self) -> Option<u32> {
+        self.idle.pop().or_else(|| {
+            let frame = self.untouched;
+            ((frame as usize) < self.staging.count()).then(|| {
+                self.untouched += 1;
+                frame
+            })
+        })
     }
 
-    /// Keeps a frame whose content was copied into the region as the spare one, if that is wanting: another without memory is
+    /// Gives memory to a hollow frame that a chunk is about to be copied to. When the system has none, a free one or the
+    /// spare one takes its place, and so the chunk leaves without any; `None` when there is neither.
+    pub fn refill(&mut self, frame: u32) -> Option<u32> {
+        if self.staging.populate(frame).is_ok() {
+            return Some(frame);
+        }
+        self.short = true;
+        // What it has got of its memory is not in the count.
+        self.staging.release(frame).ok()?;
+        let way = self.free.pop().or_else(|| self.spare.take())?;
+        self.idle.push(frame);
+        Some(way)
+    }
+
+    /// Keeps a frame whose content was copied into the region as the spare one, if that is lent: another without memory is
     /// the hollow one then.
     pub fn keep_spare(&mut self, frame: u32) -> bool {
-        if !self.copies || self.spare.is_some() {
+        if !self.is_spare_lent() {
             return false;
         }
-        let Some(idle) = self.idle.pop() else { return false };
+        let Some(cold) = self.cold() else { return false };
         self.spare = Some(frame);
-        self.hollow.push(idle);
+        self.hollow.push(cold);
         true
     }
 

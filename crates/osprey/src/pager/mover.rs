@@ -44,16 +44,24 @@ impl Mover {
 
     /// Puts the content of a frame into the region and wakes who waits for it. The frame is hollow then. Where the system
     /// has no memory for that (page tables, or copies), free frames give up theirs; a copy also what of its frame is in
-    /// the region already.
+    /// the region already. But where others can leave first (and `may_wait`), a copy does not go in, which `false` says:
+    /// it is in its frame, as the program may have changed it meanwhile, and nobody was lent the frame's memory.
     ///
     /// # Errors
     /// The system's; `OutOfMemory` when there was none for seconds.
-    pub fn enter(&self, frames: &mut Frames, frame: u32, region: &Region, chunk: u32) -> io::Result<()> {
+    pub fn enter(
+        &self,
+        frames: &mut Frames,
+        frame: u32,
+        region: &Region,
+        chunk: u32,
+        may_wait: bool,
+    ) -> io::Result<bool> {
         let (home, place, len) = (region.address(chunk), frames.staging.address(frame), region.chunk());
         if self.moves {
             self.shift(frames, home, place, len, PATIENCE).1?;
             frames.emptied(frame);
-            return Ok(());
+            return Ok(true);
         }
         let (mut done, mut released, mut tries) = (0, 0, 0);
         while done < len {
@@ -61,6 +69,10 @@ impl Mover {
             let (more, result) = self.uffd.copy_some(home + done, &bytes[done..], false);
             done += more;
             match result {
+                Err(error) if is_short(&error) && may_wait && released == 0 && frames.must_wait() => {
+                    self.copy_out(frames, frame, region, chunk, done)?;
+                    return Ok(false);
+                }
                 Err(error) if is_short(&error) && done > released => {
                     frames.staging.release_part(frame, released, done)?;
                     released = done;
@@ -70,11 +82,33 @@ impl Mover {
             }
         }
         if released == 0 && frames.keep_spare(frame) {
-            return Ok(());
+            return Ok(true);
         }
         frames.staging.release(frame)?;
         frames.emptied(frame);
-        Ok(())
+        Ok(true)
+    }
+
+    /// Takes the first `len` bytes of a chunk out of the region, where all of them are, into a frame that has memory.
+    fn copy_out(
+        &self,
+        frames: &mut Frames,
+        frame: u32,
+        region: &Region,
+        chunk: u32,
+        len: usize,
+    ) -> io::Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        let (home, mut tries) = (region.address(chunk), 0);
+        while let Err(error) = self.uffd.protect(home, len, true) {
+            if !is_short(&error) || !frames.scrape(&mut tries) {
+                return Err(error);
+            }
+        }
+        frames.staging.copy_from(frame, region, chunk, len);
+        region.mapping().advise(home - region.mapping().base() as usize, len, libc::MADV_DONTNEED)
     }
 
     /// Takes a chunk out of the region into a hollow frame. `None` when it cannot leave now: something else in this
@@ -90,15 +124,7 @@ impl Mover {
                 frames.emptied(frame);
                 return Ok(None);
             };
-            let mut tries = 0;
-            while let Err(error) = self.uffd.protect(home, len, true) {
-                if !is_short(&error) || !frames.scrape(&mut tries) {
-                    return Err(error);
-                }
-            }
-            frames.staging.copy_from(full, region, chunk);
-            let offset = home - region.mapping().base() as usize;
-            region.mapping().advise(offset, len, libc::MADV_DONTNEED)?;
+            self.copy_out(frames, full, region, chunk, len)?;
             return Ok(Some(full));
         }
         let place = frames.staging.address(frame);
@@ -118,10 +144,10 @@ impl Mover {
         self.moves
     }
 
-    /// As [`Mover::enter`] for `count` chunks in a row, from frames in a row.
+    /// Moves `count` chunks in a row into the region, from frames in a row.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Mover::enter`].
     pub fn enter_row(
         &self,
         frames: &mut Frames,
@@ -130,9 +156,6 @@ impl Mover {
         chunk: u32,
         count: u32,
     ) -> io::Result<()> {
-        if count == 1 || !self.moves {
-            return (0..count).try_for_each(|i| self.enter(frames, frame + i, region, chunk + i));
-        }
         let (home, place) = (region.address(chunk), frames.staging.address(frame));
         self.shift(frames, home, place, count as usize * region.chunk(), PATIENCE).1?;
         (frame..frame + count).for_each(|frame| frames.emptied(frame));

@@ -71,7 +71,8 @@ impl Worker {
             {
                 let chunk = leaver.chunk;
                 if self.chunks.state(chunk) == State::Out && self.chunks.stamp(chunk) == leaver.stamp {
-                    if self.region.is_live(chunk) { leavers.push(leaver) } else { self.forget(chunk) }
+                    let kept = self.region.is_live(chunk) || self.chunks.has(chunk, WANTED);
+                    if kept { leavers.push(leaver) } else { self.forget(chunk) }
                 }
             }
             leavers.sort_by_key(|leaver| leaver.next);
@@ -152,6 +153,12 @@ impl Worker {
             return if self.chunks.has(chunk, WANTED) { self.enter(chunk) } else { Ok(()) };
         }
         if self.chunks.has(chunk, WANTED) {
+            if self.frames.is_spare_lent() {
+                // Its frame is what others leave through, to make room for it.
+                self.back_to_disk(chunk);
+                self.demand.push_back(chunk);
+                return Ok(());
+            }
             self.decrypt(chunk);
             return self.enter(chunk);
         }

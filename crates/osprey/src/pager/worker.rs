@@ -77,6 +77,8 @@ pub(super) struct Worker {
     pub digests: HashMap<u32, Block>,
     /// The file is full; nobody leaves until a slot is free.
     pub stuck: bool,
+    /// Chunks that found no memory in the region wait outside to be written.
+    turned_away: bool,
     pub run: Run,
     pub batch: usize,
     pub batch_max: usize,
@@ -175,6 +177,7 @@ impl Worker {
             demand: VecDeque::new(),
             digests: HashMap::new(),
             stuck: false,
+            turned_away: false,
             run: Run::default(),
             // A batch may fall apart into a transfer per chunk, and all of them must find room.
             batch: (BATCH / chunk).clamp(1, FLIGHT / 2),
@@ -284,7 +287,27 @@ impl Worker {
                 break;
             }
         }
-        if self.frames.excess() > self.writing { self.flush(true) } else { Ok(()) }
+        if self.frames.excess() > self.writing || self.frames.is_spare_lent() {
+            self.flush(true)?;
+        }
+        self.write_turned_away()
+    }
+
+    /// Chunks that found no memory in the region are written, so that their frames serve others to leave, and come in
+    /// when their turn is. Where the disk is full they take their frames' memory along, whatever that means for others.
+    fn write_turned_away(&mut self) -> Result<(), String> {
+        if !self.turned_away {
+            return Ok(());
+        }
+        self.flush(true)?;
+        if self.stuck {
+            self.drop_stale_leavers();
+            let waited_for = self.out.iter().map(|leaver| leaver.chunk);
+            let waited_for: Vec<u32> = waited_for.filter(|&chunk| self.chunks.has(chunk, WANTED)).collect();
+            waited_for.into_iter().try_for_each(|chunk| self.enter(chunk))?;
+        }
+        self.turned_away = !self.stuck && !self.out.is_empty();
+        Ok(())
     }
 
     fn listen_to_trace(&mut self) -> Result<(), String> {
@@ -303,11 +326,14 @@ impl Worker {
             State::Held => {
                 self.counts.key_faults += 1;
                 self.began(chunk);
+                self.chunks.set(chunk, WANTED, true);
                 self.enter(chunk)?;
             }
+            State::Out if self.chunks.has(chunk, WANTED) => {}
             State::Out => {
                 self.counts.stalls += 1;
                 self.surprised(chunk);
+                self.chunks.set(chunk, WANTED, true);
                 self.enter(chunk)?;
             }
             State::Reading => {
@@ -494,13 +520,32 @@ impl Worker {
         false
     }
 
-    /// Puts a chunk into the region.
+    /// Puts a chunk into the region. When there is no memory for it, it is out, and others leave first.
     pub fn enter(&mut self, chunk: u32) -> Result<(), String> {
+        self.enter_now(chunk, !self.stuck)
+    }
+
+    fn enter_now(&mut self, chunk: u32, may_wait: bool) -> Result<(), String> {
         let frame = self.chunks.frame(chunk);
-        let moved = self.mover.enter(&mut self.frames, frame, &self.region, chunk);
-        moved.map_err(|e| refusal("a chunk cannot be put into the region", &e))?;
-        self.entered(chunk);
+        let moved = self.mover.enter(&mut self.frames, frame, &self.region, chunk, may_wait);
+        if moved.map_err(|e| refusal("a chunk cannot be put into the region", &e))? {
+            self.entered(chunk);
+        } else {
+            self.turn_away(chunk, frame);
+        }
         Ok(())
+    }
+
+    /// What found no memory in the region is as if it had been there and had left.
+    fn turn_away(&mut self, chunk: u32, frame: u32) {
+        if !self.chunks.has(chunk, DIGEST) {
+            self.free_slot(chunk);
+        }
+        self.left(chunk, frame, u64::MAX);
+        self.turned_away = true;
+        if self.chunks.has(chunk, WANTED) && self.chunks.state(chunk) != State::Out {
+            self.demand.push_back(chunk);
+        }
     }
 
     /// Puts chunks into the region, in one call those in a row that are in frames in a row.
@@ -509,6 +554,10 @@ impl Worker {
         let frames: Vec<(u32, u32)> = chunks.iter().map(|&chunk| (chunk, self.chunks.frame(chunk))).collect();
         for row in frames.chunk_by(|a, b| (a.0 + 1, a.1 + 1) == *b) {
             let ((chunk, frame), count) = (row[0], row.len() as u32);
+            if count == 1 || !self.mover.has_rows() {
+                row.iter().try_for_each(|&(chunk, _)| self.enter(chunk))?;
+                continue;
+            }
             let moved = self.mover.enter_row(&mut self.frames, frame, &self.region, chunk, count);
             moved.map_err(|e| refusal("chunks cannot be put into the region", &e))?;
             row.iter().for_each(|&(chunk, _)| self.entered(chunk));
@@ -678,7 +727,7 @@ impl Worker {
         for chunk in 0..=self.top {
             match self.chunks.state(chunk) {
                 State::New | State::Resident => {}
-                State::Held | State::Out => self.enter(chunk)?,
+                State::Held | State::Out => self.enter_now(chunk, false)?,
                 State::Disk | State::Reading | State::Writing => gone.push(chunk),
             }
         }

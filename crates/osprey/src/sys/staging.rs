@@ -111,13 +111,15 @@ impl Staging {
         self.mapping.advise(self.offset(frame) + from, to - from, libc::MADV_DONTNEED)
     }
 
-    /// Copies a chunk of the region, all pages of which are there and protected against writing, into a frame.
-    pub fn copy_from(&mut self, frame: u32, region: &Region, chunk: u32) {
+    /// Copies the first `len` bytes of a chunk of the region, all pages of which are there and protected against writing,
+    /// into a frame.
+    pub fn copy_from(&mut self, frame: u32, region: &Region, chunk: u32, len: usize) {
+        assert!(len <= self.chunk, "within the frame");
         let from = region.address(chunk) as *const u8;
         let to = self.address(frame) as *mut u8;
-        // SAFETY: both ranges are of one chunk, in different mappings that live; the program cannot write to its side
+        // SAFETY: both ranges are within one chunk, in different mappings that live; the program cannot write to its side
         // while that is protected, and reading does not wait because all pages are there.
-        unsafe { std::ptr::copy_nonoverlapping(from, to, self.chunk) };
+        unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
     }
 }
 

@@ -179,7 +179,7 @@ fn without_memory(mover: &Mover, mut frames: Frames, region: &Region, engine: En
 
     // There is memory.
     let (first, frame) = next();
-    mover.enter(&mut frames, frame, region, first).expect("memory");
+    assert!(mover.enter(&mut frames, frame, region, first, true).expect("memory"));
     assert!(!frames.was_short() && is_there(region, first));
 
     // A frame that had none yet gets none: there are so many as have some, and no more.
@@ -193,7 +193,14 @@ fn without_memory(mover: &Mover, mut frames: Frames, region: &Region, engine: En
     let (second, frame) = next();
     let before = (frames.live(), frames.available());
     hog.eat();
-    mover.enter(&mut frames, frame, region, second).expect("free frames help");
+    if engine == Engine::Copy {
+        // Others could leave first: it stays where it is, whole, and nobody has lost memory.
+        assert!(!mover.enter(&mut frames, frame, region, second, true).expect("no failure"));
+        assert!(frames.was_short() && (frames.live(), frames.available()) == before);
+        assert!(frames.staging.blocks(frame).iter().all(|block| *block == pattern(second)));
+        hog.eat();
+    }
+    assert!(mover.enter(&mut frames, frame, region, second, false).expect("free frames help"));
     assert!(frames.was_short(), "the call found no memory");
     assert!(frames.live() < before.0 && frames.available() < before.1 && is_there(region, second));
 
@@ -201,7 +208,7 @@ fn without_memory(mover: &Mover, mut frames: Frames, region: &Region, engine: En
     let (third, frame) = next();
     while frames.take().is_some() {}
     hog.eat();
-    mover.enter(&mut frames, frame, region, third).expect("the guard helps");
+    assert!(mover.enter(&mut frames, frame, region, third, false).expect("the guard helps"));
     assert!(frames.was_short() && is_there(region, third));
 
     // A chunk leaves without memory: its pages move, or the spare frame takes its content.
@@ -213,6 +220,11 @@ fn without_memory(mover: &Mover, mut frames: Frames, region: &Region, engine: En
         hog.eat();
         let stays = mover.leave(&mut frames, region, second).expect("refused, which is no failure");
         assert!(stays.is_none() && is_there(region, second), "the spare frame is in use");
+        // It does not take the spare frame along.
+        hog.eat();
+        assert!(!mover.enter(&mut frames, left, region, third, true).expect("no failure"));
+        assert!(frames.staging.blocks(left).iter().all(|block| *block == pattern(third)));
+        hog.eat();
         frames.give(left);
         mover.leave(&mut frames, region, second).expect("a spare frame").expect("free again");
     }
@@ -222,7 +234,7 @@ fn without_memory(mover: &Mover, mut frames: Frames, region: &Region, engine: En
 fn pinned(mover: &Mover, mut frames: Frames, region: &Region) {
     for chunk in [0, 1] {
         let frame = filled(&mut frames, chunk);
-        mover.enter(&mut frames, frame, region, chunk).expect("memory");
+        assert!(mover.enter(&mut frames, frame, region, chunk, true).expect("memory"));
     }
     let ring = io_uring::IoUring::new(2).expect("io_uring");
     let page = libc::iovec { iov_base: (region.address(0) + 5 * PAGE) as *mut _, iov_len: PAGE };
