@@ -16,8 +16,11 @@
 //! touch, so the thread looks every [`KEY_MS`] while a key is out. A program may be faster than that and overtake the plan:
 //! then it has touched chunks that are still to be fetched, which are mapped although nobody mapped them. That tells, too.
 //! What it is past is not fetched; what of that the plan still holds and has left since comes back once the plan is ahead.
-//! The kernel may also take away what the plan holds, when a memory group is full for a moment: a program that faults
-//! while its plan stands still makes the thread look at all chunks, and bring back those.
+//! The kernel may also take away what the plan holds, when a memory group is full for a moment, or because it looks for
+//! pages that rest (DAMON): one fault each for the program. If it faults and faults while its plan stands still, the thread
+//! looks at all chunks and brings those back; for one that waits for a page without touching it nothing does.
+//! Chunks smaller than 64 KiB under `file` may seem touched when a neighbour is read: the kernel maps what is in its cache
+//! around a fault.
 //! These engines are for comparison; `move` gets a message.
 //!
 //! **The limit.** The plan keeps within it. Touches that no plan foresaw are the kernel's to serve: when more is resident

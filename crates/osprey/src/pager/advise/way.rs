@@ -81,6 +81,8 @@ impl Way {
 
     /// Maps a chunk but for its first `spare` bytes, to be written to or only read. Waits for the disk.
     pub fn map(&self, chunk: u32, spare: usize, write: bool) -> io::Result<()> {
+        // A page of a file that is mapped for reading brings those around it that are in the cache, the spared ones, too.
+        let write = write || spare > 0 && self.file.is_some();
         let how = if write { libc::MADV_POPULATE_WRITE } else { libc::MADV_POPULATE_READ };
         self.advise(chunk, spare, how)
     }
