@@ -200,8 +200,7 @@ impl Frames {
         if self.staging.populate(frame).is_ok() {
             return Some(frame);
         }
-        self.short = true;
-        // What it has got of its memory is not in the count.
+        // No more frames need be given up for this: who leaves frees memory. What it has got of its own is not in the count.
         self.staging.release(frame).ok()?;
         let way = self.free.pop().or_else(|| self.spare.take())?;
         self.idle.push(frame);
