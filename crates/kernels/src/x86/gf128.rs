@@ -54,7 +54,8 @@ pub fn digest(backend: Backend, key: &GfKey, before: Block, x: &[Block]) -> Bloc
     let (groups, rest) = x.as_chunks::<DIGEST_GROUP>();
     let wide = backend == Backend::Vaes512 && is_x86_feature_detected!("vpclmulqdq");
     // SAFETY: the features are there; groups are whole.
-    let sum = unsafe { if wide { groups_wide(key, before, groups) } else { groups_narrow(key, before, groups) } };
+    let sum =
+        unsafe { if wide { groups_wide(key, before, groups) } else { groups_narrow(key, before, groups) } };
     // SAFETY: as above.
     unsafe { last(key, sum, rest) }
 }
