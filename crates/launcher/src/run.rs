@@ -433,7 +433,7 @@ impl<'a> Runner<'a> {
         })?;
         self.signals.forward(Some(pass.orders().map_err(failed)?));
         let refused = self.limited(&pass);
-        if refused.is_err() || self.signals.interrupted().is_some() {
+        if refused.is_err() {
             pass.kill();
         }
         let ended = pass.wait(|| {

@@ -42,9 +42,10 @@ impl Signals {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on the program behind this guard gets them; `None`: the launcher itself.
+    /// From now on the program behind this guard gets them, first the one that came while it was started; `None`: the
+    /// launcher itself.
     pub fn forward(&self, guard: Option<UnixStream>) {
-        self.lock().program = guard;
+        self.lock().turn_to(guard);
     }
 
     /// The signal that ends the launcher: it came while no program ran that could answer it.
@@ -54,6 +55,15 @@ impl Signals {
 }
 
 impl State {
+    fn turn_to(&mut self, guard: Option<UnixStream>) {
+        self.program = guard;
+        if self.program.is_some()
+            && let Some(signal) = self.interrupted.take()
+        {
+            self.got(signal.into(), true);
+        }
+    }
+
     fn got(&mut self, signal: i32, sent: bool) {
         match &self.program {
             // A guard whose program has ended forwards nothing.
@@ -78,8 +88,18 @@ mod tests {
         state.got(SIGTERM, true);
         assert!(matches!(Incoming::new(end).next(), Some(Order::Signal(SIGTERM))));
         assert_eq!(state.interrupted, None);
-        state.program = None;
+        state.turn_to(None);
         state.got(SIGINT, false);
         assert_eq!(state.interrupted, Some(2));
+    }
+
+    #[test]
+    fn a_signal_that_comes_while_the_program_starts_is_the_programs() {
+        let (guard, end) = UnixStream::pair().expect("socket pair");
+        let mut state = State::default();
+        state.got(SIGTERM, true);
+        state.turn_to(Some(guard));
+        assert!(matches!(Incoming::new(end).next(), Some(Order::Signal(SIGTERM))));
+        assert_eq!(state.interrupted, None);
     }
 }
