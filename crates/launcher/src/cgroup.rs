@@ -78,21 +78,24 @@ impl Group {
 
     fn limit(&mut self, limit: Limit) -> io::Result<()> {
         let write = |file: &str, value: u64| fs::write(self.folder.join(file), value.to_string());
-        let mut forbidden = Ok(());
+        let mut forbidden: Result<(), String> = Ok(());
         match self.version {
             Version::One => {
                 write("memory.limit_in_bytes", limit.bytes)?;
                 if !limit.swap {
-                    // Where swap is not accounted for, swappiness keeps the group's own limit from swapping, but not
-                    // memory that is short elsewhere.
-                    forbidden = write("memory.memsw.limit_in_bytes", limit.bytes);
+                    // This keeps the group's own limit from swapping. What the kernel does for want of memory elsewhere
+                    // no group of this version can forbid; a limit of memory and swap together only bounds it.
                     write("memory.swappiness", 0)?;
+                    let _ = write("memory.memsw.limit_in_bytes", limit.bytes);
+                    forbidden =
+                        Err("groups of version 1 cannot forbid it when the whole machine is short of memory"
+                            .into());
                 }
             }
             Version::Two => {
                 write("memory.max", limit.bytes)?;
                 if !limit.swap {
-                    forbidden = write("memory.swap.max", 0);
+                    forbidden = write("memory.swap.max", 0).map_err(|error| error.to_string());
                 }
                 if limit.paged {
                     // There is no switch for the kill. From here on the kernel delays whoever allocates, the more the
@@ -102,7 +105,7 @@ impl Group {
             }
         }
         self.swappable =
-            forbidden.err().map(|error| format!("{} has no limit of swap: {error}", self.describe()));
+            forbidden.err().map(|error| format!("{} does not keep swap away: {error}", self.describe()));
         Ok(())
     }
 

@@ -16,7 +16,7 @@
 //! the kernel brings up to date every two seconds, or when they are read: so we read them.
 //!
 //! Hence the kill is switched off (groups of version 1 alone have such a switch), the kernel tells us of a thread that
-//! waits, and we are that other process. The limit is never exceeded.
+//! waits, and we are that other process. The limit is never set above what was asked for.
 //!
 //! **What must hold.** No program waits for ever: when nothing can be freed for [`PATIENCE`], the kill is switched on
 //! again, which ends the program. A guard that dies takes its program with it, waiting or not.
@@ -84,11 +84,15 @@ impl Relief {
     /// Helps when a thread waits for memory. When to come again, rung for or not.
     pub fn relieve(&mut self) -> Option<Duration> {
         // It rang or it did not: what counts is whether a thread waits.
-        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        let rang = rustix::io::read(&self.bell, &mut [0; 8]).is_ok();
         if !self.is_waited_for() {
             self.stuck = None;
             self.take_back();
             return (self.pager.is_some() && self.now > self.lowest()).then_some(LOOK);
+        }
+        if rang && self.pager.is_some() && self.now == self.limit {
+            // Who waits now has begun to since the last look, and we gave nothing meanwhile: frames were freed.
+            self.stuck = None;
         }
         let since = *self.stuck.get_or_insert_with(Instant::now);
         let pause = if self.pager.is_some() { self.drip() } else { self.squeeze() };
@@ -130,12 +134,21 @@ impl Relief {
         LOOK
     }
 
-    /// Lowers the limit of a paged program by the reserve, where that much is free.
+    /// Lowers the limit of a paged program by the reserve, where that much is free: otherwise the kernel would have pages of
+    /// files leave for it.
     fn take_back(&mut self) {
         let lowest = self.lowest();
-        if self.pager.is_some() && self.now > lowest && self.set("memory.limit_in_bytes", lowest) {
+        if self.pager.is_some()
+            && self.now > lowest
+            && self.used().is_some_and(|used| used < lowest)
+            && self.set("memory.limit_in_bytes", lowest)
+        {
             self.now = lowest;
         }
+    }
+
+    fn used(&self) -> Option<u64> {
+        fs::read_to_string(self.folder.join("memory.usage_in_bytes")).ok()?.trim().parse().ok()
     }
 
     fn lowest(&self) -> u64 {

@@ -163,6 +163,7 @@ impl<'a> Runner<'a> {
         let pages_itself = matches!(self.paging.by, By::Runtime(Engine::Move | Engine::None));
         let reason = match bytes {
             chunk::LARGE => "the limit holds enough of them",
+            _ if matches!(self.paging.by, By::Nobody | By::System) => "nothing is paged by chunks",
             _ if !pages_itself => "this engine moves pages one by one",
             _ if self.args.mode == RunMode::Reactive => {
                 "larger ones are for programs that are paged by a trace"

@@ -18,7 +18,7 @@ const LOOK_BYTES: u64 = 2 << 20;
 /// Time between two looks of a pager that is awake, and of one that sleeps while little is left.
 const LOOK_TIME: Duration = Duration::from_millis(20);
 const SLEEP_TIME: Duration = Duration::from_millis(25);
-/// Given up at a time when something waits for memory, as a part of the limit: as much as a guard keeps in reserve.
+/// Given up at a time when something waits for memory, as a part of the limit.
 const PART: u64 = 64;
 
 #[derive(Debug)]

@@ -6,8 +6,8 @@
 //!
 //! **What must hold.** The pager never waits for memory that only it could free. What it does from the bell to the first
 //! frame freed touches no memory that it did not have, but for a few pages of heap, page tables and the kernel's own: for
-//! these the guard gives a reserve before the pager is scheduled. Without a guard nothing is killed or waits, and the
-//! bell never rings.
+//! these the guard gives a reserve, page by page, while somebody waits. Without a guard nothing waits, and the bell never
+//! rings.
 
 use super::worker::Worker;
 use crate::sys::inherit::adopt;

@@ -153,6 +153,7 @@ impl Worker {
         if state == State::Disk && fetch.fresh && !self.region.is_live(chunk) {
             self.free_slot(chunk);
             self.chunks.set_state(chunk, State::New);
+            self.chunks_now -= 1;
             state = State::New;
         }
         self.chunks.set(chunk, PLANNED, true);

@@ -116,6 +116,7 @@ impl Worker {
             let dead = self.chunks.state(chunk) == State::Disk && !self.region.is_live(chunk);
             if dead && !self.chunks.has(chunk, WANTED) {
                 self.chunks.set_state(chunk, State::New);
+                self.chunks_now -= 1;
                 self.free_slot(chunk);
                 any = true;
             }

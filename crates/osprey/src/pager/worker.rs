@@ -89,7 +89,8 @@ pub(super) struct Worker {
     unpublished: u32,
     /// Somebody waits, and no event will tell when to try again.
     again: bool,
-    chunks_now: u64,
+    /// Chunks that hold something.
+    pub chunks_now: u64,
     top: u32,
     touched: bool,
     trace_heard: bool,

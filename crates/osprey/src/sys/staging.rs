@@ -29,6 +29,9 @@ impl Staging {
         let mapping = Mapping::anonymous(None, count * chunk + HUGE, false)?;
         let first = (mapping.base() as usize).next_multiple_of(HUGE) - mapping.base() as usize;
         private(&mapping, chunk)?;
+        // The page that is touched behind the frames must not bring a huge one. A refusal costs memory for a moment.
+        let end = first + count * chunk;
+        let _ = mapping.advise(end, mapping.len() - end, libc::MADV_NOHUGEPAGE);
         Ok(Self { mapping, first, chunk, count })
     }
 
