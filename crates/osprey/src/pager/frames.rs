@@ -9,12 +9,8 @@
 //! could free, but for a few pages where nothing else helps ([`Frames::scrape`]).
 
 use crate::sys::staging::Staging;
+use crate::sys::{PAUSE, TRIES};
 use kernels::Block;
-use std::time::Duration;
-
-/// How often a call that finds no memory is tried again, and the time between: longer than a guard needs to help.
-const TRIES: u32 = 2000;
-const PAUSE: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 pub(super) struct Frames {

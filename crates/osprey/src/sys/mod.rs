@@ -15,9 +15,14 @@ pub(crate) mod uring;
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 /// Bytes of a page.
 pub(crate) const PAGE: usize = 4096;
+/// How often a call that finds no memory is tried again, and the time between: longer than a launcher's guard needs to
+/// help.
+pub(crate) const TRIES: u32 = 2000;
+pub(crate) const PAUSE: Duration = Duration::from_millis(1);
 
 /// -1 with `errno` as an error.
 pub(crate) fn check(result: libc::c_long) -> io::Result<libc::c_long> {

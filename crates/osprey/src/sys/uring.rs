@@ -1,6 +1,7 @@
 //! io_uring: reads and writes of frames, and one wait for everything that a pager listens to.
 
 use super::staging::Staging;
+use super::{PAUSE, TRIES};
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -9,9 +10,6 @@ use std::time::Duration;
 /// Transfers in flight at most.
 pub(crate) const TRANSFERS_MAX: usize = 192;
 const ENTRIES: u32 = 256;
-/// How often a transfer that found no memory in the kernel is tried again, and the time between.
-const TRIES: u32 = 2000;
-const PAUSE: Duration = Duration::from_millis(1);
 /// Tags of polls lie above those of transfers.
 const POLLS: u64 = 1 << 32;
 
