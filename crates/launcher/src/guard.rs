@@ -165,12 +165,7 @@ fn start(
     let mut command =
         exec::command(std::process::id(), folder, spec.background, &spec.program, &spec.name, &spec.args);
     command.stdin(standard()?).stdout(standard()?).stderr(standard()?);
-    for (name, value) in &spec.env {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+    osprey::settings::apply(spec.env.clone(), &mut command);
     if spec.isolate {
         // What the caller left open would be written through: it lies below the overlays.
         osprey::launch::keep_from_children().map_err(|e| format!("cannot close descriptors: {e}"))?;

@@ -30,7 +30,8 @@ use std::time::{Duration, Instant};
 /// The exit code for faults of ours, of the machine, and of what was asked.
 pub const FAILED: u8 = 125;
 
-/// Who keeps a limit that neither a memory group nor the runtime keeps.
+/// Who keeps a limit where there is no memory group; and where the program does not use the runtime either.
+const RUNTIME: &str = "limited by the runtime itself";
 const NOBODY: &str = "not limited";
 /// Why chunks are small after a first look at the program.
 const TOO_LARGE: &str = "the limit leaves too little for chunks of 2 MiB beside what the program needs";
@@ -473,7 +474,7 @@ impl<'a> Runner<'a> {
                 self.warn(format!("the program has no limit: no engine pages it, and {why}"));
             }
             Some(Err(why)) => {
-                self.report.limit = "limited by the runtime itself".into();
+                self.report.limit = RUNTIME.into();
                 self.console.step(&format!("the runtime keeps to its limit itself: {why}"));
             }
         }
@@ -555,8 +556,8 @@ impl<'a> Runner<'a> {
         warnings
             .filter(|text| self.console.verbose || !is_minor(text))
             .for_each(|text| self.console.warn(text));
-        let enforced = !matches!(self.report.limit.as_str(), "limited by the runtime itself");
-        if !enforced && !self.report.uses_runtime && self.report.exit_code < 128 {
+        let unused = self.report.limit == RUNTIME && !self.report.uses_runtime;
+        if unused && self.report.exit_code < 128 {
             self.report.limit = NOBODY.into();
             self.warn(
                 "the program had no limit: it does not use the runtime, and there is no memory group".into(),

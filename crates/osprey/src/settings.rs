@@ -1,6 +1,6 @@
 //! What the launcher tells the runtime: environment variables, one place for their names, units and ranges.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -101,6 +101,20 @@ impl Default for Settings {
             pressure: None,
         }
     }
+}
+
+/// Has the child that `command` starts get an environment as of [`Settings::to_env`].
+pub fn apply<N: AsRef<OsStr>>(
+    env: impl IntoIterator<Item = (N, Option<OsString>)>,
+    command: &mut Command,
+) -> &mut Command {
+    for (name, value) in env {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
 }
 
 /// Chunks per block of a trace where nobody says otherwise: small chunks go by 32, large ones by 8, so that the two
@@ -206,13 +220,7 @@ impl Settings {
 
     /// Gives these settings to the child that `command` starts.
     pub fn apply_to<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        for (name, value) in self.to_env() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        command
+        apply(self.to_env(), command)
     }
 
     /// Chunks of the region.

@@ -11,7 +11,7 @@
 //! **Who learns what.** Chunks go to the disk in the clear: nobody picks these engines but on request.
 //!
 //! **Where the program is.** By its events where they differ from block to block. Where they stand still, one fetched chunk
-//! in [`KEY_EVERY`](program::KEY_EVERY), and the last one there is room for, is brought into the cache without mapping its first page: a *key*.
+//! in [`KEY_EVERY`](super::KEY_EVERY), and the last one there is room for, is brought into the cache without mapping its first page: a *key*.
 //! The page is mapped once the program touched it, and `/proc/self/pagemap` says so. The kernel tells nobody about that
 //! touch, so the thread looks every [`KEY_MS`] while a key is out. A program may be faster than that and overtake the plan:
 //! then it has touched chunks that are still to be fetched, which are mapped although nobody mapped them. That tells, too.

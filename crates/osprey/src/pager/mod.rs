@@ -70,6 +70,16 @@ const SLACK_PERCENT: u64 = 2;
 const GROWTH: u64 = 4 << 20;
 const GROWTH_PERCENT: u64 = 1;
 
+/// Fetched chunks per key at most: those whose first touch tells where the program is.
+const KEY_EVERY: usize = 32;
+/// Touches that no plan foresaw, before a trace is given up; an eighth of all fetches is allowed on top.
+const MISSES: u64 = 64;
+
+/// Whether a trace is of no use for this run, by what it brought and by the touches that it does not have.
+fn misleads(misses: u64, fetched: u64) -> bool {
+    misses > MISSES + fetched / 8
+}
+
 /// A running pager. Stop it before the region goes.
 #[derive(Debug)]
 pub(crate) struct Pager(Kind);

@@ -57,12 +57,10 @@ impl Mover {
         chunk: u32,
         may_wait: bool,
     ) -> io::Result<bool> {
-        let (home, place, len) = (region.address(chunk), frames.staging.address(frame), region.chunk());
         if self.moves {
-            self.shift(frames, home, place, len, PATIENCE).1?;
-            frames.emptied(frame);
-            return Ok(true);
+            return self.enter_row(frames, frame, region, chunk, 1).map(|()| true);
         }
+        let (home, len) = (region.address(chunk), region.chunk());
         let (mut done, mut released, mut tries) = (0, 0, 0);
         while done < len {
             let bytes: &[u8] = bytemuck::cast_slice(frames.staging.blocks(frame));
@@ -118,25 +116,20 @@ impl Mover {
     /// # Errors
     /// The system's.
     pub fn leave(&self, frames: &mut Frames, region: &Region, chunk: u32) -> io::Result<Option<u32>> {
-        let (home, frame, len) = (region.address(chunk), frames.take_hollow(), region.chunk());
+        let frame = frames.take_hollow();
         if !self.moves {
             let Some(full) = frames.refill(frame) else {
                 frames.emptied(frame);
                 return Ok(None);
             };
-            self.copy_out(frames, full, region, chunk, len)?;
+            self.copy_out(frames, full, region, chunk, region.chunk())?;
             return Ok(Some(full));
         }
-        let place = frames.staging.address(frame);
-        match self.shift(frames, place, home, len, 16) {
-            (_, Ok(())) => Ok(Some(frame)),
-            (moved, Err(error)) if error.kind() == io::ErrorKind::ResourceBusy => {
-                self.shift(frames, home, place, moved, PATIENCE).1?;
-                frames.emptied(frame);
-                Ok(None)
-            }
-            (_, Err(error)) => Err(error),
+        if self.leave_row(frames, frame, region, chunk, 1)? == 0 {
+            frames.emptied(frame);
+            return Ok(None);
         }
+        Ok(Some(frame))
     }
 
     /// Whether chunks in a row move in one call: each call has every processor that runs the program forget its mappings.

@@ -22,10 +22,6 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-/// Touches that no plan knew of, before a trace is given up; an eighth of all fetches is allowed on top.
-const MISSES: u64 = 64;
-/// Chunks per key at most.
-const KEY_EVERY: usize = 32;
 /// Blocks per comparison of the hash over allocations.
 const HASH_EVERY: u64 = 4;
 /// Steps that are planned ahead even if the trace pauses.
@@ -436,13 +432,13 @@ impl Schedule {
 
     /// Whether the trace is of no use for this run.
     pub fn misleads(&self) -> bool {
-        self.misses > MISSES + self.fetched / 8
+        super::misleads(self.misses, self.fetched)
     }
 
-    /// Whether a chunk that comes in for `block` should be held back to learn where the program is.
-    pub fn is_key(&mut self, block: u64) -> bool {
+    /// Decides whether a chunk that comes in for `block` is held back to learn where the program is.
+    pub fn choose_key(&mut self, block: u64) -> bool {
         self.since_key += 1;
-        let every = (self.shares.buffer / 4).clamp(1, KEY_EVERY);
+        let every = (self.shares.buffer / 4).clamp(1, super::KEY_EVERY);
         if self.since_key < every || block <= self.position + 1 {
             return false;
         }

@@ -185,7 +185,7 @@ impl Worker {
         } else {
             self.decrypt(chunk);
         }
-        !self.is_held_back(chunk)
+        !self.hold_back(chunk)
     }
 
     fn decrypt(&mut self, chunk: u32) {

@@ -504,15 +504,15 @@ impl Worker {
 
     /// What is ready in a frame goes into the region, or waits there as a key.
     fn settle(&mut self, chunk: u32) -> Result<(), String> {
-        if self.is_held_back(chunk) { Ok(()) } else { self.enter(chunk) }
+        if self.hold_back(chunk) { Ok(()) } else { self.enter(chunk) }
     }
 
-    /// Whether what is ready in a frame waits there as a key.
-    pub fn is_held_back(&mut self, chunk: u32) -> bool {
+    /// Has what is ready in a frame wait there as a key, if one is due; says whether it does.
+    pub fn hold_back(&mut self, chunk: u32) -> bool {
         let planned = self.chunks.has(chunk, PLANNED) && !self.chunks.has(chunk, WANTED);
         if let (true, Some(schedule)) = (planned, &mut self.schedule) {
             let due = self.chunks.due(chunk);
-            if schedule.is_key(due) {
+            if schedule.choose_key(due) {
                 schedule.hold(due, chunk);
                 self.chunks.set_state(chunk, State::Held);
                 return true;

@@ -1,5 +1,6 @@
 //! A trace that is followed: where the program is, and what the plan allows next.
 
+use super::super::{KEY_EVERY, misleads};
 use super::Sizes;
 use crate::plan::{self, Eviction, Fetch, Next, Planner, Step};
 use crate::progress::Progress;
@@ -10,13 +11,8 @@ use std::collections::{HashSet, VecDeque};
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
-/// One fetched chunk in as many is a key where events stand still, and at least four among those that came early.
-pub(super) const KEY_EVERY: u64 = 32;
 /// Major faults of a program whose plan stands still, after which it is looked for everywhere.
 const LOST_FAULTS: u64 = 512;
-/// Chunks touched that the trace does not foresee, after which it is taken for another's; an eighth of all fetches is
-/// allowed on top.
-const MISSES: u64 = 64;
 /// Blocks ahead of the program at which its hash is compared when nothing else is waited for.
 const WATCH_AHEAD: u64 = 16;
 /// Steps planned ahead at least.
@@ -133,7 +129,7 @@ impl Program {
                     .into(),
             );
         }
-        if self.misses > MISSES + self.fetched / 8 {
+        if misleads(self.misses, self.fetched) {
             return Err(format!(
                 "the program touched {} chunks that its trace does not foresee",
                 self.misses
@@ -233,8 +229,9 @@ impl Program {
             && let Some(fetch) = self.take_fetch()
         {
             let full = self.held.len() + 1 >= self.sizes.held;
-            let due = full
-                || self.since_key + 1 >= KEY_EVERY.min((self.sizes.held - self.sizes.capacity) as u64 / 4);
+            // At least four keys among those that came early.
+            let every = KEY_EVERY.min((self.sizes.held - self.sizes.capacity) / 4);
+            let due = full || self.since_key + 1 >= every as u64;
             // Of a block that has begun the touch may be past, and would never tell.
             let ahead = fetch.block >= self.begun && !self.held.contains(&fetch.chunk);
             return Turn::Fetch(fetch, due && ahead && !self.told_by_events(fetch.block));
