@@ -18,6 +18,7 @@ mod hash;
 mod local;
 mod pages;
 mod portable;
+mod ring;
 mod transpose;
 mod words;
 #[cfg(target_arch = "x86_64")]
@@ -34,5 +35,6 @@ pub use gf128::{FIELD_BITS, GfKey, gf_add_multiples, gf_add_multiples_on, gf_dig
 pub use hash::{LANES_MAX, TweakedHash, WORDS_MAX};
 pub use local::{LOCALITY, add_local};
 pub use pages::prefer_large_pages;
+pub use ring::{Ring, ring_add, ring_cross, ring_sub, stream};
 pub use transpose::{transpose128, transpose128_on};
 pub use words::{bit, lsbs, xor_bytes, xor_into, xor_masked};

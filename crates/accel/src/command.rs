@@ -1,0 +1,127 @@
+//! What a device can be told to do. Lengths are in blocks; vectors are planar, one slice per part.
+
+use crate::{Half, Ring, Seat};
+use base::Error;
+use kernels::Block;
+
+/// One command: an operation, its sources and destinations, of a length that its slices state. Who the peers are follows
+/// from the seat.
+pub enum Command<'a> {
+    /// `z = x + y`: stage 1 alone.
+    Add(Linear<'a>),
+    /// `z = x - y`: stage 1 alone.
+    Sub(Linear<'a>),
+    /// Stage 1 of a product or dot product.
+    Multiply(Multiply<'a>),
+    /// Stage 2 of it.
+    Fold(Fold<'a>),
+}
+
+/// A sum or difference of shares.
+pub struct Linear<'a> {
+    /// Of which elements.
+    pub ring: Ring,
+    /// The first operand, by part.
+    pub x: [&'a [Block]; 3],
+    /// The second operand, by part.
+    pub y: [&'a [Block]; 3],
+    /// The result, by part.
+    pub z: [&'a mut [Block]; 3],
+}
+
+/// Stage 1 of `z = sum over terms of x y`, for blocks that lie in one half of their vector.
+pub struct Multiply<'a> {
+    /// Of which elements.
+    pub ring: Ring,
+    /// Round of the session.
+    pub round: u64,
+    /// Index within the round of the first block: where its streams begin.
+    pub first: u64,
+    /// Which half the blocks are in.
+    pub half: Half,
+    /// Terms of every dot product; 1 for products.
+    pub terms: usize,
+    /// Factors by part: `terms` runs of as many blocks as the result has.
+    pub x: [&'a [Block]; 3],
+    /// The other factors.
+    pub y: [&'a [Block]; 3],
+    /// Own part of the result: all of it but what arrives.
+    pub z: [&'a mut [Block]; 3],
+    /// What to send of A.
+    pub a: &'a mut [Block],
+    /// What to send of C; empty where this seat vouches for it.
+    pub c: &'a mut [Block],
+    /// Whether messages are hidden from the fourth party.
+    pub masked: bool,
+    /// What is done about the messages that this seat vouches for.
+    pub vouch: Vouch<'a>,
+}
+
+/// What becomes of the messages that this seat computes but does not send: A of the seat before it, and C of the seat two
+/// further on where it does not send its own.
+pub enum Vouch<'a> {
+    /// Nothing: semi-honest.
+    Nothing,
+    /// They are digested ([`kernels::gf_digest`]) after what was digested before: A, and C.
+    Digest(&'a mut [Block; 2]),
+    /// They are handed out, for a hash that the device does not know.
+    Expose {
+        /// A, as long as the result.
+        a: &'a mut [Block],
+        /// C, as long where this seat vouches for it, else empty.
+        c: &'a mut [Block],
+    },
+}
+
+/// Stage 2: `z` gets what arrived.
+pub struct Fold<'a> {
+    /// Of which elements.
+    pub ring: Ring,
+    /// Round of the session.
+    pub round: u64,
+    /// Index within the round of the first block.
+    pub first: u64,
+    /// Which half the blocks are in.
+    pub half: Half,
+    /// Part 1 of the result, which C goes to, and part 2, which A goes to.
+    pub z: [&'a mut [Block]; 2],
+    /// A of the seat after this one.
+    pub a: &'a [Block],
+    /// C of the seat after this one; empty where this seat receives none.
+    pub c: &'a [Block],
+    /// Whether messages are hidden from the fourth party.
+    pub masked: bool,
+    /// Digests of A and C to go on with; none where nothing is checked, or by the host.
+    pub digests: Option<&'a mut [Block; 2]>,
+}
+
+/// Checks the lengths of a command's slices, so that a device need not.
+///
+/// # Errors
+/// What does not fit.
+pub fn check(command: &Command<'_>, seat: Seat) -> Result<(), Error> {
+    let fits = match command {
+        Command::Add(l) | Command::Sub(l) => {
+            let n = l.z[0].len();
+            l.x.iter().chain(&l.y).all(|part| part.len() == n) && l.z.iter().all(|part| part.len() == n)
+        }
+        Command::Multiply(m) => {
+            let n = m.z[0].len();
+            let (sent, vouched) = if m.half.sends(seat) { (n, 0) } else { (0, n) };
+            let exposed = match &m.vouch {
+                Vouch::Expose { a, c } => a.len() == n && c.len() == vouched,
+                Vouch::Nothing | Vouch::Digest(_) => true,
+            };
+            m.x.iter().chain(&m.y).all(|part| Some(part.len()) == n.checked_mul(m.terms))
+                && m.z.iter().all(|part| part.len() == n)
+                && (m.a.len(), m.c.len()) == (n, sent)
+                && exposed
+        }
+        Command::Fold(f) => {
+            let n = f.a.len();
+            let received = if f.half.receives(seat) { n } else { 0 };
+            f.z.iter().all(|part| part.len() == n) && f.c.len() == received
+        }
+    };
+    if fits { Ok(()) } else { Err(Error::misuse("the slices of a command do not fit each other")) }
+}

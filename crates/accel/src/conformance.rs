@@ -1,0 +1,236 @@
+//! What every device must give: products that add up, and the bits of the CPU.
+
+use crate::{Command, Cpu, Device, Fold, Half, Keys, Linear, Multiply, Ring, Seat, Vouch};
+use kernels::{Aes128, Block};
+use std::sync::Arc;
+
+/// Makes a device; called once per seat.
+pub type Make<'a> = dyn Fn() -> Result<Box<dyn Device>, base::Error> + 'a;
+
+fn random(label: u64, n: usize) -> Vec<Block> {
+    let mut out = vec![Block::ZERO; n];
+    kernels::stream(&Aes128::new(Block(0x5eed)), label, 0, &mut out);
+    out
+}
+
+/// The keys of all seats, as a dealer would give them.
+#[must_use]
+pub fn keys() -> [Arc<Keys>; 4] {
+    let (streams, tags) = (random(1, 4), random(2, 4));
+    Seat::ALL.map(|seat| {
+        let of = |all: &[Block]| [0, 1, 2].map(|k| all[seat.summand(k).index()]);
+        Arc::new(Keys::new(seat, of(&streams), of(&tags)))
+    })
+}
+
+/// What one seat's device gave.
+#[derive(Clone, PartialEq, Eq)]
+struct Seen {
+    z: [Vec<Block>; 3],
+    a: Vec<Block>,
+    c: Vec<Block>,
+    vouched: [Block; 2],
+    exposed: [Vec<Block>; 2],
+    received: [Block; 2],
+}
+
+/// A command's settings.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    ring: Ring,
+    blocks: usize,
+    terms: usize,
+    half: Half,
+    masked: bool,
+    digest: bool,
+}
+
+fn shapes() -> Vec<Shape> {
+    let mut shapes = Vec::new();
+    for ring in Ring::ALL {
+        for (blocks, terms) in
+            [(1, 1), (2, 3), (7, 1), (255, 1), (256, 2), (257, 1), (1000, 1), (3, 40), (0, 1)]
+        {
+            for half in Half::BOTH {
+                for (masked, digest) in [(false, false), (true, true), (false, true), (true, false)] {
+                    shapes.push(Shape { ring, blocks, terms, half, masked, digest });
+                }
+            }
+        }
+    }
+    shapes
+}
+
+/// Summands of a value: one vector per index.
+type Summands = [Vec<Block>; 4];
+
+fn parts(seat: Seat, x: &Summands) -> [&[Block]; 3] {
+    [0, 1, 2].map(|k| &*x[seat.summand(k).index()])
+}
+
+fn summands(label: u64, n: usize) -> Summands {
+    std::array::from_fn(|j| random(label + j as u64, n))
+}
+
+/// Runs both stages at all four seats.
+fn play(
+    devices: &mut [Box<dyn Device>],
+    shape: Shape,
+    x: &Summands,
+    y: &Summands,
+) -> Result<Vec<Seen>, String> {
+    let n = shape.blocks;
+    let word = |e: base::Error| format!("{shape:?}: {e}");
+    let mut seen = Vec::new();
+    for (seat, device) in Seat::ALL.into_iter().zip(devices.iter_mut()) {
+        let sends = shape.half.sends(seat);
+        let empty = || vec![Block::ZERO; n];
+        let some = |there: bool| vec![Block::ZERO; if there { n } else { 0 }];
+        let mut own = Seen {
+            z: [empty(), empty(), empty()],
+            a: empty(),
+            c: some(sends),
+            vouched: [Block(1), Block(2)],
+            exposed: [empty(), some(!sends)],
+            received: [Block(3), Block(4)],
+        };
+        let [z0, z1, z2] = &mut own.z;
+        let [exposed_a, exposed_c] = &mut own.exposed;
+        let vouch = match (shape.digest, shape.masked) {
+            (true, _) => Vouch::Digest(&mut own.vouched),
+            (false, true) => Vouch::Expose { a: exposed_a, c: exposed_c },
+            (false, false) => Vouch::Nothing,
+        };
+        let command = Multiply {
+            ring: shape.ring,
+            round: 77,
+            first: 5,
+            half: shape.half,
+            terms: shape.terms,
+            x: parts(seat, x),
+            y: parts(seat, y),
+            z: [z0, z1, z2],
+            a: &mut own.a,
+            c: &mut own.c,
+            masked: shape.masked,
+            vouch,
+        };
+        device.run(&mut Command::Multiply(command)).map_err(word)?;
+        seen.push(own);
+    }
+    for (seat, device) in Seat::ALL.into_iter().zip(devices.iter_mut()) {
+        let from = &seen[seat.after(1).index()];
+        let (a, c) = (from.a.clone(), from.c.clone());
+        let own = &mut seen[seat.index()];
+        let [_, z1, z2] = &mut own.z;
+        let digests = shape.digest.then_some(&mut own.received);
+        let Shape { ring, half, masked, .. } = shape;
+        let command = Fold { ring, round: 77, first: 5, half, z: [z1, z2], a: &a, c: &c, masked, digests };
+        device.run(&mut Command::Fold(command)).map_err(word)?;
+    }
+    Ok(seen)
+}
+
+/// Whether all seats agree on every summand, and the sum is the product.
+fn consistent(shape: Shape, x: &Summands, y: &Summands, seen: &[Seen]) -> Result<(), String> {
+    let ring = shape.ring;
+    let whole = |x: &Summands, i: usize| x.iter().fold(Block::ZERO, |sum, part| ring.add(sum, part[i]));
+    for i in 0..shape.blocks {
+        let mut sum = Block::ZERO;
+        for j in Seat::ALL {
+            let part = |seat: Seat| seat.part_of(j).map(|k| seen[seat.index()].z[k][i]);
+            let held: Vec<Block> = Seat::ALL.into_iter().filter_map(part).collect();
+            if held.iter().any(|v| *v != held[0]) {
+                return Err(format!("{shape:?}: seats differ on summand {} of block {i}", j.index()));
+            }
+            sum = ring.add(sum, held[0]);
+        }
+        let wanted = (0..shape.terms).fold(Block::ZERO, |sum, term| {
+            let at = term * shape.blocks + i;
+            ring.add(sum, ring.mul(whole(x, at), whole(y, at)))
+        });
+        if sum != wanted {
+            return Err(format!("{shape:?}: block {i} is not the product"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether what is vouched for is what is sent.
+fn vouched(shape: Shape, seen: &[Seen]) -> Result<(), String> {
+    for seat in Seat::ALL {
+        let [own, a_from, c_from] = [seat, seat.after(3), seat.after(2)].map(|s| &seen[s.index()]);
+        let vouches = !shape.half.sends(seat);
+        if !shape.digest && shape.masked {
+            let [a, c] = &own.exposed;
+            if *a != a_from.a || vouches && *c != c_from.c {
+                return Err(format!("{shape:?}: seat {} vouches for something else", seat.index()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs all cases on a device at each of the four seats and compares with the CPU, bit by bit.
+///
+/// # Errors
+/// The first case that differs.
+pub fn check(make: &Make<'_>) -> Result<(), String> {
+    let configured = |make: &Make<'_>| -> Result<Vec<Box<dyn Device>>, String> {
+        let one = |keys: Arc<Keys>| {
+            let mut device = make().map_err(|e| e.to_string())?;
+            device.configure(keys).map_err(|e| e.to_string())?;
+            Ok(device)
+        };
+        keys().into_iter().map(one).collect()
+    };
+    let mut devices = configured(make)?;
+    let mut reference = configured(&|| Ok(Box::new(Cpu::default())))?;
+    for (i, shape) in shapes().into_iter().enumerate() {
+        let n = shape.blocks * shape.terms;
+        let label = 100 + 16 * i as u64;
+        let (x, y) = (summands(label, n), summands(label + 4, n));
+        let seen = play(&mut devices, shape, &x, &y)?;
+        consistent(shape, &x, &y, &seen)?;
+        vouched(shape, &seen)?;
+        if seen != play(&mut reference, shape, &x, &y)? {
+            return Err(format!("{shape:?}: not the bits of the CPU"));
+        }
+    }
+    linear(&mut devices)
+}
+
+fn linear(devices: &mut [Box<dyn Device>]) -> Result<(), String> {
+    for ring in Ring::ALL {
+        for n in [0, 1, 300] {
+            let (x, y) = (summands(7, n), summands(11, n));
+            for (seat, device) in Seat::ALL.into_iter().zip(devices.iter_mut()) {
+                for add in [true, false] {
+                    let mut z: [Vec<Block>; 3] = std::array::from_fn(|_| vec![Block::ZERO; n]);
+                    let [z0, z1, z2] = &mut z;
+                    let operands = Linear { ring, x: parts(seat, &x), y: parts(seat, &y), z: [z0, z1, z2] };
+                    let mut command = if add { Command::Add(operands) } else { Command::Sub(operands) };
+                    device.run(&mut command).map_err(|e| e.to_string())?;
+                    let apply = |a, b| if add { ring.add(a, b) } else { ring.sub(a, b) };
+                    for k in 0..3 {
+                        let (x, y) = (parts(seat, &x)[k], parts(seat, &y)[k]);
+                        if (0..n).any(|i| z[k][i] != apply(x[i], y[i])) {
+                            return Err(format!("{ring:?}, {n} blocks: a sum or difference is wrong"));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpu_conforms() {
+        check(&|| Ok(Box::new(Cpu::default()))).unwrap();
+    }
+}

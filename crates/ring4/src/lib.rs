@@ -1,0 +1,1 @@
+//! Four-party replicated secret sharing.
