@@ -212,9 +212,8 @@ fn linear(devices: &mut [Box<dyn Device>]) -> Result<(), String> {
                     let mut command = if add { Command::Add(operands) } else { Command::Sub(operands) };
                     device.run(&mut command).map_err(|e| e.to_string())?;
                     let apply = |a, b| if add { ring.add(a, b) } else { ring.sub(a, b) };
-                    for k in 0..3 {
-                        let (x, y) = (parts(seat, &x)[k], parts(seat, &y)[k]);
-                        if (0..n).any(|i| z[k][i] != apply(x[i], y[i])) {
+                    for ((x, y), z) in parts(seat, &x).into_iter().zip(parts(seat, &y)).zip(&z) {
+                        if (0..n).any(|i| z[i] != apply(x[i], y[i])) {
                             return Err(format!("{ring:?}, {n} blocks: a sum or difference is wrong"));
                         }
                     }
