@@ -1,0 +1,123 @@
+//! Tags: what vouchers say about what senders sent.
+//!
+//! The content of a channel (s, b -> r) in a round is its length in blocks and its blocks, as they are on the wire. Under
+//! [`Hash::Keyed`] the tag is the polynomial hash of both at an element that s does not know, plus a pad of the round from
+//! the stream of K_s, index r: without the pad one tag seen on the wire would give the element away. Under
+//! [`Hash::Blake3`] it is the keyed hash of round, channel and content, under a key derived from the same element.
+
+use crate::{Hash, Party, Seat, TAG_BYTES};
+use accel::Use;
+use base::{At, Error, Kind};
+use kernels::{Block, gf_digest};
+use net::Session;
+use subtle::ConstantTimeEq;
+
+/// A running hash of one channel's content in one round.
+pub(crate) enum Running {
+    /// The digest so far; a device may go on with it.
+    Keyed(Block),
+    Blake3(Box<blake3::Hasher>),
+}
+
+/// A channel: who sends, who vouches, who receives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Channel {
+    pub sender: Seat,
+    pub voucher: Seat,
+    pub receiver: Seat,
+}
+
+impl Channel {
+    pub fn new(sender: Seat, voucher: Seat, receiver: Seat) -> Self {
+        Self { sender, voucher, receiver }
+    }
+
+    pub fn pair(self) -> [Seat; 2] {
+        [self.sender, self.voucher]
+    }
+}
+
+const BLAKE3_KEY: &str = "tacit ring4 2026 key of a tag";
+
+impl Party {
+    /// Which part's keys the tags of a sender are under; this party is voucher or receiver, never the sender.
+    fn tag_part(&self, channel: Channel) -> usize {
+        self.seat.part_of(channel.sender).expect("nobody hashes what it sends itself")
+    }
+
+    /// Begins a channel's hash with its length in blocks.
+    pub(crate) fn begin(&self, channel: Channel, round: u64, blocks: usize) -> Running {
+        let part = self.tag_part(channel);
+        let length = Block(blocks as u128);
+        match self.settings.hash {
+            Hash::Keyed => Running::Keyed(gf_digest(self.keys.tag(part), Block::ZERO, &[length])),
+            Hash::Blake3 => {
+                let element = self.keys.tag_elements()[part].to_bytes();
+                let key = blake3::derive_key(BLAKE3_KEY, &element);
+                let mut hasher = blake3::Hasher::new_keyed(&key);
+                let seats = [channel.sender, channel.voucher, channel.receiver].map(|s| s.index() as u8);
+                hasher.update(&round.to_le_bytes()).update(&seats).update(&length.to_bytes());
+                Running::Blake3(Box::new(hasher))
+            }
+        }
+    }
+
+    /// Goes on with blocks as they are on the wire.
+    pub(crate) fn hash(&self, channel: Channel, running: &mut Running, blocks: &[Block]) {
+        match running {
+            Running::Keyed(digest) => *digest = gf_digest(self.keys.tag(self.tag_part(channel)), *digest, blocks),
+            Running::Blake3(hasher) => {
+                hasher.update(Block::bytes_of(blocks));
+            }
+        }
+    }
+
+    fn tag(&self, channel: Channel, round: u64, running: Running) -> [u8; TAG_BYTES] {
+        match running {
+            Running::Keyed(digest) => {
+                let mut pad = [Block::ZERO];
+                let part = self.tag_part(channel);
+                self.fill(part, (round, Use::Pad, channel.pair()), channel.receiver.index() as u64, &mut pad);
+                (digest ^ pad[0]).to_bytes()
+            }
+            Running::Blake3(hasher) => {
+                let hash = hasher.finalize();
+                std::array::from_fn(|i| hash.as_bytes()[i])
+            }
+        }
+    }
+
+    /// Sends the tags of what this party vouches for, then compares those of what it received: nothing of the round may be
+    /// used for anything that is sent before this has returned.
+    pub(crate) fn settle(
+        &self,
+        session: &mut Session,
+        round: u64,
+        vouched: Vec<(Channel, Running)>,
+        received: Vec<(Channel, Running)>,
+    ) -> Result<(), Error> {
+        for (channel, running) in vouched {
+            let to = self.at(channel.receiver);
+            let tag = self.tag(channel, round, running);
+            session.link(to).send(&tag)?;
+            session.link(to).flush()?;
+        }
+        let mut fault = None;
+        for (channel, running) in received {
+            let theirs: [u8; TAG_BYTES] = session.link(self.at(channel.voucher)).recv_array()?;
+            let fits = bool::from(theirs.ct_eq(&self.tag(channel, round, running)));
+            if !fits && fault.is_none() {
+                fault = Some(channel);
+            }
+        }
+        fault.map_or(Ok(()), |channel| Err(self.accuse(session, channel)))
+    }
+
+    /// One of the two deviates; which one, nobody can tell from here.
+    fn accuse(&self, session: &Session, channel: Channel) -> Error {
+        let name = |seat| session.roster().name(self.at(seat));
+        let (sender, voucher) = (name(channel.sender), name(channel.voucher));
+        let at = At { peer: Some(format!("{sender}, vouched for by {voucher}")), ..session.at(None) };
+        Error::new(at, Kind::Deviated("what was sent is not what was vouched for: one of both deviates"))
+    }
+}

@@ -1,0 +1,134 @@
+//! One party: its seat, its keys, its devices, and the round that the session is in.
+
+use crate::Seat;
+use accel::{Keys, Queue, Stream, Use};
+use base::{Error, PartyId};
+use kernels::Block;
+use net::Session;
+use std::sync::Arc;
+
+/// What a corrupted party may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Security {
+    /// Follow the protocol and look.
+    SemiHonest,
+    /// Anything; others abort.
+    #[default]
+    Malicious,
+}
+
+/// What tags are made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hash {
+    /// A polynomial over GF(2^128), padded.
+    #[default]
+    Keyed,
+    /// Keyed BLAKE3.
+    Blake3,
+}
+
+/// What all four parties agree on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Against whom.
+    pub security: Security,
+    /// How messages are vouched for under malicious security.
+    pub hash: Hash,
+    /// Whether messages are hidden from the fourth party: needed where it could read the channels of others.
+    pub masked: bool,
+}
+
+impl Settings {
+    /// Whether messages are checked.
+    #[must_use]
+    pub fn checked(self) -> bool {
+        self.security == Security::Malicious
+    }
+}
+
+/// One of the four, for one session.
+pub struct Party {
+    pub(crate) seat: Seat,
+    /// Who sits where.
+    pub(crate) seats: [PartyId; 4],
+    pub(crate) settings: Settings,
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) queue: Queue,
+    round: u64,
+}
+
+impl Party {
+    /// Agrees on keys with the other three. `seats` says who sits where: the same at all four, this party among them.
+    ///
+    /// For every j the three others toss coins for K_j: each commits to 32 random bytes, opens, and compares a hash of what
+    /// came out, so that nobody alone chooses a key and all three hold the same. The party at seat j never sees K_j: these
+    /// messages must be on channels that nobody else reads, whatever `settings` says.
+    ///
+    /// # Errors
+    /// Those of the channels, settings that differ, an opening or a hash that does not fit.
+    pub fn new(
+        session: &mut Session,
+        seats: [PartyId; 4],
+        settings: Settings,
+        mut queue: Queue,
+    ) -> Result<Self, Error> {
+        let me = session.me();
+        let index = seats.iter().position(|&party| party == me);
+        let seat = index.map(Seat::new).ok_or_else(|| Error::misuse("this party has no seat"))?;
+        let keys = session.step("setup", |s| crate::setup::agree(s, &seats, seat, settings))?;
+        let keys = Arc::new(keys);
+        queue.configure(&keys)?;
+        Ok(Self { seat, seats, settings, keys, queue, round: 0 })
+    }
+
+    /// This party's seat.
+    #[must_use]
+    pub fn seat(&self) -> Seat {
+        self.seat
+    }
+
+    /// What all agreed on.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    /// The party at a seat.
+    #[must_use]
+    pub fn at(&self, seat: Seat) -> PartyId {
+        self.seats[seat.index()]
+    }
+
+    /// The devices, for their events.
+    pub fn queue(&mut self) -> &mut Queue {
+        &mut self.queue
+    }
+
+    /// A number that no round had. All four count the same, for they do the same.
+    pub(crate) fn next_round(&mut self) -> u64 {
+        self.round += 1;
+        self.round
+    }
+
+    /// Fills `out` with a stream of this round under the key of part `part`, beginning with element `first`.
+    pub(crate) fn fill(
+        &self,
+        part: usize,
+        (round, r#use, channel): (u64, Use, [Seat; 2]),
+        first: u64,
+        out: &mut [Block],
+    ) {
+        self.keys.fill(part, Stream { round, r#use, channel }, first, out);
+    }
+
+    /// Random shared values, which nobody knows: no message.
+    #[must_use]
+    pub fn random(&mut self, ring: crate::Ring, len: usize) -> crate::Shares {
+        let round = self.next_round();
+        let mut shares = crate::Shares::zero(ring, len);
+        for (k, part) in shares.parts_mut().into_iter().enumerate() {
+            self.fill(k, (round, Use::Share, [Seat::ALL[0]; 2]), 0, part);
+        }
+        shares
+    }
+}

@@ -1,0 +1,149 @@
+//! What a computation costs, message by message: the same turns as the ledger counts.
+
+use crate::product::{blocks_of_c, chunks};
+use crate::{CHUNKS_AHEAD, Ring, Seat, Settings, TAG_BYTES};
+use base::Cost;
+
+/// A price under construction: call what will be called, in the same order.
+#[derive(Clone, Debug)]
+pub struct Quote {
+    settings: Settings,
+    sent: [u64; 4],
+    /// By listener and speaker: whether the listener has spoken to the speaker since it last heard from it.
+    spoke: [[bool; 4]; 4],
+    turns: [[u64; 4]; 4],
+    trips: u64,
+}
+
+const BLOCK: u64 = 16;
+
+impl Quote {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, sent: [0; 4], spoke: [[false; 4]; 4], turns: [[0; 4]; 4], trips: 0 }
+    }
+
+    fn send(&mut self, from: Seat, to: Seat, bytes: u64) {
+        self.sent[from.index()] += bytes;
+        self.spoke[from.index()][to.index()] = true;
+    }
+
+    fn hear(&mut self, at: Seat, from: Seat) {
+        let spoke = std::mem::take(&mut self.spoke[at.index()][from.index()]);
+        self.turns[at.index()][from.index()] += u64::from(spoke);
+    }
+
+    /// Agreement on keys.
+    pub fn setup(&mut self) {
+        for bytes in crate::setup::BYTES {
+            self.trips += 1;
+            for me in Seat::ALL {
+                [1, 2, 3].map(|k| me.after(k)).into_iter().for_each(|peer| self.send(me, peer, bytes));
+            }
+            for me in Seat::ALL {
+                [1, 2, 3].map(|k| me.after(k)).into_iter().for_each(|peer| self.hear(me, peer));
+            }
+        }
+    }
+
+    /// Products of so many elements, or dot products of any length with so many results.
+    pub fn multiply(&mut self, ring: Ring, len: usize) {
+        let blocks = ring.blocks(len);
+        self.trips += 1;
+        let chunks = chunks(blocks);
+        for at in 0..chunks.len() + CHUNKS_AHEAD {
+            for me in Seat::ALL {
+                if let Some((half, range)) = chunks.get(at) {
+                    let times = 1 + u64::from(half.sends(me));
+                    self.send(me, me.after(3), times * BLOCK * range.len() as u64);
+                }
+                if at.checked_sub(CHUNKS_AHEAD).is_some_and(|at| at < chunks.len()) {
+                    self.hear(me, me.after(1));
+                }
+            }
+        }
+        if self.settings.checked() {
+            self.tags(&[(3, 2), (2, 1)]);
+        }
+        debug_assert!(Seat::ALL.iter().all(|&s| blocks_of_c(s, blocks) <= blocks));
+    }
+
+    /// Tags of every seat for what seats some places further on sent to others.
+    fn tags(&mut self, channels: &[(usize, usize)]) {
+        for me in Seat::ALL {
+            channels.iter().for_each(|&(_, receiver)| self.send(me, me.after(receiver), TAG_BYTES as u64));
+        }
+        for me in Seat::ALL {
+            for &(_, receiver) in channels {
+                self.hear(me, me.after(4 - receiver));
+            }
+        }
+    }
+
+    /// An opening to all.
+    pub fn open(&mut self, ring: Ring, len: usize) {
+        self.open_to(ring, len, &Seat::ALL);
+    }
+
+    /// An opening to some seats.
+    pub fn open_to(&mut self, ring: Ring, len: usize, viewers: &[Seat]) {
+        self.trips += 1;
+        let bytes = BLOCK * ring.blocks(len) as u64;
+        viewers.iter().for_each(|&v| self.send(v.after(1), v, bytes));
+        viewers.iter().for_each(|&v| self.hear(v, v.after(1)));
+        if self.settings.checked() {
+            viewers.iter().for_each(|&v| self.send(v.after(2), v, TAG_BYTES as u64));
+            viewers.iter().for_each(|&v| self.hear(v, v.after(2)));
+        }
+    }
+
+    /// An input of the party at a seat.
+    pub fn input(&mut self, owner: Seat, ring: Ring, len: usize) {
+        self.trips += 1 + u64::from(self.settings.checked());
+        let bytes = BLOCK * ring.blocks(len) as u64;
+        let receivers = [owner.after(1), owner.after(2)];
+        receivers.iter().for_each(|&r| self.send(owner, r, bytes));
+        receivers.iter().for_each(|&r| self.hear(r, owner));
+        if self.settings.checked() {
+            let [a, b] = receivers;
+            [(a, b), (b, a)].into_iter().for_each(|(from, to)| self.send(from, to, TAG_BYTES as u64));
+            [(a, b), (b, a)].into_iter().for_each(|(from, to)| self.hear(to, from));
+        }
+    }
+
+    /// One round of joint inputs: sender, voucher, receiver, ring and length of each.
+    pub fn joint(&mut self, joints: &[([Seat; 3], Ring, usize)]) {
+        self.trips += 1;
+        for &([sender, _, receiver], ring, len) in joints {
+            self.send(sender, receiver, BLOCK * ring.blocks(len) as u64);
+        }
+        for &([sender, _, receiver], ..) in joints {
+            self.hear(receiver, sender);
+        }
+        if !self.settings.checked() {
+            return;
+        }
+        let mut channels: Vec<[Seat; 3]> = Vec::new();
+        for &(seats, ..) in joints {
+            if !channels.contains(&seats) {
+                channels.push(seats);
+            }
+        }
+        channels.iter().for_each(|&[_, voucher, receiver]| self.send(voucher, receiver, TAG_BYTES as u64));
+        channels.iter().for_each(|&[_, voucher, receiver]| self.hear(receiver, voucher));
+    }
+
+    /// Rounds so far, one after the other, whoever speaks: each half a round trip.
+    #[must_use]
+    pub fn trips(&self) -> u64 {
+        self.trips
+    }
+
+    /// The price so far, by seat.
+    #[must_use]
+    pub fn total(&self) -> Cost {
+        let rounds = self.turns.iter().flatten().copied().max().unwrap_or(0);
+        Cost { rounds, sent: self.sent.to_vec(), ..Cost::default() }
+    }
+}

@@ -1,0 +1,244 @@
+//! Products and dot products: stage 1 on a device, the messages, stage 2, and the check.
+
+use crate::check::{Channel, Running};
+use crate::{CHUNK_BLOCKS, CHUNKS_AHEAD, Party, Ring, Seat, Shares};
+use accel::{Command, Fold, Half, Multiply, Vouch};
+use base::Error;
+use kernels::Block;
+use net::Session;
+use std::ops::Range;
+use zeroize::Zeroizing;
+
+/// The chunks of a vector, in the order in which they are computed and sent: none lies in both halves.
+pub(crate) fn chunks(blocks: usize) -> Vec<(Half, Range<usize>)> {
+    let mut chunks = Vec::new();
+    for half in Half::BOTH {
+        let range = half.range(blocks);
+        for from in range.clone().step_by(CHUNK_BLOCKS) {
+            chunks.push((half, from..range.end.min(from + CHUNK_BLOCKS)));
+        }
+    }
+    chunks
+}
+
+/// Blocks of C that a seat sends, in either half.
+pub(crate) fn blocks_of_c(seat: Seat, blocks: usize) -> usize {
+    Half::BOTH.into_iter().filter(|half| half.sends(seat)).map(|half| half.range(blocks).len()).sum()
+}
+
+/// What is known of the channels of one round of products at one seat.
+struct Checks {
+    /// What this seat vouches for: A of the seat before it, C of the one two further on.
+    vouched: [Channel; 2],
+    /// What it receives: A and C of the seat after it.
+    received: [Channel; 2],
+    hashes: [[Running; 2]; 2],
+}
+
+impl Checks {
+    fn new(party: &Party, round: u64, blocks: usize) -> Self {
+        let seat = party.seat;
+        let [s1, s2, s3] = [1, 2, 3].map(|k| seat.after(k));
+        let vouched = [Channel::new(s3, seat, s2), Channel::new(s2, seat, s1)];
+        let received = [Channel::new(s1, s2, seat), Channel::new(s1, s3, seat)];
+        let begin = |channels: [Channel; 2]| {
+            let [a, c] = channels;
+            [party.begin(a, round, blocks), party.begin(c, round, blocks_of_c(c.sender, blocks))]
+        };
+        Self { vouched, received, hashes: [begin(vouched), begin(received)] }
+    }
+
+    fn settle(self, party: &Party, round: u64, session: &mut Session) -> Result<(), Error> {
+        let [vouched, received] = self.hashes;
+        let vouched = self.vouched.into_iter().zip(vouched).collect();
+        let received = self.received.into_iter().zip(received).collect();
+        party.settle(session, round, vouched, received)
+    }
+}
+
+/// Runs `work` with the digests of two channels, where a device may go on with them.
+fn with_digests<T>(hashes: &mut [Running; 2], work: impl FnOnce(&mut [Block; 2]) -> T) -> Option<T> {
+    let [Running::Keyed(a), Running::Keyed(c)] = hashes else { return None };
+    let mut digests = [*a, *c];
+    let done = work(&mut digests);
+    [*a, *c] = digests;
+    Some(done)
+}
+
+/// Buffers of one chunk.
+#[derive(Default)]
+struct Buffers {
+    a: Vec<Block>,
+    c: Vec<Block>,
+    vouched_a: Vec<Block>,
+    vouched_c: Vec<Block>,
+}
+
+impl Buffers {
+    /// Lengths for a chunk: of A, and of C where it is there.
+    fn fit(&mut self, blocks: usize, sends: bool) {
+        let of_c = |there: bool| if there { blocks } else { 0 };
+        self.a.resize(blocks, Block::ZERO);
+        self.c.resize(of_c(sends), Block::ZERO);
+        self.vouched_a.resize(blocks, Block::ZERO);
+        self.vouched_c.resize(of_c(!sends), Block::ZERO);
+    }
+}
+
+impl Party {
+    /// Products, element by element. One round.
+    ///
+    /// # Errors
+    /// Shapes that differ, those of the channels and devices, and a tag that does not fit.
+    pub fn multiply(&mut self, session: &mut Session, x: &Shares, y: &Shares) -> Result<Shares, Error> {
+        x.same_shape(y)?;
+        self.dots(session, x.ring(), x.len(), [x.parts(), y.parts()])
+    }
+
+    /// Dot products: element i is the sum of `x[t][i] y[t][i]` over the terms t. One round, the price of one product.
+    ///
+    /// # Errors
+    /// As [`Party::multiply`]; when there is no term.
+    pub fn dot(&mut self, session: &mut Session, x: &[&Shares], y: &[&Shares]) -> Result<Shares, Error> {
+        let Some(first) = x.first().filter(|_| x.len() == y.len()) else {
+            return Err(Error::misuse("a dot product has as many terms on both sides, at least one"));
+        };
+        x.iter().chain(y).try_for_each(|term| first.same_shape(term))?;
+        let gather = |terms: &[&Shares]| -> [Vec<Block>; 3] {
+            std::array::from_fn(|k| terms.iter().flat_map(|t| t.parts()[k]).copied().collect())
+        };
+        let [x, y] = [gather(x), gather(y)].map(Zeroizing::new);
+        let factors = [x.each_ref().map(Vec::as_slice), y.each_ref().map(Vec::as_slice)];
+        self.dots(session, first.ring(), first.len(), factors)
+    }
+
+    /// The sum of all products `x[i] y[i]`, as `ring.lanes()` elements: lane l has those with i = l modulo the lanes. One
+    /// round, the price of a product of one block.
+    ///
+    /// # Errors
+    /// As [`Party::multiply`]; when there is no element.
+    pub fn inner(&mut self, session: &mut Session, x: &Shares, y: &Shares) -> Result<Shares, Error> {
+        x.same_shape(y)?;
+        if x.is_empty() {
+            return Err(Error::misuse("an inner product has elements"));
+        }
+        self.dots(session, x.ring(), x.ring().lanes(), [x.parts(), y.parts()])
+    }
+
+    /// `len` sums of products; factors are runs of as many blocks as `len` elements have, one run per term.
+    fn dots(
+        &mut self,
+        session: &mut Session,
+        ring: Ring,
+        len: usize,
+        factors: [[&[Block]; 3]; 2],
+    ) -> Result<Shares, Error> {
+        let (round, mut z) = (self.next_round(), Shares::zero(ring, len));
+        let blocks = z.blocks();
+        let mut checks = self.settings.checked().then(|| Checks::new(self, round, blocks));
+        let chunks = chunks(blocks);
+        let (before, after) = (self.at(self.seat.after(3)), self.at(self.seat.after(1)));
+        let mut buffers = Buffers::default();
+        for at in 0..chunks.len() + CHUNKS_AHEAD {
+            if let Some(chunk) = chunks.get(at) {
+                self.stage_1(round, chunk, factors, &mut z, &mut buffers, checks.as_mut())?;
+                let mut link = session.link(before);
+                link.send(Block::bytes_of(&buffers.a))?;
+                if !buffers.c.is_empty() {
+                    link.send(Block::bytes_of(&buffers.c))?;
+                }
+                link.flush()?;
+            }
+            let Some(chunk) = at.checked_sub(CHUNKS_AHEAD).and_then(|at| chunks.get(at)) else { continue };
+            buffers.fit(chunk.1.len(), chunk.0.receives(self.seat));
+            let mut link = session.link(after);
+            link.recv(Block::bytes_of_mut(&mut buffers.a))?;
+            if !buffers.c.is_empty() {
+                link.recv(Block::bytes_of_mut(&mut buffers.c))?;
+            }
+            self.stage_2(round, chunk, &mut z, &buffers, checks.as_mut())?;
+        }
+        checks.map_or(Ok(()), |checks| checks.settle(self, round, session))?;
+        Ok(z)
+    }
+
+    fn stage_1(
+        &mut self,
+        round: u64,
+        (half, range): &(Half, Range<usize>),
+        factors: [[&[Block]; 3]; 2],
+        z: &mut Shares,
+        buffers: &mut Buffers,
+        checks: Option<&mut Checks>,
+    ) -> Result<(), Error> {
+        let (ring, blocks) = (z.ring(), z.blocks());
+        let terms = factors[0][0].len() / blocks;
+        // The terms of a chunk must lie behind each other, as those of the vector do.
+        let run = |part: &[Block]| part.chunks(blocks).flat_map(|term| &term[range.clone()]).copied().collect();
+        let whole = terms == 1 || range.len() == blocks;
+        let gathered: [[Zeroizing<Vec<Block>>; 3]; 2] = match whole {
+            true => Default::default(),
+            false => factors.map(|parts| parts.map(|part| Zeroizing::new(run(part)))),
+        };
+        let at = if terms == 1 { range.clone() } else { 0..terms * blocks };
+        let of = |i: usize| -> [&[Block]; 3] {
+            std::array::from_fn(|k| if whole { &factors[i][k][at.clone()] } else { &gathered[i][k] })
+        };
+        buffers.fit(range.len(), half.sends(self.seat));
+        let Buffers { a, c, vouched_a, vouched_c } = buffers;
+        let mut run = |vouch: Vouch<'_>| {
+            let z = z.parts_mut().map(|part| &mut part[range.clone()]);
+            let command = Multiply {
+                ring,
+                round,
+                first: range.start as u64,
+                half: *half,
+                terms,
+                x: of(0),
+                y: of(1),
+                z,
+                a: &mut *a,
+                c: &mut *c,
+                masked: self.settings.masked,
+                vouch,
+            };
+            self.queue.run(&mut Command::Multiply(command))
+        };
+        let Some(checks) = checks else { return run(Vouch::Nothing) };
+        if let Some(done) = with_digests(&mut checks.hashes[0], |digests| run(Vouch::Digest(digests))) {
+            return done;
+        }
+        run(Vouch::Expose { a: &mut *vouched_a, c: &mut *vouched_c })?;
+        let [of_a, of_c] = &mut checks.hashes[0];
+        self.hash(checks.vouched[0], of_a, vouched_a);
+        self.hash(checks.vouched[1], of_c, vouched_c);
+        Ok(())
+    }
+
+    fn stage_2(
+        &mut self,
+        round: u64,
+        (half, range): &(Half, Range<usize>),
+        z: &mut Shares,
+        buffers: &Buffers,
+        checks: Option<&mut Checks>,
+    ) -> Result<(), Error> {
+        let (ring, masked) = (z.ring(), self.settings.masked);
+        let (a, c) = (&*buffers.a, &*buffers.c);
+        let mut run = |digests: Option<&mut [Block; 2]>| {
+            let [_, z1, z2] = z.parts_mut().map(|part| &mut part[range.clone()]);
+            let first = range.start as u64;
+            let command = Fold { ring, round, first, half: *half, z: [z1, z2], a, c, masked, digests };
+            self.queue.run(&mut Command::Fold(command))
+        };
+        let Some(checks) = checks else { return run(None) };
+        if let Some(done) = with_digests(&mut checks.hashes[1], |digests| run(Some(digests))) {
+            return done;
+        }
+        run(None)?;
+        let [of_a, of_c] = &mut checks.hashes[1];
+        self.hash(checks.received[0], of_a, a);
+        self.hash(checks.received[1], of_c, c);
+        Ok(())
+    }
+}

@@ -1,0 +1,149 @@
+//! A vector of shared values, as one seat holds it.
+
+use crate::{Ring, Seat};
+use base::Error;
+use kernels::{Block, ring_add, ring_sub};
+use zeroize::Zeroize;
+
+/// One seat's part of a shared vector: part k is summand seat + 1 + k of every element. Wiped on drop. Where the length
+/// is no multiple of the lanes of a block, what fills the last block up is shares of anything.
+#[derive(Clone)]
+pub struct Shares {
+    ring: Ring,
+    len: usize,
+    parts: [Vec<Block>; 3],
+}
+
+impl Shares {
+    /// Shares of zeros: nothing is random about them.
+    #[must_use]
+    pub fn zero(ring: Ring, len: usize) -> Self {
+        let blocks = ring.blocks(len);
+        Self { ring, len, parts: std::array::from_fn(|_| vec![Block::ZERO; blocks]) }
+    }
+
+    /// From parts of as many blocks as `len` elements take.
+    ///
+    /// # Panics
+    /// When they are of another length.
+    #[must_use]
+    pub fn from_parts(ring: Ring, len: usize, parts: [Vec<Block>; 3]) -> Self {
+        assert!(parts.iter().all(|part| part.len() == ring.blocks(len)), "as many blocks as elements take");
+        Self { ring, len, parts }
+    }
+
+    /// A value that every seat but `unknown_to` knows, as summand `unknown_to`: no message. `value` is not looked at there.
+    #[must_use]
+    pub fn known_but_to(ring: Ring, len: usize, seat: Seat, unknown_to: Seat, value: &[Block]) -> Self {
+        let mut shares = Self::zero(ring, len);
+        if let Some(part) = seat.part_of(unknown_to) {
+            shares.parts[part].copy_from_slice(value);
+        }
+        shares
+    }
+
+    /// Public values: summand 0.
+    #[must_use]
+    pub fn public(ring: Ring, len: usize, seat: Seat, value: &[Block]) -> Self {
+        Self::known_but_to(ring, len, seat, Seat::ALL[0], value)
+    }
+
+    /// Of which elements.
+    #[must_use]
+    pub fn ring(&self) -> Ring {
+        self.ring
+    }
+
+    /// Number of elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Blocks of each part.
+    #[must_use]
+    pub fn blocks(&self) -> usize {
+        self.parts[0].len()
+    }
+
+    /// The parts.
+    #[must_use]
+    pub fn parts(&self) -> [&[Block]; 3] {
+        self.parts.each_ref().map(Vec::as_slice)
+    }
+
+    /// The parts, to change them: all seats do the same to the same summands.
+    #[must_use]
+    pub fn parts_mut(&mut self) -> [&mut [Block]; 3] {
+        self.parts.each_mut().map(Vec::as_mut_slice)
+    }
+
+    /// Adds shares of the same shape.
+    ///
+    /// # Errors
+    /// When the shapes differ.
+    pub fn add(&mut self, other: &Self) -> Result<(), Error> {
+        self.apply(other, ring_add)
+    }
+
+    /// Subtracts shares of the same shape.
+    ///
+    /// # Errors
+    /// When the shapes differ.
+    pub fn sub(&mut self, other: &Self) -> Result<(), Error> {
+        self.apply(other, ring_sub)
+    }
+
+    fn apply(&mut self, other: &Self, f: fn(Ring, &mut [Block], &[Block])) -> Result<(), Error> {
+        self.same_shape(other)?;
+        for (mine, theirs) in self.parts.iter_mut().zip(&other.parts) {
+            f(self.ring, mine, theirs);
+        }
+        Ok(())
+    }
+
+    /// Adds public values, at summand 0.
+    ///
+    /// # Panics
+    /// When `value` has another number of blocks.
+    pub fn add_public(&mut self, seat: Seat, value: &[Block]) {
+        if let Some(part) = seat.part_of(Seat::ALL[0]) {
+            ring_add(self.ring, &mut self.parts[part], value);
+        }
+    }
+
+    /// Multiplies by public values.
+    ///
+    /// # Panics
+    /// When `value` has another number of blocks.
+    pub fn scale(&mut self, value: &[Block]) {
+        assert_eq!(value.len(), self.blocks(), "one factor per element");
+        for part in &mut self.parts {
+            part.iter_mut().zip(value).for_each(|(x, &by)| *x = self.ring.mul(*x, by));
+        }
+    }
+
+    /// Checks that two vectors can be computed with element by element.
+    ///
+    /// # Errors
+    /// When ring or length differ.
+    pub fn same_shape(&self, other: &Self) -> Result<(), Error> {
+        if self.ring == other.ring && self.len == other.len {
+            return Ok(());
+        }
+        let shape = |s: &Self| format!("{} elements of {} bits", s.len, s.ring.bits());
+        Err(Error::misuse(format!("{} and {} do not fit", shape(self), shape(other))))
+    }
+}
+
+impl Drop for Shares {
+    fn drop(&mut self) {
+        self.parts.zeroize();
+    }
+}

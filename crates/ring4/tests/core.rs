@@ -1,0 +1,172 @@
+//! Inputs, products, joint inputs and openings at four seats, their price, and what happens when one deviates.
+
+mod support;
+
+use accel::{Ring, Seat};
+use base::Kind;
+use kernels::Block;
+use net::cluster::Cluster;
+use ring4::{Joint, Quote, Shares, elements, pack};
+use support::{SEATS, enter, party, random, run, settings};
+
+const LENGTHS: [usize; 6] = [1, 2, 127, 129, 1000, 70_000];
+
+#[test]
+fn products_are_products() {
+    for settings in settings() {
+        for ring in Ring::ALL {
+            for len in LENGTHS {
+                let n = ring.blocks(len);
+                let (x, y) = (random(1, n), random(2, n));
+                let opened = run(settings, |p, s| {
+                    let mut quote = Quote::new(settings);
+                    quote.setup();
+                    let a = enter(p, s, 1, (ring, len), &x)?;
+                    let b = enter(p, s, 2, (ring, len), &y)?;
+                    quote.input(Seat::new(1), ring, len);
+                    quote.input(Seat::new(2), ring, len);
+                    let mut c = p.multiply(s, &a, &b)?;
+                    quote.multiply(ring, len);
+                    c.add(&a)?;
+                    c.add_public(p.seat(), &x);
+                    let c = p.dot(s, &[&c, &a], &[&b, &b])?;
+                    quote.multiply(ring, len);
+                    let opened = p.open(s, &c)?;
+                    quote.open(ring, len);
+                    let sent = s.ledger().sent("");
+                    assert_eq!(sent, quote.total().sent[p.seat().index()], "{settings:?} {ring:?} {len}");
+                    Ok(opened)
+                });
+                for opened in opened {
+                    let opened = opened.unwrap();
+                    for i in 0..n {
+                        let product = ring.mul(x[i], y[i]);
+                        let sum = ring.add(ring.add(product, x[i]), x[i]);
+                        let wanted = ring.add(ring.mul(sum, y[i]), product);
+                        assert!(opened[i] == wanted, "{settings:?} {ring:?} {len}: block {i}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_inner_product_is_one_product() {
+    for settings in settings() {
+        for ring in Ring::ALL {
+            let len = 5000;
+            let n = ring.blocks(len);
+            let (x, y) = (random(3, n), random(4, n));
+            let opened = run(settings, |p, s| {
+                let a = enter(p, s, 0, (ring, len), &x)?;
+                let b = enter(p, s, 3, (ring, len), &y)?;
+                let c = p.inner(s, &a, &b)?;
+                p.open(s, &c)
+            });
+            let wanted = x.iter().zip(&y).fold(Block::ZERO, |sum, (&x, &y)| ring.add(sum, ring.mul(x, y)));
+            for opened in opened {
+                assert!(opened.unwrap() == [wanted]);
+            }
+        }
+    }
+}
+
+/// A long vector, with windows that hold little: nobody waits for a window.
+#[test]
+fn long_products_pass_through_their_windows() {
+    let len = 300_000;
+    let x = random(5, len);
+    for settings in settings() {
+        let done = Cluster::new(4, 9).run(|s| {
+            let mut p = party(s, settings)?;
+            let a = enter(&mut p, s, 0, (Ring::Z128, len), &x)?;
+            let b = p.multiply(s, &a, &a)?;
+            p.open_to(s, &b, &[Seat::new(2)])
+        });
+        let done: Vec<_> = done.into_iter().map(Result::unwrap).collect();
+        assert!(done[0].is_none() && done[1].is_none() && done[3].is_none());
+        let opened = done[2].as_ref().unwrap();
+        assert!(opened.iter().zip(&x).all(|(z, x)| *z == Ring::Z128.mul(*x, *x)));
+    }
+}
+
+#[test]
+fn joint_inputs_are_shared_between_all() {
+    for settings in settings() {
+        let done = run(settings, |p, s| {
+            let mut joints = Vec::new();
+            let mut wanted = Vec::new();
+            let values: Vec<Vec<Block>> = (0..48).map(|i| random(100 + i, 3)).collect();
+            for a in 0..4 {
+                for b in (0..4).filter(|&b| b != a) {
+                    for c in (0..4).filter(|&c| c != a && c != b) {
+                        // Twice on the same channel: their streams go on.
+                        for ring in [Ring::Z128, Ring::Z2] {
+                            let value = &values[joints.len()];
+                            let [sender, voucher, receiver] = [a, b, c].map(Seat::new);
+                            let knows = p.seat() == sender || p.seat() == voucher;
+                            let len = 3 * ring.lanes();
+                            let value_here: &[Block] = if knows { value } else { &[] };
+                            joints.push(Joint { sender, voucher, receiver, ring, len, value: value_here });
+                            wanted.push(value.clone());
+                        }
+                    }
+                }
+            }
+            let before = s.ledger().sent("");
+            let shares = p.joint(s, &joints)?;
+            let mut quote = Quote::new(settings);
+            let shape = |j: &Joint<'_>| ([j.sender, j.voucher, j.receiver], j.ring, j.len);
+            quote.joint(&joints.iter().map(shape).collect::<Vec<_>>());
+            assert_eq!(s.ledger().sent("") - before, quote.total().sent[p.seat().index()]);
+            for (shares, wanted) in shares.iter().zip(&wanted) {
+                assert!(p.open(s, shares)? == *wanted);
+            }
+            Ok(())
+        });
+        done.into_iter().for_each(|done| done.unwrap());
+    }
+}
+
+#[test]
+fn random_shares_are_random_and_consistent() {
+    let done = run(settings()[1], |p, s| {
+        let (a, b) = (p.random(Ring::Z128, 4), p.random(Ring::Z128, 4));
+        Ok((p.open(s, &a)?, p.open(s, &b)?))
+    });
+    let done: Vec<_> = done.into_iter().map(Result::unwrap).collect();
+    assert!(done.iter().all(|d| *d == done[0]));
+    assert!(done[0].0 != done[0].1 && done[0].0[0] != done[0].0[1]);
+}
+
+#[test]
+fn public_values_and_lanes() {
+    let values = [7, u128::MAX, 1 << 64, 3];
+    for ring in Ring::ALL {
+        let mask = u128::MAX >> (128 - ring.bits());
+        let blocks = pack(ring, &values);
+        assert_eq!(elements(ring, 4, &blocks), values.map(|v| v & mask));
+        let done = run(settings()[0], |p, s| {
+            let mut shares = Shares::public(ring, 4, p.seat(), &blocks);
+            shares.add_public(p.seat(), &blocks);
+            shares.scale(&blocks);
+            Ok(elements(ring, 4, &p.open(s, &shares)?))
+        });
+        let twice = |v: u128| v.wrapping_mul(v).wrapping_mul(2) & mask;
+        for opened in done {
+            assert_eq!(opened.unwrap(), values.map(|v| if ring == Ring::Z2 { 0 } else { twice(v) }));
+        }
+    }
+}
+
+#[test]
+fn settings_must_agree() {
+    let all = settings();
+    let done = Cluster::new(4, 1).run(|s| {
+        let mine = if s.me() == SEATS[2] { all[1] } else { all[0] };
+        party(s, mine).map(|_| ())
+    });
+    let other = done[2].as_ref().unwrap_err();
+    assert!(matches!(other.kind(), Kind::Input(text) if text.contains("other settings")), "{other}");
+}

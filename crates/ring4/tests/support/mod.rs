@@ -1,0 +1,58 @@
+//! Four parties in one process.
+
+use accel::{Queue, Ring, Seat};
+use base::{Error, PartyId};
+use kernels::{Aes128, Block};
+use net::Session;
+use net::cluster::Cluster;
+use ring4::{Hash, Party, Security, Settings, Shares};
+
+pub const SEATS: [PartyId; 4] = [PartyId(0), PartyId(1), PartyId(2), PartyId(3)];
+
+/// All settings.
+pub fn settings() -> Vec<Settings> {
+    let mut all = Vec::new();
+    for masked in [false, true] {
+        all.push(Settings { security: Security::SemiHonest, hash: Hash::Keyed, masked });
+        for hash in [Hash::Keyed, Hash::Blake3] {
+            all.push(Settings { security: Security::Malicious, hash, masked });
+        }
+    }
+    all
+}
+
+/// Pseudorandom blocks.
+pub fn random(label: u64, n: usize) -> Vec<Block> {
+    let mut out = vec![Block::ZERO; n];
+    kernels::stream(&Aes128::new(Block(77)), label, 0, &mut out);
+    out
+}
+
+/// A party of a session of four.
+pub fn party(session: &mut Session, settings: Settings) -> Result<Party, Error> {
+    Party::new(session, SEATS, settings, Queue::default())
+}
+
+/// Runs `work` at all four seats.
+pub fn run<T: Send>(
+    settings: Settings,
+    work: impl Fn(&mut Party, &mut Session) -> Result<T, Error> + Sync,
+) -> Vec<Result<T, Error>> {
+    Cluster::new(4, 6).run(|session| {
+        let mut party = party(session, settings)?;
+        work(&mut party, session)
+    })
+}
+
+/// Values that the seat `owner` enters; the others need only their number.
+pub fn enter(
+    party: &mut Party,
+    session: &mut Session,
+    owner: usize,
+    (ring, len): (Ring, usize),
+    value: &[Block],
+) -> Result<Shares, Error> {
+    let owner = Seat::new(owner);
+    let value = if party.seat() == owner { value } else { &[] };
+    party.input(session, owner, (ring, len), value)
+}
