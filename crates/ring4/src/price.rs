@@ -2,36 +2,54 @@
 
 use crate::product::{blocks_of_c, chunks};
 use crate::{CHUNKS_AHEAD, Ring, Seat, Settings, TAG_BYTES};
-use base::Cost;
+use base::{Cost, PartyId};
 
 /// A price under construction: call what will be called, in the same order.
 #[derive(Clone, Debug)]
 pub struct Quote {
     settings: Settings,
-    sent: [u64; 4],
+    /// Who sits where.
+    seats: [PartyId; 4],
+    sent: Vec<u64>,
     /// By listener and speaker: whether the listener has spoken to the speaker since it last heard from it.
-    spoke: [[bool; 4]; 4],
-    turns: [[u64; 4]; 4],
+    spoke: Vec<Vec<bool>>,
+    turns: Vec<Vec<u64>>,
     trips: u64,
 }
 
 const BLOCK: u64 = 16;
 
 impl Quote {
-    /// Nothing yet.
+    /// Nothing yet, in a session of so many parties, of whom `seats` are the four.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
-        Self { settings, sent: [0; 4], spoke: [[false; 4]; 4], turns: [[0; 4]; 4], trips: 0 }
+    pub fn new(settings: Settings, seats: [PartyId; 4], parties: usize) -> Self {
+        let (spoke, turns) = (vec![vec![false; parties]; parties], vec![vec![0; parties]; parties]);
+        Self { settings, seats, sent: vec![0; parties], spoke, turns, trips: 0 }
     }
 
     fn send(&mut self, from: Seat, to: Seat, bytes: u64) {
+        self.say(self.seats[from.index()], self.seats[to.index()], bytes);
+    }
+
+    fn hear(&mut self, at: Seat, from: Seat) {
+        self.listen(self.seats[at.index()], self.seats[from.index()]);
+    }
+
+    /// Any party of the session sends bytes to another one.
+    pub fn say(&mut self, from: PartyId, to: PartyId, bytes: u64) {
         self.sent[from.index()] += bytes;
         self.spoke[from.index()][to.index()] = true;
     }
 
-    fn hear(&mut self, at: Seat, from: Seat) {
+    /// Any party of the session receives from another one.
+    pub fn listen(&mut self, at: PartyId, from: PartyId) {
         let spoke = std::mem::take(&mut self.spoke[at.index()][from.index()]);
         self.turns[at.index()][from.index()] += u64::from(spoke);
+    }
+
+    /// So many messages follow each other.
+    pub fn trip(&mut self, messages: u64) {
+        self.trips += messages;
     }
 
     /// Agreement on keys.
@@ -140,10 +158,10 @@ impl Quote {
         self.trips
     }
 
-    /// The price so far, by seat.
+    /// The price so far, by party of the session.
     #[must_use]
     pub fn total(&self) -> Cost {
         let rounds = self.turns.iter().flatten().copied().max().unwrap_or(0);
-        Cost { rounds, sent: self.sent.to_vec(), ..Cost::default() }
+        Cost { rounds, sent: self.sent.clone(), ..Cost::default() }
     }
 }

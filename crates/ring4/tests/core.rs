@@ -19,7 +19,7 @@ fn products_are_products() {
                 let n = ring.blocks(len);
                 let (x, y) = (random(1, n), random(2, n));
                 let opened = run(settings, |p, s| {
-                    let mut quote = Quote::new(settings);
+                    let mut quote = Quote::new(settings, SEATS, 4);
                     quote.setup();
                     let a = enter(p, s, 1, (ring, len), &x)?;
                     let b = enter(p, s, 2, (ring, len), &y)?;
@@ -116,7 +116,7 @@ fn joint_inputs_are_shared_between_all() {
             }
             let before = s.ledger().sent("");
             let shares = p.joint(s, &joints)?;
-            let mut quote = Quote::new(settings);
+            let mut quote = Quote::new(settings, SEATS, 4);
             let shape = |j: &Joint<'_>| ([j.sender, j.voucher, j.receiver], j.ring, j.len);
             quote.joint(&joints.iter().map(shape).collect::<Vec<_>>());
             assert_eq!(s.ledger().sent("") - before, quote.total().sent[p.seat().index()]);
