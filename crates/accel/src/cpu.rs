@@ -1,14 +1,15 @@
 //! The CPU as a device: the reference that the others are compared with.
 //!
-//! One pass over blocks that stay in the first-level cache: products, streams, what is sent, digests.
+//! One pass over blocks that stay in the first-level cache: products, masks, what is sent, digests. A mask never leaves
+//! its register; what is sent is computed where it is sent from.
 
 use crate::{Command, Device, Fold, Keys, Linear, Multiply, Seat, Stream, Use, Vouch, check};
 use base::Error;
-use kernels::{Block, gf_digest, ring_add, ring_cross, ring_sub};
+use kernels::{Block, Joint, Keystream, Ring, Write, gf_digest, ring_add, ring_cross, ring_sub};
 use std::sync::Arc;
 
-/// Blocks of one pass.
-const PASS: usize = 256;
+/// Blocks of one pass: what it touches, fourteen times as much, fits the first-level cache.
+const PASS: usize = 128;
 
 /// The CPU.
 #[derive(Default)]
@@ -39,104 +40,105 @@ impl Device for Cpu {
     }
 }
 
-fn linear(l: &mut Linear<'_>, apply: fn(kernels::Ring, &mut [Block], &[Block])) {
+fn linear(l: &mut Linear<'_>, apply: fn(Ring, &mut [Block], &[Block])) {
     for ((z, x), y) in l.z.iter_mut().zip(l.x).zip(l.y) {
-        z.copy_from_slice(x);
-        apply(l.ring, z, y);
+        for ((z, x), y) in z.chunks_mut(PASS).zip(x.chunks(PASS)).zip(y.chunks(PASS)) {
+            z.copy_from_slice(x);
+            apply(l.ring, z, y);
+        }
     }
 }
 
-/// The streams that a pass takes from.
-struct Source<'a> {
+/// The streams of one pass.
+struct Pass<'a> {
     keys: &'a Keys,
+    ring: Ring,
     round: u64,
     first: u64,
-    scratch: [Block; PASS],
+    masked: bool,
 }
 
-impl Source<'_> {
-    /// The next elements of the stream of a channel (sender, voucher), under the key of a part.
-    fn take(&mut self, r#use: Use, part: usize, channel: [Seat; 2], n: usize) -> &[Block] {
-        let stream = Stream { round: self.round, r#use, channel };
-        self.keys.fill(part, stream, self.first, &mut self.scratch[..n]);
-        &self.scratch[..n]
+impl<'a> Pass<'a> {
+    /// rho of the channel (sender, voucher), under the key of a part.
+    fn mask(&self, part: usize, channel: [Seat; 2]) -> Keystream<'a> {
+        self.keys.keystream(part, Stream { round: self.round, r#use: Use::Mask, channel }, self.first)
+    }
+
+    /// What hides the messages of a channel, if they are hidden.
+    fn wire(&self, part: usize, channel: [Seat; 2]) -> Option<Keystream<'a>> {
+        let stream = Stream { round: self.round, r#use: Use::Wire, channel };
+        self.masked.then(|| self.keys.keystream(part, stream, self.first))
+    }
+
+    /// `sums += x`, and what hides x is taken off.
+    fn arrive(&self, wire: Option<Keystream<'_>>, sums: &mut [Block], x: &[Block]) {
+        match wire {
+            Some(wire) => wire.add_unmasked(self.ring, sums, x),
+            None => ring_add(self.ring, sums, x),
+        }
     }
 }
 
+/// Blocks of a pass that go nowhere else.
+#[repr(align(64))]
+struct Scratch([Block; PASS]);
+
 fn multiply(keys: &Keys, m: &mut Multiply<'_>) {
-    let (ring, me, blocks) = (m.ring, keys.seat(), m.z[0].len());
-    let [s1, s2, s3] = [1, 2, 3].map(|k| me.after(k));
-    let (sends, receives) = (m.half.sends(me), m.half.receives(me));
-    let mut source = Source { keys, round: m.round, first: m.first, scratch: [Block::ZERO; PASS] };
-    let mut buffers = [[Block::ZERO; PASS]; 3];
+    let blocks = m.z[0].len();
+    let mut scratch = [const { Scratch([Block::ZERO; PASS]) }; 2];
     for at in (0..blocks).step_by(PASS) {
-        let n = PASS.min(blocks - at);
-        let [a, b, c] = buffers.each_mut().map(|buffer| &mut buffer[..n]);
+        multiply_some(keys, m, at, PASS.min(blocks - at), &mut scratch);
+    }
+}
+
+/// Stage 1 of `n` blocks from block `at` on.
+fn multiply_some(keys: &Keys, m: &mut Multiply<'_>, at: usize, n: usize, scratch: &mut [Scratch; 2]) {
+    let (ring, me, here) = (m.ring, keys.seat(), at..at + n);
+    let [s1, s2, s3] = [1, 2, 3].map(|k| me.after(k));
+    let (sends, vouches) = (m.half.sends(me), !matches!(m.vouch, Vouch::Nothing));
+    let [scratch_b, scratch_c] = scratch.each_mut().map(|s| &mut s.0[..n]);
+    let (exposed_b, exposed_c, digests) = match &mut m.vouch {
+        Vouch::Nothing => (None, None, None),
+        Vouch::Digest(digests) => (None, None, Some(digests)),
+        Vouch::Expose { a, c } => (Some(&mut a[here.clone()]), c.get_mut(here.clone()), None),
+    };
+    let a = &mut m.a[here.clone()];
+    let b = exposed_b.unwrap_or(scratch_b);
+    let c = if sends { &mut m.c[here.clone()] } else { exposed_c.unwrap_or(scratch_c) };
+    if m.terms == 0 {
         [&mut *a, &mut *b, &mut *c].into_iter().for_each(|sums| sums.fill(Block::ZERO));
-        for term in 0..m.terms {
-            let from = term * blocks + at;
-            let [x, y] = [m.x, m.y].map(|parts| parts.map(|part| &part[from..from + n]));
-            ring_cross(ring, x, y, [&mut *a, &mut *b, &mut *c]);
-        }
-        let [z0, z1, z2] = m.z.each_mut().map(|part| &mut part[at..at + n]);
-        source.first = m.first + at as u64;
-        // Own A, sent to s3: rho goes to part 2 and the message to part 1.
-        let rho = source.take(Use::Mask, 2, [me, s1], n);
-        ring_sub(ring, a, rho);
-        z2.copy_from_slice(rho);
-        z1.copy_from_slice(a);
-        // A of s3, vouched for to s2.
-        let rho = source.take(Use::Mask, 1, [s3, me], n);
-        ring_sub(ring, b, rho);
-        ring_add(ring, z1, rho);
-        z0.copy_from_slice(b);
-        // A of s2, which goes to s1: this seat is the fourth.
-        ring_add(ring, z0, source.take(Use::Mask, 0, [s2, s3], n));
-        // C: own, or that of s2.
-        if sends {
-            let rho = source.take(Use::Mask, 2, [me, s2], n);
-            ring_sub(ring, c, rho);
-            ring_add(ring, z2, rho);
-            ring_add(ring, z0, c);
-        } else {
-            let rho = source.take(Use::Mask, 0, [s2, me], n);
-            ring_sub(ring, c, rho);
-            ring_add(ring, z0, rho);
-            ring_add(ring, z2, c);
-        }
-        if !receives {
-            ring_add(ring, z1, source.take(Use::Mask, 1, [s3, s1], n));
-        }
-        let vouches = !matches!(m.vouch, Vouch::Nothing);
-        if m.masked {
-            ring_add(ring, a, source.take(Use::Wire, 1, [me, s1], n));
-            if vouches {
-                ring_add(ring, b, source.take(Use::Wire, 0, [s3, me], n));
-            }
-            if sends {
-                ring_add(ring, c, source.take(Use::Wire, 0, [me, s2], n));
-            } else if vouches {
-                ring_add(ring, c, source.take(Use::Wire, 2, [s2, me], n));
-            }
-        }
-        m.a[at..at + n].copy_from_slice(a);
-        if sends {
-            m.c[at..at + n].copy_from_slice(c);
-        }
-        match &mut m.vouch {
-            Vouch::Nothing => {}
-            Vouch::Digest([of_a, of_c]) => {
-                *of_a = gf_digest(keys.tag(2), *of_a, b);
-                if !sends {
-                    *of_c = gf_digest(keys.tag(1), *of_c, c);
-                }
-            }
-            Vouch::Expose { a: of_a, c: of_c } => {
-                of_a[at..at + n].copy_from_slice(b);
-                if !sends {
-                    of_c[at..at + n].copy_from_slice(c);
-                }
-            }
+    }
+    for term in 0..m.terms {
+        let from = term * m.z[0].len() + at;
+        let [x, y] = [m.x, m.y].map(|parts| parts.map(|part| &part[from..from + n]));
+        let write = if term == 0 { Write::Set } else { Write::Add };
+        ring_cross(ring, write, x, y, [&mut *a, &mut *b, &mut *c]);
+    }
+    let [z0, z1, z2] = m.z.each_mut().map(|part| &mut part[here.clone()]);
+    let pass = Pass { keys, ring, round: m.round, first: m.first + at as u64, masked: m.masked };
+    // Own A, sent to s3.
+    let (mask, wire) = (pass.mask(2, [me, s1]), pass.wire(1, [me, s1]));
+    Joint { mask, wire, to_mask: (Write::Set, z2), to_rest: (Write::Set, z1) }.split(ring, a);
+    // A of s3, vouched for to s2.
+    let (mask, wire) = (pass.mask(1, [s3, me]), pass.wire(0, [s3, me]).filter(|_| vouches));
+    Joint { mask, wire, to_mask: (Write::Add, z1), to_rest: (Write::Set, z0) }.split(ring, b);
+    // A of s2, which goes to s1: this seat is the fourth.
+    pass.mask(0, [s2, s3]).add(ring, z0);
+    // C: own, or that of s2.
+    if sends {
+        let (mask, wire) = (pass.mask(2, [me, s2]), pass.wire(0, [me, s2]));
+        Joint { mask, wire, to_mask: (Write::Add, z2), to_rest: (Write::Add, z0) }.split(ring, c);
+    } else {
+        let (mask, wire) = (pass.mask(0, [s2, me]), pass.wire(2, [s2, me]).filter(|_| vouches));
+        Joint { mask, wire, to_mask: (Write::Add, z0), to_rest: (Write::Add, z2) }.split(ring, c);
+    }
+    if !m.half.receives(me) {
+        pass.mask(1, [s3, s1]).add(ring, z1);
+    }
+    if let Some([of_a, of_c]) = digests {
+        *of_a = gf_digest(keys.tag(2), *of_a, b);
+        if !sends {
+            *of_c = gf_digest(keys.tag(1), *of_c, c);
         }
     }
 }
@@ -144,22 +146,14 @@ fn multiply(keys: &Keys, m: &mut Multiply<'_>) {
 fn fold(keys: &Keys, f: &mut Fold<'_>) {
     let (ring, me, blocks) = (f.ring, keys.seat(), f.a.len());
     let [s1, s2, s3] = [1, 2, 3].map(|k| me.after(k));
-    let mut source = Source { keys, round: f.round, first: f.first, scratch: [Block::ZERO; PASS] };
     for at in (0..blocks).step_by(PASS) {
-        let n = PASS.min(blocks - at);
-        let [z1, z2] = f.z.each_mut().map(|part| &mut part[at..at + n]);
-        source.first = f.first + at as u64;
-        let a = &f.a[at..at + n];
-        ring_add(ring, z2, a);
-        if f.masked {
-            ring_sub(ring, z2, source.take(Use::Wire, 2, [s1, s2], n));
-        }
-        let c = f.c.get(at..at + n).unwrap_or_default();
+        let here = at..blocks.min(at + PASS);
+        let pass = Pass { keys, ring, round: f.round, first: f.first + at as u64, masked: f.masked };
+        let [z1, z2] = f.z.each_mut().map(|part| &mut part[here.clone()]);
+        let (a, c) = (&f.a[here.clone()], f.c.get(here).unwrap_or_default());
+        pass.arrive(pass.wire(2, [s1, s2]), z2, a);
         if !c.is_empty() {
-            ring_add(ring, z1, c);
-            if f.masked {
-                ring_sub(ring, z1, source.take(Use::Wire, 1, [s1, s3], n));
-            }
+            pass.arrive(pass.wire(1, [s1, s3]), z1, c);
         }
         if let Some([of_a, of_c]) = &mut f.digests {
             *of_a = gf_digest(keys.tag(0), *of_a, a);

@@ -1,7 +1,7 @@
 //! The keys of a session and the streams that come of them.
 
 use crate::Seat;
-use kernels::{Aes128, Block, GfKey};
+use kernels::{Aes128, Block, GfKey, Keystream};
 
 /// What a stream's elements are for. Streams of different uses never share an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,13 @@ impl Keys {
 
     /// Fills `out` with elements `first ..` of a stream under the key of part `part`.
     pub fn fill(&self, part: usize, stream: Stream, first: u64, out: &mut [Block]) {
-        kernels::stream(&self.streams[part], stream.prefix(), first, out);
+        self.keystream(part, stream, first).fill(out);
+    }
+
+    /// Elements `first ..` of a stream under the key of part `part`, for kernels that use them up where they are made.
+    #[must_use]
+    pub fn keystream(&self, part: usize, stream: Stream, first: u64) -> Keystream<'_> {
+        Keystream { key: &self.streams[part], prefix: stream.prefix(), first }
     }
 
     /// The key of the tags of what the seat of part `part` sends.

@@ -35,6 +35,9 @@ pub use gf128::{FIELD_BITS, GfKey, gf_add_multiples, gf_add_multiples_on, gf_dig
 pub use hash::{LANES_MAX, TweakedHash, WORDS_MAX};
 pub use local::{LOCALITY, add_local};
 pub use pages::prefer_large_pages;
-pub use ring::{Ring, ring_add, ring_cross, ring_sub, stream};
+pub use ring::{
+    Joint, Keystream, Ring, Write, ring_add, ring_add_on, ring_cross, ring_cross_on, ring_sub, ring_sub_on,
+    stream,
+};
 pub use transpose::{transpose128, transpose128_on};
 pub use words::{bit, lsbs, xor_bytes, xor_into, xor_masked};

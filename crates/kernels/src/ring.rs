@@ -3,7 +3,21 @@
 //!
 //! Additions wrap within an element; over Z_2 addition is exclusive or and multiplication is and.
 
-use crate::{Aes128, Block};
+mod keystream;
+pub use keystream::{Joint, Keystream, stream};
+
+#[cfg(target_arch = "x86_64")]
+use crate::x86;
+use crate::{Backend, Block};
+
+/// What becomes of what was in the destination of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// It is replaced.
+    Set,
+    /// The result is added to it.
+    Add,
+}
 
 /// What the elements of a vector are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,8 +102,24 @@ fn halves(a: Block, b: Block, f: impl Fn(u64, u64) -> u64) -> Block {
 /// # Panics
 /// When the lengths differ.
 pub fn ring_add(ring: Ring, sums: &mut [Block], x: &[Block]) {
+    add(Backend::detect(), ring, sums, x);
+}
+
+/// As [`ring_add`], on a given backend.
+///
+/// # Panics
+/// As [`ring_add`], and when this machine does not have the backend.
+pub fn ring_add_on(backend: Backend, ring: Ring, sums: &mut [Block], x: &[Block]) {
+    add(Backend::checked(backend), ring, sums, x);
+}
+
+fn add(backend: Backend, ring: Ring, sums: &mut [Block], x: &[Block]) {
     assert_eq!(sums.len(), x.len(), "equal lengths");
-    sums.iter_mut().zip(x).for_each(|(sum, &x)| *sum = ring.add(*sum, x));
+    match backend {
+        #[cfg(target_arch = "x86_64")]
+        Backend::AesNi | Backend::Vaes512 => x86::ring::add(backend, ring, sums, x),
+        _ => sums.iter_mut().zip(x).for_each(|(sum, &x)| *sum = ring.add(*sum, x)),
+    }
 }
 
 /// `differences[i] -= x[i]`.
@@ -97,19 +127,94 @@ pub fn ring_add(ring: Ring, sums: &mut [Block], x: &[Block]) {
 /// # Panics
 /// When the lengths differ.
 pub fn ring_sub(ring: Ring, differences: &mut [Block], x: &[Block]) {
-    assert_eq!(differences.len(), x.len(), "equal lengths");
-    differences.iter_mut().zip(x).for_each(|(difference, &x)| *difference = ring.sub(*difference, x));
+    sub(Backend::detect(), ring, differences, x);
 }
 
-/// The local products of a party that holds three of four summands of two factors, added to `sums`:
-/// `sums[0] += x1 y2 + x2 y1 + x1 y1`, `sums[1] += x0 y1 + x1 y0 + x0 y0`, `sums[2] += x0 y2 + x2 y0`.
+/// As [`ring_sub`], on a given backend.
+///
+/// # Panics
+/// As [`ring_sub`], and when this machine does not have the backend.
+pub fn ring_sub_on(backend: Backend, ring: Ring, differences: &mut [Block], x: &[Block]) {
+    sub(Backend::checked(backend), ring, differences, x);
+}
+
+fn sub(backend: Backend, ring: Ring, differences: &mut [Block], x: &[Block]) {
+    assert_eq!(differences.len(), x.len(), "equal lengths");
+    match backend {
+        #[cfg(target_arch = "x86_64")]
+        Backend::AesNi | Backend::Vaes512 => x86::ring::sub(backend, ring, differences, x),
+        _ => {
+            differences.iter_mut().zip(x).for_each(|(difference, &x)| *difference = ring.sub(*difference, x))
+        }
+    }
+}
+
+/// The local products of a party that holds three of four summands of two factors: `x1 y2 + x2 y1 + x1 y1`,
+/// `x0 y1 + x1 y0 + x0 y0` and `x0 y2 + x2 y0`, written to the three `sums`.
 ///
 /// # Panics
 /// When the lengths differ.
-pub fn ring_cross(ring: Ring, x: [&[Block]; 3], y: [&[Block]; 3], sums: [&mut [Block]; 3]) {
+pub fn ring_cross(ring: Ring, write: Write, x: [&[Block]; 3], y: [&[Block]; 3], sums: [&mut [Block]; 3]) {
+    cross(Backend::detect(), ring, write, x, y, sums);
+}
+
+/// As [`ring_cross`], on a given backend.
+///
+/// # Panics
+/// As [`ring_cross`], and when this machine does not have the backend.
+pub fn ring_cross_on(
+    backend: Backend,
+    ring: Ring,
+    write: Write,
+    x: [&[Block]; 3],
+    y: [&[Block]; 3],
+    sums: [&mut [Block]; 3],
+) {
+    cross(Backend::checked(backend), ring, write, x, y, sums);
+}
+
+fn cross(
+    backend: Backend,
+    ring: Ring,
+    write: Write,
+    x: [&[Block]; 3],
+    y: [&[Block]; 3],
+    mut sums: [&mut [Block]; 3],
+) {
+    let n = sums[0].len();
+    assert!(x.iter().chain(&y).all(|part| part.len() == n), "equal lengths");
+    assert!(sums.iter().all(|part| part.len() == n), "equal lengths");
+    match backend {
+        #[cfg(target_arch = "x86_64")]
+        Backend::AesNi | Backend::Vaes512 => x86::ring::cross(backend, ring, write, x, y, &mut sums),
+        _ => portable_cross(ring, write, x, y, &mut sums),
+    }
+}
+
+/// Also compiled for wider vectors: the ring and what is written are chosen outside the loop.
+#[inline(always)]
+pub(crate) fn portable_cross(
+    ring: Ring,
+    write: Write,
+    x: [&[Block]; 3],
+    y: [&[Block]; 3],
+    sums: &mut [&mut [Block]; 3],
+) {
+    match ring {
+        Ring::Z128 => cross_of(Ring::Z128, write, x, y, sums),
+        Ring::Z64 => cross_of(Ring::Z64, write, x, y, sums),
+        Ring::Z2 => cross_of(Ring::Z2, write, x, y, sums),
+    }
+}
+
+#[inline(always)]
+fn cross_of(ring: Ring, write: Write, x: [&[Block]; 3], y: [&[Block]; 3], sums: &mut [&mut [Block]; 3]) {
     let [a, b, c] = sums;
     let n = a.len();
-    assert!(x.iter().chain(&y).all(|part| part.len() == n) && b.len() == n && c.len() == n, "equal lengths");
+    if write == Write::Set {
+        [&mut *a, &mut *b, &mut *c].into_iter().for_each(|sums| sums.fill(Block::ZERO));
+    }
+    let (x, y, b, c) = (x.map(|part| &part[..n]), y.map(|part| &part[..n]), &mut b[..n], &mut c[..n]);
     for i in 0..n {
         let ([x0, x1, x2], [y0, y1, y2]) = (x.map(|part| part[i]), y.map(|part| part[i]));
         let pair = |p: Block, q: Block, r: Block, s: Block| ring.add(ring.mul(p, q), ring.mul(r, s));
@@ -117,17 +222,4 @@ pub fn ring_cross(ring: Ring, x: [&[Block]; 3], y: [&[Block]; 3], sums: [&mut [B
         b[i] = ring.add(b[i], pair(x0, ring.add(y0, y1), x1, y0));
         c[i] = ring.add(c[i], pair(x0, y2, x2, y0));
     }
-}
-
-/// Counter mode under a prefix: `out[i]` is the encryption of the block whose upper half is `prefix` and whose lower
-/// half is `first + i`.
-///
-/// # Panics
-/// When the counter passes 2^64.
-pub fn stream(key: &Aes128, prefix: u64, first: u64, out: &mut [Block]) {
-    assert!(first.checked_add(out.len() as u64).is_some(), "a stream has 2^64 blocks");
-    for (i, block) in out.iter_mut().enumerate() {
-        *block = Block(u128::from(prefix) << 64 | u128::from(first + i as u64));
-    }
-    key.encrypt(out);
 }

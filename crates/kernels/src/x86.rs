@@ -26,7 +26,7 @@ type Keys = [Block; 11];
 const FLIGHT: usize = 4;
 
 /// A vector of `LANES` blocks.
-trait Wide: Copy {
+trait Wide: ring::Halves {
     const LANES: usize;
     unsafe fn splat(block: Block) -> Self;
     /// Block i is `counter + i`.
@@ -134,8 +134,8 @@ impl Wide for __m512i {
     }
     #[inline(always)]
     unsafe fn count(counter: u64) -> Self {
-        let at = |i| counter.wrapping_add(i) as i64;
-        _mm512_set_epi64(0, at(3), 0, at(2), 0, at(1), 0, at(0))
+        let start = _mm512_maskz_set1_epi64(0b0101_0101, counter as i64);
+        _mm512_add_epi64(start, _mm512_set_epi64(0, 3, 0, 2, 0, 1, 0, 0))
     }
     #[inline(always)]
     unsafe fn spread(bits: u64) -> Self {
@@ -356,6 +356,8 @@ macro_rules! kernel {
         }
     };
 }
+
+pub mod ring;
 
 kernel!(encrypt, encrypt_step, lanes x.len(), (keys: &Keys, x: &mut [Block]), (i, n) {
     let mut s = [get_all::<W, N>(x, i, n)];

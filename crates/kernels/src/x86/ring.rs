@@ -1,0 +1,421 @@
+//! Vectors over Z_2^128, Z_2^64 and packed Z_2. The contract of every `unsafe fn` is that of the parent module.
+//!
+//! Additions are 64-bit additions; over Z_2^128 the carry out of the lower half is brought up. Products over Z_2^128 are
+//! of limbs of 52, 52 and 24 bits, eight elements at a time (AVX-512 IFMA).
+
+use super::{FLIGHT, Wide, aes, get, get_all, put};
+use crate::ring::{Joint, Keystream, portable_cross};
+use crate::{Backend, Block, Ring, Write};
+use std::arch::x86_64::*;
+
+/// Whether this machine multiplies limbs of 52 bits, and shifts across two words.
+fn has_limbs() -> bool {
+    is_x86_feature_detected!("avx512ifma") && is_x86_feature_detected!("avx512vbmi2")
+}
+
+/// What sums of 64-bit halves need of a vector.
+pub trait Halves: Copy {
+    unsafe fn add64(self, other: Self) -> Self;
+    unsafe fn sub64(self, other: Self) -> Self;
+    /// 1 in the upper half of every block whose lower half overflowed in `sum = x + y`.
+    unsafe fn carries(x: Self, y: Self, sum: Self) -> Self;
+    /// 1 in the upper half of every block whose lower half underflowed in `difference = x - y`.
+    unsafe fn borrows(x: Self, y: Self, difference: Self) -> Self;
+}
+
+impl Halves for __m128i {
+    #[inline(always)]
+    unsafe fn add64(self, other: Self) -> Self {
+        _mm_add_epi64(self, other)
+    }
+    #[inline(always)]
+    unsafe fn sub64(self, other: Self) -> Self {
+        _mm_sub_epi64(self, other)
+    }
+    #[inline(always)]
+    unsafe fn carries(x: Self, y: Self, sum: Self) -> Self {
+        let out = _mm_or_si128(_mm_and_si128(x, y), _mm_andnot_si128(sum, _mm_or_si128(x, y)));
+        _mm_slli_si128::<8>(_mm_srli_epi64::<63>(out))
+    }
+    #[inline(always)]
+    unsafe fn borrows(x: Self, y: Self, difference: Self) -> Self {
+        let differ = _mm_andnot_si128(_mm_xor_si128(x, y), difference);
+        let out = _mm_or_si128(_mm_andnot_si128(x, y), differ);
+        _mm_slli_si128::<8>(_mm_srli_epi64::<63>(out))
+    }
+}
+
+impl Halves for __m512i {
+    #[inline(always)]
+    unsafe fn add64(self, other: Self) -> Self {
+        _mm512_add_epi64(self, other)
+    }
+    #[inline(always)]
+    unsafe fn sub64(self, other: Self) -> Self {
+        _mm512_sub_epi64(self, other)
+    }
+    #[inline(always)]
+    unsafe fn carries(x: Self, y: Self, sum: Self) -> Self {
+        // x and y, or one of them and not the sum: the truth table of the three in order.
+        let out = _mm512_ternarylogic_epi64::<0b1101_0100>(x, y, sum);
+        _mm512_bslli_epi128::<8>(_mm512_srli_epi64::<63>(out))
+    }
+    #[inline(always)]
+    unsafe fn borrows(x: Self, y: Self, difference: Self) -> Self {
+        // y and not x, or the difference where they are equal.
+        let out = _mm512_ternarylogic_epi64::<0b1000_1110>(x, y, difference);
+        _mm512_bslli_epi128::<8>(_mm512_srli_epi64::<63>(out))
+    }
+}
+
+/// What the elements of a vector are, known when a loop is compiled.
+trait Elements {
+    unsafe fn add<W: Wide>(x: W, y: W) -> W;
+    unsafe fn sub<W: Wide>(x: W, y: W) -> W;
+}
+
+struct Z128;
+struct Z64;
+struct Z2;
+
+impl Elements for Z128 {
+    #[inline(always)]
+    unsafe fn add<W: Wide>(x: W, y: W) -> W {
+        let sum = x.add64(y);
+        sum.add64(W::carries(x, y, sum))
+    }
+    #[inline(always)]
+    unsafe fn sub<W: Wide>(x: W, y: W) -> W {
+        let difference = x.sub64(y);
+        difference.sub64(W::borrows(x, y, difference))
+    }
+}
+
+impl Elements for Z64 {
+    #[inline(always)]
+    unsafe fn add<W: Wide>(x: W, y: W) -> W {
+        x.add64(y)
+    }
+    #[inline(always)]
+    unsafe fn sub<W: Wide>(x: W, y: W) -> W {
+        x.sub64(y)
+    }
+}
+
+impl Elements for Z2 {
+    #[inline(always)]
+    unsafe fn add<W: Wide>(x: W, y: W) -> W {
+        x.xor(y)
+    }
+    #[inline(always)]
+    unsafe fn sub<W: Wide>(x: W, y: W) -> W {
+        x.xor(y)
+    }
+}
+
+/// Runs `$step::<E, W, N>(..)` for the elements of `$ring`.
+macro_rules! by_ring {
+    ($ring:expr, $step:ident($($argument:expr),*)) => {
+        match $ring {
+            Ring::Z128 => $step::<Z128, W, N>($($argument),*),
+            Ring::Z64 => $step::<Z64, W, N>($($argument),*),
+            Ring::Z2 => $step::<Z2, W, N>($($argument),*),
+        }
+    };
+}
+
+/// Blocks from the i-th on of a stream.
+#[inline(always)]
+unsafe fn masks<W: Wide, const N: usize>(stream: Keystream<'_>, i: usize) -> [W; N] {
+    let start =
+        W::splat(Block(u128::from(stream.prefix) << 64)).xor(W::count(stream.first.wrapping_add(i as u64)));
+    let mut x = [[start; N]];
+    for (j, x) in x[0].iter_mut().enumerate() {
+        *x = x.add64(W::splat(Block((j * W::LANES) as u128)));
+    }
+    aes(&mut x, &stream.key.keys);
+    x[0]
+}
+
+kernel!(add, add_step, lanes sums.len(), (ring: Ring, sums: &mut [Block], x: &[Block]), (i, n) {
+    by_ring!(ring, add_some(sums, x, i, n));
+});
+
+#[inline(always)]
+unsafe fn add_some<E: Elements, W: Wide, const N: usize>(
+    sums: &mut [Block],
+    x: &[Block],
+    i: usize,
+    n: usize,
+) {
+    let (sum, x) = (get_all::<W, N>(sums, i, n), get_all::<W, N>(x, i, n));
+    for j in 0..N {
+        put(E::add(sum[j], x[j]), sums, i + j * W::LANES, n);
+    }
+}
+
+kernel!(sub, sub_step, lanes sums.len(), (ring: Ring, sums: &mut [Block], x: &[Block]), (i, n) {
+    by_ring!(ring, sub_some(sums, x, i, n));
+});
+
+#[inline(always)]
+unsafe fn sub_some<E: Elements, W: Wide, const N: usize>(
+    sums: &mut [Block],
+    x: &[Block],
+    i: usize,
+    n: usize,
+) {
+    let (sum, x) = (get_all::<W, N>(sums, i, n), get_all::<W, N>(x, i, n));
+    for j in 0..N {
+        put(E::sub(sum[j], x[j]), sums, i + j * W::LANES, n);
+    }
+}
+
+kernel!(fill, fill_step, lanes out.len(), (stream: Keystream<'_>, out: &mut [Block]), (i, n) {
+    let x = masks::<W, N>(stream, i);
+    for j in 0..N {
+        put(x[j], out, i + j * W::LANES, n);
+    }
+});
+
+kernel!(add_stream, add_stream_step, lanes sums.len(),
+(ring: Ring, stream: Keystream<'_>, sums: &mut [Block]), (i, n) {
+    by_ring!(ring, add_masks(stream, sums, i, n));
+});
+
+#[inline(always)]
+unsafe fn add_masks<E: Elements, W: Wide, const N: usize>(
+    stream: Keystream<'_>,
+    sums: &mut [Block],
+    i: usize,
+    n: usize,
+) {
+    let masks = masks::<W, N>(stream, i);
+    let sum = get_all::<W, N>(sums, i, n);
+    for j in 0..N {
+        put(E::add(sum[j], masks[j]), sums, i + j * W::LANES, n);
+    }
+}
+
+kernel!(add_unmasked, add_unmasked_step, lanes sums.len(),
+(ring: Ring, stream: Keystream<'_>, sums: &mut [Block], x: &[Block]), (i, n) {
+    by_ring!(ring, add_less_masks(stream, sums, x, i, n));
+});
+
+#[inline(always)]
+unsafe fn add_less_masks<E: Elements, W: Wide, const N: usize>(
+    stream: Keystream<'_>,
+    sums: &mut [Block],
+    x: &[Block],
+    i: usize,
+    n: usize,
+) {
+    let masks = masks::<W, N>(stream, i);
+    let (sum, x) = (get_all::<W, N>(sums, i, n), get_all::<W, N>(x, i, n));
+    for j in 0..N {
+        put(E::add(sum[j], E::sub(x[j], masks[j])), sums, i + j * W::LANES, n);
+    }
+}
+
+kernel!(split, split_step, lanes values.len(), (ring: Ring, joint: &mut Joint<'_>, values: &mut [Block]), (i, n) {
+    by_ring!(ring, split_some(joint, values, i, n));
+});
+
+#[inline(always)]
+unsafe fn split_some<E: Elements, W: Wide, const N: usize>(
+    joint: &mut Joint<'_>,
+    values: &mut [Block],
+    i: usize,
+    n: usize,
+) {
+    let mask = masks::<W, N>(joint.mask, i);
+    let mut message = get_all::<W, N>(values, i, n);
+    for j in 0..N {
+        message[j] = E::sub(message[j], mask[j]);
+    }
+    write_all::<E, W, N>(&mask, &mut joint.to_mask, i, n);
+    write_all::<E, W, N>(&message, &mut joint.to_rest, i, n);
+    if let Some(wire) = joint.wire {
+        let wire = masks::<W, N>(wire, i);
+        for j in 0..N {
+            message[j] = E::add(message[j], wire[j]);
+        }
+    }
+    for j in 0..N {
+        put(message[j], values, i + j * W::LANES, n);
+    }
+}
+
+#[inline(always)]
+unsafe fn write_all<E: Elements, W: Wide, const N: usize>(
+    x: &[W; N],
+    (write, to): &mut (Write, &mut [Block]),
+    i: usize,
+    n: usize,
+) {
+    let mut x = *x;
+    if *write == Write::Add {
+        let sum = get_all::<W, N>(to, i, n);
+        for j in 0..N {
+            x[j] = E::add(sum[j], x[j]);
+        }
+    }
+    for j in 0..N {
+        put(x[j], to, i + j * W::LANES, n);
+    }
+}
+
+type Parts<'a> = [&'a [Block]; 3];
+type Sums<'a, 'b> = &'a mut [&'b mut [Block]; 3];
+
+/// See [`crate::ring_cross`].
+pub fn cross(backend: Backend, ring: Ring, write: Write, x: Parts<'_>, y: Parts<'_>, sums: Sums<'_, '_>) {
+    /// The portable code, compiled for 256-bit vectors.
+    #[target_feature(enable = "avx2")]
+    unsafe fn narrow(ring: Ring, write: Write, x: Parts<'_>, y: Parts<'_>, sums: Sums<'_, '_>) {
+        portable_cross(ring, write, x, y, sums);
+    }
+    match (backend, ring) {
+        // SAFETY: the features of the backend and of the limbs are there; all slices have the length of `sums[0]`.
+        (Backend::Vaes512, Ring::Z128) if has_limbs() => unsafe { cross_limbs(write, x, y, sums) },
+        // SAFETY: as above.
+        (Backend::Vaes512, Ring::Z64) => unsafe { cross_words(write, x, y, sums) },
+        // SAFETY: as above.
+        (Backend::Vaes512, Ring::Z2) => unsafe { cross_bits(write, x, y, sums) },
+        // SAFETY: every x86 backend has AVX2.
+        _ => unsafe { narrow(ring, write, x, y, sums) },
+    }
+}
+
+/// Calls `$products`, which gives the three sums of four blocks, for all blocks.
+macro_rules! cross_vectors {
+    ($elements:ty, $write:ident, $x:ident, $y:ident, $sums:ident, $products:expr) => {{
+        let mut i = 0;
+        let lanes = $sums[0].len();
+        while i < lanes {
+            let n = __m512i::LANES.min(lanes - i);
+            let [x, y] = [$x, $y].map(|parts| parts.map(|part| get::<__m512i>(part, i, n)));
+            for (sums, mut product) in $sums.iter_mut().zip($products(x, y)) {
+                if $write == Write::Add {
+                    product = <$elements>::add(get::<__m512i>(sums, i, n), product);
+                }
+                put(product, sums, i, n);
+            }
+            i += n;
+        }
+    }};
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn cross_words(write: Write, x: Parts<'_>, y: Parts<'_>, sums: Sums<'_, '_>) {
+    let products = |x: [__m512i; 3], y: [__m512i; 3]| {
+        let pair = |p, q, r, s| _mm512_add_epi64(_mm512_mullo_epi64(p, q), _mm512_mullo_epi64(r, s));
+        [
+            pair(x[1], _mm512_add_epi64(y[1], y[2]), x[2], y[1]),
+            pair(x[0], _mm512_add_epi64(y[0], y[1]), x[1], y[0]),
+            pair(x[0], y[2], x[2], y[0]),
+        ]
+    };
+    cross_vectors!(Z64, write, x, y, sums, products);
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn cross_bits(write: Write, x: Parts<'_>, y: Parts<'_>, sums: Sums<'_, '_>) {
+    let products = |x: [__m512i; 3], y: [__m512i; 3]| {
+        let pair = |p, q, r, s| _mm512_xor_si512(_mm512_and_si512(p, q), _mm512_and_si512(r, s));
+        [
+            pair(x[1], _mm512_xor_si512(y[1], y[2]), x[2], y[1]),
+            pair(x[0], _mm512_xor_si512(y[0], y[1]), x[1], y[0]),
+            pair(x[0], y[2], x[2], y[0]),
+        ]
+    };
+    cross_vectors!(Z2, write, x, y, sums, products);
+}
+
+/// Eight elements of Z_2^128, lower and upper halves apart: element i is block i / 2 of the first four blocks when i is
+/// even, else of the other four.
+#[derive(Clone, Copy)]
+struct Eight {
+    low: __m512i,
+    high: __m512i,
+}
+
+impl Eight {
+    /// Blocks taken at a time.
+    const LANES: usize = 2 * __m512i::LANES;
+
+    #[inline(always)]
+    unsafe fn get(from: &[Block], i: usize, n: usize) -> Self {
+        let first = n.min(__m512i::LANES);
+        let (x, y) = (get(from, i, first), get(from, i + first, n - first));
+        Self { low: _mm512_unpacklo_epi64(x, y), high: _mm512_unpackhi_epi64(x, y) }
+    }
+
+    #[inline(always)]
+    unsafe fn put(self, to: &mut [Block], i: usize, n: usize) {
+        let first = n.min(__m512i::LANES);
+        put(_mm512_unpacklo_epi64(self.low, self.high), to, i, first);
+        put(_mm512_unpackhi_epi64(self.low, self.high), to, i + first, n - first);
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        let low = _mm512_add_epi64(self.low, other.low);
+        let high = _mm512_add_epi64(self.high, other.high);
+        let carry = _mm512_cmplt_epu64_mask(low, other.low);
+        Self { low, high: _mm512_mask_sub_epi64(high, carry, high, _mm512_set1_epi64(-1)) }
+    }
+
+    /// Limbs of 52 bits; what is above them is not looked at by products.
+    #[inline(always)]
+    unsafe fn limbs(self) -> Limbs {
+        Limbs([self.low, _mm512_shldi_epi64::<12>(self.high, self.low), _mm512_srli_epi64::<40>(self.high)])
+    }
+}
+
+/// Factors: words at 2^0, 2^52 and 2^104, of which 52 bits count.
+#[derive(Clone, Copy)]
+struct Limbs([__m512i; 3]);
+
+/// `a b + c d` of eight elements.
+#[inline(always)]
+unsafe fn pair(a: &Limbs, b: &Limbs, c: &Limbs, d: &Limbs) -> Eight {
+    // Sums of limbs at 2^0, 2^52 and 2^104, in two chains: 10 products of 52 bits at most, so no word overflows.
+    let mut sums = [[_mm512_setzero_si512(); 3]; 2];
+    for ([s0, s1, s2], (Limbs(a), Limbs(b))) in sums.iter_mut().zip([(a, b), (c, d)]) {
+        *s0 = _mm512_madd52lo_epu64(*s0, a[0], b[0]);
+        *s1 = _mm512_madd52hi_epu64(*s1, a[0], b[0]);
+        *s2 = _mm512_madd52hi_epu64(*s2, a[0], b[1]);
+        *s1 = _mm512_madd52lo_epu64(*s1, a[0], b[1]);
+        *s2 = _mm512_madd52hi_epu64(*s2, a[1], b[0]);
+        *s1 = _mm512_madd52lo_epu64(*s1, a[1], b[0]);
+        *s2 = _mm512_madd52lo_epu64(*s2, a[0], b[2]);
+        *s2 = _mm512_madd52lo_epu64(*s2, a[1], b[1]);
+        *s2 = _mm512_madd52lo_epu64(*s2, a[2], b[0]);
+    }
+    let [s0, s1, s2] = [0, 1, 2].map(|limb| _mm512_add_epi64(sums[0][limb], sums[1][limb]));
+    let (low, high) = (_mm512_slli_epi64::<52>(s1), _mm512_srli_epi64::<12>(s1));
+    let upper = _mm512_add_epi64(high, _mm512_slli_epi64::<40>(s2));
+    Eight { low, high: upper }.add(Eight { low: s0, high: _mm512_setzero_si512() })
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
+unsafe fn cross_limbs(write: Write, x: Parts<'_>, y: Parts<'_>, sums: Sums<'_, '_>) {
+    let lanes = sums[0].len();
+    let mut i = 0;
+    while i < lanes {
+        let n = Eight::LANES.min(lanes - i);
+        let y = y.map(|part| Eight::get(part, i, n));
+        let [y01, y12] = [y[0].add(y[1]).limbs(), y[1].add(y[2]).limbs()];
+        let [y0, y1, y2] = y.map(|y| y.limbs());
+        let [x0, x1, x2] = x.map(|part| Eight::get(part, i, n).limbs());
+        let products = [pair(&x1, &y12, &x2, &y1), pair(&x0, &y01, &x1, &y0), pair(&x0, &y2, &x2, &y0)];
+        for (sums, mut product) in sums.iter_mut().zip(products) {
+            if write == Write::Add {
+                product = product.add(Eight::get(sums, i, n));
+            }
+            product.put(sums, i, n);
+        }
+        i += n;
+    }
+}
