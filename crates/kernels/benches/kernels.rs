@@ -74,6 +74,43 @@ fn gates(c: &mut Criterion) {
     group.finish();
 }
 
+/// The steps of a product among four parties, on blocks in the first-level cache.
+fn ring(c: &mut Criterion) {
+    const PASS: usize = 128;
+    let [x0, x1, x2, y0, y1, y2] = [1, 2, 3, 4, 5, 6].map(|seed| blocks(PASS, seed));
+    let (mut sums, tag) =
+        ([7, 8, 9].map(|seed| blocks(PASS, seed)), GfKey::new(Block(0x1234_5678 << 90 | 7)));
+    for ring in Ring::ALL {
+        let mut group = c.benchmark_group(format!("ring {ring:?}"));
+        group.throughput(Throughput::Elements(PASS as u64));
+        for backend in Backend::available() {
+            let id = |what| BenchmarkId::new(what, format!("{backend:?}"));
+            group.bench_function(id("local products"), |m| {
+                m.iter(|| {
+                    let [a, b, c] = &mut sums;
+                    ring_cross_on(backend, ring, Write::Set, [&x0, &x1, &x2], [&y0, &y1, &y2], [a, b, c]);
+                });
+            });
+            let keys = [10, 11].map(|key| Aes128::on(backend, Block(key)));
+            let [mask, wire] = [0, 1].map(|k| Keystream { key: &keys[k], prefix: 5, first: 0 });
+            group.bench_function(id("stream added"), |m| m.iter(|| black_box(mask).add(ring, &mut sums[0])));
+            for (what, wire) in [("joint value", None), ("joint value, hidden", Some(wire))] {
+                group.bench_function(id(what), |m| {
+                    m.iter(|| {
+                        let [values, masks, rests] = &mut sums;
+                        let (to_mask, to_rest) = ((Write::Add, &mut masks[..]), (Write::Add, &mut rests[..]));
+                        Joint { mask, wire, to_mask, to_rest }.split(ring, black_box(values));
+                    });
+                });
+            }
+            group.bench_function(id("digest"), |m| {
+                m.iter(|| gf_digest_on(backend, &tag, black_box(Block::ONE), &x0));
+            });
+        }
+        group.finish();
+    }
+}
+
 fn extension(c: &mut Criterion) {
     let n = 2048;
     let mut group = c.benchmark_group("extension");
@@ -125,5 +162,5 @@ fn quick() -> Criterion {
     Criterion::default().warm_up_time(warm_up).measurement_time(Duration::from_millis(500)).sample_size(20)
 }
 
-criterion_group! { name = all; config = quick(); targets = hashes, gates, extension, chunks }
+criterion_group! { name = all; config = quick(); targets = hashes, gates, ring, extension, chunks }
 criterion_main!(all);
