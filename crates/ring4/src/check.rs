@@ -5,9 +5,9 @@
 //! the stream of K_s, index r: without the pad one tag seen on the wire would give the element away. Under
 //! [`Hash::Blake3`] it is the keyed hash of round, channel and content, under a key derived from the same element.
 
-use crate::{Hash, Party, Seat, TAG_BYTES};
+use crate::{COMPARISON_BYTES, Hash, Party, Seat, TAG_BYTES};
 use accel::Use;
-use base::{At, Error, Kind};
+use base::{At, Error, Kind, PartyId};
 use kernels::{Block, gf_digest};
 use net::Session;
 use subtle::ConstantTimeEq;
@@ -37,6 +37,18 @@ impl Channel {
     }
 }
 
+/// A vector that an owner gave to several seats, who make sure that it is the same.
+pub(crate) struct Comparison {
+    pub round: u64,
+    /// Whose number's key the hash is under: all who compare hold it, and this seat, which may read the channel, does not.
+    pub unknown_to: Seat,
+    /// Who compares; this seat among them.
+    pub among: Vec<Seat>,
+    /// Who gave it.
+    pub owner: PartyId,
+}
+
+const COMPARISON_KEY: &str = "tacit ring4 2026 comparison of an input";
 const BLAKE3_KEY: &str = "tacit ring4 2026 key of a tag";
 
 impl Party {
@@ -65,7 +77,9 @@ impl Party {
     /// Goes on with blocks as they are on the wire.
     pub(crate) fn hash(&self, channel: Channel, running: &mut Running, blocks: &[Block]) {
         match running {
-            Running::Keyed(digest) => *digest = gf_digest(self.keys.tag(self.tag_part(channel)), *digest, blocks),
+            Running::Keyed(digest) => {
+                *digest = gf_digest(self.keys.tag(self.tag_part(channel)), *digest, blocks)
+            }
             Running::Blake3(hasher) => {
                 hasher.update(Block::bytes_of(blocks));
             }
@@ -119,5 +133,43 @@ impl Party {
         let (sender, voucher) = (name(channel.sender), name(channel.voucher));
         let at = At { peer: Some(format!("{sender}, vouched for by {voucher}")), ..session.at(None) };
         Error::new(at, Kind::Deviated("what was sent is not what was vouched for: one of both deviates"))
+    }
+
+    /// Compares a vector with the others that got it. The hash is keyed BLAKE3: keyed, since a low-entropy vector could be
+    /// found from its hash; collision resistant, since an owner that colludes with a seat knows the key.
+    pub(crate) fn compare(
+        &self,
+        session: &mut Session,
+        comparison: Comparison,
+        got: &[Block],
+    ) -> Result<(), Error> {
+        let part = self.seat.part_of(comparison.unknown_to).expect("who compares holds the key");
+        let key = blake3::derive_key(COMPARISON_KEY, &self.keys.tag_elements()[part].to_bytes());
+        let mut hasher = blake3::Hasher::new_keyed(&key);
+        hasher.update(&comparison.round.to_le_bytes()).update(&[comparison.owner.0]);
+        hasher.update(Block::bytes_of(got));
+        let mine: [u8; COMPARISON_BYTES] = *hasher.finalize().as_bytes();
+        let others = comparison.among.iter().filter(|&&seat| seat != self.seat);
+        for &other in others.clone() {
+            session.link(self.at(other)).send(&mine)?;
+            session.link(self.at(other)).flush()?;
+        }
+        for &other in others {
+            let theirs: [u8; COMPARISON_BYTES] = session.link(self.at(other)).recv_array()?;
+            if !bool::from(theirs.ct_eq(&mine)) {
+                return Err(self.doubt(session, comparison.owner, other));
+            }
+        }
+        Ok(())
+    }
+
+    /// An owner gave two seats different things, or the other seat says so.
+    pub(crate) fn doubt(&self, session: &Session, owner: PartyId, other: Seat) -> Error {
+        let (owner, other) = (session.roster().name(owner), session.roster().name(self.at(other)));
+        let at = At { peer: Some(format!("{owner}, compared with {other}")), ..session.at(None) };
+        Error::new(
+            at,
+            Kind::Deviated("an input differs between the seats that hold it: one of both deviates"),
+        )
     }
 }

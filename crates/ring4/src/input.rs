@@ -1,11 +1,11 @@
 //! Inputs of one of the four: v = x_{p+1} + x_{p+2} + x_{p+3} and x_p = 0, the first two from streams, the last one sent.
 
-use crate::{Party, Ring, Seat, Shares, TAG_BYTES};
+use crate::check::Comparison;
+use crate::{Party, Ring, Seat, Shares};
 use accel::Use;
 use base::Error;
-use kernels::{Block, gf_digest, ring_sub};
+use kernels::{Block, ring_sub};
 use net::Session;
-use subtle::ConstantTimeEq;
 
 impl Party {
     /// Shares values that the party at seat `owner` enters; `value` is looked at there only. One round, two elements; under
@@ -46,28 +46,11 @@ impl Party {
             let part = me.part_of(sent).expect("another seat's number");
             session.link(self.at(owner)).recv(Block::bytes_of_mut(shares.parts_mut()[part]))?;
             if self.settings.checked() {
-                self.compare(session, round, owner, shares.parts()[part])?;
+                let comparison =
+                    Comparison { round, unknown_to: owner, among: receivers.to_vec(), owner: self.at(owner) };
+                self.compare(session, comparison, shares.parts()[part])?;
             }
         }
         Ok(shares)
-    }
-
-    /// The two receivers of an input tell each other a tag of it, under the key of the owner's number, which they share with
-    /// the third and not with the owner.
-    fn compare(&self, session: &mut Session, round: u64, owner: Seat, got: &[Block]) -> Result<(), Error> {
-        let other = self.at(if self.seat == owner.after(1) { owner.after(2) } else { owner.after(1) });
-        let part = self.seat.part_of(owner).expect("another seat's number");
-        let key = self.keys.tag(part);
-        let mut pad = [Block::ZERO];
-        self.fill(part, (round, Use::Pad, [owner; 2]), 0, &mut pad);
-        let length = gf_digest(key, Block::ZERO, &[Block(got.len() as u128)]);
-        let tag: [u8; TAG_BYTES] = (gf_digest(key, length, got) ^ pad[0]).to_bytes();
-        session.link(other).send(&tag)?;
-        session.link(other).flush()?;
-        let theirs: [u8; TAG_BYTES] = session.link(other).recv_array()?;
-        if bool::from(theirs.ct_eq(&tag)) {
-            return Ok(());
-        }
-        Err(session.link(self.at(owner)).blame("it gave different summands of its input, or their comparison is forged"))
     }
 }

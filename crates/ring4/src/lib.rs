@@ -25,6 +25,7 @@
 mod check;
 mod input;
 mod joint;
+mod member;
 mod open;
 mod party;
 mod price;
@@ -34,6 +35,7 @@ mod shares;
 
 pub use accel::{Ring, Seat};
 pub use joint::Joint;
+pub use member::Member;
 pub use open::{elements, pack};
 pub use party::{Hash, Party, Security, Settings};
 pub use price::Quote;
@@ -41,6 +43,8 @@ pub use shares::Shares;
 
 /// Bytes of a tag.
 pub const TAG_BYTES: usize = 16;
+/// Bytes of a hash by which seats compare an input.
+pub const COMPARISON_BYTES: usize = 32;
 /// Blocks that go through a device at once, and leave in one message: they and their factors fit a second-level cache.
 pub const CHUNK_BLOCKS: usize = 4096;
 /// Chunks that a seat is ahead of the one that it hears from: 1 MiB of A and C in the window.

@@ -18,6 +18,7 @@ pub struct Quote {
 }
 
 const BLOCK: u64 = 16;
+const COMPARISON_BYTES: u64 = crate::COMPARISON_BYTES as u64;
 
 impl Quote {
     /// Nothing yet, in a session of so many parties, of whom `seats` are the four.
@@ -47,6 +48,40 @@ impl Quote {
         self.turns[at.index()][from.index()] += u64::from(spoke);
     }
 
+    /// All settings.
+    pub(crate) fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    /// Who sits at a seat.
+    pub(crate) fn party(&self, seat: Seat) -> PartyId {
+        self.seats[seat.index()]
+    }
+
+    /// Everybody without a seat.
+    pub(crate) fn outside(&self) -> impl Iterator<Item = PartyId> + use<> {
+        let seats = self.seats;
+        (0..self.sent.len()).map(|i| PartyId(i as u8)).filter(move |party| !seats.contains(party))
+    }
+
+    /// Every seat says as much to every other one, then listens.
+    pub(crate) fn among(&mut self, bytes: u64) {
+        for me in Seat::ALL {
+            [1, 2, 3].map(|k| me.after(k)).into_iter().for_each(|peer| self.send(me, peer, bytes));
+        }
+        for me in Seat::ALL {
+            [1, 2, 3].map(|k| me.after(k)).into_iter().for_each(|peer| self.hear(me, peer));
+        }
+    }
+
+    /// Seats compare what they got.
+    pub(crate) fn comparison(&mut self, holders: &[Seat]) {
+        self.trips += 1;
+        let pairs = |a: Seat| holders.iter().filter(move |&&b| b != a).map(move |&b| (a, b));
+        holders.iter().copied().flat_map(pairs).for_each(|(a, b)| self.send(a, b, COMPARISON_BYTES));
+        holders.iter().copied().flat_map(pairs).for_each(|(a, b)| self.hear(a, b));
+    }
+
     /// So many messages follow each other.
     pub fn trip(&mut self, messages: u64) {
         self.trips += messages;
@@ -56,12 +91,7 @@ impl Quote {
     pub fn setup(&mut self) {
         for bytes in crate::setup::BYTES {
             self.trips += 1;
-            for me in Seat::ALL {
-                [1, 2, 3].map(|k| me.after(k)).into_iter().for_each(|peer| self.send(me, peer, bytes));
-            }
-            for me in Seat::ALL {
-                [1, 2, 3].map(|k| me.after(k)).into_iter().for_each(|peer| self.hear(me, peer));
-            }
+            self.among(bytes);
         }
     }
 
@@ -118,15 +148,13 @@ impl Quote {
 
     /// An input of the party at a seat.
     pub fn input(&mut self, owner: Seat, ring: Ring, len: usize) {
-        self.trips += 1 + u64::from(self.settings.checked());
+        self.trips += 1;
         let bytes = BLOCK * ring.blocks(len) as u64;
         let receivers = [owner.after(1), owner.after(2)];
         receivers.iter().for_each(|&r| self.send(owner, r, bytes));
         receivers.iter().for_each(|&r| self.hear(r, owner));
         if self.settings.checked() {
-            let [a, b] = receivers;
-            [(a, b), (b, a)].into_iter().for_each(|(from, to)| self.send(from, to, TAG_BYTES as u64));
-            [(a, b), (b, a)].into_iter().for_each(|(from, to)| self.hear(to, from));
+            self.comparison(&receivers);
         }
     }
 

@@ -174,7 +174,8 @@ impl Party {
         let (ring, blocks) = (z.ring(), z.blocks());
         let terms = factors[0][0].len() / blocks;
         // The terms of a chunk must lie behind each other, as those of the vector do.
-        let run = |part: &[Block]| part.chunks(blocks).flat_map(|term| &term[range.clone()]).copied().collect();
+        let run =
+            |part: &[Block]| part.chunks(blocks).flat_map(|term| &term[range.clone()]).copied().collect();
         let whole = terms == 1 || range.len() == blocks;
         let gathered: [[Zeroizing<Vec<Block>>; 3]; 2] = match whole {
             true => Default::default(),

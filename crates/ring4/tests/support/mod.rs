@@ -34,6 +34,7 @@ pub fn party(session: &mut Session, settings: Settings) -> Result<Party, Error> 
 }
 
 /// Runs `work` at all four seats.
+#[allow(dead_code, reason = "each test program takes what it needs")]
 pub fn run<T: Send>(
     settings: Settings,
     work: impl Fn(&mut Party, &mut Session) -> Result<T, Error> + Sync,
