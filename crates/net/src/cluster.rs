@@ -12,7 +12,8 @@ pub struct Cluster {
     seed: [u8; 32],
     deadline: Duration,
     window: (usize, usize),
-    faults: Vec<(PartyId, Planned)>,
+    /// Whose, towards whom (everybody: `None`), and what.
+    faults: Vec<(PartyId, Option<PartyId>, Planned)>,
     digests: bool,
 }
 
@@ -50,7 +51,20 @@ impl Cluster {
     /// Something goes wrong with what `party` sends to each of its peers at `step` and under it.
     #[must_use]
     pub fn fault(mut self, party: PartyId, step: impl Into<String>, fault: Fault) -> Self {
-        self.faults.push((party, Planned { step: step.into(), fault }));
+        self.faults.push((party, None, Planned { step: step.into(), fault }));
+        self
+    }
+
+    /// As [`Cluster::fault`] with what `party` sends to `peer` only.
+    #[must_use]
+    pub fn fault_towards(
+        mut self,
+        party: PartyId,
+        peer: PartyId,
+        step: impl Into<String>,
+        fault: Fault,
+    ) -> Self {
+        self.faults.push((party, Some(peer), Planned { step: step.into(), fault }));
         self
     }
 
@@ -70,8 +84,8 @@ impl Cluster {
             for b in a + 1..n {
                 let (end_a, end_b) = pair_with(self.deadline, self.window.0, self.window.1);
                 let (party_a, party_b) = (PartyId(a as u8), PartyId(b as u8));
-                ends[a].push((party_b, Faulty::wrap(end_a, self.faults_of(party_a))));
-                ends[b].push((party_a, Faulty::wrap(end_b, self.faults_of(party_b))));
+                ends[a].push((party_b, Faulty::wrap(end_a, self.faults_of(party_a, party_b))));
+                ends[b].push((party_a, Faulty::wrap(end_b, self.faults_of(party_b, party_a))));
             }
         }
         let seed = Seed::from_bytes(self.seed);
@@ -83,9 +97,12 @@ impl Cluster {
         ends.into_iter().enumerate().map(session).collect()
     }
 
-    fn faults_of(&self, party: PartyId) -> Vec<Planned> {
-        let of_party = self.faults.iter().filter(|(whose, _)| *whose == party);
-        of_party.map(|(_, planned)| planned.clone()).collect()
+    fn faults_of(&self, party: PartyId, peer: PartyId) -> Vec<Planned> {
+        let of_party = self
+            .faults
+            .iter()
+            .filter(|(whose, towards, _)| *whose == party && towards.is_none_or(|towards| towards == peer));
+        of_party.map(|(_, _, planned)| planned.clone()).collect()
     }
 
     /// Runs `work` for every party on its own thread. Results come in party order; a party that ends drops its
