@@ -1,11 +1,13 @@
-//! Inputs of one of the four: v = x_{p+1} + x_{p+2} + x_{p+3} and x_p = 0, the first two from streams, the last one sent.
+//! Inputs of one of the four: v = x_{p+1} + x_{p+2} + x_{p+3} and x_p = 0, the first two from streams, the last one sent:
+//! under a mask from the stream of K_{p+3} where seat p + 3 could read the channel, for it knows the others.
 
 use crate::check::Comparison;
 use crate::{Party, Ring, Seat, Shares};
 use accel::Use;
 use base::Error;
-use kernels::{Block, ring_sub};
+use kernels::{Block, ring_add, ring_sub};
 use net::Session;
+use zeroize::Zeroizing;
 
 impl Party {
     /// Shares values that the party at seat `owner` enters; `value` is looked at there only. One round, two elements; under
@@ -38,13 +40,21 @@ impl Party {
             x3.copy_from_slice(value);
             ring_sub(ring, x3, x1);
             ring_sub(ring, x3, x2);
+            let mut message = Zeroizing::new(x3.to_vec());
+            if self.settings.masked {
+                ring_add(ring, &mut message, &self.wire_of_input(round, owner, message.len()));
+            }
             for to in receivers.map(|seat| self.at(seat)) {
-                session.link(to).send(Block::bytes_of(x3))?;
+                session.link(to).send(Block::bytes_of(&message))?;
                 session.link(to).flush()?;
             }
         } else if me != sent {
             let part = me.part_of(sent).expect("another seat's number");
             session.link(self.at(owner)).recv(Block::bytes_of_mut(shares.parts_mut()[part]))?;
+            if self.settings.masked {
+                let wire = self.wire_of_input(round, owner, shares.blocks());
+                ring_sub(ring, shares.parts_mut()[part], &wire);
+            }
             if self.settings.checked() {
                 let comparison =
                     Comparison { round, unknown_to: owner, among: receivers.to_vec(), owner: self.at(owner) };
@@ -52,5 +62,13 @@ impl Party {
             }
         }
         Ok(shares)
+    }
+
+    /// What hides an input's summand from the seat whose number it has.
+    fn wire_of_input(&self, round: u64, owner: Seat, blocks: usize) -> Zeroizing<Vec<Block>> {
+        let part = self.seat.part_of(owner.after(3)).expect("the seat that it is hidden from does not ask");
+        let mut wire = Zeroizing::new(vec![Block::ZERO; blocks]);
+        self.fill(part, (round, Use::Wire, [owner; 2]), 0, &mut wire);
+        wire
     }
 }

@@ -90,7 +90,7 @@ pub(crate) fn agree(
     compare(session, seats, me, &parts)?;
     let derive = |label: &str, k: usize| {
         let key = me.summand(k);
-        let mut bytes = hash(label, key, key, &*material(&parts, key));
+        let mut bytes = hash(label, key, key, &material(&parts, key));
         let block = Block::from_bytes(std::array::from_fn(|i| bytes[i]));
         bytes.zeroize();
         block
