@@ -233,8 +233,8 @@ unsafe fn split_some<E: Elements, W: Wide, const N: usize>(
     for j in 0..N {
         message[j] = E::sub(message[j], mask[j]);
     }
-    write_all::<E, W, N>(&mask, &mut joint.to_mask, i, n);
-    write_all::<E, W, N>(&message, &mut joint.to_rest, i, n);
+    write_all::<E, W, N>(&mask, joint.to_mask.0, joint.to_mask.1, i, n);
+    write_all::<E, W, N>(&message, joint.to_rest.0, joint.to_rest.1, i, n);
     if let Some(wire) = joint.wire {
         let wire = masks::<W, N>(wire, i);
         for j in 0..N {
@@ -249,12 +249,13 @@ unsafe fn split_some<E: Elements, W: Wide, const N: usize>(
 #[inline(always)]
 unsafe fn write_all<E: Elements, W: Wide, const N: usize>(
     x: &[W; N],
-    (write, to): &mut (Write, &mut [Block]),
+    write: Write,
+    to: &mut [Block],
     i: usize,
     n: usize,
 ) {
     let mut x = *x;
-    if *write == Write::Add {
+    if write == Write::Add {
         let sum = get_all::<W, N>(to, i, n);
         for j in 0..N {
             x[j] = E::add(sum[j], x[j]);
@@ -279,57 +280,63 @@ pub fn cross(backend: Backend, ring: Ring, write: Write, x: Parts<'_>, y: Parts<
         // SAFETY: the features of the backend and of the limbs are there; all slices have the length of `sums[0]`.
         (Backend::Vaes512, Ring::Z128) if has_limbs() => unsafe { cross_limbs(write, x, y, sums) },
         // SAFETY: as above.
-        (Backend::Vaes512, Ring::Z64) => unsafe { cross_words(write, x, y, sums) },
+        (Backend::Vaes512, Ring::Z64) => unsafe { cross_words::<Z64>(write, x, y, sums) },
         // SAFETY: as above.
-        (Backend::Vaes512, Ring::Z2) => unsafe { cross_bits(write, x, y, sums) },
+        (Backend::Vaes512, Ring::Z2) => unsafe { cross_words::<Z2>(write, x, y, sums) },
         // SAFETY: every x86 backend has AVX2.
         _ => unsafe { narrow(ring, write, x, y, sums) },
     }
 }
 
-/// Calls `$products`, which gives the three sums of four blocks, for all blocks.
-macro_rules! cross_vectors {
-    ($elements:ty, $write:ident, $x:ident, $y:ident, $sums:ident, $products:expr) => {{
-        let mut i = 0;
-        let lanes = $sums[0].len();
-        while i < lanes {
-            let n = __m512i::LANES.min(lanes - i);
-            let [x, y] = [$x, $y].map(|parts| parts.map(|part| get::<__m512i>(part, i, n)));
-            for (sums, mut product) in $sums.iter_mut().zip($products(x, y)) {
-                if $write == Write::Add {
-                    product = <$elements>::add(get::<__m512i>(sums, i, n), product);
-                }
-                put(product, sums, i, n);
-            }
-            i += n;
-        }
-    }};
+/// Products of 64-bit lanes that one instruction makes.
+trait Words: Elements {
+    unsafe fn mul(x: __m512i, y: __m512i) -> __m512i;
+}
+
+impl Words for Z64 {
+    #[inline(always)]
+    unsafe fn mul(x: __m512i, y: __m512i) -> __m512i {
+        _mm512_mullo_epi64(x, y)
+    }
+}
+
+impl Words for Z2 {
+    #[inline(always)]
+    unsafe fn mul(x: __m512i, y: __m512i) -> __m512i {
+        _mm512_and_si512(x, y)
+    }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn cross_words(write: Write, x: Parts<'_>, y: Parts<'_>, sums: Sums<'_, '_>) {
-    let products = |x: [__m512i; 3], y: [__m512i; 3]| {
-        let pair = |p, q, r, s| _mm512_add_epi64(_mm512_mullo_epi64(p, q), _mm512_mullo_epi64(r, s));
-        [
-            pair(x[1], _mm512_add_epi64(y[1], y[2]), x[2], y[1]),
-            pair(x[0], _mm512_add_epi64(y[0], y[1]), x[1], y[0]),
-            pair(x[0], y[2], x[2], y[0]),
-        ]
-    };
-    cross_vectors!(Z64, write, x, y, sums, products);
+unsafe fn cross_words<E: Words>(write: Write, x: Parts<'_>, y: Parts<'_>, sums: Sums<'_, '_>) {
+    let lanes = sums[0].len();
+    let whole = lanes - lanes % __m512i::LANES;
+    for i in (0..whole).step_by(__m512i::LANES) {
+        cross_four::<E>(write, x, y, sums, i, __m512i::LANES);
+    }
+    if whole < lanes {
+        cross_four::<E>(write, x, y, sums, whole, lanes - whole);
+    }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn cross_bits(write: Write, x: Parts<'_>, y: Parts<'_>, sums: Sums<'_, '_>) {
-    let products = |x: [__m512i; 3], y: [__m512i; 3]| {
-        let pair = |p, q, r, s| _mm512_xor_si512(_mm512_and_si512(p, q), _mm512_and_si512(r, s));
-        [
-            pair(x[1], _mm512_xor_si512(y[1], y[2]), x[2], y[1]),
-            pair(x[0], _mm512_xor_si512(y[0], y[1]), x[1], y[0]),
-            pair(x[0], y[2], x[2], y[0]),
-        ]
-    };
-    cross_vectors!(Z2, write, x, y, sums, products);
+/// The sums of `n <= 4` blocks from block `i` on.
+#[inline(always)]
+unsafe fn cross_four<E: Words>(
+    write: Write,
+    x: Parts<'_>,
+    y: Parts<'_>,
+    sums: Sums<'_, '_>,
+    i: usize,
+    n: usize,
+) {
+    let (x0, x1, x2) = (get(x[0], i, n), get(x[1], i, n), get(x[2], i, n));
+    let (y0, y1, y2) = (get(y[0], i, n), get(y[1], i, n), get(y[2], i, n));
+    let a = E::add(E::mul(x1, E::add(y1, y2)), E::mul(x2, y1));
+    let b = E::add(E::mul(x0, E::add(y0, y1)), E::mul(x1, y0));
+    let c = E::add(E::mul(x0, y2), E::mul(x2, y0));
+    write_all::<E, _, 1>(&[a], write, sums[0], i, n);
+    write_all::<E, _, 1>(&[b], write, sums[1], i, n);
+    write_all::<E, _, 1>(&[c], write, sums[2], i, n);
 }
 
 /// Eight elements of Z_2^128, lower and upper halves apart: element i is block i / 2 of the first four blocks when i is
@@ -377,45 +384,73 @@ impl Eight {
 #[derive(Clone, Copy)]
 struct Limbs([__m512i; 3]);
 
-/// `a b + c d` of eight elements.
-#[inline(always)]
-unsafe fn pair(a: &Limbs, b: &Limbs, c: &Limbs, d: &Limbs) -> Eight {
-    // Sums of limbs at 2^0, 2^52 and 2^104, in two chains: 10 products of 52 bits at most, so no word overflows.
-    let mut sums = [[_mm512_setzero_si512(); 3]; 2];
-    for ([s0, s1, s2], (Limbs(a), Limbs(b))) in sums.iter_mut().zip([(a, b), (c, d)]) {
-        *s0 = _mm512_madd52lo_epu64(*s0, a[0], b[0]);
-        *s1 = _mm512_madd52hi_epu64(*s1, a[0], b[0]);
-        *s2 = _mm512_madd52hi_epu64(*s2, a[0], b[1]);
-        *s1 = _mm512_madd52lo_epu64(*s1, a[0], b[1]);
-        *s2 = _mm512_madd52hi_epu64(*s2, a[1], b[0]);
-        *s1 = _mm512_madd52lo_epu64(*s1, a[1], b[0]);
-        *s2 = _mm512_madd52lo_epu64(*s2, a[0], b[2]);
-        *s2 = _mm512_madd52lo_epu64(*s2, a[1], b[1]);
-        *s2 = _mm512_madd52lo_epu64(*s2, a[2], b[0]);
+/// Sums of products, as words at 2^0, 2^52 and 2^104. The sum of two products has no more than six terms of 52 bits in a
+/// word, so none overflows but the last, whose upper bits do not count.
+#[derive(Clone, Copy)]
+struct Products([__m512i; 3]);
+
+impl Products {
+    #[inline(always)]
+    unsafe fn add(self, Limbs(a): Limbs, Limbs(b): Limbs) -> Self {
+        let Self([s0, s1, s2]) = self;
+        let s0 = _mm512_madd52lo_epu64(s0, a[0], b[0]);
+        let s1 = _mm512_madd52hi_epu64(s1, a[0], b[0]);
+        let s2 = _mm512_madd52hi_epu64(s2, a[0], b[1]);
+        let s1 = _mm512_madd52lo_epu64(s1, a[0], b[1]);
+        let s2 = _mm512_madd52hi_epu64(s2, a[1], b[0]);
+        let s1 = _mm512_madd52lo_epu64(s1, a[1], b[0]);
+        let s2 = _mm512_madd52lo_epu64(s2, a[0], b[2]);
+        let s2 = _mm512_madd52lo_epu64(s2, a[1], b[1]);
+        let s2 = _mm512_madd52lo_epu64(s2, a[2], b[0]);
+        Self([s0, s1, s2])
     }
-    let [s0, s1, s2] = [0, 1, 2].map(|limb| _mm512_add_epi64(sums[0][limb], sums[1][limb]));
-    let (low, high) = (_mm512_slli_epi64::<52>(s1), _mm512_srli_epi64::<12>(s1));
-    let upper = _mm512_add_epi64(high, _mm512_slli_epi64::<40>(s2));
-    Eight { low, high: upper }.add(Eight { low: s0, high: _mm512_setzero_si512() })
+
+    #[inline(always)]
+    unsafe fn sum(self) -> Eight {
+        let Self([s0, s1, s2]) = self;
+        let high = _mm512_add_epi64(_mm512_srli_epi64::<12>(s1), _mm512_slli_epi64::<40>(s2));
+        let lowest = Eight { low: s0, high: _mm512_setzero_si512() };
+        Eight { low: _mm512_slli_epi64::<52>(s1), high }.add(lowest)
+    }
+}
+
+/// `a b + c d` of eight elements, in two chains.
+#[inline(always)]
+unsafe fn pair(a: Limbs, b: Limbs, c: Limbs, d: Limbs) -> Eight {
+    let zero = Products([_mm512_setzero_si512(); 3]);
+    let (Products(x), Products(y)) = (zero.add(a, b), zero.add(c, d));
+    let sums = [_mm512_add_epi64(x[0], y[0]), _mm512_add_epi64(x[1], y[1]), _mm512_add_epi64(x[2], y[2])];
+    Products(sums).sum()
+}
+
+#[inline(always)]
+unsafe fn write_eight(x: Eight, write: Write, to: &mut [Block], i: usize, n: usize) {
+    let x = if write == Write::Add { x.add(Eight::get(to, i, n)) } else { x };
+    x.put(to, i, n);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
 unsafe fn cross_limbs(write: Write, x: Parts<'_>, y: Parts<'_>, sums: Sums<'_, '_>) {
     let lanes = sums[0].len();
-    let mut i = 0;
-    while i < lanes {
-        let n = Eight::LANES.min(lanes - i);
-        let y = y.map(|part| Eight::get(part, i, n));
-        let [y01, y12] = [y[0].add(y[1]).limbs(), y[1].add(y[2]).limbs()];
-        let [y0, y1, y2] = y.map(|y| y.limbs());
-        let [x0, x1, x2] = x.map(|part| Eight::get(part, i, n).limbs());
-        let products = [pair(&x1, &y12, &x2, &y1), pair(&x0, &y01, &x1, &y0), pair(&x0, &y2, &x2, &y0)];
-        for (sums, mut product) in sums.iter_mut().zip(products) {
-            if write == Write::Add {
-                product = product.add(Eight::get(sums, i, n));
-            }
-            product.put(sums, i, n);
-        }
-        i += n;
+    let whole = lanes - lanes % Eight::LANES;
+    for i in (0..whole).step_by(Eight::LANES) {
+        cross_eight(write, x, y, sums, i, Eight::LANES);
     }
+    if whole < lanes {
+        cross_eight(write, x, y, sums, whole, lanes - whole);
+    }
+}
+
+/// The sums of `n <= 8` elements from element `i` on.
+#[inline(always)]
+unsafe fn cross_eight(write: Write, x: Parts<'_>, y: Parts<'_>, sums: Sums<'_, '_>, i: usize, n: usize) {
+    let (y0, y1, y2) = (Eight::get(y[0], i, n), Eight::get(y[1], i, n), Eight::get(y[2], i, n));
+    let (y01, y12) = (y0.add(y1).limbs(), y1.add(y2).limbs());
+    let (y0, y1, y2) = (y0.limbs(), y1.limbs(), y2.limbs());
+    let x0 = Eight::get(x[0], i, n).limbs();
+    let x1 = Eight::get(x[1], i, n).limbs();
+    let x2 = Eight::get(x[2], i, n).limbs();
+    write_eight(pair(x1, y12, x2, y1), write, sums[0], i, n);
+    write_eight(pair(x0, y01, x1, y0), write, sums[1], i, n);
+    write_eight(pair(x0, y2, x2, y0), write, sums[2], i, n);
 }
