@@ -49,6 +49,13 @@ fn multiply(mut a: Block, b: Block) -> Block {
     product
 }
 
+/// The product, on a backend.
+fn times(backend: Backend, a: Block, b: Block) -> Block {
+    let mut product = [Block::ZERO];
+    add_multiples(backend, a, &[b], &mut product);
+    product[0]
+}
+
 /// x times `a`.
 #[inline]
 fn double(a: Block) -> Block {
@@ -67,8 +74,8 @@ pub fn gf_pack(blocks: &[Block], out: &mut Vec<Block>) {
     out.extend(groups.iter().map(|group| group.iter().rev().fold(Block::ZERO, |sum, &b| double(sum) ^ b)));
 }
 
-/// Blocks that [`gf_digest`] takes between two reductions.
-pub(crate) const DIGEST_GROUP: usize = 16;
+/// Blocks that [`gf_digest`] takes between two reductions: enough products to wait for one.
+pub(crate) const DIGEST_GROUP: usize = 64;
 
 /// A key of [`gf_digest`]: an element and its powers. Wiped on drop.
 #[derive(Zeroize, ZeroizeOnDrop)]
@@ -83,9 +90,38 @@ impl GfKey {
     pub fn new(element: Block) -> Self {
         let mut powers = [element; DIGEST_GROUP];
         for j in (0..DIGEST_GROUP - 1).rev() {
-            powers[j] = multiply(powers[j + 1], element);
+            powers[j] = times(Backend::detect(), powers[j + 1], element);
         }
         Self { powers }
+    }
+
+    /// The digest of a content that goes on with `blocks` zero blocks after one of digest `digest`: its product with a
+    /// power of the element. Digests of parts add up: the digest of `x` and then `y` is that of `y` plus that of `x`
+    /// advanced by the length of `y`. The time depends on `blocks` alone.
+    #[must_use]
+    pub fn advance(&self, digest: Block, blocks: u64) -> Block {
+        self.advance_with(Backend::detect(), digest, blocks)
+    }
+
+    /// As [`GfKey::advance`], on a given backend.
+    ///
+    /// # Panics
+    /// When this machine does not have the backend.
+    #[must_use]
+    pub fn advance_on(&self, backend: Backend, digest: Block, blocks: u64) -> Block {
+        self.advance_with(Backend::checked(backend), digest, blocks)
+    }
+
+    fn advance_with(&self, backend: Backend, mut digest: Block, mut blocks: u64) -> Block {
+        let mut power = self.powers[DIGEST_GROUP - 1];
+        while blocks > 0 {
+            if blocks & 1 == 1 {
+                digest = times(backend, digest, power);
+            }
+            power = times(backend, power, power);
+            blocks >>= 1;
+        }
+        digest
     }
 }
 
@@ -133,9 +169,7 @@ mod tests {
     }
 
     fn times(a: Block, b: Block) -> Block {
-        let mut sum = [Block::ZERO];
-        gf_add_multiples(a, &[b], &mut sum);
-        sum[0]
+        super::times(Backend::detect(), a, b)
     }
 
     #[test]
@@ -171,15 +205,20 @@ mod tests {
     #[test]
     fn digests_agree_and_tell_contents_apart() {
         let key = GfKey::new(random(8, 1)[0]);
-        for n in [0, 1, 2, 3, 4, 5, 15, 16, 17, 31, 32, 33, 64, 100, 4096] {
+        for n in [0, 1, 2, 3, 4, 5, 15, 16, 17, 31, 63, 64, 65, 67, 100, 127, 128, 129, 200, 4096] {
             let x = random(9 + n as u128, n);
-            let expected = x.iter().fold(Block::ZERO, |sum, &x| times(key.powers[15], sum ^ x));
+            let expected = x.iter().fold(Block::ZERO, |sum, &x| times(key.powers[DIGEST_GROUP - 1], sum ^ x));
             for backend in Backend::available() {
                 let digest = |before, x: &[Block]| gf_digest_on(backend, &key, before, x);
                 assert!(digest(Block::ZERO, &x) == expected, "{n} blocks on {backend:?}");
                 for cut in [0, 1, n / 3, n / 2, n].map(|cut| cut.min(n)) {
                     let before = digest(Block::ZERO, &x[..cut]);
                     assert!(digest(before, &x[cut..]) == expected, "{n} blocks in parts on {backend:?}");
+                    let after = key.advance_on(backend, before, (n - cut) as u64);
+                    assert!(
+                        after ^ digest(Block::ZERO, &x[cut..]) == expected,
+                        "{n} blocks added on {backend:?}"
+                    );
                 }
             }
             if n > 0 {

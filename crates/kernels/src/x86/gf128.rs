@@ -88,16 +88,16 @@ unsafe fn last(key: &GfKey, sum: Block, x: &[Block]) -> Block {
 #[target_feature(enable = "pclmulqdq,sse4.1,vpclmulqdq,avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn groups_wide(key: &GfKey, before: Block, groups: &[[Block; DIGEST_GROUP]]) -> Block {
     let four = |x: &[Block; DIGEST_GROUP], v: usize| _mm512_loadu_si512(x[4 * v..].as_ptr().cast());
-    let powers = [0, 1, 2, 3].map(|v| four(&key.powers, v));
     let mut sum = load(&before);
     for group in groups {
         let [mut low, mut middle, mut high] = [_mm512_setzero_si512(); 3];
-        for v in 0..4 {
+        // What waits for the group before comes last.
+        for v in (0..DIGEST_GROUP / 4).rev() {
             let mut a = four(group, v);
             if v == 0 {
                 a = _mm512_xor_si512(a, _mm512_zextsi128_si512(sum));
             }
-            let b = powers[v];
+            let b = four(&key.powers, v);
             let cross = _mm512_clmulepi64_epi128::<0x10>(a, b);
             low = _mm512_xor_si512(low, _mm512_clmulepi64_epi128::<0x00>(a, b));
             middle = _mm512_ternarylogic_epi64::<0x96>(middle, cross, _mm512_clmulepi64_epi128::<0x01>(a, b));

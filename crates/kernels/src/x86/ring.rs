@@ -414,13 +414,10 @@ impl Products {
     }
 }
 
-/// `a b + c d` of eight elements, in two chains.
+/// `a b + c d` of eight elements.
 #[inline(always)]
 unsafe fn pair(a: Limbs, b: Limbs, c: Limbs, d: Limbs) -> Eight {
-    let zero = Products([_mm512_setzero_si512(); 3]);
-    let (Products(x), Products(y)) = (zero.add(a, b), zero.add(c, d));
-    let sums = [_mm512_add_epi64(x[0], y[0]), _mm512_add_epi64(x[1], y[1]), _mm512_add_epi64(x[2], y[2])];
-    Products(sums).sum()
+    Products([_mm512_setzero_si512(); 3]).add(a, b).add(c, d).sum()
 }
 
 #[inline(always)]
