@@ -2,6 +2,7 @@
 
 use crate::window::{Popped, Window, passed};
 use base::{ChannelError, limits};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,8 +35,96 @@ pub trait Channel: Send {
         limits::WINDOW_BYTES
     }
 
+    /// Whether nobody but the two ends can read the bytes: TLS and pipes inside a process. A transport that does not
+    /// know says no, and protocols mask what a third party must not see.
+    fn private(&self) -> bool {
+        false
+    }
+
+    /// How long this end waits without progress.
+    fn deadline(&self) -> Duration {
+        Duration::from_millis(limits::DEADLINE_MS)
+    }
+
+    /// From now on this end waits that long. Transports that take no deadline ignore it.
+    fn set_deadline(&mut self, _deadline: Duration) {}
+
+    /// The address of this machine that the peer sees, where there is one: other transports to the same peer can be
+    /// bound to it.
+    fn local_ip(&self) -> Option<IpAddr> {
+        None
+    }
+
+    /// Looks, without waiting and without using up a byte, whether the peer has left and nothing is left to read. A
+    /// transport that cannot tell says that the peer is there.
+    ///
+    /// # Errors
+    /// How the peer left: [`ChannelError::Closed`] or [`ChannelError::Cut`].
+    fn watch(&mut self) -> Result<(), ChannelError> {
+        Ok(())
+    }
+
     /// Told whenever the session enters another step; transports ignore it, fault injection listens.
     fn at_step(&mut self, _step: &str) {}
+}
+
+impl<C: Channel + ?Sized> Channel for Box<C> {
+    fn send(&mut self, bytes: &[u8]) -> Result<(), ChannelError> {
+        (**self).send(bytes)
+    }
+
+    fn recv(&mut self, into: &mut [u8]) -> Result<(), ChannelError> {
+        (**self).recv(into)
+    }
+
+    fn finish(&mut self) -> Result<(), ChannelError> {
+        (**self).finish()
+    }
+
+    fn window(&self) -> usize {
+        (**self).window()
+    }
+
+    fn private(&self) -> bool {
+        (**self).private()
+    }
+
+    fn deadline(&self) -> Duration {
+        (**self).deadline()
+    }
+
+    fn set_deadline(&mut self, deadline: Duration) {
+        (**self).set_deadline(deadline);
+    }
+
+    fn local_ip(&self) -> Option<IpAddr> {
+        (**self).local_ip()
+    }
+
+    fn watch(&mut self) -> Result<(), ChannelError> {
+        (**self).watch()
+    }
+
+    fn at_step(&mut self, step: &str) {
+        (**self).at_step(step);
+    }
+}
+
+/// What stands where a channel was taken away: every use says that the conversation is cut.
+pub(crate) struct Gone;
+
+impl Channel for Gone {
+    fn send(&mut self, _bytes: &[u8]) -> Result<(), ChannelError> {
+        Err(ChannelError::Cut)
+    }
+
+    fn recv(&mut self, _into: &mut [u8]) -> Result<(), ChannelError> {
+        Err(ChannelError::Cut)
+    }
+
+    fn finish(&mut self) -> Result<(), ChannelError> {
+        Err(ChannelError::Cut)
+    }
 }
 
 /// Bytes gathered before they are handed to the peer or to a writer thread.
@@ -129,6 +218,25 @@ impl Channel for MemChannel {
 
     fn window(&self) -> usize {
         self.to.capacity() * self.chunk
+    }
+
+    fn private(&self) -> bool {
+        true
+    }
+
+    fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    fn set_deadline(&mut self, deadline: Duration) {
+        self.deadline = deadline;
+    }
+
+    fn watch(&mut self) -> Result<(), ChannelError> {
+        match self.from.over() {
+            Some(why) if self.read == self.arrived.len() => Err(why),
+            _ => Ok(()),
+        }
     }
 }
 

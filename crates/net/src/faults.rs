@@ -3,6 +3,7 @@
 use crate::Channel;
 use crate::ledger::covers;
 use base::ChannelError;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// What goes wrong with the bytes that a party sends to a peer at a step.
@@ -109,6 +110,28 @@ impl Channel for Faulty {
 
     fn window(&self) -> usize {
         self.inner.as_ref().map_or(0, |inner| inner.window())
+    }
+
+    fn private(&self) -> bool {
+        self.inner.as_ref().is_some_and(|inner| inner.private())
+    }
+
+    fn deadline(&self) -> Duration {
+        self.inner.as_ref().map_or(Duration::ZERO, |inner| inner.deadline())
+    }
+
+    fn set_deadline(&mut self, deadline: Duration) {
+        if let Some(inner) = &mut self.inner {
+            inner.set_deadline(deadline);
+        }
+    }
+
+    fn local_ip(&self) -> Option<IpAddr> {
+        self.inner.as_ref().and_then(|inner| inner.local_ip())
+    }
+
+    fn watch(&mut self) -> Result<(), ChannelError> {
+        self.inner()?.watch()
     }
 
     fn at_step(&mut self, step: &str) {

@@ -1,8 +1,11 @@
 //! A party's half of a conversation: who speaks, with whom, at which step, and what it costs.
 
+use crate::channel::Gone;
 use crate::{Channel, Entry, Ledger, Progress};
 use base::{At, ChannelError, Error, Kind, PartyId, Roster, Seed, limits};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
 
 /// One party's half of a conversation with its peers. It owns one channel per peer.
 pub struct Session {
@@ -151,6 +154,25 @@ impl Session {
         Link { session: self, peer }
     }
 
+    /// From now on the conversation with `peer` goes over what `new` makes of its channel. Ledger, steps and limits go on.
+    /// Both ends exchange theirs at the same place of the protocol, with nothing under way.
+    ///
+    /// # Panics
+    /// When this session has no channel to `peer`: a bug of the caller.
+    pub fn replace_channel(&mut self, peer: PartyId, new: impl FnOnce(Box<dyn Channel>) -> Box<dyn Channel>) {
+        let entry = self.peers.get_mut(peer.index()).and_then(Option::as_mut);
+        let entry = entry.unwrap_or_else(|| panic!("no channel to {peer}"));
+        let old = std::mem::replace(&mut entry.channel, Box::new(Gone));
+        entry.channel = new(old);
+        entry.channel.at_step(&self.path);
+    }
+
+    /// The peers that this session has a channel to, in party order.
+    #[must_use]
+    pub fn peers(&self) -> Vec<PartyId> {
+        self.roster.parties().filter(|party| self.peers[party.index()].is_some()).collect()
+    }
+
     /// Where this session is, for an error.
     #[must_use]
     pub fn at(&self, peer: Option<PartyId>) -> At {
@@ -235,6 +257,21 @@ impl Link<'_> {
     /// Bytes that one side may send while the peer reads nothing.
     pub fn window(&mut self) -> usize {
         self.channel().window()
+    }
+
+    /// Whether nobody but this party and its peer can read the bytes: see [`Channel::private`].
+    pub fn is_private(&mut self) -> bool {
+        self.channel().private()
+    }
+
+    /// How long the channel waits without progress.
+    pub fn deadline(&mut self) -> Duration {
+        self.channel().deadline()
+    }
+
+    /// The address of this machine that the peer sees, where there is one.
+    pub fn local_ip(&mut self) -> Option<IpAddr> {
+        self.channel().local_ip()
     }
 
     /// Receives a message that fills `into`. The receiver states the length, so no peer can make us allocate.

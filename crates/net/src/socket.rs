@@ -12,7 +12,7 @@ use base::{ChannelError, limits};
 use rustls::Connection;
 use socket2::{SockRef, TcpKeepalive};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,9 @@ const STRAIGHT_BYTES: usize = 16 << 10;
 const MSG_DONTWAIT: Option<i32> = Some(0x40);
 #[cfg(not(target_os = "linux"))]
 const MSG_DONTWAIT: Option<i32> = None;
+
+/// `recv` that leaves the bytes where they are.
+const MSG_PEEK: i32 = 2;
 
 /// One connection to one peer.
 pub(crate) struct SocketChannel {
@@ -277,6 +280,24 @@ impl SocketChannel {
         }
     }
 
+    /// Bytes have come: under TLS they may be the peer's goodbye. Application bytes stay inside for the next receive.
+    fn watch_records(&mut self) -> Result<(), ChannelError> {
+        let Some(tls) = &mut self.tls else { return Ok(()) };
+        self.incoming.refill(&self.stream).map_err(|e| fault(&e, self.deadline))?;
+        while !self.incoming.unused().is_empty() {
+            let fed = tls.read_tls(&mut self.incoming.unused()).map_err(|e| fault(&e, self.deadline))?;
+            self.incoming.advance(fed);
+            let state = tls.process_new_packets().map_err(|e| tls_fault(&e))?;
+            if state.plaintext_bytes_to_read() > 0 {
+                return Ok(());
+            }
+            if state.peer_has_closed() {
+                return Err(ChannelError::Closed);
+            }
+        }
+        Ok(())
+    }
+
     fn read_plain(&mut self, into: &mut [u8]) -> Result<usize, ChannelError> {
         let unused = self.incoming.unused();
         if unused.is_empty() && into.len() >= STRAIGHT_BYTES {
@@ -333,6 +354,39 @@ impl Channel for SocketChannel {
         self.window.drained(self.deadline)?;
         self.finished = true;
         Ok(())
+    }
+
+    fn private(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    fn set_deadline(&mut self, deadline: Duration) {
+        // Without a limit of its own the socket keeps the one it has: longer, but a limit.
+        if tune(&self.stream, deadline).is_ok() {
+            self.deadline = deadline;
+        }
+    }
+
+    fn local_ip(&self) -> Option<IpAddr> {
+        self.stream.local_addr().ok().map(|at| at.ip())
+    }
+
+    fn watch(&mut self) -> Result<(), ChannelError> {
+        let Some(flags) = MSG_DONTWAIT else { return Ok(()) };
+        if !self.incoming.unused().is_empty() {
+            return Ok(());
+        }
+        let mut byte = [std::mem::MaybeUninit::uninit()];
+        match SockRef::from(&*self.stream).recv_with_flags(&mut byte, flags | MSG_PEEK) {
+            Ok(0) => Err(if self.tls.is_some() { ChannelError::Cut } else { ChannelError::Closed }),
+            Ok(_) => self.watch_records(),
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(()),
+            Err(e) => Err(fault(&e, self.deadline)),
+        }
     }
 }
 

@@ -122,6 +122,12 @@ impl Window {
         state.queue.is_empty() && !state.busy && state.refused.is_none()
     }
 
+    /// How the pushing side has ended, once nothing is left to pop.
+    pub(crate) fn over(&self) -> Option<ChannelError> {
+        let state = self.lock();
+        if state.queue.is_empty() { state.ended.clone() } else { None }
+    }
+
     /// Waits until everything pushed has been dealt with.
     pub(crate) fn drained(&self, deadline: Duration) -> Result<(), ChannelError> {
         let blocked = |s: &State| s.refused.is_none() && (s.busy || !s.queue.is_empty());
