@@ -20,7 +20,6 @@ mod bits;
 mod circuits;
 mod combine;
 mod engine;
-mod layers;
 pub mod pair;
 mod party;
 mod quote;
@@ -31,8 +30,8 @@ mod talk;
 mod triples;
 
 pub use crate::engine::Gmw;
-pub use layers::Layers;
 pub use party::{Known, Party, Times};
+pub use program::layers::Layers;
 pub use quote::Quote;
 pub use rows::ROW_BITS;
 

@@ -2,7 +2,6 @@
 
 use crate::LANES;
 use crate::bits::{self, Bits, tail_mask, words};
-use crate::layers::{Gate, Layers, Local, Source, concerns};
 use crate::supply::{Next, Supply};
 use crate::talk::{Talk, exchange};
 use crate::triples::{Maker, Triples};
@@ -11,6 +10,7 @@ use kernels::{Aes128, Block};
 use net::Session;
 use ot::OtKind;
 use program::circuit::Input;
+use program::layers::{Gate, Layers, Local, Source, concerns};
 use program::wired::Viewers;
 use std::time::{Duration, Instant};
 use zeroize::Zeroize;

@@ -118,6 +118,26 @@ impl Circuit {
         depth
     }
 
+    /// By wire, whether one of `roots` needs it.
+    #[must_use]
+    pub fn wanted(&self, roots: &[Lit]) -> Vec<bool> {
+        let mut wanted = vec![false; self.wires.len()];
+        for root in roots {
+            wanted[root.wire()] = true;
+        }
+        for (index, wire) in self.wires.iter().enumerate().rev() {
+            let operands = match *wire {
+                Wire::False | Wire::Input(_) => continue,
+                Wire::Xor(a, b) => [a as usize, b as usize],
+                Wire::And(a, b) => [a.wire(), b.wire()],
+            };
+            if wanted[index] {
+                operands.into_iter().for_each(|a| wanted[a] = true);
+            }
+        }
+        wanted
+    }
+
     /// Evaluates on one row of clear bits: the definition that garbled evaluation is tested against.
     #[must_use]
     pub fn evaluate(&self, mut input: impl FnMut(&Input) -> bool) -> Vec<bool> {

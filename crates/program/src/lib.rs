@@ -8,10 +8,12 @@
 mod analysis;
 mod builder;
 pub mod circuit;
+pub mod entries;
 pub mod eval;
 pub mod files;
 pub mod gadgets;
 mod graph;
+pub mod layers;
 pub mod lower;
 mod names;
 pub mod optimise;

@@ -29,6 +29,8 @@ pub use boolean::{BooleanFold, BooleanPlan, INDEX_WORD, Piece, lower_boolean};
 pub use factor::factor;
 pub use joined::{Entry, EntryKind, Gap, JoinedPlan, Term, Word, lower_joined};
 pub use payload::{Payload, PayloadField};
-pub use release::{Difference, ReleasePlan, ReleaseWord, WordKind, lower_release};
+pub use release::{
+    Difference, ReleasePlan, ReleaseWord, SUMMANDS, Totals, WordKind, lower_release, lower_release_of,
+};
 pub use row::{Compare, Field, FoldPlan, Mask, RowPlan, Source, Step, lower_pair, lower_row};
 pub use unroll::{UNROLLED_ROWS, UNROLLED_WIRES, unroll};

@@ -94,6 +94,17 @@ pub struct Combine {
     rows: u64,
 }
 
+/// How the terms of a sum are read, and how wide it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// Bits of a term.
+    pub width: usize,
+    /// Bits of the total.
+    pub total: usize,
+    /// Whether terms are in two's complement.
+    pub signed: bool,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Best { shape: Shape, least: bool, key: usize, found: bool },
@@ -117,6 +128,15 @@ impl Combine {
             Fold::Collect { .. } => return None,
         };
         Some(Self { kind, rows })
+    }
+
+    /// What is summed; `None` for a best row. For engines that have something better for sums than merges.
+    #[must_use]
+    pub fn terms(&self) -> Option<Terms> {
+        match self.kind {
+            Kind::Best { .. } => None,
+            Kind::Sum { total, signed, .. } => Some(Terms { width: self.lane_bits(0), total, signed }),
+        }
     }
 
     /// Levels of the tree.

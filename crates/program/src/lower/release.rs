@@ -38,11 +38,28 @@ pub struct ReleaseWord {
 pub enum WordKind {
     /// The owner's share of a fold's word: additive or exclusive-or, as [`Program::sharing`] says.
     Share(u32),
+    /// A summand of a fold's word ([`Totals::Replicated`]), which nobody enters: all servers but one hold it. The owner is
+    /// the viewer.
+    Summand(u32, u8),
     /// A fold's total that the owner knows alone.
     Alone(u32),
     /// The chosen noise of an output of a mechanism, two's complement.
     Noise(u32, u32),
 }
+
+/// How the parties of a run hold the totals that nobody knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Totals {
+    /// Every party of the program holds a share, additive or exclusive-or as [`Program::sharing`] says.
+    #[default]
+    Split,
+    /// Four servers hold [`SUMMANDS`] summands, each of them all but one: of a sum the sum of them, of a best row's word the
+    /// exclusive or.
+    Replicated,
+}
+
+/// Summands of a total that is [`Totals::Replicated`].
+pub const SUMMANDS: u8 = 4;
 
 /// Largest group of a `Difference`: n^2 (n - 1) then fits 128 bits with room.
 const GROUP: u128 = 1 << 40;
@@ -75,6 +92,21 @@ pub fn lower_release(
     noise_width: &dyn Fn(u32, u32) -> u8,
     difference: &dyn Fn(u32) -> Option<Difference>,
 ) -> Result<ReleasePlan, Error> {
+    lower_release_of(Totals::Split, program, viewer, fold_owners, noise_width, difference)
+}
+
+/// As [`lower_release`], for totals that are held in another way.
+///
+/// # Errors
+/// As [`lower_release`].
+pub fn lower_release_of(
+    totals: Totals,
+    program: &Program,
+    viewer: PartyId,
+    fold_owners: &[Owners],
+    noise_width: &dyn Fn(u32, u32) -> u8,
+    difference: &dyn Fn(u32) -> Option<Difference>,
+) -> Result<ReleasePlan, Error> {
     if program.parties.len() != 2 && !program.mechanisms.is_empty() {
         return Err(Error::misuse("noise is drawn between two parties"));
     }
@@ -87,7 +119,7 @@ pub fn lower_release(
             "a difference takes groups of 2 to {GROUP} and up to {PLACES} places"
         )));
     }
-    let mut words = Words { program, fold_owners, viewer, words: Vec::new() };
+    let mut words = Words { program, fold_owners, viewer, totals, words: Vec::new() };
     let mut bits = Bits::new(&program.release);
     let mut missing = false;
     let mut outputs = Vec::new();
@@ -147,6 +179,7 @@ struct Words<'a> {
     program: &'a Program,
     fold_owners: &'a [Owners],
     viewer: PartyId,
+    totals: Totals,
     words: Vec<ReleaseWord>,
 }
 
@@ -180,6 +213,9 @@ impl Words<'_> {
             let owner = owners.only().unwrap_or(self.viewer);
             return self.enter(g, WordKind::Alone(fold), owner, width);
         }
+        if self.totals == Totals::Replicated {
+            return self.summands(g, fold, width);
+        }
         let parties = (0..self.program.parties.len() as u8).map(PartyId);
         let shares: Vec<Word> = parties.map(|p| self.enter(g, WordKind::Share(fold), p, width)).collect();
         let join = |a: Word, b: Word| match self.program.sharing() {
@@ -187,6 +223,17 @@ impl Words<'_> {
             Sharing::Boolean => a.iter().zip(&b).map(|(x, y)| g.xor(*x, *y)).collect(),
         };
         shares.into_iter().reduce(join).expect("a program has parties")
+    }
+
+    /// A fold's word of its summands.
+    fn summands(&mut self, g: &mut Gates, fold: u32, width: u8) -> Word {
+        let enter = |j| self.enter(g, WordKind::Summand(fold, j), self.viewer, width);
+        let summands: Vec<Word> = (0..SUMMANDS).map(enter).collect();
+        if let Fold::Sum { .. } = self.program.folds[fold as usize] {
+            return gadget::sum(g, &summands);
+        }
+        let xor = |a: Word, b: Word| a.iter().zip(&b).map(|(x, y)| g.xor(*x, *y)).collect();
+        summands.into_iter().reduce(xor).expect("a word has summands")
     }
 
     fn gaussian(&mut self, g: &mut Gates, fold: u32, width: usize) -> Word {

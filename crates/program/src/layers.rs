@@ -1,8 +1,8 @@
 //! A circuit as flat layers: what is computed locally between two openings, and which ANDs are opened together.
 //!
 //! Wires live in recycled slots, so memory is the widest set of live wires and not the circuit. Known bits are loaded
-//! when they are first needed. An AND costs a triple only where neither operand is public and not both belong to one
-//! party; all others are local, on shares as they lie:
+//! when they are first needed. An AND takes a product of shares only where neither operand is public and not both belong
+//! to one party; all others are local, on exclusive-or shares as they lie:
 //!
 //! | class of a wire | shares |
 //! |---|---|
@@ -11,10 +11,12 @@
 //! | shared | the XOR of all parties' bits |
 //!
 //! So `public & x` and `x & y` of one party are ANDs of each party's own words. A public wire that meets another class
-//! under an XOR is first *lifted*: one party keeps it, the others take 0. A complement is one party's flip.
+//! under an XOR is first *lifted*: one party keeps it, the others take 0. A complement is one party's flip. Engines whose
+//! shares are of another kind compile circuits whose inputs are all shared ([`crate::entries`]): then nothing but constants
+//! is public and nothing is of one party.
 
 use base::PartyId;
-use program::circuit::{Circuit, Input, Lit, Wire};
+use crate::circuit::{Circuit, Input, Lit, Wire};
 use std::collections::HashMap;
 
 /// Who knows a wire.
@@ -53,13 +55,14 @@ impl Class {
 }
 
 /// In place of a party: all of them.
-const EVERYBODY: u8 = u8::MAX;
+pub const EVERYBODY: u8 = u8::MAX;
 /// In place of a party: none of them.
-const NOBODY: u8 = u8::MAX - 1;
+pub const NOBODY: u8 = u8::MAX - 1;
 const LATER: u32 = u32::MAX;
 
 /// Whether `me` is meant by a party's number, [`EVERYBODY`] or [`NOBODY`].
-pub(crate) fn concerns(holder: u8, me: PartyId) -> bool {
+#[must_use]
+pub fn concerns(holder: u8, me: PartyId) -> bool {
     holder == me.0 || holder == EVERYBODY
 }
 
@@ -94,61 +97,85 @@ impl Node {
 
 /// What is done with slots without talking.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Local {
+pub enum Local {
+    /// All lanes false.
     Zero {
+        /// Where to.
         out: u32,
     },
-    /// Loads known bits: an index into [`Layers::inputs`].
+    /// Loads known bits.
     Input {
+        /// An index into [`Layers::inputs`].
         input: u32,
+        /// Where to.
         out: u32,
     },
     /// The holder copies, the others take 0.
     Lift {
+        /// From where.
         a: u32,
+        /// Where to.
         out: u32,
+        /// Who copies.
         holder: u8,
     },
+    /// XOR.
     Xor {
+        /// One operand.
         a: u32,
+        /// The other.
         b: u32,
+        /// Where to.
         out: u32,
     },
-    /// AND of own words; `flips` says who complements which operand.
+    /// AND of own words.
     And {
+        /// One operand.
         a: u32,
+        /// The other.
         b: u32,
+        /// Where to.
         out: u32,
+        /// Who complements which operand.
         flips: [u8; 2],
     },
 }
 
-/// An AND that takes a triple. Party 0 complements.
+/// An AND that takes a product of shares.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Gate {
+pub struct Gate {
+    /// One operand.
     pub a: u32,
+    /// The other.
     pub b: u32,
+    /// Where to.
     pub out: u32,
+    /// Which operand is complemented: by party 0, where shares are by party.
     pub flips: [bool; 2],
 }
 
-/// A known bit that the circuit reads.
+/// A bit that the circuit reads.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Source {
+pub struct Source {
+    /// Which.
     pub input: Input,
+    /// Whether it comes in shares.
     pub shared: bool,
 }
 
-/// A circuit compiled for GMW: layers of flat arrays.
+/// A circuit as layers of flat arrays.
 #[derive(Clone, Debug, Default)]
 pub struct Layers {
-    pub(crate) inputs: Vec<Source>,
-    pub(crate) locals: Vec<Local>,
-    pub(crate) gates: Vec<Gate>,
+    /// The bits that the circuit reads.
+    pub inputs: Vec<Source>,
+    /// Local work of all layers.
+    pub locals: Vec<Local>,
+    /// ANDs of all layers.
+    pub gates: Vec<Gate>,
     /// Where the local work and the ANDs of each layer end; the last layer has no ANDs.
-    pub(crate) ends: Vec<(u32, u32)>,
-    /// Slot of each root, and whether party 0 complements it.
-    pub(crate) roots: Vec<(u32, bool)>,
+    pub ends: Vec<(u32, u32)>,
+    /// Slot of each root, and whether it is complemented, as a gate's operand.
+    pub roots: Vec<(u32, bool)>,
     slots: u32,
 }
 
@@ -167,7 +194,7 @@ impl Layers {
         graph.compile(roots)
     }
 
-    /// ANDs that take a triple, per lane.
+    /// ANDs that take a product of shares, per lane.
     #[must_use]
     pub fn and_gates(&self) -> u64 {
         self.gates.len() as u64
@@ -179,14 +206,14 @@ impl Layers {
         self.ends.len() as u64 - 1
     }
 
-    /// Wires alive at once: `eval` holds 8 bytes of each per 64 lanes.
+    /// Wires alive at once.
     #[must_use]
     pub fn slots(&self) -> usize {
         self.slots as usize
     }
 
     /// ANDs per lane of each layer.
-    pub(crate) fn widths(&self) -> impl Iterator<Item = u64> + '_ {
+    pub fn widths(&self) -> impl Iterator<Item = u64> + '_ {
         let mut start = 0;
         self.ends.iter().map(move |&(_, end)| u64::from(end - std::mem::replace(&mut start, end)))
     }
@@ -257,7 +284,7 @@ impl Graph {
         roots: &[Lit],
         shared: &dyn Fn(&Input) -> bool,
     ) -> Vec<(u32, bool)> {
-        let wanted = wanted(circuit, roots);
+        let wanted = circuit.wanted(roots);
         let mut place = vec![LATER; circuit.wires.len()];
         for (index, wire) in circuit.wires.iter().enumerate().filter(|(i, _)| wanted[*i]) {
             place[index] = match *wire {
@@ -325,24 +352,6 @@ impl Graph {
         layers.inputs = self.inputs;
         layers
     }
-}
-
-fn wanted(circuit: &Circuit, roots: &[Lit]) -> Vec<bool> {
-    let mut wanted = vec![false; circuit.wires.len()];
-    for root in roots {
-        wanted[root.wire()] = true;
-    }
-    for (index, wire) in circuit.wires.iter().enumerate().rev() {
-        let operands = match *wire {
-            Wire::False | Wire::Input(_) => continue,
-            Wire::Xor(a, b) => [a as usize, b as usize],
-            Wire::And(a, b) => [a.wire(), b.wire()],
-        };
-        if wanted[index] {
-            operands.into_iter().for_each(|a| wanted[a] = true);
-        }
-    }
-    wanted
 }
 
 /// Slots given to nodes and taken back after the last use.
@@ -413,7 +422,7 @@ impl Slots {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use program::circuit::Gates;
+    use crate::circuit::Gates;
 
     fn input(g: &mut Gates, owner: Option<u8>, word: u32) -> Lit {
         g.input(Input { owner: owner.map(PartyId), word, bit: 0 })
