@@ -10,7 +10,7 @@ TACIT     = $(or $(CARGO_TARGET_DIR),target)/release/tacit
 ROWS     ?= 200k
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build boolean ckks demo test lint deny doc bench clean install-osprey
+.PHONY: help setup build boolean ckks fabric demo test lint deny doc bench clean install-osprey
 
 help:
 	@echo 'make demo    run a whole study on this machine: two parties, the 1954 poliomyelitis trial'
@@ -18,6 +18,7 @@ help:
 	@echo 'make build   the tacit command, in $(TACIT)'
 	@echo 'make boolean osprey and osprey-boolean: five workloads of two parties under garbled circuits'
 	@echo 'make ckks    osprey-ckks beside osprey: Microsoft SEAL under Osprey (needs cmake and a C++20 compiler)'
+	@echo 'make fabric  the shim to libfabric, beside tacit (needs libfabric-dev); tacit runs without it'
 	@echo 'make lint    formatting and clippy'
 	@echo 'make deny    licences, bans and sources of dependencies (installs cargo-deny when absent)'
 	@echo 'make doc     the documentation of all crates'
@@ -44,6 +45,14 @@ ckks: setup
 	$(CARGO) build $(PROFILE) -p osprey-c
 	cmake -S ckks -B $(TARGET)/ckks -DOSPREY_LIBRARY=$(TARGET)/release/libosprey_c.a -DOSPREY_BIN=$(TARGET)/release
 	cmake --build $(TARGET)/ckks --parallel
+
+# The shim between tacit and libfabric, opened at run time where a party asks for that transport; it goes beside tacit.
+fabric: setup
+	@pkg-config --exists libfabric || { \
+	  echo 'error: there is no libfabric; on Debian: sudo apt-get install libfabric-dev pkg-config' >&2; exit 1; }
+	@mkdir -p $(TARGET)/release
+	$(or $(CC),cc) -std=c11 -O2 -Wall -Wextra -fPIC -shared crates/fabric/shim/tacit_fabric.c \
+	  $$(pkg-config --cflags --libs libfabric) -o $(TARGET)/release/libtacit_fabric.so
 
 demo: build
 	$(TACIT) demo

@@ -1,0 +1,292 @@
+//! A channel through memory that two processes of one host share: a ring per direction.
+//!
+//! **Functionality.** What [`Channel`] says. A ring has one writer and one reader. The writer copies in and moves
+//! `head`; the reader copies out and moves `tail`. A side that waits looks for a few microseconds and then sleeps on a
+//! futex. Nothing but the two copies touches the bytes.
+//!
+//! **Security.** None by itself: whoever may open the memory of either process reads and alters. It is used under
+//! [`crate::Sealed`]. Counters of the peer are checked before use: a wrong one ends the channel and never leads an access
+//! outside the ring.
+//!
+//! **Ends.** The channel keeps the TLS channel that it came from, silent, as its life line: an orderly end is TLS's
+//! goodbye, and a process that dies cuts it, whatever state the rings are in. A side that sleeps looks at the life line
+//! every [`SLICE`]. The memory has no name (memfd), so nothing is left behind wherever a process dies.
+
+pub(crate) mod meet;
+mod region;
+
+use crate::passed;
+use base::ChannelError;
+use net::Channel;
+use region::Region;
+use rustix::thread::futex;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+
+/// How long a side sleeps before it looks whether its peer lives.
+const SLICE: Duration = Duration::from_millis(20);
+/// Looks at the counter before a side sleeps: a few microseconds.
+const LOOKS: u32 = 128;
+/// Bytes written before the reader is told of them.
+const TELL_BYTES: u64 = 32 << 10;
+/// A page of counters before each ring.
+const COUNTERS: usize = 4096;
+
+/// Offsets among a ring's counters, a cache line each.
+const HEAD: usize = 0;
+const TAIL: usize = 64;
+const READER_SLEEPS: usize = 128;
+const WRITER_SLEEPS: usize = 192;
+
+/// Bytes of the memory with both rings.
+fn region_bytes(ring: usize) -> usize {
+    2 * (COUNTERS + ring)
+}
+
+/// Memory mapped by both ends, before it serves.
+pub(crate) struct Mapped {
+    region: Region,
+    ring: usize,
+    /// Whether this end writes to the first ring.
+    first: bool,
+}
+
+/// One end of a pair of rings.
+pub(crate) struct ShmChannel {
+    region: Region,
+    ring: u64,
+    out: usize,
+    into: usize,
+    /// Bytes written, and of these told to the reader; bytes that the reader was seen to have read.
+    head: u64,
+    told: u64,
+    tail_seen: u64,
+    /// Bytes read; bytes that the writer was seen to have told of.
+    tail: u64,
+    head_seen: u64,
+    life: Option<Box<dyn Channel>>,
+    deadline: Duration,
+    finished: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Wait {
+    Bytes,
+    Space,
+}
+
+impl Mapped {
+    /// The channel. `life` is the private channel to the same peer.
+    pub(crate) fn channel(self, life: Box<dyn Channel>) -> ShmChannel {
+        let rings = [0, COUNTERS + self.ring];
+        let [out, into] = if self.first { rings } else { [rings[1], rings[0]] };
+        ShmChannel {
+            region: self.region,
+            ring: self.ring as u64,
+            out,
+            into,
+            head: 0,
+            told: 0,
+            tail_seen: 0,
+            tail: 0,
+            head_seen: 0,
+            deadline: life.deadline(),
+            life: Some(life),
+            finished: false,
+        }
+    }
+}
+
+impl ShmChannel {
+    fn place(&self, base: usize, counter: u64) -> usize {
+        base + COUNTERS + (counter % self.ring) as usize
+    }
+
+    /// Tells the reader of everything written.
+    fn tell(&mut self) {
+        if self.told != self.head {
+            self.region.word64(self.out + HEAD).store(self.head, SeqCst);
+            self.told = self.head;
+            self.wake(self.out + READER_SLEEPS);
+        }
+    }
+
+    fn wake(&self, flag: usize) {
+        let flag = self.region.word32(flag);
+        if flag.load(SeqCst) != 0 {
+            flag.store(0, SeqCst);
+            let _ = futex::wake(flag, futex::Flags::empty(), 1);
+        }
+    }
+
+    /// The counter that changes when there is something to go on with, and the value that we know.
+    fn changed(&self, what: Wait) -> bool {
+        match what {
+            Wait::Bytes => self.region.word64(self.into + HEAD).load(SeqCst) != self.tail,
+            Wait::Space => self.region.word64(self.out + TAIL).load(SeqCst) != self.tail_seen,
+        }
+    }
+
+    fn wait(&mut self, what: Wait) -> Result<(), ChannelError> {
+        for _ in 0..LOOKS {
+            if self.changed(what) {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+        let flag = match what {
+            Wait::Bytes => self.into + READER_SLEEPS,
+            Wait::Space => self.out + WRITER_SLEEPS,
+        };
+        let start = Instant::now();
+        loop {
+            // The flag is up before the last look: a peer that moves the counter after it sees the flag.
+            self.region.word32(flag).store(1, SeqCst);
+            if self.changed(what) {
+                break;
+            }
+            let left = self.deadline.saturating_sub(start.elapsed()).min(SLICE);
+            let time = futex::Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
+            let _ = futex::wait(self.region.word32(flag), futex::Flags::empty(), 1, Some(&time));
+            if self.changed(what) {
+                break;
+            }
+            let alive = self.life.as_mut().map_or(Err(ChannelError::Cut), |life| life.watch());
+            if self.changed(what) {
+                break;
+            }
+            alive?;
+            if start.elapsed() >= self.deadline {
+                return Err(passed(self.deadline));
+            }
+        }
+        self.region.word32(flag).store(0, SeqCst);
+        Ok(())
+    }
+
+    /// Looks how far the peer has written; it cannot be further than a ring.
+    fn look_for_bytes(&mut self) -> Result<u64, ChannelError> {
+        self.head_seen = self.region.word64(self.into + HEAD).load(SeqCst);
+        possible(self.head_seen.wrapping_sub(self.tail), self.ring)
+    }
+
+    /// Looks how far the peer has read; it cannot have read what it was not told of.
+    fn look_for_space(&mut self) -> Result<u64, ChannelError> {
+        let tail = self.region.word64(self.out + TAIL).load(SeqCst);
+        possible(self.told.wrapping_sub(tail), self.ring)?;
+        self.tail_seen = tail;
+        Ok(self.ring - (self.head - tail))
+    }
+}
+
+fn possible(distance: u64, ring: u64) -> Result<u64, ChannelError> {
+    if distance <= ring {
+        return Ok(distance);
+    }
+    let text = "the counters in shared memory are impossible: something else writes to it; \
+                run without trusted_network, over TLS";
+    Err(ChannelError::Io(text.into()))
+}
+
+impl Channel for ShmChannel {
+    fn send(&mut self, mut bytes: &[u8]) -> Result<(), ChannelError> {
+        self.finished = false;
+        while !bytes.is_empty() {
+            let mut free = self.ring - (self.head - self.tail_seen);
+            if free == 0 {
+                free = self.look_for_space()?;
+            }
+            if free == 0 {
+                self.tell();
+                self.wait(Wait::Space)?;
+                continue;
+            }
+            let to_end = self.ring - self.head % self.ring;
+            let (now, rest) = bytes.split_at(bytes.len().min(free.min(to_end) as usize));
+            self.region.write(self.place(self.out, self.head), now);
+            self.head += now.len() as u64;
+            bytes = rest;
+            if self.head - self.told >= TELL_BYTES {
+                self.tell();
+            }
+        }
+        Ok(())
+    }
+
+    fn recv(&mut self, mut into: &mut [u8]) -> Result<(), ChannelError> {
+        self.tell();
+        while !into.is_empty() {
+            let mut there = self.head_seen - self.tail;
+            if there == 0 {
+                there = self.look_for_bytes()?;
+            }
+            if there == 0 {
+                self.wait(Wait::Bytes)?;
+                continue;
+            }
+            let to_end = self.ring - self.tail % self.ring;
+            let take = into.len().min(there.min(to_end) as usize);
+            let (now, rest) = into.split_at_mut(take);
+            self.region.read(self.place(self.into, self.tail), now);
+            self.tail += take as u64;
+            into = rest;
+            self.region.word64(self.into + TAIL).store(self.tail, SeqCst);
+            // A writer that waits for space gets a good part of the ring at once: else both would wake each other for
+            // every few bytes. When nothing more is there it is woken in any case.
+            let left = self.head_seen - self.tail;
+            if left <= self.ring / 2 {
+                self.wake(self.into + WRITER_SLEEPS);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), ChannelError> {
+        self.tell();
+        self.finished = true;
+        Ok(())
+    }
+
+    fn window(&self) -> usize {
+        self.ring as usize
+    }
+
+    fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    fn set_deadline(&mut self, deadline: Duration) {
+        self.deadline = deadline;
+    }
+
+    fn watch(&mut self) -> Result<(), ChannelError> {
+        let alive = self.life.as_mut().map_or(Err(ChannelError::Cut), |life| life.watch());
+        if self.changed(Wait::Bytes) { Ok(()) } else { alive }
+    }
+}
+
+impl Drop for ShmChannel {
+    fn drop(&mut self) {
+        self.tell();
+        if let Some(mut life) = self.life.take()
+            && self.finished
+        {
+            let _ = life.finish();
+        }
+        // The peer finds the life line ended when it wakes.
+        self.wake(self.out + READER_SLEEPS);
+        self.wake(self.into + WRITER_SLEEPS);
+    }
+}
+
+/// Both ends in one process, with small rings: `life` is a pair of in-process channels.
+#[cfg(test)]
+pub(crate) fn ends(ring: usize, deadline: Duration) -> [ShmChannel; 2] {
+    let file = region::memory_file(region_bytes(ring)).unwrap();
+    let mut map = |first| Mapped { region: Region::map(&file, region_bytes(ring)).unwrap(), ring, first };
+    let (a, b) = net::pair(deadline);
+    [map(true).channel(a), map(false).channel(b)]
+}
+
+#[cfg(test)]
+mod tests;
