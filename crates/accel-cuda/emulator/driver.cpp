@@ -1,0 +1,174 @@
+// The part of the CUDA driver and of NVRTC that this crate calls, on the host: tests load it in their place where there
+// is no GPU. It runs the same kernels, and it is as inconvenient as the real one may be: a stream does nothing before
+// somebody waits for it, so whoever reads too early or reuses a buffer too soon gets wrong bits; device memory ends at
+// a page that must not be touched; and memory that is freed with anything left in it is counted.
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "shim.h"
+
+#include "../src/kernels.cu"
+
+namespace {
+
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_FOUND = 500, MISSING_CONTEXT = 201 };
+
+struct Queue {
+    std::vector<std::function<void()>> work;
+};
+
+struct Kernel {
+    const char *name;
+    std::function<std::function<void()>(const void *)> bind;
+};
+
+template <typename Job> Kernel kernel(const char *name, void (*body)(Job)) {
+    return Kernel{name, [body](const void *from) {
+                      Job job;
+                      std::memcpy(&job, from, sizeof job);
+                      return std::function<void()>([body, job] { body(job); });
+                  }};
+}
+
+Kernel kernels[] = {
+    kernel("expand", expand), kernel("linear", linear), kernel("cross", cross),
+    kernel("seal", seal),     kernel("fold", fold),     kernel("digest", digest),
+};
+
+thread_local bool current = false;
+std::mutex memory_lock;
+std::map<uintptr_t, std::pair<uintptr_t, size_t>> mappings;
+std::map<uintptr_t, size_t> sizes;
+std::atomic<uint64_t> frees{0}, unwiped{0};
+const size_t PAGE = 4096;
+
+// Memory that ends where a page without access begins.
+uintptr_t take(size_t bytes) {
+    size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
+    void *base = mmap(nullptr, whole + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) return 0;
+    mprotect((char *)base + whole, PAGE, PROT_NONE);
+    uintptr_t at = (uintptr_t)base + whole - bytes;
+    std::lock_guard<std::mutex> guard(memory_lock);
+    mappings[at] = {(uintptr_t)base, whole + PAGE};
+    sizes[at] = bytes;
+    return at;
+}
+
+int give_back(uintptr_t at) {
+    std::lock_guard<std::mutex> guard(memory_lock);
+    auto found = mappings.find(at);
+    if (found == mappings.end()) return INVALID;
+    const unsigned char *bytes = (const unsigned char *)at;
+    bool left = false;
+    for (size_t i = 0; i < sizes[at]; i++) left |= bytes[i] != 0;
+    frees++;
+    unwiped += left;
+    munmap((void *)found->second.first, found->second.second);
+    mappings.erase(found);
+    sizes.erase(at);
+    return OK;
+}
+
+}  // namespace
+
+extern "C" {
+
+uint64_t emulator_frees() { return frees; }
+uint64_t emulator_unwiped() { return unwiped; }
+
+int cuInit(unsigned) { return OK; }
+int cuGetErrorString(int, const char **text) { return *text = "an error of the emulator", OK; }
+int cuDeviceGetCount(int *count) { return *count = 1, OK; }
+int cuDeviceGet(int *device, int index) { return *device = index, index == 0 ? OK : INVALID; }
+int cuDeviceGetName(char *name, int length, int) { return std::strncpy(name, "host", length), OK; }
+int cuDeviceTotalMem_v2(size_t *bytes, int) { return *bytes = 1 << 30, OK; }
+int cuDeviceGetAttribute(int *value, int, int) { return *value = 9, OK; }
+int cuDevicePrimaryCtxRetain(void **context, int) { return *context = &mappings, OK; }
+int cuDevicePrimaryCtxRelease_v2(int) { return OK; }
+int cuCtxSetCurrent(void *context) { return current = context == &mappings, OK; }
+int cuModuleLoadData(void **module, const void *) { return *module = kernels, current ? OK : MISSING_CONTEXT; }
+int cuModuleUnload(void *) { return OK; }
+
+int cuModuleGetFunction(void **function, void *, const char *name) {
+    for (Kernel &each : kernels)
+        if (!std::strcmp(each.name, name)) return *function = &each, OK;
+    return NOT_FOUND;
+}
+
+int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
+    if (!current) return MISSING_CONTEXT;
+    *address = take(bytes);
+    // New device memory holds whatever was in it before.
+    if (*address) std::memset((void *)*address, 0xa5, bytes);
+    return *address ? OK : NO_MEMORY;
+}
+int cuMemFree_v2(uint64_t address) { return current ? give_back(address) : MISSING_CONTEXT; }
+int cuMemAllocHost_v2(void **memory, size_t bytes) {
+    if (!current) return MISSING_CONTEXT;
+    *memory = (void *)take(bytes);
+    return *memory ? OK : NO_MEMORY;
+}
+int cuMemFreeHost(void *memory) { return current ? give_back((uintptr_t)memory) : MISSING_CONTEXT; }
+
+int cuStreamCreate(void **stream, unsigned) { return *stream = new Queue, current ? OK : MISSING_CONTEXT; }
+int cuStreamDestroy_v2(void *stream) { return delete (Queue *)stream, OK; }
+int cuStreamSynchronize(void *stream) {
+    if (!current) return MISSING_CONTEXT;
+    for (auto &step : ((Queue *)stream)->work) step();
+    ((Queue *)stream)->work.clear();
+    return OK;
+}
+
+static int later(void *stream, std::function<void()> step) {
+    if (!current) return MISSING_CONTEXT;
+    ((Queue *)stream)->work.push_back(std::move(step));
+    return OK;
+}
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
+    return later(stream, [=] { std::memcpy((void *)to, from, bytes); });
+}
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
+    return later(stream, [=] { std::memcpy(to, (const void *)from, bytes); });
+}
+int cuMemsetD8Async(uint64_t at, unsigned char value, size_t bytes, void *stream) {
+    return later(stream, [=] { std::memset((void *)at, value, bytes); });
+}
+
+int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                   unsigned block_z, unsigned shared, void *stream, void **arguments, void **extra) {
+    if (!grid_x || !block_x || block_x > 1024 || shared || extra) return INVALID;
+    if (grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1) return INVALID;
+    auto call = ((Kernel *)function)->bind(arguments[0]);
+    return later(stream, [=] {
+        blockDim.x = block_x;
+        for (blockIdx.x = 0; blockIdx.x < grid_x; blockIdx.x++)
+            for (threadIdx.x = 0; threadIdx.x < block_x; threadIdx.x++) call();
+    });
+}
+
+// NVRTC: the kernels are in this library already.
+int nvrtcCreateProgram(void **program, const char *source, const char *, int, const char **, const char **) {
+    return *program = new std::string(source), OK;
+}
+int nvrtcCompileProgram(void *, int, const char **) { return OK; }
+int nvrtcGetProgramLogSize(void *, size_t *bytes) { return *bytes = 1, OK; }
+int nvrtcGetProgramLog(void *, char *log) { return *log = 0, OK; }
+int nvrtcGetCUBINSize(void *program, size_t *bytes) { return *bytes = ((std::string *)program)->size(), OK; }
+int nvrtcGetCUBIN(void *program, char *image) {
+    auto *source = (std::string *)program;
+    return std::memcpy(image, source->data(), source->size()), OK;
+}
+int nvrtcDestroyProgram(void **program) { return delete (std::string *)*program, OK; }
+const char *nvrtcGetErrorString(int) { return "an error of the emulator"; }
+
+}  // extern "C"

@@ -1,0 +1,492 @@
+//! The device: cuts commands into chunks and keeps two of them under way.
+//!
+//! Buffers of a lane on the GPU, in blocks: factors or operands, then sums, then results, then scratch of digests.
+
+use crate::driver::{Lane, Module, Runtime};
+use crate::jobs::{self, Stream};
+use crate::staging::{Copies, split};
+use crate::{Gpu, digest};
+use accel::{Command, Device, Fold, Keys, Linear, Multiply, Ring, Seat, Use, Vouch, check};
+use base::Error;
+use kernels::Block;
+use std::sync::Arc;
+
+/// Pairs of factors that a chunk takes, at most, and those that a thread of a few hundred is worth.
+const CHUNK_MAX: usize = 1 << 18;
+const CHUNK_MIN: usize = 1 << 15;
+/// Chunks that a command is cut into if they are not too small or too large: enough for copies and kernels to overlap.
+const CHUNKS: usize = 8;
+/// Threads below which a dot product is cut into slices of its terms, and slices at most.
+const FEW_THREADS: usize = 1 << 14;
+const SLICES_MAX: usize = 256;
+/// Keys as given: three of streams and three of tags.
+const RAW_BLOCKS: usize = 6;
+/// Keys as the kernels want them: three times 88 words of round keys and 17 powers.
+const KEY_BLOCKS: usize = 3 * (88 / 4 + 17);
+
+/// A GPU as a device.
+pub struct Cuda {
+    gpu: Gpu,
+    pub(crate) lanes: [Lane; 2],
+    session: Lane,
+    keys: Option<Arc<Keys>>,
+    pub(crate) chunk_max: usize,
+    chunk_min: usize,
+}
+
+/// What a lane does: which blocks, until they are collected.
+#[derive(Clone, Copy)]
+struct Pending {
+    at: usize,
+    blocks: usize,
+}
+
+/// The parts of a stage 1 that its chunks share.
+#[derive(Clone, Copy)]
+pub(crate) struct Stage1 {
+    pub(crate) ring: Ring,
+    pub(crate) sends: bool,
+    pub(crate) receives: bool,
+    pub(crate) masked: bool,
+    pub(crate) vouches: bool,
+    pub(crate) digests: bool,
+    pub(crate) streams: [Stream; 8],
+    pub(crate) keys: u64,
+}
+
+/// The parts of a stage 2 that its chunks share.
+#[derive(Clone, Copy)]
+pub(crate) struct Stage2 {
+    pub(crate) ring: Ring,
+    pub(crate) receives: bool,
+    pub(crate) masked: bool,
+    pub(crate) digests: bool,
+    pub(crate) wire_a: Stream,
+    pub(crate) wire_c: Stream,
+    pub(crate) keys: u64,
+}
+
+pub(crate) fn ring_number(ring: Ring) -> u64 {
+    match ring {
+        Ring::Z128 => 0,
+        Ring::Z64 => 1,
+        Ring::Z2 => 2,
+    }
+}
+
+impl Cuda {
+    /// The GPU of this index, as [`crate::devices`] numbers them.
+    ///
+    /// # Errors
+    /// Which library is missing and what to install; that there is no such GPU; or that it failed.
+    pub fn new(index: usize) -> Result<Self, Error> {
+        Self::on(Runtime::system()?, index, [CHUNK_MIN, CHUNK_MAX])
+    }
+
+    /// A device with these libraries and chunks between these sizes.
+    pub(crate) fn on(runtime: Arc<Runtime>, index: usize, chunk: [usize; 2]) -> Result<Self, Error> {
+        let gpus = runtime.gpus()?;
+        let gpu = gpus.get(index).cloned().ok_or_else(|| {
+            Error::input(format!("there is no GPU {index}; this machine has {}, numbered from 0", gpus.len()))
+        })?;
+        let [chunk_min, chunk_max] = chunk;
+        let module = Module::load(runtime, &gpu)?;
+        let host = 6 * chunk_max + 2;
+        let device = 15 * chunk_max + 2 * digest::scratch(chunk_max);
+        let lanes = [Lane::new(&module, host, device)?, Lane::new(&module, host, device)?];
+        let session = Lane::new(&module, RAW_BLOCKS, RAW_BLOCKS + KEY_BLOCKS)?;
+        Ok(Self { gpu, lanes, session, keys: None, chunk_max, chunk_min })
+    }
+
+    /// Which GPU it is.
+    #[must_use]
+    pub fn gpu(&self) -> &Gpu {
+        &self.gpu
+    }
+
+    pub(crate) fn keys(&self) -> Result<Arc<Keys>, Error> {
+        self.keys.clone().ok_or_else(|| Error::misuse("the device has no keys yet"))
+    }
+
+    /// Blocks per chunk of a vector of `blocks`, of which each brings `terms` pairs of factors.
+    fn chunk(&self, blocks: usize, terms: usize) -> usize {
+        let pairs = (blocks.saturating_mul(terms) / CHUNKS).clamp(self.chunk_min, self.chunk_max);
+        (pairs / terms.max(1)).max(1)
+    }
+
+    pub(crate) fn stage1(&self, m: &Multiply<'_>) -> Result<Stage1, Error> {
+        let keys = self.keys()?;
+        let me = keys.seat();
+        let [s1, s2, s3] = [1, 2, 3].map(|k| me.after(k));
+        let sends = m.half.sends(me);
+        let of = |r#use: Use, part: u64, channel: [Seat; 2]| Stream {
+            prefix: accel::Stream { round: m.round, r#use, channel }.prefix(),
+            part,
+        };
+        // C is own, or that of the seat two further on.
+        let (c, wire_c) = if sends {
+            (of(Use::Mask, 2, [me, s2]), of(Use::Wire, 0, [me, s2]))
+        } else {
+            (of(Use::Mask, 0, [s2, me]), of(Use::Wire, 2, [s2, me]))
+        };
+        let streams = [
+            of(Use::Mask, 2, [me, s1]),
+            of(Use::Mask, 1, [s3, me]),
+            of(Use::Mask, 0, [s2, s3]),
+            c,
+            of(Use::Mask, 1, [s3, s1]),
+            of(Use::Wire, 1, [me, s1]),
+            of(Use::Wire, 0, [s3, me]),
+            wire_c,
+        ];
+        Ok(Stage1 {
+            ring: m.ring,
+            sends,
+            receives: m.half.receives(me),
+            masked: m.masked,
+            vouches: !matches!(m.vouch, Vouch::Nothing),
+            digests: matches!(m.vouch, Vouch::Digest(_)),
+            streams,
+            keys: self.session.address(RAW_BLOCKS, KEY_BLOCKS),
+        })
+    }
+
+    pub(crate) fn stage2(&self, f: &Fold<'_>) -> Result<Stage2, Error> {
+        let me = self.keys()?.seat();
+        let [s1, s2, s3] = [1, 2, 3].map(|k| me.after(k));
+        let wire = |part: u64, channel: [Seat; 2]| Stream {
+            prefix: accel::Stream { round: f.round, r#use: Use::Wire, channel }.prefix(),
+            part,
+        };
+        Ok(Stage2 {
+            ring: f.ring,
+            receives: f.half.receives(me),
+            masked: f.masked,
+            digests: f.digests.is_some(),
+            wire_a: wire(2, [s1, s2]),
+            wire_c: wire(1, [s1, s3]),
+            keys: self.session.address(RAW_BLOCKS, KEY_BLOCKS),
+        })
+    }
+
+    /// Runs `start` for every chunk on alternating lanes, and `finish` for each in order once its lane is done.
+    fn chunks(
+        &mut self,
+        blocks: usize,
+        chunk: usize,
+        mut start: impl FnMut(&mut Lane, Pending) -> Result<(), Error>,
+        mut finish: impl FnMut(&[Block], Pending),
+    ) -> Result<(), Error> {
+        let mut pending: [Option<Pending>; 2] = [None; 2];
+        let mut turn = 0;
+        for at in (0..blocks).step_by(chunk) {
+            let (lane, slot) = (&mut self.lanes[turn], &mut pending[turn]);
+            if let Some(done) = slot.take() {
+                finish(lane.host()?, done);
+            }
+            let next = Pending { at, blocks: chunk.min(blocks - at) };
+            start(lane, next)?;
+            *slot = Some(next);
+            turn ^= 1;
+        }
+        for turn in [turn, turn ^ 1] {
+            if let Some(done) = pending[turn].take() {
+                finish(self.lanes[turn].host()?, done);
+            }
+        }
+        Ok(())
+    }
+
+    fn linear(&mut self, l: &mut Linear<'_>, negative: bool) -> Result<(), Error> {
+        let (ring, x, y, total) = (ring_number(l.ring), l.x, l.y, l.z[0].len());
+        let start = |lane: &mut Lane, Pending { at, blocks }: Pending| {
+            let mut host = lane.host()?;
+            let mut copies = Copies::default();
+            for part in x.into_iter().chain(y) {
+                copies.push(split(&mut host, blocks), &part[at..at + blocks]);
+            }
+            copies.run();
+            lane.upload(0, 0, 6 * blocks)?;
+            let n = 3 * blocks;
+            let [x, y, z] = [0, n, 2 * n].map(|from| lane.address(from, n));
+            let negative = negative.into();
+            lane.launch(jobs::Linear { ring, negative, blocks: n as u64, x, y, z }, n as u64)?;
+            lane.download(2 * n, 0, n)?;
+            lane.wipe(0, 3 * n)
+        };
+        let z = &mut l.z;
+        let finish = |host: &[Block], Pending { at, blocks }: Pending| {
+            let mut copies = Copies::default();
+            for (part, from) in z.iter_mut().zip(host.chunks(blocks)) {
+                copies.push(&mut part[at..at + blocks], from);
+            }
+            copies.run();
+        };
+        self.chunks(total, self.chunk(total, 1), start, finish)
+    }
+
+    fn multiply(&mut self, m: &mut Multiply<'_>) -> Result<(), Error> {
+        let (stage, keys) = (self.stage1(m)?, self.keys()?);
+        let (terms, total, first) = (m.terms, m.z[0].len(), m.first);
+        let chunk = self.chunk(total, terms);
+        let per_group = (self.chunk_max / chunk).clamp(1, terms.max(1));
+        let (x, y) = (m.x, m.y);
+        let few = FEW_THREADS.min(self.chunk_max);
+        let exposes = matches!(m.vouch, Vouch::Expose { .. });
+        let start = |lane: &mut Lane, Pending { at, blocks }: Pending| {
+            let layout = Layout::new(blocks, per_group, (few / blocks).clamp(1, per_group.min(SLICES_MAX)));
+            // Once even if there are no terms: the sums are then zero.
+            for from in (0..terms.max(1)).step_by(per_group) {
+                let group = per_group.min(terms - from);
+                stage_factors(lane, x, y, total, at, blocks, from..from + group)?;
+                layout.cross(lane, stage.ring, group, from > 0)?;
+            }
+            let results = layout.seal(lane, &stage, first + at as u64)?;
+            let messages = if exposes { 6 } else { 4 + usize::from(stage.sends) };
+            lane.download(layout.out, 0, messages * blocks)?;
+            for (k, from) in results.into_iter().enumerate() {
+                if let Some(from) = from {
+                    lane.download(from, 6 * blocks + k, 1)?;
+                }
+            }
+            lane.wipe(0, layout.end(stage.digests))
+        };
+        let finish = |host: &[Block], Pending { at, blocks }: Pending| {
+            let here = at..at + blocks;
+            let out = |k: usize| &host[k * blocks..][..blocks];
+            let mut copies = Copies::default();
+            m.z.iter_mut().enumerate().for_each(|(k, part)| copies.push(&mut part[here.clone()], out(k)));
+            copies.push(&mut m.a[here.clone()], out(3));
+            if stage.sends {
+                copies.push(&mut m.c[here.clone()], out(4));
+            }
+            match &mut m.vouch {
+                Vouch::Nothing => {}
+                Vouch::Digest([a, c]) => {
+                    *a = digest::append(keys.tag_elements()[2], *a, blocks, host[6 * blocks]);
+                    if !stage.sends {
+                        *c = digest::append(keys.tag_elements()[1], *c, blocks, host[6 * blocks + 1]);
+                    }
+                }
+                Vouch::Expose { a, c } => {
+                    copies.push(&mut a[here.clone()], out(5));
+                    if !stage.sends {
+                        copies.push(&mut c[here.clone()], out(4));
+                    }
+                }
+            }
+            copies.run();
+        };
+        self.chunks(total, chunk, start, finish)
+    }
+
+    fn fold(&mut self, f: &mut Fold<'_>) -> Result<(), Error> {
+        let (stage, keys) = (self.stage2(f)?, self.keys()?);
+        let (total, first, a, c) = (f.a.len(), f.first, f.a, f.c);
+        let z = std::cell::RefCell::new(&mut f.z);
+        let start = |lane: &mut Lane, Pending { at, blocks }: Pending| {
+            let (here, z) = (at..at + blocks, z.borrow());
+            let mut host = lane.host()?;
+            let mut copies = Copies::default();
+            let [z1, z2] = [0, 1].map(|k| &z[k][here.clone()]);
+            let c = stage.receives.then(|| &c[here.clone()]);
+            for part in [z1, z2, &a[here.clone()]].into_iter().chain(c) {
+                copies.push(split(&mut host, blocks), part);
+            }
+            copies.run();
+            lane.upload(0, 0, if stage.receives { 4 } else { 3 } * blocks)?;
+            let results = launch_fold(lane, &stage, first + at as u64, blocks, [0, 4 * blocks])?;
+            lane.download(0, 0, 2 * blocks)?;
+            for (k, from) in results.into_iter().enumerate() {
+                if let Some(from) = from {
+                    lane.download(from, 2 * blocks + k, 1)?;
+                }
+            }
+            lane.wipe(0, 4 * blocks + if stage.digests { 2 * digest::scratch(blocks) } else { 0 })
+        };
+        let digests = &mut f.digests;
+        let finish = |host: &[Block], Pending { at, blocks }: Pending| {
+            let mut z = z.borrow_mut();
+            let mut copies = Copies::default();
+            for (part, from) in z.iter_mut().zip(host.chunks(blocks)) {
+                copies.push(&mut part[at..at + blocks], from);
+            }
+            copies.run();
+            if let Some([of_a, of_c]) = digests {
+                let element = keys.tag_elements()[0];
+                *of_a = digest::append(element, *of_a, blocks, host[2 * blocks]);
+                if stage.receives {
+                    *of_c = digest::append(element, *of_c, blocks, host[2 * blocks + 1]);
+                }
+            }
+        };
+        self.chunks(total, self.chunk(total, 1), start, finish)
+    }
+}
+
+impl Device for Cuda {
+    fn name(&self) -> &'static str {
+        "cuda"
+    }
+
+    fn configure(&mut self, keys: Arc<Keys>) -> Result<(), Error> {
+        let lane = &mut self.session;
+        lane.enter()?;
+        let host = lane.host()?;
+        host[..3].copy_from_slice(keys.raw());
+        host[3..RAW_BLOCKS].copy_from_slice(keys.tag_elements());
+        lane.upload(0, 0, RAW_BLOCKS)?;
+        let (raw, expanded) = (lane.address(0, RAW_BLOCKS), lane.address(RAW_BLOCKS, KEY_BLOCKS));
+        lane.launch(jobs::Expand { raw, keys: expanded }, RAW_BLOCKS as u64)?;
+        lane.wipe(0, RAW_BLOCKS)?;
+        lane.host()?.iter_mut().for_each(zeroize::Zeroize::zeroize);
+        self.keys = Some(keys);
+        Ok(())
+    }
+
+    fn run(&mut self, command: &mut Command<'_>) -> Result<(), Error> {
+        check(command, self.keys()?.seat())?;
+        self.session.enter()?;
+        match command {
+            Command::Add(l) => self.linear(l, false),
+            Command::Sub(l) => self.linear(l, true),
+            Command::Multiply(m) => self.multiply(m),
+            Command::Fold(f) => self.fold(f),
+        }
+    }
+}
+
+/// Where a chunk of stage 1 lies on the GPU: factors from 0 on, sums, results, scratch of two digests.
+#[derive(Clone, Copy)]
+pub(crate) struct Layout {
+    pub(crate) blocks: usize,
+    slices: usize,
+    sums: usize,
+    pub(crate) out: usize,
+    pub(crate) scratch: usize,
+}
+
+impl Layout {
+    /// For this many terms at once, in so many slices.
+    pub(crate) fn new(blocks: usize, terms: usize, slices: usize) -> Self {
+        let sums = 6 * terms.max(1) * blocks;
+        let out = sums + 3 * slices * blocks;
+        Self { blocks, slices, sums, out, scratch: out + 6 * blocks }
+    }
+
+    /// Blocks in all.
+    fn end(&self, digests: bool) -> usize {
+        self.scratch + if digests { 2 * digest::scratch(self.blocks) } else { 0 }
+    }
+
+    /// Queues the local products of so many terms, after others or not.
+    pub(crate) fn cross(
+        &self,
+        lane: &mut Lane,
+        ring: Ring,
+        terms: usize,
+        goes_on: bool,
+    ) -> Result<(), Error> {
+        let (blocks, slices) = (self.blocks as u64, self.slices as u64);
+        let job = jobs::Cross {
+            ring: ring_number(ring),
+            blocks,
+            terms: terms as u64,
+            slices,
+            goes_on: goes_on.into(),
+            factors: lane.address(0, 6 * terms * self.blocks),
+            sums: lane.address(self.sums, 3 * self.slices * self.blocks),
+        };
+        lane.launch(job, blocks * slices)
+    }
+
+    /// Queues the rest of stage 1; says where the digests of what is vouched for, A and C, will lie.
+    pub(crate) fn seal(
+        &self,
+        lane: &mut Lane,
+        stage: &Stage1,
+        first: u64,
+    ) -> Result<[Option<usize>; 2], Error> {
+        let blocks = self.blocks as u64;
+        let job = jobs::Seal {
+            ring: ring_number(stage.ring),
+            blocks,
+            slices: self.slices as u64,
+            first,
+            sends: stage.sends.into(),
+            receives: stage.receives.into(),
+            masked: stage.masked.into(),
+            vouches: stage.vouches.into(),
+            streams: stage.streams,
+            keys: stage.keys,
+            sums: lane.address(self.sums, 3 * self.slices * self.blocks),
+            out: lane.address(self.out, 6 * self.blocks),
+        };
+        lane.launch(job, blocks.div_ceil(2))?;
+        let c = self.scratch + digest::scratch(self.blocks);
+        let of = |lane: &mut Lane, wanted: bool, part, k: usize, at| {
+            let from = self.out + k * self.blocks;
+            wanted.then(|| digest::launch(lane, stage.keys, part, from, self.blocks, at)).transpose()
+        };
+        let a = of(lane, stage.digests, 2, 5, self.scratch)?;
+        let c = of(lane, stage.digests && !stage.sends, 1, 4, c)?;
+        Ok([a, c])
+    }
+}
+
+/// Copies terms of the factors of a chunk to the GPU: parts of x, then of y, each a run of blocks per term.
+fn stage_factors(
+    lane: &mut Lane,
+    x: [&[Block]; 3],
+    y: [&[Block]; 3],
+    total: usize,
+    at: usize,
+    blocks: usize,
+    terms: std::ops::Range<usize>,
+) -> Result<(), Error> {
+    let staged = 6 * terms.len() * blocks;
+    let mut host = lane.host()?;
+    let mut copies = Copies::default();
+    for part in x.into_iter().chain(y) {
+        if blocks == total {
+            copies.push(split(&mut host, terms.len() * total), &part[terms.start * total..terms.end * total]);
+            continue;
+        }
+        for term in terms.clone() {
+            copies.push(split(&mut host, blocks), &part[term * total + at..][..blocks]);
+        }
+    }
+    copies.run();
+    if staged > 0 { lane.upload(0, 0, staged) } else { Ok(()) }
+}
+
+/// Queues stage 2 of a chunk that lies from `at` on (parts 1 and 2, A, C), with scratch of two digests after `scratch`;
+/// says where these will lie.
+pub(crate) fn launch_fold(
+    lane: &mut Lane,
+    stage: &Stage2,
+    first: u64,
+    blocks: usize,
+    [at, scratch]: [usize; 2],
+) -> Result<[Option<usize>; 2], Error> {
+    let [a, c] = [2, 3].map(|k| lane.address(at + k * blocks, blocks));
+    let job = jobs::Fold {
+        ring: ring_number(stage.ring),
+        blocks: blocks as u64,
+        first,
+        receives: stage.receives.into(),
+        masked: stage.masked.into(),
+        wire_a: stage.wire_a,
+        wire_c: stage.wire_c,
+        keys: stage.keys,
+        a,
+        c,
+        z: lane.address(at, 2 * blocks),
+    };
+    lane.launch(job, (blocks as u64).div_ceil(2))?;
+    let mut of = |wanted: bool, k: usize, scratch| {
+        wanted.then(|| digest::launch(lane, stage.keys, 0, at + k * blocks, blocks, scratch)).transpose()
+    };
+    let next = scratch + digest::scratch(blocks);
+    Ok([of(stage.digests, 2, scratch)?, of(stage.digests && stage.receives, 3, next)?])
+}

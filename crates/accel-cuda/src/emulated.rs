@@ -1,0 +1,113 @@
+//! The device on the emulator (`emulator/driver.cpp`): the kernels, the chunks and the calls of the driver without a GPU.
+
+use crate::Cuda;
+use crate::driver::{Runtime, emulator_counts};
+use accel::{Command as Order, Device, Linear, Ring, conformance};
+use base::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, OnceLock};
+
+/// Compiles the emulator; `None` where there is no C++ compiler.
+fn build(folder: &Path) -> Option<PathBuf> {
+    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+    let library = folder.join("libemulator.so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("emulator/driver.cpp");
+    let mut command = Command::new(compiler);
+    command.args([
+        "-std=c++17",
+        "-O2",
+        "-shared",
+        "-fPIC",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-Wno-unknown-pragmas",
+    ]);
+    let run = match command.arg(source).arg("-o").arg(&library).output() {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return None,
+        run => run.unwrap(),
+    };
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    Some(library)
+}
+
+struct Emulator {
+    runtime: Arc<Runtime>,
+    library: String,
+    _folder: tempfile::TempDir,
+}
+
+/// The emulator, compiled once; `None` and a word where it cannot be.
+fn emulator() -> Option<&'static Emulator> {
+    static EMULATOR: OnceLock<Option<Emulator>> = OnceLock::new();
+    let make = || {
+        let folder = tempfile::tempdir().unwrap();
+        let library = build(folder.path())?.to_str().unwrap().to_owned();
+        let runtime = Runtime::load(&[&library], &[&library]).unwrap();
+        Some(Emulator { runtime, library, _folder: folder })
+    };
+    let emulator = EMULATOR.get_or_init(make).as_ref();
+    if emulator.is_none() {
+        println!("skipped: no C++ compiler");
+    }
+    emulator
+}
+
+impl Emulator {
+    fn device(&self, chunk: [usize; 2]) -> Result<Cuda, Error> {
+        Cuda::on(self.runtime.clone(), 0, chunk)
+    }
+}
+
+/// Chunks of all sizes, down to those that cut dot products within their terms, give the bits of the CPU; nothing is left
+/// in memory that is given back.
+#[test]
+fn the_emulated_gpu_conforms() {
+    let Some(emulator) = emulator() else { return };
+    for chunk in [[16, 32], [64, 256], [1 << 12, 1 << 12]] {
+        conformance::check(&|| Ok(Box::new(emulator.device(chunk)?)))
+            .unwrap_or_else(|e| panic!("chunks of {chunk:?}: {e}"));
+    }
+    // Three checks of four devices with three lanes of two buffers each, and what other tests did meanwhile.
+    let [frees, unwiped] = emulator_counts(&emulator.library);
+    assert!(
+        frees >= 3 * 4 * 3 * 2 && unwiped == 0,
+        "{frees} buffers given back, {unwiped} of them not wiped"
+    );
+}
+
+/// What stays on the GPU keeps within its buffers; the emulator ends the process where a kernel does not.
+#[test]
+fn resident_products_run() {
+    let Some(emulator) = emulator() else { return };
+    let mut device = emulator.device([64, 64]).unwrap();
+    assert!(device.resident(Ring::Z128, 64, true, true).is_err(), "no keys yet");
+    let [keys, ..] = conformance::keys();
+    device.configure(keys).unwrap();
+    for ring in Ring::ALL {
+        for (masked, digests) in [(false, false), (true, true)] {
+            device.resident(ring, 64, masked, digests).unwrap().run(3).unwrap();
+        }
+    }
+    assert!(device.resident(Ring::Z128, 65, false, false).is_err());
+    assert!(device.resident(Ring::Z128, 0, false, false).is_err());
+}
+
+/// What is missing is named, with what to install.
+#[test]
+fn errors_say_what_is_missing() {
+    let text = |e: Option<Error>| e.expect("an error").to_string();
+    let none = text(Runtime::load(&["libno-such-driver.so"], &[]).err());
+    assert!(none.contains("no CUDA driver; install") && none.contains("libno-such-driver.so"), "{none}");
+    let Some(emulator) = emulator() else { return };
+    let runtime = Runtime::load(&[&emulator.library], &["libno-such-compiler.so"]).unwrap();
+    let none = text(Cuda::on(runtime, 0, [1, 1]).err());
+    assert!(none.contains("no NVRTC") && none.contains("LD_LIBRARY_PATH"), "{none}");
+    let none = text(Cuda::on(emulator.runtime.clone(), 7, [1, 1]).err());
+    assert!(none.contains("there is no GPU 7; this machine has 1"), "{none}");
+    let mut device = emulator.device([1, 1]).unwrap();
+    assert_eq!((device.name(), device.gpu().name.as_str()), ("cuda", "host"));
+    let command = Linear { ring: Ring::Z2, x: [&[]; 3], y: [&[]; 3], z: [&mut [], &mut [], &mut []] };
+    assert!(text(device.run(&mut Order::Add(command)).err()).contains("no keys yet"));
+}

@@ -1,0 +1,445 @@
+// The kernels of the `cuda` device. NVRTC compiles this file at run time; any C++ compiler compiles it too, behind
+// `emulator/shim.h`, which is how the arithmetic is tested where there is no GPU.
+//
+// No branch and no address depends on a key or on data: AES is a boolean circuit over bit planes, products in the
+// field of 2^128 elements are integer multiplications. So nothing of what another tenant of the GPU can time (caches,
+// banks of shared memory, divergence) tells about secrets. Threads share nothing and no kernel has a barrier.
+//
+// Structures of arguments mirror those of `jobs.rs`: every field has 8 bytes.
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+// A block as the host has it: 128 bits, low half first.
+struct alignas(16) Block {
+    u64 lo, hi;
+};
+
+enum Ring : u64 { Z128 = 0, Z64 = 1, Z2 = 2 };
+
+static __device__ __forceinline__ u64 thread_index() {
+    return (u64)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+// ---- Rings ----------------------------------------------------------------------------------------------------------
+
+static __device__ __forceinline__ Block operator^(Block a, Block b) {
+    return Block{a.lo ^ b.lo, a.hi ^ b.hi};
+}
+
+template <u64 RING> static __device__ __forceinline__ Block add(Block a, Block b) {
+    if (RING == Z2) return a ^ b;
+    u64 lo = a.lo + b.lo;
+    u64 carry = RING == Z128 ? (u64)(lo < a.lo) : 0;
+    return Block{lo, a.hi + b.hi + carry};
+}
+
+template <u64 RING> static __device__ __forceinline__ Block sub(Block a, Block b) {
+    if (RING == Z2) return a ^ b;
+    u64 borrow = RING == Z128 ? (u64)(a.lo < b.lo) : 0;
+    return Block{a.lo - b.lo, a.hi - b.hi - borrow};
+}
+
+template <u64 RING> static __device__ __forceinline__ Block mul(Block a, Block b) {
+    if (RING == Z2) return Block{a.lo & b.lo, a.hi & b.hi};
+    if (RING == Z64) return Block{a.lo * b.lo, a.hi * b.hi};
+    return Block{a.lo * b.lo, __umul64hi(a.lo, b.lo) + a.lo * b.hi + a.hi * b.lo};
+}
+
+// ---- AES-128 on bit planes ------------------------------------------------------------------------------------------
+//
+// Two blocks in eight planes of 32 bits: bit 8 row + 4 block + column of plane b is bit b of the byte at that row and
+// column. A row is a byte of every plane, so MixColumns is rotations by 8 and 16; the words of the two blocks become
+// the planes by a transposition of 8 x 8 bits in every byte.
+
+#define ROUND_KEY_WORDS 88
+
+static __device__ __forceinline__ u32 rotate_right(u32 x, u32 by) {
+    return x >> by | x << (32 - by);
+}
+
+// Exchanges the bits of `y` under the mask with those of `x` that are `by` places higher.
+static __device__ __forceinline__ void exchange(u32 &x, u32 &y, u32 by, u32 mask) {
+    u32 t = (x >> by ^ y) & mask;
+    y ^= t;
+    x ^= t << by;
+}
+
+// Words to planes, and back: its own inverse.
+static __device__ __forceinline__ void transpose(u32 (&w)[8]) {
+#pragma unroll
+    for (int j = 0; j < 8; j += 2) exchange(w[j], w[j + 1], 1, 0x55555555u);
+#pragma unroll
+    for (int j = 0; j < 8; j++) if (!(j & 2)) exchange(w[j], w[j + 2], 2, 0x33333333u);
+#pragma unroll
+    for (int j = 0; j < 4; j++) exchange(w[j], w[j + 4], 4, 0x0f0f0f0fu);
+}
+
+// The S-box: the circuit of Boyar and Peralta, "A depth-16 circuit for the AES S-box" (2011), in their names. Their U0
+// and S0 are the highest bits.
+static __device__ __forceinline__ void sub_bytes(u32 (&p)[8]) {
+    u32 u0 = p[7], u1 = p[6], u2 = p[5], u3 = p[4], u4 = p[3], u5 = p[2], u6 = p[1], u7 = p[0];
+    u32 y14 = u3 ^ u5, y13 = u0 ^ u6, y9 = u0 ^ u3, y8 = u0 ^ u5, t0 = u1 ^ u2;
+    u32 y1 = t0 ^ u7, y4 = y1 ^ u3, y12 = y13 ^ y14, y2 = y1 ^ u0, y5 = y1 ^ u6, y3 = y5 ^ y8;
+    u32 t1 = u4 ^ y12, y15 = t1 ^ u5, y20 = t1 ^ u1, y6 = y15 ^ u7, y10 = y15 ^ t0, y11 = y20 ^ y9;
+    u32 y7 = u7 ^ y11, y17 = y10 ^ y11, y19 = y10 ^ y8, y16 = t0 ^ y11, y21 = y13 ^ y16, y18 = u0 ^ y16;
+    // Inversion by way of the field of 16 elements.
+    u32 t2 = y12 & y15, t7 = y13 & y16, t12 = y9 & y11;
+    u32 t4 = (y3 & y6) ^ t2, t6 = (y4 & u7) ^ t2, t9 = (y5 & y1) ^ t7, t11 = (y2 & y7) ^ t7;
+    u32 t14 = (y14 & y17) ^ t12, t16 = (y8 & y10) ^ t12;
+    u32 t21 = t4 ^ t14 ^ y20, t22 = t6 ^ t16 ^ y19, t23 = t9 ^ t14 ^ y21, t24 = t11 ^ t16 ^ y18;
+    u32 t25 = t21 ^ t22, t26 = t21 & t23, t30 = t23 ^ t24, t27 = t24 ^ t26;
+    u32 t29 = (t25 & t27) ^ t22, t33 = ((t22 ^ t26) & t30) ^ t24, t36 = t24 & (t27 ^ t33);
+    u32 t37 = t36 ^ t23 ^ t33, t40 = t25 ^ (t29 & (t27 ^ t36));
+    u32 t41 = t40 ^ t37, t42 = t29 ^ t33, t43 = t29 ^ t40, t44 = t33 ^ t37, t45 = t42 ^ t41;
+    u32 z0 = t44 & y15, z1 = t37 & y6, z2 = t33 & u7, z3 = t43 & y16, z4 = t40 & y1, z5 = t29 & y7;
+    u32 z6 = t42 & y11, z7 = t45 & y17, z8 = t41 & y10, z9 = t44 & y12, z10 = t37 & y3, z11 = t33 & y4;
+    u32 z12 = t43 & y13, z13 = t40 & y5, z14 = t29 & y2, z15 = t42 & y9, z16 = t45 & y14, z17 = t41 & y8;
+    // Out of the tower, with the affine constant 0x63.
+    u32 t46 = z15 ^ z16, t48 = z5 ^ z13, t53 = z0 ^ z3, t57 = z2 ^ z12 ^ t53, t58 = z4 ^ t46;
+    u32 t59 = z3 ^ z6 ^ z7, t62 = z7 ^ z8 ^ t58, t63 = z9 ^ z10 ^ t58, t64 = z4 ^ t59;
+    u32 t65 = z14 ^ t57 ^ t62, t66 = z1 ^ t63, s3 = t53 ^ t66;
+    p[7] = t59 ^ t63;
+    p[6] = ~(t64 ^ s3);
+    p[5] = ~(z16 ^ z17 ^ t64 ^ t65);
+    p[4] = s3;
+    p[3] = z2 ^ z5 ^ t66;
+    p[2] = z10 ^ z11 ^ t65;
+    p[1] = ~(z12 ^ t48 ^ t62);
+    p[0] = ~(t48 ^ t46 ^ t57);
+}
+
+// Row r turns by r columns: rows 2 and 3 by two, then rows 1 and 3 by one.
+static __device__ __forceinline__ u32 shift_rows(u32 x) {
+    u32 t = (x >> 2 ^ x) & 0x33330000u;
+    x ^= t ^ t << 2;
+    return (x & 0x00ff00ffu) | (x >> 1 & 0x77007700u) | (x << 3 & 0x88008800u);
+}
+
+// ShiftRows, then MixColumns: the sum with the next row times x, plus the next, plus the two after it.
+static __device__ __forceinline__ void shift_and_mix(u32 (&p)[8]) {
+    u32 sum[8];
+#pragma unroll
+    for (int b = 0; b < 8; b++) {
+        p[b] = shift_rows(p[b]);
+        u32 next = rotate_right(p[b], 8);
+        sum[b] = p[b] ^ next;
+        p[b] = next ^ rotate_right(sum[b], 16);
+    }
+#pragma unroll
+    for (int b = 0; b < 8; b++) p[b] ^= b == 0 ? sum[7] : b == 1 || b == 3 || b == 4 ? sum[b - 1] ^ sum[7] : sum[b - 1];
+}
+
+struct Pair {
+    Block at[2];
+};
+
+// The encryptions of prefix || counter and prefix || counter + 1.
+static __device__ __noinline__ Pair encrypt_pair(const u32 *keys, u64 prefix, u64 counter) {
+    u64 next = counter + 1;
+    u32 p[8] = {(u32)counter, (u32)(counter >> 32), (u32)prefix, (u32)(prefix >> 32),
+                (u32)next,    (u32)(next >> 32),    (u32)prefix, (u32)(prefix >> 32)};
+    transpose(p);
+#pragma unroll
+    for (int b = 0; b < 8; b++) p[b] ^= keys[b];
+#pragma unroll 1
+    for (int round = 1; round < 10; round++) {
+        sub_bytes(p);
+        shift_and_mix(p);
+#pragma unroll
+        for (int b = 0; b < 8; b++) p[b] ^= keys[8 * round + b];
+    }
+    sub_bytes(p);
+#pragma unroll
+    for (int b = 0; b < 8; b++) p[b] = shift_rows(p[b]) ^ keys[80 + b];
+    transpose(p);
+    Pair out;
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+        out.at[e].lo = (u64)p[4 * e + 1] << 32 | p[4 * e];
+        out.at[e].hi = (u64)p[4 * e + 3] << 32 | p[4 * e + 2];
+    }
+    return out;
+}
+
+static __device__ u32 sub_word(u32 word) {
+    u32 p[8] = {word, 0, 0, 0, 0, 0, 0, 0};
+    transpose(p);
+    sub_bytes(p);
+    transpose(p);
+    return p[0];
+}
+
+// Round keys as planes, the same for both blocks (FIPS 197, section 5.2).
+static __device__ void expand_key(Block key, u32 *out) {
+    u32 w[4] = {(u32)key.lo, (u32)(key.lo >> 32), (u32)key.hi, (u32)(key.hi >> 32)};
+    u32 constant = 1;
+    for (int round = 0; round <= 10; round++) {
+        if (round > 0) {
+            w[0] ^= sub_word(rotate_right(w[3], 8)) ^ constant;
+            for (int i = 1; i < 4; i++) w[i] ^= w[i - 1];
+            constant = constant << 1 ^ (constant >> 7) * 0x11bu;
+        }
+        u32 p[8] = {w[0], w[1], w[2], w[3], w[0], w[1], w[2], w[3]};
+        transpose(p);
+        for (int b = 0; b < 8; b++) out[8 * round + b] = p[b];
+    }
+}
+
+// ---- The field of 2^128 elements ------------------------------------------------------------------------------------
+
+// The product of polynomials over F2, by integer products of factors of which three bits in four are clear: at most
+// eight terms meet in a group of four bits, so carries never leave it.
+static __device__ __forceinline__ u64 carryless(u32 x, u32 y) {
+    const u32 m = 0x11111111u;
+    const u64 wide = 0x1111111111111111ull;
+    u64 x0 = x & m, x1 = x & m << 1, x2 = x & m << 2, x3 = x & m << 3;
+    u64 y0 = y & m, y1 = y & m << 1, y2 = y & m << 2, y3 = y & m << 3;
+    u64 z0 = x0 * y0 ^ x1 * y3 ^ x2 * y2 ^ x3 * y1;
+    u64 z1 = x0 * y1 ^ x1 * y0 ^ x2 * y3 ^ x3 * y2;
+    u64 z2 = x0 * y2 ^ x1 * y1 ^ x2 * y0 ^ x3 * y3;
+    u64 z3 = x0 * y3 ^ x1 * y2 ^ x2 * y1 ^ x3 * y0;
+    return (z0 & wide) | (z1 & wide << 1) | (z2 & wide << 2) | (z3 & wide << 3);
+}
+
+static __device__ __forceinline__ Block carryless_wide(u64 x, u64 y) {
+    u32 x0 = (u32)x, x1 = (u32)(x >> 32), y0 = (u32)y, y1 = (u32)(y >> 32);
+    u64 lo = carryless(x0, y0), hi = carryless(x1, y1), middle = carryless(x0 ^ x1, y0 ^ y1) ^ lo ^ hi;
+    return Block{lo ^ middle << 32, hi ^ middle >> 32};
+}
+
+// The product modulo x^128 + x^7 + x^2 + x + 1.
+static __device__ Block field_product(Block x, Block y) {
+    Block lo = carryless_wide(x.lo, y.lo), hi = carryless_wide(x.hi, y.hi);
+    Block middle = carryless_wide(x.lo ^ x.hi, y.lo ^ y.hi) ^ lo ^ hi;
+    u64 r0 = lo.lo, r1 = lo.hi ^ middle.lo, r2 = hi.lo ^ middle.hi, r3 = hi.hi;
+    // x^128 = x^7 + x^2 + x + 1: what passes x^128 again has degree below 7.
+    u64 over = r3 >> 63 ^ r3 >> 62 ^ r3 >> 57;
+    r0 ^= r2 ^ r2 << 1 ^ r2 << 2 ^ r2 << 7 ^ over ^ over << 1 ^ over << 2 ^ over << 7;
+    r1 ^= r3 ^ (r3 << 1 | r2 >> 63) ^ (r3 << 2 | r2 >> 62) ^ (r3 << 7 | r2 >> 57);
+    return Block{r0, r1};
+}
+
+// ---- Kernels --------------------------------------------------------------------------------------------------------
+
+// What a session's keys become: round keys of the three streams; h^(2^k), k = 0 .., of the three tags.
+#define POWERS 17
+struct Keys {
+    u32 round_keys[3][ROUND_KEY_WORDS];
+    Block powers[3][POWERS];
+};
+
+// Thread k < 3 expands stream key k, thread 3 + k squares tag element k.
+struct Expand {
+    const Block *raw;
+    Keys *keys;
+};
+extern "C" __global__ void expand(Expand job) {
+    u64 t = thread_index();
+    if (t < 3) {
+        expand_key(job.raw[t], job.keys->round_keys[t]);
+    } else if (t < 6) {
+        Block power = job.raw[t];
+        for (int k = 0; k < POWERS; k++) {
+            job.keys->powers[t - 3][k] = power;
+            power = field_product(power, power);
+        }
+    }
+}
+
+// z = x + y, or x - y: one block per thread.
+struct Linear {
+    u64 ring, negative, blocks;
+    const Block *x, *y;
+    Block *z;
+};
+template <u64 RING> static __device__ __forceinline__ void linear_in(const Linear &job) {
+    u64 i = thread_index();
+    if (i >= job.blocks) return;
+    Block x = job.x[i], y = job.y[i];
+    job.z[i] = job.negative ? sub<RING>(x, y) : add<RING>(x, y);
+}
+extern "C" __global__ void linear(Linear job) {
+    if (job.ring == Z128) linear_in<Z128>(job);
+    else if (job.ring == Z64) linear_in<Z64>(job);
+    else linear_in<Z2>(job);
+}
+
+// The local products A, B (A of the seat before) and C, summed over the terms of a slice: a thread per block and slice.
+// `factors`: parts 0 to 2 of x, then of y, each of `terms` runs of `blocks`. `sums`: A, B, C, each of `slices` runs.
+struct Cross {
+    u64 ring, blocks, terms, slices, goes_on;
+    const Block *factors;
+    Block *sums;
+};
+template <u64 RING> static __device__ __forceinline__ void cross_in(const Cross &job) {
+    u64 t = thread_index(), all = job.blocks * job.slices;
+    if (t >= all) return;
+    u64 slice = t / job.blocks, i = t - slice * job.blocks, part = job.terms * job.blocks;
+    Block zero = {0, 0}, a = zero, b = zero, c = zero;
+    if (job.goes_on) a = job.sums[t], b = job.sums[all + t], c = job.sums[2 * all + t];
+    for (u64 term = slice; term < job.terms; term += job.slices) {
+        const Block *at = job.factors + term * job.blocks + i;
+        Block x0 = at[0], x1 = at[part], x2 = at[2 * part];
+        Block y0 = at[3 * part], y1 = at[4 * part], y2 = at[5 * part];
+        a = add<RING>(a, add<RING>(mul<RING>(x1, add<RING>(y1, y2)), mul<RING>(x2, y1)));
+        b = add<RING>(b, add<RING>(mul<RING>(x0, add<RING>(y0, y1)), mul<RING>(x1, y0)));
+        c = add<RING>(c, add<RING>(mul<RING>(x0, y2), mul<RING>(x2, y0)));
+    }
+    job.sums[t] = a;
+    job.sums[all + t] = b;
+    job.sums[2 * all + t] = c;
+}
+extern "C" __global__ void cross(Cross job) {
+    if (job.ring == Z128) cross_in<Z128>(job);
+    else if (job.ring == Z64) cross_in<Z64>(job);
+    else cross_in<Z2>(job);
+}
+
+// A stream under the key of a part.
+struct Stream {
+    u64 prefix, part;
+};
+
+// Two blocks of a vector, as one thread has them, and how they take from streams.
+template <u64 RING> struct Two {
+    Block at[2];
+
+    __device__ __forceinline__ void operator+=(const Two &x) {
+        at[0] = add<RING>(at[0], x.at[0]);
+        at[1] = add<RING>(at[1], x.at[1]);
+    }
+    __device__ __forceinline__ void operator-=(const Two &x) {
+        at[0] = sub<RING>(at[0], x.at[0]);
+        at[1] = sub<RING>(at[1], x.at[1]);
+    }
+    static __device__ __forceinline__ Two of(const Keys *keys, const Stream &stream, u64 counter) {
+        Pair pair = encrypt_pair(keys->round_keys[stream.part], stream.prefix, counter);
+        return Two{{pair.at[0], pair.at[1]}};
+    }
+    static __device__ __forceinline__ Two load(const Block *from, bool both) {
+        Two two = {{from[0], from[0]}};
+        if (both) two.at[1] = from[1];
+        return two;
+    }
+    __device__ __forceinline__ void store(Block *to, bool both) const {
+        to[0] = at[0];
+        if (both) to[1] = at[1];
+    }
+};
+
+// Streams of `seal`, in the order of the fields below.
+struct SealStreams {
+    Stream own_a, vouched_a, fourth_a, product_c, fourth_c, wire_a, wire_vouched_a, wire_c;
+};
+
+// The rest of stage 1: `sums` of `cross` become parts of the result and messages. `out`: z0, z1, z2, A, C and the A
+// that is vouched for, each of `blocks`; C is sent or vouched for. Two blocks per thread.
+struct Seal {
+    u64 ring, blocks, slices, first, sends, receives, masked, vouches;
+    SealStreams streams;
+    const Keys *keys;
+    const Block *sums;
+    Block *out;
+};
+template <u64 RING> static __device__ __forceinline__ void seal_in(const Seal &job) {
+    typedef Two<RING> Vector;
+    u64 i = 2 * thread_index(), n = job.blocks;
+    if (i >= n) return;
+    bool both = i + 1 < n;
+    u64 counter = job.first + i;
+    Vector sum[3];
+    for (int s = 0; s < 3; s++) {
+        const Block *from = job.sums + s * job.slices * n + i;
+        sum[s] = Vector::load(from, both);
+        for (u64 slice = 1; slice < job.slices; slice++) sum[s] += Vector::load(from + slice * n, both);
+    }
+    Vector a = sum[0], b = sum[1], c = sum[2];
+    // Own A: the stream goes to part 2 and the message to part 1.
+    Vector z2 = Vector::of(job.keys, job.streams.own_a, counter);
+    a -= z2;
+    Vector z1 = a;
+    // A of the seat before, vouched for.
+    Vector rho = Vector::of(job.keys, job.streams.vouched_a, counter);
+    b -= rho;
+    z1 += rho;
+    Vector z0 = b;
+    // A of which this seat is the fourth.
+    z0 += Vector::of(job.keys, job.streams.fourth_a, counter);
+    rho = Vector::of(job.keys, job.streams.product_c, counter);
+    c -= rho;
+    if (job.sends) {
+        z2 += rho;
+        z0 += c;
+    } else {
+        z0 += rho;
+        z2 += c;
+    }
+    if (!job.receives) z1 += Vector::of(job.keys, job.streams.fourth_c, counter);
+    if (job.masked) {
+        a += Vector::of(job.keys, job.streams.wire_a, counter);
+        if (job.vouches) b += Vector::of(job.keys, job.streams.wire_vouched_a, counter);
+        if (job.sends || job.vouches) c += Vector::of(job.keys, job.streams.wire_c, counter);
+    }
+    Block *out = job.out + i;
+    z0.store(out, both);
+    z1.store(out + n, both);
+    z2.store(out + 2 * n, both);
+    a.store(out + 3 * n, both);
+    if (job.sends || job.vouches) c.store(out + 4 * n, both);
+    if (job.vouches) b.store(out + 5 * n, both);
+}
+extern "C" __global__ void seal(Seal job) {
+    if (job.ring == Z128) seal_in<Z128>(job);
+    else if (job.ring == Z64) seal_in<Z64>(job);
+    else seal_in<Z2>(job);
+}
+
+// Stage 2: `z` (part 1, then part 2) gets what arrived, C to part 1 and A to part 2. Two blocks per thread.
+struct Fold {
+    u64 ring, blocks, first, receives, masked;
+    Stream wire_a, wire_c;
+    const Keys *keys;
+    const Block *a, *c;
+    Block *z;
+};
+template <u64 RING> static __device__ __forceinline__ void fold_in(const Fold &job) {
+    typedef Two<RING> Vector;
+    u64 i = 2 * thread_index(), n = job.blocks;
+    if (i >= n) return;
+    bool both = i + 1 < n;
+    Vector z1 = Vector::load(job.z + i, both), z2 = Vector::load(job.z + n + i, both);
+    z2 += Vector::load(job.a + i, both);
+    if (job.masked) z2 -= Vector::of(job.keys, job.wire_a, job.first + i);
+    if (job.receives) {
+        z1 += Vector::load(job.c + i, both);
+        if (job.masked) z1 -= Vector::of(job.keys, job.wire_c, job.first + i);
+    }
+    z1.store(job.z + i, both);
+    z2.store(job.z + n + i, both);
+}
+extern "C" __global__ void fold(Fold job) {
+    if (job.ring == Z128) fold_in<Z128>(job);
+    else if (job.ring == Z64) fold_in<Z64>(job);
+    else fold_in<Z2>(job);
+}
+
+// A level of the tree of digests: x of `blocks` becomes 2^log blocks y such that sum x_i h^(blocks - i) is
+// sum y_t h^(2^log - t). Thread t takes every 2^log-th block by Horner's rule; blocks that are missing in front count as
+// zero. At the top (log = 0) the result is the digest itself.
+struct Digest {
+    u64 blocks, log, part;
+    const Keys *keys;
+    const Block *x;
+    Block *y;
+};
+extern "C" __global__ void digest(Digest job) {
+    u64 t = thread_index(), threads = 1ull << job.log;
+    if (t >= threads) return;
+    const Block *powers = job.keys->powers[job.part];
+    u64 rounds = (job.blocks + threads - 1) >> job.log, missing = (rounds << job.log) - job.blocks;
+    Block zero = {0, 0}, sum = zero, step = powers[job.log];
+    if (t >= missing && rounds > 0) sum = job.x[t - missing];
+    for (u64 r = 1; r < rounds; r++) sum = field_product(sum, step) ^ job.x[(r << job.log) + t - missing];
+    job.y[t] = job.log == 0 ? field_product(sum, step) : sum;
+}

@@ -1,0 +1,92 @@
+//! Vectors that stay on the GPU: what its kernels do when PCIe is not in the way.
+
+use crate::Cuda;
+use crate::device::{Layout, Stage1, Stage2, launch_fold};
+use accel::{Fold, Half, Multiply, Ring, Vouch};
+use base::Error;
+use kernels::Block;
+
+/// A product of two vectors of a GPU, both halves, of which both stages can be run again and again. What comes in at
+/// stage 2 is what this seat would send: the content of messages makes no difference to the time that they take.
+pub struct Resident<'a> {
+    cuda: &'a mut Cuda,
+    layout: Layout,
+    stages: [(Stage1, Stage2); 2],
+    round: u64,
+}
+
+impl Cuda {
+    /// A product of `blocks` blocks in each half.
+    ///
+    /// # Errors
+    /// When there are no keys yet, the blocks are none or too many, or the GPU failed.
+    pub fn resident(
+        &mut self,
+        ring: Ring,
+        blocks: usize,
+        masked: bool,
+        digests: bool,
+    ) -> Result<Resident<'_>, Error> {
+        if blocks == 0 || blocks > self.chunk_max {
+            return Err(Error::misuse(format!("1 to {} blocks per half stay on the GPU", self.chunk_max)));
+        }
+        let layout = Layout::new(blocks, 1, 1);
+        let stages = [
+            self.stages(ring, Half::First, masked, digests)?,
+            self.stages(ring, Half::Second, masked, digests)?,
+        ];
+        for lane in &mut self.lanes {
+            lane.enter()?;
+            for (i, block) in lane.host()?[..6 * blocks].iter_mut().enumerate() {
+                *block = Block((i as u128 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
+            }
+            lane.upload(0, 0, 6 * blocks)?;
+            lane.wait()?;
+        }
+        Ok(Resident { cuda: self, layout, stages, round: 0 })
+    }
+
+    fn stages(&self, ring: Ring, half: Half, masked: bool, digests: bool) -> Result<(Stage1, Stage2), Error> {
+        let (mut sent, mut received) = ([Block::ZERO; 2], [Block::ZERO; 2]);
+        let multiply = Multiply {
+            ring,
+            round: 0,
+            first: 0,
+            half,
+            terms: 1,
+            x: [&[]; 3],
+            y: [&[]; 3],
+            z: [&mut [], &mut [], &mut []],
+            a: &mut [],
+            c: &mut [],
+            masked,
+            vouch: if digests { Vouch::Digest(&mut sent) } else { Vouch::Nothing },
+        };
+        let z: [&mut [Block]; 2] = [&mut [], &mut []];
+        let digests = digests.then_some(&mut received);
+        let fold = Fold { ring, round: 0, first: 0, half, z, a: &[], c: &[], masked, digests };
+        Ok((self.stage1(&multiply)?, self.stage2(&fold)?))
+    }
+}
+
+impl Resident<'_> {
+    /// Runs both stages `times` times and waits for the last.
+    ///
+    /// # Errors
+    /// When the GPU failed.
+    pub fn run(&mut self, times: usize) -> Result<(), Error> {
+        let Self { cuda, layout, stages, round } = self;
+        let blocks = layout.blocks;
+        for _ in 0..times {
+            let first = *round * blocks as u64;
+            for (lane, (stage1, stage2)) in cuda.lanes.iter_mut().zip(&*stages) {
+                layout.cross(lane, stage1.ring, 1, false)?;
+                layout.seal(lane, stage1, first)?;
+                // Parts 1 and 2, A and C follow one another in what stage 1 gives.
+                launch_fold(lane, stage2, first, blocks, [layout.out + blocks, layout.scratch])?;
+            }
+            *round += 1;
+        }
+        cuda.lanes.iter_mut().try_for_each(super::driver::Lane::wait)
+    }
+}
