@@ -98,11 +98,14 @@ unsafe fn groups_wide(key: &GfKey, before: Block, groups: &[[Block; DIGEST_GROUP
                 a = _mm512_xor_si512(a, _mm512_zextsi128_si512(sum));
             }
             let b = four(&key.powers, v);
-            let cross = _mm512_clmulepi64_epi128::<0x10>(a, b);
             low = _mm512_xor_si512(low, _mm512_clmulepi64_epi128::<0x00>(a, b));
-            middle = _mm512_ternarylogic_epi64::<0x96>(middle, cross, _mm512_clmulepi64_epi128::<0x01>(a, b));
             high = _mm512_xor_si512(high, _mm512_clmulepi64_epi128::<0x11>(a, b));
+            let a = _mm512_xor_si512(a, _mm512_shuffle_epi32::<0x4e>(a));
+            let b = _mm512_xor_si512(b, _mm512_shuffle_epi32::<0x4e>(b));
+            middle = _mm512_xor_si512(middle, _mm512_clmulepi64_epi128::<0x00>(a, b));
         }
+        // Karatsuba: the products of sums of halves hold those of the halves themselves.
+        middle = _mm512_ternarylogic_epi64::<0x96>(middle, low, high);
         sum = reduce(fold(low), fold(middle), fold(high));
     }
     store(sum)
