@@ -1,5 +1,5 @@
 #!/bin/sh
-# build.sh TARGET WHAT...: verilates and compiles into TARGET/rtl. WHAT: simulator, mul, aes, gf, core.
+# build.sh TARGET WHAT...: verilates and compiles into TARGET/rtl. WHAT: simulator, mul, aes, gf.
 # One thread and -O1: the build takes longer than the simulations it is for.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -25,7 +25,6 @@ for what in "$@"; do
     mul) build test-mul mul_ring test_mul.cpp ;;
     aes) build test-aes aes_test test_aes.cpp sim/aes_test.sv ;;
     gf) build test-gf gf_digest test_gf.cpp ;;
-    core) build test-core accel_core test_core.cpp ;;
-    *) echo "error: $what: say simulator, mul, aes, gf or core" >&2; exit 2 ;;
+    *) echo "error: $what: say simulator, mul, aes or gf" >&2; exit 2 ;;
     esac
 done

@@ -1,11 +1,13 @@
 // Whole commands through the ring, several at a time, with every stream standing still at random, against the reference.
 
+#pragma once
+
 #include "commands.hpp"
 
 #include <cstdio>
 #include <random>
 
-using namespace sim;
+namespace sim {
 
 static std::mt19937_64 generator(1);
 static u128 number() { return u128(generator()) << 64 | generator(); }
@@ -50,7 +52,7 @@ static Job job(const Seat &seat, Machine &machine, uint16_t id) {
     return {d, expected(seat, d, in), true};
 }
 
-static int run(unsigned seat_number, unsigned stall, unsigned commands) {
+static int play(unsigned seat_number, unsigned stall, unsigned commands) {
     Seat seat{seat_number, {number(), number(), number()}, {number(), number(), number()}};
     Machine machine(unsigned(generator() % 40), stall);
 
@@ -109,12 +111,15 @@ static int run(unsigned seat_number, unsigned stall, unsigned commands) {
     return 0;
 }
 
-int main() {
+inline int test_core() {
     unsigned runs = 0;
     for (unsigned seat = 0; seat < 4; seat++)
         for (unsigned stall : {0u, 40u, 128u, 230u}) {
-            if (run(seat, stall, 60)) return 1;
+            if (play(seat, stall, 60)) return 1;
             runs++;
         }
     std::printf("core: %u runs of 60 commands agree with the reference\n", runs);
+    return 0;
 }
+
+} // namespace sim
