@@ -1,11 +1,13 @@
-//! What every device must give: products that add up, and the bits of the CPU.
+//! What every device, and every queue of devices, must give: products that add up, and the bits of the CPU.
 
-use crate::{Command, Cpu, Device, Fold, Half, Keys, Linear, Multiply, Ring, Seat, Vouch};
+use crate::{Command, Cpu, Device, Fold, Half, Keys, Linear, Multiply, Queue, Ring, Seat, Vouch};
 use kernels::{Aes128, Block};
 use std::sync::Arc;
 
 /// Makes a device; called once per seat.
 pub type Make<'a> = dyn Fn() -> Result<Box<dyn Device>, base::Error> + 'a;
+/// Makes a queue of devices; called once per seat.
+pub type MakeQueue<'a> = dyn Fn() -> Result<Queue, base::Error> + 'a;
 
 fn random(label: u64, n: usize) -> Vec<Block> {
     let mut out = vec![Block::ZERO; n];
@@ -73,16 +75,11 @@ fn summands(label: u64, n: usize) -> Summands {
 }
 
 /// Runs both stages at all four seats.
-fn play(
-    devices: &mut [Box<dyn Device>],
-    shape: Shape,
-    x: &Summands,
-    y: &Summands,
-) -> Result<Vec<Seen>, String> {
+fn play(queues: &mut [Queue], shape: Shape, x: &Summands, y: &Summands) -> Result<Vec<Seen>, String> {
     let n = shape.blocks;
     let word = |e: base::Error| format!("{shape:?}: {e}");
     let mut seen = Vec::new();
-    for (seat, device) in Seat::ALL.into_iter().zip(devices.iter_mut()) {
+    for (seat, queue) in Seat::ALL.into_iter().zip(queues.iter_mut()) {
         let sends = shape.half.sends(seat);
         let empty = || vec![Block::ZERO; n];
         let some = |there: bool| vec![Block::ZERO; if there { n } else { 0 }];
@@ -115,10 +112,10 @@ fn play(
             masked: shape.masked,
             vouch,
         };
-        device.run(&mut Command::Multiply(command)).map_err(word)?;
+        queue.run(&mut Command::Multiply(command)).map_err(word)?;
         seen.push(own);
     }
-    for (seat, device) in Seat::ALL.into_iter().zip(devices.iter_mut()) {
+    for (seat, queue) in Seat::ALL.into_iter().zip(queues.iter_mut()) {
         let from = &seen[seat.after(1).index()];
         let (a, c) = (from.a.clone(), from.c.clone());
         let own = &mut seen[seat.index()];
@@ -126,7 +123,7 @@ fn play(
         let digests = shape.digest.then_some(&mut own.received);
         let Shape { ring, half, masked, .. } = shape;
         let command = Fold { ring, round: 77, first: 5, half, z: [z1, z2], a: &a, c: &c, masked, digests };
-        device.run(&mut Command::Fold(command)).map_err(word)?;
+        queue.run(&mut Command::Fold(command)).map_err(word)?;
     }
     Ok(seen)
 }
@@ -176,41 +173,50 @@ fn vouched(shape: Shape, seen: &[Seen]) -> Result<(), String> {
 /// # Errors
 /// The first case that differs.
 pub fn check(make: &Make<'_>) -> Result<(), String> {
-    let configured = |make: &Make<'_>| -> Result<Vec<Box<dyn Device>>, String> {
-        let one = |keys: Arc<Keys>| {
-            let mut device = make().map_err(|e| e.to_string())?;
-            device.configure(keys).map_err(|e| e.to_string())?;
-            Ok(device)
+    check_queue(&|| Ok(Queue::new(vec![make()?])))
+}
+
+/// As [`check`], on a queue of devices. One that is to share out these short commands says so
+/// ([`Queue::with_least`]).
+///
+/// # Errors
+/// The first case that differs.
+pub fn check_queue(make: &MakeQueue<'_>) -> Result<(), String> {
+    let configured = |make: &MakeQueue<'_>| -> Result<Vec<Queue>, String> {
+        let one = |keys: &Arc<Keys>| {
+            let mut queue = make()?;
+            queue.configure(keys)?;
+            Ok(queue)
         };
-        keys().into_iter().map(one).collect()
+        keys().iter().map(one).collect::<Result<_, base::Error>>().map_err(|e| e.to_string())
     };
-    let mut devices = configured(make)?;
-    let mut reference = configured(&|| Ok(Box::new(Cpu::default())))?;
+    let mut queues = configured(make)?;
+    let mut reference = configured(&|| Ok(Queue::new(vec![Box::new(Cpu::default())])))?;
     for (i, shape) in shapes().into_iter().enumerate() {
         let n = shape.blocks * shape.terms;
         let label = 100 + 16 * i as u64;
         let (x, y) = (summands(label, n), summands(label + 4, n));
-        let seen = play(&mut devices, shape, &x, &y)?;
+        let seen = play(&mut queues, shape, &x, &y)?;
         consistent(shape, &x, &y, &seen)?;
         vouched(shape, &seen)?;
         if seen != play(&mut reference, shape, &x, &y)? {
             return Err(format!("{shape:?}: not the bits of the CPU"));
         }
     }
-    linear(&mut devices)
+    linear(&mut queues)
 }
 
-fn linear(devices: &mut [Box<dyn Device>]) -> Result<(), String> {
+fn linear(queues: &mut [Queue]) -> Result<(), String> {
     for ring in Ring::ALL {
         for n in [0, 1, 300] {
             let (x, y) = (summands(7, n), summands(11, n));
-            for (seat, device) in Seat::ALL.into_iter().zip(devices.iter_mut()) {
+            for (seat, queue) in Seat::ALL.into_iter().zip(queues.iter_mut()) {
                 for add in [true, false] {
                     let mut z: [Vec<Block>; 3] = std::array::from_fn(|_| vec![Block::ZERO; n]);
                     let [z0, z1, z2] = &mut z;
                     let operands = Linear { ring, x: parts(seat, &x), y: parts(seat, &y), z: [z0, z1, z2] };
                     let mut command = if add { Command::Add(operands) } else { Command::Sub(operands) };
-                    device.run(&mut command).map_err(|e| e.to_string())?;
+                    queue.run(&mut command).map_err(|e| e.to_string())?;
                     let apply = |a, b| if add { ring.add(a, b) } else { ring.sub(a, b) };
                     for ((x, y), z) in parts(seat, &x).into_iter().zip(parts(seat, &y)).zip(&z) {
                         if (0..n).any(|i| z[i] != apply(x[i], y[i])) {
@@ -231,5 +237,13 @@ mod tests {
     #[test]
     fn the_cpu_conforms() {
         check(&|| Ok(Box::new(Cpu::default()))).unwrap();
+    }
+
+    #[test]
+    fn queues_of_several_devices_conform() {
+        for (devices, least) in [(1, 1), (2, 128), (3, 1)] {
+            let device = |_| Box::new(Cpu::default()) as Box<dyn Device>;
+            check_queue(&|| Ok(Queue::new((0..devices).map(device).collect()).with_least(least))).unwrap();
+        }
     }
 }

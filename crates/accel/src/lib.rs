@@ -24,12 +24,15 @@
 mod command;
 pub mod conformance;
 mod cpu;
+mod descriptor;
 mod queue;
 mod seat;
+mod split;
 mod streams;
 
 pub use command::{Command, Fold, Linear, Multiply, Vouch, check};
 pub use cpu::Cpu;
+pub use descriptor::{Descriptor, Event, Operand, Operation};
 pub use kernels::Ring;
 pub use queue::Queue;
 pub use seat::{Half, Seat};
