@@ -22,6 +22,7 @@ impl Party {
         (ring, len): (Ring, usize),
         value: &[Block],
     ) -> Result<Shares, Error> {
+        self.hidden(session)?;
         let (me, round) = (self.seat, self.next_round());
         let mut shares = Shares::zero(ring, len);
         if me == owner && value.len() != shares.blocks() {

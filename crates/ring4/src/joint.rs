@@ -66,6 +66,7 @@ impl Party {
     /// # Errors
     /// Shapes that do not fit, those of the channels, and a tag that does not fit.
     pub fn joint(&mut self, session: &mut Session, joints: &[Joint<'_>]) -> Result<Vec<Shares>, Error> {
+        self.hidden(session)?;
         joints.iter().try_for_each(|joint| joint.check(self.seat))?;
         let round = self.next_round();
         let mut offsets = Offsets::default();

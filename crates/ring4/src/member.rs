@@ -16,6 +16,7 @@
 //! Malicious: 32 B per seat and peer per comparison, and per seat and output.
 
 use crate::check::Comparison;
+use crate::party::private;
 use crate::{Joint, Party, Quote, Ring, Seat, Settings, Shares};
 use accel::Queue;
 use base::{At, Error, Kind, PartyId};
@@ -92,6 +93,7 @@ impl Member {
     fn seeds(&mut self, session: &mut Session) -> Result<(), Error> {
         let me = self.me;
         let Some(server) = &self.server else {
+            self.seats.into_iter().try_for_each(|seat| private(session, seat))?;
             let owner = self.owners.iter_mut().find(|o| o.party == me);
             let owner = owner.ok_or_else(|| Error::misuse("this party is not of the session"))?;
             return give_seeds(session, self.seats, owner);
@@ -99,6 +101,7 @@ impl Member {
         let seat = server.seat();
         let mut hashes = Vec::new();
         for owner in &mut self.owners {
+            private(session, owner.party)?;
             let mut seeds = Zeroizing::new([[0; 16]; SEEDED]);
             for j in seeded(seat) {
                 seeds[j] = session.link(owner.party).recv_array()?;

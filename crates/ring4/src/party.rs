@@ -2,7 +2,7 @@
 
 use crate::Seat;
 use accel::{Keys, Queue, Stream, Use};
-use base::{Error, PartyId};
+use base::{Error, Kind, PartyId};
 use kernels::Block;
 use net::Session;
 use std::sync::Arc;
@@ -65,8 +65,27 @@ impl Party {
     /// messages must be on channels that nobody else reads, whatever `settings` says.
     ///
     /// # Errors
-    /// Those of the channels, settings that differ, an opening or a hash that does not fit.
+    /// Channels between seats that others could read, those of the channels, settings that differ, an opening or a hash
+    /// that does not fit.
     pub fn new(
+        session: &mut Session,
+        seats: [PartyId; 4],
+        settings: Settings,
+        queue: Queue,
+    ) -> Result<Self, Error> {
+        let me = session.me();
+        for &peer in seats.iter().filter(|&&peer| peer != me) {
+            private(session, peer)?;
+        }
+        Self::in_the_open(session, seats, settings, queue)
+    }
+
+    /// As [`Party::new`] over any channels: whoever reads them can compute the keys, and so the values. For measurements of
+    /// plain transports, on made-up data.
+    ///
+    /// # Errors
+    /// As [`Party::new`].
+    pub fn in_the_open(
         session: &mut Session,
         seats: [PartyId; 4],
         settings: Settings,
@@ -131,4 +150,22 @@ impl Party {
         }
         shares
     }
+
+    /// Refuses to send what the fourth party could read, unless masks hide it.
+    pub(crate) fn hidden(&self, session: &mut Session) -> Result<(), Error> {
+        if self.settings.masked {
+            return Ok(());
+        }
+        [1, 2, 3].into_iter().try_for_each(|k| private(session, self.at(self.seat.after(k))))
+    }
+}
+
+/// Refuses a channel that others than its two ends could read.
+pub(crate) fn private(session: &mut Session, peer: PartyId) -> Result<(), Error> {
+    if session.link(peer).is_private() {
+        return Ok(());
+    }
+    let text = "ring4 needs a channel here that nobody else reads: use TLS (products can be masked for other transports, \
+                keys, inputs of owners and outputs cannot)";
+    Err(Error::new(session.at(Some(peer)), Kind::Input(text.into())))
 }

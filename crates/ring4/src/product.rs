@@ -133,6 +133,7 @@ impl Party {
         len: usize,
         factors: [[&[Block]; 3]; 2],
     ) -> Result<Shares, Error> {
+        self.hidden(session)?;
         let (round, mut z) = (self.next_round(), Shares::zero(ring, len));
         let blocks = z.blocks();
         let mut checks = self.settings.checked().then(|| Checks::new(self, round, blocks));

@@ -212,3 +212,55 @@ fn owners_and_seats_that_deviate_are_noticed() {
         assert!(wrong.iter().any(accused), "p{who} at {step}: {wrong:?}");
     }
 }
+
+/// A channel that says of itself that others can read it.
+struct Open(Box<dyn net::Channel>);
+
+impl net::Channel for Open {
+    fn send(&mut self, bytes: &[u8]) -> Result<(), ChannelError> {
+        self.0.send(bytes)
+    }
+    fn recv(&mut self, into: &mut [u8]) -> Result<(), ChannelError> {
+        self.0.recv(into)
+    }
+    fn finish(&mut self) -> Result<(), ChannelError> {
+        self.0.finish()
+    }
+    fn private(&self) -> bool {
+        false
+    }
+}
+
+/// Keys are never agreed on where others could listen, and unmasked products never computed.
+#[test]
+fn channels_that_others_read_are_refused() {
+    let settings = malicious();
+    let refused = |error: &Error| matches!(error.kind(), Kind::Input(text) if text.contains("nobody else reads"));
+    for exchanged_before in [true, false] {
+        for settings in [settings[0], settings[1]] {
+            let done = Cluster::new(4, 2).run(|s| {
+                let me = s.me();
+                let open = |s: &mut Session| {
+                    for peer in SEATS.into_iter().filter(|&peer| peer != me) {
+                        s.replace_channel(peer, |old| Box::new(Open(old)));
+                    }
+                };
+                if exchanged_before {
+                    open(s);
+                }
+                let mut p = party(s, settings)?;
+                if !exchanged_before {
+                    open(s);
+                }
+                let x = p.random(Ring::Z128, 3);
+                p.multiply(s, &x, &x).map(|_| ())
+            });
+            for end in done {
+                match end {
+                    Err(error) => assert!(refused(&error) && (exchanged_before || !settings.masked), "{error}"),
+                    Ok(()) => assert!(!exchanged_before && settings.masked, "nothing was refused"),
+                }
+            }
+        }
+    }
+}
