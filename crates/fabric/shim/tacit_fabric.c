@@ -125,9 +125,10 @@ static int find(struct tf *f, const char *provider, const char *node)
 	return 0;
 }
 
+/* A queue to wait at, where the provider has one with a time limit: the shm provider's waits forget theirs. */
 static int open_queue(struct tf *f)
 {
-	struct fi_cq_attr attr = { .size = 8192, .format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_cq_attr attr = { .size = 8192, .format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_FD };
 	f->waits = fi_cq_open(f->domain, &attr, &f->cq, NULL) == 0;
 	if (f->waits)
 		return 0;

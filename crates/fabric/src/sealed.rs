@@ -336,3 +336,6 @@ impl<C: Channel> Drop for Sealed<C> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -279,14 +279,5 @@ impl Drop for ShmChannel {
     }
 }
 
-/// Both ends in one process, with small rings: `life` is a pair of in-process channels.
-#[cfg(test)]
-pub(crate) fn ends(ring: usize, deadline: Duration) -> [ShmChannel; 2] {
-    let file = region::memory_file(region_bytes(ring)).unwrap();
-    let mut map = |first| Mapped { region: Region::map(&file, region_bytes(ring)).unwrap(), ring, first };
-    let (a, b) = net::pair(deadline);
-    [map(true).channel(a), map(false).channel(b)]
-}
-
 #[cfg(test)]
 mod tests;

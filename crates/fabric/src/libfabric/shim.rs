@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 
 /// File name of the shim.
 const FILE: &str = "libtacit_fabric.so";
-/// Names the file of the shim, before all other places.
+/// Names the file of the shim, instead of all other places.
 const VARIABLE: &str = "TACIT_FABRIC";
 /// The shim's version that fits the signatures here.
 const VERSION: c_int = 1;
@@ -93,11 +93,14 @@ impl Shim {
 }
 
 fn places() -> Vec<CString> {
-    let mut places: Vec<PathBuf> = std::env::var_os(VARIABLE).map(PathBuf::from).into_iter().collect();
+    if let Some(place) = std::env::var_os(VARIABLE) {
+        return CString::new(place.into_encoded_bytes()).ok().into_iter().collect();
+    }
+    let mut places = Vec::new();
     let program = std::env::current_exe().unwrap_or_default();
     // Tests and examples lie one folder below the program.
     places.extend(program.ancestors().skip(1).take(2).map(|folder| folder.join(FILE)));
-    places.push(FILE.into());
+    places.push(PathBuf::from(FILE));
     let text = |place: PathBuf| CString::new(place.into_os_string().into_encoded_bytes()).ok();
     places.into_iter().filter_map(text).collect()
 }
