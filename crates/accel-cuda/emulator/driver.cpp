@@ -92,7 +92,7 @@ int cuDeviceGetCount(int *count) { return *count = 1, OK; }
 int cuDeviceGet(int *device, int index) { return *device = index, index == 0 ? OK : INVALID; }
 int cuDeviceGetName(char *name, int length, int) { return std::strncpy(name, "host", length), OK; }
 int cuDeviceTotalMem_v2(size_t *bytes, int) { return *bytes = 1 << 30, OK; }
-int cuDeviceGetAttribute(int *value, int, int) { return *value = 9, OK; }
+int cuDeviceGetAttribute(int *value, int which, int) { return *value = which == 75 ? 9 : 0, OK; }  // compute 9.0
 int cuDevicePrimaryCtxRetain(void **context, int) { return *context = &mappings, OK; }
 int cuDevicePrimaryCtxRelease_v2(int) { return OK; }
 int cuCtxSetCurrent(void *context) { return current = context == &mappings, OK; }

@@ -24,7 +24,8 @@ const NON_BLOCKING: c_uint = 1;
 const NO_DEVICE: c_int = 100;
 
 const DRIVER_NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
-const NVRTC_NAMES: [&str; 4] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"];
+pub(crate) const NVRTC_NAMES: [&str; 4] =
+    ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"];
 const NO_DRIVER: &str = "no CUDA driver; install the driver of the NVIDIA GPU (on Debian: nvidia-driver, libcuda1), \
                          or choose the device cpu";
 const NO_NVRTC: &str = "no NVRTC, which compiles the kernels at run time; install the CUDA toolkit or its NVRTC package \
@@ -272,7 +273,7 @@ impl Runtime {
     }
 
     /// The compiled kernels; compiled once per kind of GPU.
-    fn image(&self, capability: [u32; 2]) -> Result<Arc<Vec<u8>>, Error> {
+    pub(crate) fn image(&self, capability: [u32; 2]) -> Result<Arc<Vec<u8>>, Error> {
         let mut images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(image) = images.get(&capability) {
             return Ok(image.clone());

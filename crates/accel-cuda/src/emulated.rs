@@ -1,7 +1,7 @@
 //! The device on the emulator (`emulator/driver.cpp`): the kernels, the chunks and the calls of the driver without a GPU.
 
 use crate::Cuda;
-use crate::driver::{Runtime, emulator_counts};
+use crate::driver::{NVRTC_NAMES, Runtime, emulator_counts};
 use accel::{Command as Order, Device, Linear, Ring, conformance};
 use base::Error;
 use std::path::{Path, PathBuf};
@@ -75,6 +75,20 @@ fn the_emulated_gpu_conforms() {
         frees >= 3 * 4 * 3 * 2 && unwiped == 0,
         "{frees} buffers given back, {unwiped} of them not wiped"
     );
+}
+
+/// Where there is an NVRTC, with or without a GPU, it makes an image of the kernels.
+#[test]
+fn the_compiler_takes_the_kernels() {
+    let Some(emulator) = emulator() else { return };
+    let runtime = Runtime::load(&[&emulator.library], &NVRTC_NAMES).unwrap();
+    match Cuda::on(runtime.clone(), 0, [1, 1]) {
+        Err(e) if e.to_string().contains("no NVRTC") => println!("skipped: {e}"),
+        made => {
+            let capability = made.unwrap().gpu().capability;
+            assert!(runtime.image(capability).unwrap().starts_with(b"\x7fELF"), "an image of the GPU");
+        }
+    }
 }
 
 /// What stays on the GPU keeps within its buffers; the emulator ends the process where a kernel does not.

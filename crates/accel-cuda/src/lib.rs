@@ -13,8 +13,8 @@
 //! **Paper and deviations.** COPA (see [`accel`]) has the accelerator on the network card; here it is behind PCIe, and
 //! the network is the host's.
 //!
-//! **Cost.** Per block of a product 96 bytes to the GPU and 64 to 80 back in stage 1, 56 to 64 and 32 in stage 2. On the
-//! GPU two blocks of AES take about 2,500 instructions; `docs/protocols/accelerators-cuda.md` has the count, `examples/rate.rs`
+//! **Cost.** Per block of a product 96 bytes to the GPU and 64 to 80 back in stage 1, 48 to 64 and 32 in stage 2. On the
+//! GPU two blocks of AES take 2,460 instructions; `docs/protocols/accelerators-cuda.md` has the count, `examples/rate.rs`
 //! the measurement.
 
 mod device;
