@@ -43,7 +43,8 @@ impl Party {
             ring_sub(ring, x3, x2);
             let mut message = Zeroizing::new(x3.to_vec());
             if self.settings.masked {
-                ring_add(ring, &mut message, &self.wire_of_input(round, owner, message.len()));
+                let wire = self.wire_of_input(round, owner, message.len());
+                ring_add(ring, &mut message, &wire);
             }
             for to in receivers.map(|seat| self.at(seat)) {
                 session.link(to).send(Block::bytes_of(&message))?;
