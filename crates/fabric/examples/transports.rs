@@ -28,7 +28,10 @@ fn main() {
     }
     let gib: usize = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(2);
     let only = std::env::args().nth(2);
-    println!("{:12} {:>12} {:>12} {:>12} {:>12}", "", "one way GB/s", "both GB/s", "CPU s per GB", "us per turn");
+    println!(
+        "{:12} {:>12} {:>12} {:>12} {:>12}",
+        "", "one way GB/s", "both GB/s", "CPU s per GB", "us per turn"
+    );
     for transport in TRANSPORTS.into_iter().filter(|name| only.as_deref().is_none_or(|only| only == *name)) {
         let [(_, a), (_, b)] = start(&[], &(gib << 10).to_string(), transport, WINDOW, |_, _| ()).outputs();
         let numbers = |text: &str| -> Option<Vec<f64>> {

@@ -14,8 +14,8 @@
 //! `unsafe` is in `shm/region.rs` (the mapping) and `libfabric/shim.rs` (calls into C) only. The page for the wire is
 //! `docs/protocols/wire.md`.
 
-pub mod sealed;
 mod libfabric;
+pub mod sealed;
 mod shm;
 mod upgrade;
 

@@ -16,11 +16,12 @@
 //! **Ends.** The TLS channel that it came from stays, silent, as the life line: TLS's goodbye is the orderly end, a process
 //! that dies cuts it. `finish` waits until all bytes lie in the peer's memory.
 //!
-//! libfabric's shm provider keeps a file per endpoint in /dev/shm and removes it when the endpoint is closed; a killed
-//! process leaves it there. Our own shared memory ([`crate::Kind::Shm`]) does not.
+//! libfabric's shm provider keeps a file per endpoint in /dev/shm, named by process and user, and removes it when the
+//! endpoint is closed; a killed process leaves it there. Our own shared memory ([`crate::Kind::Shm`]) does not. Use the
+//! provider between processes only: two endpoints in one process share state that the first to close takes away.
 
-pub(crate) mod meet;
 mod flow;
+pub(crate) mod meet;
 mod shim;
 
 use crate::passed;
@@ -39,8 +40,9 @@ const IDLE: Duration = Duration::from_millis(5);
 const QUIET_LOOKS: u32 = 20;
 /// How long a side waits before it looks whether its peer lives.
 const SLICE: Duration = Duration::from_millis(20);
-/// Looks of a waiting side before it lets others have the processor.
+/// Looks of a waiting side before it lets others have the processor between two looks, and before it sleeps.
 const LOOKS: u32 = 64;
+const YIELDS: u32 = 256;
 /// How long a side that waits sleeps between looks where the provider cannot wait.
 const NAP: Duration = Duration::from_micros(50);
 /// How long the last bytes of a channel that is dropped may take.
@@ -107,7 +109,7 @@ impl Side {
         loop {
             let (failed, waits) = {
                 let mut flow = self.shared.lock();
-                let patient = looks > LOOKS && flow.waits;
+                let patient = looks > YIELDS && flow.waits;
                 flow.poll(if patient { SLICE.as_millis() as u32 } else { 0 });
                 if ready(&flow) {
                     return Ok(());
@@ -118,8 +120,10 @@ impl Side {
                 return Err(explain(&why, alive));
             }
             looks += 1;
-            if looks > LOOKS && !waits {
+            if looks > YIELDS && !waits {
                 std::thread::sleep(NAP);
+            } else if looks > LOOKS {
+                std::thread::yield_now();
             }
             if looked.elapsed() >= SLICE {
                 looked = Instant::now();
@@ -186,9 +190,8 @@ pub(crate) struct FabricChannel {
 impl FabricChannel {
     fn wait(&mut self, ready: impl Fn(&Flow) -> bool) -> Result<(), ChannelError> {
         let life = &mut self.life;
-        self.side.wait(self.deadline, ready, || {
-            life.as_mut().map_or(Err(ChannelError::Cut), |life| life.watch())
-        })
+        self.side
+            .wait(self.deadline, ready, || life.as_mut().map_or(Err(ChannelError::Cut), |life| life.watch()))
     }
 
     fn flush(&mut self) {

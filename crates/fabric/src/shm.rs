@@ -25,8 +25,10 @@ use std::time::{Duration, Instant};
 
 /// How long a side sleeps before it looks whether its peer lives.
 const SLICE: Duration = Duration::from_millis(20);
-/// Looks at the counter before a side sleeps: a few microseconds.
+/// Looks at the counter before a side lets others have the processor between two looks, and before it sleeps: a few
+/// microseconds, where nobody else wants the processor.
 const LOOKS: u32 = 128;
+const YIELDS: u32 = 192;
 /// Bytes written before the reader is told of them.
 const TELL_BYTES: u64 = 32 << 10;
 /// A page of counters before each ring.
@@ -128,11 +130,15 @@ impl ShmChannel {
     }
 
     fn wait(&mut self, what: Wait) -> Result<(), ChannelError> {
-        for _ in 0..LOOKS {
+        for look in 0..YIELDS {
             if self.changed(what) {
                 return Ok(());
             }
-            std::hint::spin_loop();
+            if look < LOOKS {
+                std::hint::spin_loop();
+            } else {
+                std::thread::yield_now();
+            }
         }
         let flag = match what {
             Wait::Bytes => self.into + READER_SLEEPS,

@@ -42,11 +42,12 @@ fn both(task: &str, transport: &str, window: usize) -> Option<[(bool, String); 2
         println!("skipped: {task} over {transport}: no libfabric-dev, pkg-config or cc");
         return None;
     }
-    let run = start(&["--exact", "one_party", "--ignored", "--nocapture"], task, transport, window, |_, c| {
-        if let Some(shim) = shim {
-            c.env("TACIT_FABRIC", shim);
-        }
-    });
+    let run =
+        start(&["--exact", "one_party", "--ignored", "--nocapture"], task, transport, window, |_, c| {
+            if let Some(shim) = shim {
+                c.env("TACIT_FABRIC", shim);
+            }
+        });
     Some(run.outputs())
 }
 

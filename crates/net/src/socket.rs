@@ -280,22 +280,25 @@ impl SocketChannel {
         }
     }
 
-    /// Bytes have come: under TLS they may be the peer's goodbye. Application bytes stay inside for the next receive.
-    fn watch_records(&mut self) -> Result<(), ChannelError> {
-        let Some(tls) = &mut self.tls else { return Ok(()) };
-        self.incoming.refill(&self.stream).map_err(|e| fault(&e, self.deadline))?;
-        while !self.incoming.unused().is_empty() {
-            let fed = tls.read_tls(&mut self.incoming.unused()).map_err(|e| fault(&e, self.deadline))?;
-            self.incoming.advance(fed);
+    /// Looks through the records that were read for the peer's goodbye. Application bytes stay inside for the next
+    /// receive; `false` says that there are some.
+    fn watch_records(&mut self) -> Result<bool, ChannelError> {
+        let Some(tls) = &mut self.tls else { return Ok(self.incoming.unused().is_empty()) };
+        loop {
+            // What was processed with the last bytes received counts, too.
             let state = tls.process_new_packets().map_err(|e| tls_fault(&e))?;
             if state.plaintext_bytes_to_read() > 0 {
-                return Ok(());
+                return Ok(false);
             }
             if state.peer_has_closed() {
                 return Err(ChannelError::Closed);
             }
+            if self.incoming.unused().is_empty() {
+                return Ok(true);
+            }
+            let fed = tls.read_tls(&mut self.incoming.unused()).map_err(|e| fault(&e, self.deadline))?;
+            self.incoming.advance(fed);
         }
-        Ok(())
     }
 
     fn read_plain(&mut self, into: &mut [u8]) -> Result<usize, ChannelError> {
@@ -377,13 +380,18 @@ impl Channel for SocketChannel {
 
     fn watch(&mut self) -> Result<(), ChannelError> {
         let Some(flags) = MSG_DONTWAIT else { return Ok(()) };
-        if !self.incoming.unused().is_empty() {
+        if !self.watch_records()? {
             return Ok(());
         }
         let mut byte = [std::mem::MaybeUninit::uninit()];
         match SockRef::from(&*self.stream).recv_with_flags(&mut byte, flags | MSG_PEEK) {
             Ok(0) => Err(if self.tls.is_some() { ChannelError::Cut } else { ChannelError::Closed }),
-            Ok(_) => self.watch_records(),
+            Ok(_) if self.tls.is_none() => Ok(()),
+            Ok(_) => {
+                // The bytes are there: this does not wait.
+                self.incoming.refill(&self.stream).map_err(|e| fault(&e, self.deadline))?;
+                self.watch_records().map(drop)
+            }
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(()),
             Err(e) => Err(fault(&e, self.deadline)),
         }

@@ -176,3 +176,56 @@ fn session_ids_are_fresh() {
     assert_eq!(c.session_id, d.session_id);
     assert_ne!(a.session_id, c.session_id);
 }
+
+/// What a transport that replaces TLS must know of it.
+#[test]
+fn a_channel_is_watched_without_using_up_a_byte() {
+    both_kinds(|mut a, b, tls| {
+        let mut b = b;
+        let channel = &mut b.control[0].1;
+        assert_eq!((channel.private(), channel.watch()), (tls, Ok(())));
+        assert_eq!(channel.local_ip(), Some(std::net::Ipv4Addr::LOCALHOST.into()));
+        a.control[0].1.send(b"last").unwrap();
+        a.control[0].1.finish().unwrap();
+        drop(a);
+        let mut got = [0; 4];
+        channel.recv(&mut got).unwrap();
+        assert_eq!(&got, b"last");
+        let gone = (0..6000).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            channel.watch().err()
+        });
+        assert_eq!(gone, Some(ChannelError::Closed), "tls {tls}");
+    });
+    let (a, mut b) = met_tls(0);
+    drop(a);
+    let gone = (0..6000).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        b.control[0].1.watch().err()
+    });
+    assert_eq!(gone, Some(ChannelError::Cut));
+}
+
+#[test]
+fn a_sessions_channel_is_exchanged_and_its_ledger_goes_on() {
+    let (a, b) = met_tls(0);
+    let (mine, theirs) = net::pair(Duration::from_secs(60));
+    let run = |me: PartyId, meeting: Meeting, other: Box<dyn net::Channel>| {
+        let mut session = Session::new(me, common::roster(), meeting.control, Seed::from_bytes([me.0; 32]));
+        let peer = me.other();
+        assert_eq!(session.peers(), [peer]);
+        session.link(peer).exchange(&[1; 5], &mut [0; 5]).unwrap();
+        // The old channel stays alive inside the test: its bytes are not the new one's.
+        let mut old = None;
+        session.replace_channel(peer, |channel| {
+            old = Some(channel);
+            other
+        });
+        session.link(peer).exchange(&[2; 7], &mut [0; 7]).unwrap();
+        session.finish().unwrap();
+        (session.ledger().sent(""), session.ledger().received(""))
+    };
+    let thread = std::thread::spawn(move || run(REGISTRY, a, mine));
+    assert_eq!(run(HOSPITALS, b, theirs), (12, 12));
+    assert_eq!(thread.join().unwrap(), (12, 12));
+}

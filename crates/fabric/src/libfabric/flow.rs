@@ -144,7 +144,7 @@ impl Flow {
         while self.posted < self.wanted {
             let at = self.posted % self.ring;
             let length = self.piece.min(self.wanted - self.posted).min(self.ring - at);
-            let notice = self.writes % COUNTS << LENGTH_BITS | length as u32;
+            let notice = (self.writes % COUNTS) << LENGTH_BITS | length as u32;
             if !self.endpoint.put(at as usize, length as usize, notice)? {
                 break;
             }

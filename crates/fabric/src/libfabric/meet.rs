@@ -1,8 +1,8 @@
 //! How two ends exchange what libfabric needs, over the private channel, and greet each other.
 
+use super::Side;
 use super::flow::Flow;
 use super::shim::{Endpoint, NAME_BYTES, Name, Shim};
-use super::Side;
 use base::{Error, PartyId, limits};
 use net::Session;
 use std::net::{IpAddr, Ipv4Addr};
@@ -49,8 +49,9 @@ fn open(
     let ip = session.link(peer).local_ip().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)).to_string();
     let node = (provider != "shm").then_some(ip.as_str());
     let opened = Endpoint::open(shim, provider, node, ring);
-    let mut endpoint =
-        opened.map_err(|e| format!("libfabric's provider {provider} cannot be opened: {e}; `fi_info` lists them"))?;
+    let mut endpoint = opened.map_err(|e| {
+        format!("libfabric's provider {provider} cannot be opened: {e}; `fi_info` lists them")
+    })?;
     let name = endpoint.name()?;
     Ok((endpoint, name))
 }

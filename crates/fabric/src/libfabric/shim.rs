@@ -224,11 +224,7 @@ impl Endpoint {
         assert!(offset <= self.bytes && into.len() <= self.bytes - offset, "inside landing");
         // SAFETY: inside the block (checked), initialised by the system to zeros; no reference to it exists.
         unsafe {
-            std::ptr::copy_nonoverlapping(
-                self.landing.as_ptr().add(offset),
-                into.as_mut_ptr(),
-                into.len(),
-            );
+            std::ptr::copy_nonoverlapping(self.landing.as_ptr().add(offset), into.as_mut_ptr(), into.len());
         }
     }
 

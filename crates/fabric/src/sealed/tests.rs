@@ -89,7 +89,9 @@ fn what_is_sent_arrives_whatever_the_pieces() {
         }
         messages.push(rest);
         let wire = wire(&messages);
-        for pieces in [vec![all.len()], vec![1, 15, 17, 4096, all.len() - 4129], vec![65_537, all.len() - 65_537]] {
+        for pieces in
+            [vec![all.len()], vec![1, 15, 17, 4096, all.len() - 4129], vec![65_537, all.len() - 65_537]]
+        {
             let (got, done) = open(&wire, &pieces);
             assert!(done.is_ok() && got == all, "{cuts:?} {pieces:?}: {done:?}");
         }
@@ -153,7 +155,7 @@ fn bytes_may_lie_anywhere() {
     let all = bytes(9000);
     let half = keys(P0).send;
     for len in [0, 1, 16, 4095, 4096, 4097, 8200] {
-        let expected = half.digests(&all[..len].to_vec());
+        let expected = half.digests(&all[..len]);
         for shift in 0..17 {
             let moved = [vec![0; shift], all[..len].to_vec()].concat();
             assert!(half.digests(&moved[shift..]) == expected, "{len} bytes at {shift}");

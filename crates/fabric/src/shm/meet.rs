@@ -11,8 +11,8 @@ use super::{Mapped, region_bytes};
 use base::{Error, PartyId, Seed, limits};
 use net::Session;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
 };
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -54,7 +54,10 @@ fn offer(session: &mut Session, peer: PartyId, ring: usize) -> Result<Result<Map
         Err(e) => return Ok(Err(format!("this system gives no shared memory: {e}"))),
     };
     if came != 1 {
-        return Ok(Err(format!("{} is on another host or in another container", session.roster().name(peer))));
+        return Ok(Err(format!(
+            "{} is on another host or in another container",
+            session.roster().name(peer)
+        )));
     }
     let given = greet(&listener, &theirs).and_then(|stream| give(&stream, &mine, &file));
     // The peer that waits on the socket sees its end at once when we failed.
