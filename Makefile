@@ -10,7 +10,7 @@ TACIT     = $(or $(CARGO_TARGET_DIR),target)/release/tacit
 ROWS     ?= 200k
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build boolean ckks fabric demo test lint deny doc bench clean install-osprey
+.PHONY: help setup build boolean ckks fabric demo test lint deny doc bench clean install-osprey rtl rtl-test rtl-report
 
 help:
 	@echo 'make demo    run a whole study on this machine: two parties, the 1954 poliomyelitis trial'
@@ -19,6 +19,8 @@ help:
 	@echo 'make boolean osprey and osprey-boolean: five workloads of two parties under garbled circuits'
 	@echo 'make ckks    osprey-ckks beside osprey: Microsoft SEAL under Osprey (needs cmake and a C++20 compiler)'
 	@echo 'make fabric  the shim to libfabric, beside tacit (needs libfabric-dev); tacit runs without it'
+	@echo 'make rtl     tacit-rtl-sim: the accelerator in SystemVerilog as a device (needs verilator, make and a C++ compiler)'
+	@echo 'make rtl-test, rtl-report   tests of its blocks and as a device; what it takes on a chip (needs yosys)'
 	@echo 'make lint    formatting and clippy'
 	@echo 'make deny    licences, bans and sources of dependencies (installs cargo-deny when absent)'
 	@echo 'make doc     the documentation of all crates'
@@ -53,6 +55,19 @@ fabric: setup
 	@mkdir -p $(TARGET)/release
 	$(or $(CC),cc) -std=c11 -O2 -Wall -Wextra -fPIC -shared crates/fabric/shim/tacit_fabric.c \
 	  $$(pkg-config --cflags --libs libfabric) -o $(TARGET)/release/libtacit_fabric.so
+
+# The accelerator of rtl/, in TARGET/rtl, where the device `rtl` looks for it.
+rtl:
+	@command -v verilator >/dev/null || { echo 'error: there is no verilator; on Debian: sudo apt-get install verilator' >&2; exit 1; }
+	rtl/build.sh $(TARGET) simulator
+
+rtl-test: setup rtl
+	rtl/lint.sh
+	$(CARGO) test $(PROFILE) -p accel-rtl
+
+rtl-report:
+	@command -v yosys >/dev/null || { echo 'error: there is no yosys; on Debian: sudo apt-get install yosys' >&2; exit 1; }
+	rtl/report.sh $(TARGET)
 
 demo: build
 	$(TACIT) demo
