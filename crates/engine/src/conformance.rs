@@ -6,7 +6,9 @@
 //! and compares results, the kind of every share, the randomness of additive shares, and the price with what the
 //! ledger booked, byte for byte and turn for turn. [`check_alone`] runs an engine that holds all columns in one
 //! process. [`suite_among`], [`check_among`] and [`check_among_alone`] are the same for programs whose totals are
-//! shared by exclusive or: any number of parties, best rows, lists, shared columns. An engine's test is one line:
+//! shared by exclusive or: any number of parties, best rows, lists, shared columns. With [`check_served`] and
+//! [`check_among_served`] servers that hold no column take part: they make the same calls, and prices and ledgers are
+//! compared for them too. An engine's test is one line:
 //!
 //! ```ignore
 //! engine::conformance::check(&|session| Ok(Box::new(Yao::new(session)?))).unwrap();
@@ -18,12 +20,15 @@ mod draft;
 mod operations;
 mod party_cases;
 mod release_cases;
+mod replicated;
 mod row_cases;
 mod run;
 mod table;
 
 pub use ceremony::{Noise, Script};
-pub use run::{Make, check, check_alone, check_among, check_among_alone, run, run_alone};
+pub use run::{
+    Make, check, check_alone, check_among, check_among_alone, check_among_served, check_served, run, run_alone, run_served,
+};
 pub use table::Table;
 
 use program::Program;

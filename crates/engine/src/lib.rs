@@ -3,6 +3,10 @@
 //!
 //! An engine is called once per program, never per gate. [`Engine::rows`] is what a worker pair does with one shard:
 //! row and combine; what leaves it are [`Shares`]. [`Engine::release`] is what the aggregator pair does for one viewer.
+//!
+//! Where an engine computes among servers, those that hold no data take part in the same calls, after the program's parties
+//! in the roster: their rows have no column, of a ceremony they ask for the number of candidates only, and they get no
+//! outputs.
 
 pub mod circuits;
 mod clear;
@@ -13,11 +17,11 @@ mod shares;
 pub use circuits::Circuits;
 pub use clear::{Clear, Total};
 pub use joined::{Entries, alone};
-pub use shares::{Share, Shares};
+pub use shares::{SERVERS, Share, Shares};
 
 use base::{Cost, Error, PartyId};
 use net::Session;
-use program::lower::ReleasePlan;
+use program::lower::{ReleasePlan, Totals};
 use program::{Program, Sharing};
 
 /// Columns of one shard, row by row on demand, so that memory does not grow with rows.
@@ -109,6 +113,11 @@ pub trait Engine: Send {
              use gmw",
             program.name
         )))
+    }
+
+    /// How totals that nobody knows leave [`Engine::rows`]: what its releases are lowered for.
+    fn totals(&self) -> Totals {
+        Totals::Split
     }
 
     /// Cost of [`Engine::rows`] for a program of two or more parties. Exact.

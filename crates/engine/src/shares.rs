@@ -4,6 +4,9 @@ use base::{Error, PartyId};
 use program::{Fold, Program};
 use zeroize::Zeroize;
 
+/// Servers that hold what is shared in summands.
+pub const SERVERS: usize = program::lower::SUMMANDS as usize;
+
 /// One party's part of one fold's total.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Share {
@@ -14,9 +17,14 @@ pub enum Share {
     Boolean(u128),
     /// Exclusive-or shares of one bit per row, packed: row r is bit r mod 64 of word r / 64.
     Rows(Vec<u64>),
+    /// Summands of the fold's word as a server holds them, by number: all but its own. A sum is their sum modulo 2^width, a
+    /// best row's word their exclusive or.
+    Replicated([Option<u128>; SERVERS]),
+    /// Summands of one bit per row, packed as [`Share::Rows`]; their exclusive or is the list.
+    ReplicatedRows([Option<Vec<u64>>; SERVERS]),
     /// The whole word, which this party computes from its own columns.
     Known(u128),
-    /// Another party knows the total.
+    /// Others know the total, or hold it.
     Absent,
 }
 
@@ -55,6 +63,12 @@ impl Shares {
                 (Share::Additive(a), Share::Additive(b)) => Share::Additive(a.wrapping_add(*b) & ty.mask()),
                 (Share::Known(a), Share::Known(b)) => Share::Known(a.wrapping_add(*b) & ty.mask()),
                 (Share::Absent, Share::Absent) => Share::Absent,
+                (Share::Replicated(a), Share::Replicated(b))
+                    if a.iter().zip(b).all(|(a, b)| a.is_some() == b.is_some()) =>
+                {
+                    let add = |j: usize| Some(a[j]?.wrapping_add(b[j]?) & ty.mask());
+                    Share::Replicated(std::array::from_fn(add))
+                }
                 _ => {
                     return Err(Error::misuse(
                         "shards disagree on who knows a total, or their shares do not add",
@@ -77,6 +91,11 @@ impl Shares {
                 Share::Additive(value) | Share::Boolean(value) => Ok(*value),
                 _ => Err(Error::misuse(format!("{me} holds no share of fold {fold}"))),
             },
+            WordKind::Summand(fold, j) => match share(fold) {
+                Share::Replicated(summands) => summands[usize::from(j)]
+                    .ok_or_else(|| Error::misuse(format!("{me} does not hold summand {j} of fold {fold}"))),
+                _ => Err(Error::misuse(format!("{me} holds no summands of fold {fold}"))),
+            },
             WordKind::Alone(fold) => match share(fold) {
                 Share::Known(value) => Ok(*value),
                 _ => Err(Error::misuse(format!("{me} does not know the total of fold {fold}"))),
@@ -92,6 +111,8 @@ impl Drop for Shares {
             match share {
                 Share::Additive(value) | Share::Boolean(value) | Share::Known(value) => value.zeroize(),
                 Share::Rows(rows) => rows.zeroize(),
+                Share::Replicated(summands) => summands.zeroize(),
+                Share::ReplicatedRows(summands) => summands.zeroize(),
                 Share::Absent => {}
             }
         }

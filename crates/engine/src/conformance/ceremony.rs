@@ -51,11 +51,12 @@ impl Script {
         Self { drawn, chosen: noise.chosen, talks: noise.talks, calls: Vec::new(), sent: 0 }
     }
 
-    /// Whether the engine called what it must, once and in order.
+    /// Whether the engine called what it must, once and in order: at a server that is no party nothing, at the others what
+    /// their part in the release asks for.
     ///
     /// # Errors
     /// What is wrong, in words.
-    pub fn finish(&self, drawer: bool, viewer: bool) -> Result<(), String> {
+    pub fn finish(&self, party: bool, drawer: bool, viewer: bool) -> Result<(), String> {
         let noisy = self.drawn.iter().any(|d| !d.is_empty());
         let mut calls = self.calls.clone();
         if !noisy {
@@ -67,7 +68,7 @@ impl Script {
         }
         let mut wanted = Vec::new();
         wanted.extend(((drawer || viewer) && noisy).then_some("draw"));
-        wanted.push("choose");
+        wanted.extend(party.then_some("choose"));
         wanted.extend((viewer && noisy && self.drawn.len() > 1).then_some("check"));
         if calls == wanted {
             Ok(())

@@ -222,10 +222,19 @@ struct View {
 /// # Errors
 /// The first case that fails, and how.
 pub fn check(make: &Make<'_>, parties: usize) -> Result<(), String> {
+    check_served(make, parties, 0)
+}
+
+/// As [`check`] with so many servers after the parties in the roster, which have no inputs and see no outputs.
+///
+/// # Errors
+/// The first case that fails, and how.
+pub fn check_served(make: &Make<'_>, parties: usize, servers: usize) -> Result<(), String> {
     assert!((2..=limits::PARTIES).contains(&parties), "a conversation takes two");
+    let run = |case: &Case| run_served(make, case, servers);
     suite(parties)
         .iter()
-        .try_for_each(|case| run(make, case).map_err(|text| format!("{}: {text}", case.name)))
+        .try_for_each(|case| run(case).map_err(|text| format!("{}: {text}", case.name)))
 }
 
 /// Runs the whole suite with an engine that holds all inputs in one process.
@@ -252,8 +261,16 @@ pub fn check_alone(make: &Make<'_>) -> Result<(), String> {
 /// # Errors
 /// What differs from what the case expects.
 pub fn run(make: &Make<'_>, case: &Case) -> Result<(), String> {
+    run_served(make, case, 0)
+}
+
+/// Runs one case among its parties and so many servers.
+///
+/// # Errors
+/// What differs from what the case expects.
+pub fn run_served(make: &Make<'_>, case: &Case, servers: usize) -> Result<(), String> {
     let parties = case.wired.parties;
-    let done = Cluster::new(parties, SEED).run(|session| play(make, case, session));
+    let done = Cluster::new(parties + servers, SEED).run(|session| play(make, case, session));
     let (views, mut errors): (Vec<_>, Vec<_>) = done.into_iter().partition(Result::is_ok);
     // A broken connection is what another party's error looks like.
     let is_cause = |e: &Result<View, Error>| matches!(e, Err(e) if !matches!(e.kind(), Kind::Channel(_)));
@@ -265,7 +282,7 @@ pub fn run(make: &Make<'_>, case: &Case) -> Result<(), String> {
     for (p, view) in views.iter().enumerate() {
         let outputs = case.wired.outputs.iter().zip(&case.outputs);
         let expected: Vec<_> =
-            outputs.map(|(o, bits)| o.to.has(PartyId(p as u8)).then(|| bits.clone())).collect();
+            outputs.map(|(o, bits)| (p < parties && o.to.has(PartyId(p as u8))).then(|| bits.clone())).collect();
         if view.outputs != expected {
             return Err(format!("party {p} learns other outputs than it should"));
         }

@@ -1,11 +1,11 @@
 //! Runs cases and compares.
 
-use super::{Case, Script, Table, suite, suite_among};
+use super::{Case, Script, Table, replicated, suite, suite_among};
 use crate::{Engine, Share, Shares, drawer};
 use base::{Cost, Error, Kind, PartyId, Roster, Seed};
 use net::Session;
 use net::cluster::Cluster;
-use program::lower::{ReleasePlan, lower_release};
+use program::lower::{ReleasePlan, Totals, lower_release_of};
 use program::{Fold, Sharing};
 
 /// Makes one party's engine; it may talk to the peer's over the session.
@@ -19,9 +19,17 @@ const BARRIER: &str = "conformance-barrier";
 /// # Errors
 /// The first case that fails, and how.
 pub fn check(make: &Make<'_>) -> Result<(), String> {
+    check_served(0, make)
+}
+
+/// As [`check`] with so many servers, which hold no column.
+///
+/// # Errors
+/// The first case that fails, and how.
+pub fn check_served(servers: usize, make: &Make<'_>) -> Result<(), String> {
     let mut coins = Coins::default();
     for case in suite(SEED) {
-        let shares = run(make, &case)?;
+        let shares = run_served(servers, make, &case)?;
         coins.count(&case, &shares);
     }
     coins.judge()
@@ -40,7 +48,15 @@ pub fn check_alone(make: &Make<'_>) -> Result<(), String> {
 /// # Errors
 /// The first case that fails, and how.
 pub fn check_among(parties: usize, make: &Make<'_>) -> Result<(), String> {
-    suite_among(parties, SEED).iter().try_for_each(|case| run(make, case).map(|_| ()))
+    check_among_served(parties, 0, make)
+}
+
+/// As [`check_among`] with so many servers, which hold no column.
+///
+/// # Errors
+/// The first case that fails, and how.
+pub fn check_among_served(parties: usize, servers: usize, make: &Make<'_>) -> Result<(), String> {
+    suite_among(parties, SEED).iter().try_for_each(|case| run_served(servers, make, case).map(|_| ()))
 }
 
 /// As [`check_among`] with an engine that holds all columns in one process.
@@ -77,9 +93,17 @@ struct Measured {
 /// # Errors
 /// What differs from what the case expects.
 pub fn run(make: &Make<'_>, case: &Case) -> Result<Vec<Shares>, String> {
-    let plans = plans(case).map_err(|e| format!("{}: {e}", case.name))?;
-    let parties = case.program.parties.len();
-    let done = Cluster::new(parties, SEED).run(|session| play(make, case, &plans, session));
+    run_served(0, make, case)
+}
+
+/// Runs one case between its parties and so many servers after them in the roster; returns everybody's shares.
+///
+/// # Errors
+/// What differs from what the case expects.
+pub fn run_served(servers: usize, make: &Make<'_>, case: &Case) -> Result<Vec<Shares>, String> {
+    let plans = plans(case, Totals::Split).map_err(|e| format!("{}: {e}", case.name))?;
+    let parties = case.program.parties.len() + servers;
+    let done = Cluster::new(parties, SEED).run(|session| play(make, case, session));
     let views = together(done).map_err(|e| format!("{}: {e}", case.name))?;
     compare(case, &plans, &views).map_err(|text| format!("{}: {text}", case.name))?;
     Ok(views.into_iter().map(|view| view.shares).collect())
@@ -102,7 +126,7 @@ fn together(done: Vec<Result<View, Error>>) -> Result<Vec<View>, Error> {
 /// What differs from what the case expects.
 pub fn run_alone(make: &Make<'_>, case: &Case) -> Result<(), String> {
     let word = |e: Error| format!("{}: {e}", case.name);
-    let plans = plans(case).map_err(word)?;
+    let plans = plans(case, Totals::Split).map_err(word)?;
     let mut session = Session::alone(Roster::new(["all"]), Seed::from_bytes([3; 32]));
     let mut engine = make(&mut session).map_err(word)?;
     let shares = fold_rows(&mut *engine, case, None, &mut session).map_err(word)?;
@@ -118,7 +142,7 @@ pub fn run_alone(make: &Make<'_>, case: &Case) -> Result<(), String> {
     for plan in &plans {
         let mut script = Script::new(&case.noise, plan);
         let outputs = engine.release(plan, &shares, &mut script, &mut session).map_err(word)?;
-        script.finish(true, true).map_err(|text| format!("{}: {text}", case.name))?;
+        script.finish(true, true, true).map_err(|text| format!("{}: {text}", case.name))?;
         compare_outputs(case, plan, &outputs).map_err(|text| format!("{}: {text}", case.name))?;
         let lists =
             engine.lists(&case.program, case.rows, plan.viewer, &shares, &mut session).map_err(word)?;
@@ -128,12 +152,13 @@ pub fn run_alone(make: &Make<'_>, case: &Case) -> Result<(), String> {
 }
 
 /// The release of each viewer.
-fn plans(case: &Case) -> Result<Vec<ReleasePlan>, Error> {
+fn plans(case: &Case, totals: Totals) -> Result<Vec<ReleasePlan>, Error> {
     let owners = case.program.fold_owners();
     let width = |_, _| case.noise.width;
     let difference = |m: u32| case.differences[m as usize];
     let viewers = (0..case.program.parties.len() as u8).map(PartyId);
-    viewers.map(|viewer| lower_release(&case.program, viewer, &owners, &width, &difference)).collect()
+    let lower = |viewer| lower_release_of(totals, &case.program, viewer, &owners, &width, &difference);
+    viewers.map(lower).collect()
 }
 
 /// Row and combine, in one shard or in two whose shares are added.
@@ -183,9 +208,10 @@ fn work(session: &Session, stage: &str) -> [u64; 2] {
     [session.ledger().and_gates(stage), session.ledger().ots(stage)]
 }
 
-fn play(make: &Make<'_>, case: &Case, plans: &[ReleasePlan], session: &mut Session) -> Result<View, Error> {
+fn play(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<View, Error> {
     let me = session.me();
     let mut engine = session.step("setup", make)?;
+    let plans = plans(case, engine.totals())?;
     let mut stages = Vec::new();
     barrier(session)?;
     let price = match case.split {
@@ -202,14 +228,15 @@ fn play(make: &Make<'_>, case: &Case, plans: &[ReleasePlan], session: &mut Sessi
     let work_of_rows = work(session, "rows");
     stages.push(Measured { stage: "rows".into(), price, sent, turns: turns_of_rows, work: work_of_rows });
     let (mut outputs, mut lists) = (Vec::new(), Vec::new());
-    for plan in plans {
+    for plan in &plans {
         let stage = format!("release-{}", plan.viewer.0);
         barrier(session)?;
         let mut script = Script::new(&case.noise, plan);
         let price = engine.price_release(plan, case.noise.candidates.len());
         let values = session.step(&stage, |s| engine.release(plan, &shares, &mut script, s))?;
         let drawer = case.program.parties.len() == 2 && me == drawer(plan);
-        script.finish(drawer, me == plan.viewer).map_err(Error::misuse)?;
+        let party = me.index() < case.program.parties.len();
+        script.finish(party, drawer, me == plan.viewer).map_err(Error::misuse)?;
         let sent = session.ledger().sent(&stage) - script.sent;
         let turns = (!case.noise.talks).then(|| turns(session, &stage));
         let work = work(session, &stage);
@@ -248,7 +275,8 @@ fn reveal(
 fn compare(case: &Case, plans: &[ReleasePlan], views: &[View]) -> Result<(), String> {
     for (at, total) in case.totals.iter().enumerate() {
         let shares: Vec<&Share> = views.iter().map(|view| &view.shares.folds()[at]).collect();
-        compare_fold(case, at, *total, &shares)?;
+        let (parties, servers) = shares.split_at(plans.len());
+        compare_fold(case, at, *total, parties, servers)?;
     }
     for (plan, view) in plans.iter().zip(views) {
         compare_outputs(case, plan, &view.outputs[plan.viewer.index()])?;
@@ -261,10 +289,23 @@ fn compare(case: &Case, plans: &[ReleasePlan], views: &[View]) -> Result<(), Str
     Ok(())
 }
 
-fn compare_fold(case: &Case, at: usize, total: u128, shares: &[&Share]) -> Result<(), String> {
+fn compare_fold(
+    case: &Case,
+    at: usize,
+    total: u128,
+    shares: &[&Share],
+    servers: &[&Share],
+) -> Result<(), String> {
     let fold = &case.program.folds[at];
     let owners = case.program.fold_owners()[at];
     let fails = |text: String| Err(format!("fold {at}: {text}"));
+    let all: Vec<&Share> = shares.iter().chain(servers).copied().collect();
+    if all.iter().any(|s| matches!(s, Share::Replicated(_) | Share::ReplicatedRows(_))) {
+        return replicated::compare(case, fold, total, &all).or_else(fails);
+    }
+    if let Some(server) = servers.iter().position(|s| **s != Share::Absent) {
+        return fails(format!("server {server} has something of a total that no server holds"));
+    }
     if let Fold::Collect { .. } = fold {
         let words = case.rows.div_ceil(64) as usize;
         let fits = |share: &&Share| matches!(share, Share::Rows(bits) if bits.len() == words);

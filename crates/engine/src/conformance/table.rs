@@ -11,7 +11,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// The columns of `party` and the public ones; everything for `None`. `columns` has one entry per column.
+    /// The columns of `party` and the public ones; everything for `None`, nothing for a server, which is no party of the
+    /// program. `columns` has one entry per column.
     #[must_use]
     pub fn new(program: &Program, columns: &[Vec<u128>], rows: u64, party: Option<PartyId>) -> Self {
         // Of a shared column every row is entered by one party in turn.
@@ -21,6 +22,7 @@ impl Table {
             v.iter().enumerate().map(|(row, value)| if mine(row as u64) { *value } else { 0 }).collect()
         };
         let entered = |c: &Column, v: &Vec<u128>| match party {
+            Some(me) if me.index() >= program.parties.len() => None,
             Some(me) if c.holder == Holder::Shared => Some(part(v, me)),
             Some(me) => c.holder.held_by(me).then(|| v.clone()),
             None => Some(v.clone()),
