@@ -22,7 +22,7 @@ pub enum Knows {
 /// A circuit taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entries {
-    /// By party: what it computes from its own inputs. The roots are what it enters, in order.
+    /// By party: what it computes from its own inputs, which are without owner here. The roots are what it enters, in order.
     pub own: Vec<Piece>,
     /// The rest. An input with an owner is an entered bit: `word` is the position in that party's roots, `bit` 0. Inputs
     /// without owner are those that nobody knows, as they were.
@@ -152,7 +152,7 @@ impl<'a> Joint<'a> {
     }
 }
 
-/// What one party computes of what it enters. Its inputs are all its own.
+/// What one party computes of what it enters.
 fn own(circuit: &Circuit, party: PartyId, entered: &[u32], knows: &dyn Fn(&Input) -> Knows) -> Piece {
     let roots: Vec<Lit> = entered.iter().map(|wire| Lit::of(*wire as usize)).collect();
     let wanted = circuit.wanted(&roots);
@@ -164,7 +164,7 @@ fn own(circuit: &Circuit, party: PartyId, entered: &[u32], knows: &dyn Fn(&Input
             Wire::False => continue,
             Wire::Input(input) => {
                 debug_assert!(matches!(knows(&input), Knows::Shares) || knows(&input) == Knows::Party(party));
-                Wire::Input(Input { owner: Some(party), ..input })
+                Wire::Input(Input { owner: None, ..input })
             }
             Wire::Xor(a, b) => Wire::Xor(place[a as usize], place[b as usize]),
             Wire::And(a, b) => Wire::And(literal(a), literal(b)),

@@ -1,0 +1,170 @@
+//! Four servers as an engine of programs: data owners enter, the servers compute, viewers get outputs.
+//!
+//! Owners are the parties of the program; a server may be one of them. Those that are not come after the parties in the
+//! roster. Every call sets up keys anew: nothing is kept between rows and release but summands of totals.
+
+use crate::member::Member;
+use crate::{Quote, Settings, release, rows};
+use accel::Queue;
+use base::{Cost, Error, PartyId};
+use engine::{Ceremony, Engine, Rows, Shares};
+use net::Session;
+use program::Program;
+use program::lower::combine::Shape;
+use program::lower::{ReleasePlan, Totals};
+
+type Devices = dyn FnMut() -> Result<Queue, Error> + Send;
+
+/// The engine of one participant: owner, server or both.
+pub struct Ring4 {
+    settings: Settings,
+    seats: [PartyId; 4],
+    devices: Box<Devices>,
+    shape: Shape,
+    chunk: Option<usize>,
+}
+
+impl Ring4 {
+    /// An engine of four servers at these seats. All participants take the same settings and seats; `devices` makes the
+    /// queue of a call, at those with a seat.
+    #[must_use]
+    pub fn new(
+        settings: Settings,
+        seats: [PartyId; 4],
+        devices: impl FnMut() -> Result<Queue, Error> + Send + 'static,
+    ) -> Self {
+        Self { settings, seats, devices: Box::new(devices), shape: Shape::default(), chunk: None }
+    }
+
+    /// With another circuit for best rows. All participants take the same.
+    #[must_use]
+    pub fn with_shape(mut self, shape: Shape) -> Self {
+        self.shape = shape;
+        self
+    }
+
+    /// With another number of rows, or lanes, computed at once, a power of two of at least 128. All participants take the
+    /// same. For measurements.
+    #[must_use]
+    pub fn with_chunk(mut self, rows: usize) -> Self {
+        assert!(rows >= 128 && rows.is_power_of_two(), "rows come in blocks of 128, and trees in powers of two");
+        self.chunk = Some(rows);
+        self
+    }
+
+    pub(crate) fn chunk(&self) -> Option<usize> {
+        self.chunk
+    }
+
+    /// ANDs of shares over so many rows of a program: what a link and a server work off.
+    #[must_use]
+    pub fn and_gates(&self, program: &Program, rows: u64) -> u64 {
+        self.prepared(program, rows).and_gates()
+    }
+
+    /// Who takes part where a program has so many parties.
+    fn participants(&self, parties: usize) -> usize {
+        let last = self.seats.iter().map(|seat| seat.index() + 1).max().unwrap_or(0);
+        parties.max(last)
+    }
+
+    pub(crate) fn quote(&self, parties: usize) -> Quote {
+        Quote::new(self.settings, self.seats, self.participants(parties))
+    }
+
+    pub(crate) fn check_roster(&self, parties: usize, session: &Session) -> Result<(), Error> {
+        let (wanted, there) = (self.participants(parties), session.roster().len());
+        let distinct = (0..4).all(|i| (0..i).all(|j| self.seats[i] != self.seats[j]));
+        if wanted == there && distinct {
+            return Ok(());
+        }
+        Err(Error::input(format!(
+            "this study is for {parties} parties and four servers, {wanted} participants in all; {there} take part"
+        )))
+    }
+
+    pub(crate) fn member(&mut self, session: &mut Session) -> Result<Member, Error> {
+        let queue = if self.seats.contains(&session.me()) { (self.devices)()? } else { Queue::default() };
+        Member::new(session, self.seats, self.settings, queue)
+    }
+
+    fn prepared(&self, program: &Program, rows: u64) -> rows::Prepared {
+        rows::Prepared::new(program, self.shape, rows).with_chunk(self.chunk)
+    }
+
+    fn quote_rows(&self, program: &Program, rows: u64) -> Quote {
+        self.prepared(program, rows).quote(self.quote(program.parties.len()))
+    }
+}
+
+impl Engine for Ring4 {
+    fn name(&self) -> &'static str {
+        "ring4"
+    }
+
+    fn check(&self, program: &Program) -> Result<(), Error> {
+        if program.mechanisms.is_empty() || program.parties.len() == 2 {
+            return Ok(());
+        }
+        Err(Error::input(format!(
+            "the program {} draws noise among {} parties; noise is drawn between two",
+            program.name,
+            program.parties.len()
+        )))
+    }
+
+    fn totals(&self) -> Totals {
+        Totals::Replicated
+    }
+
+    fn price_rows(&self, program: &Program, rows: u64) -> Cost {
+        self.quote_rows(program, rows).total()
+    }
+
+    fn trips(&self, program: &Program, rows: u64) -> u64 {
+        self.quote_rows(program, rows).trips()
+    }
+
+    fn rows(
+        &mut self,
+        program: &Program,
+        rows: &mut dyn Rows,
+        session: &mut Session,
+    ) -> Result<Shares, Error> {
+        self.check(program)?;
+        self.check_roster(program.parties.len(), session)?;
+        let prepared = self.prepared(program, rows.len());
+        session.step("rows", |s| rows::run(&prepared, |s| self.member(s), program, rows, s))
+    }
+
+    fn price_release(&self, plan: &ReleasePlan, candidates: usize) -> Cost {
+        release::quote(plan, candidates, self.quote(plan.parties)).total()
+    }
+
+    fn release(
+        &mut self,
+        plan: &ReleasePlan,
+        totals: &Shares,
+        ceremony: &mut dyn Ceremony,
+        session: &mut Session,
+    ) -> Result<Vec<u128>, Error> {
+        self.check_roster(plan.parties, session)?;
+        session.step("release", |s| release::run(plan, |s| self.member(s), totals, ceremony, s))
+    }
+
+    fn price_lists(&self, program: &Program, rows: u64, viewer: PartyId) -> Cost {
+        release::quote_lists(program, rows, viewer, self.quote(program.parties.len())).total()
+    }
+
+    fn lists(
+        &mut self,
+        program: &Program,
+        rows: u64,
+        viewer: PartyId,
+        totals: &Shares,
+        session: &mut Session,
+    ) -> Result<Vec<Vec<u64>>, Error> {
+        self.check_roster(program.parties.len(), session)?;
+        session.step("lists", |s| release::run_lists(program, |s| self.member(s), rows, viewer, totals, s))
+    }
+}

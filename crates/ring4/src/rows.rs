@@ -1,0 +1,362 @@
+//! Row and combine: owners enter, the seats compute on chunks of rows as lanes.
+//!
+//! **Functionality.** Every owner enters what it knows of its columns; the seats hold every total that nobody knows, and one
+//! bit of every row of a list, in summands. A total that an owner knows alone stays with it.
+//!
+//! **Security, who learns what.** That of the engine; sizes and the program are public.
+//!
+//! **Paper and deviations.** The paper multiplies numbers; here a row is a boolean circuit (`program::lower::lower_boolean`)
+//! on packed bits, for comparisons are what costs. Sums are carry-save over the rows ([`crate::sums`]), best rows trees of
+//! merges ([`crate::combine`]).
+//!
+//! **Cost.** The gates of one row times the rows, about one AND per bit of every term that is summed, and the merges; one
+//! round per layer and chunk. Rows come in chunks, so that memory does not grow with them but for lists.
+
+use crate::bits::{Bits, LANES, blocks};
+use crate::combine::{Lanes, Merges};
+use crate::evaluate::{Compiled, Evaluator};
+use crate::member::Member;
+use crate::sums::{Columns, Motions};
+use crate::Quote;
+use base::{Error, PartyId, limits};
+use engine::{Rows, SERVERS, Share, Shares, Total};
+use kernels::Block;
+use net::Session;
+use program::circuit::{Input, Wire};
+use program::entries::Knows;
+use program::eval::{Values, closure};
+use program::lower::combine::{Combine, Shape, Terms};
+use program::lower::{BooleanFold, BooleanPlan, INDEX_WORD, lower_boolean};
+use program::{NodeId, Op, Program};
+use std::collections::HashMap;
+use zeroize::Zeroize;
+
+/// Most bytes of live wires of one chunk at a seat.
+const CHUNK_BYTES: usize = 64 << 20;
+/// Most rows of a chunk, and fewest.
+const CHUNK_ROWS: [usize; 2] = [1 << 16, 1 << 7];
+/// Rows evaluated in the clear at once.
+const BATCH: usize = 4096;
+
+/// A row program made ready for a number of rows.
+pub(crate) struct Prepared {
+    plan: BooleanPlan,
+    leaf: Compiled,
+    merges: Merges,
+    sums: Vec<Terms>,
+    /// Rows of a chunk, a power of two.
+    chunk: usize,
+}
+
+impl Prepared {
+    pub fn new(program: &Program, shape: Shape, rows: u64) -> Self {
+        let plan = lower_boolean(program, shape, rows);
+        // What everybody knows enters as the first owner's: servers without data know nothing.
+        let knows = |input: &Input| match input.owner {
+            _ if plan.is_shared(input) => Knows::Shares,
+            owner => Knows::Party(owner.unwrap_or(PartyId(0))),
+        };
+        let leaf = Compiled::new(&plan.leaf.circuit, &plan.leaf.roots, program.parties.len(), &knows);
+        let (merges, sums) = (Merges::new(&plan), plan.trees().filter_map(Combine::terms).collect());
+        let fit = LANES * (CHUNK_BYTES / leaf.block_bytes().max(1));
+        let [most, fewest] = CHUNK_ROWS;
+        let chunk = fit.clamp(fewest, most);
+        let chunk = 1 << chunk.ilog2();
+        Self { plan, leaf, merges, sums, chunk }
+    }
+
+    /// With another number of rows in a chunk, a power of two of at least 128.
+    pub fn with_chunk(mut self, rows: Option<usize>) -> Self {
+        self.chunk = rows.unwrap_or(self.chunk);
+        self
+    }
+
+    /// First row and number of rows of every chunk.
+    fn chunks(&self) -> impl Iterator<Item = (u64, usize)> + use<> {
+        let (rows, chunk) = (self.plan.rows, self.chunk as u64);
+        (0..rows).step_by(self.chunk).map(move |from| (from, chunk.min(rows - from) as usize))
+    }
+
+    /// Levels of the trees within a chunk.
+    fn inner_levels(&self) -> u32 {
+        self.chunk.ilog2().min(self.plan.levels())
+    }
+
+    /// ANDs of shares: those of the rows, of the sums but for their ends, of the merges.
+    pub fn and_gates(&self) -> u64 {
+        let sums: u64 = self.sums.iter().map(|sum| sum.width as u64).sum();
+        (self.leaf.and_gates() + sums) * self.plan.rows + self.merges.and_gates(self.plan.rows)
+    }
+
+    /// Goes through the motions of [`run`].
+    pub fn quote(&self, mut quote: Quote) -> Quote {
+        if self.plan.is_alone() {
+            return quote;
+        }
+        quote.member_setup();
+        let (mut sums, mut chunks) = (Motions::new(&self.sums), 0);
+        for (_, rows) in self.chunks() {
+            self.leaf.quote_enter(&mut quote, rows);
+            self.leaf.quote_join(&mut quote, rows);
+            sums.absorb(&mut quote, rows);
+            self.merges.quote(&mut quote, rows, 0..self.inner_levels());
+            chunks += 1;
+        }
+        self.merges.quote(&mut quote, chunks, self.inner_levels()..self.plan.levels());
+        self.merges.quote_finish(&mut quote);
+        sums.finish(&mut quote);
+        quote
+    }
+
+    /// Refuses what cannot be run, before anything is sent.
+    pub fn check(&self, program: &Program) -> Result<(), Error> {
+        if self.plan.rows <= limits::ROWS {
+            return Ok(());
+        }
+        Err(Error::input(format!(
+            "{} rows of the program {} are too many for one computation of ring4: at most {} fit. Split the data into \
+             several studies",
+            self.plan.rows,
+            program.name,
+            limits::ROWS
+        )))
+    }
+}
+
+/// What the seats hold of all folds: by sum its summands, by best row the bits of its word, the bits of every list.
+#[derive(Default)]
+struct Held {
+    sums: Vec<[u128; 3]>,
+    words: Vec<Vec<Bits<3>>>,
+    lists: Vec<Bits<3>>,
+}
+
+/// Runs all rows at one participant.
+pub(crate) fn run(
+    prepared: &Prepared,
+    member: impl FnOnce(&mut Session) -> Result<Member, Error>,
+    program: &Program,
+    rows: &mut dyn Rows,
+    session: &mut Session,
+) -> Result<Shares, Error> {
+    prepared.check(program)?;
+    let plan = &prepared.plan;
+    let mut own = Own::new(plan, program, session.me());
+    if plan.is_alone() {
+        for (from, count) in prepared.chunks() {
+            own.read(plan, program, rows, (from, count))?;
+        }
+        return Ok(own.shares(plan, program, None));
+    }
+    let mut member = member(session)?;
+    let seat = member.server().map(|server| server.seat());
+    let held = combine(prepared, &mut member, program, rows, &mut own, session)?;
+    let held = seat.map(|seat| (held, [0, 1, 2].map(|k| seat.summand(k).index())));
+    Ok(own.shares(plan, program, held))
+}
+
+fn combine(
+    prepared: &Prepared,
+    member: &mut Member,
+    program: &Program,
+    rows: &mut dyn Rows,
+    own: &mut Own,
+    session: &mut Session,
+) -> Result<Held, Error> {
+    let Prepared { plan, leaf, merges, sums, .. } = prepared;
+    let mut evaluator = Evaluator::new(member, session);
+    let mut columns = Columns::new(sums);
+    let mut best = merges.none();
+    let mut lists: Vec<Bits<3>> = Vec::new();
+    for (from, count) in prepared.chunks() {
+        own.read(plan, program, rows, (from, count))?;
+        let mut known = |input: &Input, [place]: [&mut [Block]; 1]| own.fill(input, from, place);
+        let entered = evaluator.enter(member, session, leaf, count, &mut known)?;
+        let none = &mut |_: &Input, _: [&mut [Block]; 3]| Err(Error::misuse("a bit that nobody entered"));
+        let roots = evaluator.join(member, session, leaf, count, &entered, none)?;
+        if let Some(server) = member.server() {
+            let (terms, lanes, kept) = sort(plan, roots);
+            columns.absorb(server, session, count, &mut terms.into_iter())?;
+            let lanes = merges.lanes(0, count, &mut lanes.into_iter());
+            let lanes = merges.merge(&mut evaluator, member, session, lanes, 0..prepared.inner_levels())?;
+            best.iter_mut().zip(lanes).for_each(|(all, lanes): (&mut Lanes, Lanes)| all.append(lanes));
+            lists.resize_with(kept.len(), Bits::default);
+            lists.iter_mut().zip(&kept).for_each(|(all, part)| all.append(part));
+        }
+        session.report(from + count as u64, plan.rows);
+    }
+    if member.server().is_none() {
+        return Ok(Held::default());
+    }
+    let levels = prepared.inner_levels()..plan.levels();
+    let best = merges.merge(&mut evaluator, member, session, best, levels)?;
+    let words = merges.finish(&mut evaluator, member, session, &best)?;
+    let sums = columns.finish(&mut evaluator, member, session, plan.rows)?;
+    Ok(Held { sums, words, lists })
+}
+
+/// The roots of the row circuit: terms of sums, lanes of best rows, bits of lists.
+fn sort(plan: &BooleanPlan, roots: Vec<Bits<3>>) -> (Vec<Bits<3>>, Vec<Bits<3>>, Vec<Bits<3>>) {
+    let mut roots = roots.into_iter();
+    let (mut terms, mut lanes) = (Vec::new(), Vec::new());
+    for tree in plan.trees() {
+        let of = if tree.terms().is_some() { &mut terms } else { &mut lanes };
+        of.extend(roots.by_ref().take(tree.lane_bits(0)));
+    }
+    (terms, lanes, roots.collect())
+}
+
+/// What this participant enters of a chunk, packed, and the folds that it computes alone.
+struct Own {
+    me: PartyId,
+    wanted: Vec<bool>,
+    values: Values,
+    /// By row node: its bits over the rows of the chunk.
+    inputs: HashMap<u32, Vec<Vec<Block>>>,
+    totals: Vec<Option<Total>>,
+}
+
+impl Own {
+    fn new(plan: &BooleanPlan, program: &Program, me: PartyId) -> Self {
+        // A server that is no party of the program has no rows to read.
+        let party = me.index() < program.parties.len();
+        let mine = |owner: Option<PartyId>| party && owner.is_none_or(|o| o == me);
+        let mut inputs: HashMap<u32, Vec<Vec<Block>>> = HashMap::new();
+        for wire in &plan.leaf.circuit.wires {
+            if let Wire::Input(input) = wire
+                && input.word != INDEX_WORD
+                && (party && plan.is_shared(input) || mine(input.owner))
+            {
+                let planes = inputs.entry(input.word).or_default();
+                let bits = planes.len().max(usize::from(input.bit) + 1);
+                planes.resize(bits, Vec::new());
+            }
+        }
+        let total = |(plan, fold): (&BooleanFold, _)| match plan {
+            BooleanFold::Alone(owner) if mine(*owner) => Some(Total::new(fold)),
+            _ => None,
+        };
+        let totals = plan.folds.iter().zip(&program.folds).map(total).collect();
+        let roots = if party { plan.clear_roots(program, me) } else { Vec::new() };
+        let wanted = closure(&program.row, roots);
+        Self { me, wanted, values: Values::default(), inputs, totals }
+    }
+
+    /// Reads and evaluates a chunk of rows.
+    fn read(
+        &mut self,
+        plan: &BooleanPlan,
+        program: &Program,
+        rows: &mut dyn Rows,
+        (from, count): (u64, usize),
+    ) -> Result<(), Error> {
+        debug_assert_eq!(plan.folds.len(), program.folds.len());
+        self.inputs.values_mut().flatten().for_each(Vec::clear);
+        if !self.wanted.contains(&true) {
+            return Ok(());
+        }
+        for at in (0..count).step_by(BATCH) {
+            let (from, lanes) = (from + at as u64, BATCH.min(count - at));
+            self.values.evaluate(&program.row, &self.wanted, lanes, &mut |op, out| match op {
+                Op::Column(column) => rows.read(*column, from, out),
+                _ => Err(Error::misuse("a row section has columns only")),
+            })?;
+            for (word, planes) in &mut self.inputs {
+                let values = self.values.get(NodeId(*word));
+                for chunk in values.chunks(LANES) {
+                    planes.iter_mut().enumerate().for_each(|(bit, plane)| plane.push(pack(chunk, bit)));
+                }
+            }
+            for (total, fold) in self.totals.iter_mut().zip(&program.folds) {
+                if let Some(total) = total {
+                    total.fold(fold, &program.row, &self.values, from);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The lanes of one input bit of the chunk that begins with row `from`.
+    fn fill(&self, input: &Input, from: u64, place: &mut [Block]) -> Result<(), Error> {
+        if input.word == INDEX_WORD {
+            for (i, block) in place.iter_mut().enumerate() {
+                let bit = |lane: u64| u128::from((from + (i * LANES) as u64 + lane) >> input.bit & 1);
+                block.0 = (0..LANES as u64).fold(0, |block, lane| block | bit(lane) << lane);
+            }
+            return Ok(());
+        }
+        let plane = self.inputs.get(&input.word).and_then(|planes| planes.get(usize::from(input.bit)));
+        let plane = plane.filter(|plane| plane.len() == place.len());
+        place.copy_from_slice(plane.ok_or_else(|| Error::misuse("a bit that this party does not know"))?);
+        Ok(())
+    }
+
+    /// What becomes of every fold. `held` is there at a seat, with the numbers of its summands.
+    fn shares(mut self, plan: &BooleanPlan, program: &Program, held: Option<(Held, [usize; 3])>) -> Shares {
+        let seated = held.is_some();
+        let (held, numbers) = held.unwrap_or_default();
+        let (mut sums, mut words, mut lists) =
+            (held.sums.into_iter(), held.words.iter(), held.lists.iter());
+        let own = std::mem::take(&mut self.totals);
+        let me = self.me;
+        let share = |((plan, fold), total): ((&BooleanFold, &program::Fold), Option<Total>)| match plan {
+            BooleanFold::Alone(_) => total.map_or(Share::Absent, |total| total.share(fold)),
+            _ if !seated => Share::Absent,
+            BooleanFold::Tree(tree) if tree.terms().is_some() => {
+                Share::Replicated(by_number(numbers, sums.next().unwrap_or_default()))
+            }
+            BooleanFold::Tree(_) => Share::Replicated(by_number(numbers, word(words.next()))),
+            BooleanFold::Rows => Share::ReplicatedRows(by_number(numbers, list(lists.next()))),
+        };
+        debug_assert!(!seated || !plan.is_alone(), "{me} holds summands of something");
+        Shares::new(plan.folds.iter().zip(&program.folds).zip(own).map(share).collect())
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.inputs.values_mut().for_each(Zeroize::zeroize);
+    }
+}
+
+/// One bit of up to 128 values.
+fn pack(values: &[u128], bit: usize) -> Block {
+    Block(values.iter().enumerate().fold(0, |block, (i, value)| block | (value >> bit & 1) << i))
+}
+
+/// A seat's parts by number of summand.
+fn by_number<T>(numbers: [usize; 3], parts: [T; 3]) -> [Option<T>; SERVERS] {
+    let mut all = [const { None::<T> }; SERVERS];
+    for (number, part) in numbers.into_iter().zip(parts) {
+        all[number] = Some(part);
+    }
+    all
+}
+
+/// The parts of a word by its bits.
+fn word(bits: Option<&Vec<Bits<3>>>) -> [u128; 3] {
+    let part = |k: usize| {
+        let bits = bits.into_iter().flatten().enumerate();
+        bits.fold(0, |word, (i, bit)| word | u128::from(bit.bit(k, 0)) << i)
+    };
+    [0, 1, 2].map(part)
+}
+
+/// The parts of a list, in words of 64 rows.
+fn list(bits: Option<&Bits<3>>) -> [Vec<u64>; 3] {
+    let part = |k: usize| {
+        let Some(bits) = bits else { return Vec::new() };
+        let halves = bits.part(k).iter().flat_map(|block| [block.0 as u64, (block.0 >> 64) as u64]);
+        halves.take(bits.len().div_ceil(64)).collect()
+    };
+    [0, 1, 2].map(part)
+}
+
+/// The parts of a list as bits; what [`list`] made of them.
+pub(crate) fn unlist(words: &[u64], into: &mut Vec<Block>) {
+    let block = |pair: &[u64]| {
+        Block(u128::from(pair[0]) | u128::from(pair.get(1).copied().unwrap_or_default()) << 64)
+    };
+    into.extend(words.chunks(2).map(block));
+    debug_assert_eq!(into.len(), blocks(64 * words.len()));
+}

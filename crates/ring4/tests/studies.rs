@@ -1,0 +1,181 @@
+//! The studies on four servers: the totals and answers of independent references, shards, and what happens when a server or
+//! an owner sends something else.
+
+use accel::Queue;
+use base::{ChannelError, Error, Kind, PartyId};
+use engine::{Engine, NoNoise, Share, Shares};
+use net::Session;
+use net::cluster::Cluster;
+use net::faults::Fault;
+use program::Program;
+use program::lower::combine::Shape;
+use program::lower::{Totals, lower_release_of};
+use ring4::{Hash, Ring4, Security, Settings};
+use std::time::Duration;
+use studies::lift::{BenchRows, Layout, Lift, bench_truth, build};
+use studies::market::{Answer, CUSTOMER, Problem, Sample};
+
+const MALICIOUS: Settings = Settings { security: Security::Malicious, hash: Hash::Keyed, masked: true };
+const SEMI_HONEST: Settings = Settings { security: Security::SemiHonest, hash: Hash::Keyed, masked: false };
+/// Two owners come first.
+const SERVERS: [PartyId; 4] = [PartyId(2), PartyId(3), PartyId(4), PartyId(5)];
+const PARTICIPANTS: usize = 6;
+
+fn ring4(settings: Settings) -> Ring4 {
+    Ring4::new(settings, SERVERS, || Ok(Queue::default())).with_chunk(1024)
+}
+
+/// The total of every fold, from everybody's shares.
+fn totals(program: &Program, shares: &[Shares]) -> Vec<u128> {
+    let of = |(at, fold): (usize, &program::Fold)| {
+        let mut summands = [None; 4];
+        for share in shares.iter().map(|shares| &shares.folds()[at]) {
+            match share {
+                Share::Known(total) => return *total,
+                Share::Replicated(held) => {
+                    summands.iter_mut().zip(held).for_each(|(s, h)| *s = s.or(*h));
+                }
+                Share::Absent => {}
+                _ => panic!("totals are replicated or known"),
+            }
+        }
+        summands.into_iter().map(Option::unwrap).fold(0, u128::wrapping_add) & fold.ty().mask()
+    };
+    program.folds.iter().enumerate().map(of).collect()
+}
+
+/// Row and combine of a lift study in so many shards, whose shares add up.
+fn lift_rows(
+    lift: &Lift,
+    (program, layout): &(Program, Layout),
+    (rows, shards): (u64, u32),
+    settings: Settings,
+    session: &mut Session,
+) -> Result<Shares, Error> {
+    let mut engine = ring4(settings);
+    let mut all: Option<Shares> = None;
+    for shard in 0..shards {
+        let mut part = BenchRows::new(lift, layout, Some(session.me()), rows, 7).shard(shard, shards);
+        let shares = engine.rows(program, &mut part, session)?;
+        match &mut all {
+            None => all = Some(shares),
+            Some(sum) => sum.add(program, &shares)?,
+        }
+    }
+    all.ok_or_else(|| Error::misuse("no shard"))
+}
+
+#[test]
+fn a_lift_study_has_the_totals_of_its_definitions() {
+    for (settings, k, rows, shards) in [(SEMI_HONEST, 4, 3000, 1), (MALICIOUS, 1, 1500, 2), (MALICIOUS, 4, 700, 1)] {
+        let lift = Lift::bench(k);
+        let built = build(&lift).unwrap();
+        let done =
+            Cluster::new(PARTICIPANTS, 3).run(|s| lift_rows(&lift, &built, (rows, shards), settings, s));
+        let shares: Vec<Shares> = done.into_iter().map(Result::unwrap).collect();
+        let (got, want) = (totals(&built.0, &shares), bench_truth(&lift, rows, 7));
+        for total in &built.1.totals {
+            let want = want.get(total.cell, total.arm, total.quantity);
+            assert_eq!(got[total.fold as usize], want, "{total:?}");
+        }
+    }
+}
+
+fn market(sample: &Sample, settings: Settings, session: &mut Session) -> Result<Option<Answer>, Error> {
+    let (mut engine, program) = (ring4(settings), sample.program());
+    let me = session.me();
+    let mut rows = sample.part(Some(me));
+    let shares = engine.rows(program, &mut rows, session)?;
+    if !program.lists.is_empty() {
+        let lists = engine.lists(program, sample.rows(), CUSTOMER, &shares, session)?;
+        let bits =
+            |list: &Vec<u64>| (0..sample.rows()).map(|r| list[r as usize / 64] >> (r % 64) & 1 == 1).collect();
+        return Ok(lists.first().map(|list| Answer::All(bits(list))));
+    }
+    let (owners, totals) = (program.fold_owners(), Totals::Replicated);
+    let plan = lower_release_of(totals, program, CUSTOMER, &owners, &|_, _| 1, &|_| None)?;
+    let values = engine.release(&plan, &shares, &mut NoNoise, session)?;
+    Ok(match values[..] {
+        [row, score] => Some(Answer::Best((score != 0).then_some((row as u64, score)))),
+        [row, score, found] => Some(Answer::Best((found == 1).then_some((row as u64, score)))),
+        _ => None,
+    })
+}
+
+fn sample(problem: Problem, rows: u64) -> Sample {
+    let program = studies::market::program(problem, ["customer", "provider"], Shape::Small);
+    Sample::new(problem, program, rows, 7)
+}
+
+#[test]
+fn customers_learn_the_true_answer_and_nobody_else_anything() {
+    for problem in Problem::ALL {
+        for (settings, rows) in [(SEMI_HONEST, 1), (MALICIOUS, 33), (SEMI_HONEST, 2500)] {
+            let sample = sample(problem, rows);
+            let done = Cluster::new(PARTICIPANTS, 1).run(|s| market(&sample, settings, s));
+            let mut answers = done.into_iter().map(Result::unwrap);
+            assert_eq!(answers.next().flatten(), Some(sample.truth().unwrap()), "{problem}, {rows} rows");
+            assert!(answers.all(|answer| answer.is_none()), "{problem}");
+        }
+    }
+}
+
+#[test]
+fn narrow_windows_do_not_stop_it() {
+    let sample = sample(Problem::P2p, 3000);
+    let done = Cluster::new(PARTICIPANTS, 1).tiny_window().run(|s| market(&sample, MALICIOUS, s));
+    assert_eq!(done.into_iter().next().unwrap().unwrap(), Some(sample.truth().unwrap()));
+}
+
+/// Bytes that this participant sent to every other one below a step.
+fn sent(session: &Session, step: &str) -> [u64; PARTICIPANTS] {
+    let to = |peer: usize| {
+        let below = |e: &&net::Entry| e.peer.index() == peer && e.step.starts_with(step);
+        session.ledger().entries().iter().filter(below).map(|e| e.sent).sum()
+    };
+    std::array::from_fn(to)
+}
+
+/// One byte that a participant sends changes, at every stage and towards every peer: nobody gets an answer, and who notices
+/// names the channel.
+#[test]
+fn a_byte_changed_at_any_stage_stops_everybody() {
+    const STEPS: [&str; 3] = ["rows", "release/circuit", "release/reveal"];
+    // The sum of two scores is computed in the release.
+    let sample = sample(Problem::P2p, 40);
+    let honest = Cluster::new(PARTICIPANTS, 2).run(|s| {
+        market(&sample, MALICIOUS, s)?;
+        Ok(STEPS.map(|step| sent(s, step)))
+    });
+    let honest: Vec<_> = honest.into_iter().map(Result::unwrap).collect();
+    let mut struck = [0; STEPS.len()];
+    for (party, sent) in honest.iter().enumerate() {
+        for (stage, peer) in (0..STEPS.len()).flat_map(|stage| (0..PARTICIPANTS).map(move |peer| (stage, peer))) {
+            let all = sent[stage][peer];
+            // An early byte and the last one.
+            for byte in [all / 3, all.saturating_sub(1)].into_iter().filter(|_| all > 0) {
+                let what = format!("byte {byte} of {all} from p{party} to p{peer} at {}", STEPS[stage]);
+                let fault = Fault::Corrupt { byte, mask: 4 };
+                let cluster = Cluster::new(PARTICIPANTS, 2).deadline(Duration::from_secs(30));
+                let [from, to] = [party, peer].map(|p| PartyId(p as u8));
+                let done = cluster.fault_towards(from, to, STEPS[stage], fault).run(|s| market(&sample, MALICIOUS, s));
+                assert!(done[0].is_err(), "{what}: an answer was given");
+                judge(&done, &what, &format!("p{party}"));
+                struck[stage] += 1;
+            }
+        }
+    }
+    assert!(struck.iter().all(|n| *n > 0) || struck[1] == 0, "{struck:?}");
+}
+
+/// Somebody notices and names the party; nobody waits for the deadline.
+fn judge(done: &[Result<Option<Answer>, Error>], what: &str, party: &str) {
+    let errors: Vec<&Error> = done.iter().filter_map(|d| d.as_ref().err()).collect();
+    let names = |e: &&&Error| {
+        let peer = e.at().peer.clone().unwrap_or_default();
+        !matches!(e.kind(), Kind::Channel(_)) && peer.contains(party)
+    };
+    assert!(errors.iter().any(|e| names(&e)), "{what}: nobody names the channel: {errors:#?}");
+    let waited = |e: &&&Error| matches!(e.kind(), Kind::Channel(ChannelError::Deadline { .. }));
+    assert!(!errors.iter().any(|e| waited(&e)), "{what}: somebody waited");
+}
