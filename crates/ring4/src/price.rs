@@ -48,6 +48,11 @@ impl Quote {
         self.turns[at.index()][from.index()] += u64::from(spoke);
     }
 
+    /// Who sits where.
+    pub(crate) fn seats(&self) -> [PartyId; 4] {
+        self.seats
+    }
+
     /// All settings.
     pub(crate) fn settings(&self) -> Settings {
         self.settings

@@ -78,6 +78,12 @@ impl Shares {
         self.parts.each_ref().map(Vec::as_slice)
     }
 
+    /// The parts, taken out.
+    #[must_use]
+    pub fn into_parts(mut self) -> [Vec<Block>; 3] {
+        std::mem::take(&mut self.parts)
+    }
+
     /// The parts, to change them: all seats do the same to the same summands.
     #[must_use]
     pub fn parts_mut(&mut self) -> [&mut [Block]; 3] {
