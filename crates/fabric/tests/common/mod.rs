@@ -109,13 +109,24 @@ pub fn start(
 impl Run {
     /// Waits for both and gives, for each, whether it ended well and what it printed.
     pub fn outputs(mut self) -> [(bool, String); 2] {
+        let ids: Vec<u32> = self.children.iter().map(Child::id).collect();
         let outputs = std::mem::take(&mut self.children).into_iter().map(|child| {
             let output = child.wait_with_output().unwrap();
             let text = [output.stdout, output.stderr].concat();
             (output.status.success(), String::from_utf8_lossy(&text).into_owned())
         });
         let outputs: Vec<_> = outputs.collect();
+        ids.into_iter().for_each(sweep);
         outputs.try_into().expect("two parties")
+    }
+}
+
+/// Removes what libfabric's shm provider leaves of a process that was killed.
+fn sweep(id: u32) {
+    for file in std::fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
+        if file.file_name().to_string_lossy().starts_with(&format!("{id}:")) {
+            let _ = std::fs::remove_file(file.path());
+        }
     }
 }
 
