@@ -83,15 +83,13 @@ class Machine {
         core_->bell_tail = tail_;
         step();
         core_->bell = 0;
+        moved_ = cycles_;
     }
 
     // The next completion; throws when nothing moves for too long.
     Completion wait() {
-        uint64_t last = moved_;
         while (done_.empty()) {
             step();
-            if (moved_ < last) moved_ = last;
-            last = moved_;
             if (cycles_ - moved_ > 100000 + latency_) throw std::runtime_error("the accelerator hangs");
         }
         Completion c = done_.front();
@@ -221,7 +219,8 @@ class Machine {
 
     std::unique_ptr<Vaccel_core> core_;
     unsigned latency_, stall_, tail_ = 0, offered_ = 0, written_ = 0;
-    uint64_t cycles_ = 0, moved_ = 0, state_ = 0x9e3779b97f4a7c15;
+    uint64_t cycles_ = 0, moved_ = 0; // now, and when a block or completion last passed
+    uint64_t state_ = 0x9e3779b97f4a7c15;
     std::vector<u128> memory_;
     std::array<std::deque<Burst>, INPUTS> in_;
     std::array<std::deque<Burst>, OUTPUTS> out_;

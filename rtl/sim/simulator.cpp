@@ -30,7 +30,7 @@ class Reader {
 
     template <class T> T take() {
         T v;
-        if (left() < sizeof v) throw std::runtime_error("a request is too short");
+        if (left() < sizeof v) throw std::invalid_argument("a request is too short");
         std::memcpy(&v, &bytes_[at_], sizeof v);
         at_ += sizeof v;
         return v;
@@ -50,7 +50,7 @@ template <class T> static void append(std::vector<uint8_t> &to, const T &v) {
 
 static void configure(Machine &machine, Reader &request) {
     unsigned seat = request.take<uint8_t>();
-    if (seat > 3) throw std::runtime_error("there are four seats");
+    if (seat > 3) throw std::invalid_argument("there are four seats");
     std::array<u128, 3> keys, tags;
     for (u128 &key : keys) key = request.take<u128>();
     for (u128 &tag : tags) tag = request.take<u128>();
@@ -69,7 +69,7 @@ static void run(Machine &machine, Reader &request, std::vector<uint8_t> &answer)
     d.first = request.take<uint64_t>();
     for (u128 &digest : d.prior) digest = request.take<u128>();
     if (d.blocks == 0 || d.terms == 0 || uint64_t(d.blocks) * d.terms > MAX_BLOCKS)
-        throw std::runtime_error("a command has 1 to 2^20 blocks in all its terms");
+        throw std::invalid_argument("a command has 1 to 2^20 blocks in all its terms");
     d.plane = d.blocks * d.terms;
     // Source planes, then three of results and four of messages.
     auto &memory = machine.memory();
@@ -84,7 +84,7 @@ static void run(Machine &machine, Reader &request, std::vector<uint8_t> &answer)
     uint64_t start = machine.cycles();
     machine.enqueue(d);
     Completion c = machine.wait();
-    if (c.refused) throw std::runtime_error("the accelerator refused the descriptor");
+    if (c.refused) throw std::invalid_argument("the accelerator refused the descriptor");
     append(answer, uint64_t(machine.cycles() - start));
     for (u128 digest : c.digests) append(answer, digest);
     unsigned streams = machine.written();
@@ -96,9 +96,16 @@ static void run(Machine &machine, Reader &request, std::vector<uint8_t> &answer)
         }
 }
 
+static std::vector<uint8_t> refusal(const std::exception &e) {
+    std::string text = e.what();
+    std::vector<uint8_t> answer{1};
+    answer.insert(answer.end(), text.begin(), text.end());
+    return answer;
+}
+
 static int serve() {
     Machine machine;
-    for (;;) {
+    for (bool broken = false; !broken;) {
         uint32_t length;
         if (std::fread(&length, sizeof length, 1, stdin) != 1) return 0;
         if (length > MAX_FRAME) return std::fprintf(stderr, "error: a frame of %u bytes\n", length), 1;
@@ -109,18 +116,21 @@ static int serve() {
             switch (request.take<uint8_t>()) {
             case 1: configure(machine, request); break;
             case 2: run(machine, request, answer); break;
-            default: throw std::runtime_error("an unknown request");
+            default: throw std::invalid_argument("an unknown request");
             }
+        } catch (const std::invalid_argument &e) {
+            answer = refusal(e);
         } catch (const std::exception &e) {
-            std::string text = e.what();
-            answer.assign(1, 1);
-            answer.insert(answer.end(), text.begin(), text.end());
+            // The machine is in no state to go on from.
+            answer = refusal(e);
+            broken = true;
         }
         length = uint32_t(answer.size());
         if (std::fwrite(&length, sizeof length, 1, stdout) != 1 || std::fwrite(answer.data(), length, 1, stdout) != 1 ||
             std::fflush(stdout))
             return 1;
     }
+    return 1;
 }
 
 } // namespace sim

@@ -165,6 +165,40 @@ fn misuse_and_a_lost_simulator_are_errors_that_say_so() {
 }
 
 #[test]
+fn bounds_have_errors() {
+    let Some(program) = simulator() else { return };
+    let mut rtl = Rtl::at(program).unwrap();
+    rtl.configure(conformance::keys()[0].clone()).unwrap();
+    let factors = vec![Block::ONE; (1 << 20) + 1];
+    let mut multiply = |terms: usize, round: u64, first: u64| {
+        let x = [&factors[..terms]; 3];
+        let mut out = [[Block::ZERO]; 5];
+        let [z0, z1, z2, a, c] = &mut out;
+        let command = Multiply {
+            ring: Ring::Z2,
+            round,
+            first,
+            half: Half::First,
+            terms,
+            x,
+            y: x,
+            z: [z0, z1, z2],
+            a,
+            c,
+            masked: false,
+            vouch: Vouch::Nothing,
+        };
+        rtl.run(&mut Command::Multiply(command)).map_err(|e| e.to_string())
+    };
+    multiply(1, (1 << 48) - 1, u64::MAX - 1).unwrap();
+    assert!(multiply(1, 1 << 48, 0).unwrap_err().contains("2^48 rounds"));
+    assert!(multiply(1, 0, u64::MAX).unwrap_err().contains("2^64 blocks"));
+    let many = multiply((1 << 20) + 1, 0, 0).unwrap_err();
+    assert!(many.contains("terms of a dot product on the device rtl"), "{many}");
+    multiply(1 << 10, 0, 0).unwrap();
+}
+
+#[test]
 fn blocks_do_what_the_standards_say() {
     for what in ["mul", "aes", "gf"] {
         let Some(program) = built(what, &format!("test-{what}")) else { return };
