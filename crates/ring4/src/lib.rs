@@ -22,24 +22,38 @@
 //! same. Malicious: 8 tags of 16 B per round more, whatever its length. An opening: 4 elements; a joint input: one.
 //! [`Quote`] has it exactly, message by message.
 
+mod adder;
 mod check;
+mod compare;
+mod convert;
+mod divide;
 mod input;
 mod joint;
 mod member;
 mod open;
 mod party;
+mod planes;
 mod price;
 mod product;
+mod randomness;
+mod root;
 mod setup;
 mod shares;
+mod sides;
+mod truncate;
 
 pub use accel::{Ring, Seat};
+pub use compare::Number;
+pub use convert::{DIRECT_BITS, lowest};
+pub use divide::Division;
 pub use joint::Joint;
 pub use member::Member;
 pub use open::{elements, pack};
 pub use party::{Hash, Party, Security, Settings};
+pub use planes::Planes;
 pub use price::Quote;
 pub use shares::Shares;
+pub use truncate::STATISTICAL_BITS;
 
 /// Bytes of a tag.
 pub const TAG_BYTES: usize = 16;
