@@ -3,6 +3,7 @@
 use crate::{Command, Fold, Keys, Linear, Multiply, Vouch};
 use kernels::Block;
 use std::ops::Range;
+use zeroize::Zeroizing;
 
 /// A command on some blocks of a longer one.
 pub struct Part<'a> {
@@ -124,11 +125,12 @@ impl Part<'_> {
         if let Command::Multiply(m) = &mut command
             && m.terms != 1
         {
-            let runs = |part: &[Block]| -> Vec<Block> {
-                (0..m.terms).flat_map(|term| &part[term * of..][here.clone()]).copied().collect()
+            let runs = |part: &[Block]| {
+                let run = (0..m.terms).flat_map(|term| &part[term * of..][here.clone()]).copied();
+                Zeroizing::new(run.collect::<Vec<_>>())
             };
             gathered = [m.x.map(runs), m.y.map(runs)];
-            [m.x, m.y] = gathered.each_ref().map(|parts| parts.each_ref().map(|part| &**part));
+            [m.x, m.y] = gathered.each_ref().map(|parts| parts.each_ref().map(|part| part.as_slice()));
         }
         device(&mut command)
     }

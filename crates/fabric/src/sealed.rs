@@ -306,6 +306,10 @@ impl<C: Channel> Channel for Sealed<C> {
         self.inner.private()
     }
 
+    fn authenticated(&self) -> bool {
+        true
+    }
+
     fn deadline(&self) -> Duration {
         self.inner.deadline()
     }

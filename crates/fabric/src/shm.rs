@@ -181,7 +181,7 @@ impl ShmChannel {
         let tail = self.region.word64(self.out + TAIL).load(SeqCst);
         possible(self.told.wrapping_sub(tail), self.ring)?;
         self.tail_seen = tail;
-        Ok(self.ring - (self.head - tail))
+        Ok(self.ring - possible(self.head.wrapping_sub(tail), self.ring)?)
     }
 }
 

@@ -41,6 +41,11 @@ pub trait Channel: Send {
         false
     }
 
+    /// Whether nobody but the two ends can change the bytes without being noticed. What is private is.
+    fn authenticated(&self) -> bool {
+        self.private()
+    }
+
     /// How long this end waits without progress.
     fn deadline(&self) -> Duration {
         Duration::from_millis(limits::DEADLINE_MS)
@@ -87,6 +92,10 @@ impl<C: Channel + ?Sized> Channel for Box<C> {
 
     fn private(&self) -> bool {
         (**self).private()
+    }
+
+    fn authenticated(&self) -> bool {
+        (**self).authenticated()
     }
 
     fn deadline(&self) -> Duration {

@@ -116,6 +116,10 @@ impl Channel for Faulty {
         self.inner.as_ref().is_some_and(|inner| inner.private())
     }
 
+    fn authenticated(&self) -> bool {
+        self.inner.as_ref().is_some_and(|inner| inner.authenticated())
+    }
+
     fn deadline(&self) -> Duration {
         self.inner.as_ref().map_or(Duration::ZERO, |inner| inner.deadline())
     }

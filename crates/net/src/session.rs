@@ -264,6 +264,11 @@ impl Link<'_> {
         self.channel().private()
     }
 
+    /// Whether nobody else can change the bytes unnoticed: see [`Channel::authenticated`].
+    pub fn is_authenticated(&mut self) -> bool {
+        self.channel().authenticated()
+    }
+
     /// How long the channel waits without progress.
     pub fn deadline(&mut self) -> Duration {
         self.channel().deadline()

@@ -59,7 +59,7 @@ impl Party {
             }
             if self.settings.checked() {
                 let comparison =
-                    Comparison { round, unknown_to: owner, among: receivers.to_vec(), owner: self.at(owner) };
+                    Comparison { round, unknown_to: sent, among: receivers.to_vec(), owner: self.at(owner) };
                 self.compare(session, comparison, shares.parts()[part])?;
             }
         }

@@ -139,10 +139,12 @@ impl Member {
             kernels::stream(key, entry.entered, 0, out);
         };
         if owner == self.me {
+            self.seats.into_iter().try_for_each(|seat| private(session, seat))?;
             if value.len() != blocks {
                 return Err(Error::misuse("an input has as many blocks as its elements take"));
             }
-            let (mut last, mut scratch) = (Zeroizing::new(value.to_vec()), vec![Block::ZERO; blocks]);
+            let mut last = Zeroizing::new(value.to_vec());
+            let mut scratch = Zeroizing::new(vec![Block::ZERO; blocks]);
             for j in 0..SEEDED {
                 stream(entry, j, &mut scratch);
                 ring_sub(ring, &mut last, &scratch);
@@ -161,6 +163,7 @@ impl Member {
         }
         let sent = Seat::new(SEEDED);
         let round = server.next_round();
+        private(session, owner)?;
         if let Some(part) = seat.part_of(sent) {
             session.link(owner).recv(Block::bytes_of_mut(shares.parts_mut()[part]))?;
             if server.settings().checked() {
@@ -190,13 +193,15 @@ impl Member {
             if let Some(seat) = at_seat {
                 return server.open_to(session, x, &[Seat::new(seat)]);
             }
-            let fresh = server.refresh(session, x)?;
+            private(session, viewer)?;
+            let fresh = server.refresh(session, &x.without_padding())?;
             server.give(session, &fresh, viewer)?;
             return Ok(None);
         }
         if viewer != self.me {
             return Ok(None);
         }
+        self.seats.into_iter().try_for_each(|seat| private(session, seat))?;
         self.take(session, ring, len).map(Some)
     }
 

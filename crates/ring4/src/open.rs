@@ -26,6 +26,7 @@ impl Party {
         x: &Shares,
         viewers: &[Seat],
     ) -> Result<Option<Vec<Block>>, Error> {
+        let x = x.without_padding();
         let (me, round, blocks) = (self.seat, self.next_round(), x.blocks());
         let [s1, s2, s3] = [1, 2, 3].map(|k| me.after(k));
         let [_, p1, p2] = x.parts();

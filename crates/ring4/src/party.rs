@@ -55,6 +55,8 @@ pub struct Party {
     pub(crate) keys: Arc<Keys>,
     pub(crate) queue: Queue,
     round: u64,
+    /// Whether readable channels are accepted: see [`Party::in_the_open`].
+    open: bool,
 }
 
 impl Party {
@@ -77,7 +79,7 @@ impl Party {
         for &peer in seats.iter().filter(|&&peer| peer != me) {
             private(session, peer)?;
         }
-        Self::in_the_open(session, seats, settings, queue)
+        Ok(Self { open: false, ..Self::in_the_open(session, seats, settings, queue)? })
     }
 
     /// As [`Party::new`] over any channels: whoever reads them can compute the keys, and so the values. For measurements of
@@ -97,7 +99,7 @@ impl Party {
         let keys = session.step("setup", |s| crate::setup::agree(s, &seats, seat, settings))?;
         let keys = Arc::new(keys);
         queue.configure(&keys)?;
-        Ok(Self { seat, seats, settings, keys, queue, round: 0 })
+        Ok(Self { seat, seats, settings, keys, queue, round: 0, open: true })
     }
 
     /// This party's seat.
@@ -151,12 +153,17 @@ impl Party {
         shares
     }
 
-    /// Refuses to send what the fourth party could read, unless masks hide it.
+    /// Refuses to send what the fourth party could read, unless masks hide it; and what it could change, for it knows the
+    /// keys of the tags of others.
     pub(crate) fn hidden(&self, session: &mut Session) -> Result<(), Error> {
-        if self.settings.masked {
+        if self.open {
             return Ok(());
         }
-        [1, 2, 3].into_iter().try_for_each(|k| private(session, self.at(self.seat.after(k))))
+        [1, 2, 3].into_iter().try_for_each(|k| {
+            let peer = self.at(self.seat.after(k));
+            let link = &mut session.link(peer);
+            if self.settings.masked && link.is_authenticated() { Ok(()) } else { private(session, peer) }
+        })
     }
 }
 
@@ -165,7 +172,7 @@ pub(crate) fn private(session: &mut Session, peer: PartyId) -> Result<(), Error>
     if session.link(peer).is_private() {
         return Ok(());
     }
-    let text = "ring4 needs a channel here that nobody else reads: use TLS (products can be masked for other transports, \
-                keys, inputs of owners and outputs cannot)";
+    let text = "ring4 needs a channel here that nobody else reads: use TLS (products can be masked for transports whose \
+                messages are authenticated; keys, inputs of owners and outputs cannot)";
     Err(Error::new(session.at(Some(peer)), Kind::Input(text.into())))
 }

@@ -122,6 +122,7 @@ impl Party {
         if x.is_empty() {
             return Err(Error::misuse("an inner product has elements"));
         }
+        let x = x.without_padding();
         self.dots(session, x.ring(), x.ring().lanes(), [x.parts(), y.parts()])
     }
 

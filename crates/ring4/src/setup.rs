@@ -9,7 +9,7 @@ use base::{At, Error, Kind, PartyId};
 use kernels::Block;
 use net::Session;
 use subtle::ConstantTimeEq;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 type Bytes = [u8; 32];
 
@@ -90,10 +90,8 @@ pub(crate) fn agree(
     compare(session, seats, me, &parts)?;
     let derive = |label: &str, k: usize| {
         let key = me.summand(k);
-        let mut bytes = hash(label, key, key, &material(&parts, key));
-        let block = Block::from_bytes(std::array::from_fn(|i| bytes[i]));
-        bytes.zeroize();
-        block
+        let bytes = Zeroizing::new(hash(label, key, key, &material(&parts, key)));
+        Block::from_bytes(std::array::from_fn(|i| bytes[i]))
     };
     Ok(Keys::new(me, [0, 1, 2].map(|k| derive(STREAM, k)), [0, 1, 2].map(|k| derive(TAG, k))))
 }
@@ -121,8 +119,12 @@ fn compare(
         for (_, key) in common(me, peer) {
             let theirs: Bytes = session.link(seats[peer.index()]).recv_array()?;
             if !bool::from(theirs.ct_eq(&result(key))) {
-                let check = "the holders of a key hold different ones: one of them opened two things";
-                return Err(session.link(seats[peer.index()]).blame(check));
+                // The third holder may have opened two things, or the peer says something else than it holds.
+                let third = Seat::new(6 - me.index() - peer.index() - key.index());
+                let name = |seat: Seat| session.roster().name(seats[seat.index()]);
+                let at = At { peer: Some(format!("{}, or {}", name(peer), name(third))), ..session.at(None) };
+                let check = "the holders of a key hold different ones: one of both deviates";
+                return Err(Error::new(at, Kind::Deviated(check)));
             }
         }
     }

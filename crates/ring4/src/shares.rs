@@ -3,6 +3,7 @@
 use crate::{Ring, Seat};
 use base::Error;
 use kernels::{Block, ring_add, ring_sub};
+use std::borrow::Cow;
 use zeroize::Zeroize;
 
 /// One seat's part of a shared vector: part k is summand seat + 1 + k of every element. Wiped on drop. Where the length
@@ -88,6 +89,21 @@ impl Shares {
     #[must_use]
     pub fn parts_mut(&mut self) -> [&mut [Block]; 3] {
         self.parts.each_mut().map(Vec::as_mut_slice)
+    }
+
+    /// The same elements, with shares of zero in what fills the last block up.
+    #[must_use]
+    pub fn without_padding(&self) -> Cow<'_, Self> {
+        let rest = (self.len % self.ring.lanes()) as u32;
+        if rest == 0 {
+            return Cow::Borrowed(self);
+        }
+        let mut own = self.clone();
+        for part in &mut own.parts {
+            let last = part.last_mut().expect("elements that do not fill a block are in one");
+            *last = Block(last.0 & u128::MAX >> (128 - rest * self.ring.bits()));
+        }
+        Cow::Owned(own)
     }
 
     /// Adds shares of the same shape.

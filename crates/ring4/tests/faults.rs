@@ -9,7 +9,7 @@ use kernels::Block;
 use net::Session;
 use net::cluster::Cluster;
 use net::faults::Fault;
-use ring4::{Hash, Joint, Member, Party, Security, Settings};
+use ring4::{Hash, Joint, Member, Party, Security, Settings, elements, pack};
 use std::time::Duration;
 use support::{SEATS, enter, party, random};
 
@@ -18,7 +18,7 @@ const STEPS: [&str; 9] =
 
 /// Every operation once, each at its own step, all depending on each other.
 fn work(p: &mut Party, s: &mut Session) -> Result<Vec<Block>, Error> {
-    let shape = (Ring::Z64, 5);
+    let shape = (Ring::Z64, 6);
     let value = random(1, 3);
     let x = s.step("enter 0", |s| enter(p, s, 0, shape, &value))?;
     let y = s.step("enter 1", |s| enter(p, s, 1, shape, &value))?;
@@ -183,7 +183,11 @@ fn owners_enter_and_get_outputs() {
                 }
                 let seen = done[viewer][i].as_ref().unwrap();
                 let [a, b, c] = &values;
-                assert!((0..n).all(|k| seen[k] == ring.add(ring.mul(a[k], b[k]), c[k])));
+                let wanted: Vec<Block> = (0..n).map(|k| ring.add(ring.mul(a[k], b[k]), c[k])).collect();
+                assert!(
+                    *seen == pack(ring, &elements(ring, len, &wanted)),
+                    "nothing but the elements is seen"
+                );
             }
         }
     }
@@ -217,6 +221,10 @@ fn owners_and_seats_that_deviate_are_noticed() {
 struct Open(Box<dyn net::Channel>);
 
 impl net::Channel for Open {
+    fn authenticated(&self) -> bool {
+        true
+    }
+
     fn send(&mut self, bytes: &[u8]) -> Result<(), ChannelError> {
         self.0.send(bytes)
     }
@@ -235,7 +243,8 @@ impl net::Channel for Open {
 #[test]
 fn channels_that_others_read_are_refused() {
     let settings = malicious();
-    let refused = |error: &Error| matches!(error.kind(), Kind::Input(text) if text.contains("nobody else reads"));
+    let refused =
+        |error: &Error| matches!(error.kind(), Kind::Input(text) if text.contains("nobody else reads"));
     for exchanged_before in [true, false] {
         for settings in [settings[0], settings[1]] {
             let done = Cluster::new(4, 2).run(|s| {
@@ -257,10 +266,70 @@ fn channels_that_others_read_are_refused() {
             });
             for end in done {
                 match end {
-                    Err(error) => assert!(refused(&error) && (exchanged_before || !settings.masked), "{error}"),
+                    Err(error) => {
+                        assert!(refused(&error) && (exchanged_before || !settings.masked), "{error}")
+                    }
                     Ok(()) => assert!(!exchanged_before && settings.masked, "nothing was refused"),
                 }
             }
+        }
+    }
+}
+
+/// A party that contributes another part of a key to one holder than to the others.
+#[test]
+fn keys_that_differ_are_noticed_and_nobody_is_accused_alone() {
+    let settings = malicious()[0];
+    // After the settings and two commitments come two openings: commitment and opening alike are changed for one peer.
+    for byte in [96, 128] {
+        let cluster = Cluster::new(4, 5).deadline(Duration::from_secs(20));
+        let fault = Fault::Corrupt { byte, mask: 1 };
+        let ended =
+            cluster.fault_towards(SEATS[1], SEATS[3], "setup", fault).run(|s| party(s, settings).map(|_| ()));
+        let error = ended[3].as_ref().expect_err("an opening that does not fit its commitment");
+        assert!(matches!(error.kind(), Kind::Deviated(_)), "{error}");
+        assert_eq!(error.at().peer.as_deref(), Some("p1"));
+    }
+    // The comparison of one key: either of two may be at fault.
+    let cluster = Cluster::new(4, 5).deadline(Duration::from_secs(20));
+    let fault = Fault::Corrupt { byte: 160, mask: 1 };
+    let ended =
+        cluster.fault_towards(SEATS[1], SEATS[3], "setup", fault).run(|s| party(s, settings).map(|_| ()));
+    let error = ended[3].as_ref().expect_err("holders differ");
+    assert_eq!(error.at().peer.as_deref(), Some("p1, or p2"), "{error}");
+}
+
+/// Owners' values and outputs never go where others could listen, masked or not.
+#[test]
+fn owners_talk_over_private_channels_only() {
+    let seats = [1, 2, 3, 4].map(PartyId);
+    let settings = malicious()[1];
+    for (at_reveal, step) in [(false, "enter"), (true, "reveal")] {
+        let done = Cluster::new(5, 4).deadline(Duration::from_secs(20)).run(|s| {
+            let mut m = Member::new(s, seats, settings, accel::Queue::default())?;
+            let owner = PartyId(0);
+            let peers: Vec<PartyId> = if s.me() == owner { seats.to_vec() } else { vec![owner] };
+            let open = |s: &mut Session| {
+                peers.iter().for_each(|&peer| s.replace_channel(peer, |old| Box::new(Open(old))));
+            };
+            if !at_reveal {
+                open(s);
+            }
+            let value = random(1, 2);
+            let value: &[Block] = if s.me() == owner { &value } else { &[] };
+            let x = s.step("enter", |s| m.enter(s, owner, (Ring::Z128, 2), value))?;
+            if at_reveal {
+                open(s);
+            }
+            s.step("reveal", |s| m.reveal(s, x.as_ref(), (Ring::Z128, 2), owner)).map(|_| ())
+        });
+        for end in done {
+            let error = end.expect_err("refused");
+            let refused = matches!(error.kind(), Kind::Input(text) if text.contains("nobody else reads"));
+            assert!(
+                refused && error.at().step == step || matches!(error.kind(), Kind::Channel(_)),
+                "{error}"
+            );
         }
     }
 }
