@@ -67,6 +67,8 @@ rtl-test: setup rtl
 
 rtl-report:
 	@command -v yosys >/dev/null || { echo 'error: there is no yosys; on Debian: sudo apt-get install yosys' >&2; exit 1; }
+	rtl/build.sh $(TARGET) elaborated
+	$(TARGET)/rtl/tacit-rtl-elaborated test
 	rtl/report.sh $(TARGET)
 
 demo: build
