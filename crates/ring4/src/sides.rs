@@ -9,6 +9,9 @@
 //! hold. Every operation of this library is made of joint inputs, products and openings, each checked before
 //! the next one begins.
 //!
+//! **Who learns what.** Nobody anything but the operations and lengths: what is opened, in conversion and
+//! truncation, is masked and goes to two seats that lack the mask.
+//!
 //! **Source.** Local splitting: Araki et al. (CCS 2018), Mohassel and Rindal (CCS 2018) for three parties;
 //! Dalskov, Escudero and Keller (USENIX Security 2021), section 4, for four.
 //!

@@ -5,8 +5,8 @@
 //!
 //! **With headroom** (w + [`STATISTICAL_BITS`] + 2 bits fit the ring): seats 0 and 1 hold a random r = F_2 +
 //! F_3 of two summands below 2^(k-2); x + r, which cannot wrap, is opened to seats 2 and 3; (x + r) / 2^f and
-//! r / 2^f are entered. x + r is within 2^-40 of a distribution that does not depend on x, whichever of both
-//! seats looks.
+//! r / 2^f are entered. For every number x + r is within 2^-40 of a distribution that does not depend on x,
+//! whichever of both seats looks: a vector of n numbers is within n times that.
 //!
 //! **Without** (w below the ring's bits): of the sides of x + 2^(k-2) both quotients are entered. They wrap
 //! where the top bit of either is set, since that of the sum is not: a or b = a + b - a b, whose product is
