@@ -5,9 +5,15 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use job::party::{PartySettings, parse_address, parse_deadline, parse_memory};
 use job::study::{Decimal, parse_delta};
-use program::lower::combine::Shape;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+
+mod bench;
+
+pub use bench::{
+    BackendName, Bench, BenchParty, Bits, DeviceName, EngineName, HashName, Protocol, SecurityName,
+    TransportName, What,
+};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -459,161 +465,6 @@ pub enum LedgerAction {
     },
 }
 
-/// Measures over loopback and checks the result. Of yao, lift and match each party is a process on a core of its own,
-/// of gmw, ot and market a thread.
-#[derive(Clone, Debug, Args)]
-#[command(
-    after_help = "Examples:\n  tacit bench yao --rows 100k\n  tacit bench lift --rows 1M --transport tls --json\n  tacit bench match --rows 50k --overlap 0.5\n  tacit bench match --protocol ps3i --rows 100k --columns 4\n  tacit bench gmw --parties 3 --ands 10M\n  tacit bench ot --ot ferret --ots 50M\n  tacit bench market --resources 5000 --parties 3 --circuit small\n\n\
-    yao:   250 independent AND gates of bits shared by both parties, per row\n\
-    lift:  the row program of a lift study with K = 4, 32-bit times and values; session set-up included, no matching\n\
-    match: private matching of generated people, two parties; see docs/protocols for each\n\
-    gmw:   AND gates among any number of parties, all of them threads of one process\n\
-    ot:    correlated OTs with random choices between two parties, threads of one process\n\
-    market: the P2P problem of Choi et al. (2012), a customer and N - 1 providers, threads of one process; start-up included"
-)]
-pub struct Bench {
-    /// What to measure
-    pub what: What,
-    /// yao, lift, match: rows of each side
-    #[arg(long, value_name = "N", value_parser = count, default_value = "1", hide_default_value = true,
-          required_if_eq_any = [("what", "yao"), ("what", "lift"), ("what", "match")])]
-    pub rows: u64,
-    /// gmw, market: parties
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = parties)]
-    pub parties: usize,
-    /// gmw: AND gates, in wide layers; rounded up to a multiple of 64
-    #[arg(long, value_name = "M", value_parser = count, default_value = "10M")]
-    pub ands: u64,
-    /// gmw: instead of wide layers one full binary tree of this depth, 2^D - 1 AND gates
-    #[arg(long, value_name = "D", conflicts_with = "ands", value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::bench::gmw::TREE_MAX)))]
-    pub tree: Option<u32>,
-    /// ot: correlated OTs to make
-    #[arg(long, value_name = "N", value_parser = count, default_value = "20M")]
-    pub ots: u64,
-    /// market: resources of all providers together
-    #[arg(long, value_name = "K", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    pub resources: u64,
-    /// market: the circuit; paper (gate by gate the published one), small (fewest gates), shallow (for long round trips)
-    #[arg(long, value_name = "NAME", default_value = "small", value_parser = shape)]
-    pub circuit: Shape,
-    /// gmw, market: delay of every byte on its way, in milliseconds: half a round trip
-    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=10_000))]
-    pub delay_ms: u64,
-    /// market: measure figures 3 to 5 of the paper again, for some minutes, and write them as a page
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["resources", "parties", "circuit", "delay_ms"])]
-    pub figures: Option<PathBuf>,
-    /// gmw, ot, market, lift with --engine gmw: what makes the correlated OTs; ferret, softspoken, or softspoken:K
-    #[arg(long, value_name = "NAME", default_value = "softspoken")]
-    pub ot: String,
-    /// yao, lift: the engine; `clear` runs both roles in one process, without protection
-    #[arg(long, default_value = "yao")]
-    pub engine: EngineName,
-    /// match: the protocol
-    #[arg(long, default_value = "pid")]
-    pub protocol: Protocol,
-    /// How bytes travel
-    #[arg(long, default_value = "tcp")]
-    pub transport: TransportName,
-    /// Bits of Delta that SoftSpoken OT takes at once: small for fast links, large for slow ones
-    #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=8))]
-    pub k: u32,
-    /// match: share of rows that both sides have
-    #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share)]
-    pub overlap: f64,
-    /// match: columns of 64 bits that each side brings to ps3i, collecting and circuit-psi (where one side brings them)
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=64))]
-    pub columns: u8,
-    /// match: add dummy rows that hide exact sizes, as studies do unless they say otherwise
-    #[arg(long)]
-    pub dummies: bool,
-    /// match: what carries the columns of ps3i
-    #[arg(long, value_name = "NAME", default_value = "permute-share")]
-    pub backend: BackendName,
-    /// match: memory of each party for pid, such as 64M; beyond it columns go to disk
-    #[arg(long, value_name = "BYTES", value_parser = memory)]
-    pub memory: Option<u64>,
-    /// yao, lift: worker pairs, each on a connection of its own; they share the party's one core
-    #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub shards: u32,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// What to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum What {
-    /// AND gates.
-    Yao,
-    /// The lift row program.
-    Lift,
-    /// Private matching.
-    Match,
-    /// AND gates among n parties.
-    Gmw,
-    /// Correlated OTs between two parties.
-    Ot,
-    /// The best of many resources among a customer and providers.
-    Market,
-}
-
-/// An engine to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EngineName {
-    /// Garbled circuits.
-    Yao,
-    /// Correlated OT alone; lift only.
-    Gmw,
-    /// The reference: no protection.
-    Clear,
-}
-
-/// A matching protocol to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Protocol {
-    /// Private-ID: one identifier, a spine of all rows.
-    Pid,
-    /// Private-ID with two identifiers per row.
-    Multi,
-    /// Inner join to shares.
-    Ps3i,
-    /// Inner join to shares, each person up to twice.
-    Collecting,
-    /// Join to shares that hides the size of the match.
-    CircuitPsi,
-}
-
-/// What carries the columns of ps3i.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum BackendName {
-    /// Permutation networks over oblivious transfer.
-    PermuteShare,
-    /// Additively homomorphic encryption.
-    Paillier,
-}
-
-/// How bytes travel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TransportName {
-    /// Pipes within one process; gmw, ot and market only.
-    Memory,
-    /// Plain TCP.
-    Tcp,
-    /// TLS 1.3 with pinned keys.
-    Tls,
-}
-
-/// One party of a measurement: what `tacit bench` starts.
-#[derive(Debug, Args)]
-pub struct BenchParty {
-    /// What to do, as JSON
-    pub task: String,
-}
-
 /// Prints a completion script.
 #[derive(Debug, Args)]
 #[command(
@@ -622,18 +473,6 @@ pub struct BenchParty {
 pub struct Completions {
     /// The shell
     pub shell: clap_complete::Shell,
-}
-
-/// Reads the name of a circuit.
-fn shape(text: &str) -> Result<Shape, String> {
-    text.parse().map_err(|e: Error| e.to_string())
-}
-
-/// Reads a number of parties.
-fn parties(text: &str) -> Result<usize, String> {
-    let most = base::limits::PARTIES;
-    let rule = || format!("write a whole number from 2 to {most}");
-    text.parse().ok().filter(|n| (2..=most).contains(n)).ok_or_else(rule)
 }
 
 /// Reads `10000`, `10k`, `2.5M`, `1G`: decimal multiples.

@@ -1,11 +1,11 @@
 //! Which flags of `tacit bench` go with which measurement: one that would change nothing is refused.
 
-use crate::args::{Bench, EngineName, Protocol, What};
+use crate::args::{Bench, EngineName, Protocol, SecurityName, TransportName, What};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
 /// Flags by clap's name, and the measurements that read them.
-const FLAGS: [(&str, &[What]); 18] = [
+const FLAGS: [(&str, &[What]); 28] = [
     ("rows", &[What::Yao, What::Lift, What::Match]),
     ("parties", &[What::Gmw, What::Market]),
     ("ands", &[What::Gmw]),
@@ -24,6 +24,16 @@ const FLAGS: [(&str, &[What]); 18] = [
     ("backend", &[What::Match]),
     ("memory", &[What::Match]),
     ("shards", &[What::Yao, What::Lift]),
+    ("security", &[What::Ring4]),
+    ("hash", &[What::Ring4]),
+    ("bits", &[What::Ring4]),
+    ("device", &[What::Ring4]),
+    ("products", &[What::Ring4]),
+    ("vector", &[What::Ring4]),
+    ("repeat", &[What::Ring4]),
+    ("devices", &[What::Ring4]),
+    ("all", &[What::Ring4]),
+    ("scaling", &[What::Ring4]),
 ];
 
 /// What is wrong with the flags that were given, if anything.
@@ -48,6 +58,9 @@ pub fn refusal(args: &Bench, given: &ArgMatches) -> Option<String> {
     if args.what == What::Match {
         return of_match(args, &said);
     }
+    if args.what == What::Ring4 {
+        return of_ring4(args, &said);
+    }
     let garbled = by_rows && args.engine == EngineName::Yao;
     if said("k") && !garbled && args.ot != "softspoken" {
         return Some(format!("--k goes with --ot softspoken, not with --ot {}; remove --k", args.ot));
@@ -70,6 +83,20 @@ fn of_match(args: &Bench, said: &dyn Fn(&str) -> bool) -> Option<String> {
         .into_iter()
         .find(|(flag, of, _)| said(flag) && !of.contains(&args.protocol))
         .map(|(flag, _, names)| format!("--{flag} goes with --protocol {names}; remove --{flag}"))
+}
+
+/// Which flags go with each other among four parties.
+fn of_ring4(args: &Bench, said: &dyn Fn(&str) -> bool) -> Option<String> {
+    if said("k") {
+        return Some("ring4 makes no OTs; remove --k".to_owned());
+    }
+    if said("hash") && args.security == SecurityName::SemiHonest {
+        return Some(
+            "without checks there are no tags; remove --hash, or use --security malicious".to_owned(),
+        );
+    }
+    (args.transport == TransportName::Memory)
+        .then(|| "the four parties are processes of their own; use --transport tcp or tls".to_owned())
 }
 
 /// A measurement as the command line names it.
@@ -99,6 +126,14 @@ mod tests {
             ("yao --rows 9 --engine clear --transport tls", "remove --transport"),
             ("gmw --ot ferret --k 4", "--k goes with --ot softspoken"),
             ("gmw --rows 9", "--rows is for"),
+            ("ring4 --rows 9", "--rows is for"),
+            ("ring4 --k 2", "remove --k"),
+            ("ring4 --engine yao", "remove --engine from bench ring4"),
+            ("ring4 --security semi-honest --hash keyed", "remove --hash"),
+            ("ring4 --transport memory", "use --transport tcp or tls"),
+            ("ring4 --scaling --devices 2", "cannot be used with"),
+            ("ring4 --all --bits 64", "cannot be used with"),
+            ("gmw --bits 64", "--bits is for bench ring4"),
             ("gmw --ands 9 --tree 3", "cannot be used with"),
         ] {
             let words = ["tacit", "bench"].into_iter().chain(line.split(' '));
@@ -118,6 +153,8 @@ mod tests {
             "match --rows 9 --protocol ps3i --backend paillier --columns 3",
             "gmw --parties 3 --tree 4 --delay-ms 1 --k 4 --transport memory",
             "ot --ots 9 --ot ferret --transport memory",
+            "ring4 --security malicious --hash blake3 --bits 1 --device cpu --products 9M --vector 1k --repeat 1",
+            "ring4 --all --hash keyed --products 1M",
             "market --resources 9 --parties 3 --circuit small --ot softspoken:3",
         ] {
             let words = ["tacit", "bench"].into_iter().chain(line.split(' '));

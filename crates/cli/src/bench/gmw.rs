@@ -312,11 +312,7 @@ fn summary(args: &Bench, kind: OtKind, ands: u64, seconds: f64, done: &[Done]) -
     Summary {
         what: "gmw",
         parties: args.parties,
-        transport: match args.transport {
-            TransportName::Memory => "memory",
-            TransportName::Tcp => "tcp",
-            TransportName::Tls => "tls",
-        },
+        transport: args.transport.word(),
         ot: kind.to_string(),
         tree: args.tree,
         ands,

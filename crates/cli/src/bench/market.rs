@@ -3,7 +3,7 @@
 
 use super::gmw::{kind, parties};
 use super::{SEED, figures};
-use crate::args::{Bench, TransportName};
+use crate::args::Bench;
 use crate::output;
 use crate::progress::Working;
 use base::{Cost, Error};
@@ -98,11 +98,7 @@ pub fn measure(args: &Bench) -> Result<Summary, Error> {
         resources: args.resources,
         parties: args.parties,
         circuit: shape.to_string(),
-        transport: match args.transport {
-            TransportName::Memory => "memory",
-            TransportName::Tcp => "tcp",
-            TransportName::Tls => "tls",
-        },
+        transport: args.transport.word(),
         ot: kind.to_string(),
         round_trip_ms: 2 * args.delay_ms,
         seconds,

@@ -1,5 +1,5 @@
-//! `tacit bench`: measurements over loopback. Here those whose parties are processes, each on one core; those among
-//! threads are in [`gmw`], [`ot`] and [`market`].
+//! `tacit bench`: measurements over loopback. Here those of two parties that are processes, each on one core; those among
+//! threads are in [`gmw`], [`ot`] and [`market`], and that of four processes in [`ring4`].
 
 mod figures;
 pub mod flags;
@@ -11,6 +11,7 @@ pub mod matches;
 pub mod ot;
 pub mod party;
 pub mod people;
+pub mod ring4;
 pub mod spine;
 
 use crate::args::{Bench, EngineName, Protocol, TransportName, What};
@@ -19,7 +20,7 @@ use crate::progress::{Board, Line, Working};
 use crate::{machine, output};
 use base::{Error, PartyId};
 use net::Identity;
-use party::{Found, Keys, Measured, Part, Task};
+use party::{Found, Job, Keys, Measured, Part, Task};
 use program::Program;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -81,6 +82,9 @@ pub fn run(args: &Bench) -> Result<(), Error> {
     if args.what == What::Market {
         return market::run(args);
     }
+    if args.what == What::Ring4 {
+        return ring4::run(args);
+    }
     if args.transport == TransportName::Memory {
         return Err(Error::input(
             "--transport memory is for bench gmw, bench ot, bench market; the parties of this one are processes of \
@@ -129,32 +133,33 @@ fn task(args: &Bench, party: u8) -> Result<Task, Error> {
     })
 }
 
-fn start(children: &mut Children, name: &str, task: &Task) -> Result<(), Error> {
+fn start(children: &mut Children, name: &str, job: &Job) -> Result<(), Error> {
     let task =
-        serde_json::to_string(task).map_err(|e| Error::misuse(format!("a task does not serialise: {e}")))?;
+        serde_json::to_string(job).map_err(|e| Error::misuse(format!("a task does not serialise: {e}")))?;
     children.start(name, &["bench-party", &task].map(OsStr::new))
 }
 
 fn clear(args: &Bench, board: &Board) -> Result<Vec<Measured>, Error> {
     let mut children = Children::default();
-    start(&mut children, "clear", &Task { core: machine::cores().first().copied(), ..task(args, 0)? })?;
+    let task = Task { core: machine::cores().first().copied(), ..task(args, 0)? };
+    start(&mut children, "clear", &Job::Two(Box::new(task)))?;
     children.finish(|_, line| board.show(line))
 }
 
 fn two(args: &Bench, board: &Board, folder: &Path) -> Result<Vec<Measured>, Error> {
     let cores = core_each();
-    let secrets = keys(args, folder)?;
+    let secrets = keys(args.transport, &PARTIES, folder)?;
     let tls = |party: usize| secrets.as_ref().map(|keys| keys[party].clone());
     let mut children = Children::default();
     let task = |party| task(args, party).map(|task| task.keeping(folder));
     let first = Task { core: cores.map(|c| c[0]), tls: tls(0), ..task(0)? };
-    start(&mut children, PARTIES[0], &first)?;
+    start(&mut children, PARTIES[0], &Job::Two(Box::new(first)))?;
     let address = children.until(|_, line| match line {
         Line::Waiting { text } => Some(text.clone()),
         _ => None,
     })?;
     let second = Task { core: cores.map(|c| c[1]), tls: tls(1), peer: Some(address), ..task(1)? };
-    start(&mut children, PARTIES[1], &second)?;
+    start(&mut children, PARTIES[1], &Job::Two(Box::new(second)))?;
     // Both report the same progress: one is enough.
     children.finish(|index, line| {
         if index == 1 {
@@ -171,18 +176,19 @@ fn core_each() -> Option<[usize; 2]> {
     }
 }
 
-/// Keys of this measurement only.
-fn keys(args: &Bench, folder: &Path) -> Result<Option<[Keys; 2]>, Error> {
-    if args.transport != TransportName::Tls {
+/// Keys of this measurement only, one per name, under TLS.
+fn keys(transport: TransportName, names: &[&str], folder: &Path) -> Result<Option<Vec<Keys>>, Error> {
+    if transport != TransportName::Tls {
         return Ok(None);
     }
-    let identities = [Identity::generate()?, Identity::generate()?];
-    let fingerprints = identities.each_ref().map(|identity| identity.fingerprint().to_string());
-    let files = PARTIES.map(|name| folder.join(name));
-    for (identity, file) in identities.iter().zip(&files) {
-        identity.save(file)?;
-    }
-    Ok(Some(files.map(|identity| Keys { identity, fingerprints: fingerprints.clone() })))
+    let identities = names.iter().map(|_| Identity::generate()).collect::<Result<Vec<_>, Error>>()?;
+    let fingerprints: Vec<_> = identities.iter().map(|identity| identity.fingerprint().to_string()).collect();
+    let saved = names.iter().zip(&identities).map(|(name, key)| {
+        let identity = folder.join(name);
+        key.save(&identity)?;
+        Ok(Keys { identity, fingerprints: fingerprints.clone() })
+    });
+    saved.collect::<Result<_, Error>>().map(Some)
 }
 
 fn correct(args: &Bench, parties: &[Measured]) -> Result<bool, Error> {
@@ -246,11 +252,9 @@ fn summary(args: &Bench, names: &[&str], parties: &[Measured], correct: bool) ->
         what: args.what,
         engine: (!is_match).then_some(args.engine),
         protocol: is_match.then_some(args.protocol),
-        transport: match args.transport {
-            _ if args.engine == EngineName::Clear => "none",
-            TransportName::Memory => "memory",
-            TransportName::Tcp => "tcp",
-            TransportName::Tls => "tls",
+        transport: match args.engine {
+            EngineName::Clear => "none",
+            EngineName::Yao | EngineName::Gmw => args.transport.word(),
         },
         shards: args.shards,
         k: args.k,

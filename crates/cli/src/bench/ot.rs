@@ -2,7 +2,7 @@
 //! core of its own where there are two.
 
 use super::gmw::{self, kind};
-use crate::args::{Bench, TransportName};
+use crate::args::Bench;
 use crate::progress::Working;
 use crate::{machine, output};
 use base::{Error, PartyId};
@@ -95,11 +95,7 @@ fn measure(args: &Bench) -> Result<Summary, Error> {
     Ok(Summary {
         what: "ot",
         ot: kind.to_string(),
-        transport: match args.transport {
-            TransportName::Memory => "memory",
-            TransportName::Tcp => "tcp",
-            TransportName::Tls => "tls",
-        },
+        transport: args.transport.word(),
         core_each: cores.is_some(),
         ots: args.ots,
         cot_per_s: args.ots as f64 / (seconds - seconds_setup),

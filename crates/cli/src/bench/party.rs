@@ -1,6 +1,6 @@
 //! One party of a measurement, in a process of its own: `tacit bench-party TASK`.
 
-use super::{PARTIES, SEED, gates, matches, spine};
+use super::{PARTIES, SEED, gates, matches, ring4, spine};
 use crate::args::{BenchParty, EngineName, What};
 use crate::progress::{Board, Line};
 use crate::{machine, output};
@@ -15,6 +15,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use studies::lift::{self, BenchRows, Layout, Lift};
 use yao::Yao;
+
+/// A task, by kind of measurement.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Job {
+    /// One of two parties, or both.
+    Two(Box<Task>),
+    /// One of four.
+    Ring4(Box<ring4::Task>),
+}
 
 /// What one party is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -50,7 +60,21 @@ impl Task {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Keys {
     pub identity: PathBuf,
-    pub fingerprints: [String; 2],
+    pub fingerprints: Vec<String>,
+}
+
+impl Keys {
+    /// TLS under them.
+    pub fn transport(&self) -> Result<Transport, Error> {
+        let parse = |text: &String| text.parse::<Fingerprint>();
+        let keys = self.fingerprints.iter().map(parse).collect::<Result<_, Error>>()?;
+        Ok(Transport::Tls { identity: Arc::new(Identity::load(&self.identity)?), keys })
+    }
+}
+
+/// What all parties of a measurement agree on.
+pub fn agreement() -> [u8; 32] {
+    *Seed::from_bytes([0; 32]).fork("tacit bench").expose()
 }
 
 /// What one party measured.
@@ -88,9 +112,13 @@ pub enum Part {
 /// # Errors
 /// Those of the network and of the protocol.
 pub fn run(args: &BenchParty) -> Result<(), Error> {
-    let task: Task = serde_json::from_str(&args.task)
+    let job: Job = serde_json::from_str(&args.task)
         .map_err(|e| Error::input(format!("not a task of `tacit bench`: {e}; use `tacit bench`")))?;
     machine::end_with_parent();
+    let task = match job {
+        Job::Ring4(task) => return output::print_json(&task.run()?),
+        Job::Two(task) => task,
+    };
     if let Some(core) = task.core {
         machine::stay_on(core)?;
     }
@@ -111,7 +139,9 @@ pub fn program(what: What) -> Result<(Program, Option<(Lift, Layout)>), Error> {
             Ok((program, Some((lift, layout))))
         }
         What::Yao | What::Match => Ok((gates::program(), None)),
-        What::Gmw | What::Ot | What::Market => Err(Error::misuse("this measurement runs in one process")),
+        What::Gmw | What::Ot | What::Market | What::Ring4 => {
+            Err(Error::misuse("this measurement has no program of rows"))
+        }
     }
 }
 
@@ -165,7 +195,11 @@ fn parts(shares: &Shares) -> Vec<Part> {
         Share::Additive(value) => Part::Additive(format!("{value:x}")),
         Share::Known(value) => Part::Known(format!("{value:x}")),
         // The benches run sums between two parties.
-        Share::Absent | Share::Boolean(_) | Share::Rows(_) => Part::Absent,
+        Share::Absent
+        | Share::Boolean(_)
+        | Share::Rows(_)
+        | Share::Replicated(_)
+        | Share::ReplicatedRows(_) => Part::Absent,
     };
     shares.folds().iter().map(part).collect()
 }
@@ -182,7 +216,7 @@ fn together(task: &Task, board: &Board) -> Result<Measured, Error> {
     let mut ledger = Ledger::default();
     let found = match task.what {
         What::Match => Done::Match(session_of_control.step("match", |s| task.matching.run(task.party, s))?),
-        What::Yao | What::Lift | What::Gmw | What::Ot | What::Market => {
+        What::Yao | What::Lift | What::Gmw | What::Ot | What::Market | What::Ring4 => {
             let sessions: Vec<Session> = workers.into_iter().map(session).collect();
             Done::Totals(compute(task, me, sessions, &board.reporter(), &mut ledger)?)
         }
@@ -256,13 +290,8 @@ fn meet(task: &Task, me: PartyId, roster: &Roster, board: &Board) -> Result<Meet
     };
     let transport = match &task.tls {
         None => Transport::Tcp,
-        Some(keys) => {
-            let parse = |text: &String| text.parse::<Fingerprint>();
-            let fingerprints = keys.fingerprints.iter().map(parse).collect::<Result<_, Error>>()?;
-            Transport::Tls { identity: Arc::new(Identity::load(&keys.identity)?), keys: fingerprints }
-        }
+        Some(keys) => keys.transport()?,
     };
-    let agreement = *Seed::from_bytes([0; 32]).fork("tacit bench").expose();
     let board = board.clone();
     let watch = move |status: &Status| {
         let text = match status {
@@ -271,7 +300,7 @@ fn meet(task: &Task, me: PartyId, roster: &Roster, board: &Board) -> Result<Meet
         };
         board.show(&Line::Waiting { text });
     };
-    Ok(Meet::new(me, roster.clone(), endpoint, transport, agreement)
+    Ok(Meet::new(me, roster.clone(), endpoint, transport, agreement())
         .patience(Duration::from_secs(60))
         .watch(watch))
 }

@@ -6,4 +6,5 @@ mod files;
 mod many;
 mod market;
 mod meeting;
+mod ring4;
 mod support;

@@ -1,0 +1,272 @@
+//! One of the four parties of `bench ring4`, in a process of its own.
+
+use crate::args::{Bits, DeviceName, HashName, SecurityName, TransportName};
+use crate::bench::party::{Keys, agreement};
+use crate::machine;
+use ::ring4::{CHUNK_BLOCKS, Hash, Party, Quote, Ring, Security, Settings, Shares};
+use accel::{Cpu, Device, Queue};
+use base::{Error, PartyId, Roster, Seed};
+use job::usage;
+use kernels::Block;
+use net::{Meet, Meeting, Session, Transport};
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Who sits where.
+const SEATS: [PartyId; 4] = [PartyId(0), PartyId(1), PartyId(2), PartyId(3)];
+/// Names, in order of the seats.
+pub const NAMES: [&str; 4] = ["seat-0", "seat-1", "seat-2", "seat-3"];
+/// Blocks of which factors and products are opened.
+const SAMPLE: u64 = 64;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What is measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Setting {
+    pub security: SecurityName,
+    pub hash: HashName,
+    pub bits: Bits,
+    pub device: DeviceName,
+    /// Behind the queue of each party.
+    pub devices: usize,
+    pub transport: TransportName,
+    /// Elements of a vector; whole blocks.
+    pub vector: u64,
+    /// Rounds of one run.
+    pub rounds: u64,
+    pub repeat: u32,
+    /// Dependent products of one block each.
+    pub chain: u64,
+    /// Which blocks are opened is a function of it.
+    pub sample: u64,
+}
+
+impl Setting {
+    pub fn ring(&self) -> Ring {
+        match self.bits {
+            Bits::Z128 => Ring::Z128,
+            Bits::Z64 => Ring::Z64,
+            Bits::Z2 => Ring::Z2,
+        }
+    }
+
+    /// Whether messages are hidden from the fourth party: where it could read them.
+    pub fn masked(&self) -> bool {
+        self.transport != TransportName::Tls
+    }
+
+    pub fn settings(&self) -> Settings {
+        Settings {
+            security: match self.security {
+                SecurityName::SemiHonest => Security::SemiHonest,
+                SecurityName::Malicious => Security::Malicious,
+            },
+            hash: match self.hash {
+                HashName::Keyed => Hash::Keyed,
+                HashName::Blake3 => Hash::Blake3,
+            },
+            masked: self.masked(),
+        }
+    }
+
+    /// What each party sends in one round of products.
+    pub fn price(&self) -> Vec<u64> {
+        self.price_under(self.settings())
+    }
+
+    /// What all parties send in one round beyond the elements themselves.
+    pub fn tags(&self) -> u64 {
+        let bare = Settings { security: Security::SemiHonest, ..self.settings() };
+        let sum = |settings| self.price_under(settings).iter().sum::<u64>();
+        sum(self.settings()) - sum(bare)
+    }
+
+    fn price_under(&self, settings: Settings) -> Vec<u64> {
+        let mut quote = Quote::new(settings, SEATS, SEATS.len());
+        quote.multiply(self.ring(), self.vector as usize);
+        quote.total().sent
+    }
+
+    /// Each of several devices takes its share of every chunk.
+    fn queue(&self) -> Queue {
+        devices(self.device, self.devices).with_least(CHUNK_BLOCKS / self.devices)
+    }
+}
+
+/// A queue in front of so many devices.
+pub fn devices(name: DeviceName, n: usize) -> Queue {
+    let device = |_| -> Box<dyn Device> {
+        match name {
+            DeviceName::Cpu => Box::new(Cpu::default()),
+        }
+    };
+    Queue::new((0..n).map(device).collect())
+}
+
+/// What one seat is to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Task {
+    pub setting: Setting,
+    pub seat: u8,
+    /// Where the seats listen.
+    pub addresses: Vec<String>,
+    /// Absent: plain TCP.
+    pub tls: Option<Keys>,
+    /// The core to stay on.
+    pub core: Option<usize>,
+}
+
+/// One run at one seat.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Run {
+    pub seconds: f64,
+    pub cpu_seconds: f64,
+}
+
+/// What one seat measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Measured {
+    pub runs: Vec<Run>,
+    pub chains: Vec<Run>,
+    /// Sent in all rounds of products on long vectors, and how many there were.
+    pub bytes_sent: u64,
+    pub rounds: u64,
+    pub peak_memory_bytes: u64,
+    /// Whether what was opened is what was computed in the clear.
+    pub correct: bool,
+}
+
+impl Task {
+    /// Does it.
+    ///
+    /// # Errors
+    /// Those of the network and of the protocol.
+    pub fn run(&self) -> Result<Measured, Error> {
+        if let Some(core) = self.core {
+            machine::stay_on(core)?;
+        }
+        let (me, roster) = (PartyId(self.seat), Roster::new(NAMES));
+        let dial: BTreeMap<_, _> =
+            SEATS.into_iter().zip(self.addresses.iter().cloned()).take(me.index()).collect();
+        let listen = Some(self.addresses[me.index()].clone());
+        let transport = self.tls.as_ref().map_or(Ok(Transport::Tcp), Keys::transport)?;
+        let meet = Meet::all(me, roster.clone(), listen, dial, transport, agreement()).patience(PATIENCE);
+        let Meeting { control, .. } = meet.meet(0)?;
+        let mut session = Session::new(me, roster, control, Seed::from_system());
+        let measured = self.setting.measure(&mut session)?;
+        session.finish()?;
+        Ok(measured)
+    }
+}
+
+impl Setting {
+    fn measure(&self, session: &mut Session) -> Result<Measured, Error> {
+        // Made-up data: over plain transports the keys may be read.
+        let new = if self.masked() { Party::in_the_open } else { Party::new };
+        let mut party = new(session, SEATS, self.settings(), self.queue())?;
+        let (ring, len) = (self.ring(), self.vector as usize);
+        let [x, y] = [(); 2].map(|()| party.random(ring, len));
+        let multiply = |party: &mut Party, session: &mut Session| {
+            session.step("products", |session| party.multiply(session, &x, &y))
+        };
+        // Connections and allocators are warm when the clock starts.
+        let mut z = multiply(&mut party, session)?;
+        let mut runs = Vec::new();
+        for _ in 0..self.repeat {
+            let clock = Clock::start(session)?;
+            for _ in 0..self.rounds {
+                z = multiply(&mut party, session)?;
+            }
+            runs.push(clock.stop(session)?);
+        }
+        let peak_memory_bytes = usage::peak_memory_bytes();
+        let correct = self.sampled(&mut party, session, [&x, &y, &z])?;
+        let (chains, chained) = self.chain(&mut party, session)?;
+        Ok(Measured {
+            runs,
+            chains,
+            bytes_sent: session.ledger().sent("products"),
+            rounds: u64::from(self.repeat) * self.rounds + 1,
+            peak_memory_bytes,
+            correct: correct && chained,
+        })
+    }
+
+    /// Opens some blocks of factors and products and multiplies them in the clear.
+    fn sampled(
+        &self,
+        party: &mut Party,
+        session: &mut Session,
+        [x, y, z]: [&Shares; 3],
+    ) -> Result<bool, Error> {
+        let blocks = x.blocks() as u64;
+        let places: Vec<usize> =
+            (0..SAMPLE).map(|i| (crate::bench::mix(self.sample ^ i) % blocks) as usize).collect();
+        let mut opened = Vec::new();
+        for shares in [x, y, z] {
+            let parts = shares.parts().map(|part| places.iter().map(|&at| part[at]).collect());
+            let some = Shares::from_parts(self.ring(), places.len() * self.ring().lanes(), parts);
+            opened.push(session.step("sample", |session| party.open(session, &some))?);
+        }
+        let product = |i: usize| self.ring().mul(opened[0][i], opened[1][i]);
+        Ok((0..places.len()).all(|i| opened[2][i] == product(i)))
+    }
+
+    /// Products of one block that wait for each other: v = v w + x.
+    fn chain(&self, party: &mut Party, session: &mut Session) -> Result<(Vec<Run>, bool), Error> {
+        let (ring, mut runs, mut correct) = (self.ring(), Vec::new(), true);
+        for _ in 0..self.repeat {
+            let [v, w, x] = [(); 3].map(|()| party.random(ring, ring.lanes()));
+            let clock = Clock::start(session)?;
+            let mut last = v.clone();
+            for _ in 0..self.chain {
+                last = session.step("chain", |session| party.multiply(session, &last, &w))?;
+                last.add(&x)?;
+            }
+            runs.push(clock.stop(session)?);
+            let mut open = |shares| session.step("sample", |session| party.open(session, shares));
+            let [v, w, x, last] = [open(&v)?[0], open(&w)?[0], open(&x)?[0], open(&last)?[0]];
+            let clear = (0..self.chain).fold(v, |v: Block, _| ring.add(ring.mul(v, w), x));
+            correct &= clear == last;
+        }
+        Ok((runs, correct))
+    }
+}
+
+/// Time and CPU of this process between two points that all four have reached.
+struct Clock {
+    start: Instant,
+    cpu: f64,
+}
+
+impl Clock {
+    fn start(session: &mut Session) -> Result<Self, Error> {
+        together(session)?;
+        Ok(Self { start: Instant::now(), cpu: cpu_seconds() })
+    }
+
+    fn stop(self, session: &mut Session) -> Result<Run, Error> {
+        together(session)?;
+        Ok(Run { seconds: self.start.elapsed().as_secs_f64(), cpu_seconds: cpu_seconds() - self.cpu })
+    }
+}
+
+/// Waits until all four are here.
+fn together(session: &mut Session) -> Result<(), Error> {
+    session.step("together", |session| {
+        let peers = session.peers();
+        for &peer in &peers {
+            session.link(peer).send(&[1])?;
+            session.link(peer).flush()?;
+        }
+        peers.into_iter().try_for_each(|peer| session.link(peer).recv(&mut [0]))
+    })
+}
+
+/// CPU time of all threads of this process.
+pub fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
