@@ -26,7 +26,6 @@ mod quote;
 mod release;
 mod rows;
 mod supply;
-mod talk;
 mod triples;
 
 pub use crate::engine::Gmw;

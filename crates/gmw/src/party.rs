@@ -3,11 +3,11 @@
 use crate::LANES;
 use crate::bits::{self, Bits, tail_mask, words};
 use crate::supply::{Next, Supply};
-use crate::talk::{Talk, exchange};
 use crate::triples::{Maker, Triples};
 use base::{Error, PartyId, Seed};
 use kernels::{Aes128, Block};
 use net::Session;
+use net::talk::{Talk, exchange};
 use ot::OtKind;
 use program::circuit::Input;
 use program::layers::{Gate, Layers, Local, Source, concerns};
@@ -281,7 +281,7 @@ impl Party {
         bits::append_bytes(&e, n, &mut mine);
         let talk = |&peer| Talk { send: mine.clone(), hear: vec![0; mine.len()], ..Talk::new(peer) };
         let mut talks: Vec<Talk> = self.peers.iter().map(talk).collect();
-        exchange(session, self.window, &mut talks)?;
+        exchange(session, self.window / 4, &mut talks)?;
         for talk in &talks {
             session.link(talk.peer).tally(n as u64, 0);
             let (theirs_d, theirs_e) = talk.hear.split_at(bits::bytes(n));
@@ -340,7 +340,7 @@ impl Party {
             talk
         };
         let mut talks: Vec<Talk> = self.peers.iter().map(talk).collect();
-        session.step("reveal", |session| exchange(session, self.window, &mut talks))?;
+        session.step("reveal", |session| exchange(session, self.window / 4, &mut talks))?;
         let mut seen = Bits::default();
         let own = shares.iter().zip(viewers).filter(|(_, v)| v.has(self.me));
         own.for_each(|(share, _)| seen.push(share, lanes, 0));

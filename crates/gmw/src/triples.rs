@@ -20,10 +20,10 @@
 //! Cost: per AND and ordered pair one correlated OT, and 2 bits from each party to each peer but the next.
 
 use crate::bits::{self, Bits, words};
-use crate::talk::{Talk, exchange};
 use base::{Error, PartyId};
 use kernels::{Block, TweakedHash};
 use net::Session;
+use net::talk::{Talk, exchange};
 use ot::Pair;
 use zeroize::Zeroize;
 
@@ -192,7 +192,7 @@ impl Maker {
         let (a, b) = (own.bits.choices.clone(), own.bits.sum.clone());
         let mut c: Vec<u64> = a.iter().zip(&b).map(|(a, b)| a & b).collect();
         let mut talks = self.corrections(n, &a, &b);
-        exchange(session, self.window, &mut talks)?;
+        exchange(session, self.window / 4, &mut talks)?;
         for (peer, talk) in self.peers.iter_mut().zip(&talks) {
             fold(&peer.bits, &talk.hear, n, &a, &mut c);
         }

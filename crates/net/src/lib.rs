@@ -19,6 +19,7 @@ mod refusal;
 pub mod relay;
 mod session;
 mod socket;
+pub mod talk;
 mod tls;
 mod window;
 

@@ -4,11 +4,12 @@
 //! o, x_o += m at s, b and r. Where o could read the channel m travels as m + w, w of the stream of K_o.
 
 use crate::check::{Channel, Running};
-use crate::{Party, Ring, Seat, Shares};
+use crate::{PIECE_BYTES, Party, Ring, Seat, Shares};
 use accel::Use;
 use base::Error;
 use kernels::{Block, ring_add, ring_sub};
 use net::Session;
+use net::talk::{Talk, exchange};
 use zeroize::Zeroizing;
 
 /// One joint input: at its two owners the value, elsewhere its shape.
@@ -74,15 +75,22 @@ impl Party {
             joints.iter().map(|j| offsets.take(j.channel(), j.ring.blocks(j.len))).collect();
         let mut results: Vec<Shares> = joints.iter().map(|j| Shares::zero(j.ring, j.len)).collect();
         let mut hashes = Hashes::new(self, round, joints);
+        let mut talks = [1, 2, 3].map(|k| Talk::new(self.at(self.seat.after(k))));
+        let to = |seat: Seat| self.seat.part_of(seat).expect("nobody talks to itself");
         for ((joint, &first), result) in joints.iter().zip(&firsts).zip(&mut results) {
-            self.enter(session, (round, first), joint, result, &mut hashes)?;
+            if let Some(message) = self.enter((round, first), joint, result, &mut hashes) {
+                talks[to(joint.receiver)].send.extend(Block::bytes_of(&message));
+            }
+            if joint.receiver == self.seat {
+                let hear = &mut talks[to(joint.sender)].hear;
+                hear.resize(hear.len() + Block::BYTES * joint.ring.blocks(joint.len), 0);
+            }
         }
-        for peer in [1, 2, 3].map(|k| self.at(self.seat.after(k))) {
-            session.link(peer).flush()?;
-        }
+        exchange(session, PIECE_BYTES, &mut talks)?;
+        let mut heard = talks.each_ref().map(|talk| talk.hear.as_slice());
         for ((joint, &first), result) in joints.iter().zip(&firsts).zip(&mut results) {
             if joint.receiver == self.seat {
-                self.receive(session, (round, first), joint, result, &mut hashes)?;
+                self.receive(&mut heard[to(joint.sender)], (round, first), joint, result, &mut hashes);
             }
         }
         if self.settings.checked() {
@@ -91,19 +99,18 @@ impl Party {
         Ok(results)
     }
 
-    /// What sender, voucher and fourth do.
+    /// What sender, voucher and fourth do. Returns what the sender sends.
     fn enter(
         &self,
-        session: &mut Session,
         (round, first): (u64, u64),
         joint: &Joint<'_>,
         result: &mut Shares,
         hashes: &mut Hashes,
-    ) -> Result<(), Error> {
-        let Some(of_receiver) = self.seat.part_of(joint.receiver) else { return Ok(()) };
+    ) -> Option<Zeroizing<Vec<Block>>> {
+        let of_receiver = self.seat.part_of(joint.receiver)?;
         let (ring, pair) = (joint.ring, joint.channel().pair());
         self.fill(of_receiver, (round, Use::Mask, pair), first, result.parts_mut()[of_receiver]);
-        let Some(of_fourth) = self.seat.part_of(joint.fourth()) else { return Ok(()) };
+        let of_fourth = self.seat.part_of(joint.fourth())?;
         let mut message = Zeroizing::new(joint.value.to_vec());
         ring_sub(ring, &mut message, result.parts()[of_receiver]);
         result.parts_mut()[of_fourth].copy_from_slice(&message);
@@ -111,30 +118,31 @@ impl Party {
             ring_add(ring, &mut message, &self.wire(of_fourth, (round, first), joint));
         }
         if self.seat == joint.sender {
-            return session.link(self.at(joint.receiver)).send(Block::bytes_of(&message));
+            return Some(message);
         }
         hashes.go_on(self, joint.channel(), &message);
-        Ok(())
+        None
     }
 
-    /// What the receiver does.
+    /// What the receiver does with the next bytes that it heard from the sender.
     fn receive(
         &self,
-        session: &mut Session,
+        heard: &mut &[u8],
         (round, first): (u64, u64),
         joint: &Joint<'_>,
         result: &mut Shares,
         hashes: &mut Hashes,
-    ) -> Result<(), Error> {
+    ) {
         let of_fourth = self.seat.part_of(joint.fourth()).expect("the fourth is another seat");
         let mut message = vec![Block::ZERO; joint.ring.blocks(joint.len)];
-        session.link(self.at(joint.sender)).recv(Block::bytes_of_mut(&mut message))?;
+        let (bytes, rest) = heard.split_at(Block::BYTES * message.len());
+        *heard = rest;
+        Block::read_slice(bytes, &mut message);
         hashes.go_on(self, joint.channel(), &message);
         if self.settings.masked {
             ring_sub(joint.ring, &mut message, &self.wire(of_fourth, (round, first), joint));
         }
         result.parts_mut()[of_fourth].copy_from_slice(&message);
-        Ok(())
     }
 
     /// What hides a message from the fourth party.

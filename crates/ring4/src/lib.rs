@@ -4,7 +4,8 @@
 //! **Functionality.** x = x_0 + x_1 + x_2 + x_3; the party at seat p holds x_j for all j != p. Linear operations and
 //! random shares are local; products, dot products, joint inputs and openings take one round each.
 //!
-//! **Security.** One of the four is corrupted, statically; computational parameter 128 (AES-128, BLAKE3). Semi-honest, or
+//! **Security.** One of the four is corrupted, statically; computational parameter 128 (AES-128, BLAKE3); a message of n
+//! blocks that is not what was vouched for passes with a chance of (n + 1) / 2^128. Semi-honest, or
 //! malicious with abort: everything that a party sends is a function of what another party knows too, and that one
 //! *vouches* for it with a tag. **A receiver checks every tag of a round before it sends anything that depends on the
 //! round**: attacks on Fantastic Four, Trident, SWIFT and Quad with checks put off were published in 2026. Selective
@@ -23,10 +24,15 @@
 //! [`Quote`] has it exactly, message by message.
 
 mod adder;
+mod bits;
 mod check;
+mod circuits;
+mod combine;
 mod compare;
 mod convert;
 mod divide;
+mod engine;
+mod evaluate;
 mod input;
 mod joint;
 mod member;
@@ -36,12 +42,16 @@ mod planes;
 mod price;
 mod product;
 mod randomness;
+mod release;
 mod root;
+mod rows;
 mod setup;
 mod shares;
 mod sides;
+mod sums;
 mod truncate;
 
+pub use crate::engine::Ring4;
 pub use accel::{Ring, Seat};
 pub use compare::Number;
 pub use convert::{DIRECT_BITS, lowest};
@@ -63,6 +73,8 @@ pub const COMPARISON_BYTES: usize = 32;
 pub const CHUNK_BLOCKS: usize = 4096;
 /// Chunks that a seat is ahead of the one that it hears from: 1 MiB of A and C in the window.
 pub const CHUNKS_AHEAD: usize = 8;
+/// Bytes of a message in pieces, so that those who send to each other do not wait for windows.
+pub const PIECE_BYTES: usize = 1 << 20;
 /// Elements of one vector.
 pub const ELEMENTS: usize = 1 << 36;
 

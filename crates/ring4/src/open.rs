@@ -1,10 +1,11 @@
 //! Openings: everybody, or one seat, gets the summand that it lacks from the seat after it; the next one vouches.
 
 use crate::check::Channel;
-use crate::{Party, Ring, Seat, Shares};
+use crate::{PIECE_BYTES, Party, Ring, Seat, Shares};
 use base::Error;
 use kernels::{Block, ring_add};
 use net::Session;
+use net::talk::{Talk, exchange};
 
 impl Party {
     /// Opens values to all four. One round.
@@ -30,11 +31,14 @@ impl Party {
         let (me, round, blocks) = (self.seat, self.next_round(), x.blocks());
         let [s1, s2, s3] = [1, 2, 3].map(|k| me.after(k));
         let [_, p1, p2] = x.parts();
+        let mut talks = [s1, s3].map(|peer| Talk::new(self.at(peer)));
         if viewers.contains(&s3) {
-            let mut link = session.link(self.at(s3));
-            link.send(Block::bytes_of(p2))?;
-            link.flush()?;
+            talks[1].send.extend(Block::bytes_of(p2));
         }
+        if viewers.contains(&me) {
+            talks[0].hear.resize(Block::BYTES * blocks, 0);
+        }
+        exchange(session, PIECE_BYTES, &mut talks)?;
         let mut hashes = [Vec::new(), Vec::new()];
         let [vouched, received] = &mut hashes;
         if self.settings.checked() && viewers.contains(&s2) {
@@ -46,7 +50,7 @@ impl Party {
         let mut value = None;
         if viewers.contains(&me) {
             let mut missing = vec![Block::ZERO; blocks];
-            session.link(self.at(s1)).recv(Block::bytes_of_mut(&mut missing))?;
+            Block::read_slice(&talks[0].hear, &mut missing);
             if self.settings.checked() {
                 let channel = Channel::new(s1, s2, me);
                 let mut running = self.begin(channel, round, blocks);

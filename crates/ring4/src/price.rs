@@ -134,6 +134,18 @@ impl Quote {
         }
     }
 
+    /// Messages between seats, at most one each way, in pieces as [`net::talk::exchange`] has them.
+    fn talk(&mut self, messages: &[(Seat, Seat, u64)]) {
+        let longest = messages.iter().map(|&(.., bytes)| bytes).max().unwrap_or(0);
+        for from in (0..longest).step_by(crate::PIECE_BYTES) {
+            let left = messages.iter().filter(|(.., bytes)| *bytes > from);
+            for &(speaker, listener, bytes) in left.clone() {
+                self.send(speaker, listener, (bytes - from).min(crate::PIECE_BYTES as u64));
+            }
+            left.for_each(|&(speaker, listener, _)| self.hear(listener, speaker));
+        }
+    }
+
     /// An opening to all.
     pub fn open(&mut self, ring: Ring, len: usize) {
         self.open_to(ring, len, &Seat::ALL);
@@ -143,8 +155,7 @@ impl Quote {
     pub fn open_to(&mut self, ring: Ring, len: usize, viewers: &[Seat]) {
         self.trips += 1;
         let bytes = BLOCK * ring.blocks(len) as u64;
-        viewers.iter().for_each(|&v| self.send(v.after(1), v, bytes));
-        viewers.iter().for_each(|&v| self.hear(v, v.after(1)));
+        self.talk(&viewers.iter().map(|&v| (v.after(1), v, bytes)).collect::<Vec<_>>());
         if self.settings.checked() {
             viewers.iter().for_each(|&v| self.send(v.after(2), v, TAG_BYTES as u64));
             viewers.iter().for_each(|&v| self.hear(v, v.after(2)));
@@ -166,12 +177,15 @@ impl Quote {
     /// One round of joint inputs: sender, voucher, receiver, ring and length of each.
     pub fn joint(&mut self, joints: &[([Seat; 3], Ring, usize)]) {
         self.trips += 1;
+        let mut messages: Vec<(Seat, Seat, u64)> = Vec::new();
         for &([sender, _, receiver], ring, len) in joints {
-            self.send(sender, receiver, BLOCK * ring.blocks(len) as u64);
+            let bytes = BLOCK * ring.blocks(len) as u64;
+            match messages.iter_mut().find(|(from, to, _)| (*from, *to) == (sender, receiver)) {
+                Some((.., all)) => *all += bytes,
+                None => messages.push((sender, receiver, bytes)),
+            }
         }
-        for &([sender, _, receiver], ..) in joints {
-            self.hear(receiver, sender);
-        }
+        self.talk(&messages);
         if !self.settings.checked() {
             return;
         }

@@ -133,6 +133,31 @@ fn joint_inputs_are_shared_between_all() {
     }
 }
 
+/// More than a window both ways at once: joint inputs and openings.
+#[test]
+fn long_joint_inputs_and_openings_do_not_wait_for_windows() {
+    let (ring, len) = (Ring::Z128, 700_000);
+    let value = random(6, len);
+    let settings = settings()[2];
+    let opened = run(settings, |p, s| {
+        let joint = |a: usize, b: usize, c: usize| {
+            let [sender, voucher, receiver] = [a, b, c].map(Seat::new);
+            let knows = p.seat() == sender || p.seat() == voucher;
+            Joint { sender, voucher, receiver, ring, len, value: if knows { &value } else { &[] } }
+        };
+        let joints = [joint(0, 1, 2), joint(2, 3, 0), joint(1, 0, 2), joint(3, 2, 1)];
+        let shares = p.joint(s, &joints)?;
+        let mut quote = Quote::new(settings, SEATS, 4);
+        quote.setup();
+        quote.joint(&joints.clone().map(|j| ([j.sender, j.voucher, j.receiver], ring, len)));
+        let opened = p.open(s, &shares[1])?;
+        quote.open(ring, len);
+        assert_eq!(s.ledger().sent(""), quote.total().sent[p.seat().index()]);
+        Ok(opened)
+    });
+    assert!(opened.into_iter().all(|opened| opened.unwrap() == value));
+}
+
 #[test]
 fn random_shares_are_random_and_consistent() {
     let done = run(settings()[1], |p, s| {
