@@ -68,7 +68,9 @@ impl Engine for Clear {
             words.push(match word.kind {
                 WordKind::Noise(..) => *noises.next().ok_or_else(|| Error::misuse("too few noises"))? as u128,
                 WordKind::Summand(..) => {
-                    return Err(Error::misuse("the clear engine releases totals that are split, not replicated"));
+                    return Err(Error::misuse(
+                        "the clear engine releases totals that are split, not replicated",
+                    ));
                 }
                 // In one process the whole total is one party's "share" and the others hold zero.
                 WordKind::Share(fold) | WordKind::Alone(fold) => match &totals.folds()[fold as usize] {

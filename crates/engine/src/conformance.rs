@@ -27,7 +27,8 @@ mod table;
 
 pub use ceremony::{Noise, Script};
 pub use run::{
-    Make, check, check_alone, check_among, check_among_alone, check_among_served, check_served, run, run_alone, run_served,
+    Make, check, check_alone, check_among, check_among_alone, check_among_served, check_served, run,
+    run_alone, run_served,
 };
 pub use table::Table;
 

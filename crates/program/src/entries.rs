@@ -141,7 +141,9 @@ impl<'a> Joint<'a> {
                     let [a, b] = [a, b].map(|operand| self.literal(operand));
                     self.push(Wire::And(a, b))
                 }
-                (_, Wire::False | Wire::Input(_)) => unreachable!("wire 0 has a place, and inputs come in order"),
+                (_, Wire::False | Wire::Input(_)) => {
+                    unreachable!("wire 0 has a place, and inputs come in order")
+                }
             };
         }
         self.place[index]

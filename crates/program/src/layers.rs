@@ -15,8 +15,8 @@
 //! shares are of another kind compile circuits whose inputs are all shared ([`crate::entries`]): then nothing but constants
 //! is public and nothing is of one party.
 
-use base::PartyId;
 use crate::circuit::{Circuit, Input, Lit, Wire};
+use base::PartyId;
 use std::collections::HashMap;
 
 /// Who knows a wire.

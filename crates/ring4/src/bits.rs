@@ -4,7 +4,6 @@
 
 use crate::{Ring, Shares};
 use kernels::Block;
-use zeroize::Zeroize;
 
 /// Bits of a block.
 pub(crate) const LANES: usize = 128;
@@ -17,6 +16,12 @@ pub(crate) fn blocks(bits: usize) -> usize {
 /// The bits of the last block of `bits` bits that are in use; all ones when it is full.
 fn tail_mask(bits: usize) -> u128 {
     u128::MAX >> (blocks(bits) * LANES - bits)
+}
+
+/// Wipes blocks, at the speed of memory: the barrier keeps the compiler from leaving it out.
+pub(crate) fn wipe(blocks: &mut [Block]) {
+    blocks.fill(Block::ZERO);
+    zeroize::optimization_barrier(blocks);
 }
 
 /// A run of bits. Bits of the last block beyond the length are clear. Wiped on drop.
@@ -34,7 +39,7 @@ impl<const N: usize> Default for Bits<N> {
 
 impl<const N: usize> Drop for Bits<N> {
     fn drop(&mut self) {
-        self.parts.zeroize();
+        self.parts.iter_mut().for_each(|part| wipe(part));
     }
 }
 
@@ -93,7 +98,7 @@ impl<const N: usize> Bits<N> {
         let left = self.len - n;
         let taken = self.cut(left, n);
         for part in &mut self.parts {
-            part[blocks(left)..].iter_mut().for_each(Zeroize::zeroize);
+            wipe(&mut part[blocks(left)..]);
             part.truncate(blocks(left));
             if let Some(last) = part.last_mut() {
                 last.0 &= tail_mask(left);
@@ -197,7 +202,7 @@ mod tests {
         }
         let holds = |bits: &Bits<2>, expected: &[[bool; 2]]| {
             assert_eq!(bits.len(), expected.len());
-            for k in 0..2 {
+            for k in [0, 1] {
                 assert_eq!(bits.part(k).len(), blocks(bits.len()));
                 assert!((0..bits.len()).all(|i| bits.bit(k, i) == expected[i][k]));
                 assert_eq!(bits.part(k).last().map_or(0, |b| b.0 & !tail_mask(bits.len())), 0);

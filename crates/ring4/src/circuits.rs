@@ -85,7 +85,8 @@ impl<'a> Prepared<'a> {
     ) -> Result<Words, Error> {
         let me = session.me();
         let sees = |o: &&program::wired::OutputWord| me.index() < self.wired.parties && o.to.has(me);
-        let mut seen: Words = self.wired.outputs.iter().filter(sees).map(|o| vec![Vec::new(); o.bits.len()]).collect();
+        let mut seen: Words =
+            self.wired.outputs.iter().filter(sees).map(|o| vec![Vec::new(); o.bits.len()]).collect();
         if self.lanes == 0 {
             return Ok(seen);
         }
@@ -95,7 +96,8 @@ impl<'a> Prepared<'a> {
             let mut known = |input: &Input, [place]: [&mut [Block]; 1]| {
                 let words = &inputs[input.word as usize][usize::from(input.bit)][at / 64..];
                 place.iter_mut().zip(words.chunks(2)).for_each(|(block, pair)| {
-                    block.0 = u128::from(pair[0]) | u128::from(pair.get(1).copied().unwrap_or_default()) << 64;
+                    block.0 =
+                        u128::from(pair[0]) | u128::from(pair.get(1).copied().unwrap_or_default()) << 64;
                 });
                 Ok(())
             };

@@ -1,9 +1,9 @@
 //! Best rows: lanes of a tree are taken apart into neighbours, merged, and joined by an odd last one that passes.
 
+use crate::Quote;
 use crate::bits::Bits;
 use crate::evaluate::{Compiled, Evaluator};
 use crate::member::Member;
-use crate::Quote;
 use base::Error;
 use kernels::Block;
 use net::Session;
@@ -132,9 +132,11 @@ impl Merges {
 
     /// ANDs over all rows.
     pub fn and_gates(&self, rows: u64) -> u64 {
-        let merges = self.levels.iter().zip(0..).map(|(level, l)| {
-            level.and_gates() * (program::lower::combine::lanes(rows, l) / 2)
-        });
+        let merges = self
+            .levels
+            .iter()
+            .zip(0..)
+            .map(|(level, l)| level.and_gates() * (program::lower::combine::lanes(rows, l) / 2));
         merges.sum::<u64>() + self.finish.as_ref().map_or(0, Compiled::and_gates)
     }
 }
@@ -168,7 +170,7 @@ impl Lanes {
                 let half = |at: usize| part.get(at).map_or(0, |block| even_bits(block.0 >> side));
                 block.0 = u128::from(half(2 * i)) | u128::from(half(2 * i + 1)) << 64;
             }
-            if pairs % 128 > 0 {
+            if !pairs.is_multiple_of(128) {
                 into[pairs / 128].0 &= u128::MAX >> (128 - pairs % 128);
             }
         }

@@ -4,7 +4,7 @@
 //! roster. Every call sets up keys anew: nothing is kept between rows and release but summands of totals.
 
 use crate::member::Member;
-use crate::{Quote, Settings, release, rows};
+use crate::{Quote, Seat, Settings, release, rows};
 use accel::Queue;
 use base::{Cost, Error, PartyId};
 use engine::{Ceremony, Engine, Rows, Shares};
@@ -47,7 +47,10 @@ impl Ring4 {
     /// same. For measurements.
     #[must_use]
     pub fn with_chunk(mut self, rows: usize) -> Self {
-        assert!(rows >= 128 && rows.is_power_of_two(), "rows come in blocks of 128, and trees in powers of two");
+        assert!(
+            rows >= 128 && rows.is_power_of_two(),
+            "rows come in blocks of 128, and trees in powers of two"
+        );
         self.chunk = Some(rows);
         self
     }
@@ -134,7 +137,8 @@ impl Engine for Ring4 {
         self.check(program)?;
         self.check_roster(program.parties.len(), session)?;
         let prepared = self.prepared(program, rows.len());
-        session.step("rows", |s| rows::run(&prepared, |s| self.member(s), program, rows, s))
+        let seat = self.seats.iter().position(|party| *party == session.me()).map(Seat::new);
+        session.step("rows", |s| rows::run(&prepared, seat, |s| self.member(s), program, rows, s))
     }
 
     fn price_release(&self, plan: &ReleasePlan, candidates: usize) -> Cost {

@@ -3,7 +3,7 @@
 //! A layer is one product: its gates' operands lie behind each other, lanes and all. Wires of a seat are three parts,
 //! wires of an owner one; what is local is the same for both, with the numbers of summands in place of those of parties.
 
-use crate::bits::{Bits, LANES, blocks};
+use crate::bits::{Bits, LANES, blocks, wipe};
 use crate::member::Member;
 use crate::{Party, Quote, Ring};
 use base::{Error, PartyId};
@@ -12,7 +12,6 @@ use net::Session;
 use program::circuit::{Circuit, Input, Lit};
 use program::entries::{Knows, entries};
 use program::layers::{Gate, Layers, Local, concerns};
-use zeroize::Zeroize;
 
 /// Loads an input's lanes into whole blocks, which are clear.
 pub(crate) type Load<'a, const N: usize> = dyn FnMut(&Input, [&mut [Block]; N]) -> Result<(), Error> + 'a;
@@ -83,9 +82,9 @@ pub(crate) struct Evaluator {
 
 impl Evaluator {
     pub fn new(member: &mut Member, session: &Session) -> Self {
-        let joint = member.server().map(|server| {
-            Machine::new([0, 1, 2].map(|k| PartyId(server.seat().summand(k).index() as u8)))
-        });
+        let joint = member
+            .server()
+            .map(|server| Machine::new([0, 1, 2].map(|k| PartyId(server.seat().summand(k).index() as u8))));
         Self { me: session.me(), own: Machine::new([PartyId(0)]), joint }
     }
 
@@ -158,7 +157,7 @@ struct Machine<const N: usize> {
 
 impl<const N: usize> Drop for Machine<N> {
     fn drop(&mut self) {
-        self.wires.zeroize();
+        self.wires.iter_mut().for_each(|part| wipe(part));
     }
 }
 
@@ -238,13 +237,7 @@ impl<const N: usize> Machine<N> {
     }
 
     /// Part by part and block by block.
-    fn pairs(
-        &mut self,
-        (a, b): (u32, u32),
-        out: u32,
-        wide: usize,
-        f: impl Fn(usize, Block, Block) -> Block,
-    ) {
+    fn pairs(&mut self, (a, b): (u32, u32), out: u32, wide: usize, f: impl Fn(usize, Block, Block) -> Block) {
         let [a, b, out] = [a, b, out].map(|slot| slot as usize * wide);
         for (k, part) in self.wires.iter_mut().enumerate() {
             for i in 0..wide {
@@ -254,12 +247,7 @@ impl<const N: usize> Machine<N> {
     }
 
     /// The ANDs of one layer.
-    fn layer(
-        &mut self,
-        gates: &[Gate],
-        lanes: usize,
-        multiply: &mut Multiply<'_, N>,
-    ) -> Result<(), Error> {
+    fn layer(&mut self, gates: &[Gate], lanes: usize, multiply: &mut Multiply<'_, N>) -> Result<(), Error> {
         if gates.is_empty() || lanes == 0 {
             return Ok(());
         }

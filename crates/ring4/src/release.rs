@@ -19,7 +19,7 @@ use crate::evaluate::{Compiled, Evaluator};
 use crate::member::Member;
 use crate::rows::unlist;
 use crate::{Quote, Ring};
-use base::{Error, Kind, PartyId, limits};
+use base::{At, Error, Kind, PartyId, limits};
 use engine::{Ceremony, Share, Shares, drawer};
 use kernels::Block;
 use net::Session;
@@ -80,7 +80,11 @@ pub(crate) fn quote(plan: &ReleasePlan, candidates: usize, mut quote: Quote) -> 
         return quote;
     }
     let (viewer, checked) = (plan.viewer, quote.settings().checked());
-    let confirm = |quote: &mut Quote| if checked { quote.confirm() };
+    let confirm = |quote: &mut Quote| {
+        if checked {
+            quote.confirm()
+        }
+    };
     quote.member_setup();
     if release.noise_bits > 0 {
         quote.enter(drawer(plan), Ring::Z2, candidates * release.noise_bits);
@@ -89,7 +93,8 @@ pub(crate) fn quote(plan: &ReleasePlan, candidates: usize, mut quote: Quote) -> 
     if release.noise_bits > 0 {
         let seats = quote.seats();
         quote.trip(1);
-        let pairs = || release.owners().flat_map(|o| seats.into_iter().filter(move |s| *s != o).map(move |s| (o, s)));
+        let pairs =
+            || release.owners().flat_map(|o| seats.into_iter().filter(move |s| *s != o).map(move |s| (o, s)));
         pairs().for_each(|(owner, seat)| quote.say(owner, seat, CHOICE_BYTES));
         pairs().for_each(|(owner, seat)| quote.listen(seat, owner));
         if candidates > 1 {
@@ -206,11 +211,7 @@ fn enter_noise(
     Ok(shares.map(Bits::of).unwrap_or_default())
 }
 
-fn candidate_bits(
-    release: &Prepared<'_>,
-    drawn: &[Vec<i128>],
-    candidates: usize,
-) -> Result<Bits<1>, Error> {
+fn candidate_bits(release: &Prepared<'_>, drawn: &[Vec<i128>], candidates: usize) -> Result<Bits<1>, Error> {
     if drawn.len() != candidates {
         return Err(Error::misuse("the ceremony drew another number of candidates than it announced"));
     }
@@ -250,8 +251,9 @@ fn settle(
         for owner in release.owners().filter(|owner| *owner != me) {
             let theirs = u32::from_le_bytes(session.link(owner).recv_array()?) as usize;
             if *chosen.get_or_insert(theirs) != theirs {
-                let kind = Kind::Deviated("the owners name different candidates of noise: one of both deviates");
-                return Err(Error::new(session.at(Some(owner)), kind));
+                let names: Vec<_> = release.owners().map(|owner| session.roster().name(owner)).collect();
+                let at = At { peer: Some(names.join(" or ")), ..session.at(None) };
+                return Err(Error::new(at, Kind::Deviated("the owners name different candidates of noise")));
             }
         }
     }
@@ -365,7 +367,9 @@ fn held_list(
     me: PartyId,
 ) -> Result<Bits<3>, Error> {
     let fault = || Error::misuse(format!("{me} holds no list of fold {fold} of {rows} rows"));
-    let Some(Share::ReplicatedRows(summands)) = totals.folds().get(fold as usize) else { return Err(fault()) };
+    let Some(Share::ReplicatedRows(summands)) = totals.folds().get(fold as usize) else {
+        return Err(fault());
+    };
     let mut parts = [Vec::new(), Vec::new(), Vec::new()];
     for (part, number) in parts.iter_mut().zip(numbers) {
         let words = summands[number].as_ref().filter(|words| words.len() == rows.div_ceil(64));

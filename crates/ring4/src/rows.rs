@@ -17,7 +17,7 @@ use crate::combine::{Lanes, Merges};
 use crate::evaluate::{Compiled, Evaluator};
 use crate::member::Member;
 use crate::sums::{Columns, Motions};
-use crate::Quote;
+use crate::{Quote, Seat};
 use base::{Error, PartyId, limits};
 use engine::{Rows, SERVERS, Share, Shares, Total};
 use kernels::Block;
@@ -37,6 +37,8 @@ const CHUNK_BYTES: usize = 64 << 20;
 const CHUNK_ROWS: [usize; 2] = [1 << 16, 1 << 7];
 /// Rows evaluated in the clear at once.
 const BATCH: usize = 4096;
+/// From so many bits of a value on all of them are had by turning 128 values at once.
+const TRANSPOSED: usize = 4;
 
 /// A row program made ready for a number of rows.
 pub(crate) struct Prepared {
@@ -131,9 +133,10 @@ struct Held {
     lists: Vec<Bits<3>>,
 }
 
-/// Runs all rows at one participant.
+/// Runs all rows at one participant, at a seat or without one.
 pub(crate) fn run(
     prepared: &Prepared,
+    seat: Option<Seat>,
     member: impl FnOnce(&mut Session) -> Result<Member, Error>,
     program: &Program,
     rows: &mut dyn Rows,
@@ -142,17 +145,17 @@ pub(crate) fn run(
     prepared.check(program)?;
     let plan = &prepared.plan;
     let mut own = Own::new(plan, program, session.me());
+    let numbers = seat.map(|seat| [0, 1, 2].map(|k| seat.summand(k).index()));
     if plan.is_alone() {
         for (from, count) in prepared.chunks() {
             own.read(plan, program, rows, (from, count))?;
         }
-        return Ok(own.shares(plan, program, None));
+        // Over no rows nothing was combined: summands of zero.
+        return Ok(own.shares(plan, program, Held::default(), numbers));
     }
     let mut member = member(session)?;
-    let seat = member.server().map(|server| server.seat());
     let held = combine(prepared, &mut member, program, rows, &mut own, session)?;
-    let held = seat.map(|seat| (held, [0, 1, 2].map(|k| seat.summand(k).index())));
-    Ok(own.shares(plan, program, held))
+    Ok(own.shares(plan, program, held, numbers))
 }
 
 fn combine(
@@ -208,7 +211,6 @@ fn sort(plan: &BooleanPlan, roots: Vec<Bits<3>>) -> (Vec<Bits<3>>, Vec<Bits<3>>,
 
 /// What this participant enters of a chunk, packed, and the folds that it computes alone.
 struct Own {
-    me: PartyId,
     wanted: Vec<bool>,
     values: Values,
     /// By row node: its bits over the rows of the chunk.
@@ -239,7 +241,7 @@ impl Own {
         let totals = plan.folds.iter().zip(&program.folds).map(total).collect();
         let roots = if party { plan.clear_roots(program, me) } else { Vec::new() };
         let wanted = closure(&program.row, roots);
-        Self { me, wanted, values: Values::default(), inputs, totals }
+        Self { wanted, values: Values::default(), inputs, totals }
     }
 
     /// Reads and evaluates a chunk of rows.
@@ -255,6 +257,7 @@ impl Own {
         if !self.wanted.contains(&true) {
             return Ok(());
         }
+        let (mut square, mut turned) = ([Block::ZERO; LANES], [Block::ZERO; LANES]);
         for at in (0..count).step_by(BATCH) {
             let (from, lanes) = (from + at as u64, BATCH.min(count - at));
             self.values.evaluate(&program.row, &self.wanted, lanes, &mut |op, out| match op {
@@ -264,9 +267,18 @@ impl Own {
             for (word, planes) in &mut self.inputs {
                 let values = self.values.get(NodeId(*word));
                 for chunk in values.chunks(LANES) {
-                    planes.iter_mut().enumerate().for_each(|(bit, plane)| plane.push(pack(chunk, bit)));
+                    if planes.len() < TRANSPOSED {
+                        planes.iter_mut().enumerate().for_each(|(bit, plane)| plane.push(pack(chunk, bit)));
+                        continue;
+                    }
+                    square.fill(Block::ZERO);
+                    square.iter_mut().zip(chunk).for_each(|(block, value)| block.0 = *value);
+                    kernels::transpose128(&square, &mut turned);
+                    planes.iter_mut().zip(&turned).for_each(|(plane, block)| plane.push(*block));
                 }
             }
+            square.zeroize();
+            turned.zeroize();
             for (total, fold) in self.totals.iter_mut().zip(&program.folds) {
                 if let Some(total) = total {
                     total.fold(fold, &program.row, &self.values, from);
@@ -291,14 +303,17 @@ impl Own {
         Ok(())
     }
 
-    /// What becomes of every fold. `held` is there at a seat, with the numbers of its summands.
-    fn shares(mut self, plan: &BooleanPlan, program: &Program, held: Option<(Held, [usize; 3])>) -> Shares {
-        let seated = held.is_some();
-        let (held, numbers) = held.unwrap_or_default();
-        let (mut sums, mut words, mut lists) =
-            (held.sums.into_iter(), held.words.iter(), held.lists.iter());
+    /// What becomes of every fold. `numbers` are those of a seat's summands, nothing without a seat.
+    fn shares(
+        mut self,
+        plan: &BooleanPlan,
+        program: &Program,
+        held: Held,
+        numbers: Option<[usize; 3]>,
+    ) -> Shares {
+        let (seated, numbers) = (numbers.is_some(), numbers.unwrap_or_default());
+        let (mut sums, mut words, mut lists) = (held.sums.into_iter(), held.words.iter(), held.lists.iter());
         let own = std::mem::take(&mut self.totals);
-        let me = self.me;
         let share = |((plan, fold), total): ((&BooleanFold, &program::Fold), Option<Total>)| match plan {
             BooleanFold::Alone(_) => total.map_or(Share::Absent, |total| total.share(fold)),
             _ if !seated => Share::Absent,
@@ -308,7 +323,6 @@ impl Own {
             BooleanFold::Tree(_) => Share::Replicated(by_number(numbers, word(words.next()))),
             BooleanFold::Rows => Share::ReplicatedRows(by_number(numbers, list(lists.next()))),
         };
-        debug_assert!(!seated || !plan.is_alone(), "{me} holds summands of something");
         Shares::new(plan.folds.iter().zip(&program.folds).zip(own).map(share).collect())
     }
 }

@@ -118,7 +118,8 @@ impl Columns {
     ) -> Result<(), Error> {
         let ones: [Block; 3] = complements(server.seat());
         for (columns, sum) in self.bits.iter_mut().zip(&self.sums) {
-            for (weight, (column, term)) in columns.iter_mut().zip(terms.by_ref().take(sum.width)).enumerate() {
+            for (weight, (column, term)) in columns.iter_mut().zip(terms.by_ref().take(sum.width)).enumerate()
+            {
                 // A term x in two's complement enters as x + 2^(width - 1), which is not negative.
                 let flips = if sum.signed && weight + 1 == sum.width { ones } else { [Block::ZERO; 3] };
                 column.push(term.slices(), 0, rows, flips);
@@ -188,7 +189,8 @@ impl Columns {
         }
         let seat = server.seat();
         let random = server.random(Ring::Z128, self.sums.len());
-        let mask: Vec<[u128; 3]> = (0..self.sums.len()).map(|s| random.parts().map(|part| part[s].0)).collect();
+        let mask: Vec<[u128; 3]> =
+            (0..self.sums.len()).map(|s| random.parts().map(|part| part[s].0)).collect();
         self.subtract(seat, &mask);
         self.lower_to(2, server, session)?;
         let adder = adder(&self.heights);
@@ -339,15 +341,17 @@ mod tests {
         }
         for (width, a, b) in cases {
             let mut g = Gates::default();
-            let mut word =
-                |word| -> Word { (0..width as u16).map(|bit| g.input(Input { owner: None, word, bit })).collect() };
+            let mut word = |word| -> Word {
+                (0..width as u16).map(|bit| g.input(Input { owner: None, word, bit })).collect()
+            };
             let [x, y] = [0, 1].map(&mut word);
             let sum = add(&mut g, &x, &y);
             let circuit = g.finish();
             let wires = circuit.evaluate(|input| [a, b][input.word as usize] >> input.bit & 1 == 1);
-            let value = sum.iter().enumerate().fold(0u128, |v, (i, lit)| {
-                v | u128::from(wires[lit.wire()] ^ lit.inverted()) << i
-            });
+            let value = sum
+                .iter()
+                .enumerate()
+                .fold(0u128, |v, (i, lit)| v | u128::from(wires[lit.wire()] ^ lit.inverted()) << i);
             assert_eq!(value, a.wrapping_add(b) & (u128::MAX >> (128 - width)), "{a} + {b} of {width} bits");
             assert!(circuit.and_depth() <= 1 + width.next_power_of_two().trailing_zeros() as usize);
         }

@@ -58,7 +58,7 @@ fn two_owners() {
 #[test]
 fn three_owners_with_other_circuits() {
     among(SEMI_HONEST, 3, [3, 4, 5, 6], 4, Shape::Shallow);
-    among(MALICIOUS, 3, [3, 4, 5, 6], 4, Shape::Paper);
+    among(MALICIOUS, 3, [3, 4, 5, 6], 4, Shape::Shallow);
 }
 
 #[test]

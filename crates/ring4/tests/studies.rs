@@ -3,6 +3,7 @@
 
 use accel::Queue;
 use base::{ChannelError, Error, Kind, PartyId};
+use engine::conformance::{Case, Script, Table};
 use engine::{Engine, NoNoise, Share, Shares};
 use net::Session;
 use net::cluster::Cluster;
@@ -67,7 +68,9 @@ fn lift_rows(
 
 #[test]
 fn a_lift_study_has_the_totals_of_its_definitions() {
-    for (settings, k, rows, shards) in [(SEMI_HONEST, 4, 3000, 1), (MALICIOUS, 1, 1500, 2), (MALICIOUS, 4, 700, 1)] {
+    for (settings, k, rows, shards) in
+        [(SEMI_HONEST, 4, 3000, 1), (MALICIOUS, 1, 1500, 2), (MALICIOUS, 4, 700, 1)]
+    {
         let lift = Lift::bench(k);
         let built = build(&lift).unwrap();
         let done =
@@ -88,8 +91,9 @@ fn market(sample: &Sample, settings: Settings, session: &mut Session) -> Result<
     let shares = engine.rows(program, &mut rows, session)?;
     if !program.lists.is_empty() {
         let lists = engine.lists(program, sample.rows(), CUSTOMER, &shares, session)?;
-        let bits =
-            |list: &Vec<u64>| (0..sample.rows()).map(|r| list[r as usize / 64] >> (r % 64) & 1 == 1).collect();
+        let bits = |list: &Vec<u64>| {
+            (0..sample.rows()).map(|r| list[r as usize / 64] >> (r % 64) & 1 == 1).collect()
+        };
         return Ok(lists.first().map(|list| Answer::All(bits(list))));
     }
     let (owners, totals) = (program.fold_owners(), Totals::Replicated);
@@ -127,55 +131,92 @@ fn narrow_windows_do_not_stop_it() {
     assert_eq!(done.into_iter().next().unwrap().unwrap(), Some(sample.truth().unwrap()));
 }
 
-/// Bytes that this participant sent to every other one below a step.
-fn sent(session: &Session, step: &str) -> [u64; PARTICIPANTS] {
-    let to = |peer: usize| {
+/// Sums with noise of one of three candidates: what the viewer learns, and what this participant sent at each of [`STEPS`]
+/// to each peer.
+fn noisy(case: &Case, session: &mut Session) -> Result<(Vec<u128>, Sent), Error> {
+    let (mut engine, me, program) = (ring4(MALICIOUS), session.me(), &case.program);
+    let mut rows = Table::new(program, &case.columns, case.rows, Some(me));
+    let shares = engine.rows(program, &mut rows, session)?;
+    let (owners, width) = (program.fold_owners(), |_, _| case.noise.width);
+    let plan = lower_release_of(Totals::Replicated, program, PartyId(0), &owners, &width, &|_| None)?;
+    let mut script = Script::new(&case.noise, &plan);
+    let values = engine.release(&plan, &shares, &mut script, session)?;
+    let to = |step: &str, peer: usize| {
         let below = |e: &&net::Entry| e.peer.index() == peer && e.step.starts_with(step);
         session.ledger().entries().iter().filter(below).map(|e| e.sent).sum()
     };
-    std::array::from_fn(to)
+    Ok((values, STEPS.map(|step| std::array::from_fn(|peer| to(step, peer)))))
+}
+
+const STEPS: [&str; 8] = [
+    "rows",
+    "release/setup",
+    "release/owners",
+    "release/enter",
+    "release/choose",
+    "release/open",
+    "release/circuit",
+    "release/reveal",
+];
+
+type Sent = [[u64; PARTICIPANTS]; STEPS.len()];
+
+fn three_candidates() -> Case {
+    let noisy = |case: &Case| case.noise.candidates.len() == 3 && !case.noise.talks && case.split.is_none();
+    let found = engine::conformance::suite(5).into_iter().find(noisy);
+    found.expect("the suite has a case of three candidates")
 }
 
 /// One byte that a participant sends changes, at every stage and towards every peer: nobody gets an answer, and who notices
 /// names the channel.
 #[test]
 fn a_byte_changed_at_any_stage_stops_everybody() {
-    const STEPS: [&str; 3] = ["rows", "release/circuit", "release/reveal"];
-    // The sum of two scores is computed in the release.
-    let sample = sample(Problem::P2p, 40);
-    let honest = Cluster::new(PARTICIPANTS, 2).run(|s| {
-        market(&sample, MALICIOUS, s)?;
-        Ok(STEPS.map(|step| sent(s, step)))
-    });
-    let honest: Vec<_> = honest.into_iter().map(Result::unwrap).collect();
-    let mut struck = [0; STEPS.len()];
-    for (party, sent) in honest.iter().enumerate() {
-        for (stage, peer) in (0..STEPS.len()).flat_map(|stage| (0..PARTICIPANTS).map(move |peer| (stage, peer))) {
-            let all = sent[stage][peer];
-            // An early byte and the last one.
-            for byte in [all / 3, all.saturating_sub(1)].into_iter().filter(|_| all > 0) {
-                let what = format!("byte {byte} of {all} from p{party} to p{peer} at {}", STEPS[stage]);
-                let fault = Fault::Corrupt { byte, mask: 4 };
+    let case = three_candidates();
+    let honest = Cluster::new(PARTICIPANTS, 2).run(|s| noisy(&case, s));
+    let honest: Vec<Sent> = honest.into_iter().map(|done| done.unwrap().1).collect();
+    for (stage, step) in STEPS.into_iter().enumerate() {
+        let pairs = (0..PARTICIPANTS).flat_map(|from| (0..PARTICIPANTS).map(move |to| (from, to)));
+        let pairs: Vec<_> = pairs.filter(|(from, to)| honest[*from][stage][*to] > 0).collect();
+        assert!(!pairs.is_empty(), "nobody says anything at {step}");
+        for (from, to) in pairs {
+            let all = honest[from][stage][to];
+            for byte in [all / 3, all - 1] {
+                let what = format!("byte {byte} of {all} from p{from} to p{to} at {step}");
                 let cluster = Cluster::new(PARTICIPANTS, 2).deadline(Duration::from_secs(30));
-                let [from, to] = [party, peer].map(|p| PartyId(p as u8));
-                let done = cluster.fault_towards(from, to, STEPS[stage], fault).run(|s| market(&sample, MALICIOUS, s));
+                let fault = Fault::Corrupt { byte, mask: 4 };
+                let cluster = cluster.fault_towards(PartyId(from as u8), PartyId(to as u8), step, fault);
+                let done = cluster.run(|s| noisy(&case, s));
                 assert!(done[0].is_err(), "{what}: an answer was given");
-                judge(&done, &what, &format!("p{party}"));
-                struck[stage] += 1;
+                judge(&done, &what, &format!("p{from}"));
             }
         }
     }
-    assert!(struck.iter().all(|n| *n > 0) || struck[1] == 0, "{struck:?}");
 }
 
 /// Somebody notices and names the party; nobody waits for the deadline.
-fn judge(done: &[Result<Option<Answer>, Error>], what: &str, party: &str) {
+fn judge(done: &[Result<(Vec<u128>, Sent), Error>], what: &str, party: &str) {
     let errors: Vec<&Error> = done.iter().filter_map(|d| d.as_ref().err()).collect();
-    let names = |e: &&&Error| {
+    let names = |e: &Error| {
         let peer = e.at().peer.clone().unwrap_or_default();
         !matches!(e.kind(), Kind::Channel(_)) && peer.contains(party)
     };
-    assert!(errors.iter().any(|e| names(&e)), "{what}: nobody names the channel: {errors:#?}");
-    let waited = |e: &&&Error| matches!(e.kind(), Kind::Channel(ChannelError::Deadline { .. }));
-    assert!(!errors.iter().any(|e| waited(&e)), "{what}: somebody waited");
+    assert!(errors.iter().any(|e| names(e)), "{what}: nobody names the channel: {errors:#?}");
+    let waited = |e: &Error| matches!(e.kind(), Kind::Channel(ChannelError::Deadline { .. }));
+    assert!(!errors.iter().any(|e| waited(e)), "{what}: somebody waited");
+}
+
+/// Owners that name different candidates are stopped, whoever of both deviates.
+#[test]
+fn owners_name_one_candidate() {
+    let case = three_candidates();
+    let done = Cluster::new(PARTICIPANTS, 4).deadline(Duration::from_secs(30)).run(|s| {
+        let mut mine = case.clone();
+        mine.noise.chosen =
+            if s.me() == PartyId(1) { (case.noise.chosen + 1) % 3 } else { case.noise.chosen };
+        noisy(&mine, s)
+    });
+    let told: Vec<String> =
+        done.iter().skip(2).filter_map(|d| d.as_ref().err()).map(ToString::to_string).collect();
+    assert!(done[0].is_err());
+    assert!(told.iter().any(|text| text.contains("different candidates of noise")), "{told:?}");
 }

@@ -232,9 +232,7 @@ pub fn check(make: &Make<'_>, parties: usize) -> Result<(), String> {
 pub fn check_served(make: &Make<'_>, parties: usize, servers: usize) -> Result<(), String> {
     assert!((2..=limits::PARTIES).contains(&parties), "a conversation takes two");
     let run = |case: &Case| run_served(make, case, servers);
-    suite(parties)
-        .iter()
-        .try_for_each(|case| run(case).map_err(|text| format!("{}: {text}", case.name)))
+    suite(parties).iter().try_for_each(|case| run(case).map_err(|text| format!("{}: {text}", case.name)))
 }
 
 /// Runs the whole suite with an engine that holds all inputs in one process.
@@ -281,8 +279,9 @@ pub fn run_served(make: &Make<'_>, case: &Case, servers: usize) -> Result<(), St
     let views: Vec<View> = views.into_iter().flatten().collect();
     for (p, view) in views.iter().enumerate() {
         let outputs = case.wired.outputs.iter().zip(&case.outputs);
-        let expected: Vec<_> =
-            outputs.map(|(o, bits)| (p < parties && o.to.has(PartyId(p as u8))).then(|| bits.clone())).collect();
+        let expected: Vec<_> = outputs
+            .map(|(o, bits)| (p < parties && o.to.has(PartyId(p as u8))).then(|| bits.clone()))
+            .collect();
         if view.outputs != expected {
             return Err(format!("party {p} learns other outputs than it should"));
         }

@@ -1,0 +1,73 @@
+//! Rows of a lift study on four servers, owners and all in one process: `lift [ROWS [K [CHUNK]]]`.
+//!
+//! Prints rows/s, ANDs/s, bytes per row and product, semi-honest and malicious, and compares the totals with the study's
+//! definitions.
+
+use accel::Queue;
+use base::{Error, PartyId};
+use engine::{Engine, Share, Shares};
+use net::cluster::Cluster;
+use ring4::{Hash, Ring4, Security, Settings};
+use std::time::{Duration, Instant};
+use studies::lift::{BenchRows, Lift, bench_truth, build};
+
+const SERVERS: [PartyId; 4] = [PartyId(2), PartyId(3), PartyId(4), PartyId(5)];
+
+fn main() -> Result<(), Error> {
+    let mut numbers = std::env::args().skip(1).filter_map(|text| text.parse::<u64>().ok());
+    let rows = numbers.next().unwrap_or(100_000);
+    let lift = Lift::bench(numbers.next().unwrap_or(4) as u8);
+    let chunk = numbers.next();
+    let (program, layout) = build(&lift)?;
+    for security in [Security::SemiHonest, Security::Malicious] {
+        let settings = Settings { security, hash: Hash::Keyed, masked: security == Security::Malicious };
+        let engine = || Ring4::new(settings, SERVERS, || Ok(Queue::default()));
+        let ring4 = || chunk.map_or_else(engine, |rows| engine().with_chunk(rows as usize));
+        let start = Instant::now();
+        let done = Cluster::new(6, 1).deadline(Duration::from_secs(600)).run(|session| {
+            let mut part = BenchRows::new(&lift, &layout, Some(session.me()), rows, 7);
+            let shares = ring4().rows(&program, &mut part, session)?;
+            Ok((shares, session.ledger().sent("")))
+        });
+        let seconds = start.elapsed().as_secs_f64();
+        let done: Vec<(Shares, u64)> = done.into_iter().collect::<Result<_, _>>()?;
+        let truth = bench_truth(&lift, rows, 7);
+        let right = layout.totals.iter().all(|total| {
+            let fold = total.fold as usize;
+            let held = done.iter().map(|(shares, _)| &shares.folds()[fold]);
+            let want = truth.get(total.cell, total.arm, total.quantity);
+            whole(held, program.folds[fold].ty().mask()) == Some(want)
+        });
+        let ands = ring4().and_gates(&program, rows);
+        let sent: Vec<u64> = done.iter().map(|(_, sent)| *sent).collect();
+        let (owners, servers) = (sent[..2].iter().sum::<u64>(), sent[2..].iter().sum::<u64>());
+        let price = ring4().price_rows(&program, rows);
+        println!(
+            "{security:?}: {rows} rows in {seconds:.2} s = {:.0} rows/s; {} ANDs per row, {:.1} M AND/s; bytes per row: owners \
+             {:.0}, servers {:.0}; {:.2} bits per AND; {} rounds; totals {}, price {}",
+            rows as f64 / seconds,
+            ands / rows,
+            ands as f64 / seconds / 1e6,
+            owners as f64 / rows as f64,
+            servers as f64 / rows as f64,
+            8.0 * servers as f64 / ands as f64,
+            price.rounds,
+            if right { "right" } else { "WRONG" },
+            if price.sent == sent { "exact" } else { "WRONG" },
+        );
+    }
+    Ok(())
+}
+
+/// A total from what everybody holds of it.
+fn whole<'a>(held: impl Iterator<Item = &'a Share>, mask: u128) -> Option<u128> {
+    let mut summands = [None; 4];
+    for share in held {
+        match share {
+            Share::Known(total) => return Some(*total),
+            Share::Replicated(held) => summands.iter_mut().zip(held).for_each(|(s, h)| *s = s.or(*h)),
+            _ => {}
+        }
+    }
+    summands.into_iter().try_fold(0u128, |sum, s| Some(sum.wrapping_add(s?))).map(|sum| sum & mask)
+}
