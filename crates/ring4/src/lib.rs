@@ -48,6 +48,7 @@ mod rows;
 mod setup;
 mod shares;
 mod sides;
+mod spare;
 mod sums;
 mod truncate;
 

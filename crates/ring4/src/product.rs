@@ -1,7 +1,8 @@
 //! Products and dot products: stage 1 on a device, the messages, stage 2, and the check.
 
 use crate::check::{Channel, Running};
-use crate::{CHUNK_BLOCKS, CHUNKS_AHEAD, Party, Ring, Seat, Shares};
+use crate::spare::{give_back, zeros};
+use crate::{CHUNK_BLOCKS, CHUNKS_AHEAD, Hash, Party, Ring, Seat, Shares};
 use accel::{Command, Fold, Half, Multiply, Vouch};
 use base::Error;
 use kernels::Block;
@@ -65,23 +66,37 @@ fn with_digests<T>(hashes: &mut [Running; 2], work: impl FnOnce(&mut [Block; 2])
     Some(done)
 }
 
-/// Buffers of one chunk.
-#[derive(Default)]
+/// Buffers of one chunk, from round to round the same memory.
 struct Buffers {
     a: Vec<Block>,
     c: Vec<Block>,
-    vouched_a: Vec<Block>,
-    vouched_c: Vec<Block>,
+    /// What is hashed by the host; empty where devices digest.
+    vouched: [Vec<Block>; 2],
 }
 
 impl Buffers {
-    /// Lengths for a chunk: of A, and of C where it is there.
-    fn fit(&mut self, blocks: usize, sends: bool) {
-        let of_c = |there: bool| if there { blocks } else { 0 };
-        self.a.resize(blocks, Block::ZERO);
-        self.c.resize(of_c(sends), Block::ZERO);
-        self.vouched_a.resize(blocks, Block::ZERO);
-        self.vouched_c.resize(of_c(!sends), Block::ZERO);
+    /// For chunks of so many blocks.
+    fn new(blocks: usize, exposed: bool) -> Self {
+        let vouched = if exposed { blocks } else { 0 };
+        Self { a: zeros(blocks), c: zeros(blocks), vouched: [zeros(vouched), zeros(vouched)] }
+    }
+
+    /// A, and C where it is there, of a chunk.
+    fn messages(&self, blocks: usize, c: bool) -> [&[Block]; 2] {
+        [&self.a[..blocks], &self.c[..if c { blocks } else { 0 }]]
+    }
+
+    fn messages_mut(&mut self, blocks: usize, c: bool) -> [&mut [Block]; 2] {
+        [&mut self.a[..blocks], &mut self.c[..if c { blocks } else { 0 }]]
+    }
+}
+
+impl Drop for Buffers {
+    fn drop(&mut self) {
+        let [vouched_a, vouched_c] = &mut self.vouched;
+        [&mut self.a, &mut self.c, vouched_a, vouched_c]
+            .into_iter()
+            .for_each(|v| give_back(std::mem::take(v)));
     }
 }
 
@@ -140,23 +155,23 @@ impl Party {
         let mut checks = self.settings.checked().then(|| Checks::new(self, round, blocks));
         let chunks = chunks(blocks);
         let (before, after) = (self.at(self.seat.after(3)), self.at(self.seat.after(1)));
-        let mut buffers = Buffers::default();
+        let exposed = self.settings.checked() && self.settings.hash != Hash::Keyed;
+        let mut buffers = Buffers::new(blocks.min(CHUNK_BLOCKS), exposed);
         for at in 0..chunks.len() + CHUNKS_AHEAD {
             if let Some(chunk) = chunks.get(at) {
                 self.stage_1(round, chunk, factors, &mut z, &mut buffers, checks.as_mut())?;
                 let mut link = session.link(before);
-                link.send(Block::bytes_of(&buffers.a))?;
-                if !buffers.c.is_empty() {
-                    link.send(Block::bytes_of(&buffers.c))?;
+                let messages = buffers.messages(chunk.1.len(), chunk.0.sends(self.seat));
+                for message in messages.into_iter().filter(|message| !message.is_empty()) {
+                    link.send(Block::bytes_of(message))?;
                 }
                 link.flush()?;
             }
             let Some(chunk) = at.checked_sub(CHUNKS_AHEAD).and_then(|at| chunks.get(at)) else { continue };
-            buffers.fit(chunk.1.len(), chunk.0.receives(self.seat));
             let mut link = session.link(after);
-            link.recv(Block::bytes_of_mut(&mut buffers.a))?;
-            if !buffers.c.is_empty() {
-                link.recv(Block::bytes_of_mut(&mut buffers.c))?;
+            let messages = buffers.messages_mut(chunk.1.len(), chunk.0.receives(self.seat));
+            for message in messages.into_iter().filter(|message| !message.is_empty()) {
+                link.recv(Block::bytes_of_mut(message))?;
             }
             self.stage_2(round, chunk, &mut z, &buffers, checks.as_mut())?;
         }
@@ -187,8 +202,10 @@ impl Party {
         let of = |i: usize| -> [&[Block]; 3] {
             std::array::from_fn(|k| if whole { &factors[i][k][at.clone()] } else { &gathered[i][k] })
         };
-        buffers.fit(range.len(), half.sends(self.seat));
-        let Buffers { a, c, vouched_a, vouched_c } = buffers;
+        let part = |there: bool| if there { range.len() } else { 0 };
+        let (sent, kept) = (part(half.sends(self.seat)), part(!half.sends(self.seat)));
+        let Buffers { a, c, vouched: [vouched_a, vouched_c] } = buffers;
+        let (a, c) = (&mut a[..range.len()], &mut c[..sent]);
         let mut run = |vouch: Vouch<'_>| {
             let z = z.parts_mut().map(|part| &mut part[range.clone()]);
             let command = Multiply {
@@ -211,6 +228,7 @@ impl Party {
         if let Some(done) = with_digests(&mut checks.hashes[0], |digests| run(Vouch::Digest(digests))) {
             return done;
         }
+        let (vouched_a, vouched_c) = (&mut vouched_a[..range.len()], &mut vouched_c[..kept]);
         run(Vouch::Expose { a: &mut *vouched_a, c: &mut *vouched_c })?;
         let [of_a, of_c] = &mut checks.hashes[0];
         self.hash(checks.vouched[0], of_a, vouched_a);
@@ -227,7 +245,7 @@ impl Party {
         checks: Option<&mut Checks>,
     ) -> Result<(), Error> {
         let (ring, masked) = (z.ring(), self.settings.masked);
-        let (a, c) = (&*buffers.a, &*buffers.c);
+        let [a, c] = buffers.messages(range.len(), half.receives(self.seat));
         let mut run = |digests: Option<&mut [Block; 2]>| {
             let [_, z1, z2] = z.parts_mut().map(|part| &mut part[range.clone()]);
             let first = range.start as u64;

@@ -1,10 +1,10 @@
 //! A vector of shared values, as one seat holds it.
 
+use crate::spare::{give_back, zeros};
 use crate::{Ring, Seat};
 use base::Error;
 use kernels::{Block, ring_add, ring_sub};
 use std::borrow::Cow;
-use zeroize::Zeroize;
 
 /// One seat's part of a shared vector: part k is summand seat + 1 + k of every element. Wiped on drop. Where the length
 /// is no multiple of the lanes of a block, what fills the last block up is shares of anything.
@@ -20,7 +20,7 @@ impl Shares {
     #[must_use]
     pub fn zero(ring: Ring, len: usize) -> Self {
         let blocks = ring.blocks(len);
-        Self { ring, len, parts: std::array::from_fn(|_| vec![Block::ZERO; blocks]) }
+        Self { ring, len, parts: std::array::from_fn(|_| zeros(blocks)) }
     }
 
     /// From parts of as many blocks as `len` elements take.
@@ -166,6 +166,6 @@ impl Shares {
 
 impl Drop for Shares {
     fn drop(&mut self) {
-        self.parts.zeroize();
+        self.parts.iter_mut().for_each(|part| give_back(std::mem::take(part)));
     }
 }

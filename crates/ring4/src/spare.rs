@@ -1,0 +1,87 @@
+//! Vectors of blocks that are used again. A round makes and drops vectors as long as those of the round before: without
+//! this the system would take their pages back and clear them again every time, which costs more than the product.
+
+use kernels::Block;
+use std::cell::RefCell;
+use zeroize::optimization_barrier;
+
+/// Vectors shorter than this are the allocator's.
+const LEAST_BLOCKS: usize = 256;
+/// Blocks that a thread keeps at most: 64 MiB.
+const KEPT_BLOCKS: usize = 4 << 20;
+
+thread_local! {
+    /// Wiped vectors, those given back last at the end.
+    static SPARE: RefCell<Vec<Vec<Block>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// So many zeros.
+pub(crate) fn zeros(blocks: usize) -> Vec<Block> {
+    let fits = |v: &Vec<Block>| v.capacity() >= blocks && v.capacity() / 2 <= blocks;
+    let found = (blocks >= LEAST_BLOCKS)
+        .then(|| SPARE.with_borrow_mut(|spare| spare.iter().rposition(fits).map(|at| spare.remove(at))))
+        .flatten();
+    let mut vector = found.unwrap_or_default();
+    vector.resize(blocks, Block::ZERO);
+    vector
+}
+
+/// Wipes a vector, and keeps it where there is room.
+pub(crate) fn give_back(mut vector: Vec<Block>) {
+    wipe(&mut vector);
+    if vector.capacity() < LEAST_BLOCKS || vector.capacity() > KEPT_BLOCKS {
+        return;
+    }
+    // A thread that ends has no spare any more: the vector is wiped and that is all.
+    let _ = SPARE.try_with(|spare| {
+        let mut spare = spare.borrow_mut();
+        let mut kept: usize = spare.iter().map(Vec::capacity).sum::<usize>() + vector.capacity();
+        while kept > KEPT_BLOCKS {
+            kept -= spare.remove(0).capacity();
+        }
+        spare.push(vector);
+    });
+}
+
+/// Zeros that stay, though nobody reads them.
+fn wipe(vector: &mut [Block]) {
+    vector.fill(Block::ZERO);
+    optimization_barrier(vector);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_again_is_zero() {
+        for blocks in [1, LEAST_BLOCKS, 3000, 2999, 1600] {
+            let mut vector = zeros(blocks);
+            assert!(vector.len() == blocks && vector.iter().all(|&b| b == Block::ZERO));
+            vector.fill(Block(7));
+            give_back(vector);
+        }
+    }
+
+    #[test]
+    fn a_vector_is_used_again_and_not_for_a_short_one() {
+        let vector = zeros(5000);
+        let at = vector.as_ptr();
+        give_back(vector);
+        let short = zeros(600);
+        assert!(short.as_ptr() != at);
+        let again = zeros(4990);
+        assert!(again.as_ptr() == at);
+    }
+
+    #[test]
+    fn no_more_is_kept_than_the_limit() {
+        for _ in 0..5 {
+            let vectors: Vec<_> = (0..3).map(|_| zeros(KEPT_BLOCKS / 2)).collect();
+            vectors.into_iter().for_each(give_back);
+            give_back(zeros(LEAST_BLOCKS));
+            let kept = SPARE.with_borrow(|spare| spare.iter().map(Vec::capacity).sum::<usize>());
+            assert!(kept <= KEPT_BLOCKS, "{kept}");
+        }
+    }
+}
