@@ -77,7 +77,7 @@ demo: build
 # The second run takes the portable kernels, as a CPU without AES instructions would.
 test: setup
 	$(CARGO) test $(PROFILE) --workspace
-	TACIT_PORTABLE=1 $(CARGO) test $(PROFILE) -p kernels -p ot
+	TACIT_PORTABLE=1 $(CARGO) test $(PROFILE) -p kernels -p ot -p accel
 
 lint: setup
 	$(CARGO) fmt --all --check
