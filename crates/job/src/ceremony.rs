@@ -61,6 +61,7 @@ pub struct Noise {
     debit: Debit,
     rng: Rng,
     state: State,
+    servers: Vec<PartyId>,
 }
 
 /// Where this side is.
@@ -87,12 +88,43 @@ pub fn setup(context: Context, draws: Vec<Draw>, candidates: usize) -> Result<Se
     if candidates == 1 { Setup::unchecked(context, draws) } else { Setup::new(context, draws, candidates) }
 }
 
+/// An agreement of the right size: prices do not depend on the hashes in it.
+///
+/// # Errors
+/// As [`setup`].
+pub fn setup_for_price(draws: Vec<Draw>, viewer: PartyId, candidates: u32) -> Result<Setup, Error> {
+    let none = [0; 32];
+    let drawer = viewer.other();
+    let context = Context { study: none, release: none, session: none, data: vec![none; 2], viewer, drawer };
+    setup(context, draws, candidates as usize)
+}
+
 impl Noise {
     /// One party's side of the noise of one release. `debit` is what this party's ledger is charged: `protects` at the
     /// drawer, a record at the viewer. `rng` is fresh.
     #[must_use]
     pub fn new(side: Side, setup: Setup, ledger: Arc<Mutex<Ledger>>, debit: Debit, rng: Rng) -> Self {
-        Self { side, setup, ledger, debit, rng, state: State::Fresh }
+        Self { side, setup, ledger, debit, rng, state: State::Fresh, servers: Vec::new() }
+    }
+
+    /// With servers that compute the release and hear from both sides whether it begins ([`hear`]).
+    #[must_use]
+    pub fn among(mut self, servers: Vec<PartyId>) -> Self {
+        self.servers = servers;
+        self
+    }
+
+    /// [`Noise::price`] with these servers.
+    #[must_use]
+    pub fn price_among(setup: &Setup, servers: &[PartyId]) -> Cost {
+        let mut cost = Self::price(setup);
+        let last = servers.iter().map(|server| server.index() + 1).max().unwrap_or_default();
+        cost.sent.resize(last.max(2), 0);
+        for side in [setup.context().drawer, setup.context().viewer] {
+            cost.sent[side.index()] += servers.len() as u64;
+        }
+        servers.iter().for_each(|server| cost.sent[server.index()] += 2);
+        cost
     }
 
     /// Exact cost of the ceremony under [`Noise::run`], on top of the engine's release.
@@ -121,7 +153,15 @@ impl Noise {
         session: &mut Session,
     ) -> Result<Vec<u128>, Error> {
         self.check_parts(session)?;
-        if let Some(outputs) = session.step("release", |s| s.step("noise", |s| self.begin(s)))? {
+        let begun = session.step("release", |s| {
+            s.step("noise", |s| {
+                let begun = self.begin(s);
+                let told = self.tell(s, begun.as_ref());
+                let begun = begun?;
+                told.map(|()| begun)
+            })
+        });
+        if let Some(outputs) = begun? {
             return Ok(outputs);
         }
         let result = engine.release(plan, totals, &mut self, session);
@@ -205,6 +245,26 @@ impl Noise {
             return Err(barred_error(&id, reason));
         }
         ledger.check_debit(&self.debit)
+    }
+
+    /// Tells the servers whether the release begins, and hears that they are there: a ledger does not pay for a release that
+    /// cannot be computed, because a server was lost before.
+    fn tell(&self, session: &mut Session, begun: Result<&Option<Vec<u128>>, &Error>) -> Result<(), Error> {
+        let word = match begun {
+            Ok(None) => READY,
+            Ok(Some(_)) => DONE,
+            Err(_) => REFUSED,
+        };
+        for server in &self.servers {
+            session.link(*server).send(&[word])?;
+            session.link(*server).flush()?;
+        }
+        for server in self.servers.iter().filter(|_| word == READY) {
+            if session.link(*server).recv_array()? != [READY] {
+                return Err(session.link(*server).malformed("whether it computes the release"));
+            }
+        }
+        Ok(())
     }
 
     fn save(&self, transcript: &release::choose::Transcript) -> Result<(), Error> {
@@ -427,6 +487,59 @@ fn reason(error: &Error, when: &str) -> String {
         Kind::Deviated(check) => format!("deviation {when}: {check}"),
         Kind::Malformed(what) => format!("deviation {when}: malformed {what}"),
         _ => format!("interrupted on this side {when}"),
+    }
+}
+
+/// What a server hears of a release with noise, from both sides: whether it computes it. Where it does it says so.
+///
+/// # Errors
+/// When a side does not let it begin, or both say different things.
+pub fn hear(session: &mut Session, sides: [PartyId; 2]) -> Result<bool, Error> {
+    session.step("release", |s| {
+        s.step("noise", |s| {
+            let mut words = [0; 2];
+            for (word, side) in words.iter_mut().zip(sides) {
+                [*word] = s.link(side).recv_array()?;
+                match *word {
+                    READY | DONE => {}
+                    REFUSED => return Err(refused(s, side)),
+                    _ => return Err(s.link(side).malformed("whether the release begins")),
+                }
+            }
+            if words[0] != words[1] {
+                return Err(s
+                    .link(sides[1])
+                    .blame("it says another thing about the release than the other side"));
+            }
+            if words[0] == READY {
+                for side in sides {
+                    s.link(side).send(&[READY])?;
+                    s.link(side).flush()?;
+                }
+            }
+            Ok(words[0] == READY)
+        })
+    })
+}
+
+/// Noise as servers know it: how many candidates there are, and nothing else.
+pub struct Bystander(pub usize);
+
+impl Ceremony for Bystander {
+    fn candidates(&self) -> usize {
+        self.0
+    }
+
+    fn draw(&mut self, _: &mut Session) -> Result<Vec<Vec<i128>>, Error> {
+        Err(Error::misuse("a server draws no noise"))
+    }
+
+    fn choose(&mut self, _: &mut Session) -> Result<usize, Error> {
+        Err(Error::misuse("a server chooses no noise"))
+    }
+
+    fn check(&mut self, _: &[Vec<i128>], _: &mut Session) -> Result<(), Error> {
+        Err(Error::misuse("a server checks no noise"))
     }
 }
 

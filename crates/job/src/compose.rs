@@ -2,8 +2,8 @@
 
 use crate::prepare::Checked;
 use crate::report::{
-    Disclosed, FORMAT, PARTS_FORMAT, PartyInfo, Privacy, Report, Reports, SpentBy, Stage, StudyInfo,
-    Uncovered, View,
+    Disclosed, FORMAT, PARTS_FORMAT, PartyInfo, Privacy, Report, Reports, ServersInfo, SpentBy, Stage,
+    StudyInfo, Uncovered, View,
 };
 use crate::scales::release_mode;
 use crate::study::{Kind, Role};
@@ -13,6 +13,7 @@ use base::Error;
 use release::Rational;
 use release::scale::{Mode, Viewer, rho_to_epsilon};
 
+const UNREVIEWED: &str = "The implementation has not been reviewed independently.";
 /// The delta at which epsilon is quoted.
 const DELTA: f64 = 1e-6;
 
@@ -74,6 +75,7 @@ pub(crate) fn report(facts: &Facts<'_>, view: View, disclosed: Disclosed) -> Rep
                 .into(),
         );
     }
+    let servers = ServersInfo::of(study, &disclosed);
     let inputs = &checked.inputs;
     if inputs.events_cut > 0 {
         warnings.push(format!(
@@ -99,6 +101,7 @@ pub(crate) fn report(facts: &Facts<'_>, view: View, disclosed: Disclosed) -> Rep
         parties: parties.collect(),
         engine: facts.engine.into(),
         settings: facts.settings.clone(),
+        servers: servers.clone(),
         mode: checked.mode().into(),
         shards: study.compute.shards,
         view,
@@ -113,7 +116,7 @@ pub(crate) fn report(facts: &Facts<'_>, view: View, disclosed: Disclosed) -> Rep
             candidates: noised.then(|| checked.candidates()),
         },
         inputs: inputs.clone(),
-        guarantee: guarantee(&noise, &disclosed, reach(checked)),
+        guarantee: guarantee(&noise, &disclosed, reach(checked), servers.as_ref()),
         disclosed,
         bytes: facts.stages.iter().flat_map(|s| &s.bytes_sent).sum(),
         stages: facts.stages.to_vec(),
@@ -159,7 +162,7 @@ fn reach(checked: &Checked) -> u32 {
 
 /// What the guarantee covers, in sentences: what the noise is calibrated for, then what is left of that in the whole
 /// run, where exact sizes are known as well.
-fn guarantee(noise: &Noise, disclosed: &Disclosed, reach: u32) -> Vec<String> {
+fn guarantee(noise: &Noise, disclosed: &Disclosed, reach: u32, servers: Option<&ServersInfo>) -> Vec<String> {
     let mut lines = Vec::new();
     let sizes = wording::sizes(disclosed);
     let probing = match disclosed.size_hidden {
@@ -230,6 +233,11 @@ fn guarantee(noise: &Noise, disclosed: &Disclosed, reach: u32) -> Vec<String> {
     if let Some([test, control]) = disclosed.published_groups {
         lines.push(format!("The group sizes {test} and {control} were made public by the release mode."));
     }
+    if let Some(servers) = servers {
+        lines.extend(by_servers(servers, disclosed, noise));
+        lines.push(UNREVIEWED.into());
+        return lines;
+    }
     let honest = match disclosed.rows.len() {
         2 => "Both parties are assumed to run this program unmodified (semi-honest).",
         _ => {
@@ -244,7 +252,42 @@ fn guarantee(noise: &Noise, disclosed: &Disclosed, reach: u32) -> Vec<String> {
              party that drew its noise, reveals the data behind it."
         ),
     });
-    lines.push("The implementation has not been reviewed independently.".into());
+    lines.push(UNREVIEWED.into());
+    lines
+}
+
+/// What four servers may do, and what they saw.
+fn by_servers(servers: &ServersInfo, disclosed: &Disclosed, noise: &Noise) -> Vec<String> {
+    let names =
+        servers.members.iter().map(|server| wording::label(&server.name)).collect::<Vec<_>>().join(", ");
+    let mut lines = vec![match servers.security.as_str() {
+        "malicious" => format!(
+            "Computed by {names}. At most one of them is assumed to deviate, in any way: it learns nothing but what is \
+             said here, and what it falsifies is noticed before anything is revealed. Two of them together learn \
+             everything."
+        ),
+        _ => format!(
+            "Computed by {names}. All of them are assumed to run this program unmodified (semi-honest); one alone learns \
+             nothing but what is said here. Two of them together learn everything."
+        ),
+    }];
+    lines.extend(servers.members.iter().map(|server| {
+        format!("{} saw {}, beside random shares.", wording::label(&server.name), wording::clean(&server.saw))
+    }));
+    if !disclosed.public_keys {
+        lines.push(
+            "Whoever holds the salt and sees the keyed hashes can test guesses of identifiers: an owner and a server that \
+             joins rows learn together which of the owner's guesses are in the other files."
+                .into(),
+        );
+    }
+    if !matches!(noise, Noise::None) {
+        lines.push(
+            "The choice of noise is checked by cut-and-choose. The noise protects the other party's data from you alone: \
+             who shows a view to the party that drew its noise, reveals the data behind it."
+                .into(),
+        );
+    }
     lines
 }
 
@@ -315,7 +358,7 @@ mod tests {
     fn lines(noise: &Noise) -> Vec<String> {
         let disclosed =
             Disclosed { rows: vec![11, 7], union: 13, matched_upper_bound: 5, ..Disclosed::default() };
-        guarantee(noise, &disclosed, 1)
+        guarantee(noise, &disclosed, 1, None)
     }
 
     /// Whatever the noise is calibrated for, the next sentence says that exact sizes take part of it away.
@@ -350,12 +393,12 @@ mod tests {
             ..Disclosed::default()
         };
         let noise = Noise::Lift { mode: Mode::Sums, viewer: Viewer::Publisher, clamp: 3 };
-        let lines = guarantee(&noise, &disclosed, 1);
+        let lines = guarantee(&noise, &disclosed, 1, None);
         assert!(lines[1].contains("made-up rows") && lines[1].contains("rho 1/100"), "{}", lines[1]);
         assert!(!lines.concat().contains("exact sizes disclosed"), "{lines:?}");
         let unseen =
             Disclosed { size_hidden: true, protocol: "circuit-psi".into(), dummies: None, ..disclosed };
-        let lines = guarantee(&noise, &unseen, 1);
+        let lines = guarantee(&noise, &unseen, 1, None);
         assert!(lines[1].contains("11 rows, 7 rows, and nobody learnt how many matched"), "{}", lines[1]);
     }
 
@@ -376,7 +419,7 @@ mod tests {
             ..Disclosed::default()
         };
         let noise = Noise::Lift { mode: Mode::Sums, viewer: Viewer::Advertiser, clamp: 3 };
-        let lines = guarantee(&noise, &disclosed, 3);
+        let lines = guarantee(&noise, &disclosed, 3, None);
         assert!(lines[1].starts_with("One row = up to 3 people"), "{lines:?}");
         let sizes = &lines[2];
         assert!(sizes.contains("These sizes are covered") && sizes.contains("except"), "{sizes}");
@@ -384,7 +427,7 @@ mod tests {
         assert!(lines.iter().any(|line| line.starts_with("registry also learnt which")), "{lines:?}");
         // Exact arm sizes: flips of an arm are promised nowhere.
         let exact = Disclosed { dummies: None, uncovered: vec![graph, Uncovered::ArmSizes], ..disclosed };
-        let text = guarantee(&noise, &exact, 3).concat();
+        let text = guarantee(&noise, &exact, 3, None).concat();
         assert!(text.contains("arm sizes exact: covers exchanged arms and changed outcomes only"), "{text}");
         assert!(!text.contains("covers flips") && !text.contains("themselves noised"), "{text}");
     }

@@ -4,12 +4,14 @@
 
 use crate::plan::{Link, Speeds};
 use crate::study::{Compute, Engine as Choice, Protocol, Study};
+use accel::Queue;
 use base::{Cost, Error, Kind, PartyId};
 use engine::Engine;
 use gmw::Gmw;
 use ot::{Bases, OtKind, Price};
 use program::lower::combine::Shape;
 use program::{Program, Sharing};
+use ring4::{Ring4, Settings};
 use yao::Yao;
 
 /// The engine of a study.
@@ -25,6 +27,8 @@ pub struct Engines {
 enum Name {
     Yao,
     Gmw,
+    /// The four servers at these seats.
+    Ring4(Settings, [PartyId; 4]),
 }
 
 /// What row and combine of all shards will cost.
@@ -49,7 +53,7 @@ impl Engines {
             Protocol::Ps3i { .. } | Protocol::Collecting { .. } => Some([true, true]),
             // The publisher knows which of its rows lies in which place.
             Protocol::CircuitPsi => Some([false, true]),
-            Protocol::Pid | Protocol::MultiPid { .. } | Protocol::Aligned => None,
+            Protocol::Pid | Protocol::MultiPid { .. } | Protocol::Aligned | Protocol::SaltedKey => None,
         };
         if study.only_matches() {
             return Ok(Self { name: Name::Gmw, compute: study.compute, joined });
@@ -67,6 +71,7 @@ impl Engines {
             Choice::Auto | Choice::Clear => with(Name::Gmw).or_else(|why| with(Name::Yao).map_err(|_| why)),
             Choice::Yao => with(Name::Yao),
             Choice::Gmw => with(Name::Gmw),
+            Choice::Ring4 => with(ring4_of(study)?),
         };
         let engines = engines.map_err(|error| match error.kind() {
             Kind::Input(text) => Error::input(format!("study {}, compute.engine: {text}", study.name)),
@@ -103,11 +108,16 @@ impl Engines {
         match self.name {
             Name::Yao => Box::new(Yao::default()),
             Name::Gmw => Box::new(self.gmw()),
+            Name::Ring4(settings, seats) => Box::new(self.ring4(settings, seats)),
         }
     }
 
     fn gmw(&self) -> Gmw {
         Gmw::new(self.compute.ot.unwrap_or_default()).with_shape(self.compute.circuit.unwrap_or_default())
+    }
+
+    fn ring4(&self, settings: Settings, seats: [PartyId; 4]) -> Ring4 {
+        Ring4::new(settings, seats, || Ok(Queue::default()))
     }
 
     /// The engine of one worker of several: over its base OTs where there is a hub ([`Engines::has_hub`]).
@@ -175,6 +185,7 @@ impl Engines {
                 format!("{ot}, {} circuit", self.compute.circuit.unwrap_or_default())
             }
             Name::Gmw => ot.to_string(),
+            Name::Ring4(settings, _) => crate::study::ring4_settings(settings),
         }
     }
 
@@ -193,6 +204,9 @@ impl Engines {
         let trips = hub + trips;
         // Gates of `gmw` cost their transfers, which two parties make; next to gates of `yao`, transfers cost nothing.
         let work = match self.name {
+            Name::Ring4(settings, seats) => {
+                self.ring4(settings, seats).and_gates(program, rows) as f64 / speeds.ring4_and_per_s
+            }
             Name::Yao => cost.and_gates as f64 / speeds.and_per_s,
             Name::Gmw => {
                 let [own, usual] = [self.compute.ot.unwrap_or_default(), OtKind::default()];
@@ -210,6 +224,14 @@ impl Engines {
         let seconds = busy + trips as f64 * link.round_trip_s / 2.0;
         Estimate { cost, round_trips: trips.div_ceil(2), seconds }
     }
+}
+
+/// The servers of a study, and how they compute.
+fn ring4_of(study: &Study) -> Result<Name, Error> {
+    let (Some(servers), Some(seats)) = (&study.servers, study.seats()) else {
+        return Err(Error::misuse("a study by ring4 has four servers"));
+    };
+    Ok(Name::Ring4(servers.settings(), seats))
 }
 
 /// Whether there are several circuits for a program: only best rows and the like are circuits.

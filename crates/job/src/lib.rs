@@ -16,6 +16,7 @@ pub mod plan;
 pub mod prepare;
 pub mod report;
 pub mod run;
+pub mod salt;
 pub mod scales;
 pub mod study;
 pub mod summary;

@@ -1,10 +1,14 @@
 //! A party's own settings: a file that is never shared and not part of the study's hash, and the flags that override it.
 
+mod node;
+
 use crate::study::reader::{Item, Section, Source};
 use crate::study::{Decimal, Kind, Study, StudyHash, read_text};
 use base::{Error, PartyId, Roster, limits};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+pub use node::Node;
 
 /// What a party file or the flags of `tacit run` say; every field may be absent. Flags win over the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,6 +57,12 @@ pub struct PartySettings {
     pub keep_spine: Option<PathBuf>,
     /// The kept spine to use instead of matching.
     pub spine: Option<PathBuf>,
+    /// The salt that the owners share, for a match by keyed hashes.
+    pub salt: Option<PathBuf>,
+    /// Of a server: further studies that it may be asked to compute.
+    pub studies: Vec<PathBuf>,
+    /// Whether this party tells the servers to begin.
+    pub trigger: Option<bool>,
 }
 
 /// Settings with nothing missing.
@@ -84,6 +94,10 @@ pub struct Party {
     pub keep_spine: Option<PathBuf>,
     /// The kept spine to use instead of matching.
     pub spine: Option<PathBuf>,
+    /// The salt that the owners share, for a match by keyed hashes.
+    pub salt: Option<PathBuf>,
+    /// Whether this party tells the servers to begin.
+    pub trigger: bool,
     /// What this party agrees to at all.
     pub policy: Policy,
 }
@@ -120,6 +134,16 @@ impl Address {
     /// # Errors
     /// Names the address that is missing, or the name that is no party of the study.
     pub fn places(&self, me: PartyId, roster: &Roster) -> Result<Places, Error> {
+        self.places_among(me, roster, &roster.parties().collect::<Vec<_>>())
+    }
+
+    /// [`Address::places`] where the parties come in another order than that of the roster: each goes to those before it.
+    ///
+    /// # Errors
+    /// As [`Address::places`].
+    pub fn places_among(&self, me: PartyId, roster: &Roster, order: &[PartyId]) -> Result<Places, Error> {
+        let rank = |party: PartyId| order.iter().position(|other| *other == party);
+        let before = |peer: PartyId| rank(peer) < rank(me);
         let two = roster.len() == 2;
         let (listen, peers) = match self {
             Self::Listen(at) => (Some(at.clone()), BTreeMap::new()),
@@ -147,11 +171,14 @@ impl Address {
         for peer in roster.parties().filter(|p| *p != me) {
             let name = roster.name(peer);
             match peers.get(&name) {
-                Some(at) if peer < me || (two && listen.is_none()) => _ = dial.insert(peer, at.clone()),
-                None if peer < me && !(two && listen.is_some()) => {
+                Some(at) if before(peer) || (two && listen.is_none()) => _ = dial.insert(peer, at.clone()),
+                None if before(peer) && !(two && listen.is_some()) => {
                     return Err(Error::input(format!(
-                        "no address of {name}: parties go to those before them in the study's order; add {name} = \
-                         \"host:port\" under [peers], or --peer {name}=host:port"
+                        "no address of {name}: {}; add {name} = \"host:port\" under [peers], or --peer {name}=host:port",
+                        match order.is_sorted() {
+                            true => "parties go to those before them in the study's order",
+                            false => "owners go to servers, and each to those before it by name",
+                        }
                     )));
                 }
                 _ if listen.is_none() => {
@@ -220,6 +247,9 @@ const KEYS: &[&str] = &[
     "work",
     "keep_spine",
     "spine",
+    "salt",
+    "studies",
+    "trigger",
     "policy",
 ];
 const POLICY_KEYS: &[&str] = &["studies", "kinds", "max_rho", "budget", "max_cells", "allow_exact", "delta"];
@@ -250,6 +280,9 @@ impl PartySettings {
             work: path("work")?,
             keep_spine: path("keep_spine")?,
             spine: path("spine")?,
+            salt: path("salt")?,
+            studies: root.get("studies").as_ref().map(paths).transpose()?.unwrap_or_default(),
+            trigger: root.get("trigger").map(|item| item.boolean()).transpose()?,
             ..Self::default()
         };
         if let (Some(_), Some(peer)) = (&settings.listen, root.get("peer")) {
@@ -299,8 +332,9 @@ impl PartySettings {
             &mut settings.work,
             &mut settings.keep_spine,
             &mut settings.spine,
+            &mut settings.salt,
         ];
-        for setting in paths.into_iter().flatten() {
+        for setting in paths.into_iter().flatten().chain(&mut settings.studies) {
             *setting = folder.join(&*setting);
         }
         Ok(settings)
@@ -343,6 +377,9 @@ impl PartySettings {
             // One of the two in either form replaces the file's.
             keep_spine: self.keep_spine.clone().or(below.keep_spine.filter(|_| self.spine.is_none())),
             spine: self.spine.or(below.spine.filter(|_| self.keep_spine.is_none())),
+            salt: self.salt.or(below.salt),
+            trigger: self.trigger.or(below.trigger),
+            studies: if self.studies.is_empty() { below.studies } else { self.studies },
         }
     }
 
@@ -387,7 +424,7 @@ impl PartySettings {
             study: need(self.study, "study")?,
             identity: need(self.identity, "identity")?,
             address,
-            memory: self.memory.unwrap_or(MEMORY),
+            memory: default_memory(self.memory),
             ledger: self.ledger.unwrap_or_else(|| format!("{as_party}.ledger").into()),
             report: self.report.unwrap_or_else(|| Path::new("out").join(&as_party)),
             deadline_ms: self.deadline_ms.unwrap_or(limits::DEADLINE_MS),
@@ -395,6 +432,8 @@ impl PartySettings {
             work: self.work,
             keep_spine: self.keep_spine,
             spine: self.spine,
+            salt: self.salt,
+            trigger: self.trigger.unwrap_or_default(),
             policy: Policy {
                 studies: self.allow_studies,
                 kinds: self.allow_kinds.unwrap_or(default.kinds),
@@ -420,11 +459,7 @@ impl Policy {
         if let Some(allowed) = &self.studies
             && !allowed.contains(&hash)
         {
-            return Err(Error::refused(format!(
-                "study {} ({hash}) is not on this party's list; to allow it, add \"{}\" to policy.studies",
-                study.name,
-                hash.full()
-            )));
+            return Err(not_listed(study, &hash));
         }
         self.admit_kind(study)
     }
@@ -459,6 +494,22 @@ impl Policy {
         }
         Ok(())
     }
+}
+
+fn not_listed(study: &Study, hash: &StudyHash) -> Error {
+    Error::refused(format!(
+        "study {} ({hash}) is not on this party's list; to allow it, add \"{}\" to policy.studies",
+        study.name,
+        hash.full()
+    ))
+}
+
+fn default_memory(said: Option<u64>) -> u64 {
+    said.unwrap_or(MEMORY)
+}
+
+fn paths(item: &Item<'_, '_>) -> Result<Vec<PathBuf>, Error> {
+    item.list()?.iter().map(|item| item.text().map(PathBuf::from)).collect()
 }
 
 fn address(item: &Item<'_, '_>) -> Result<String, Error> {

@@ -6,13 +6,13 @@ use crate::hiding;
 use crate::prepare::{Built, build};
 use crate::run::join::{Payloads, column_layouts};
 use crate::run::measure;
+use crate::run::outsourced::{price_match, servers_apart};
 use crate::scales::{Scales, release_mode};
 use crate::study::{Backend, Kind, Mode, Protocol, Study};
 use base::{Cost, Error, PartyId, limits};
 use matching::group::Group;
 use matching::{circuit_psi, collecting, many, multi, pid, ps3i};
 use program::Ratio;
-use release::choose::{Context, Draw, Setup};
 use release::modes::{Guess, Reading, SumsSigma, minimum_detectable_effect, minimum_detectable_effect_fixed};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -42,6 +42,8 @@ pub struct Speeds {
     pub and_per_s: f64,
     /// Correlated oblivious transfers of `gmw`, with what is computed from them, per second and core pair.
     pub ots_per_s: f64,
+    /// AND gates of `ring4` per second, all four servers on two cores.
+    pub ring4_and_per_s: f64,
     /// Group operations of matching per second and core.
     pub multiplications_per_s: f64,
     /// Cores of each party.
@@ -52,7 +54,7 @@ impl Default for Speeds {
     fn default() -> Self {
         // Both parties' machines are taken to be like this one.
         let multiplications_per_s = if Group::detect().lanes() > 1 { 330e3 } else { 44e3 };
-        Self { and_per_s: 45e6, ots_per_s: 60e6, multiplications_per_s, cores: 1.0 }
+        Self { and_per_s: 45e6, ots_per_s: 60e6, ring4_and_per_s: 60e6, multiplications_per_s, cores: 1.0 }
     }
 }
 
@@ -225,7 +227,12 @@ fn stage(study: &Study, name: &str, cost: &Cost, work_s: f64, link: Link) -> Pla
         name: name.into(),
         and_gates: cost.and_gates,
         ots: cost.ots,
-        bytes_sent: study.parties.iter().map(|m| m.name.clone()).zip(cost.sent.iter().copied()).collect(),
+        bytes_sent: study
+            .everybody()
+            .into_iter()
+            .map(|(name, _)| name.to_owned())
+            .zip(cost.sent.iter().copied())
+            .collect(),
         rounds: cost.rounds,
         // Sending and computing overlap; waiting does not.
         seconds: link.seconds(cost).max(work_s),
@@ -325,9 +332,11 @@ impl Matching {
                 let why = format!("places for rows of the publisher{made_up}");
                 Self::new(cost, 0, 10.0, places, why)
             }
-            Protocol::Aligned => {
-                let cost = crate::run::aligned_price(parties);
-                Self::new(cost, 0, 1.0, rows[0], String::new())
+            Protocol::Aligned => Self::new(price_match(study, &[])?, 0, 1.0, rows[0], String::new()),
+            Protocol::SaltedKey => {
+                let each = [&rows[..1], &vec![rows[1]; parties - 1]].concat();
+                let why = "nobody in both; a larger match is cheaper".to_owned();
+                Self::new(price_match(study, &each)?, 0, 3.0, all, why)
             }
         })
     }
@@ -369,29 +378,22 @@ fn release_stage(
 ) -> Result<PlanStage, Error> {
     let owners = built.program.fold_owners();
     let (engine, candidates, parties) = (engines.make(), study.candidates(), study.parties.len());
-    let mut cost = Cost::zero(parties);
+    let mut cost = Cost::zero(study.roster().len());
     for viewer in (0..parties as u8).map(PartyId) {
-        let plan = scales.plan(&built.program, &owners, viewer)?;
+        let plan = scales.plan(engine.totals(), &built.program, &owners, viewer)?;
         let draws = scales.draws(&plan);
         cost += &engine.price_release(&plan, if draws.is_empty() { 1 } else { candidates as usize });
         if built.program.lists.iter().any(|list| list.to == viewer) {
             cost += &engines.make().price_lists(&built.program, rows, viewer);
         }
         if !draws.is_empty() {
-            cost += &Noise::price(&setup(draws, viewer, candidates)?);
+            let setup = ceremony::setup_for_price(draws, viewer, candidates)?;
+            cost += &Noise::price_among(&setup, &servers_apart(study));
         }
     }
     let mut stage = stage(study, "release", &cost, cost.and_gates as f64 / speeds.and_per_s, link);
     stage.seconds += cost.rounds as f64 * link.round_trip_s;
     Ok(stage)
-}
-
-/// A set-up of the right size: prices do not depend on the hashes in it.
-fn setup(draws: Vec<Draw>, viewer: PartyId, candidates: u32) -> Result<Setup, Error> {
-    let none = [0; 32];
-    let drawer = viewer.other();
-    let context = Context { study: none, release: none, session: none, data: vec![none; 2], viewer, drawer };
-    ceremony::setup(context, draws, candidates as usize)
 }
 
 /// The smallest effect the publisher's view would detect.

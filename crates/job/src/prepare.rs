@@ -126,6 +126,7 @@ pub fn check(party: &Party) -> Result<Vec<Checked>, Error> {
         )));
     }
     check_spine(party, &study)?;
+    check_servers(party, &study)?;
     let mut built = Vec::new();
     for run in study.runs().iter().filter(|run| run.member(&party.as_party).is_some()) {
         let checked = build(run, &policy(party)?)?;
@@ -179,6 +180,24 @@ fn check_spine(party: &Party, study: &Study) -> Result<(), Error> {
         )));
     }
     Ok(())
+}
+
+/// The salt is there where rows are matched by it, and nowhere else; only servers are told to begin.
+fn check_servers(party: &Party, study: &Study) -> Result<(), Error> {
+    if let (true, None) = (party.trigger, &study.servers) {
+        return Err(Error::input("this study names no servers to tell to begin: remove `trigger`"));
+    }
+    match (study.matching.protocol, &party.salt) {
+        (Protocol::SaltedKey, None) => Err(Error::input(
+            "no salt: match.protocol is \"salted-key\"; one owner makes the file with `tacit keygen --salt FILE`, gives it \
+             to the others in private, and each adds salt = \"FILE\" to its party file, or --salt to the command",
+        )),
+        (Protocol::SaltedKey, Some(path)) => crate::salt::load(path).map(|_| ()),
+        (protocol, Some(_)) => {
+            Err(Error::input(format!("match.protocol \"{}\" uses no salt: remove `salt`", protocol.name())))
+        }
+        (_, None) => Ok(()),
+    }
 }
 
 /// Holds the local cap against what a viewer can truly be charged, which may be more than the study states: by its release,
@@ -421,7 +440,7 @@ fn lift_matching(matching: &study::Matching) -> lift::Matching {
     let one = lift::Matching::default();
     let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     match matching.protocol {
-        Protocol::Pid | Protocol::Ps3i { .. } | Protocol::Aligned => one,
+        Protocol::Pid | Protocol::Ps3i { .. } | Protocol::Aligned | Protocol::SaltedKey => one,
         Protocol::MultiPid { .. } => {
             let reach = multi::influence(keys, hiding::repeats(matching));
             lift::Matching { degree: [count(reach); 2], ..one }

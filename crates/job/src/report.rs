@@ -2,6 +2,7 @@
 //! `tacit run --json`; fields are added, never renamed.
 
 use crate::data::InputReport;
+use crate::study::{Protocol, Server, Study, security_name};
 use base::Cost;
 use release::modes::Estimate;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,9 @@ pub struct Report {
     /// 90 Mb/s, 40.0 ms`. Empty for an engine without settings.
     #[serde(default)]
     pub settings: String,
+    /// Who computed it, where the parties did not, and what they saw.
+    #[serde(default)]
+    pub servers: Option<ServersInfo>,
     /// Release mode: `sums`, `variance`, `algorithm1`, `algorithm1-as-published`, or `program`.
     pub mode: String,
     /// Worker pairs.
@@ -59,6 +63,15 @@ pub struct Report {
 }
 
 impl Report {
+    /// Everybody who took part, in the order of the bytes of a stage: the parties, then servers that are none.
+    #[must_use]
+    pub fn participants(&self) -> Vec<&str> {
+        let own = |name: &str| self.parties.iter().any(|party| party.name == name);
+        let servers = self.servers.iter().flat_map(|servers| &servers.members);
+        let apart = servers.map(|server| server.name.as_str()).filter(|name| !own(name));
+        self.parties.iter().map(|party| party.name.as_str()).chain(apart).collect()
+    }
+
     /// The engine and how it was set up: `gmw (ferret: measured 90 Mb/s, 40.0 ms)`.
     #[must_use]
     pub fn engine_text(&self) -> String {
@@ -111,6 +124,53 @@ pub struct PartyInfo {
     pub key: String,
     /// Rows it entered into matching.
     pub rows: u64,
+}
+
+/// The computing parties of an outsourced study, for a reader.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServersInfo {
+    /// The four, in the order of their names.
+    pub members: Vec<ServerInfo>,
+    /// `malicious` or `semi-honest`: what one of them may do.
+    pub security: String,
+}
+
+/// A computing party, for a reader.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerInfo {
+    /// Name.
+    pub name: String,
+    /// Fingerprint of its identity in full.
+    pub key: String,
+    /// What it saw, beside random shares.
+    pub saw: String,
+}
+
+impl ServersInfo {
+    /// What the servers of a study saw; nothing where it has none.
+    #[must_use]
+    pub fn of(study: &Study, disclosed: &Disclosed) -> Option<Self> {
+        let servers = study.servers.as_ref()?;
+        let (roster, joiners) = (study.roster(), study.joiners());
+        let sizes = crate::wording::sizes(disclosed);
+        let rows = format!("the number of rows ({})", disclosed.union);
+        let member = |server: &Server| {
+            let joins = joiners.is_some_and(|all| all.iter().any(|party| roster.name(*party) == server.name));
+            let saw = match study.matching.protocol {
+                Protocol::SaltedKey if joins => format!(
+                    "keyed hashes of the identifiers, and so which rows of different parties are equal, not whose they \
+                     are; the sizes ({sizes})"
+                ),
+                Protocol::SaltedKey => format!("the sizes ({sizes})"),
+                _ => rows.clone(),
+            };
+            ServerInfo { name: server.name.clone(), key: server.key.clone(), saw }
+        };
+        Some(Self {
+            members: servers.members.iter().map(member).collect(),
+            security: security_name(servers.security).to_owned(),
+        })
+    }
 }
 
 /// What one party sees.

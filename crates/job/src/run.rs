@@ -11,6 +11,10 @@ mod alone;
 pub(crate) mod join;
 mod matched;
 pub(crate) mod measure;
+mod node;
+pub(crate) mod outsourced;
+mod salted;
+mod server;
 mod spine;
 mod stages;
 
@@ -21,10 +25,9 @@ use crate::party::{Address, Party, Places};
 use crate::prepare::{self, Built, Checked};
 use crate::report::{Disclosed, Report, SpentBy, Stage, View};
 use crate::scales::{Scales, most_charged};
-use crate::study::{Kind, Member};
+use crate::study::{Kind, Member, Study};
 use crate::{compose, interpret};
-use agree::{Agreement, agree, tell_all};
-pub(crate) use aligned::price as aligned_price;
+use agree::{Agreement, agree, others_of, tell, tell_all};
 use base::{Cost, Error, PartyId, Seed};
 use engine::{NoNoise, Shares};
 use matched::{Matched, Placed};
@@ -32,14 +35,18 @@ use net::connect::{Meet, Meeting, Status, Transport};
 use net::identity::{Fingerprint, Identity};
 use net::{Channels, Farewell, Ledger as Said, Progress, Session};
 use ot::{Bases, Hubs};
+use outsourced::{Word, servers_apart};
 use release::choose::{Context, Setup, Side};
 use spine::Kept;
 use stages::Stages;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 pub use crate::prepare::check;
 pub use alone::{MATCH_FORMAT, MatchReport, match_rows};
+pub use node::{NodeEvent, serve};
+pub use server::{SERVER_FORMAT, ServerReport, compute_study};
 
 /// What a job is doing, for whoever watches.
 #[derive(Clone, Debug)]
@@ -167,6 +174,9 @@ pub fn run_parts(party: &Party, watch: &Watch) -> Result<Vec<Part>, Error> {
 /// Where this party meets the others of a run. Among several advertisers the publisher goes to each: one address could
 /// not tell their runs apart before keys are proven.
 fn places(party: &Party, checked: &Checked, several: bool) -> Result<Places, Error> {
+    if checked.study.servers.is_some() {
+        return outsourced::places(&party.address, &checked.study, checked.me);
+    }
     let pair = checked.study.part_of.is_some();
     let address = match &party.address {
         Address::Peers { peers, .. } if several => {
@@ -197,19 +207,40 @@ fn places(party: &Party, checked: &Checked, several: bool) -> Result<Places, Err
 }
 
 fn meet(party: &Party, checked: &Checked, places: Places, watch: &Watch) -> Result<Meeting, Error> {
-    let keys: Result<Vec<Fingerprint>, Error> = checked.study.parties.iter().map(|m| m.key.parse()).collect();
-    let identity = Arc::new(Identity::load(&party.identity)?);
+    let meet = appointment(&checked.study, checked.me, &party.identity, places, party.deadline_ms, watch)?;
+    if party.trigger {
+        outsourced::call_servers(&meet, &checked.study, checked.me, &party.address)?;
+    }
+    // Servers compute in one shard, on the connections of the coordinators.
+    let lanes = if checked.study.servers.is_some() { 0 } else { checked.study.compute.shards };
+    met(meet.meet(lanes)?, &checked.study, watch)
+}
+
+/// With whom this party meets, and how.
+fn appointment(
+    study: &Study,
+    me: PartyId,
+    identity: &Path,
+    places: Places,
+    deadline_ms: u64,
+    watch: &Watch,
+) -> Result<Meet, Error> {
+    let keys: Result<Vec<Fingerprint>, Error> =
+        study.everybody().into_iter().map(|(_, key)| key.parse()).collect();
+    let identity = Arc::new(Identity::load(identity)?);
     let Places { listen, dial } = places;
     let events = watch.events.clone();
     let transport = Transport::Tls { identity, keys: keys? };
-    let (me, roster) = (checked.me, checked.roster.clone());
-    let meeting = Meet::all(me, roster, listen, dial, transport, *checked.hash.as_bytes())
-        .patience(Duration::from_millis(party.deadline_ms))
-        .deadline(Duration::from_millis(party.deadline_ms))
-        .watch(move |status: &Status| events(Event::Waiting(status.to_string())))
-        .meet(checked.study.compute.shards)?;
-    let peers = meeting.control.iter().map(|(peer, _)| checked.roster.name(*peer));
-    (watch.events)(Event::Connected { peer: peers.collect::<Vec<_>>().join(", ") });
+    let meet = Meet::all(me, study.roster(), listen, dial, transport, *study.hash().as_bytes())
+        .patience(Duration::from_millis(deadline_ms))
+        .deadline(Duration::from_millis(deadline_ms))
+        .watch(move |status: &Status| events(Event::Waiting(status.to_string())));
+    Ok(meet)
+}
+
+fn met(meeting: Meeting, study: &Study, watch: &Watch) -> Result<Meeting, Error> {
+    let peers = outsourced::names(&study.roster(), meeting.control.iter().map(|(peer, _)| *peer));
+    (watch.events)(Event::Connected { peer: peers });
     Ok(meeting)
 }
 
@@ -228,6 +259,8 @@ struct Coordinator<'a> {
     told: Option<measure::Told>,
     /// The spine of an earlier match, which this run uses.
     kept: Option<Kept>,
+    /// What rows are matched by, where servers join them.
+    salt: Option<Seed>,
 }
 
 impl<'a> Coordinator<'a> {
@@ -238,12 +271,14 @@ impl<'a> Coordinator<'a> {
         watch: &'a Watch,
         mut meeting: Meeting,
     ) -> Result<Self, Error> {
-        let parties = checked.roster.len();
+        let roster = checked.study.roster();
+        let parties = roster.len();
         let farewell = if parties > 2 { Some(meeting.farewell()?) } else { None };
-        let session = Session::new(checked.me, checked.roster.clone(), meeting.control, Seed::from_system())
+        let session = Session::new(checked.me, roster, meeting.control, Seed::from_system())
             .with_progress(watch.progress.clone());
         let stages = Stages::new(checked.me, parties, watch.events.clone());
         let kept = kept_spine(party, &checked)?;
+        let salt = outsourced::salt_of(party, &checked)?;
         Ok(Self {
             party,
             checked,
@@ -255,6 +290,7 @@ impl<'a> Coordinator<'a> {
             stages,
             told: None,
             kept,
+            salt,
         })
     }
 
@@ -264,11 +300,13 @@ impl<'a> Coordinator<'a> {
     }
 
     fn steps(&mut self) -> Result<Report, Error> {
+        self.greet()?;
         let tag = self.lock()?.data_tag(&self.checked.data)?;
         let agreement =
             agree(&mut self.session, &self.checked, &self.ledger, tag, self.kept.as_ref().map(Kept::name))?;
         if let (Some(stored), true) = (agreement.stored.as_deref(), agreement.all_stored) {
             (self.watch.events)(Event::Stored);
+            self.tell_servers(Word::Stored)?;
             self.session.finish()?;
             return compose::stored(stored);
         }
@@ -306,9 +344,12 @@ impl<'a> Coordinator<'a> {
     /// All sides say whether their ledgers allow all releases, before anything is disclosed: matching tells exact
     /// sizes, which a run that is refused later would have given away for nothing.
     fn ready(&mut self, agreement: &Agreement) -> Result<(), Error> {
-        let mine = self.allowed(agreement);
+        let (mine, owners) = (self.allowed(agreement), others_of(&self.checked));
+        let said = [u8::from(mine.is_ok())];
+        let theirs = self.session.step("agree", |session| tell(session, &owners, said))?;
+        let begin = mine.is_ok() && theirs.iter().all(|(_, theirs)| *theirs == [1]);
+        self.tell_servers(if begin { Word::Begin } else { Word::Refused })?;
         self.session.step("agree", |session| {
-            let theirs = tell_all(session, [u8::from(mine.is_ok())])?;
             mine?;
             match theirs.into_iter().find(|(_, theirs)| *theirs != [1]) {
                 None => Ok(()),
@@ -387,6 +428,9 @@ impl<'a> Coordinator<'a> {
 
     /// Deals the rows to the workers and adds up what they hand back.
     fn compute(&mut self, rows: &Placed) -> Result<Shares, Error> {
+        if self.checked.study.servers.is_some() {
+            return self.outsource(rows);
+        }
         let (me, union) = (self.checked.me, rows.count());
         let workers = std::mem::take(&mut self.workers);
         let of = workers.len() as u32;
@@ -436,20 +480,9 @@ impl<'a> Coordinator<'a> {
         let Kind::Lift(lift) = &self.checked.study.kind else { return Ok(None) };
         let minimum = lift.release.minimum_group;
         let publisher = studies::lift::PUBLISHER;
-        let rows = disclosed.rows[publisher.index()];
         let groups = self.session.step("publish", |s| {
             if s.me() != publisher {
-                let mut read = || s.link(publisher).recv_count("group size", base::limits::ROWS);
-                let groups = [read()?, read()?];
-                // Among rows that hide the number are made-up ones, which are in no group.
-                let told = groups[0] + groups[1];
-                if told > rows || told < rows && disclosed.dummies.is_none() && !disclosed.kept_spine {
-                    return Err(s
-                        .link(publisher)
-                        .blame("its group sizes do not add up to the rows it matched"));
-                }
-                release::modes::check_public_groups(groups[0], groups[1], minimum)?;
-                return Ok(groups);
+                return hear_groups(s, disclosed, minimum);
             }
             let mut groups = [0; 2];
             for (group, fold) in groups.iter_mut().zip(folds) {
@@ -459,8 +492,9 @@ impl<'a> Coordinator<'a> {
             }
             // Too small a group is not even said.
             release::modes::check_public_groups(groups[0], groups[1], minimum)?;
-            for group in groups {
-                s.link(publisher.other()).send(&group.to_le_bytes())?;
+            for peer in s.peers() {
+                groups.iter().try_for_each(|group| s.link(peer).send(&group.to_le_bytes()))?;
+                s.link(peer).flush()?;
             }
             Ok(groups)
         })?;
@@ -481,9 +515,9 @@ impl<'a> Coordinator<'a> {
         let revealed = self.checked.built.program.outputs.len() + self.checked.built.program.lists.len();
         self.stages.begin("release", revealed as u64);
         for viewer in self.checked.roster.parties() {
-            let plan = scales.plan(&self.checked.built.program, &owners, viewer)?;
-            let draws = scales.draws(&plan);
             let mut engine = self.checked.engines.make();
+            let plan = scales.plan(engine.totals(), &self.checked.built.program, &owners, viewer)?;
+            let draws = scales.draws(&plan);
             let name = format!("release/{}", viewer.0);
             let values = if draws.is_empty() {
                 price += &engine.price_release(&plan, 1);
@@ -491,8 +525,9 @@ impl<'a> Coordinator<'a> {
             } else {
                 let setup = self.setup(viewer, draws, agreement)?;
                 price += &engine.price_release(&plan, self.checked.candidates() as usize);
-                price += &Noise::price(&setup);
-                let noise = self.noise(setup, viewer, scales, agreement)?;
+                let servers = servers_apart(&self.checked.study);
+                price += &Noise::price_among(&setup, &servers);
+                let noise = self.noise(setup, viewer, scales, agreement)?.among(servers);
                 self.session.step(&name, |s| noise.run(&mut *engine, &plan, totals, s))?
             };
             let lists = self.lists(&name, viewer, totals, rows.count(), &mut price)?;
@@ -516,11 +551,11 @@ impl<'a> Coordinator<'a> {
         rows: u64,
         price: &mut Cost,
     ) -> Result<Vec<Vec<u64>>, Error> {
-        let program = &self.checked.built.program;
-        if !program.lists.iter().any(|list| list.to == viewer) {
+        if !self.checked.built.program.lists.iter().any(|list| list.to == viewer) {
             return Ok(Vec::new());
         }
         let mut engine = self.checked.engines.make();
+        let program = &self.checked.built.program;
         *price += &engine.price_lists(program, rows, viewer);
         self.session.step(name, |s| engine.lists(program, rows, viewer, totals, s))
     }
@@ -611,6 +646,21 @@ impl<'a> Coordinator<'a> {
         };
         Ok(compose::report(&facts, view, disclosed))
     }
+}
+
+/// Group sizes as the publisher tells them to everybody else.
+fn hear_groups(session: &mut Session, disclosed: &Disclosed, minimum: u64) -> Result<[u64; 2], Error> {
+    let publisher = studies::lift::PUBLISHER;
+    let rows = disclosed.rows[publisher.index()];
+    let mut read = || session.link(publisher).recv_count("group size", base::limits::ROWS);
+    let groups = [read()?, read()?];
+    // Among rows that hide the number are made-up ones, which are in no group.
+    let told = groups[0] + groups[1];
+    if told > rows || told < rows && disclosed.dummies.is_none() && !disclosed.kept_spine {
+        return Err(session.link(publisher).blame("its group sizes do not add up to the rows it matched"));
+    }
+    release::modes::check_public_groups(groups[0], groups[1], minimum)?;
+    Ok(groups)
 }
 
 /// The kept spine that this party is to use. What cannot be kept later is found out now.

@@ -5,7 +5,7 @@ use crate::study::{Kind, Study};
 use base::{Error, PartyId};
 use num_bigint::BigInt;
 use num_traits::Zero;
-use program::lower::{Difference, ReleasePlan, WordKind, lower_release};
+use program::lower::{Difference, ReleasePlan, Totals, WordKind, lower_release_of};
 use program::{Audit, MechanismKind, Owners, Program, Statistic};
 use release::Rational;
 use release::choose::Draw;
@@ -84,11 +84,17 @@ impl Scales {
         &self.charge[viewer.index()]
     }
 
-    /// The release of a viewer as a circuit.
+    /// The release of a viewer as a circuit, of totals that are held so.
     ///
     /// # Errors
     /// When a noise does not fit the type it is added in.
-    pub fn plan(&self, program: &Program, owners: &[Owners], viewer: PartyId) -> Result<ReleasePlan, Error> {
+    pub fn plan(
+        &self,
+        totals: Totals,
+        program: &Program,
+        owners: &[Owners],
+        viewer: PartyId,
+    ) -> Result<ReleasePlan, Error> {
         let mut widths: Vec<Vec<u8>> = Vec::with_capacity(self.sigma2.len());
         for (m, all) in self.sigma2.iter().enumerate() {
             let mut row = Vec::with_capacity(all.len());
@@ -113,7 +119,7 @@ impl Scales {
             };
             Some(Difference { n: groups.map(u128::from), lift_places: fixed.grid.lift, spread_places })
         };
-        lower_release(program, viewer, owners, &width, &parameters)
+        lower_release_of(totals, program, viewer, owners, &width, &parameters)
     }
 
     /// The draws of a release, in the order in which its noise words are entered.

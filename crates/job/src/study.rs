@@ -10,6 +10,7 @@ mod hash;
 pub(crate) mod matching;
 mod parse;
 pub(crate) mod reader;
+mod servers;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +21,7 @@ pub use matching::{
     MAX_WEIGHT, Matching, Normaliser, Protocol, parse_delta,
 };
 pub(crate) use parse::rho;
+pub use servers::{JOINERS, SEATS, Server, Servers, hash_name, ring4_settings, security_name};
 
 pub use studies::lift::{Also, Mode};
 
@@ -55,6 +57,8 @@ pub struct Study {
     pub kind: Kind,
     /// How it is computed.
     pub compute: Compute,
+    /// Who computes it, where its parties do not.
+    pub servers: Option<Servers>,
     /// The hash of the whole study that this one is a part of; see [`Kind::Lifts`].
     pub part_of: Option<StudyHash>,
 }
@@ -311,8 +315,26 @@ pub enum Engine {
     Yao,
     /// Shared bits, among any number of parties.
     Gmw,
+    /// Four servers, to whom any number of parties share their columns.
+    Ring4,
     /// No protection: only inside one process that holds all data anyway.
     Clear,
+}
+
+impl Engine {
+    const NAMES: [(&'static str, Self); 5] = [
+        ("auto", Self::Auto),
+        ("yao", Self::Yao),
+        ("gmw", Self::Gmw),
+        ("ring4", Self::Ring4),
+        ("clear", Self::Clear),
+    ];
+
+    /// Its name in a study file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, engine)| *engine == self).map_or("", |(name, _)| name)
+    }
 }
 
 impl Study {

@@ -89,6 +89,10 @@ pub fn terminal_in(report: &Report, style: Style) -> String {
     stage_lines(&mut out, &report.stages, style);
     privacy_lines(&mut out, report, style);
     paragraph(&mut out, "  ", &format!("Learned besides: {}", besides(report)));
+    for server in report.servers.iter().flat_map(|servers| &servers.members) {
+        let saw = long_text(&server.saw, style);
+        paragraph(&mut out, "  ", &format!("{} saw {saw}.", style.text(&server.name)));
+    }
     for warning in &report.warnings {
         paragraph(&mut out, "  ", &style.paint("33", &format!("warning: {}", long_text(warning, style))));
     }
@@ -183,7 +187,11 @@ pub fn besides(report: &Report) -> String {
     if let Some([test, control]) = disclosed.published_groups {
         let _ = write!(text, ", and the sizes of the groups ({} and {})", count(test), count(control));
     }
-    text + ". Semi-honest parties; not reviewed."
+    let model = match &report.servers {
+        None => "Semi-honest parties".to_owned(),
+        Some(servers) => format!("One of four servers {}", wording::label(&servers.security)),
+    };
+    text + &format!(". {model}; not reviewed.")
 }
 
 /// Whether a view holds a number without noise.

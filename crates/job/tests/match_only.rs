@@ -61,6 +61,8 @@ fn party(folder: &Path, name: &str, address: Address) -> Party {
         work: None,
         keep_spine: None,
         spine: None,
+        salt: None,
+        trigger: false,
         policy: Policy { kinds: vec!["match".into()], ..Policy::default() },
     }
 }

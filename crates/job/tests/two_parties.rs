@@ -60,6 +60,8 @@ fn party(folder: &Path, name: &str, address: Address, data: &Path) -> Party {
         work: None,
         keep_spine: None,
         spine: None,
+        salt: None,
+        trigger: false,
         policy: Policy::default(),
     }
 }

@@ -6,8 +6,10 @@
 
 mod dial;
 mod door;
+mod standby;
 
 pub use crate::free::free_address;
+pub use standby::{Call, Standby};
 
 use crate::Channel;
 use crate::farewell::{Farewell, HEAR};
@@ -235,21 +237,25 @@ impl Meet {
     /// another version or holds another study. The text says who, and what to check.
     pub fn meet(self, lanes: u32) -> Result<Meeting, Error> {
         let awaited = self.awaited()?;
-        let all: Vec<PartyId> = self.roster.parties().filter(|p| *p != self.me).collect();
-        let place = |peers: &[PartyId], e: Error| e.place(|| self.at(peers));
-        let mut gates = BTreeMap::new();
-        for peer in self.dial.keys() {
-            gates.insert(*peer, self.gate(&[*peer]).map_err(|e| place(&[*peer], e))?);
-        }
-        let until = Instant::now() + self.patience;
-        let nonce = *Seed::from_system().expose();
-        let mut door = match &self.listen {
+        let door = match &self.listen {
             Some(address) if !awaited.is_empty() => {
                 let open = || Door::open(address, self.gate(&awaited)?, awaited.clone());
-                Some(open().map_err(|e| place(&awaited, e))?)
+                Some(open().map_err(|e| e.place(|| self.at(&awaited)))?)
             }
             _ => None,
         };
+        self.meet_through(door, lanes)
+    }
+
+    /// Meets those who come through `door`, and those whom this party goes to.
+    fn meet_through(self, mut door: Option<Door>, lanes: u32) -> Result<Meeting, Error> {
+        let all: Vec<PartyId> = self.roster.parties().filter(|p| *p != self.me).collect();
+        let mut gates = BTreeMap::new();
+        for peer in self.dial.keys() {
+            gates.insert(*peer, self.gate(&[*peer]).map_err(|e| e.place(|| self.at(&[*peer])))?);
+        }
+        let until = Instant::now() + self.patience;
+        let nonce = *Seed::from_system().expose();
         let mut met = self.controls(&gates, door.as_mut(), nonce, until)?;
         met.sort_by_key(|met| met.peer);
         let mut nonces: Vec<(PartyId, [u8; 32])> = met.iter().map(|met| (met.peer, met.nonce)).collect();

@@ -2,18 +2,18 @@
 //!
 //! A hello has 96 bytes, all numbers little endian:
 //!
-//! | bytes | control connection | worker connection |
-//! |---|---|---|
-//! | 0..8 | `TACIT/ch` | the same |
-//! | 8..10 | format version | the same |
-//! | 10 | kind: 1 control, 2 worker | the same |
-//! | 11, 12 | sender and receiver: party indices | the same |
-//! | 13 | verdict: 0 in a question, otherwise why (1 = taken) | the same |
-//! | 14..16 | zero | the same |
-//! | 16..48 | the sender's nonce | the session id |
-//! | 48..80 | the sender's agreement (hash of the study) | zero |
-//! | 80..92 | zero | lane, first lane and number of lanes asked for |
-//! | 92..96 | zero | zero |
+//! | bytes | control connection | worker connection | word to begin |
+//! |---|---|---|---|
+//! | 0..8 | `TACIT/ch` | the same | the same |
+//! | 8..10 | format version | the same | the same |
+//! | 10 | kind: 1 | 2 | 3 |
+//! | 11, 12 | sender and receiver: party indices | the same | the same |
+//! | 13 | verdict: 0 in a question, otherwise why (1 = taken) | the same | the same |
+//! | 14..16 | zero | the same | the same |
+//! | 16..48 | the sender's nonce | the session id | zero |
+//! | 48..80 | the sender's agreement (hash of the study) | zero | the agreement that is to begin |
+//! | 80..92 | zero | lane, first lane and number of lanes asked for | zero |
+//! | 92..96 | zero | zero | zero |
 
 use base::PartyId;
 
@@ -40,6 +40,7 @@ pub(crate) struct Hello {
 pub(crate) enum Topic {
     Control { nonce: [u8; 32], agreement: [u8; 32] },
     Worker { session: [u8; 32], lane: u32, first: u32, count: u32 },
+    Begin { agreement: [u8; 32] },
 }
 
 /// The listening side's answer.
@@ -55,6 +56,8 @@ pub(crate) enum Verdict {
     Session = 6,
     Lane = 7,
     Lanes = 8,
+    /// Nothing has begun here; come again.
+    Wait = 9,
 }
 
 /// Why 96 bytes are no hello.
@@ -88,6 +91,10 @@ impl Hello {
                     place.copy_from_slice(&number.to_le_bytes());
                 }
             }
+            Topic::Begin { agreement } => {
+                bytes[10] = 3;
+                bytes[48..80].copy_from_slice(agreement);
+            }
         }
         bytes
     }
@@ -106,6 +113,7 @@ impl Hello {
         let topic = match bytes[10] {
             1 => Topic::Control { nonce: word(16), agreement: word(48) },
             2 => Topic::Worker { session: word(16), lane: number(80), first: number(84), count: number(88) },
+            3 => Topic::Begin { agreement: word(48) },
             _ => return Err(NoHello::Malformed),
         };
         let verdict = Verdict::of(bytes[13]).ok_or(NoHello::Malformed)?;
@@ -117,7 +125,7 @@ impl Hello {
 impl Verdict {
     fn of(byte: u8) -> Option<Self> {
         use Verdict::*;
-        [Question, Taken, Version, Roster, Agreement, Busy, Session, Lane, Lanes]
+        [Question, Taken, Version, Roster, Agreement, Busy, Session, Lane, Lanes, Wait]
             .get(usize::from(byte))
             .copied()
     }
@@ -143,8 +151,9 @@ mod tests {
         let worker = any::<([u8; 32], u32, u32, u32)>();
         let worker =
             worker.prop_map(|(session, lane, first, count)| Topic::Worker { session, lane, first, count });
-        let head = (any::<u8>(), any::<u8>(), 0u8..9);
-        (head, prop_oneof![control, worker]).prop_map(|((from, to, verdict), topic)| Hello {
+        let begin = any::<[u8; 32]>().prop_map(|agreement| Topic::Begin { agreement });
+        let head = (any::<u8>(), any::<u8>(), 0u8..10);
+        (head, prop_oneof![control, worker, begin]).prop_map(|((from, to, verdict), topic)| Hello {
             version: FORMAT_VERSION,
             from: PartyId(from),
             to: PartyId(to),

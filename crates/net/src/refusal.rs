@@ -122,6 +122,7 @@ impl Wording {
         let (peer, Terms { document, differ, .. }) = (&self.peer(), &self.terms);
         match verdict {
             Verdict::Question | Verdict::Taken => "the answer to our hello is none".into(),
+            Verdict::Wait => format!("{peer} waits to be told to begin"),
             Verdict::Version => version_text(peer, None),
             Verdict::Roster => {
                 format!("{peer} counts the parties in another order; both sides need the same {document}")

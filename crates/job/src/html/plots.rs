@@ -131,7 +131,7 @@ pub fn stages(report: &Report) -> Vec<Markup> {
         let total = stage.bytes_sent.iter().fold(0u64, |sum, &sent| sum.saturating_add(sent));
         (stage.bytes_sent.iter().map(|&sent| sent as f64).collect(), bytes(total))
     });
-    let parties = report.parties.iter().zip(PARTY_CLASSES.into_iter().cycle());
+    let parties = report.participants().into_iter().zip(PARTY_CLASSES.into_iter().cycle());
     let keys: Vec<_> = parties.map(|(party, class)| (class, sent_by(report, party))).collect();
     vec![
         framed(

@@ -72,6 +72,7 @@ pub fn registry() -> Report {
         ],
         engine: "yao".into(),
         settings: String::new(),
+        servers: None,
         mode: "sums".into(),
         shards: 2,
         view: View::Lift(LiftView {

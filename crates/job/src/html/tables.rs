@@ -3,13 +3,13 @@
 use super::markup::{Markup, element, number, text, words};
 use super::paragraph;
 use crate::data::InputReport;
-use crate::report::{LiftView, PartyInfo, ProgramList, ProgramOutput, Report, Stage};
+use crate::report::{LiftView, ProgramList, ProgramOutput, Report, Stage};
 use crate::wording::numbers::{
     MISSING, bytes, count, grouped, p_value, per_second, percent, rho, seconds, short, significant,
 };
 use crate::wording::{
-    NO_NOISE, Scale, capital, cell_name, drew_the_noise, label, noise, quantity, quantity_title, relative,
-    shortened, spent,
+    NO_NOISE, Scale, capital, cell_name, clean, drew_the_noise, label, noise, quantity, quantity_title,
+    relative, shortened, spent,
 };
 
 /// Longest name of a row.
@@ -258,12 +258,22 @@ pub fn parties(report: &Report) -> Vec<Markup> {
     let program =
         element("p", &[("class", "note")], [text("Program "), words("code", "", &report.study.program)]);
     let columns = [("party", false), ("key", false), ("rows", true)];
-    vec![table("Parties, as their keys proved", &columns, rows), program]
+    let mut shown = vec![table("Parties, as their keys proved", &columns, rows)];
+    if let Some(servers) = &report.servers {
+        let rows = servers.members.iter().map(|server| {
+            let key = element("td", &[], [words("code", "", &server.key)]);
+            row(&server.name, [key, cell(&clean(&server.saw))])
+        });
+        let title = format!("Servers, one of which may be {}, and what each saw", label(&servers.security));
+        shown.push(table(&title, &[("server", false), ("key", false), ("saw", false)], rows));
+    }
+    shown.push(program);
+    shown
 }
 
 /// Where time and bytes went, against what was stated before.
 pub fn stages(report: &Report) -> Markup {
-    let sent: Vec<String> = report.parties.iter().map(|party| sent_by(report, party)).collect();
+    let sent: Vec<String> = report.participants().into_iter().map(|name| sent_by(report, name)).collect();
     let mut columns = vec![("stage", false), ("time", true), ("rows or values", true), ("per s", true)];
     columns.extend(sent.iter().map(|title| (title.as_str(), true)));
     columns.extend([("AND gates", true), ("OTs", true), ("rounds", true), ("stated cost", false)]);
@@ -287,10 +297,10 @@ pub fn stages(report: &Report) -> Markup {
 }
 
 /// Whose bytes a column or a bar holds: of two parties all, of more those that this one sent or received.
-pub fn sent_by(report: &Report, party: &PartyInfo) -> String {
-    let name = label(&party.name);
-    match report.parties.len() {
-        3.. if party.name != report.party => format!("sent by {name} to {}", label(&report.party)),
+pub fn sent_by(report: &Report, participant: &str) -> String {
+    let name = label(participant);
+    match report.participants().len() {
+        3.. if participant != report.party => format!("sent by {name} to {}", label(&report.party)),
         _ => format!("sent by {name}"),
     }
 }
@@ -302,7 +312,7 @@ fn rate(stage: &Stage) -> String {
 /// The run as a whole.
 pub fn totals(report: &Report) -> Markup {
     // Of three and more parties, what the others say to each other is not seen here.
-    let whose = match report.parties.len() {
+    let whose = match report.participants().len() {
         0..=2 => "application bytes of all parties, before TLS",
         _ => "application bytes that this party sent and received, before TLS",
     };

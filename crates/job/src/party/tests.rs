@@ -57,7 +57,7 @@ fn mistakes_are_placed() {
         error("identity =", "identitiy ="),
         "party.toml, line 6, column 1: unknown key \"identitiy\" in the file; did you mean \"identity\"? known here: \
          study, as, identity, data, listen, peer, peers, memory, ledger, report, deadline, lineage, work, \
-         keep_spine, spine, policy"
+         keep_spine, spine, salt, studies, trigger, policy"
     );
     assert_eq!(
         error("memory   = \"1G\"", "memory   = \"1GB\""),

@@ -41,13 +41,14 @@ pub(super) fn agree(
     session.step("agree", |session| {
         let me = session.me();
         let program = checked.built.program.hash();
-        let mut tags = vec![tag; session.roster().len()];
+        let mut tags = vec![tag; checked.roster.len()];
+        let owners = others_of(checked);
         let nonce: [u8; 32] = session.fork_seed("name of a match").into_rng().bytes();
         let mut nonces = vec![nonce; tags.len()];
         // No spine is kept under the name of zeros.
         let spine = spine.unwrap_or_default();
         let mine: [u8; 128] = [program, tag, nonce, spine].concat().try_into().expect("four hashes");
-        for (peer, theirs) in tell_all(session, mine)? {
+        for (peer, theirs) in tell(session, &owners, mine)? {
             let (their_program, rest) = theirs.split_at(32);
             let (their_tag, rest) = rest.split_at(32);
             let (their_nonce, their_spine) = rest.split_at(32);
@@ -71,7 +72,7 @@ pub(super) fn agree(
             let ledger = ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"))?;
             ledger.answer(&answer)?
         };
-        let theirs = tell_all(session, [u8::from(stored.is_some())])?;
+        let theirs = tell(session, &owners, [u8::from(stored.is_some())])?;
         let all_stored = stored.is_some() && theirs.iter().all(|(_, theirs)| *theirs == [1]);
         let study = *checked.hash.as_bytes();
         let name = blake3::derive_key("tacit spine 1", &[&study[..], nonces.as_flattened()].concat());
@@ -119,8 +120,23 @@ pub(super) fn tell_all<const N: usize>(
     mine: [u8; N],
 ) -> Result<Vec<(PartyId, [u8; N])>, Error> {
     let peers: Vec<PartyId> = session.roster().parties().filter(|p| *p != session.me()).collect();
-    for peer in &peers {
+    tell(session, &peers, mine)
+}
+
+/// Says the same to some peers and hears as much from each, in their order.
+pub(super) fn tell<const N: usize>(
+    session: &mut Session,
+    peers: &[PartyId],
+    mine: [u8; N],
+) -> Result<Vec<(PartyId, [u8; N])>, Error> {
+    for peer in peers {
         session.link(*peer).send(&mine)?;
+        session.link(*peer).flush()?;
     }
-    peers.into_iter().map(|peer| Ok((peer, session.link(peer).recv_array()?))).collect()
+    peers.iter().map(|peer| Ok((*peer, session.link(*peer).recv_array()?))).collect()
+}
+
+/// The other parties of a study: servers that own nothing are none.
+pub(super) fn others_of(checked: &Checked) -> Vec<PartyId> {
+    checked.roster.parties().filter(|party| *party != checked.me).collect()
 }

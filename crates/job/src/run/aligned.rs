@@ -7,18 +7,22 @@
 //!
 //! One message to each peer: the number of rows (8 bytes) and a BLAKE3 hash of the sorted identifiers (32 bytes).
 
-use super::agree::tell_all;
+use super::agree::tell;
 use crate::data::Identifiers;
-use base::{Cost, Error};
+use base::{Cost, Error, PartyId};
 use net::Session;
 
 const MESSAGE: usize = 8 + 32;
 
-/// The position of each own row among all identifiers.
+/// The position of each own row among all identifiers, which `peers` have, too.
 ///
 /// # Errors
 /// When another party has other identifiers: whose, and how many, never which.
-pub(super) fn run(session: &mut Session, identifiers: &Identifiers) -> Result<Vec<u32>, Error> {
+pub(super) fn run(
+    session: &mut Session,
+    peers: &[PartyId],
+    identifiers: &Identifiers,
+) -> Result<Vec<u32>, Error> {
     let order = identifiers.sorted();
     let mut hasher = blake3::Hasher::new_derive_key("tacit aligned rows 1");
     for &row in &order {
@@ -30,7 +34,7 @@ pub(super) fn run(session: &mut Session, identifiers: &Identifiers) -> Result<Ve
     mine[..8].copy_from_slice(&count.to_le_bytes());
     mine[8..].copy_from_slice(hasher.finalize().as_bytes());
     let mut differ = Vec::new();
-    for (peer, theirs) in tell_all(session, mine)? {
+    for (peer, theirs) in tell(session, peers, mine)? {
         let rows = u64::from_le_bytes(theirs[..8].try_into().expect("eight bytes"));
         let name = session.roster().name(peer);
         if rows != count {

@@ -1,9 +1,9 @@
 //! The match: which protocol brings the rows of the parties together, what it showed, and what it cost.
 
-use super::agree::Agreement;
+use super::agree::{Agreement, others_of};
 use super::join::{self, Attached, Half, Shared};
 use super::spine::{self, Kept};
-use super::{Coordinator, aligned};
+use super::{Coordinator, aligned, outsourced};
 use crate::align::Aligned;
 use crate::data::Arm;
 use crate::hiding;
@@ -108,6 +108,7 @@ impl Coordinator<'_> {
             Protocol::Pid => self.match_pair(dummies),
             Protocol::MultiPid { contaminated } => self.match_multi(dummies, contaminated),
             Protocol::Aligned => self.align_by_key(),
+            Protocol::SaltedKey => return self.place_by_servers(agreement),
             Protocol::Ps3i { .. } | Protocol::Collecting { .. } | Protocol::CircuitPsi => {
                 return self.join(dummies);
             }
@@ -148,7 +149,7 @@ impl Coordinator<'_> {
             }
             Protocol::CircuitPsi => self.join_hidden(attached, dummies),
             Protocol::Ps3i { backend } => self.join_pairs(attached, backend, dummies),
-            Protocol::Pid | Protocol::MultiPid { .. } | Protocol::Aligned => {
+            Protocol::Pid | Protocol::MultiPid { .. } | Protocol::Aligned | Protocol::SaltedKey => {
                 Err(Error::misuse("a spine is no join"))
             }
         }
@@ -352,17 +353,14 @@ impl Coordinator<'_> {
 
     /// Rows that all parties have, in the order of their public keys.
     fn align_by_key(&mut self) -> Result<Spine, Error> {
-        let rows = self.checked.rows.clone();
-        let positions = self.session.step("match", |s| aligned::run(s, rows.identifiers()))?;
+        let (rows, peers) = (self.checked.rows.clone(), others_of(&self.checked));
+        let positions = self.session.step("match", |s| aligned::run(s, &peers, rows.identifiers()))?;
         let (count, parties) = (rows.len(), self.checked.roster.len());
-        let disclosed = Disclosed {
-            rows: vec![count; parties],
-            union: count,
-            matched_upper_bound: count,
-            public_keys: true,
-            ..Disclosed::default()
-        };
-        Ok(Spine { positions, union: count, disclosed, price: aligned::price(parties) })
+        self.tell_rows(count)?;
+        let study = &self.checked.study;
+        let disclosed = outsourced::disclosed(study, &vec![count; parties], count);
+        let price = outsourced::price_match(study, &[])?;
+        Ok(Spine { positions, union: count, disclosed, price })
     }
 
     /// Own number and the peer's, in the order of the parties.

@@ -93,6 +93,8 @@ impl World {
                 work: None,
                 keep_spine: None,
                 spine: None,
+                salt: None,
+                trigger: false,
                 policy: Policy { budget: Decimal::parse("50").unwrap(), ..Policy::default() },
             };
             edit(&mut party);

@@ -6,8 +6,8 @@
 
 use super::reader::{Source, printable};
 use super::{
-    Advertiser, Categories, CellType, Confidence, Engine, Kind, Layout, Lift, Overflow, ProgramStudy,
-    Publisher, Release, Role, Study, Value,
+    Advertiser, Categories, CellType, Confidence, Kind, Layout, Lift, Overflow, ProgramStudy, Publisher,
+    Release, Role, Study, Value,
 };
 use crate::time::Clock;
 use std::collections::BTreeMap;
@@ -106,15 +106,7 @@ impl Study {
             }
             Kind::Program(program) => encode_program(program, to),
         }
-        to.text(
-            "engine",
-            match self.compute.engine {
-                Engine::Auto => "auto",
-                Engine::Yao => "yao",
-                Engine::Gmw => "gmw",
-                Engine::Clear => "clear",
-            },
-        );
+        to.text("engine", self.compute.engine.name());
         // What is left to the version adds nothing, so that studies from before these settings keep their hash.
         if let Some(ot) = self.compute.ot {
             to.text("ot", &ot.to_string());
@@ -123,6 +115,7 @@ impl Study {
             to.text("circuit", &circuit.to_string());
         }
         to.number("shards", u64::from(self.compute.shards));
+        super::servers::encode(self.servers.as_ref(), to);
     }
 
     fn encode_parties(&self, to: &mut Encoder) {

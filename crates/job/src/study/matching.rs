@@ -4,6 +4,7 @@ use super::Decimal;
 use super::KindName;
 use super::hash::Encoder;
 use super::reader::{Item, Section, either};
+use super::servers::JOINERS;
 use base::Error;
 use matching::collecting;
 use matching::dummies::PARTIES_MAX;
@@ -63,6 +64,9 @@ pub enum Protocol {
     CircuitPsi,
     /// Every party has the same rows, by an identifier that is known to all. For programs, with any number of parties.
     Aligned,
+    /// Two of four servers join rows by keyed hashes of one identifier; the owners share the key. For studies that servers
+    /// compute.
+    SaltedKey,
 }
 
 impl Protocol {
@@ -75,6 +79,7 @@ impl Protocol {
             Self::Collecting { .. } => "collecting",
             Self::CircuitPsi => "circuit-psi",
             Self::Aligned => "aligned",
+            Self::SaltedKey => "salted-key",
         }
     }
 
@@ -89,19 +94,21 @@ impl Protocol {
     pub fn contaminated(self) -> Contaminated {
         match self {
             Self::MultiPid { contaminated } | Self::Collecting { contaminated, .. } => contaminated,
-            Self::Pid | Self::Ps3i { .. } | Self::CircuitPsi | Self::Aligned => Contaminated::Ignore,
+            Self::Pid | Self::Ps3i { .. } | Self::CircuitPsi | Self::Aligned | Self::SaltedKey => {
+                Contaminated::Ignore
+            }
         }
     }
 
     /// Whether dummy rows can hide the sizes that it tells.
     fn takes_dummies(self) -> bool {
-        self != Self::Aligned
+        !matches!(self, Self::Aligned | Self::SaltedKey)
     }
 
     /// The settings of `[match]` that only some protocols have.
     fn own_settings(self) -> &'static [&'static str] {
         match self {
-            Self::Pid | Self::CircuitPsi | Self::Aligned => &[],
+            Self::Pid | Self::CircuitPsi | Self::Aligned | Self::SaltedKey => &[],
             Self::MultiPid { .. } => &["contaminated"],
             Self::Ps3i { .. } => &["backend"],
             Self::Collecting { .. } => &["slots", "degree", "contaminated"],
@@ -358,6 +365,7 @@ fn protocol(
         Collecting,
         CircuitPsi,
         Aligned,
+        SaltedKey,
     }
     let item = section.need("protocol", "protocol = \"pid\"")?;
     let all = [
@@ -366,12 +374,13 @@ fn protocol(
         ("collecting", Name::Collecting),
         ("circuit-psi", Name::CircuitPsi),
         ("aligned", Name::Aligned),
+        ("salted-key", Name::SaltedKey),
     ];
-    let (lift, program) = ([all[0], all[1], all[2], all[3]], [all[0], all[4]]);
+    let (program, alone) = ([all[0], all[4], all[5]], [all[0], all[1], all[2], all[3], all[4]]);
     let known: &[(&str, Name)] = match kind {
-        KindName::Lift => &lift,
+        KindName::Lift => &all,
         KindName::Program => &program,
-        KindName::Match => &all,
+        KindName::Match => &alone,
     };
     if item.text()? == "multi-pid" {
         return Err(item.refuse("use \"pid\" and name several identifiers"));
@@ -429,6 +438,7 @@ fn protocol(
         }
         Name::CircuitPsi => Protocol::CircuitPsi,
         Name::Aligned => Protocol::Aligned,
+        Name::SaltedKey => Protocol::SaltedKey,
     };
     foreign_settings(section, protocol)?;
     Ok(protocol)
@@ -629,6 +639,11 @@ impl Matching {
                 format!("both learn both set sizes, {sizes}, and nothing of the match, not even its size")
             }
             Protocol::Aligned => "the identifiers are public: all files must hold the same".to_owned(),
+            Protocol::SaltedKey => format!(
+                "the parties learn the sizes of all sets and of the match, exactly; {JOINERS} servers that own no data see \
+                 keyed hashes of the identifiers, and so which rows of different parties are equal, not whose they are; the \
+                 others see the sizes"
+            ),
         }
     }
 }
@@ -644,7 +659,7 @@ pub(super) fn encode(matching: &Matching, to: &mut Encoder) {
             to.text("contaminated", contaminated.name());
         }
         Protocol::MultiPid { contaminated } => to.text("contaminated", contaminated.name()),
-        Protocol::Pid | Protocol::CircuitPsi | Protocol::Aligned => {}
+        Protocol::Pid | Protocol::CircuitPsi | Protocol::Aligned | Protocol::SaltedKey => {}
     }
     to.number("identifiers", matching.identifiers.len() as u64);
     for identifier in &matching.identifiers {

@@ -23,9 +23,12 @@ const LIFT_KEYS: &[&str] = &[
     "lift",
     "release",
     "compute",
+    "server",
+    "ring4",
 ];
 const PROGRAM_KEYS: &[&str] = &[
     "format", "name", "kind", "title", "party", "match", "time", "program", "columns", "release", "compute",
+    "server", "ring4",
 ];
 
 const MATCH_KEYS: &[&str] =
@@ -68,14 +71,17 @@ pub(super) fn study(source: Source<'_>) -> Result<Study, Error> {
     let parties = members(&root, kind)?;
     let matching = super::matching::parse(&root, kind, parties.len())?;
     let compute = compute(&root)?;
+    let servers = super::servers::parse(&root, &parties, &compute)?;
+    let kind_of_parts = Kind::Lifts(Vec::new());
     let mut study =
-        Study { name, title, parties, matching, kind: Kind::Lifts(Vec::new()), compute, part_of: None };
+        Study { name, title, parties, matching, kind: kind_of_parts, compute, servers, part_of: None };
     study.kind = match kind {
         KindName::Lift if study.parties.len() > 2 => lifts(&root, &study)?,
         KindName::Lift => Kind::Lift(Box::new(lift(&root, &study.parties)?)),
         KindName::Program => Kind::Program(Box::new(program(&root, &study.parties)?)),
         KindName::Match => Kind::Program(Box::new(match_only(&root, &study)?)),
     };
+    super::servers::check(&root, &study)?;
     let hash = study.hash();
     if let Kind::Lifts(parts) = &mut study.kind {
         parts.iter_mut().for_each(|part| part.part_of = Some(hash));
@@ -141,6 +147,11 @@ fn member(name: &str, item: &Item<'_, '_>, kind: KindName) -> Result<Member, Err
             None => Role::Owner(name.to_owned()),
         },
     };
+    Ok(Member { name: name.to_owned(), role, key: named_key(&section)? })
+}
+
+/// The line `key` of a party or a server.
+pub(super) fn named_key(section: &Section<'_, '_>) -> Result<String, Error> {
     let item = section.need("key", "key = \"tacit1:...\", as the party's `tacit keygen` printed it")?;
     let key = item.text()?;
     if !is_key(key) {
@@ -148,7 +159,7 @@ fn member(name: &str, item: &Item<'_, '_>, kind: KindName) -> Result<Member, Err
             item.refuse("a key is \"tacit1:\" and 32 hex digits in lower case, as `tacit keygen` prints it")
         );
     }
-    Ok(Member { name: name.to_owned(), role, key: key.to_owned() })
+    Ok(key.to_owned())
 }
 
 /// `tacit1:` and 32 lower-case hex digits.
@@ -449,10 +460,8 @@ fn compute(root: &Section<'_, '_>) -> Result<Compute, Error> {
     let mut compute = Compute { engine: Engine::Auto, ot: None, circuit: None, shards: 1 };
     let Some(item) = root.get("compute") else { return Ok(compute) };
     let section = item.section(&["engine", "ot", "circuit", "shards"])?;
-    let engines =
-        [("auto", Engine::Auto), ("yao", Engine::Yao), ("gmw", Engine::Gmw), ("clear", Engine::Clear)];
     if let Some(item) = section.get("engine") {
-        compute.engine = item.choice(&engines, &["ring4"])?;
+        compute.engine = item.choice(&Engine::NAMES, &[])?;
     }
     if let Some(item) = section.get("ot") {
         compute.ot = named(&item)?;

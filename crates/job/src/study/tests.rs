@@ -53,7 +53,8 @@ fn wrong_names_and_shapes_are_placed() {
     assert_eq!(
         error("title  =", "titel  ="),
         "study.toml, line 9, column 1: unknown key \"titel\" in the file; did you mean \"title\"? known here: format, \
-         name, kind, title, party, match, time, publisher, advertiser, lift, release, compute, program, columns"
+         name, kind, title, party, match, time, publisher, advertiser, lift, release, compute, server, ring4, program, \
+         columns"
     );
     assert_eq!(
         error("max_events  = 4", "max_event   = 4"),
@@ -92,11 +93,6 @@ fn wrong_names_and_shapes_are_placed() {
 
 #[test]
 fn what_is_not_built_yet_is_refused_as_such() {
-    assert_eq!(
-        error("engine  = \"auto\"", "engine  = \"ring4\""),
-        "study.toml, line 68, column 11: compute.engine is \"ring4\"; not available in this version: use \"auto\", \
-         \"yao\", \"gmw\" or \"clear\""
-    );
     assert_eq!(
         error("kind   = \"lift\"", "kind   = \"market\""),
         "study.toml, line 8, column 10: kind is \"market\"; not available in this version: use \"lift\", \"program\" or \"match\""

@@ -24,9 +24,19 @@ impl Meet {
         until: Instant,
         effort: &Effort,
     ) -> Result<Option<Met>, Error> {
-        let Some((mut channel, at)) = self.reach(peer, gate, until, effort)? else { return Ok(None) };
         let question = self.control(peer, Verdict::Question, nonce);
-        let answer = self.ask(&mut channel, &question, &at)?;
+        let mut wait = RETRY.0;
+        let (mut channel, at, answer) = loop {
+            let Some((mut channel, at)) = self.reach(peer, gate, until, effort)? else { return Ok(None) };
+            let answer = self.ask(&mut channel, &question, &at)?;
+            if answer.verdict != Verdict::Wait || Instant::now() + wait >= until {
+                break (channel, at, answer);
+            }
+            let why = "it waits to be told to begin".to_owned();
+            (self.watch)(&Status::Waiting { peer: self.roster.name(peer), at: at.to_string(), why });
+            std::thread::sleep(wait);
+            wait = (2 * wait).min(RETRY.1);
+        };
         let Topic::Control { nonce, agreement } = answer.topic else {
             return Err(self.error(peer, Kind::Malformed("an answer to another question")));
         };
@@ -100,7 +110,7 @@ impl Meet {
     }
 
     /// Connects and proves keys; tries again until the peer is there or the meeting failed elsewhere.
-    fn reach(
+    pub(super) fn reach(
         &self,
         peer: PartyId,
         gate: &Gate,

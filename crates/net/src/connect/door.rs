@@ -1,5 +1,6 @@
 //! The listening side: one address for all peers that come, sorted by the key that they prove and what they say.
 
+use super::standby::reply;
 use super::{Effort, Gate, LANES, Lanes, Meet, Met, RETRY, Status, Transport};
 use crate::Channel;
 use crate::accept::{Acceptor, Arrival};
@@ -51,6 +52,11 @@ impl Door {
         Ok(Self { acceptor: Acceptor::bind(address, gate)?, awaited, early: Vec::new() })
     }
 
+    /// An address that is bound already.
+    pub(super) fn over(acceptor: Acceptor, awaited: Vec<PartyId>) -> Self {
+        Self { acceptor, awaited, early: Vec::new() }
+    }
+
     /// The control channels of all awaited peers; nothing when the meeting failed elsewhere.
     pub(super) fn controls(
         &mut self,
@@ -73,9 +79,22 @@ impl Door {
             let before = met.len();
             while met.len() == before {
                 let Some(mut came) = self.next(meet, &missing, &mut wait)? else { return Ok(None) };
-                let Topic::Control { nonce: theirs, agreement } = came.hello.topic else {
-                    self.turn_away(meet, came, Verdict::Session, &mut wait.last);
-                    continue;
+                let (theirs, agreement) = match came.hello.topic {
+                    Topic::Control { nonce, agreement } => (nonce, agreement),
+                    Topic::Worker { .. } => {
+                        self.turn_away(meet, came, Verdict::Session, &mut wait.last);
+                        continue;
+                    }
+                    Topic::Begin { agreement } => {
+                        // It has begun: said again it changes nothing.
+                        let begun = self.ours(meet, &came) && agreement == meet.agreement;
+                        reply(
+                            &mut came.channel,
+                            &came.hello,
+                            if begun { Verdict::Taken } else { Verdict::Busy },
+                        );
+                        continue;
+                    }
                 };
                 let peer = came.hello.from;
                 let verdict = match () {
@@ -164,6 +183,7 @@ impl Door {
         let (topic, lanes) = match &came.hello.topic {
             Topic::Control { .. } => (Topic::Control { nonce: [0; 32], agreement: meet.agreement }, (0, 0)),
             worker @ Topic::Worker { lane, count, .. } => (worker.clone(), (*lane, *count)),
+            begin @ Topic::Begin { .. } => (begin.clone(), (0, 0)),
         };
         let answer = meet.hello(came.hello.from, verdict, topic).encode();
         let _ = came.channel.send(&answer).and_then(|()| came.channel.finish());

@@ -1,0 +1,188 @@
+//! A headless node: a server that waits until it is told to begin a study on its list, takes part in it, and waits again.
+//!
+//! Whoever tells it proves a key of that study first, and says its hash and nothing else. What the node computes, with whom
+//! and against whom it protects is in its own copy of the study. An error ends a run, never the node.
+
+use super::Watch;
+use super::server::{Ready, ServerReport, compute_ready};
+use crate::party::{Address, Node};
+use crate::study::StudyHash;
+use base::Error;
+use net::connect::{Call, Standby};
+use net::identity::{Fingerprint, Identity};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often a waiting node looks whether it should stop.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What a node does, for its log.
+#[derive(Clone, Debug)]
+pub enum NodeEvent {
+    /// It waits at this address for word to begin one of so many studies.
+    Waiting {
+        /// The address.
+        at: String,
+        /// Names and hashes of the studies.
+        studies: Vec<(String, StudyHash)>,
+    },
+    /// Somebody told it to begin what it does not.
+    Refused {
+        /// Where the call came from.
+        from: String,
+        /// Why.
+        why: String,
+    },
+    /// It was told to begin and does.
+    Begun {
+        /// Who told it.
+        by: String,
+        /// The study's name.
+        study: String,
+        /// The study's hash.
+        hash: StudyHash,
+    },
+    /// A run has ended well.
+    Done(Box<ServerReport>),
+    /// A run has failed.
+    Failed(Error),
+    /// Another run may begin.
+    Stopped,
+}
+
+/// A study that the node may be told to begin.
+struct Listed {
+    path: PathBuf,
+    name: String,
+    hash: StudyHash,
+    keys: Vec<Fingerprint>,
+}
+
+/// Waits for word to begin, takes part, and waits again, until `stop` says so or, with `once`, after one run.
+///
+/// # Errors
+/// What is wrong with its own files or address before it waits; with `once`, the error of the run.
+pub fn serve(
+    node: &Node,
+    once: bool,
+    stop: &AtomicBool,
+    log: &(dyn Fn(NodeEvent) + Send + Sync),
+    watch: &Watch,
+) -> Result<(), Error> {
+    if node.allowed.is_none() {
+        return Err(Error::input(
+            "a node begins studies that nobody looks at again: list their full hashes under policy.studies, as `tacit \
+             check` prints them",
+        ));
+    }
+    let identity = Identity::load(&node.identity)?;
+    let address = match &node.address {
+        Address::Listen(at) | Address::Peers { listen: Some(at), .. } => at.clone(),
+        Address::Peer(_) | Address::Peers { listen: None, .. } => {
+            return Err(Error::input(
+                "a node waits where others come: add listen = \"0.0.0.0:7000\" to the party file, or --listen",
+            ));
+        }
+    };
+    let listed = listed(node, &identity)?;
+    let mut keys: Vec<Fingerprint> = listed.iter().flat_map(|study| study.keys.iter().copied()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    while !stop.load(Ordering::Relaxed) {
+        let standby = Standby::open(&address, &identity, keys.clone())?;
+        log(NodeEvent::Waiting {
+            at: standby.address().to_string(),
+            studies: listed.iter().map(|study| (study.name.clone(), study.hash)).collect(),
+        });
+        let Some((ready, standby)) = wait(node, standby, &listed, stop, log)? else { break };
+        let done = compute_ready(node, ready, Some(standby), watch);
+        match done {
+            Ok(report) => log(NodeEvent::Done(Box::new(report))),
+            Err(error) if once => return Err(error),
+            Err(error) => log(NodeEvent::Failed(error)),
+        }
+        if once {
+            break;
+        }
+    }
+    log(NodeEvent::Stopped);
+    Ok(())
+}
+
+/// The studies that this node holds, each read and built once: what is wrong with them is found before anybody calls.
+fn listed(node: &Node, identity: &Identity) -> Result<Vec<Listed>, Error> {
+    let read = |path: &PathBuf| {
+        let ready = Ready::read(node, path)?;
+        let everybody = ready.study.everybody();
+        let keys: Vec<Fingerprint> =
+            everybody.iter().map(|(_, key)| key.parse()).collect::<Result<_, Error>>()?;
+        let own = identity.fingerprint();
+        if keys[ready.me.index()] != own {
+            return Err(Error::input(format!(
+                "the identity {} is {own}, but {} names {} for {}; check `identity`, or the line `key` under [server.{}]",
+                node.identity.display(),
+                path.display(),
+                keys[ready.me.index()],
+                node.name,
+                node.name
+            )));
+        }
+        let (name, hash) = (ready.study.name.clone(), ready.study.hash());
+        Ok(Listed { path: path.clone(), name, hash, keys })
+    };
+    node.studies.iter().map(read).collect()
+}
+
+/// Waits until somebody says what begins; nothing when the node is to stop.
+fn wait(
+    node: &Node,
+    mut standby: Standby,
+    listed: &[Listed],
+    stop: &AtomicBool,
+    log: &(dyn Fn(NodeEvent) + Send + Sync),
+) -> Result<Option<(Ready, Standby)>, Error> {
+    while !stop.load(Ordering::Relaxed) {
+        let Some(call) = standby.next(LOOK)? else { continue };
+        match begins(node, &call, listed) {
+            Ok((ready, by)) => {
+                call.accept();
+                log(NodeEvent::Begun { by, study: ready.study.name.clone(), hash: ready.study.hash() });
+                return Ok(Some((ready, standby)));
+            }
+            Err(error) => {
+                let from = call.from.to_string();
+                call.refuse();
+                log(NodeEvent::Refused { from, why: error.to_string() });
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// What a call begins, and who calls.
+fn begins(node: &Node, call: &Call, listed: &[Listed]) -> Result<(Ready, String), Error> {
+    let hash = StudyHash::from_bytes(call.agreement);
+    let study = listed.iter().find(|study| study.hash == hash);
+    let study = study.ok_or_else(|| {
+        Error::refused(format!(
+            "it says to begin study {hash} ({}), which this node does not hold",
+            hash.full()
+        ))
+    })?;
+    // The file is read again: it may have changed since.
+    let ready = Ready::read(node, &study.path)?;
+    if ready.study.hash() != hash {
+        return Err(Error::refused(format!(
+            "{} has changed since this node began to wait: it holds study {} now",
+            study.path.display(),
+            ready.study.hash()
+        )));
+    }
+    let [from, to] = call.parties();
+    if study.keys.get(from.index()) != Some(&call.key) || to != ready.me {
+        return Err(Error::refused(format!("{} is no party of study {hash}", call.key)));
+    }
+    let by = ready.study.roster().name(from);
+    Ok((ready, by))
+}

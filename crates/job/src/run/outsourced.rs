@@ -1,0 +1,248 @@
+//! What an owner of data does in a study that four servers compute, beyond what it does in any study; and what owners and
+//! servers do alike.
+//!
+//! Among the owners everything is as in a run without servers: they agree, charge their ledgers, draw noise for each other
+//! and check it. Servers hear of it what they need to make the same calls: the program, whether to begin, how many rows there
+//! are, group sizes that the release mode makes public, and whether a release has been given before.
+
+use super::agree::{Agreement, others_of, tell, tell_all};
+use super::matched::{Placed, sizes};
+use super::salted::{self, Cast};
+use super::stages::Stages;
+use super::{Coordinator, aligned};
+use crate::align::{Aligned, Shard};
+use crate::engines::Engines;
+use crate::party::{Address, Party, Places};
+use crate::prepare::{Built, Checked};
+use crate::report::Disclosed;
+use crate::salt;
+use crate::study::{Protocol, Study};
+use base::{Cost, Error, Kind, PartyId, Roster, Seed, limits};
+use engine::{Rows, Shares};
+use net::{Meet, Session};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What owners tell servers once they agree among themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Word {
+    /// The study runs.
+    Begin = 1,
+    /// All owners hold its result already.
+    Stored = 2,
+    /// An owner's ledger or policy does not allow it.
+    Refused = 3,
+}
+
+impl Word {
+    pub fn of(byte: u8) -> Option<Self> {
+        [Self::Begin, Self::Stored, Self::Refused].into_iter().find(|word| *word as u8 == byte)
+    }
+}
+
+/// Everybody in the session who is no party of the study.
+pub(crate) fn servers_apart(study: &Study) -> Vec<PartyId> {
+    study.roster().parties().skip(study.parties.len()).collect()
+}
+
+/// Who takes part in a join by keyed hashes.
+pub(super) fn cast(study: &Study) -> Result<Cast, Error> {
+    let joiners =
+        study.joiners().ok_or_else(|| Error::misuse("a study by salted keys has servers that join"))?;
+    let others = servers_apart(study).into_iter().filter(|server| !joiners.contains(server)).collect();
+    Ok(Cast { owners: (0..study.parties.len() as u8).map(PartyId).collect(), joiners, others })
+}
+
+/// Where somebody meets the others: servers are gone to, in the order of their names; then owners that are none.
+pub(super) fn places(address: &Address, study: &Study, me: PartyId) -> Result<Places, Error> {
+    let roster = study.roster();
+    let seats = study.seats().ok_or_else(|| Error::misuse("a study by ring4 has four servers"))?;
+    let rest = roster.parties().filter(|party| !seats.contains(party));
+    let order: Vec<PartyId> = seats.into_iter().chain(rest).collect();
+    address.places_among(me, &roster, &order)
+}
+
+/// Tells the other servers to begin.
+pub(super) fn call_servers(meet: &Meet, study: &Study, me: PartyId, address: &Address) -> Result<(), Error> {
+    let (roster, none) = (study.roster(), BTreeMap::new());
+    let addresses = match address {
+        Address::Peers { peers, .. } => peers,
+        Address::Listen(_) | Address::Peer(_) => &none,
+    };
+    for seat in study.seats().into_iter().flatten().filter(|seat| *seat != me) {
+        let name = roster.name(seat);
+        let at = addresses.get(&name).ok_or_else(|| {
+            Error::input(format!(
+                "no address of {name}, whom this party is to tell to begin (`trigger`): add {name} = \"host:port\" under \
+                 [peers], or --peer {name}=host:port"
+            ))
+        })?;
+        meet.call(seat, at)?;
+    }
+    Ok(())
+}
+
+/// The salt of a match by keyed hashes.
+pub(super) fn salt_of(party: &Party, checked: &Checked) -> Result<Option<Seed>, Error> {
+    match (checked.study.matching.protocol, &party.salt) {
+        (Protocol::SaltedKey, Some(path)) => salt::load(path).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Everybody holds the same program: owners and servers tell each other.
+pub(super) fn same_program(session: &mut Session, program: [u8; 32]) -> Result<(), Error> {
+    session.step("agree", |session| {
+        let theirs = tell_all(session, program)?;
+        match theirs.into_iter().find(|(_, theirs)| *theirs != program) {
+            None => Ok(()),
+            Some((peer, _)) => Err(Error::new(
+                session.at(Some(peer)),
+                Kind::Input(
+                    "it built another program from the same study: both sides run different versions of tacit".into(),
+                ),
+            )),
+        }
+    })
+}
+
+/// Row and combine at four servers. The same at owners and servers.
+pub(super) fn compute(
+    session: &mut Session,
+    stages: &mut Stages,
+    (engines, built): (&Engines, &Built),
+    rows: &mut dyn Rows,
+) -> Result<Shares, Error> {
+    let count = rows.len();
+    stages.begin("compute", count);
+    let mut engine = engines.make();
+    let price = engine.price_rows(&built.program, count);
+    let shares = session.step("compute", |s| engine.rows(&built.program, rows, s))?;
+    stages.end(session.ledger(), "compute", count, price);
+    Ok(shares)
+}
+
+/// What bringing the rows together costs: `rows` of each owner.
+pub(crate) fn price_match(study: &Study, rows: &[u64]) -> Result<Cost, Error> {
+    let parties = study.roster().len();
+    if study.matching.protocol == Protocol::SaltedKey {
+        return Ok(salted::price(&cast(study)?, parties, rows));
+    }
+    let mut cost = aligned::price(study.parties.len());
+    cost.sent.resize(parties, 0);
+    let told = 8 * servers_apart(study).len() as u64;
+    cost.sent.iter_mut().take(study.parties.len()).for_each(|sent| *sent += told);
+    Ok(cost)
+}
+
+/// The number of rows, as every owner tells a server.
+pub(super) fn hear_rows(session: &mut Session, owners: usize) -> Result<u64, Error> {
+    let mut rows = None;
+    for owner in (0..owners as u8).map(PartyId) {
+        let told = session.link(owner).recv_count("rows of an owner", limits::ROWS)?;
+        if *rows.get_or_insert(told) != told {
+            return Err(session
+                .link(owner)
+                .blame("it tells another number of rows than the owners before it"));
+        }
+    }
+    rows.ok_or_else(|| Error::misuse("a study has owners"))
+}
+
+/// What owners and servers are told besides the result.
+pub(super) fn disclosed(study: &Study, rows: &[u64], union: u64) -> Disclosed {
+    let told = match study.matching.protocol {
+        Protocol::Aligned => Disclosed {
+            rows: rows.to_vec(),
+            union,
+            matched_upper_bound: union,
+            public_keys: true,
+            ..Disclosed::default()
+        },
+        _ => {
+            let told = sizes(rows, union);
+            Disclosed { matched_upper_bound: told.matched_upper_bound.min(union), ..told }
+        }
+    };
+    Disclosed { protocol: study.matching.protocol.name().into(), ..told }
+}
+
+impl Coordinator<'_> {
+    /// The first words, before anything else is said: owners compare their salts, and everybody the program. Nothing
+    /// without servers.
+    pub(super) fn greet(&mut self) -> Result<(), Error> {
+        if self.checked.study.servers.is_none() {
+            return Ok(());
+        }
+        if let Some(salt) = &self.salt {
+            let mut hasher = blake3::Hasher::new_derive_key("tacit salt compared 1");
+            hasher.update(salt.expose()).update(self.checked.hash.as_bytes());
+            let (mine, owners) = (*hasher.finalize().as_bytes(), others_of(&self.checked));
+            let theirs = self.session.step("agree", |s| tell(s, &owners, mine))?;
+            if let Some((peer, _)) = theirs.into_iter().find(|(_, theirs)| *theirs != mine) {
+                return Err(Error::input(format!(
+                    "the salt of {} is another one than this party's; all owners use the file that one of them made \
+                     (`salt`)",
+                    self.checked.roster.name(peer)
+                )));
+            }
+        }
+        same_program(&mut self.session, self.checked.built.program.hash())
+    }
+
+    /// Tells the servers what the owners agreed on.
+    pub(super) fn tell_servers(&mut self, word: Word) -> Result<(), Error> {
+        let servers = servers_apart(&self.checked.study);
+        self.session.step("agree", |session| {
+            for server in servers {
+                session.link(server).send(&[word as u8])?;
+                session.link(server).flush()?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Tells the servers how many rows there are.
+    pub(super) fn tell_rows(&mut self, rows: u64) -> Result<(), Error> {
+        let servers = servers_apart(&self.checked.study);
+        self.session.step("match", |session| {
+            for server in servers {
+                session.link(server).send(&rows.to_le_bytes())?;
+                session.link(server).flush()?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Own rows on the spine of the servers that join.
+    pub(super) fn place_by_servers(
+        &mut self,
+        agreement: &Agreement,
+    ) -> Result<(Placed, Disclosed, Cost), Error> {
+        let (study, rows) = (&self.checked.study, self.checked.rows.clone());
+        let salt = self.salt.as_ref().ok_or_else(|| Error::misuse("a match by salted keys has a salt"))?;
+        let (cast, key) = (cast(study)?, salted::key(salt, self.checked.hash.as_bytes(), &agreement.name));
+        let done = self.session.step("match", |s| salted::enter(s, &cast, &key, rows.identifiers()));
+        let (positions, sizes) = done?;
+        let price = price_match(study, &sizes.rows)?;
+        let told = disclosed(study, &sizes.rows, sizes.union);
+        let aligned = Aligned::new(rows, &positions, sizes.union)?;
+        Ok((Placed::Spine(Arc::new(aligned)), told, price))
+    }
+
+    /// Row and combine at the servers.
+    pub(super) fn outsource(&mut self, rows: &Placed) -> Result<Shares, Error> {
+        let Placed::Spine(spine) = rows else {
+            return Err(Error::misuse("servers compute on a spine"));
+        };
+        let Checked { built, engines, me, .. } = &self.checked;
+        let mut shard = Shard::new(spine.clone(), built, *me, 0, 1);
+        compute(&mut self.session, &mut self.stages, (engines, built), &mut shard)
+    }
+}
+
+/// The names of some parties, with commas between.
+pub(super) fn names(roster: &Roster, parties: impl IntoIterator<Item = PartyId>) -> String {
+    parties.into_iter().map(|party| roster.name(party)).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,308 @@
+//! What a server does in a study: it holds no data, sees shares, and makes the same calls as the owners.
+
+use super::outsourced::{self, Word, cast, compute, disclosed, hear_rows, same_program};
+use super::stages::Stages;
+use super::{Watch, appointment, hear_groups, met, salted, stopped, tell_all};
+use crate::ceremony::{self, Bystander, Noise};
+use crate::engines::Engines;
+use crate::party::Node;
+use crate::prepare::{self, Built};
+use crate::report::{Disclosed, ServersInfo, Stage};
+use crate::scales::Scales;
+use crate::study::{Kind, Protocol, Study};
+use crate::usage;
+use base::{Cost, Error, Kind as Fault, PartyId, Seed};
+use engine::{NoNoise, Rows, Shares};
+use net::connect::Standby;
+use net::{Farewell, Session};
+use program::Ratio;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::time::Instant;
+
+/// The format of [`ServerReport`].
+pub const SERVER_FORMAT: &str = "tacit-server-report/1";
+
+/// What became of a study at one server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServerReport {
+    /// [`SERVER_FORMAT`].
+    pub format: String,
+    /// The study's name.
+    pub study: String,
+    /// Its hash, as shown.
+    pub hash: String,
+    /// This server.
+    pub server: String,
+    /// The owners of the data.
+    pub owners: Vec<String>,
+    /// How the engine was set up.
+    pub settings: String,
+    /// What this server saw, in a sentence.
+    pub saw: String,
+    /// Rows of every owner and of the spine, as far as it saw them.
+    pub disclosed: Disclosed,
+    /// Time, bytes and price.
+    pub stages: Vec<Stage>,
+    /// From the first word to the last.
+    pub seconds: f64,
+    /// Largest resident memory of this process, in bytes.
+    pub peak_memory_bytes: u64,
+    /// CPU seconds of this process, user and system.
+    pub cpu_seconds: f64,
+    /// Whether the owners held the result already, so that nothing was computed.
+    pub stored: bool,
+}
+
+impl ServerReport {
+    /// For people: what was computed, what this server saw, and what it cost.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let Self { study, hash, server, settings, .. } = self;
+        let mut lines = vec![format!("{study} ({hash}) at {server}: ring4, {settings}")];
+        if self.stored {
+            lines.push("the owners hold the result already: nothing was computed".to_owned());
+        }
+        lines.push(format!("saw  {}", self.saw));
+        for stage in &self.stages {
+            let held = if stage.price_held { "as priced" } else { "NOT as priced" };
+            let own: u64 = stage.bytes_sent.iter().sum();
+            lines.push(format!(
+                "{}: {:.1} s, {own} bytes to and from this server, {held}",
+                stage.name, stage.seconds
+            ));
+        }
+        lines.join("\n")
+    }
+}
+
+/// A study that this server has read, admitted and built.
+pub(super) struct Ready {
+    pub study: Study,
+    built: Built,
+    engines: Engines,
+    pub me: PartyId,
+}
+
+impl Ready {
+    /// Reads a study and checks that this server takes part in it.
+    pub fn read(node: &Node, path: &Path) -> Result<Self, Error> {
+        let (study, _) = Study::read(path)?;
+        node.admit(&study)?;
+        // What may be revealed is for the owners to say.
+        let policy = program::Policy {
+            max_rho: Ratio::new(1000, 1).ok_or_else(|| Error::misuse("a thousand is a ratio"))?,
+            max_outputs: usize::MAX,
+            allow_exact: true,
+        };
+        let built = prepare::build(&study, &policy)?;
+        let engines = Engines::of(&study, &built.program)?;
+        let me =
+            study.roster().find(&node.name).ok_or_else(|| Error::misuse("an admitted study names it"))?;
+        Ok(Self { study, built, engines, me })
+    }
+}
+
+/// Takes part in one study as a server, and says what it saw.
+///
+/// # Errors
+/// Input, network, an owner that refuses, or a party that deviates.
+pub fn compute_study(node: &Node, path: &Path, watch: &Watch) -> Result<ServerReport, Error> {
+    let ready = Ready::read(node, path)?;
+    compute_ready(node, ready, None, watch)
+}
+
+/// As [`compute_study`], at the address where this server stood by.
+pub(super) fn compute_ready(
+    node: &Node,
+    ready: Ready,
+    standby: Option<Standby>,
+    watch: &Watch,
+) -> Result<ServerReport, Error> {
+    let Ready { study, me, .. } = &ready;
+    let places = outsourced::places(&node.address, study, *me)?;
+    let meet = appointment(study, *me, &node.identity, places, node.deadline_ms, watch)?;
+    if node.trigger {
+        outsourced::call_servers(&meet, study, *me, &node.address)?;
+    }
+    let meeting = match standby {
+        Some(standby) => meet.meet_at(standby, 0)?,
+        None => meet.meet(0)?,
+    };
+    let mut meeting = met(meeting, study, watch)?;
+    let farewell = meeting.farewell()?;
+    let session = Session::new(*me, study.roster(), meeting.control, Seed::from_system());
+    let stages = Stages::new(*me, study.roster().len(), watch.events.clone());
+    let session = session.with_progress(watch.progress.clone());
+    let mut server = Server { node, ready: &ready, session, stages };
+    server.steps().map_err(|error| stop(&farewell, error))
+}
+
+/// Tells the others where it began, while the channels are still there.
+fn stop(farewell: &Farewell, error: Error) -> Error {
+    stopped(Some(farewell), error)
+}
+
+struct Server<'a> {
+    node: &'a Node,
+    ready: &'a Ready,
+    session: Session,
+    stages: Stages,
+}
+
+impl Server<'_> {
+    fn steps(&mut self) -> Result<ServerReport, Error> {
+        let start = Instant::now();
+        let Ready { study, built, engines, .. } = self.ready;
+        same_program(&mut self.session, built.program.hash())?;
+        if self.hear_word()? == Word::Stored {
+            self.session.finish()?;
+            return Ok(self.report(Disclosed::default(), start, true));
+        }
+        let disclosed = self.rows()?;
+        let mut rows = Blank(disclosed.union);
+        let totals = compute(&mut self.session, &mut self.stages, (engines, built), &mut rows)?;
+        let groups = self.groups(&disclosed)?;
+        let scales = Scales::new(study, &built.program, &built.audit, groups)?;
+        self.release(&totals, disclosed.union, &scales)?;
+        self.session.step("done", |s| tell_all(s, [1]))?;
+        self.session.finish()?;
+        Ok(self.report(disclosed, start, false))
+    }
+
+    fn owners(&self) -> impl Iterator<Item = PartyId> + use<> {
+        (0..self.ready.study.parties.len() as u8).map(PartyId)
+    }
+
+    /// What the owners agreed on.
+    fn hear_word(&mut self) -> Result<Word, Error> {
+        let owners = self.owners();
+        self.session.step("agree", |session| {
+            let mut all = None;
+            for owner in owners {
+                let [byte] = session.link(owner).recv_array()?;
+                let word = Word::of(byte)
+                    .ok_or_else(|| session.link(owner).malformed("whether the study begins"))?;
+                if word == Word::Refused {
+                    let text = "the owners do not run this study: the policy or ledger of one of them does not allow \
+                                it; see their own output";
+                    return Err(Error::new(session.at(Some(owner)), Fault::Refused(text.into())));
+                }
+                if *all.get_or_insert(word) != word {
+                    return Err(session.link(owner).blame("it begins something else than the owners before it"));
+                }
+            }
+            all.ok_or_else(|| Error::misuse("a study has owners"))
+        })
+    }
+
+    /// How many rows there are, after joining them where that is this server's part.
+    fn rows(&mut self) -> Result<Disclosed, Error> {
+        let study = &self.ready.study;
+        self.stages.begin("match", 0);
+        let owners = study.parties.len();
+        let (rows, union) = if study.matching.protocol == Protocol::SaltedKey {
+            let cast = cast(study)?;
+            let joins = cast.joiners.contains(&self.ready.me);
+            let memory = self.node.memory;
+            let sizes = self.session.step("match", |s| match joins {
+                true => salted::join(s, &cast, memory),
+                false => salted::hear(s, &cast),
+            })?;
+            (sizes.rows, sizes.union)
+        } else {
+            let rows = self.session.step("match", |s| hear_rows(s, owners))?;
+            (vec![rows; owners], rows)
+        };
+        let price = outsourced::price_match(study, &rows)?;
+        self.stages.end(self.session.ledger(), "match", union, price);
+        Ok(disclosed(study, &rows, union))
+    }
+
+    /// Group sizes, where the release mode makes them public.
+    fn groups(&mut self, disclosed: &Disclosed) -> Result<Option<[u64; 2]>, Error> {
+        let Ready { study, built, .. } = self.ready;
+        let published = built.lift.as_ref().is_some_and(|(_, layout)| layout.published.is_some());
+        let (true, Kind::Lift(lift)) = (published, &study.kind) else { return Ok(None) };
+        let minimum = lift.release.minimum_group;
+        self.session.step("publish", |s| hear_groups(s, disclosed, minimum)).map(Some)
+    }
+
+    /// One release per viewer, as the owners run them.
+    fn release(&mut self, totals: &Shares, rows: u64, scales: &Scales) -> Result<(), Error> {
+        let Ready { study, built, engines, .. } = self.ready;
+        let program = &built.program;
+        let fold_owners = program.fold_owners();
+        let revealed = (program.outputs.len() + program.lists.len()) as u64;
+        let apart = outsourced::servers_apart(study);
+        let mut price = Cost::zero(self.session.roster().len());
+        self.stages.begin("release", revealed);
+        for viewer in self.owners() {
+            let mut engine = engines.make();
+            let plan = scales.plan(engine.totals(), program, &fold_owners, viewer)?;
+            let draws = scales.draws(&plan);
+            let name = format!("release/{}", viewer.0);
+            if draws.is_empty() {
+                price += &engine.price_release(&plan, 1);
+                self.session.step(&name, |s| engine.release(&plan, totals, &mut NoNoise, s))?;
+            } else {
+                let candidates = study.candidates();
+                price += &engine.price_release(&plan, candidates as usize);
+                let setup = ceremony::setup_for_price(draws, viewer, candidates)?;
+                price += &Noise::price_among(&setup, &apart);
+                let mut noise = Bystander(candidates as usize);
+                self.session.step(&name, |s| {
+                    if ceremony::hear(s, [viewer.other(), viewer])? {
+                        engine.release(&plan, totals, &mut noise, s)?;
+                    }
+                    Ok(())
+                })?;
+            }
+            if program.lists.iter().any(|list| list.to == viewer) {
+                let mut engine = engines.make();
+                price += &engine.price_lists(program, rows, viewer);
+                self.session.step(&name, |s| engine.lists(program, rows, viewer, totals, s))?;
+            }
+        }
+        self.stages.end(self.session.ledger(), "release", revealed, price);
+        Ok(())
+    }
+
+    fn report(&self, disclosed: Disclosed, start: Instant, stored: bool) -> ServerReport {
+        let Ready { study, me, .. } = self.ready;
+        let name = study.roster().name(*me);
+        let servers = ServersInfo::of(study, &disclosed);
+        let saw = servers.as_ref().and_then(|servers| servers.members.iter().find(|m| m.name == name));
+        ServerReport {
+            format: SERVER_FORMAT.to_owned(),
+            study: study.name.clone(),
+            hash: study.hash().to_string(),
+            owners: study.parties.iter().map(|member| member.name.clone()).collect(),
+            settings: self.ready.engines.settings(&self.ready.built.program),
+            saw: match stored {
+                true => "that the owners asked again for a result that they hold".to_owned(),
+                false => saw.map_or_else(String::new, |server| server.saw.clone()),
+            },
+            server: name,
+            disclosed,
+            stages: self.stages.all().to_vec(),
+            seconds: start.elapsed().as_secs_f64(),
+            peak_memory_bytes: usage::peak_memory_bytes(),
+            cpu_seconds: usage::cpu_seconds(),
+            stored,
+        }
+    }
+}
+
+/// Rows of which this server holds no column.
+struct Blank(u64);
+
+impl Rows for Blank {
+    fn len(&self) -> u64 {
+        self.0
+    }
+
+    fn read(&mut self, column: u32, _: u64, _: &mut [u128]) -> Result<(), Error> {
+        Err(Error::misuse(format!("a server holds no column, and not column {column}")))
+    }
+}
