@@ -67,6 +67,8 @@ pub enum Command {
     Plan(Plan),
     /// Run this party's half of a study
     Run(Box<Run>),
+    /// Wait, as a server, to be told to begin a study that four servers compute
+    Serve(Box<crate::serve::Serve>),
     /// Match rows and keep the positions or shares, without computing anything
     Match(Box<Match>),
     /// Run a whole study on this machine, every party a process of its own over TLS
@@ -96,6 +98,7 @@ impl Command {
             Self::Check(a) => a.json,
             Self::Plan(a) => a.json,
             Self::Run(a) => a.json,
+            Self::Serve(a) => a.json,
             Self::Match(a) => a.json,
             Self::Demo(a) => a.json,
             Self::Generate(a) => a.json,
@@ -118,6 +121,9 @@ pub struct Keygen {
     /// The new identity file; never overwritten
     #[arg(long, value_name = "FILE", default_value = "tacit.key")]
     pub out: PathBuf,
+    /// Make a salt instead, which the owners of a study by "salted-key" share; never overwritten
+    #[arg(long, value_name = "FILE", conflicts_with = "out")]
+    pub salt: Option<PathBuf>,
     /// Print one JSON object: key, file
     #[arg(long)]
     pub json: bool,
@@ -275,6 +281,13 @@ pub struct Settings {
     /// Use a kept spine instead of matching; all parties do
     #[arg(long, value_name = "FILE")]
     pub spine: Option<PathBuf>,
+    /// The salt that all owners share, for a match by "salted-key"
+    #[arg(long, value_name = "FILE")]
+    pub salt: Option<PathBuf>,
+    /// Tell the study's servers to begin; one host of a run does
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub trigger: Option<bool>,
     /// Policy: only this study, by full hash; may be repeated
     #[arg(long, value_name = "HASH", value_parser = study_hash)]
     pub allow_study: Vec<job::study::StudyHash>,
@@ -326,6 +339,9 @@ impl From<Settings> for PartySettings {
             work: flags.work,
             keep_spine: flags.keep_spine,
             spine: flags.spine,
+            salt: flags.salt,
+            studies: Vec::new(),
+            trigger: flags.trigger,
         }
     }
 }
@@ -334,11 +350,11 @@ impl From<Settings> for PartySettings {
 /// mutually authenticated TLS, and compares what they see with the truth.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tacit demo\n  tacit demo market\n  tacit demo --out /tmp/demo --json\n\nThe folder keeps everything: rerun one side yourself with `tacit run demo-out/registry.toml`."
+    after_help = "Examples:\n  tacit demo\n  tacit demo market\n  tacit demo ring4\n  tacit demo --out /tmp/demo --json\n\nThe folder keeps everything: rerun one side yourself with `tacit run demo-out/registry.toml`."
 )]
 pub struct Demo {
     /// polio: lift over the 1954 poliomyelitis field trial, two parties; market: the fastest of many peers, a customer
-    /// and five providers
+    /// and five providers; ring4: the trial computed by four servers, three of them headless
     #[arg(default_value = "polio")]
     pub what: DemoName,
     /// The folder for data, keys, study and reports; one that a demo made before is made anew, any other is left alone
@@ -347,7 +363,7 @@ pub struct Demo {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// polio: one child in so many; all the cases. For tests
+    /// polio, ring4: one child in so many; all the cases. For tests
     #[arg(long, hide = true, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub scale: u64,
 }
@@ -359,6 +375,8 @@ pub enum DemoName {
     Polio,
     /// The fastest of many peers.
     Market,
+    /// The field trial, computed by four servers.
+    Ring4,
 }
 
 /// Makes up data with a known answer, and prints that answer.

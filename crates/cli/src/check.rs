@@ -50,7 +50,7 @@ pub fn run(args: args::Check) -> Result<(), Error> {
     if let Some(peer) = args.peer.as_deref() {
         expect_study(peer)?;
     }
-    let Side { study, text, built, inputs, warnings } = side(&args)?;
+    let Side { study, text, built, inputs, warnings, serves } = side(&args)?;
     let peer_agrees = args.peer.as_deref().map(|peer| compare(&text, peer)).transpose()?;
     if let Some(rows) = args.rows {
         plan::same_rows(&study, rows)?;
@@ -67,7 +67,11 @@ pub fn run(args: args::Check) -> Result<(), Error> {
     let checked = Checked { warnings, ..describe(&study, &built, plan, inputs, peer_agrees)? };
     let file = args.party.as_ref().or(args.file.as_ref());
     let file = file.map_or_else(|| "PARTY_FILE".to_owned(), |file| file.display().to_string());
-    if args.json { output::print_json(&checked) } else { output::print(&text_of(&checked, &study, &file)) }
+    if args.json {
+        output::print_json(&checked)
+    } else {
+        output::print(&text_of(&checked, &study, &file, serves))
+    }
 }
 
 /// Rows to state the price for: those that were asked for, else those of the data that was just read, else a million.
@@ -84,6 +88,8 @@ struct Side {
     built: Vec<Built>,
     inputs: Option<InputReport>,
     warnings: Vec<String>,
+    /// Whether this side is a server, which has no data.
+    serves: bool,
 }
 
 /// Everything that this side can check: all of it given a party file, the study alone given a study file.
@@ -97,18 +103,25 @@ fn side(args: &args::Check) -> Result<Side, Error> {
         return whole(PartySettings::read(file)?);
     }
     let (study, text) = Study::read(file)?;
-    // Nobody's policy is at hand: everything well-formed passes.
+    let built = alone(&study)?;
+    Ok(Side { study, text, built, inputs: None, warnings: Vec::new(), serves: false })
+}
+
+/// The programs of a study by itself. Nobody's policy is at hand: everything well-formed passes.
+fn alone(study: &Study) -> Result<Vec<Built>, Error> {
     let policy = program::Policy {
         max_rho: Ratio::new(u128::from(study::MAX_RHO), 1)
             .ok_or_else(|| Error::misuse("a whole number is a ratio"))?,
         max_outputs: usize::MAX,
         allow_exact: true,
     };
-    let built = study.runs().iter().map(|run| build(run, &policy)).collect::<Result<_, Error>>()?;
-    Ok(Side { study, text, built, inputs: None, warnings: Vec::new() })
+    study.runs().iter().map(|run| build(run, &policy)).collect()
 }
 
 fn whole(settings: PartySettings) -> Result<Side, Error> {
+    if let Some(side) = server(&settings)? {
+        return Ok(side);
+    }
     let party = settings.complete()?;
     let working = Working::on(format!("reading {}", party.data.display()));
     let checked = prepare::check(&party)?;
@@ -117,7 +130,50 @@ fn whole(settings: PartySettings) -> Result<Side, Error> {
     identity(&party.identity, &study, &party.as_party)?;
     let inputs = checked.first().map(|run| run.inputs.clone());
     let warnings = checked.first().map(|run| run.warnings.clone()).unwrap_or_default();
-    Ok(Side { study, text, built: checked.into_iter().map(|run| run.built).collect(), inputs, warnings })
+    Ok(Side {
+        study,
+        text,
+        built: checked.into_iter().map(|run| run.built).collect(),
+        inputs,
+        warnings,
+        serves: false,
+    })
+}
+
+/// What a server can check: the study that it is to compute, and that it is the one named there. Nothing for an owner.
+fn server(settings: &PartySettings) -> Result<Option<Side>, Error> {
+    let Some(path) = settings.study.clone().or_else(|| settings.studies.first().cloned()) else {
+        return Ok(None);
+    };
+    if settings.data.is_some() {
+        return Ok(None);
+    }
+    let (study, text) = Study::read(&path)?;
+    if !settings.serves(&study) {
+        return Ok(None);
+    }
+    let node = settings.clone().complete_node()?;
+    node.admit(&study)?;
+    server_identity(&node.identity, &study, &node.name)?;
+    let built = alone(&study)?;
+    Ok(Some(Side { study, text, built, inputs: None, warnings: Vec::new(), serves: true }))
+}
+
+/// Whether an identity is the one that the study names for a server.
+///
+/// # Errors
+/// When it is another one, or cannot be read.
+pub fn server_identity(path: &Path, study: &Study, name: &str) -> Result<(), Error> {
+    let own = net::Identity::load(path)?.fingerprint().to_string();
+    match study.server(name) {
+        Some(server) if server.key != own => Err(Error::input(format!(
+            "the identity {} is {own}, but the study names {} for {name}; check `identity`, or the line `key` under \
+             [server.{name}]",
+            path.display(),
+            server.key
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Whether an identity is the one that the study names for a party.
@@ -240,7 +296,7 @@ fn describe(
     })
 }
 
-fn text_of(checked: &Checked, study: &Study, file: &str) -> String {
+fn text_of(checked: &Checked, study: &Study, file: &str, serves: bool) -> String {
     let mut lines = vec![
         format!("study      {}: {}", study.name, study.title),
         format!("hash       {}   in full {}", study.hash(), checked.study.hash),
@@ -275,7 +331,9 @@ fn text_of(checked: &Checked, study: &Study, file: &str) -> String {
     lines.push(String::new());
     lines.push(plan::text(&checked.plan));
     lines.push(String::new());
-    lines.push(if checked.inputs.is_some() {
+    lines.push(if serves {
+        format!("This server is ready: tacit serve {file}, or tacit run {file}")
+    } else if checked.inputs.is_some() {
         match study.only_matches() {
             true => format!("This side is ready: tacit match {file} --out FILE"),
             false => format!("This side is ready: tacit run {file}"),

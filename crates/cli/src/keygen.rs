@@ -1,15 +1,19 @@
-//! `tacit keygen`: a new identity.
+//! `tacit keygen`: a new identity, or a salt that owners share.
 
 use crate::{args, output};
 use base::Error;
 use net::Identity;
 use serde_json::json;
+use std::path::Path;
 
 /// Makes an identity file and prints the line for the study.
 ///
 /// # Errors
 /// When the file exists or cannot be written.
 pub fn run(args: &args::Keygen) -> Result<(), Error> {
+    if let Some(path) = &args.salt {
+        return salt(path, args.json);
+    }
     let identity = Identity::generate()?;
     identity.save(&args.out)?;
     let (key, file) = (identity.fingerprint().to_string(), args.out.display().to_string());
@@ -24,5 +28,20 @@ pub fn run(args: &args::Keygen) -> Result<(), Error> {
     let name = args.out.file_name().map_or_else(|| file.clone(), |name| name.to_string_lossy().into_owned());
     eprintln!("identity = \"{name}\"  # relative to the party file");
     eprintln!("Keep the key file: it cannot be made again.");
+    Ok(())
+}
+
+/// Makes a salt for the owners of a study by "salted-key".
+fn salt(path: &Path, json: bool) -> Result<(), Error> {
+    job::salt::create(path)?;
+    let file = path.display().to_string();
+    if json {
+        return output::print_json(&json!({ "salt": file }));
+    }
+    output::print(&format!("salt     = \"{file}\""))?;
+    eprintln!(
+        "The line above is for the party file of every owner. Give the file to the other owners in private, and to"
+    );
+    eprintln!("no server: who has it and sees keyed hashes can test guesses of identifiers.");
     Ok(())
 }

@@ -17,6 +17,7 @@ mod plan;
 mod progress;
 mod report;
 mod run;
+mod serve;
 
 use args::{Cli, Command};
 use std::process::ExitCode;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(args),
         Command::Plan(args) => plan::run(&args),
         Command::Run(args) => run::run(*args),
+        Command::Serve(args) => serve::run(*args),
         Command::Match(args) => matching::run(*args),
         Command::Demo(args) => demo::run(&args),
         Command::Generate(args) => generate::run(&args),

@@ -1,7 +1,7 @@
 //! `tacit run`: this party's half of a study.
 
 use crate::progress::{Board, Line};
-use crate::{args, check, machine, output};
+use crate::{args, check, machine, output, serve};
 use base::{Error, Kind};
 use job::party::{Party, PartySettings};
 use job::report::{PARTS_FORMAT, Report, Reports};
@@ -15,6 +15,13 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// Input, policy, network or a deviating peer; or a disk that does not take the report, which is kept in the ledger.
 pub fn run(args: args::Run) -> Result<(), Error> {
+    if let Some(file) = args.party.as_deref() {
+        check::expect_party(file)?;
+    }
+    let settings = args::settings(args.party.as_deref(), args.settings.clone())?;
+    if serve::run_once(&settings, args.json, args.events)?.is_some() {
+        return Ok(());
+    }
     let (party, study, board) =
         start(args.party.as_deref(), args.settings, args.events, "tacit run registry.toml")?;
     // Before anything is read at length, sent or charged.

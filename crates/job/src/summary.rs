@@ -189,7 +189,7 @@ pub fn besides(report: &Report) -> String {
     }
     let model = match &report.servers {
         None => "Semi-honest parties".to_owned(),
-        Some(servers) => format!("One of four servers {}", wording::label(&servers.security)),
+        Some(servers) => format!("Of four servers at most one {}", wording::label(&servers.security)),
     };
     text + &format!(". {model}; not reviewed.")
 }

@@ -1,6 +1,6 @@
 //! The demo's folder: data, keys, the study both hold, and a party file for each.
 
-use super::{PARTIES, market};
+use super::{PARTIES, market, ring4};
 use crate::output;
 use base::Error;
 use job::generate::{self, Generated};
@@ -23,7 +23,7 @@ pub struct Folder {
 }
 
 /// The parties of every demo: a folder of one may be taken by another.
-const EVERYBODY: [&[&str]; 2] = [&PARTIES, &market::PARTIES];
+const EVERYBODY: [&[&str]; 3] = [&PARTIES, &market::PARTIES, &ring4::PARTIES];
 
 /// What a demo runs on.
 pub struct Made {
@@ -67,6 +67,7 @@ impl Folder {
             _ => Ok(()),
         };
         gone(std::fs::remove_file(self.study()))?;
+        gone(std::fs::remove_file(self.file(ring4::SALT)))?;
         for party in EVERYBODY.concat() {
             for end in ["csv", "key", "toml", "ledger", "ledger-wal", "ledger-shm", "ledger-journal"] {
                 gone(std::fs::remove_file(self.file(&format!("{party}.{end}"))))?;
@@ -103,7 +104,7 @@ impl Folder {
     /// # Errors
     /// When a file cannot be written.
     pub fn fill(&self, scale: u64) -> Result<Made, Error> {
-        let generated = generate::polio_thinned(&self.path, SEED, scale)?;
+        let generated = polio(self, scale)?;
         let study = self.agree(STUDY)?;
         let address = free_address()?;
         for (party, side) in PARTIES.into_iter().zip(["listen", "peer"]) {
@@ -127,6 +128,14 @@ impl Folder {
         output::write_file(&self.study(), text.as_bytes())?;
         Ok(Study::read(&self.study())?.0)
     }
+}
+
+/// The data of the trial. `scale`: one child in so many.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn polio(folder: &Folder, scale: u64) -> Result<Generated, Error> {
+    generate::polio_thinned(&folder.path, SEED, scale)
 }
 
 /// The study with the parties' keys in place of those of the example.

@@ -2,6 +2,7 @@
 
 mod files;
 mod market;
+mod ring4;
 mod story;
 
 use crate::args::{Demo, DemoName};
@@ -18,6 +19,9 @@ use std::ffi::OsStr;
 
 /// The parties in the order of the study: the first sees the headline of the JSON.
 pub const PARTIES: [&str; 2] = ["registry", "hospitals"];
+
+const MISSED: &str =
+    "an interval misses the truth; this happens by chance less than once in a thousand runs: run again";
 
 /// The JSON of `tacit demo --json`.
 #[derive(Debug, Serialize)]
@@ -61,6 +65,7 @@ pub fn run(args: &Demo) -> Result<(), Error> {
     match args.what {
         DemoName::Polio => polio(args),
         DemoName::Market => market::run(args),
+        DemoName::Ring4 => ring4::run(args),
     }
 }
 
@@ -83,9 +88,7 @@ fn polio(args: &Demo) -> Result<(), Error> {
     if summary.contains_truth {
         return Ok(());
     }
-    Err(Error::misuse(
-        "an interval misses the truth; this happens by chance less than once in a thousand runs: run again",
-    ))
+    Err(Error::misuse(MISSED))
 }
 
 /// The parties as processes; their reports in order.

@@ -72,7 +72,7 @@ pub fn closing(reports: [&Report; 2], truth: f64, contained: bool, folder: &Fold
 }
 
 /// What each party's own ledger says of the other as a viewer.
-fn ledger(reports: [&Report; 2]) -> String {
+pub fn ledger(reports: [&Report; 2]) -> String {
     let [first, second] = reports;
     let side = |own: &Report, viewer: &Report| {
         let privacy = &own.privacy;

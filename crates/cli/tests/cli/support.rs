@@ -91,6 +91,10 @@ impl Running {
         }
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     pub fn kill(&mut self) {
         let child = self.child.as_mut().unwrap();
         child.kill().unwrap();
