@@ -6,24 +6,26 @@ use clap::{Args, ValueEnum};
 use program::lower::combine::Shape;
 use std::path::PathBuf;
 
-/// Measures over loopback and checks the result. Of yao, lift, match and ring4 each party is a process, of gmw, ot and
+/// Measures over loopback and checks the result. Of yao, lift, match, ring4 and engines each party is a process, of gmw, ot and
 /// market a thread.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tacit bench yao --rows 100k\n  tacit bench lift --rows 1M --transport tls --json\n  tacit bench match --rows 50k --overlap 0.5\n  tacit bench match --protocol ps3i --rows 100k --columns 4\n  tacit bench gmw --parties 3 --ands 10M\n  tacit bench ot --ot ferret --ots 50M\n  tacit bench market --resources 5000 --parties 3 --circuit small\n  tacit bench ring4 --security semi-honest --transport tcp\n  tacit bench ring4 --all\n\n\
+    after_help = "Examples:\n  tacit bench yao --rows 100k\n  tacit bench lift --rows 1M --transport tls --json\n  tacit bench match --rows 50k --overlap 0.5\n  tacit bench match --protocol ps3i --rows 100k --columns 4\n  tacit bench gmw --parties 3 --ands 10M\n  tacit bench ot --ot ferret --ots 50M\n  tacit bench market --resources 5000 --parties 3 --circuit small\n  tacit bench ring4 --security semi-honest --transport tcp\n  tacit bench ring4 --all\n  tacit bench engines --sizes 10k,100k --figures engines.html\n\n\
     yao:   250 independent AND gates of bits shared by both parties, per row\n\
     lift:  the row program of a lift study with K = 4, 32-bit times and values; session set-up included, no matching\n\
     match: private matching of generated people, two parties; see docs/protocols for each\n\
     gmw:   AND gates among any number of parties, all of them threads of one process\n\
     ot:    correlated OTs with random choices between two parties, threads of one process\n\
     market: the P2P problem of Choi et al. (2012), a customer and N - 1 providers, threads of one process; start-up included\n    \
-    ring4: products of shared vectors among four computing parties; see docs/bench-ring4.md"
+    ring4: products of shared vectors among four computing parties; see docs/bench-ring4.md\n    \
+    engines: the rows of lift on yao, gmw and ring4, against rows and against round-trip time, over TLS"
 )]
 pub struct Bench {
     /// What to measure
     pub what: What,
-    /// yao, lift, match: rows of each side
+    /// yao, lift, match: rows of each side; engines: rows of the settings by round trip, 10k unless told otherwise
     #[arg(long, value_name = "N", value_parser = count, default_value = "1", hide_default_value = true,
+          default_value_if("what", "engines", "10k"),
           required_if_eq_any = [("what", "yao"), ("what", "lift"), ("what", "match")])]
     pub rows: u64,
     /// gmw, market: parties
@@ -47,7 +49,8 @@ pub struct Bench {
     /// gmw, market: delay of every byte on its way, in milliseconds: half a round trip
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=10_000))]
     pub delay_ms: u64,
-    /// market: measure figures 3 to 5 of the paper again, for some minutes, and write them as a page
+    /// market: measure figures 3 to 5 of the paper again, for some minutes, and write them as a page; engines: write the
+    /// plots as a page
     #[arg(long, value_name = "FILE", conflicts_with_all = ["resources", "parties", "circuit", "delay_ms"])]
     pub figures: Option<PathBuf>,
     /// gmw, ot, market, lift with --engine gmw: what makes the correlated OTs; ferret, softspoken, or softspoken:K
@@ -113,6 +116,15 @@ pub struct Bench {
     /// ring4: the devices of one party alone, 1 to 6 of them behind its queue
     #[arg(long, conflicts_with_all = ["all", "devices", "products", "vector"])]
     pub scaling: bool,
+    /// engines: rows of each side, one setting after the other
+    #[arg(long, value_name = "N,N", value_parser = count, value_delimiter = ',', default_value = "10k,100k,1M")]
+    pub sizes: Vec<u64>,
+    /// engines: round trips in milliseconds, one setting after the other
+    #[arg(long, value_name = "MS,MS", value_parser = milliseconds, value_delimiter = ',', default_value = "0.1,1,60")]
+    pub round_trips: Vec<f64>,
+    /// engines: leave out settings that are expected to take more seconds than this
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
+    pub limit: u64,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -136,6 +148,8 @@ pub enum What {
     Market,
     /// Products among four computing parties.
     Ring4,
+    /// One lift study on every engine.
+    Engines,
 }
 
 /// An engine to measure.
@@ -146,8 +160,22 @@ pub enum EngineName {
     Yao,
     /// Correlated OT alone; lift only.
     Gmw,
+    /// Four servers; market only.
+    Ring4,
     /// The reference: no protection.
     Clear,
+}
+
+impl EngineName {
+    /// As the command line names it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Yao => "yao",
+            Self::Gmw => "gmw",
+            Self::Ring4 => "ring4",
+            Self::Clear => "clear",
+        }
+    }
 }
 
 /// A matching protocol to measure.
@@ -207,6 +235,24 @@ pub enum SecurityName {
     SemiHonest,
     /// A corrupted party does anything; the others abort.
     Malicious,
+}
+
+impl SecurityName {
+    /// As the command line names it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::SemiHonest => "semi-honest",
+            Self::Malicious => "malicious",
+        }
+    }
+
+    /// As the engine names it.
+    pub fn model(self) -> ring4::Security {
+        match self {
+            Self::SemiHonest => ring4::Security::SemiHonest,
+            Self::Malicious => ring4::Security::Malicious,
+        }
+    }
 }
 
 /// What tags of ring4 are made of.
@@ -274,6 +320,12 @@ pub struct BenchParty {
 /// Reads the name of a circuit.
 fn shape(text: &str) -> Result<Shape, String> {
     text.parse().map_err(|e: Error| e.to_string())
+}
+
+/// Reads a time of at most ten seconds.
+fn milliseconds(text: &str) -> Result<f64, String> {
+    let time = text.parse::<f64>().ok().filter(|ms| (0.0..=10_000.0).contains(ms));
+    time.ok_or_else(|| "write milliseconds from 0 to 10000: 0.1".to_owned())
 }
 
 /// Reads a number of parties.

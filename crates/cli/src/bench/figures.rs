@@ -32,9 +32,25 @@ const LINES: [(&str, &str); 6] = [
 ];
 
 /// A line of a plot.
-struct Curve {
-    name: String,
-    points: Vec<(f64, f64)>,
+pub(super) struct Curve {
+    pub name: String,
+    pub points: Vec<(f64, f64)>,
+}
+
+/// How values lie across a plot.
+#[derive(Clone, Copy)]
+pub(super) enum Scale {
+    Linear,
+    Log,
+}
+
+impl Scale {
+    fn place(self, value: f64) -> f64 {
+        match self {
+            Self::Linear => value,
+            Self::Log => value.max(1e-6).log10(),
+        }
+    }
 }
 
 /// Measures everything, prints a line per setting, writes the page. Whether all results are correct.
@@ -95,24 +111,33 @@ fn page(lan: &[Summary], wan: &[Summary]) -> String {
             (format!("Time on one machine, s ({circuit} circuit)"), &seconds as &dyn Fn(&Summary) -> f64),
             (format!("Bytes between all parties ({circuit} circuit)"), &bytes),
         ] {
-            figures.push_str(&plot(&title, "parties", &by_resources(&of, value)));
+            figures.push_str(&plot(&title, "parties", Scale::Linear, &by_resources(&of, value)));
         }
     }
     for round_trip in ROUND_TRIPS_MS {
         let of: Vec<&Summary> = wan.iter().filter(|s| s.round_trip_ms == round_trip).collect();
         let title = format!("Time with {round_trip} ms round trips, s");
-        figures.push_str(&plot(&title, "parties", &by_circuit(&of, &seconds)));
+        figures.push_str(&plot(&title, "parties", Scale::Linear, &by_circuit(&of, &seconds)));
     }
     let rows: String = lan.iter().chain(wan).map(table_row).collect();
+    page_of(
+        "tacit bench market",
+        "Best of many resources: figures 3 to 5 of Choi et al. (2012), measured again",
+        "<p>A customer and n - 1 providers, all on one machine; time from the first connection to the customer's answer. \
+         Wide-area runs go through a relay that delays every byte.</p>",
+        &figures,
+        "<th>circuit<th>resources<th>parties<th>round trip, ms<th>AND gates<th>depth<th>rounds<th>seconds<th>bytes",
+        &rows,
+    )
+}
+
+/// A page: a text, figures, and a table of everything.
+pub(super) fn page_of(name: &str, title: &str, text: &str, figures: &str, head: &str, rows: &str) -> String {
     format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>tacit bench market</title>\n\
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{name}</title>\n\
          <style>body{{font:15px/1.5 system-ui,sans-serif;max-width:62em;margin:2em auto;padding:0 1em}}\
          figure{{display:inline-block;margin:0 1em 1em 0}}td,th{{padding:0 .8em 0 0;text-align:right}}</style>\n\
-         <h1>Best of many resources: figures 3 to 5 of Choi et al. (2012), measured again</h1>\n\
-         <p>A customer and n - 1 providers, all on one machine; time from the first connection to the customer's \
-         answer. Wide-area runs go through a relay that delays every byte.</p>\n{figures}\n\
-         <table><tr><th>circuit<th>resources<th>parties<th>round trip, ms<th>AND gates<th>depth<th>rounds\
-         <th>seconds<th>bytes</tr>\n{rows}</table></html>\n"
+         <h1>{title}</h1>\n{text}\n{figures}\n<table><tr>{head}</tr>\n{rows}</table></html>\n"
     )
 }
 
@@ -154,13 +179,14 @@ fn by_circuit(of: &[&Summary], value: &dyn Fn(&Summary) -> f64) -> Vec<Curve> {
 }
 
 /// A line plot, logarithmic upwards: the values span decades.
-fn plot(title: &str, across: &str, curves: &[Curve]) -> String {
+pub(super) fn plot(title: &str, across: &str, scale: Scale, curves: &[Curve]) -> String {
     let points = || curves.iter().flat_map(|c| &c.points);
     let (first, last) =
-        points().fold((f64::MAX, f64::MIN), |(low, high), (x, _)| (low.min(*x), high.max(*x)));
+        points().map(|(x, _)| scale.place(*x)).fold((f64::MAX, f64::MIN), |(l, h), x| (l.min(x), h.max(x)));
     let (low, high) = points().fold((f64::MAX, f64::MIN), |(l, h), (_, y)| (l.min(*y), h.max(*y)));
     let (low, high) = (low.max(1e-6).log10().floor(), high.max(1e-6).log10().ceil());
-    let x = |v: f64| LEFT + (v - first) / (last - first).max(1.0) * (WIDTH - LEFT - 20.0);
+    let span = if last > first { last - first } else { 1.0 };
+    let x = |v: f64| LEFT + (scale.place(v) - first) / span * (WIDTH - LEFT - 20.0);
     let y = |v: f64| {
         let up = (v.max(1e-6).log10() - low) / (high - low).max(1.0);
         HEIGHT - BOTTOM - up * (HEIGHT - BOTTOM - 20.0)
@@ -220,7 +246,7 @@ mod tests {
     #[test]
     fn a_plot_keeps_its_points_inside() {
         let points = vec![(3.0, 0.04), (13.0, 2.5)];
-        let svg = plot("t", "parties", &[Curve { name: "100 resources".into(), points }]);
+        let svg = plot("t", "parties", Scale::Linear, &[Curve { name: "100 resources".into(), points }]);
         let line = svg.split("points=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a line");
         for place in line.split(' ') {
             let (x, y) = place.split_once(',').expect("a point");

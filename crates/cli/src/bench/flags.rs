@@ -5,8 +5,8 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 
 /// Flags by clap's name, and the measurements that read them.
-const FLAGS: [(&str, &[What]); 28] = [
-    ("rows", &[What::Yao, What::Lift, What::Match]),
+const FLAGS: [(&str, &[What]); 31] = [
+    ("rows", &[What::Yao, What::Lift, What::Match, What::Engines]),
     ("parties", &[What::Gmw, What::Market]),
     ("ands", &[What::Gmw]),
     ("tree", &[What::Gmw]),
@@ -14,7 +14,7 @@ const FLAGS: [(&str, &[What]); 28] = [
     ("resources", &[What::Market]),
     ("circuit", &[What::Market]),
     ("delay_ms", &[What::Gmw, What::Market]),
-    ("figures", &[What::Market]),
+    ("figures", &[What::Market, What::Engines]),
     ("ot", &[What::Lift, What::Gmw, What::Ot, What::Market]),
     ("engine", &[What::Yao, What::Lift]),
     ("protocol", &[What::Match]),
@@ -34,6 +34,9 @@ const FLAGS: [(&str, &[What]); 28] = [
     ("devices", &[What::Ring4]),
     ("all", &[What::Ring4]),
     ("scaling", &[What::Ring4]),
+    ("sizes", &[What::Engines]),
+    ("round_trips", &[What::Engines]),
+    ("limit", &[What::Engines]),
 ];
 
 /// What is wrong with the flags that were given, if anything.
@@ -60,6 +63,9 @@ pub fn refusal(args: &Bench, given: &ArgMatches) -> Option<String> {
     }
     if args.what == What::Ring4 {
         return of_ring4(args, &said);
+    }
+    if args.what == What::Engines && said("transport") {
+        return Some("rows are entered over TLS, on every engine; remove --transport".to_owned());
     }
     let garbled = by_rows && args.engine == EngineName::Yao;
     if said("k") && !garbled && args.ot != "softspoken" {
@@ -133,6 +139,10 @@ mod tests {
             ("ring4 --transport memory", "use --transport tcp or tls"),
             ("ring4 --scaling --devices 2", "cannot be used with"),
             ("ring4 --all --bits 64", "cannot be used with"),
+            ("engines --transport tcp", "remove --transport"),
+            ("engines --overlap 1", "--overlap is for bench match"),
+            ("lift --rows 9 --sizes 9", "--sizes is for bench engines"),
+            ("engines --round-trips never", "write milliseconds"),
             ("gmw --bits 64", "--bits is for bench ring4"),
             ("gmw --ands 9 --tree 3", "cannot be used with"),
         ] {
@@ -154,6 +164,7 @@ mod tests {
             "gmw --parties 3 --tree 4 --delay-ms 1 --k 4 --transport memory",
             "ot --ots 9 --ot ferret --transport memory",
             "ring4 --security malicious --hash blake3 --bits 1 --device cpu --products 9M --vector 1k --repeat 1",
+            "engines --sizes 100,2k --rows 100 --round-trips 0,0.1 --limit 9 --figures f.html",
             "ring4 --all --hash keyed --products 1M",
             "market --resources 9 --parties 3 --circuit small --ot softspoken:3",
         ] {

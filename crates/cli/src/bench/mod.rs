@@ -1,6 +1,7 @@
 //! `tacit bench`: measurements over loopback. Here those of two parties that are processes, each on one core; those among
 //! threads are in [`gmw`], [`ot`] and [`market`], and that of four processes in [`ring4`].
 
+pub mod engines;
 mod figures;
 pub mod flags;
 pub mod gates;
@@ -82,6 +83,9 @@ pub fn run(args: &Bench) -> Result<(), Error> {
     if args.what == What::Market {
         return market::run(args);
     }
+    if args.what == What::Engines {
+        return engines::run(args);
+    }
     if args.what == What::Ring4 {
         return ring4::run(args);
     }
@@ -91,6 +95,11 @@ pub fn run(args: &Bench) -> Result<(), Error> {
              their own: use --transport tcp or tls",
         ));
     }
+    if args.engine == EngineName::Ring4 {
+        return Err(Error::input(
+            "--engine ring4 is for bench market; bench engines runs lift on it, and bench ring4 measures products",
+        ));
+    }
     if args.what != What::Lift && args.engine == EngineName::Gmw {
         return Err(Error::input("--engine gmw measures lift; use bench gmw for AND gates"));
     }
@@ -98,7 +107,9 @@ pub fn run(args: &Bench) -> Result<(), Error> {
     let folder = tempfile::tempdir().map_err(|e| Error::io("cannot make a temporary folder", &e))?;
     let (names, parties) = match args.engine {
         EngineName::Clear => (vec!["clear"], clear(args, &board)?),
-        EngineName::Yao | EngineName::Gmw => (PARTIES.to_vec(), two(args, &board, folder.path())?),
+        EngineName::Yao | EngineName::Gmw | EngineName::Ring4 => {
+            (PARTIES.to_vec(), two(args, &board, folder.path())?)
+        }
     };
     board.end();
     let working = Working::on("checking the result");
@@ -212,13 +223,21 @@ fn totals(program: &Program, parties: &[Measured]) -> Option<Vec<u128>> {
     }
     let number = |text: &str| u128::from_str_radix(text, 16).ok();
     let total = |(index, fold): (usize, &program::Fold)| {
-        let mut total = 0u128;
+        let (mut total, mut summands) = (0u128, None);
         for parts in &shares {
-            total = match parts.get(index)? {
-                Part::Additive(text) => total.wrapping_add(number(text)?),
+            match parts.get(index)? {
+                Part::Additive(text) => total = total.wrapping_add(number(text)?),
                 Part::Known(text) => return number(text),
-                Part::Absent => total,
-            };
+                // Every summand is held by three: it counts once.
+                Part::Replicated(held) => {
+                    let all = summands.get_or_insert([const { None }; ::engine::SERVERS]);
+                    all.iter_mut().zip(held).for_each(|(one, held)| *one = one.or(held.as_ref()));
+                }
+                Part::Absent => {}
+            }
+        }
+        for summand in summands.into_iter().flatten() {
+            total = total.wrapping_add(number(summand?)?);
         }
         Some(total & fold.ty().mask())
     };
@@ -254,7 +273,7 @@ fn summary(args: &Bench, names: &[&str], parties: &[Measured], correct: bool) ->
         protocol: is_match.then_some(args.protocol),
         transport: match args.engine {
             EngineName::Clear => "none",
-            EngineName::Yao | EngineName::Gmw => args.transport.word(),
+            EngineName::Yao | EngineName::Gmw | EngineName::Ring4 => args.transport.word(),
         },
         shards: args.shards,
         k: args.k,

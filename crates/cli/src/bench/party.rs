@@ -1,6 +1,6 @@
 //! One party of a measurement, in a process of its own: `tacit bench-party TASK`.
 
-use super::{PARTIES, SEED, gates, matches, ring4, spine};
+use super::{PARTIES, SEED, engines, gates, matches, ring4, spine};
 use crate::args::{BenchParty, EngineName, What};
 use crate::progress::{Board, Line};
 use crate::{machine, output};
@@ -22,8 +22,10 @@ use yao::Yao;
 pub enum Job {
     /// One of two parties, or both.
     Two(Box<Task>),
-    /// One of four.
+    /// One of four that multiply.
     Ring4(Box<ring4::Task>),
+    /// One of four that run a study.
+    Servers(Box<engines::Task>),
 }
 
 /// What one party is to do.
@@ -82,6 +84,8 @@ pub fn agreement() -> [u8; 32] {
 pub struct Measured {
     /// From the first connection to the last byte. At the party that connects this holds no waiting for a process.
     pub seconds: f64,
+    /// Of these, until everybody had met.
+    pub meeting_seconds: f64,
     pub bytes_sent: u64,
     pub peak_memory_bytes: u64,
     pub cpu_seconds: f64,
@@ -104,6 +108,8 @@ pub enum Found {
 pub enum Part {
     Additive(String),
     Known(String),
+    /// Summands by number, all but this server's own.
+    Replicated([Option<String>; engine::SERVERS]),
     Absent,
 }
 
@@ -117,6 +123,7 @@ pub fn run(args: &BenchParty) -> Result<(), Error> {
     machine::end_with_parent();
     let task = match job {
         Job::Ring4(task) => return output::print_json(&task.run()?),
+        Job::Servers(task) => return output::print_json(&task.run()?),
         Job::Two(task) => task,
     };
     if let Some(core) = task.core {
@@ -125,7 +132,7 @@ pub fn run(args: &BenchParty) -> Result<(), Error> {
     let board = Board::events();
     let measured = match task.engine {
         EngineName::Clear => alone(&task, &board)?,
-        EngineName::Yao | EngineName::Gmw => together(&task, &board)?,
+        EngineName::Yao | EngineName::Gmw | EngineName::Ring4 => together(&task, &board)?,
     };
     output::print_json(&measured)
 }
@@ -139,7 +146,7 @@ pub fn program(what: What) -> Result<(Program, Option<(Lift, Layout)>), Error> {
             Ok((program, Some((lift, layout))))
         }
         What::Yao | What::Match => Ok((gates::program(), None)),
-        What::Gmw | What::Ot | What::Market | What::Ring4 => {
+        What::Gmw | What::Ot | What::Market | What::Ring4 | What::Engines => {
             Err(Error::misuse("this measurement has no program of rows"))
         }
     }
@@ -170,9 +177,10 @@ fn alone(task: &Task, board: &Board) -> Result<Measured, Error> {
     Ok(measured(start, 0, Found::Shares(parts(&total.expect("at least one shard")))))
 }
 
-fn measured(start: Instant, bytes_sent: u64, found: Found) -> Measured {
+pub fn measured(start: Instant, bytes_sent: u64, found: Found) -> Measured {
     Measured {
         seconds: start.elapsed().as_secs_f64(),
+        meeting_seconds: 0.0,
         bytes_sent,
         peak_memory_bytes: usage::peak_memory_bytes(),
         cpu_seconds: usage::cpu_seconds(),
@@ -190,16 +198,15 @@ fn add(program: &Program, total: &mut Option<Shares>, shares: Shares) -> Result<
     }
 }
 
-fn parts(shares: &Shares) -> Vec<Part> {
+pub fn parts(shares: &Shares) -> Vec<Part> {
     let part = |share: &Share| match share {
         Share::Additive(value) => Part::Additive(format!("{value:x}")),
         Share::Known(value) => Part::Known(format!("{value:x}")),
-        // The benches run sums between two parties.
-        Share::Absent
-        | Share::Boolean(_)
-        | Share::Rows(_)
-        | Share::Replicated(_)
-        | Share::ReplicatedRows(_) => Part::Absent,
+        Share::Replicated(held) => {
+            Part::Replicated(held.map(|value| value.map(|value| format!("{value:x}"))))
+        }
+        // The benches run sums.
+        Share::Absent | Share::Boolean(_) | Share::Rows(_) | Share::ReplicatedRows(_) => Part::Absent,
     };
     shares.folds().iter().map(part).collect()
 }
@@ -211,12 +218,13 @@ fn together(task: &Task, board: &Board) -> Result<Measured, Error> {
     let meet = meet(task, me, &roster, board)?;
     let start = Instant::now();
     let Meeting { control, workers, .. } = meet.meet(lanes)?;
+    let meeting_seconds = start.elapsed().as_secs_f64();
     let session = |channels| Session::new(me, roster.clone(), channels, Seed::from_system());
     let mut session_of_control = session(control).with_progress(board.reporter());
     let mut ledger = Ledger::default();
     let found = match task.what {
         What::Match => Done::Match(session_of_control.step("match", |s| task.matching.run(task.party, s))?),
-        What::Yao | What::Lift | What::Gmw | What::Ot | What::Market | What::Ring4 => {
+        What::Yao | What::Lift | What::Gmw | What::Ot | What::Market | What::Ring4 | What::Engines => {
             let sessions: Vec<Session> = workers.into_iter().map(session).collect();
             Done::Totals(compute(task, me, sessions, &board.reporter(), &mut ledger)?)
         }
@@ -227,6 +235,7 @@ fn together(task: &Task, board: &Board) -> Result<Measured, Error> {
     ledger.merge(session_of_control.ledger());
     // Memory and time are taken before the digest, which is no part of the protocol.
     let mut measured = measured(start, ledger.sent(""), Found::Shares(Vec::new()));
+    measured.meeting_seconds = meeting_seconds;
     measured.found = match found {
         Done::Totals(shares) => Found::Shares(parts(&shares)),
         Done::Match(matched) => task.matching.found(task.party, &matched)?,
@@ -244,6 +253,7 @@ fn engine(task: &Task) -> Result<Box<dyn Engine>, Error> {
         EngineName::Clear => Box::new(Clear),
         EngineName::Yao => Box::new(Yao::new(task.k)),
         EngineName::Gmw => Box::new(gmw::Gmw::new(task.ot.parse()?)),
+        EngineName::Ring4 => return Err(Error::misuse("four servers are no two parties")),
     })
 }
 

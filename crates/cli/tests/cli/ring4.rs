@@ -83,3 +83,64 @@ fn nonsense_is_refused() {
         tacit(words).failed(2, &[reason]);
     }
 }
+
+#[test]
+fn devices_alone_are_measured_by_their_number() {
+    let words = ["bench", "ring4", "--scaling", "--json", "--repeat", "1", "--bits", "64"];
+    let found = tacit(words).fine().json();
+    let points = found["by_devices"].as_array().unwrap();
+    assert_eq!(points.iter().map(|p| p["devices"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+    let positive = |point: &serde_json::Value| {
+        ["gbit_per_s", "products_per_s", "cpu_ns_per_product"]
+            .iter()
+            .all(|f| point[*f].as_f64().unwrap() > 0.0)
+    };
+    assert!(points.iter().all(positive) && found["paper_saturated_by"] == 4, "{found}");
+}
+
+#[test]
+fn engines_are_compared_on_one_study() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("engines.html");
+    let words =
+        ["bench", "engines", "--json", "--sizes", "200,3k", "--rows", "200", "--round-trips", "0.2,2"];
+    let words = words.map(AsRef::<std::ffi::OsStr>::as_ref);
+    let found = tacit(words.into_iter().chain(["--figures".as_ref(), page.as_os_str()])).fine().json();
+    assert_eq!(found["correct"], true);
+    for (series, settings) in [("by_rows", 2), ("by_round_trip", 2)] {
+        let points = found[series].as_array().unwrap();
+        assert_eq!(points.len(), 4 * settings, "yao, gmw, ring4 in both models");
+        for point in points {
+            assert_eq!(point["correct"], true, "{point}");
+            assert!(point["seconds"].as_f64().unwrap() > 0.0 && point["bytes"].as_u64().unwrap() > 0);
+        }
+    }
+    assert_eq!(found["advice"].as_array().unwrap().len(), 4);
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert_eq!(page.matches("<figure>").count(), 6, "time, bytes and memory, by rows and by round trip");
+    assert!(page.contains("ring4, malicious"));
+}
+
+#[test]
+fn a_setting_over_the_limit_is_left_out_and_said_to_be() {
+    let words = [
+        "bench",
+        "engines",
+        "--json",
+        "--sizes",
+        "100",
+        "--rows",
+        "100",
+        "--round-trips",
+        "9000",
+        "--limit",
+        "2",
+    ];
+    let found = tacit(words).fine().json();
+    for point in found["by_round_trip"].as_array().unwrap() {
+        assert!(point["seconds"].is_null() && point["expected_seconds"].as_f64().unwrap() > 2.0, "{point}");
+    }
+    assert!(found["by_rows"].as_array().unwrap().iter().all(|p| p["seconds"].is_number()));
+    tacit(["bench", "engines", "--transport", "tls", "--json"]).failed(2, &["remove --transport"]);
+    tacit(["bench", "engines", "--round-trips", "soon", "--json"]).failed(2, &["write milliseconds"]);
+}

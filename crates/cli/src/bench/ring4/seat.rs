@@ -59,10 +59,7 @@ impl Setting {
 
     pub fn settings(&self) -> Settings {
         Settings {
-            security: match self.security {
-                SecurityName::SemiHonest => Security::SemiHonest,
-                SecurityName::Malicious => Security::Malicious,
-            },
+            security: self.security.model(),
             hash: match self.hash {
                 HashName::Keyed => Hash::Keyed,
                 HashName::Blake3 => Hash::Blake3,
