@@ -27,8 +27,7 @@ impl World {
     fn meet(&self, me: usize, agreement: [u8; 32]) -> Meet {
         let dial: BTreeMap<PartyId, String> =
             (0..me).map(|peer| (PartyId(peer as u8), self.addresses[peer].clone())).collect();
-        let transport =
-            Transport::Tls { identity: self.identities[me].clone(), keys: self.keys.clone() };
+        let transport = Transport::Tls { identity: self.identities[me].clone(), keys: self.keys.clone() };
         let roster = Roster::new((0..self.keys.len()).map(|i| format!("p{i}")));
         let listen = Some(self.addresses[me].clone());
         Meet::all(PartyId(me as u8), roster, listen, dial, transport, agreement).patience(LONG).deadline(LONG)
@@ -55,10 +54,14 @@ fn nodes_meet_when_one_party_says_so() {
     let world = World::new(4);
     let asked = Arc::new(AtomicUsize::new(0));
     let ids = std::thread::scope(|scope| {
-        let nodes: Vec<_> = [0, 1].map(|me| scope.spawn({
-            let world = &world;
-            move || world.node(me)
-        })).into();
+        let nodes: Vec<_> = [0, 1]
+            .map(|me| {
+                scope.spawn({
+                    let world = &world;
+                    move || world.node(me)
+                })
+            })
+            .into();
         let seen = asked.clone();
         let early = world.meet(2, AGREED).watch(move |status| {
             let again = matches!(status, Status::Waiting { why, .. } if why.contains("told to begin"));
@@ -108,7 +111,8 @@ fn a_stranger_cannot_say_to_begin() {
     stranger.addresses[0] = world.addresses[0].clone();
     std::thread::scope(|scope| {
         let node = scope.spawn(|| world.standby(0).next(Duration::from_secs(2)).unwrap().is_none());
-        let error = stranger.meet(1, AGREED).patience(Duration::from_secs(1)).call(PartyId(0), &world.addresses[0]);
+        let error =
+            stranger.meet(1, AGREED).patience(Duration::from_secs(1)).call(PartyId(0), &world.addresses[0]);
         assert!(error.is_err());
         assert!(node.join().unwrap(), "the node heard nobody");
     });

@@ -61,9 +61,9 @@ pub fn run(args: &Demo) -> Result<(), Error> {
     let (generated, study) = (polio(&folder, args.scale)?, folder.agree(STUDY)?);
     salt::create(&folder.file(SALT))?;
     let addresses = PARTIES.iter().map(|_| free_address()).collect::<Result<Vec<_>, Error>>()?;
-    for index in 0..PARTIES.len() {
+    for (index, party) in PARTIES.iter().enumerate() {
         let text = party_text(index, &addresses, &study);
-        output::write_file(&folder.party_file(PARTIES[index]), text.as_bytes())?;
+        output::write_file(&folder.party_file(party), text.as_bytes())?;
     }
     drop(working);
     let truth = generated.truth.lift();

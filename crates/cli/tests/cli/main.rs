@@ -7,4 +7,5 @@ mod many;
 mod market;
 mod meeting;
 mod ring4;
+mod served;
 mod support;
