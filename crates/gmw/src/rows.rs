@@ -22,7 +22,7 @@ use ot::OtKind;
 use program::circuit::{Input, Wire};
 use program::eval::{Values, closure};
 use program::lower::combine::Shape;
-use program::lower::{BooleanFold, BooleanPlan, INDEX_WORD, Piece, lower_boolean};
+use program::lower::{BooleanFold, BooleanPlan, INDEX_WORD, Inputs, Piece, lower_boolean};
 use program::{NodeId, Op, Program};
 use std::collections::HashMap;
 use zeroize::Zeroize;
@@ -48,7 +48,7 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     pub fn new(program: &Program, shape: Shape, rows: u64) -> Self {
-        let plan = lower_boolean(program, shape, rows);
+        let plan = lower_boolean(program, shape, rows, Inputs::Derived);
         let parties = program.parties.len();
         if plan.is_alone() {
             return Self { plan, stages: Vec::new(), parties };

@@ -5,7 +5,7 @@
 //! where it first meets another's, and not before.
 
 use crate::circuit::{Circuit, Input, Lit, Wire};
-use crate::lower::Piece;
+use crate::lower::{Inputs, Piece};
 use base::PartyId;
 
 /// Who knows an input bit.
@@ -49,11 +49,17 @@ impl Class {
 
 const NOWHERE: u32 = u32::MAX;
 
-/// Takes a circuit apart, down to what `roots` need.
+/// Takes a circuit apart, down to what `roots` need. Under [`Inputs::Columns`] parties enter input bits and nothing else.
 #[must_use]
-pub fn entries(circuit: &Circuit, roots: &[Lit], parties: usize, knows: &dyn Fn(&Input) -> Knows) -> Entries {
+pub fn entries(
+    circuit: &Circuit,
+    roots: &[Lit],
+    parties: usize,
+    knows: &dyn Fn(&Input) -> Knows,
+    inputs: Inputs,
+) -> Entries {
     let wanted = circuit.wanted(roots);
-    let mut joint = Joint::new(circuit, parties, classes(circuit, knows));
+    let mut joint = Joint::new(circuit, parties, classes(circuit, knows, inputs));
     for (index, wire) in circuit.wires.iter().enumerate().filter(|(i, _)| wanted[*i]) {
         if joint.classes[index] == Class::Joint {
             joint.take(index, wire, knows);
@@ -64,8 +70,12 @@ pub fn entries(circuit: &Circuit, roots: &[Lit], parties: usize, knows: &dyn Fn(
     Entries { own, joint: Piece { circuit: Circuit { wires: joint.wires }, roots } }
 }
 
-fn classes(circuit: &Circuit, knows: &dyn Fn(&Input) -> Knows) -> Vec<Class> {
+fn classes(circuit: &Circuit, knows: &dyn Fn(&Input) -> Knows, inputs: Inputs) -> Vec<Class> {
     let mut classes: Vec<Class> = Vec::with_capacity(circuit.wires.len());
+    let join = |a: Class, b: Class| match a.join(b) {
+        Class::Of(_) if inputs == Inputs::Columns => Class::Joint,
+        class => class,
+    };
     for wire in &circuit.wires {
         classes.push(match wire {
             Wire::False => Class::Constant,
@@ -73,8 +83,8 @@ fn classes(circuit: &Circuit, knows: &dyn Fn(&Input) -> Knows) -> Vec<Class> {
                 Knows::Party(party) => Class::Of(party),
                 Knows::Shares | Knows::Nobody => Class::Joint,
             },
-            Wire::Xor(a, b) => classes[*a as usize].join(classes[*b as usize]),
-            Wire::And(a, b) => classes[a.wire()].join(classes[b.wire()]),
+            Wire::Xor(a, b) => join(classes[*a as usize], classes[*b as usize]),
+            Wire::And(a, b) => join(classes[a.wire()], classes[b.wire()]),
         });
     }
     classes
@@ -198,6 +208,11 @@ mod tests {
     /// Both halves, evaluated one after the other, are the circuit.
     #[test]
     fn the_parts_are_the_whole() {
+        the_whole(Inputs::Derived);
+        the_whole(Inputs::Columns);
+    }
+
+    fn the_whole(inputs: Inputs) {
         let mut g = Gates::default();
         let [a, b, c, d] = [0, 1, 2, 3].map(|word| input(&mut g, word));
         let (shared, held) = (input(&mut g, 8), input(&mut g, 9));
@@ -211,9 +226,16 @@ mod tests {
         let masked = g.and_gate(constant, last);
         let roots = [both, !last, masked, Lit::TRUE, !a, constant];
         let circuit = g.finish();
-        let parts = entries(&circuit, &roots, 2, &knows);
-        // c alone is not entered: party 0 enters deep, own, a and its share; party 1 b, d and its own share.
-        assert_eq!(parts.own.iter().map(|own| own.roots.len()).collect::<Vec<_>>(), [4, 3]);
+        let parts = entries(&circuit, &roots, 2, &knows, inputs);
+        let entered: Vec<usize> = parts.own.iter().map(|own| own.roots.len()).collect();
+        let gates = parts.own.iter().flat_map(|own| &own.circuit.wires);
+        let derives = gates.filter(|wire| matches!(wire, Wire::Xor(..) | Wire::And(..))).count();
+        match inputs {
+            // c alone is not entered: party 0 enters deep, own, a and its share; party 1 b, d and its own share.
+            Inputs::Derived => assert_eq!((&entered[..], derives), (&[4, 3][..], 2)),
+            // Party 0 enters a, c and its share, party 1 as before.
+            Inputs::Columns => assert_eq!((&entered[..], derives), (&[3, 3][..], 0)),
+        }
         for values in 0u32..1 << 7 {
             // Bit 8 in shares: those of party 0 and of party 1.
             let share = |party: u8| values >> (5 + party) & 1 == 1;

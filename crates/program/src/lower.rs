@@ -25,7 +25,7 @@ mod release;
 mod row;
 mod unroll;
 
-pub use boolean::{BooleanFold, BooleanPlan, INDEX_WORD, Piece, lower_boolean};
+pub use boolean::{BooleanFold, BooleanPlan, INDEX_WORD, Inputs, Piece, lower_boolean};
 pub use factor::factor;
 pub use joined::{Entry, EntryKind, Gap, JoinedPlan, Term, Word, lower_joined};
 pub use payload::{Payload, PayloadField};

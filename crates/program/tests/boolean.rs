@@ -3,7 +3,7 @@
 use base::{PartyId, Rng, Seed};
 use program::circuit::Lit;
 use program::lower::combine::{Combine, Shape, lanes};
-use program::lower::{BooleanFold, BooleanPlan, INDEX_WORD, Piece, lower_boolean, unroll};
+use program::lower::{BooleanFold, BooleanPlan, INDEX_WORD, Inputs, Piece, lower_boolean, unroll};
 use program::wired::Wired;
 use program::{Builder, Class, Holder, Order, Program, Type};
 
@@ -142,7 +142,7 @@ fn best_rows_are_found_with_the_gates_that_the_formulas_say() {
                     continue;
                 }
                 let program = select(order, width, true);
-                let plan = lower_boolean(&program, shape, rows);
+                let plan = lower_boolean(&program, shape, rows, Inputs::Derived);
                 let combine = *plan.trees().next().expect("one tree");
                 let flat = unroll(&program, rows, shape, &owner).expect("few rows");
                 assert_eq!(flat.and_gates() as u64, combine.and_gates(), "{shape} {rows} {width}");
@@ -202,7 +202,7 @@ fn the_other_circuits_are_smaller_and_shallower() {
 fn the_paper_says_no_match_by_its_worst_key() {
     for (order, none) in [(Order::Greatest, 0), (Order::Least, 0xffff)] {
         let program = select(order, 16, false);
-        let plan = lower_boolean(&program, Shape::Paper, 5);
+        let plan = lower_boolean(&program, Shape::Paper, 5, Inputs::Derived);
         let (word, ..) = run_levels(&plan, &[[7, 0], [9, 0], [3, 0], [1, 0], [8, 0]]);
         assert_eq!(word, none, "the key says so, and the row is 0");
         let (word, ..) = run_levels(&plan, &[[7, 0], [9, 1], [3, 1], [9, 1], [3, 0]]);
@@ -224,7 +224,7 @@ fn sums_grow_as_the_rows_add_up() {
     ] {
         for rows in [1, 2, 3, 6, 13, 64] {
             let program = total(ty, sum);
-            let plan = lower_boolean(&program, Shape::Small, rows);
+            let plan = lower_boolean(&program, Shape::Small, rows, Inputs::Derived);
             let table: Vec<[u128; 2]> =
                 (0..rows).map(|_| [u128::from_le_bytes(rng.bytes()) & ty.mask(), 0]).collect();
             let number = |v: u128| ty.to_signed(v) as u128;
@@ -254,7 +254,7 @@ fn nothing_that_one_party_knows_is_a_gate() {
     b.reveal("found", PartyId(0), found);
     b.reveal_rows("rows", PartyId(0), list);
     let program = b.finish();
-    let plan = lower_boolean(&program, Shape::Small, 9);
+    let plan = lower_boolean(&program, Shape::Small, 9, Inputs::Derived);
     assert_eq!(plan.leaf.circuit.and_gates(), 0);
     let alone = |fold: u32| plan.folds[fold as usize];
     assert_eq!(alone(own), BooleanFold::Alone(Some(PartyId(1))));
@@ -289,4 +289,40 @@ fn shapes_have_names_and_levels_halve() {
     );
     assert_eq!([0, 1, 2, 3].map(|level| lanes(5, level)), [5, 3, 2, 1]);
     assert_eq!(lanes(1 << 32, 32), 1);
+}
+
+/// Where parties need not follow the program they enter columns only, and every operation is gates.
+#[test]
+fn columns_are_all_that_enters() {
+    let mut b = program::Builder::new("clamped", program::Class::Exact, ["a", "b", "c"]);
+    let spent = b.column("spent", program::Type::u(16), PartyId(0));
+    let wanted = b.column("wanted", program::Type::BIT, PartyId(1));
+    let most = b.clamp(spent, 100);
+    let value = b.mask(wanted, most);
+    b.sum(value, program::Type::u(20));
+    b.release();
+    let program = b.finish();
+    let entered = |inputs: Inputs| -> Vec<u32> {
+        let plan = lower_boolean(&program, Shape::Small, 5, inputs);
+        let words = plan.leaf.circuit.wires.iter().filter_map(|wire| match wire {
+            program::circuit::Wire::Input(input) => Some(input.word),
+            _ => None,
+        });
+        let mut words: Vec<u32> = words.collect();
+        words.dedup();
+        words.sort_unstable();
+        words
+    };
+    assert_eq!(entered(Inputs::Derived), [wanted.0, most.0], "the clamped value is the owner's word");
+    assert_eq!(entered(Inputs::Columns), [spent.0, wanted.0], "the clamp is gates");
+    let plan = lower_boolean(&program, Shape::Small, 5, Inputs::Columns);
+    for (spent, wanted) in [(7u128, 1), (100, 1), (101, 1), (65535, 1), (65535, 0)] {
+        let wires = plan.leaf.circuit.evaluate(|input| match input.word {
+            0 => spent >> input.bit & 1 == 1,
+            _ => wanted == 1,
+        });
+        let value = plan.leaf.roots.iter().enumerate();
+        let value = value.fold(0, |v, (i, l)| v | u128::from(wires[l.wire()] ^ l.inverted()) << i);
+        assert_eq!(value, if wanted == 1 { spent.min(100) } else { 0 });
+    }
 }

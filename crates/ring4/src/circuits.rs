@@ -12,6 +12,7 @@ use kernels::Block;
 use net::Session;
 use program::circuit::{Input, Lit};
 use program::entries::Knows;
+use program::lower::Inputs;
 use program::wired::Wired;
 
 /// Most bytes of live wires of one block of lanes at a seat.
@@ -30,10 +31,10 @@ struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    fn new(wired: &'a Wired, lanes: usize) -> Self {
+    fn new(wired: &'a Wired, lanes: usize, inputs: Inputs) -> Self {
         let roots: Vec<Lit> = wired.roots().collect();
         let knows = |input: &Input| Knows::Party(wired.inputs[input.word as usize].owner);
-        let circuit = Compiled::new(&wired.circuit, &roots, wired.parties, &knows);
+        let circuit = Compiled::new(&wired.circuit, &roots, wired.parties, &knows, inputs);
         let fit = BLOCK_BYTES / circuit.block_bytes().max(1) * LANES;
         Self { wired, circuit, lanes, block: fit.clamp(LANES, BLOCK_LANES) }
     }
@@ -143,7 +144,7 @@ impl Circuits for Ring4 {
     }
 
     fn price(&self, wired: &Wired, lanes: usize) -> Cost {
-        let prepared = Prepared::new(wired, lanes).with_block(self.chunk());
+        let prepared = Prepared::new(wired, lanes, self.inputs()).with_block(self.chunk());
         prepared.quote(self.quote(wired.parties)).total()
     }
 
@@ -156,7 +157,7 @@ impl Circuits for Ring4 {
     ) -> Result<Vec<Option<Vec<Vec<u64>>>>, Error> {
         self.check_roster(wired.parties, session)?;
         check_inputs(wired, lanes, inputs, Some(session.me()))?;
-        let prepared = Prepared::new(wired, lanes).with_block(self.chunk());
+        let prepared = Prepared::new(wired, lanes, self.inputs()).with_block(self.chunk());
         let me = session.me();
         let seen = session.step("circuit", |s| prepared.run(|s| self.member(s), inputs, s))?;
         let mut seen = seen.into_iter();

@@ -11,7 +11,7 @@ use engine::{Ceremony, Engine, Rows, Shares};
 use net::Session;
 use program::Program;
 use program::lower::combine::Shape;
-use program::lower::{ReleasePlan, Totals};
+use program::lower::{Inputs, ReleasePlan, Totals};
 
 type Devices = dyn FnMut() -> Result<Queue, Error> + Send;
 
@@ -91,8 +91,13 @@ impl Ring4 {
         Member::new(session, self.seats, self.settings, queue)
     }
 
+    /// What owners may enter.
+    pub(crate) fn inputs(&self) -> Inputs {
+        self.settings.inputs()
+    }
+
     fn prepared(&self, program: &Program, rows: u64) -> rows::Prepared {
-        rows::Prepared::new(program, self.shape, rows).with_chunk(self.chunk)
+        rows::Prepared::new(program, self.shape, rows, self.inputs()).with_chunk(self.chunk)
     }
 
     fn quote_rows(&self, program: &Program, rows: u64) -> Quote {
@@ -153,7 +158,8 @@ impl Engine for Ring4 {
         session: &mut Session,
     ) -> Result<Vec<u128>, Error> {
         self.check_roster(plan.parties, session)?;
-        session.step("release", |s| release::run(plan, |s| self.member(s), totals, ceremony, s))
+        let inputs = self.inputs();
+        session.step("release", |s| release::run((plan, inputs), |s| self.member(s), totals, ceremony, s))
     }
 
     fn price_lists(&self, program: &Program, rows: u64, viewer: PartyId) -> Cost {

@@ -9,9 +9,10 @@ use crate::{Party, Quote, Ring};
 use base::{Error, PartyId};
 use kernels::Block;
 use net::Session;
-use program::circuit::{Circuit, Input, Lit};
+use program::circuit::{Circuit, Input, Lit, Wire};
 use program::entries::{Knows, entries};
 use program::layers::{Gate, Layers, Local, concerns};
+use program::lower::{Inputs, Piece};
 
 /// Loads an input's lanes into whole blocks, which are clear.
 pub(crate) type Load<'a, const N: usize> = dyn FnMut(&Input, [&mut [Block]; N]) -> Result<(), Error> + 'a;
@@ -22,22 +23,40 @@ type Multiply<'a, const N: usize> = dyn FnMut(Bits<N>, Bits<N>) -> Result<Bits<N
 pub(crate) struct Compiled {
     /// By owner, what it computes alone. The roots are entered.
     own: Vec<Layers>,
+    /// By owner, which of the roots are input bits as they are.
+    entered_inputs: Vec<Vec<(usize, Input)>>,
     joint: Layers,
 }
 
 impl Compiled {
     /// Compiles what `roots` need of a circuit. `knows` says who enters an input.
-    pub fn new(circuit: &Circuit, roots: &[Lit], owners: usize, knows: &dyn Fn(&Input) -> Knows) -> Self {
-        let parts = entries(circuit, roots, owners, knows);
+    pub fn new(
+        circuit: &Circuit,
+        roots: &[Lit],
+        owners: usize,
+        knows: &dyn Fn(&Input) -> Knows,
+        inputs: Inputs,
+    ) -> Self {
+        let parts = entries(circuit, roots, owners, knows, inputs);
         // One party's own bits are public among the parties that compute with them: itself.
         let own = parts.own.iter().map(|own| Layers::new(&own.circuit, &own.roots)).collect();
         let joint = Layers::with_shared(&parts.joint.circuit, &parts.joint.roots, &|_| true);
-        Self { own, joint }
+        let entered_inputs = parts.own.iter().map(input_roots).collect();
+        Self { own, entered_inputs, joint }
     }
 
     /// Compiles a circuit whose inputs are all shared already.
     pub fn of_shares(circuit: &Circuit, roots: &[Lit]) -> Self {
-        Self { own: Vec::new(), joint: Layers::with_shared(circuit, roots, &|_| true) }
+        Self {
+            own: Vec::new(),
+            entered_inputs: Vec::new(),
+            joint: Layers::with_shared(circuit, roots, &|_| true),
+        }
+    }
+
+    /// The input bits among what an owner enters, with their places.
+    pub fn inputs_of(&self, owner: usize) -> impl Iterator<Item = (usize, Input)> + '_ {
+        self.entered_inputs.get(owner).into_iter().flatten().copied()
     }
 
     /// ANDs of shares, per lane.
@@ -71,6 +90,15 @@ impl Compiled {
             quote.multiply(Ring::Z2, width as usize * lanes);
         }
     }
+}
+
+/// The roots of a piece that are inputs, and which.
+fn input_roots(piece: &Piece) -> Vec<(usize, Input)> {
+    let input = |(at, root): (usize, &Lit)| match piece.circuit.wires[root.wire()] {
+        Wire::Input(input) => Some((at, input)),
+        _ => None,
+    };
+    piece.roots.iter().enumerate().filter_map(input).collect()
 }
 
 /// What evaluations of one stage use again and again.

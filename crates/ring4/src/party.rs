@@ -5,6 +5,7 @@ use accel::{Keys, Queue, Stream, Use};
 use base::{Error, Kind, PartyId};
 use kernels::Block;
 use net::Session;
+use program::lower::Inputs;
 use std::sync::Arc;
 
 /// What a corrupted party may do.
@@ -39,6 +40,11 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// What owners may enter: who need not follow the program cannot be trusted to compute parts of it.
+    pub(crate) fn inputs(self) -> Inputs {
+        if self.checked() { Inputs::Columns } else { Inputs::Derived }
+    }
+
     /// Whether messages are checked.
     #[must_use]
     pub fn checked(self) -> bool {

@@ -26,7 +26,7 @@ use net::Session;
 use program::Program;
 use program::circuit::{Input, Lit};
 use program::entries::Knows;
-use program::lower::{ReleasePlan, ReleaseWord, WordKind};
+use program::lower::{Inputs, ReleasePlan, ReleaseWord, WordKind};
 
 /// Bytes in which an owner tells a seat the candidate.
 const CHOICE_BYTES: u64 = 4;
@@ -42,13 +42,13 @@ struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    fn new(plan: &'a ReleasePlan) -> Self {
+    fn new(plan: &'a ReleasePlan, inputs: Inputs) -> Self {
         let roots: Vec<Lit> = plan.outputs.iter().flat_map(|(_, bits)| bits.iter().copied()).collect();
         let knows = |input: &Input| match plan.words[input.word as usize] {
             ReleaseWord { kind: WordKind::Alone(_), owner, .. } => Knows::Party(owner),
             _ => Knows::Nobody,
         };
-        let circuit = Compiled::new(&plan.circuit, &roots, plan.parties, &knows);
+        let circuit = Compiled::new(&plan.circuit, &roots, plan.parties, &knows, inputs);
         let noises: Vec<&ReleaseWord> =
             plan.words.iter().filter(|w| matches!(w.kind, WordKind::Noise(..))).collect();
         let noise_bits = noises.iter().map(|w| usize::from(w.width)).sum();
@@ -75,7 +75,7 @@ impl<'a> Prepared<'a> {
 
 /// Goes through the motions of [`run`].
 pub(crate) fn quote(plan: &ReleasePlan, candidates: usize, mut quote: Quote) -> Quote {
-    let release = Prepared::new(plan);
+    let release = Prepared::new(plan, quote.settings().inputs());
     if release.is_local() {
         return quote;
     }
@@ -110,13 +110,13 @@ pub(crate) fn quote(plan: &ReleasePlan, candidates: usize, mut quote: Quote) -> 
 
 /// Runs a release at one participant.
 pub(crate) fn run(
-    plan: &ReleasePlan,
+    (plan, inputs): (&ReleasePlan, Inputs),
     member: impl FnOnce(&mut Session) -> Result<Member, Error>,
     totals: &Shares,
     ceremony: &mut dyn Ceremony,
     session: &mut Session,
 ) -> Result<Vec<u128>, Error> {
-    let release = Prepared::new(plan);
+    let release = Prepared::new(plan, inputs);
     let me = session.me();
     let owner = me.index() < plan.parties;
     if release.is_local() {

@@ -17,8 +17,8 @@ use crate::combine::{Lanes, Merges};
 use crate::evaluate::{Compiled, Evaluator};
 use crate::member::Member;
 use crate::sums::{Columns, Motions};
-use crate::{Quote, Seat};
-use base::{Error, PartyId, limits};
+use crate::{Quote, Ring, Seat};
+use base::{At, Error, Kind, PartyId, limits};
 use engine::{Rows, SERVERS, Share, Shares, Total};
 use kernels::Block;
 use net::Session;
@@ -26,8 +26,8 @@ use program::circuit::{Input, Wire};
 use program::entries::Knows;
 use program::eval::{Values, closure};
 use program::lower::combine::{Combine, Shape, Terms};
-use program::lower::{BooleanFold, BooleanPlan, INDEX_WORD, lower_boolean};
-use program::{NodeId, Op, Program};
+use program::lower::{BooleanFold, BooleanPlan, INDEX_WORD, Inputs, lower_boolean};
+use program::{Holder, NodeId, Op, Program};
 use std::collections::HashMap;
 use zeroize::Zeroize;
 
@@ -48,23 +48,36 @@ pub(crate) struct Prepared {
     sums: Vec<Terms>,
     /// Rows of a chunk, a power of two.
     chunk: usize,
+    /// Bits of public columns: their place among what the first owner enters. The others enter them as well, to be compared.
+    public: Vec<(usize, Input)>,
+    owners: usize,
 }
 
 impl Prepared {
-    pub fn new(program: &Program, shape: Shape, rows: u64) -> Self {
-        let plan = lower_boolean(program, shape, rows);
-        // What everybody knows enters as the first owner's: servers without data know nothing.
+    pub fn new(program: &Program, shape: Shape, rows: u64, inputs: Inputs) -> Self {
+        let plan = lower_boolean(program, shape, rows, inputs);
+        let owners = program.parties.len();
+        // What everybody knows enters as the first owner's: servers without data know nothing but the number of a row.
         let knows = |input: &Input| match input.owner {
+            _ if input.word == INDEX_WORD => Knows::Nobody,
             _ if plan.is_shared(input) => Knows::Shares,
             owner => Knows::Party(owner.unwrap_or(PartyId(0))),
         };
-        let leaf = Compiled::new(&plan.leaf.circuit, &plan.leaf.roots, program.parties.len(), &knows);
+        let leaf = Compiled::new(&plan.leaf.circuit, &plan.leaf.roots, owners, &knows, inputs);
+        let is_public = |input: &Input| match program.row.node(NodeId(input.word)).op {
+            Op::Column(column) => program.columns[column as usize].holder == Holder::Public,
+            _ => false,
+        };
+        let public = match inputs {
+            Inputs::Derived => Vec::new(),
+            Inputs::Columns => leaf.inputs_of(0).filter(|(_, input)| is_public(input)).collect(),
+        };
         let (merges, sums) = (Merges::new(&plan), plan.trees().filter_map(Combine::terms).collect());
         let fit = LANES * (CHUNK_BYTES / leaf.block_bytes().max(1));
         let [most, fewest] = CHUNK_ROWS;
         let chunk = fit.clamp(fewest, most);
         let chunk = 1 << chunk.ilog2();
-        Self { plan, leaf, merges, sums, chunk }
+        Self { plan, leaf, merges, sums, chunk, public, owners }
     }
 
     /// With another number of rows in a chunk, a power of two of at least 128.
@@ -99,6 +112,10 @@ impl Prepared {
         let (mut sums, mut chunks) = (Motions::new(&self.sums), 0);
         for (_, rows) in self.chunks() {
             self.leaf.quote_enter(&mut quote, rows);
+            for owner in self.comparers() {
+                quote.enter(owner, Ring::Z2, self.public.len() * rows);
+                quote.open(Ring::Z2, self.public.len() * rows);
+            }
             self.leaf.quote_join(&mut quote, rows);
             sums.absorb(&mut quote, rows);
             self.merges.quote(&mut quote, rows, 0..self.inner_levels());
@@ -108,6 +125,49 @@ impl Prepared {
         self.merges.quote_finish(&mut quote);
         sums.finish(&mut quote);
         quote
+    }
+
+    /// Who enters public columns to be compared with the first owner's.
+    fn comparers(&self) -> impl Iterator<Item = PartyId> + use<> {
+        let owners = if self.public.is_empty() { 1 } else { self.owners };
+        (1..owners).map(|owner| PartyId(owner as u8))
+    }
+
+    /// Makes sure that all owners enter the same public columns: their differences are opened, which tells nothing but
+    /// that they are zero.
+    fn compare_public(
+        &self,
+        member: &mut Member,
+        session: &mut Session,
+        (from, count): (u64, usize),
+        first: &Bits<3>,
+        own: &Own,
+    ) -> Result<(), Error> {
+        for owner in self.comparers() {
+            let bits = self.public.len() * count;
+            let mut value = Bits::<1>::with_capacity(bits);
+            if owner == session.me() {
+                let mut plane = vec![Block::ZERO; blocks(count)];
+                for (_, input) in &self.public {
+                    own.fill(input, from, &mut plane)?;
+                    value.push([&plane], 0, count, [Block::ZERO]);
+                }
+            }
+            let shares = member.enter(session, owner, (Ring::Z2, bits), value.part(0))?;
+            let (Some(shares), Some(server)) = (shares, member.server()) else { continue };
+            let mut difference = Bits::<3>::with_capacity(bits);
+            for (at, _) in &self.public {
+                difference.append(&first.cut(at * count, count));
+            }
+            difference.xor(&Bits::of(shares));
+            if server.open(session, &difference.into_shares())?.iter().any(|block| *block != Block::ZERO) {
+                let names = [PartyId(0), owner].map(|party| session.roster().name(party));
+                let at = At { peer: Some(names.join(", or ")), ..session.at(None) };
+                let check = "they entered different values of a public column: one of both deviates, or their data differ";
+                return Err(Error::new(at, Kind::Deviated(check)));
+            }
+        }
+        Ok(())
     }
 
     /// Refuses what cannot be run, before anything is sent.
@@ -175,8 +235,17 @@ fn combine(
         own.read(plan, program, rows, (from, count))?;
         let mut known = |input: &Input, [place]: [&mut [Block]; 1]| own.fill(input, from, place);
         let entered = evaluator.enter(member, session, leaf, count, &mut known)?;
-        let none = &mut |_: &Input, _: [&mut [Block]; 3]| Err(Error::misuse("a bit that nobody entered"));
-        let roots = evaluator.join(member, session, leaf, count, &entered, none)?;
+        session.step("public", |s| prepared.compare_public(member, s, (from, count), &entered[0], own))?;
+        // The number of a row is public: summand 0.
+        let summand_0 = member.server().and_then(|server| server.seat().part_of(Seat::new(0)));
+        let numbers = &mut |input: &Input, places: [&mut [Block]; 3]| match places
+            .into_iter()
+            .nth(summand_0.unwrap_or(3))
+        {
+            Some(place) => own.fill(input, from, place),
+            None => Ok(()),
+        };
+        let roots = evaluator.join(member, session, leaf, count, &entered, numbers)?;
         if let Some(server) = member.server() {
             let (terms, lanes, kept) = sort(plan, roots);
             columns.absorb(server, session, count, &mut terms.into_iter())?;

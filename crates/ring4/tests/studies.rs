@@ -8,9 +8,9 @@ use engine::{Engine, NoNoise, Share, Shares};
 use net::Session;
 use net::cluster::Cluster;
 use net::faults::Fault;
-use program::Program;
 use program::lower::combine::Shape;
 use program::lower::{Totals, lower_release_of};
+use program::{Builder, Class, Holder, Program, Type};
 use ring4::{Hash, Ring4, Security, Settings};
 use std::time::Duration;
 use studies::lift::{BenchRows, Layout, Lift, bench_truth, build};
@@ -219,4 +219,41 @@ fn owners_name_one_candidate() {
         done.iter().skip(2).filter_map(|d| d.as_ref().err()).map(ToString::to_string).collect();
     assert!(done[0].is_err());
     assert!(told.iter().any(|text| text.contains("different candidates of noise")), "{told:?}");
+}
+
+/// Owners who enter different values of a public column: the servers see that they differ, and go no further.
+#[test]
+fn public_columns_that_differ_are_noticed() {
+    let mut b = Builder::new("public", Class::Exact, ["a", "b"]);
+    let factor = b.column("factor", Type::u(4), Holder::Public);
+    let bits = [0, 1].map(|p| b.column(&format!("wanted{p}"), Type::BIT, PartyId(p)));
+    let wanted = b.and(bits[0], bits[1]);
+    let value = b.mask(wanted, factor);
+    b.sum(value, Type::u(20));
+    b.release();
+    let program = b.finish();
+    for differ in [false, true] {
+        let done = Cluster::new(PARTICIPANTS, 5).deadline(Duration::from_secs(30)).run(|session| {
+            let me = session.me();
+            let mut columns = vec![vec![3; 200], vec![1; 200], vec![1; 200]];
+            if differ && me == PartyId(1) {
+                columns[0][150] = 7;
+            }
+            let mut table = Table::new(&program, &columns, 200, Some(me));
+            ring4(MALICIOUS).rows(&program, &mut table, session).map(|shares| vec![shares])
+        });
+        if !differ {
+            let shares: Vec<Shares> = done.into_iter().flat_map(Result::unwrap).collect();
+            assert_eq!(totals(&program, &shares), [600]);
+            continue;
+        }
+        for end in &done[2..] {
+            let error = end.as_ref().err().expect("no server goes on");
+            assert!(
+                matches!(error.kind(), Kind::Deviated(what) if what.contains("public column")),
+                "{error}"
+            );
+            assert_eq!(error.at().peer.as_deref(), Some("p0, or p1"));
+        }
+    }
 }

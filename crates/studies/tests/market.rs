@@ -122,7 +122,12 @@ fn study_programs_read_the_parties_files() {
         let values = texts.iter().map(|t| t.lines().skip(1).map(number).collect()).collect();
         let found = clear(&study, &mut Files(study.clone(), values, names));
         assert_eq!(found, sample.truth().unwrap(), "{problem}");
-        let gates = |p: &Program| program::lower::lower_boolean(p, Shape::Small, 20).leaf.circuit.and_gates();
+        let gates = |p: &Program| {
+            program::lower::lower_boolean(p, Shape::Small, 20, program::lower::Inputs::Derived)
+                .leaf
+                .circuit
+                .and_gates()
+        };
         assert_eq!(gates(&study), gates(&shared), "{problem}");
     }
 }
@@ -254,7 +259,7 @@ fn gates_per_row() {
         (Problem::MobileResource, 939),
     ] {
         let program = program(problem, NAMES, Shape::Small);
-        let plan = program::lower::lower_boolean(&program, Shape::Small, 64);
+        let plan = program::lower::lower_boolean(&program, Shape::Small, 64, program::lower::Inputs::Derived);
         assert_eq!(plan.leaf.circuit.and_gates(), gates, "{problem}");
         assert_eq!(Combine::new(&program, 0, Shape::Small, 64).is_none(), problem == Problem::MobileAll);
     }

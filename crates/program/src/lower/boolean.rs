@@ -1,7 +1,7 @@
 //! The row section among n parties whose totals leave as exclusive-or shares: a circuit per row, then a tree of merges
 //! ([`super::combine`]), then each fold's word.
 //!
-//! What one party knows alone enters as its input, whatever it was computed from; a total that it knows alone is no
+//! What one party knows alone enters as its input, whatever it was computed from ([`Inputs::Derived`]); a total that it knows alone is no
 //! gate at all. A shared column is a sharing already: what the parties enter *are* the shares.
 
 use super::bits::Bits;
@@ -48,13 +48,22 @@ pub struct Piece {
     pub roots: Vec<Lit>,
 }
 
+/// What a party may enter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inputs {
+    /// Whatever it can compute alone: fewer gates, and it is trusted to compute it as the program says.
+    Derived,
+    /// Its columns and nothing else: what depends on them is gates, so that a clamp holds whatever was entered.
+    Columns,
+}
+
 /// Lowers the row section for `rows` rows, at most 2^32.
 #[must_use]
-pub fn lower_boolean(program: &Program, shape: Shape, rows: u64) -> BooleanPlan {
+pub fn lower_boolean(program: &Program, shape: Shape, rows: u64, inputs: Inputs) -> BooleanPlan {
     let facts = program.row_facts();
     let owners = program.fold_owners();
     let mut bits = Bits::new(&program.row);
-    let mut leaf = |g: &mut Gates, id: NodeId| enter(program, &facts, g, id);
+    let mut leaf = |g: &mut Gates, id: NodeId| enter(program, &facts, inputs, g, id);
     let (mut lanes, mut kept) = (Word::new(), Word::new());
     let mut folds = Vec::with_capacity(program.folds.len());
     for (index, fold) in program.folds.iter().enumerate() {
@@ -89,8 +98,11 @@ fn is_shared(program: &Program, id: NodeId) -> bool {
 }
 
 /// The bits of a node that need no gates: what somebody knows, and shared columns.
-fn enter(program: &Program, facts: &[Facts], g: &mut Gates, id: NodeId) -> Option<Word> {
+fn enter(program: &Program, facts: &[Facts], inputs: Inputs, g: &mut Gates, id: NodeId) -> Option<Word> {
     let (owners, node) = (facts[id.index()].owners, program.row.node(id));
+    if inputs == Inputs::Columns && !matches!(node.op, Op::Column(_)) {
+        return None;
+    }
     let known = owners.is_public() || owners.only().is_some();
     if matches!(node.op, Op::Const(_)) || !(known || is_shared(program, id)) {
         return None;
