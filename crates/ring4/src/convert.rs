@@ -295,6 +295,8 @@ impl Party {
         (ring, len): Shape,
         planes: &[Shares],
     ) -> Result<Clear, Error> {
+        // What fills up the last block of a plane would count as elements of the whole.
+        let planes: Vec<Shares> = planes.iter().map(|plane| plane.without_padding().into_owned()).collect();
         let all = concat(Ring::Z2, &planes.iter().collect::<Vec<_>>());
         let opened = self.open_to(session, &all, &Side::Low.holders())?;
         let Some(opened) = opened.map(Zeroizing::new) else { return Ok(Clear::default()) };
