@@ -56,14 +56,15 @@ pub struct Bench {
     /// gmw, ot, market, lift with --engine gmw: what makes the correlated OTs; ferret, softspoken, or softspoken:K
     #[arg(long, value_name = "NAME", default_value = "softspoken")]
     pub ot: String,
-    /// yao, lift: the engine; `clear` runs both roles in one process, without protection
-    #[arg(long, default_value = "yao")]
+    /// yao, lift, market: the engine; `clear` (yao, lift) runs both roles in one process, without protection; market
+    /// takes gmw unless told otherwise, or ring4
+    #[arg(long, default_value = "yao", default_value_if("what", "market", "gmw"))]
     pub engine: EngineName,
     /// match: the protocol
     #[arg(long, default_value = "pid")]
     pub protocol: Protocol,
-    /// How bytes travel; ring4 takes tls unless told otherwise
-    #[arg(long, default_value = "tcp", default_value_if("what", "ring4", "tls"))]
+    /// How bytes travel; ring4 takes tls unless told otherwise, also as an engine
+    #[arg(long, default_value = "tcp", default_value_ifs([("what", "ring4", "tls"), ("engine", "ring4", "tls")]))]
     pub transport: TransportName,
     /// Bits of Delta that SoftSpoken OT takes at once: small for fast links, large for slow ones
     #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=8))]
@@ -86,7 +87,7 @@ pub struct Bench {
     /// yao, lift: worker pairs, each on a connection of its own; they share the party's one core
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub shards: u32,
-    /// ring4: what a corrupted party may do
+    /// ring4, market on ring4: what a corrupted party may do
     #[arg(long, value_name = "MODEL", default_value = "malicious")]
     pub security: SecurityName,
     /// ring4: what tags are made of
@@ -104,7 +105,7 @@ pub struct Bench {
     /// ring4: products of one run; default: enough for about a second
     #[arg(long, value_name = "N", value_parser = count)]
     pub products: Option<u64>,
-    /// ring4: elements of one vector, multiplied in one round; default: 32 ki blocks of 128 bits
+    /// ring4: elements of one vector, multiplied in one round; default: 16,384 blocks of 128 bits
     #[arg(long, value_name = "N", value_parser = count)]
     pub vector: Option<u64>,
     /// ring4: runs; figures are their medians
@@ -158,7 +159,7 @@ pub enum What {
 pub enum EngineName {
     /// Garbled circuits.
     Yao,
-    /// Correlated OT alone; lift only.
+    /// Correlated OT alone; lift and market.
     Gmw,
     /// Four servers; market only.
     Ring4,

@@ -16,7 +16,7 @@ const FLAGS: [(&str, &[What]); 31] = [
     ("delay_ms", &[What::Gmw, What::Market]),
     ("figures", &[What::Market, What::Engines]),
     ("ot", &[What::Lift, What::Gmw, What::Ot, What::Market]),
-    ("engine", &[What::Yao, What::Lift]),
+    ("engine", &[What::Yao, What::Lift, What::Market]),
     ("protocol", &[What::Match]),
     ("overlap", &[What::Match]),
     ("columns", &[What::Match]),
@@ -24,7 +24,7 @@ const FLAGS: [(&str, &[What]); 31] = [
     ("backend", &[What::Match]),
     ("memory", &[What::Match]),
     ("shards", &[What::Yao, What::Lift]),
-    ("security", &[What::Ring4]),
+    ("security", &[What::Ring4, What::Market]),
     ("hash", &[What::Ring4]),
     ("bits", &[What::Ring4]),
     ("device", &[What::Ring4]),
@@ -64,14 +64,40 @@ pub fn refusal(args: &Bench, given: &ArgMatches) -> Option<String> {
     if args.what == What::Ring4 {
         return of_ring4(args, &said);
     }
+    if args.what == What::Market {
+        return of_market(args, &said);
+    }
     if args.what == What::Engines && said("transport") {
         return Some("rows are entered over TLS, on every engine; remove --transport".to_owned());
     }
     let garbled = by_rows && args.engine == EngineName::Yao;
-    if said("k") && !garbled && args.ot != "softspoken" {
-        return Some(format!("--k goes with --ot softspoken, not with --ot {}; remove --k", args.ot));
+    if garbled { None } else { of_ots(args, &said) }
+}
+
+/// Which flags go with what makes the OTs.
+fn of_ots(args: &Bench, said: &dyn Fn(&str) -> bool) -> Option<String> {
+    (said("k") && args.ot != "softspoken")
+        .then(|| format!("--k goes with --ot softspoken, not with --ot {}; remove --k", args.ot))
+}
+
+/// Which flags go with which engine of the marketplace.
+fn of_market(args: &Bench, said: &dyn Fn(&str) -> bool) -> Option<String> {
+    match args.engine {
+        EngineName::Gmw if said("security") => {
+            Some("--security goes with --engine ring4; remove --security".to_owned())
+        }
+        EngineName::Gmw => of_ots(args, said),
+        EngineName::Ring4 if args.transport == TransportName::Tcp => {
+            Some("ring4 enters rows over private channels only; use --transport tls or memory".to_owned())
+        }
+        EngineName::Ring4 => {
+            let unused = ["ot", "k"].into_iter().find(|flag| said(flag));
+            unused.map(|flag| format!("ring4 makes no OTs; remove --{flag}"))
+        }
+        EngineName::Yao | EngineName::Clear => {
+            Some("bench market runs among many parties; use --engine gmw or ring4".to_owned())
+        }
     }
-    None
 }
 
 /// Which flags go with which matching protocol.
@@ -117,7 +143,15 @@ mod tests {
     #[test]
     fn a_flag_that_changes_nothing_is_refused() {
         for (line, reason) in [
-            ("gmw --engine yao", "--engine is for bench yao, bench lift; remove --engine from bench gmw"),
+            (
+                "gmw --engine yao",
+                "--engine is for bench yao, bench lift, bench market; remove --engine from bench gmw",
+            ),
+            ("market --engine yao", "use --engine gmw or ring4"),
+            ("market --engine ring4 --transport tcp", "use --transport tls or memory"),
+            ("market --engine ring4 --ot ferret", "remove --ot"),
+            ("market --security malicious", "--security goes with --engine ring4"),
+            ("market --ot ferret --k 3", "--k goes with --ot softspoken"),
             ("lift --rows 9 --parties 3", "--parties is for bench gmw, bench market"),
             ("ot --parties 3", "remove --parties from bench ot"),
             ("lift --rows 9 --ot ferret", "--ot goes with --engine gmw"),
@@ -143,6 +177,7 @@ mod tests {
             ("engines --overlap 1", "--overlap is for bench match"),
             ("lift --rows 9 --sizes 9", "--sizes is for bench engines"),
             ("engines --round-trips never", "write milliseconds"),
+            ("gmw --security malicious", "--security is for bench ring4, bench market"),
             ("gmw --bits 64", "--bits is for bench ring4"),
             ("gmw --ands 9 --tree 3", "cannot be used with"),
         ] {
@@ -165,6 +200,8 @@ mod tests {
             "ot --ots 9 --ot ferret --transport memory",
             "ring4 --security malicious --hash blake3 --bits 1 --device cpu --products 9M --vector 1k --repeat 1",
             "engines --sizes 100,2k --rows 100 --round-trips 0,0.1 --limit 9 --figures f.html",
+            "market --engine ring4 --security semi-honest --resources 9",
+            "market --engine gmw --k 3",
             "ring4 --all --hash keyed --products 1M",
             "market --resources 9 --parties 3 --circuit small --ot softspoken:3",
         ] {

@@ -1,21 +1,27 @@
 //! `bench market`: the P2P problem of Choi et al. (2012) among a customer and providers, all of them threads of this
-//! process, with everything counted: connections, base OTs, triples, the circuit, the answer at the customer.
+//! process, with everything counted: connections, keys or base OTs and triples, the circuit, the answer at the customer.
+//! On `ring4` the first four participants compute; where there are fewer parties, servers without data fill up.
 
 use super::gmw::{kind, parties};
 use super::{SEED, figures};
-use crate::args::Bench;
+use crate::args::{Bench, EngineName, SecurityName};
 use crate::output;
 use crate::progress::Working;
-use base::{Cost, Error};
+use ::ring4::{Ring4, Settings};
+use accel::Queue;
+use base::{Cost, Error, PartyId};
 use engine::{Engine, NoNoise};
 use gmw::Gmw;
 use net::{Ledger, Session};
 use program::Program;
 use program::lower::combine::Shape;
-use program::lower::{ReleasePlan, lower_release};
+use program::lower::{ReleasePlan, Totals, lower_release_of};
 use serde::Serialize;
 use std::time::Instant;
 use studies::market::{Answer, CUSTOMER, Problem, Sample, program};
+
+/// Who computes on `ring4`.
+const SEATS: [PartyId; 4] = [PartyId(0), PartyId(1), PartyId(2), PartyId(3)];
 
 /// The problem that the paper measures.
 const PROBLEM: Problem = Problem::P2p;
@@ -27,15 +33,19 @@ pub struct Summary {
     pub resources: u64,
     pub parties: usize,
     pub circuit: String,
+    engine: &'static str,
+    /// `ring4` only.
+    security: Option<SecurityName>,
     transport: &'static str,
-    ot: String,
+    /// What makes the OTs; `gmw` only.
+    ot: Option<String>,
     /// Delay of the network: there and back.
     pub round_trip_ms: u64,
     /// From the first connection to the customer's answer.
     pub seconds: f64,
     pub and_gates: u64,
-    /// AND gates one after the other.
-    pub depth: u64,
+    /// AND gates one after the other; `gmw` only.
+    pub depth: Option<u64>,
     /// Turns of the busiest party with one peer.
     pub rounds: u64,
     /// Application bytes of all parties.
@@ -83,38 +93,55 @@ pub fn measure(args: &Bench) -> Result<Summary, Error> {
     let (kind, shape): (_, Shape) = (kind(args)?, args.circuit);
     let names = (0..args.parties).map(|p| if p == 0 { "customer".into() } else { format!("provider-{p}") });
     let sample = Sample::new(PROBLEM, program(PROBLEM, names, shape), args.resources, SEED);
-    let plan = plan(sample.program())?;
-    let engine = || Gmw::new(kind).with_shape(shape);
+    let ring4 = || {
+        let settings = Settings { security: args.security.model(), ..Settings::default() };
+        Ring4::new(settings, SEATS, || Ok(Queue::default())).with_shape(shape)
+    };
+    let gmw = || Gmw::new(kind).with_shape(shape);
+    let on_servers = args.engine == EngineName::Ring4;
+    let engine = || -> Box<dyn Engine> { if on_servers { Box::new(ring4()) } else { Box::new(gmw()) } };
+    let plan = plan(sample.program(), engine().totals())?;
+    let participants = if on_servers { args.parties.max(SEATS.len()) } else { args.parties };
+    let among = Bench { parties: participants, ..args.clone() };
     let start = Instant::now();
-    let done = parties(args, |session| party(engine(), &sample, &plan, session))?;
+    let done = parties(&among, |session| party(&mut *engine(), &sample, &plan, session))?;
     let seconds = start.elapsed().as_secs_f64();
     let price = engine().price_rows(sample.program(), args.resources) + engine().price_release(&plan, 1);
-    let depth = engine().depth(sample.program(), args.resources) + plan.circuit.and_depth() as u64;
-    let truth = sample.truth()?;
-    let correct = done[CUSTOMER.index()].answer.as_ref() == Some(&truth) && as_priced(&done, &price);
-    let pairs = done.iter().flat_map(|d| (0..args.parties).map(|peer| turns(&d.ledger, peer)));
+    let depth = gmw().depth(sample.program(), args.resources) + plan.circuit.and_depth() as u64;
+    let and_gates =
+        if on_servers { ring4().and_gates(sample.program(), args.resources) } else { price.and_gates };
+    let priced = as_priced(&done, &price) && (on_servers || as_gated(&done, &price));
+    let correct = done[CUSTOMER.index()].answer.as_ref() == Some(&sample.truth()?) && priced;
+    let pairs = done.iter().flat_map(|d| (0..participants).map(|peer| turns(&d.ledger, peer)));
     Ok(Summary {
         what: "market",
         resources: args.resources,
         parties: args.parties,
         circuit: shape.to_string(),
+        engine: args.engine.word(),
+        security: on_servers.then_some(args.security),
         transport: args.transport.word(),
-        ot: kind.to_string(),
+        ot: (!on_servers).then(|| kind.to_string()),
         round_trip_ms: 2 * args.delay_ms,
         seconds,
-        and_gates: price.and_gates,
-        depth,
+        and_gates,
+        depth: (!on_servers).then_some(depth),
         rounds: pairs.max().unwrap_or(0),
         bytes: done.iter().map(|d| d.ledger.sent("")).sum(),
         correct,
     })
 }
 
-fn plan(program: &Program) -> Result<ReleasePlan, Error> {
-    lower_release(program, CUSTOMER, &program.fold_owners(), &|_, _| 1, &|_| None)
+fn plan(program: &Program, totals: Totals) -> Result<ReleasePlan, Error> {
+    lower_release_of(totals, program, CUSTOMER, &program.fold_owners(), &|_, _| 1, &|_| None)
 }
 
-fn party(mut engine: Gmw, sample: &Sample, plan: &ReleasePlan, session: &mut Session) -> Result<Done, Error> {
+fn party(
+    engine: &mut dyn Engine,
+    sample: &Sample,
+    plan: &ReleasePlan,
+    session: &mut Session,
+) -> Result<Done, Error> {
     let me = session.me();
     let shares = engine.rows(sample.program(), &mut sample.part(Some(me)), session)?;
     let values = engine.release(plan, &shares, &mut NoNoise, session)?;
@@ -132,11 +159,15 @@ fn turns(ledger: &Ledger, peer: usize) -> u64 {
     ledger.entries().iter().filter(|e| e.peer.index() == peer).map(|e| e.turns).sum()
 }
 
-/// Whether bytes and gates are those of the price.
+/// Whether bytes are those of the price.
 fn as_priced(done: &[Done], price: &Cost) -> bool {
+    done.len() == price.sent.len() && done.iter().zip(&price.sent).all(|(d, sent)| d.ledger.sent("") == *sent)
+}
+
+/// Whether gates are those of the price.
+fn as_gated(done: &[Done], price: &Cost) -> bool {
     let peers = done.len() as u64 - 1;
-    let sent = done.iter().zip(&price.sent).all(|(d, sent)| d.ledger.sent("") == *sent);
-    sent && done.iter().all(|d| d.ledger.and_gates("") == peers * price.and_gates)
+    done.iter().all(|d| d.ledger.and_gates("") == peers * price.and_gates)
 }
 
 fn text(summary: &Summary) -> String {
@@ -153,17 +184,23 @@ fn text(summary: &Summary) -> String {
             output::duration(summary.seconds)
         ),
         format!(
-            "  {} AND gates, depth {}, {} rounds ({} circuit, {})",
+            "  {} AND gates, {}{} rounds ({} circuit, {})",
             output::grouped(summary.and_gates),
-            summary.depth,
+            summary.depth.map_or_else(String::new, |depth| format!("depth {depth}, ")),
             summary.rounds,
             summary.circuit,
-            summary.ot
+            how(summary)
         ),
         format!("  {} between all parties", output::bytes(summary.bytes)),
         format!("  result {}", if summary.correct { "correct, cost as priced" } else { "WRONG" }),
     ]
     .join("\n")
+}
+
+/// The engine with its setting.
+fn how(summary: &Summary) -> String {
+    let setting = summary.ot.as_deref().or(summary.security.map(SecurityName::word));
+    format!("{}, {}", summary.engine, setting.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -174,7 +211,7 @@ mod tests {
     fn the_release_of_a_best_row_has_no_gates() {
         for shape in Shape::ALL {
             let program = program(PROBLEM, ["customer", "a", "b"], shape);
-            let plan = plan(&program).unwrap();
+            let plan = plan(&program, Totals::Split).unwrap();
             assert_eq!(plan.circuit.and_gates(), 0);
         }
     }

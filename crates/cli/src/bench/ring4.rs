@@ -18,7 +18,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Blocks of one vector unless the command line says otherwise.
-const VECTOR_BLOCKS: u64 = 1 << 15;
+const VECTOR_BLOCKS: u64 = 1 << 14;
 /// Blocks of one run: about a second.
 const RUN_BLOCKS: u64 = 16 << 20;
 /// Dependent products of one run: fewer where a run is a short one.

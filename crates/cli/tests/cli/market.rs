@@ -46,3 +46,18 @@ fn delay_is_on_the_way_of_every_byte() {
     let refused = tacit(words.map(AsRef::<std::ffi::OsStr>::as_ref));
     assert!(refused.stderr.contains("pipes have no delay"), "{}", refused.stderr);
 }
+
+/// The same problem on four servers, with fewer parties than servers and with more.
+#[test]
+fn four_servers_find_the_same_answer() {
+    for (parties, security, transport) in [("2", "semi-honest", "memory"), ("6", "malicious", "tls")] {
+        let words = ["bench", "market", "--engine", "ring4", "--resources", "100", "--parties", parties];
+        let more = ["--security", security, "--transport", transport, "--json"];
+        let summary = tacit(words.into_iter().chain(more)).fine().json();
+        assert!(summary["correct"] == true && summary["engine"] == "ring4", "{summary}");
+        assert!(summary["ot"].is_null() && summary["security"] == security, "{summary}");
+        assert!(summary["and_gates"].as_u64().unwrap() > 0 && summary["rounds"].as_u64().unwrap() > 0);
+    }
+    let words = ["bench", "market", "--engine", "ring4", "--transport", "tcp", "--json"];
+    tacit(words).failed(2, &["use --transport tls or memory"]);
+}
