@@ -124,7 +124,7 @@ fn say(event: &NodeEvent, json: bool) {
         }
         NodeEvent::Done(report) => {
             let _ = show(report, json);
-            line(json, "done", &format!("{} is computed", report.study), json!({ "study": report.study }));
+            line(json, "done", &format!("{} is done", report.study), json!({ "study": report.study }));
         }
         NodeEvent::Failed(error) => {
             let kind = output::verdict(error).name;

@@ -45,7 +45,8 @@ impl PartySettings {
         ];
         if let Some((name, _)) = of_owners.iter().find(|(_, there)| *there) {
             return Err(Error::input(format!(
-                "this is a server without data, and `{name}` is for parties that own some: remove the line"
+                "this is a server without data, and `{name}` is for parties that own some: remove the line (an owner takes \
+                 part by `tacit run`)"
             )));
         }
         let studies: Vec<PathBuf> = self.study.into_iter().chain(self.studies).collect();
