@@ -110,6 +110,7 @@ fn workloads_are_correct_unbounded_and_paged() {
     let folder = tempfile::tempdir().expect("a folder");
     let trace = folder.path().join("trace");
     let trace = trace.to_str().expect("text");
+    let mut read = 0;
     for workload in &workloads {
         let (output, unbounded) = run(program, workload, folder.path(), &[]);
         assert_correct(&output, workload);
@@ -144,11 +145,11 @@ fn workloads_are_correct_unbounded_and_paged() {
         );
         assert_eq!(paged["allocation_hash"], unbounded["allocation_hash"], "{}", workload.0);
         assert!(paged["frames"].as_u64() < unbounded["peak_chunks"].as_u64(), "{paged}");
-        assert!(
-            paged["bytes_written"].as_u64() > Some(0) && paged["bytes_read"].as_u64() > Some(0),
-            "{paged}"
-        );
+        assert!(paged["bytes_written"].as_u64() > Some(0), "{paged}");
+        read += paged["bytes_read"].as_u64().expect("a number");
     }
+    // What one of them writes may be dead before it is needed again; not so of all.
+    assert!(read > 0, "nothing came back from disk");
 }
 
 /// What the command refuses, with a text that says what to do.
