@@ -17,7 +17,7 @@
 
 use crate::check::Comparison;
 use crate::party::private;
-use crate::{Joint, Party, Quote, Ring, Seat, Settings, Shares};
+use crate::{COMPARISON_BYTES, Joint, Party, Quote, Ring, Seat, Settings, Shares};
 use accel::Queue;
 use base::{At, Error, Kind, PartyId};
 use kernels::{Aes128, Block, ring_add, ring_sub};
@@ -27,7 +27,6 @@ use zeroize::Zeroizing;
 
 /// Summands that come of an owner's seeds. The last one is sent.
 const SEEDED: usize = 3;
-const HASH_BYTES: usize = 32;
 
 /// What every participant of a session holds: a seat, data of its own, or both.
 pub struct Member {
@@ -209,7 +208,7 @@ impl Member {
     fn take(&self, session: &mut Session, ring: Ring, len: usize) -> Result<Vec<Block>, Error> {
         let blocks = ring.blocks(len);
         let mut sum = vec![Block::ZERO; blocks];
-        let mut hashes = [[0; HASH_BYTES]; 4];
+        let mut hashes = [[0; COMPARISON_BYTES]; 4];
         for seat in Seat::ALL {
             let mut summand = vec![Block::ZERO; blocks];
             session.link(self.at(seat)).recv(Block::bytes_of_mut(&mut summand))?;
@@ -220,7 +219,7 @@ impl Member {
             return Ok(sum);
         }
         for seat in Seat::ALL {
-            let theirs: [u8; HASH_BYTES] = session.link(self.at(seat)).recv_array()?;
+            let theirs: [u8; COMPARISON_BYTES] = session.link(self.at(seat)).recv_array()?;
             let summand = seat.after(2);
             if !bool::from(theirs.ct_eq(&hashes[summand.index()])) {
                 let name = |seat| session.roster().name(self.at(seat));
@@ -246,7 +245,7 @@ impl Member {
     }
 }
 
-fn summand_hash(summand: &[Block]) -> [u8; HASH_BYTES] {
+fn summand_hash(summand: &[Block]) -> [u8; COMPARISON_BYTES] {
     *blake3::hash(Block::bytes_of(summand)).as_bytes()
 }
 
@@ -268,10 +267,10 @@ fn compare_seeds(
     session: &mut Session,
     server: &Party,
     owners: &[Owner],
-    hashes: &[[[u8; HASH_BYTES]; SEEDED]],
+    hashes: &[[[u8; COMPARISON_BYTES]; SEEDED]],
 ) -> Result<(), Error> {
     let me = server.seat();
-    let joint = |peer: Seat, hashes: &[[u8; HASH_BYTES]; SEEDED]| {
+    let joint = |peer: Seat, hashes: &[[u8; COMPARISON_BYTES]; SEEDED]| {
         let mut hasher = blake3::Hasher::new();
         seeded(me).filter(|&j| j != peer.index()).for_each(|j| {
             hasher.update(&hashes[j]);
@@ -286,7 +285,7 @@ fn compare_seeds(
     }
     for peer in peers {
         for (owner, of) in owners.iter().zip(hashes) {
-            let theirs: [u8; HASH_BYTES] = session.link(server.at(peer)).recv_array()?;
+            let theirs: [u8; COMPARISON_BYTES] = session.link(server.at(peer)).recv_array()?;
             if !bool::from(theirs.ct_eq(&joint(peer, of))) {
                 return Err(server.doubt(session, owner.party, peer));
             }
@@ -363,7 +362,7 @@ impl Quote {
         }
         if self.settings().checked() {
             self.trip(1);
-            self.among(HASH_BYTES as u64 * owners.len() as u64);
+            self.among(COMPARISON_BYTES as u64 * owners.len() as u64);
         }
     }
 
@@ -390,7 +389,7 @@ impl Quote {
         }
         self.joint(&[0, 1, 2].map(|k| (zero_input(k), ring, len)));
         self.trip(1);
-        let hash = if self.settings().checked() { HASH_BYTES as u64 } else { 0 };
+        let hash = if self.settings().checked() { COMPARISON_BYTES as u64 } else { 0 };
         let bytes = Block::BYTES as u64 * ring.blocks(len) as u64 + hash;
         for seat in Seat::ALL {
             let from = self.party(seat);

@@ -1,6 +1,6 @@
 //! What a computation costs, message by message: the same turns as the ledger counts.
 
-use crate::product::{blocks_of_c, chunks};
+use crate::product::chunks;
 use crate::{CHUNKS_AHEAD, Ring, Seat, Settings, TAG_BYTES};
 use base::{Cost, PartyId};
 
@@ -102,9 +102,8 @@ impl Quote {
 
     /// Products of so many elements, or dot products of any length with so many results.
     pub fn multiply(&mut self, ring: Ring, len: usize) {
-        let blocks = ring.blocks(len);
         self.trips += 1;
-        let chunks = chunks(blocks);
+        let chunks = chunks(ring.blocks(len));
         for at in 0..chunks.len() + CHUNKS_AHEAD {
             for me in Seat::ALL {
                 if let Some((half, range)) = chunks.get(at) {
@@ -117,20 +116,17 @@ impl Quote {
             }
         }
         if self.settings.checked() {
-            self.tags(&[(3, 2), (2, 1)]);
+            self.tags();
         }
-        debug_assert!(Seat::ALL.iter().all(|&s| blocks_of_c(s, blocks) <= blocks));
     }
 
-    /// Tags of every seat for what seats some places further on sent to others.
-    fn tags(&mut self, channels: &[(usize, usize)]) {
+    /// Tags of every seat for A, to the second seat after it, and for C, to the next one.
+    fn tags(&mut self) {
         for me in Seat::ALL {
-            channels.iter().for_each(|&(_, receiver)| self.send(me, me.after(receiver), TAG_BYTES as u64));
+            [2, 1].into_iter().for_each(|k| self.send(me, me.after(k), TAG_BYTES as u64));
         }
         for me in Seat::ALL {
-            for &(_, receiver) in channels {
-                self.hear(me, me.after(4 - receiver));
-            }
+            [2, 3].into_iter().for_each(|k| self.hear(me, me.after(k)));
         }
     }
 

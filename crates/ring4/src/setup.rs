@@ -47,10 +47,7 @@ pub(crate) fn agree(
     parts[me.index()] = std::array::from_fn(|_| rng.bytes());
     let others = [1, 2, 3].map(|k| me.after(k));
 
-    let mut names = Vec::new();
-    for party in seats {
-        names.extend([party.0]);
-    }
+    let mut names = seats.map(|party| party.0).to_vec();
     names.extend(format!("{settings:?}").bytes());
     let terms = hash(SETTINGS, Seat::ALL[0], Seat::ALL[0], &names);
     for peer in others {
