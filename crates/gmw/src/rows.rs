@@ -191,17 +191,8 @@ struct Own {
 impl Own {
     fn read(plan: &BooleanPlan, program: &Program, rows: &mut dyn Rows, me: PartyId) -> Result<Self, Error> {
         let mine = |owner: Option<PartyId>| owner.is_none_or(|o| o == me);
-        let mut inputs: HashMap<u32, Vec<Vec<u64>>> = HashMap::new();
-        for wire in &plan.leaf.circuit.wires {
-            if let Wire::Input(input) = wire
-                && input.word != INDEX_WORD
-                && (plan.is_shared(input) || mine(input.owner))
-            {
-                let planes = inputs.entry(input.word).or_default();
-                let bits = planes.len().max(usize::from(input.bit) + 1);
-                planes.resize(bits, Vec::new());
-            }
-        }
+        let bits = plan.input_bits(&|input| plan.is_shared(input) || mine(input.owner));
+        let inputs = bits.into_iter().map(|(word, bits)| (word, vec![Vec::new(); bits])).collect();
         let total = |(plan, fold): (&BooleanFold, _)| match plan {
             BooleanFold::Alone(owner) if mine(*owner) => Some(Total::new(fold)),
             _ => None,

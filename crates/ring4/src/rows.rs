@@ -22,7 +22,7 @@ use base::{At, Error, Kind, PartyId, limits};
 use engine::{Rows, SERVERS, Share, Shares, Total};
 use kernels::Block;
 use net::Session;
-use program::circuit::{Input, Wire};
+use program::circuit::Input;
 use program::entries::Knows;
 use program::eval::{Values, closure};
 use program::lower::combine::{Combine, Shape, Terms};
@@ -292,17 +292,8 @@ impl Own {
         // A server that is no party of the program has no rows to read.
         let party = me.index() < program.parties.len();
         let mine = |owner: Option<PartyId>| party && owner.is_none_or(|o| o == me);
-        let mut inputs: HashMap<u32, Vec<Vec<Block>>> = HashMap::new();
-        for wire in &plan.leaf.circuit.wires {
-            if let Wire::Input(input) = wire
-                && input.word != INDEX_WORD
-                && (party && plan.is_shared(input) || mine(input.owner))
-            {
-                let planes = inputs.entry(input.word).or_default();
-                let bits = planes.len().max(usize::from(input.bit) + 1);
-                planes.resize(bits, Vec::new());
-            }
-        }
+        let bits = plan.input_bits(&|input| party && plan.is_shared(input) || mine(input.owner));
+        let inputs = bits.into_iter().map(|(word, bits)| (word, vec![Vec::new(); bits])).collect();
         let total = |(plan, fold): (&BooleanFold, _)| match plan {
             BooleanFold::Alone(owner) if mine(*owner) => Some(Total::new(fold)),
             _ => None,

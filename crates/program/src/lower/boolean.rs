@@ -10,6 +10,7 @@ use crate::circuit::{Circuit, Gates, Input, Lit};
 use crate::gadgets::Word;
 use crate::{Facts, Fold, Holder, NodeId, Op, Program};
 use base::PartyId;
+use std::collections::HashMap;
 
 /// The word of a row's own index, where a circuit reads it as an input. Everybody knows it; it enters as the first
 /// party's, because in the paper's circuit selecting it is a gate like any other.
@@ -116,6 +117,23 @@ impl BooleanPlan {
     #[must_use]
     pub fn is_shared(&self, input: &Input) -> bool {
         self.shared.get(input.word as usize).copied().unwrap_or(false)
+    }
+
+    /// By word of the row circuit's inputs, how many of its bits are entered, among those that are `mine`. The number of a
+    /// row is nobody's.
+    #[must_use]
+    pub fn input_bits(&self, mine: &dyn Fn(&Input) -> bool) -> HashMap<u32, usize> {
+        let mut bits: HashMap<u32, usize> = HashMap::new();
+        for wire in &self.leaf.circuit.wires {
+            if let crate::circuit::Wire::Input(input) = wire
+                && input.word != INDEX_WORD
+                && mine(input)
+            {
+                let width = bits.entry(input.word).or_default();
+                *width = (*width).max(usize::from(input.bit) + 1);
+            }
+        }
+        bits
     }
 
     /// The trees, in order of folds.
