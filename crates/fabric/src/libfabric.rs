@@ -253,6 +253,13 @@ impl Channel for FabricChannel {
         flow.poll(0);
         if flow.ready() > 0 { Ok(()) } else { alive }
     }
+
+    fn under(&mut self) -> Option<&mut dyn Channel> {
+        match &mut self.life {
+            Some(life) => Some(&mut **life),
+            None => None,
+        }
+    }
 }
 
 impl Drop for FabricChannel {

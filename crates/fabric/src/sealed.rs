@@ -326,6 +326,10 @@ impl<C: Channel> Channel for Sealed<C> {
         if self.read < self.opened.len() { Ok(()) } else { self.inner.watch() }
     }
 
+    fn under(&mut self) -> Option<&mut dyn Channel> {
+        self.inner.under()
+    }
+
     fn at_step(&mut self, step: &str) {
         self.inner.at_step(step);
     }

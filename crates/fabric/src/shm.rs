@@ -269,6 +269,13 @@ impl Channel for ShmChannel {
         let alive = self.life.as_mut().map_or(Err(ChannelError::Cut), |life| life.watch());
         if self.changed(Wait::Bytes) { Ok(()) } else { alive }
     }
+
+    fn under(&mut self) -> Option<&mut dyn Channel> {
+        match &mut self.life {
+            Some(life) => Some(&mut **life),
+            None => None,
+        }
+    }
 }
 
 impl Drop for ShmChannel {

@@ -63,7 +63,7 @@ fn elsewhere(s: &mut Session) -> Result<(), Error> {
     s.link(P0).exchange(&[1; 32], &mut [0; 32])?;
     let offer: [u8; 81] = s.link(P0).recv_array()?;
     assert_eq!(offer[0], 1, "p0 offers");
-    s.link(P0).send(&[0])?;
+    s.link(P0).send(&[0, 0])?;
     s.link(P0).send(&[0])?;
     assert_eq!(s.link(P0).recv_array()?, [0], "p0 has no channel");
     Ok(())

@@ -69,6 +69,12 @@ pub trait Channel: Send {
         Ok(())
     }
 
+    /// The private channel to the same peer that this one was put over, where there is one: see
+    /// [`crate::Session::keep_private`].
+    fn under(&mut self) -> Option<&mut dyn Channel> {
+        None
+    }
+
     /// Told whenever the session enters another step; transports ignore it, fault injection listens.
     fn at_step(&mut self, _step: &str) {}
 }
@@ -112,6 +118,10 @@ impl<C: Channel + ?Sized> Channel for Box<C> {
 
     fn watch(&mut self) -> Result<(), ChannelError> {
         (**self).watch()
+    }
+
+    fn under(&mut self) -> Option<&mut dyn Channel> {
+        (**self).under()
     }
 
     fn at_step(&mut self, step: &str) {

@@ -17,6 +17,8 @@ pub struct Session {
     seed: Seed,
     forks: u64,
     progress: Progress,
+    /// Whether conversations go over plain channels where there are any.
+    open: bool,
     /// Digests of what was sent, when somebody wants them.
     digests: Option<Digests>,
 }
@@ -41,7 +43,8 @@ impl Session {
             peers[party.index()] = Some(Peer { channel, entry: None, spoke: false });
         }
         let (path, ledger) = (String::new(), Ledger::default());
-        Self { me, roster, peers, path, ledger, seed, forks: 0, progress: Progress::none(), digests: None }
+        let progress = Progress::none();
+        Self { me, roster, peers, path, ledger, seed, forks: 0, progress, open: true, digests: None }
     }
 
     /// A session without peers, for the clear engine and local work.
@@ -167,6 +170,36 @@ impl Session {
         entry.channel.at_step(&self.path);
     }
 
+    /// From now on conversations take the private channels that plain ones were put over ([`Channel::under`]), but for
+    /// what runs under [`Session::openly`]: nothing is said in the open that nobody has called fit for it.
+    pub fn keep_private(&mut self) {
+        self.open = false;
+    }
+
+    /// Runs `work`, whose messages hide by themselves what nobody else may read, over plain channels where there are any.
+    /// Both ends do so at the same places of the protocol.
+    ///
+    /// # Errors
+    /// Those of `work`; when a peer is gone.
+    pub fn openly<T>(
+        &mut self,
+        work: impl FnOnce(&mut Session) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if self.open {
+            return work(self);
+        }
+        // Who waits on one channel hands over nothing of the other.
+        self.hand_over()?;
+        self.open = true;
+        let done = work(self).and_then(|done| self.hand_over().map(|()| done));
+        self.open = false;
+        done
+    }
+
+    fn hand_over(&mut self) -> Result<(), Error> {
+        self.peers().into_iter().try_for_each(|peer| self.link(peer).flush())
+    }
+
     /// The peers that this session has a channel to, in party order.
     #[must_use]
     pub fn peers(&self) -> Vec<PartyId> {
@@ -190,7 +223,8 @@ impl Session {
     pub fn finish(&mut self) -> Result<(), Error> {
         for party in self.roster.parties() {
             if let Some(peer) = &mut self.peers[party.index()] {
-                let done = peer.channel.finish();
+                let private = peer.channel.under().map_or(Ok(()), |under| under.finish());
+                let done = private.and_then(|()| peer.channel.finish());
                 done.map_err(|e| Error::new(self.at(Some(party)), Kind::Channel(e)))?;
             }
         }
@@ -207,7 +241,11 @@ pub struct Link<'s> {
 impl Link<'_> {
     fn channel(&mut self) -> &mut dyn Channel {
         let peer = self.session.peers[self.peer.index()].as_mut();
-        &mut *peer.expect("checked by Session::link").channel
+        let channel = &mut *peer.expect("checked by Session::link").channel;
+        match !self.session.open && channel.under().is_some() {
+            true => channel.under().expect("it was there"),
+            false => channel,
+        }
     }
 
     /// The entry of the current step, and whether something was sent since the last receive.

@@ -49,23 +49,27 @@ fn offer(session: &mut Session, peer: PartyId, ring: usize) -> Result<Result<Map
     message.extend(name.iter().chain(&mine).chain(&theirs));
     session.link(peer).send(&message)?;
     let [came] = session.link(peer).recv_array()?;
-    let (listener, file) = match ready {
-        Ok(ready) => ready,
-        Err(e) => return Ok(Err(format!("this system gives no shared memory: {e}"))),
+    let name = session.roster().name(peer);
+    let missing = match (ready, came) {
+        (Ok(ready), 1) => Ok(ready),
+        (Ok(_), _) => Err(format!("{name} is on another host or in another container")),
+        (Err(e), _) => Err(format!("this system gives no shared memory: {e}")),
     };
-    if came != 1 {
-        return Ok(Err(format!(
-            "{} is on another host or in another container",
-            session.roster().name(peer)
-        )));
-    }
+    // Whatever came of it, both answers are sent: the price knows no reason.
+    let (listener, file) = match missing {
+        Ok(ready) => ready,
+        Err(why) => {
+            let [_mapped] = session.link(peer).recv_array()?;
+            return Ok(Err(why));
+        }
+    };
     let given = greet(&listener, &theirs).and_then(|stream| give(&stream, &mine, &file));
     // The peer that waits on the socket sees its end at once when we failed.
     drop(listener);
     let [mapped] = session.link(peer).recv_array()?;
     Ok(match given.and_then(|_stream| Region::map(&file, region_bytes(ring))) {
         Ok(region) if mapped == 1 => Ok(Mapped { region, ring, first: true }),
-        Ok(_) => Err(format!("{} could not map the shared memory", session.roster().name(peer))),
+        Ok(_) => Err(format!("{name} could not map the shared memory")),
         Err(e) => Err(format!("the shared memory could not be handed over: {e}")),
     })
 }
@@ -86,23 +90,17 @@ fn accept(session: &mut Session, peer: PartyId, ring: usize) -> Result<Result<Ma
     let came = if message[0] == 1 { call(name, mine) } else { Err(ErrorKind::Unsupported.into()) };
     session.link(peer).send(&[u8::from(came.is_ok())])?;
     session.link(peer).flush()?;
-    let stream = match came {
-        Ok(stream) => stream,
-        Err(_) if message[0] != 1 => {
-            return Ok(Err(format!("{} could not make shared memory", session.roster().name(peer))));
-        }
-        Err(e) => {
-            let name = session.roster().name(peer);
-            return Ok(Err(format!("{name} is on another host or in another container ({e})")));
-        }
+    let name = session.roster().name(peer);
+    let mapped = match came {
+        Ok(stream) => take(&stream, theirs)
+            .and_then(|file| Region::map(&file, region_bytes(ring)))
+            .map_err(|e| format!("the shared memory could not be mapped: {e}")),
+        Err(_) if message[0] != 1 => Err(format!("{name} could not make shared memory")),
+        Err(e) => Err(format!("{name} is on another host or in another container ({e})")),
     };
-    let mapped = take(&stream, theirs).and_then(|file| Region::map(&file, region_bytes(ring)));
     session.link(peer).send(&[u8::from(mapped.is_ok())])?;
     session.link(peer).flush()?;
-    Ok(match mapped {
-        Ok(region) => Ok(Mapped { region, ring, first: false }),
-        Err(e) => Err(format!("the shared memory could not be mapped: {e}")),
-    })
+    Ok(mapped.map(|region| Mapped { region, ring, first: false }))
 }
 
 fn call(name: &[u8], token: &[u8]) -> io::Result<UnixStream> {
