@@ -18,6 +18,7 @@ mod bits;
 mod boolean;
 pub mod combine;
 mod factor;
+mod hoist;
 mod joined;
 mod payload;
 mod reference;
@@ -27,6 +28,7 @@ mod unroll;
 
 pub use boolean::{BooleanFold, BooleanPlan, INDEX_WORD, Inputs, Piece, lower_boolean};
 pub use factor::factor;
+pub use hoist::hoist;
 pub use joined::{Entry, EntryKind, Gap, JoinedPlan, Term, Word, lower_joined};
 pub use payload::{Payload, PayloadField};
 pub use release::{

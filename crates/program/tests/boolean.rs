@@ -3,9 +3,9 @@
 use base::{PartyId, Rng, Seed};
 use program::circuit::Lit;
 use program::lower::combine::{Combine, Shape, lanes};
-use program::lower::{BooleanFold, BooleanPlan, INDEX_WORD, Inputs, Piece, lower_boolean, unroll};
+use program::lower::{BooleanFold, BooleanPlan, INDEX_WORD, Inputs, Piece, hoist, lower_boolean, unroll};
 use program::wired::Wired;
-use program::{Builder, Class, Holder, Order, Program, Type};
+use program::{Builder, Class, Holder, Lookup, Order, Program, Type};
 
 /// The P2P problem of the paper: the customer's bit says which rows it asks for.
 fn select(order: Order, width: u8, found: bool) -> Program {
@@ -324,5 +324,31 @@ fn columns_are_all_that_enters() {
         let value = plan.leaf.roots.iter().enumerate();
         let value = value.fold(0, |v, (i, l)| v | u128::from(wires[l.wire()] ^ l.inverted()) << i);
         assert_eq!(value, if wanted == 1 { spent.min(100) } else { 0 });
+    }
+}
+
+/// One more threshold of a lookup is a comparison, an OR and a selection: no maximum, no clamp and no square of its own.
+#[test]
+fn what_is_done_to_all_values_is_done_once() {
+    const WIDTH: u64 = 12;
+    let gates = |thresholds: u64| {
+        let ty = Type::u(WIDTH as u8);
+        let mut b = Builder::new("squares", Class::Exact, ["a", "b"]);
+        let after = b.column("after", ty, PartyId(0));
+        let (mut keys, mut values) = (Vec::new(), Vec::new());
+        for i in 0..thresholds {
+            let key = b.column(&format!("time{i}"), ty, PartyId(1));
+            keys.push(keys.last().map_or(key, |before| b.max(*before, key)));
+            let value = b.column(&format!("value{i}"), ty, PartyId(1));
+            let value = b.clamp(value, 1000);
+            values.push(b.mul(value, value));
+        }
+        let square = b.lookup(Lookup { after, until: None, keys, values });
+        b.sum(square, Type::u(40));
+        let program = hoist(&b.finish());
+        lower_boolean(&program, Shape::Small, 5, Inputs::Columns).leaf.circuit.and_gates() as u64
+    };
+    for thresholds in 1..5 {
+        assert_eq!(gates(thresholds + 1) - gates(thresholds), 2 * WIDTH + 1);
     }
 }

@@ -2,7 +2,10 @@
 
 use base::{PartyId, Rng, Seed};
 use program::eval::Values;
-use program::lower::{FoldPlan, factor, lower_pair, lower_release, lower_row};
+use program::lower::combine::Shape;
+use program::lower::{
+    BooleanFold, FoldPlan, Inputs, factor, hoist, lower_boolean, lower_pair, lower_release, lower_row,
+};
 use program::{Builder, Class, Lookup, NodeId, Op, Program, Type};
 use proptest::prelude::*;
 
@@ -101,7 +104,21 @@ fn step(rng: &mut Rng, b: &mut Builder, nodes: &[NodeId]) -> NodeId {
             }
             let until = (rng.below(2) == 0).then_some(y);
             let count = if until.is_some() { keys.len() * (keys.len() + 1) / 2 } else { keys.len() };
-            let values = (0..count).map(|_| pick(rng, &alike)).collect();
+            let mut values: Vec<NodeId> = (0..count).map(|_| pick(rng, &alike)).collect();
+            let (cap, change) = (number(rng, ty), rng.below(10));
+            for value in &mut values {
+                *value = match change {
+                    0 => b.clamp(*value, cap),
+                    1 => b.mask(c, *value),
+                    2 if narrow => b.mul(*value, *value),
+                    3 => b.shr(*value, by),
+                    4 => {
+                        let cap = b.constant(cap, ty);
+                        b.lt(cap, *value)
+                    }
+                    _ => *value,
+                };
+            }
             b.lookup(Lookup { after: x, until, keys, values })
         }
         _ => {
@@ -200,6 +217,36 @@ proptest! {
                         let clear = ty.to_signed(values.get(fold.value())[lane]) as u128;
                         prop_assert_eq!(a.wrapping_add(b) & fold.ty().mask(), clear & fold.ty().mask());
                     }
+                }
+            }
+        }
+    }
+
+    /// Rewritten for shares that compute everything, the values to be summed are the same, known to the same parties; so are
+    /// those of the gates.
+    #[test]
+    fn hoisted_rows_are_the_same(seed: u64) {
+        let mut rng = rng(seed);
+        let program = random(&mut rng, 25);
+        let hoisted = hoist(&program);
+        let before = values(&mut rng, &program);
+        let after = again(&hoisted, &before);
+        let (facts, hoisted_facts) = (program.row_facts(), hoisted.row_facts());
+        for (old, new) in program.folds.iter().zip(&hoisted.folds) {
+            prop_assert_eq!(before.get(old.value()), after.get(new.value()));
+            prop_assert_eq!(program.row.ty(old.value()), hoisted.row.ty(new.value()));
+            let owners = [facts[old.value().index()].owners, hoisted_facts[new.value().index()].owners];
+            prop_assert_eq!(owners[0], owners[1]);
+        }
+        let plan = lower_boolean(&hoisted, Shape::Small, 3, Inputs::Columns);
+        for lane in 0..LANES {
+            let wires = plan.leaf.circuit.evaluate(|i| after.get(NodeId(i.word))[lane] >> i.bit & 1 == 1);
+            let mut roots = plan.leaf.roots.iter().map(|l| u128::from(wires[l.wire()] ^ l.inverted()));
+            for (place, fold) in plan.folds.iter().zip(&hoisted.folds) {
+                if matches!(place, BooleanFold::Tree(_)) {
+                    let bits = roots.by_ref().take(hoisted.row.ty(fold.value()).width.into());
+                    let word = bits.enumerate().fold(0, |word, (i, bit)| word | bit << i);
+                    prop_assert_eq!(word, after.get(fold.value())[lane]);
                 }
             }
         }

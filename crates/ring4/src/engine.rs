@@ -143,7 +143,7 @@ impl Engine for Ring4 {
         self.check_roster(program.parties.len(), session)?;
         let prepared = self.prepared(program, rows.len());
         let seat = self.seats.iter().position(|party| *party == session.me()).map(Seat::new);
-        session.step("rows", |s| rows::run(&prepared, seat, |s| self.member(s), program, rows, s))
+        session.step("rows", |s| rows::run(&prepared, seat, |s| self.member(s), rows, s))
     }
 
     fn price_release(&self, plan: &ReleasePlan, candidates: usize) -> Cost {

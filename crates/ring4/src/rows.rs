@@ -26,7 +26,7 @@ use program::circuit::Input;
 use program::entries::Knows;
 use program::eval::{Values, closure};
 use program::lower::combine::{Combine, Shape, Terms};
-use program::lower::{BooleanFold, BooleanPlan, INDEX_WORD, Inputs, lower_boolean};
+use program::lower::{BooleanFold, BooleanPlan, INDEX_WORD, Inputs, hoist, lower_boolean};
 use program::{Holder, NodeId, Op, Program};
 use std::collections::HashMap;
 use zeroize::Zeroize;
@@ -42,6 +42,8 @@ const TRANSPOSED: usize = 4;
 
 /// A row program made ready for a number of rows.
 pub(crate) struct Prepared {
+    /// As it is computed: the same totals as the study's.
+    program: Program,
     plan: BooleanPlan,
     leaf: Compiled,
     merges: Merges,
@@ -55,7 +57,11 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     pub fn new(program: &Program, shape: Shape, rows: u64, inputs: Inputs) -> Self {
-        let plan = lower_boolean(program, shape, rows, inputs);
+        let program = match inputs {
+            Inputs::Derived => program.clone(),
+            Inputs::Columns => hoist(program),
+        };
+        let plan = lower_boolean(&program, shape, rows, inputs);
         let owners = program.parties.len();
         // What everybody knows enters as the first owner's: servers without data know nothing but the number of a row.
         let knows = |input: &Input| match input.owner {
@@ -77,7 +83,7 @@ impl Prepared {
         let [most, fewest] = CHUNK_ROWS;
         let chunk = fit.clamp(fewest, most);
         let chunk = 1 << chunk.ilog2();
-        Self { plan, leaf, merges, sums, chunk, public, owners }
+        Self { program, plan, leaf, merges, sums, chunk, public, owners }
     }
 
     /// With another number of rows in a chunk, a power of two of at least 128.
@@ -171,7 +177,7 @@ impl Prepared {
     }
 
     /// Refuses what cannot be run, before anything is sent.
-    pub fn check(&self, program: &Program) -> Result<(), Error> {
+    pub fn check(&self) -> Result<(), Error> {
         if self.plan.rows <= limits::ROWS {
             return Ok(());
         }
@@ -179,7 +185,7 @@ impl Prepared {
             "{} rows of the program {} are too many for one computation of ring4: at most {} fit. Split the data into \
              several studies",
             self.plan.rows,
-            program.name,
+            self.program.name,
             limits::ROWS
         )))
     }
@@ -198,12 +204,11 @@ pub(crate) fn run(
     prepared: &Prepared,
     seat: Option<Seat>,
     member: impl FnOnce(&mut Session) -> Result<Member, Error>,
-    program: &Program,
     rows: &mut dyn Rows,
     session: &mut Session,
 ) -> Result<Shares, Error> {
-    prepared.check(program)?;
-    let plan = &prepared.plan;
+    prepared.check()?;
+    let Prepared { program, plan, .. } = prepared;
     let mut own = Own::new(plan, program, session.me());
     let numbers = seat.map(|seat| [0, 1, 2].map(|k| seat.summand(k).index()));
     if plan.is_alone() {
@@ -214,19 +219,19 @@ pub(crate) fn run(
         return Ok(own.shares(plan, program, Held::default(), numbers));
     }
     let mut member = member(session)?;
-    let held = combine(prepared, &mut member, program, rows, &mut own, session)?;
+    // Keys and seeds are agreed; what follows is masked where `settings` says so.
+    let held = session.openly(|s| combine(prepared, &mut member, rows, &mut own, s))?;
     Ok(own.shares(plan, program, held, numbers))
 }
 
 fn combine(
     prepared: &Prepared,
     member: &mut Member,
-    program: &Program,
     rows: &mut dyn Rows,
     own: &mut Own,
     session: &mut Session,
 ) -> Result<Held, Error> {
-    let Prepared { plan, leaf, merges, sums, .. } = prepared;
+    let Prepared { program, plan, leaf, merges, sums, .. } = prepared;
     let mut evaluator = Evaluator::new(member, session);
     let mut columns = Columns::new(sums);
     let mut best = merges.none();

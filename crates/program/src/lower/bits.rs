@@ -223,25 +223,24 @@ impl<'a> Bits<'a> {
         pairs
     }
 
-    /// Of `after`, and of `until`: whether it is below each threshold.
+    /// Of `after`, and of `until`: whether it is below each threshold, or below one before it.
     fn steps(&mut self, l: &Lookup) -> Vec<Vec<Lit>> {
-        let mut tops: Vec<Word> = Vec::with_capacity(l.keys.len());
-        // Whether every key so far is the running maximum already: then so is the maximum of the last one and more.
-        let mut sorted = true;
-        for (j, key) in l.keys.iter().enumerate() {
-            let mut top = self.get(*key);
-            sorted &= j == 0 || is_maximum_with(self.section, l.keys[j - 1], *key);
-            if !sorted {
-                let less = gadget::less(&mut self.gates, &tops[j - 1], &top, false);
-                top = gadget::select(&mut self.gates, less, &top, &tops[j - 1]);
-            }
-            tops.push(top);
-        }
+        // How many keys are running maxima already: an owner has made them so in the clear.
+        let maxima = l.keys.windows(2).take_while(|k| is_maximum_with(self.section, k[0], k[1])).count();
         let mut steps = |bound: NodeId| -> Vec<Lit> {
             let word = self.get(bound);
-            let less: Vec<Lit> =
-                tops.iter().map(|top| gadget::less(&mut self.gates, &word, top, false)).collect();
-            if sorted {
+            let mut less: Vec<Lit> = Vec::with_capacity(l.keys.len());
+            for key in &l.keys {
+                let key = self.get(*key);
+                let below = gadget::less(&mut self.gates, &word, &key, false);
+                // Below a maximum is below one of what it is of: an OR, where the maximum would be a comparison and a choice.
+                let below = match less.last() {
+                    Some(before) if less.len() > maxima => self.gates.or(*before, below),
+                    _ => below,
+                };
+                less.push(below);
+            }
+            if less.len() == maxima + 1 {
                 self.note_compare(bound, &l.keys, &less);
             }
             less
