@@ -260,6 +260,7 @@ impl Own {
             // Over no rows nothing was combined: shares of zero.
             BooleanFold::Tree(_) => Share::Boolean(trees.next().unwrap_or(0)),
             BooleanFold::Rows => Share::Rows(lists.next().unwrap_or_default()),
+            BooleanFold::Numbers(_) => unreachable!("numbers are summed where owners derive nothing"),
         };
         Shares::new(plan.folds.iter().zip(&program.folds).zip(own).map(share).collect())
     }

@@ -20,6 +20,7 @@ pub mod combine;
 mod factor;
 mod hoist;
 mod joined;
+mod numbers;
 mod payload;
 mod reference;
 mod release;
@@ -30,6 +31,7 @@ pub use boolean::{BooleanFold, BooleanPlan, INDEX_WORD, Inputs, Piece, lower_boo
 pub use factor::factor;
 pub use hoist::hoist;
 pub use joined::{Entry, EntryKind, Gap, JoinedPlan, Term, Word, lower_joined};
+pub use numbers::{Number, NumberSum, Numbers};
 pub use payload::{Payload, PayloadField};
 pub use release::{
     Difference, ReleasePlan, ReleaseWord, SUMMANDS, Totals, WordKind, lower_release, lower_release_of,

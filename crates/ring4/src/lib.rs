@@ -36,6 +36,7 @@ mod evaluate;
 mod input;
 mod joint;
 mod member;
+mod numbers;
 mod open;
 mod party;
 mod planes;

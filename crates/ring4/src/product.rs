@@ -142,7 +142,7 @@ impl Party {
     }
 
     /// `len` sums of products; factors are runs of as many blocks as `len` elements have, one run per term.
-    fn dots(
+    pub(crate) fn dots(
         &mut self,
         session: &mut Session,
         ring: Ring,

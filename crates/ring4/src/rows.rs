@@ -16,6 +16,7 @@ use crate::bits::{Bits, LANES, blocks};
 use crate::combine::{Lanes, Merges};
 use crate::evaluate::{Compiled, Evaluator};
 use crate::member::Member;
+use crate::numbers::{self, Sums};
 use crate::sums::{Columns, Motions};
 use crate::{Quote, Ring, Seat};
 use base::{At, Error, Kind, PartyId, limits};
@@ -32,7 +33,7 @@ use std::collections::HashMap;
 use zeroize::Zeroize;
 
 /// Most bytes of live wires of one chunk at a seat.
-const CHUNK_BYTES: usize = 64 << 20;
+const CHUNK_BYTES: usize = 16 << 20;
 /// Most rows of a chunk, and fewest.
 const CHUNK_ROWS: [usize; 2] = [1 << 16, 1 << 7];
 /// Rows evaluated in the clear at once.
@@ -79,7 +80,8 @@ impl Prepared {
             Inputs::Columns => leaf.inputs_of(0).filter(|(_, input)| is_public(input)).collect(),
         };
         let (merges, sums) = (Merges::new(&plan), plan.trees().filter_map(Combine::terms).collect());
-        let fit = LANES * (CHUNK_BYTES / leaf.block_bytes().max(1));
+        let bytes = leaf.block_bytes() + numbers::block_bytes(&plan.numbers);
+        let fit = LANES * (CHUNK_BYTES / bytes.max(1));
         let [most, fewest] = CHUNK_ROWS;
         let chunk = fit.clamp(fewest, most);
         let chunk = 1 << chunk.ilog2();
@@ -123,6 +125,7 @@ impl Prepared {
                 quote.open(Ring::Z2, self.public.len() * rows);
             }
             self.leaf.quote_join(&mut quote, rows);
+            numbers::quote(&self.plan.numbers, &mut quote, rows);
             sums.absorb(&mut quote, rows);
             self.merges.quote(&mut quote, rows, 0..self.inner_levels());
             chunks += 1;
@@ -191,10 +194,12 @@ impl Prepared {
     }
 }
 
-/// What the seats hold of all folds: by sum its summands, by best row the bits of its word, the bits of every list.
+/// What the seats hold of all folds: by sum its summands, of bits and of numbers, by best row the bits of its word, the bits of
+/// every list.
 #[derive(Default)]
 struct Held {
     sums: Vec<[u128; 3]>,
+    numbers: Vec<[u128; 3]>,
     words: Vec<Vec<Bits<3>>>,
     lists: Vec<Bits<3>>,
 }
@@ -234,6 +239,7 @@ fn combine(
     let Prepared { program, plan, leaf, merges, sums, .. } = prepared;
     let mut evaluator = Evaluator::new(member, session);
     let mut columns = Columns::new(sums);
+    let mut numbers = Sums::new(&plan.numbers);
     let mut best = merges.none();
     let mut lists: Vec<Bits<3>> = Vec::new();
     for (from, count) in prepared.chunks() {
@@ -243,16 +249,19 @@ fn combine(
         session.step("public", |s| prepared.compare_public(member, s, (from, count), &entered[0], own))?;
         // The number of a row is public: summand 0.
         let summand_0 = member.server().and_then(|server| server.seat().part_of(Seat::new(0)));
-        let numbers = &mut |input: &Input, places: [&mut [Block]; 3]| match places
+        let index = &mut |input: &Input, places: [&mut [Block]; 3]| match places
             .into_iter()
             .nth(summand_0.unwrap_or(3))
         {
             Some(place) => own.fill(input, from, place),
             None => Ok(()),
         };
-        let roots = evaluator.join(member, session, leaf, count, &entered, numbers)?;
+        let roots = evaluator.join(member, session, leaf, count, &entered, index)?;
         if let Some(server) = member.server() {
-            let (terms, lanes, kept) = sort(plan, roots);
+            let Sorted { terms, lanes, kept, of_numbers } = Sorted::new(plan, roots);
+            if !of_numbers.is_empty() {
+                session.step("numbers", |s| numbers.absorb(server, s, count, of_numbers))?;
+            }
             columns.absorb(server, session, count, &mut terms.into_iter())?;
             let lanes = merges.lanes(0, count, &mut lanes.into_iter());
             let lanes = merges.merge(&mut evaluator, member, session, lanes, 0..prepared.inner_levels())?;
@@ -269,18 +278,35 @@ fn combine(
     let best = merges.merge(&mut evaluator, member, session, best, levels)?;
     let words = merges.finish(&mut evaluator, member, session, &best)?;
     let sums = columns.finish(&mut evaluator, member, session, plan.rows)?;
-    Ok(Held { sums, words, lists })
+    Ok(Held { sums, numbers: numbers.finish(), words, lists })
 }
 
-/// The roots of the row circuit: terms of sums, lanes of best rows, bits of lists.
-fn sort(plan: &BooleanPlan, roots: Vec<Bits<3>>) -> (Vec<Bits<3>>, Vec<Bits<3>>, Vec<Bits<3>>) {
-    let mut roots = roots.into_iter();
-    let (mut terms, mut lanes) = (Vec::new(), Vec::new());
-    for tree in plan.trees() {
-        let of = if tree.terms().is_some() { &mut terms } else { &mut lanes };
-        of.extend(roots.by_ref().take(tree.lane_bits(0)));
+/// The roots of the row circuit.
+#[derive(Default)]
+struct Sorted {
+    /// Of sums of bits.
+    terms: Vec<Bits<3>>,
+    /// Of best rows.
+    lanes: Vec<Bits<3>>,
+    /// Of lists.
+    kept: Vec<Bits<3>>,
+    /// Of what becomes numbers.
+    of_numbers: Vec<Bits<3>>,
+}
+
+impl Sorted {
+    fn new(plan: &BooleanPlan, roots: Vec<Bits<3>>) -> Self {
+        let mut roots = roots.into_iter();
+        let mut sorted = Self::default();
+        for tree in plan.trees() {
+            let of = if tree.terms().is_some() { &mut sorted.terms } else { &mut sorted.lanes };
+            of.extend(roots.by_ref().take(tree.lane_bits(0)));
+        }
+        let lists = plan.folds.iter().filter(|fold| matches!(fold, BooleanFold::Rows)).count();
+        sorted.kept = roots.by_ref().take(lists).collect();
+        sorted.of_numbers = roots.collect();
+        sorted
     }
-    (terms, lanes, roots.collect())
 }
 
 /// What this participant enters of a chunk, packed, and the folds that it computes alone.
@@ -386,6 +412,10 @@ impl Own {
                 Share::Replicated(by_number(numbers, sums.next().unwrap_or_default()))
             }
             BooleanFold::Tree(_) => Share::Replicated(by_number(numbers, word(words.next()))),
+            BooleanFold::Numbers(place) => {
+                let parts = held.numbers.get(*place).copied().unwrap_or_default();
+                Share::Replicated(by_number(numbers, parts))
+            }
             BooleanFold::Rows => Share::ReplicatedRows(by_number(numbers, list(lists.next()))),
         };
         Shares::new(plan.folds.iter().zip(&program.folds).zip(own).map(share).collect())

@@ -2,7 +2,7 @@
 //! an owner sends something else.
 
 use accel::Queue;
-use base::{ChannelError, Error, Kind, PartyId};
+use base::{ChannelError, Error, Kind, PartyId, Seed};
 use engine::conformance::{Case, Script, Table};
 use engine::{Engine, NoNoise, Share, Shares};
 use net::Session;
@@ -80,6 +80,101 @@ fn a_lift_study_has_the_totals_of_its_definitions() {
         for total in &built.1.totals {
             let want = want.get(total.cell, total.arm, total.quantity);
             assert_eq!(got[total.fold as usize], want, "{total:?}");
+        }
+    }
+}
+
+/// Sums of wide products, of their factors and of the bits that select them, which are had of numbers, beside sums that are not: a
+/// product that wraps, a bit that selects no product.
+fn products() -> Program {
+    let mut b = Builder::new("products", Class::Exact, ["a", "b"]);
+    let x = b.column("x", Type::u(24), PartyId(0));
+    let y = b.column("y", Type::u(31), PartyId(1));
+    let bits = [0, 1].map(|p| b.column(&format!("bit{p}"), Type::BIT, PartyId(p)));
+    let both = b.and(bits[0], bits[1]);
+    let [wide_x, wide_y] = [x, y].map(|id| b.cast(id, Type::u(60)));
+    let product = b.mul(wide_x, wide_y);
+    let short = b.cast(y, Type::u(24));
+    let wrapped = b.mul(x, short);
+    let of_both = b.mask(both, product);
+    let of_one = b.mask(bits[0], product);
+    let y_of_both = b.mask(both, y);
+    let y_of_one = b.mask(bits[0], y);
+    let x_of_other = b.mask(bits[1], x);
+    for (value, width) in [(of_both, 80), (of_one, 60), (product, 128), (wrapped, 40)] {
+        b.sum(value, Type::u(width));
+    }
+    for (value, width) in [(y_of_both, 50), (y_of_one, 31), (x_of_other, 50), (both, 20)] {
+        b.sum(value, Type::u(width));
+    }
+    b.release();
+    b.finish()
+}
+
+/// The columns of [`products`], and its totals by their meaning.
+fn factors(rows: usize) -> (Vec<Vec<u128>>, Vec<u128>) {
+    let mut rng = Seed::from_bytes([3; 32]).into_rng();
+    let columns: Vec<Vec<u128>> = [24, 31, 1, 1]
+        .into_iter()
+        .map(|width: u32| (0..rows).map(|_| u128::from_le_bytes(rng.bytes()) & ((1 << width) - 1)).collect())
+        .collect();
+    let mut totals = [0u128; 8];
+    let values = |row: usize| [0, 1, 2, 3].map(|column| columns[column][row]);
+    for [x, y, a, b] in (0..rows).map(values) {
+        let (both, product) = (a & b, x * y);
+        let terms = [both * product, a * product, product, product & 0xff_ffff, both * y, a * y, b * x, both];
+        totals.iter_mut().zip(terms).for_each(|(total, term)| *total += term);
+    }
+    let widths = [80, 60, 128, 40, 50, 31, 50, 20];
+    (columns, totals.iter().zip(widths).map(|(total, width)| total & u128::MAX >> (128 - width)).collect())
+}
+
+/// Rows of [`products`] at one participant: its shares, and what it sent.
+fn product_rows(columns: &[Vec<u128>], session: &mut Session) -> Result<(Shares, u64), Error> {
+    let program = products();
+    let mut table = Table::new(&program, columns, columns[0].len() as u64, Some(session.me()));
+    let shares = ring4(MALICIOUS).rows(&program, &mut table, session)?;
+    Ok((shares, session.ledger().sent("")))
+}
+
+#[test]
+fn sums_of_products_are_those_of_numbers() {
+    for rows in [1, 200, 2500] {
+        let (columns, want) = factors(rows);
+        let done = Cluster::new(PARTICIPANTS, 6).run(|s| product_rows(&columns, s));
+        let (shares, sent): (Vec<Shares>, Vec<u64>) = done.into_iter().map(Result::unwrap).unzip();
+        assert_eq!(totals(&products(), &shares), want, "{rows} rows");
+        assert_eq!(ring4(MALICIOUS).price_rows(&products(), rows as u64).sent, sent, "{rows} rows");
+    }
+}
+
+/// A byte that a server sends another one changes while numbers are made, multiplied and summed: who gets it stops.
+#[test]
+fn numbers_are_vouched_for() {
+    let (columns, _) = factors(300);
+    let sent = |s: &Session, peer: PartyId| -> u64 {
+        let of = |e: &&net::Entry| e.peer == peer && e.step.starts_with("rows/numbers");
+        s.ledger().entries().iter().filter(of).map(|e| e.sent).sum()
+    };
+    let honest = Cluster::new(PARTICIPANTS, 6).run(|s| {
+        product_rows(&columns, s)?;
+        Ok(SERVERS.map(|peer| sent(s, peer)))
+    });
+    let honest: Vec<[u64; 4]> = honest.into_iter().map(Result::unwrap).collect();
+    for (i, from) in SERVERS.into_iter().enumerate() {
+        for (to, all) in SERVERS.into_iter().zip(honest[2 + i]).filter(|(_, all)| *all > 0) {
+            for byte in [0, all / 2, all - 1] {
+                let what = format!("byte {byte} of {all} from {from} to {to}");
+                let fault = Fault::Corrupt { byte, mask: 1 };
+                let cluster = Cluster::new(PARTICIPANTS, 6).deadline(Duration::from_secs(30));
+                let done = cluster.fault_towards(from, to, "rows/numbers", fault);
+                let done = done.run(|s| product_rows(&columns, s));
+                let victim = done[to.index()].as_ref().err().expect(&what);
+                let accused = victim.at().peer.clone().unwrap_or_default();
+                assert!(matches!(victim.kind(), Kind::Deviated(_)), "{what}: {victim}");
+                assert!(accused.contains(&format!("p{}", from.0)), "{what}: {victim}");
+                assert!(victim.at().step.starts_with("rows/numbers"), "{what}: {victim}");
+            }
         }
     }
 }

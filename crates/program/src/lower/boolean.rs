@@ -6,6 +6,7 @@
 
 use super::bits::Bits;
 use super::combine::{Combine, Shape, lanes, levels};
+use super::numbers::{Found, Numbers};
 use crate::circuit::{Circuit, Gates, Input, Lit};
 use crate::gadgets::Word;
 use crate::{Facts, Fold, Holder, NodeId, Op, Program};
@@ -20,8 +21,10 @@ pub const INDEX_WORD: u32 = u32::MAX;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BooleanPlan {
     /// What is done for one row. Its inputs' words are row nodes, or [`INDEX_WORD`]; its roots are the lanes of all
-    /// trees, then the bits of all lists.
+    /// trees, then the bits of all lists, then those of `numbers`.
     pub leaf: Piece,
+    /// What is multiplied and summed as numbers.
+    pub numbers: Numbers,
     /// By fold, what becomes of it.
     pub folds: Vec<BooleanFold>,
     /// Number of rows.
@@ -38,6 +41,8 @@ pub enum BooleanFold {
     Tree(Combine),
     /// One bit of every row is kept.
     Rows,
+    /// Numbers are summed: the sum of [`BooleanPlan::numbers`] at this place.
+    Numbers(usize),
 }
 
 /// A circuit and the literals wanted of it.
@@ -65,6 +70,10 @@ pub fn lower_boolean(program: &Program, shape: Shape, rows: u64, inputs: Inputs)
     let owners = program.fold_owners();
     let mut bits = Bits::new(&program.row);
     let mut leaf = |g: &mut Gates, id: NodeId| enter(program, &facts, inputs, g, id);
+    let mut numbers = match inputs {
+        Inputs::Derived => Found::default(),
+        Inputs::Columns => Found::new(program, &owners, &mut bits, &mut leaf),
+    };
     let (mut lanes, mut kept) = (Word::new(), Word::new());
     let mut folds = Vec::with_capacity(program.folds.len());
     for (index, fold) in program.folds.iter().enumerate() {
@@ -76,6 +85,10 @@ pub fn lower_boolean(program: &Program, shape: Shape, rows: u64, inputs: Inputs)
         };
         if owner.is_public() || owner.only().is_some() {
             folds.push(BooleanFold::Alone(owner.only()));
+            continue;
+        }
+        if let Some(place) = numbers.place(fold, &mut bits, &mut leaf) {
+            folds.push(BooleanFold::Numbers(place));
             continue;
         }
         let value = bits.word(fold.value(), &mut leaf);
@@ -90,8 +103,10 @@ pub fn lower_boolean(program: &Program, shape: Shape, rows: u64, inputs: Inputs)
         folds.push(BooleanFold::Tree(combine));
     }
     lanes.extend(kept);
+    let (numbers, roots) = numbers.finish();
+    lanes.extend(roots);
     let shared = program.row.ids().map(|id| is_shared(program, id)).collect();
-    BooleanPlan { leaf: Piece { circuit: bits.gates.finish(), roots: lanes }, folds, rows, shared }
+    BooleanPlan { leaf: Piece { circuit: bits.gates.finish(), roots: lanes }, numbers, folds, rows, shared }
 }
 
 fn is_shared(program: &Program, id: NodeId) -> bool {
