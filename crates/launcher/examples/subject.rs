@@ -55,7 +55,8 @@ fn main() -> ExitCode {
     }
     let input = if behaviour == "stdin" { read_input() } else { 0 };
     let heap = number(2).filter(|_| behaviour == "grow" && !speculating).unwrap_or(0);
-    let sum = sweep(&order, [behaviour, argument].contains(&"slow"), heap << 20).wrapping_add(input);
+    let pace = [[behaviour, argument].contains(&"slow"), behaviour != "still"];
+    let sum = sweep(&order, pace, heap << 20).wrapping_add(input);
     drop(extra);
     println!("{sum}");
     if speculating || sum == expected(pieces).wrapping_add(input) {
@@ -66,7 +67,7 @@ fn main() -> ExitCode {
 }
 
 /// Writes and reads everything several times; `heap` bytes of ordinary memory are filled at once when all was touched.
-fn sweep(order: &[usize], slow: bool, heap: usize) -> u64 {
+fn sweep(order: &[usize], [slow, ticks]: [bool; 2], heap: usize) -> u64 {
     let mut memory: Vec<OspVec<u64>> = order.iter().map(|_| OspVec::zeroed(PIECE)).collect();
     osprey::mark("start");
     let mut sum = 0u64;
@@ -80,7 +81,9 @@ fn sweep(order: &[usize], slow: bool, heap: usize) -> u64 {
                 *word = word.wrapping_mul(3).wrapping_add((piece * PIECE + at) as u64 + round);
             }
             sum = sum.wrapping_add(memory[piece].iter().fold(0, |sum: u64, word| sum.wrapping_add(*word)));
-            osprey::tick();
+            if ticks {
+                osprey::tick();
+            }
             if slow {
                 std::thread::sleep(Duration::from_millis(20));
             }

@@ -84,6 +84,21 @@ fn a_trace_is_used_again_only_where_it_fits() {
     run(&programmed, &["34"]).succeeded().does_not_say("warning");
 }
 
+/// A program that counts nothing while it computes, faster than the disk: the engine's plan goes along to the end.
+#[test]
+fn a_plan_by_advice_follows_a_program_that_counts_nothing() {
+    if !can_isolate() || !can_trace() {
+        return;
+    }
+    let flags = ["--memory", "32M", "--chunk", "64K", "--engine", "file", "--allow-plaintext", "--json"];
+    let done = run(&flags, &["96", "still"]);
+    let report = done.succeeded().report();
+    let entries = |value: &serde_json::Value| value["trace_entries"].as_u64().expect("a number");
+    let (planned, all) = (entries(&report), entries(&report["speculation"]["stats"]));
+    assert!(report["mode"] == "programmed" && report["warnings"] == serde_json::json!([]), "{report}");
+    assert!(planned > all / 2, "{planned} of {all} entries are planned: {report}");
+}
+
 /// Large chunks where the limit holds enough of them, what the program needs beside them taken off.
 #[test]
 fn chunks_are_as_large_as_the_limit_allows() {

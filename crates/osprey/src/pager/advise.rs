@@ -17,8 +17,9 @@
 //! then it has touched chunks that are still to be fetched, which are mapped although nobody mapped them. That tells, too.
 //! What it is past is not fetched; what of that the plan still holds and has left since comes back once the plan is ahead.
 //! The kernel may also take away what the plan holds, when a memory group is full for a moment, or because it looks for
-//! pages that rest (DAMON): one fault each for the program. If it faults and faults while its plan stands still, the thread
-//! looks at all chunks and brings those back; for one that waits for a page without touching it nothing does.
+//! pages that rest (DAMON): one fault each for the program. If it faults and faults while the plan has nothing to do, the
+//! thread looks at the chunks that it holds and brings those back, and at all chunks if the plan stood still, too; for one
+//! that waits for a page without touching it nothing does.
 //! Chunks smaller than 64 KiB under `file` may seem touched when a neighbour is read: the kernel maps what is in its cache
 //! around a fault.
 //! These engines are for comparison; `move` gets a message.
@@ -48,7 +49,7 @@ use crate::settings::{Engine, Mode, Settings};
 use crate::stats::Stats;
 use crate::sys::{self, PAGE, advise, process};
 use crate::trace::Source;
-use program::{Program, Turn};
+use program::{Program, Search, Turn};
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -221,7 +222,7 @@ fn run(mut mover: Mover, mut program: Option<Program>, progress: &Progress) {
         if let Err(error) = mover.keep_limit(program.as_mut()) {
             mover.shared.warn(format!("the kernel refused advice: {error}"));
         }
-        mover.count();
+        mover.count(program.as_ref());
         let mut bells = vec![progress.bell(), mover.shared.stop.as_fd()];
         bells.extend(program.as_ref().and_then(Program::bell));
         let ms = if program.as_ref().is_some_and(Program::must_look) { KEY_MS } else { CHECK_MS };
@@ -229,7 +230,7 @@ fn run(mut mover: Mover, mut program: Option<Program>, progress: &Progress) {
             return mover.shared.warn(format!("the pager cannot wait: {error}"));
         }
     }
-    mover.count();
+    mover.count(program.as_ref());
 }
 
 /// Does all that the plan allows now.
@@ -237,7 +238,7 @@ fn follow(program: &mut Program, mover: &mut Mover, progress: &Progress) -> Resu
     program.feed()?;
     let refused = |error: io::Error| format!("the kernel refused advice: {error}");
     let mut looks = 0;
-    loop {
+    while !mover.shared.stopping.load(Ordering::Acquire) {
         program.observe(progress, |chunk| mover.touched(chunk))?;
         match program.turn() {
             Turn::Evict(eviction) => mover.evict(eviction).map_err(refused)?,
@@ -252,14 +253,15 @@ fn follow(program: &mut Program, mover: &mut Mover, progress: &Progress) -> Resu
         looks += 1;
         if looks % 64 == 0 {
             mover.keep_limit(Some(program)).map_err(refused)?;
+            mover.count(Some(program));
             program.feed()?;
         }
     }
-    if program.is_lost() {
-        mover.search(program);
+    match program.search(program::faults(|usage| usage.major_faults)) {
+        Search::No => {}
+        found => mover.search(program, found == Search::All),
     }
-    let mut stats = mover.shared.stats();
-    (stats.trace_entries, stats.plan_s) = (program.planned(), program.plan_s());
+    mover.count(Some(program));
     Ok(())
 }
 
@@ -294,14 +296,15 @@ impl Mover {
             && self.mapped(chunk).is_ok_and(|n| n > 0)
     }
 
-    /// Tells the plan of every chunk that is there and that it does not hold, and of those that are away.
-    fn search(&self, program: &mut Program) {
+    /// Tells the plan of chunks that it holds and that are away, and, with `strays`, of those that are there and that it
+    /// does not hold.
+    fn search(&self, program: &mut Program, strays: bool) {
         let all = self.region.chunk() / PAGE;
         let mut away = Vec::new();
         for chunk in 0..self.reach() {
             if program.holds(chunk) {
                 away.extend(self.mapped(chunk).is_ok_and(|pages| pages < all).then_some(chunk));
-            } else if self.strayed(chunk) {
+            } else if strays && self.strayed(chunk) {
                 program.strayed(chunk);
             }
         }
@@ -370,8 +373,8 @@ impl Mover {
         self.way.map(fetch.chunk, if key { PAGE } else { 0 }, !fetch.clean)
     }
 
-    /// Counts what the program waited for, and our own time.
-    fn count(&mut self) {
+    /// Counts what the program waited for, our own time, and how far the plan is.
+    fn count(&mut self, program: Option<&Program>) {
         let ours = process::usage_of_thread();
         let faults = process::usage_of_process().major_faults.saturating_sub(ours.major_faults);
         let stalls = faults.saturating_sub(self.faults);
@@ -379,6 +382,9 @@ impl Mover {
         stats.bytes_read += stalls.saturating_sub(stats.stalls) * PAGE as u64;
         stats.stalls = stalls.max(stats.stalls);
         stats.pager_cpu_s = (ours.user + ours.system).as_secs_f64();
+        if let Some(program) = program {
+            (stats.trace_entries, stats.plan_s) = (program.planned(), program.plan_s());
+        }
     }
 
     /// Sends chunks away that the plan does not hold, while more is resident than is allowed.

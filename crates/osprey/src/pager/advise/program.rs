@@ -11,8 +11,8 @@ use std::collections::{HashSet, VecDeque};
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
-/// Major faults of a program whose plan stands still, after which it is looked for everywhere.
-const LOST_FAULTS: u64 = 512;
+/// Major faults of a program after which its chunks are looked for.
+const SEARCH_FAULTS: u64 = 256;
 /// Blocks ahead of the program at which its hash is compared when nothing else is waited for.
 const WATCH_AHEAD: u64 = 16;
 /// Steps planned ahead at least.
@@ -29,6 +29,16 @@ pub(super) enum Turn {
     Map(Fetch, bool),
     /// Nothing, until the program moved or the trace has more.
     Wait,
+}
+
+/// Which chunks are to be looked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Search {
+    No,
+    /// Those that the plan holds: the kernel took some away. [`Program::bring_back`] is to be told.
+    Held,
+    /// All, because the plan stood still: the program may have overtaken it by far. [`Program::strayed`] is to be told, too.
+    All,
 }
 
 /// The plan as far as it is carried out.
@@ -60,7 +70,7 @@ pub(super) struct Program {
     last: u64,
     /// Blocks before this one have begun.
     begun: u64,
-    /// Major faults of the process when the plan last moved, and `begun` then.
+    /// Major faults of the program when its chunks were looked for last, and `begun` then.
     faults: u64,
     seen: u64,
     /// Chunks fetched, and chunks touched that no plan foresaw.
@@ -71,7 +81,7 @@ pub(super) struct Program {
 }
 
 /// Faults of the program's own threads, of the kind that `of` takes.
-fn faults(of: impl Fn(&process::Usage) -> u64) -> u64 {
+pub(super) fn faults(of: impl Fn(&process::Usage) -> u64) -> u64 {
     let ours = process::usage_of_thread();
     of(&process::usage_of_process()).saturating_sub(of(&ours))
 }
@@ -193,16 +203,15 @@ impl Program {
         news
     }
 
-    /// Whether the program faults and faults while its plan stands still: then it has overtaken the plan by far, or the
-    /// kernel took chunks away that the plan holds. [`Program::strayed`] and [`Program::bring_back`] are to be told.
-    pub fn is_lost(&mut self) -> bool {
-        let faults = faults(|usage| usage.major_faults);
-        let moved = std::mem::replace(&mut self.seen, self.begun) != self.begun;
-        let lost = !moved && faults > self.faults + LOST_FAULTS;
-        if moved || lost {
-            self.faults = faults;
+    /// Whether the program, which had `faults` major faults so far, faults and faults while the plan has nothing to do, and
+    /// which chunks are to be looked for then.
+    pub fn search(&mut self, faults: u64) -> Search {
+        if faults < self.faults + SEARCH_FAULTS {
+            return Search::No;
         }
-        lost
+        self.faults = faults;
+        let moved = std::mem::replace(&mut self.seen, self.begun) != self.begun;
+        if moved { Search::Held } else { Search::All }
     }
 
     /// Chunks are away: those of them that should be here come in again.
@@ -464,6 +473,19 @@ mod tests {
         );
         let keys = play.keys();
         assert!(late.iter().all(|chunk| !keys.contains(chunk)), "their touches are past: {keys:?}");
+    }
+
+    /// A program that faults is looked for, whether it goes on or not; but no more often than that pays.
+    #[test]
+    fn faults_start_a_search() {
+        let mut play = Play::new();
+        play.go(&[]);
+        assert_eq!(play.program.search(SEARCH_FAULTS - 1), Search::No);
+        assert_eq!(play.program.search(SEARCH_FAULTS), Search::All, "the plan stood still");
+        assert_eq!(play.program.search(SEARCH_FAULTS + 9), Search::No);
+        play.program.strayed(20);
+        assert_eq!(play.program.search(2 * SEARCH_FAULTS), Search::Held, "the program went on, slowly");
+        assert_eq!(play.program.search(3 * SEARCH_FAULTS), Search::All);
     }
 
     /// The kernel took chunks away that the plan holds: they come in again, but for keys and those that the plan lets go.
