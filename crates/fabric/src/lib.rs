@@ -20,7 +20,7 @@ mod shm;
 mod upgrade;
 
 pub use sealed::{PairKeys, Sealed};
-pub use upgrade::{Kind, Outcome, upgrade, upgrade_bytes, upgrade_with};
+pub use upgrade::{Kind, Outcome, available, upgrade, upgrade_bytes, upgrade_with};
 
 use base::ChannelError;
 use std::time::Duration;

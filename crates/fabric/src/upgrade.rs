@@ -37,7 +37,7 @@ pub enum Outcome {
 }
 
 /// Smallest and largest window of a plain transport.
-const WINDOWS: std::ops::RangeInclusive<usize> = (4 << 10)..=(64 << 20);
+pub(crate) const WINDOWS: std::ops::RangeInclusive<usize> = (4 << 10)..=(64 << 20);
 
 /// Exchanges the channels of `session` to all `peers` for plain ones of `kind`, each under [`Sealed`]. All parties call it
 /// at the same place of the protocol, with the same arguments and nothing under way, after they met over TLS. It books its
@@ -110,6 +110,18 @@ pub fn upgrade_with(
         }
         Ok(Outcome::Upgraded(kind.clone()))
     })
+}
+
+/// Whether this process could take its side of an upgrade to `kind`, as far as it can tell alone.
+///
+/// # Errors
+/// What is missing, and how to get it.
+pub fn available(kind: &Kind) -> Result<(), String> {
+    match kind {
+        Kind::Shm if cfg!(target_os = "linux") => Ok(()),
+        Kind::Shm => Err("shared memory between parties needs Linux".to_owned()),
+        Kind::Fabric { provider } => crate::libfabric::meet::available(provider),
+    }
 }
 
 /// Bytes that [`upgrade`] sends to one peer.

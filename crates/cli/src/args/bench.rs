@@ -10,15 +10,15 @@ use std::path::PathBuf;
 /// market a thread.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tacit bench yao --rows 100k\n  tacit bench lift --rows 1M --transport tls --json\n  tacit bench match --rows 50k --overlap 0.5\n  tacit bench match --protocol ps3i --rows 100k --columns 4\n  tacit bench gmw --parties 3 --ands 10M\n  tacit bench ot --ot ferret --ots 50M\n  tacit bench market --resources 5000 --parties 3 --circuit small\n  tacit bench ring4 --security semi-honest --transport tcp\n  tacit bench ring4 --all\n  tacit bench engines --sizes 10k,100k --figures engines.html\n\n\
-    yao:   250 independent AND gates of bits shared by both parties, per row\n\
-    lift:  the row program of a lift study with K = 4, 32-bit times and values; session set-up included, no matching\n\
-    match: private matching of generated people, two parties; see docs/protocols for each\n\
-    gmw:   AND gates among any number of parties, all of them threads of one process\n\
-    ot:    correlated OTs with random choices between two parties, threads of one process\n\
-    market: the P2P problem of Choi et al. (2012), a customer and N - 1 providers, threads of one process; start-up included\n    \
-    ring4: products of shared vectors among four computing parties; see docs/bench-ring4.md\n    \
-    engines: the rows of lift on yao, gmw and ring4, against rows and against round-trip time, over TLS"
+    after_help = "Examples:\n  tacit bench yao --rows 100k\n  tacit bench lift --rows 1M --transport tls --json\n  tacit bench match --rows 50k --overlap 0.5\n  tacit bench match --protocol ps3i --rows 100k --columns 4\n  tacit bench gmw --parties 3 --ands 10M\n  tacit bench ot --ot ferret --ots 50M\n  tacit bench market --resources 5000 --parties 3 --circuit small\n  tacit bench ring4 --security semi-honest --transport shm\n  tacit bench ring4 --all\n  tacit bench engines --sizes 10k,100k --figures engines.html\n\n\
+    yao:     250 independent AND gates of bits shared by both parties, per row\n\
+    lift:    the row program of a lift study with K = 4, 32-bit times and values; session set-up included, no matching\n\
+    match:   private matching of generated people, two parties; see docs/protocols for each\n\
+    gmw:     AND gates among any number of parties, all of them threads of one process\n\
+    ot:      correlated OTs with random choices between two parties, threads of one process\n\
+    market:  the P2P problem of Choi et al. (2012), a customer and N - 1 providers, threads of one process; start-up included\n\
+    ring4:   products of shared vectors among four computing parties; see docs/bench-ring4.md\n\
+    engines: the rows of lift on yao, gmw and ring4, against rows (--sizes) and against round-trip time (--rows), over TLS"
 )]
 pub struct Bench {
     /// What to measure
@@ -63,9 +63,12 @@ pub struct Bench {
     /// match: the protocol
     #[arg(long, default_value = "pid")]
     pub protocol: Protocol,
-    /// How bytes travel; ring4 takes tls unless told otherwise, also as an engine
+    /// How bytes travel; ring4 takes tls unless told otherwise, also as an engine; shm and fabric are for ring4 alone
     #[arg(long, default_value = "tcp", default_value_ifs([("what", "ring4", "tls"), ("engine", "ring4", "tls")]))]
     pub transport: TransportName,
+    /// ring4 over fabric: libfabric's provider, as `fi_info` lists it
+    #[arg(long, value_name = "NAME", default_value = "tcp")]
+    pub provider: String,
     /// Bits of Delta that SoftSpoken OT takes at once: small for fast links, large for slow ones
     #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=8))]
     pub k: u32,
@@ -96,7 +99,7 @@ pub struct Bench {
     /// ring4: bits of an element: Z_2^128, Z_2^64 or packed Z_2
     #[arg(long, value_name = "BITS", default_value = "128")]
     pub bits: Bits,
-    /// ring4: what computes
+    /// ring4: what computes; cuda wants an NVIDIA GPU, rtl a simulator (make rtl), which is slow
     #[arg(long, value_name = "NAME", default_value = "cpu")]
     pub device: DeviceName,
     /// ring4: devices behind the queue of each party
@@ -111,11 +114,11 @@ pub struct Bench {
     /// ring4: runs; figures are their medians
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeat: u32,
-    /// ring4: both security models, all rings, all transports, in one table
-    #[arg(long, conflicts_with_all = ["security", "bits", "transport"])]
+    /// ring4: both security models and all rings, over all transports and on all devices that are here, in one table
+    #[arg(long, conflicts_with_all = ["security", "bits", "transport", "device"])]
     pub all: bool,
-    /// ring4: the devices of one party alone, 1 to 6 of them behind its queue
-    #[arg(long, conflicts_with_all = ["all", "devices", "products", "vector"])]
+    /// ring4: the devices of one party alone, 1 to 6 of them behind its queue, in both security models
+    #[arg(long, conflicts_with_all = ["all", "security", "hash", "devices", "products", "vector"])]
     pub scaling: bool,
     /// engines: rows of each side, one setting after the other
     #[arg(long, value_name = "N,N", value_parser = count, value_delimiter = ',', default_value = "10k,100k,1M")]
@@ -215,6 +218,10 @@ pub enum TransportName {
     Tcp,
     /// TLS 1.3 with pinned keys.
     Tls,
+    /// Memory that the processes share, after they met over TLS.
+    Shm,
+    /// libfabric, after they met over TLS.
+    Fabric,
 }
 
 impl TransportName {
@@ -224,7 +231,14 @@ impl TransportName {
             Self::Memory => "memory",
             Self::Tcp => "tcp",
             Self::Tls => "tls",
+            Self::Shm => "shm",
+            Self::Fabric => "fabric",
         }
+    }
+
+    /// Whether parties meet over TLS.
+    pub fn meets_by_tls(self) -> bool {
+        matches!(self, Self::Tls | Self::Shm | Self::Fabric)
     }
 }
 
@@ -300,6 +314,10 @@ impl Bits {
 pub enum DeviceName {
     /// One core.
     Cpu,
+    /// An NVIDIA GPU.
+    Cuda,
+    /// The accelerator of rtl/, simulated.
+    Rtl,
 }
 
 impl DeviceName {
@@ -307,6 +325,8 @@ impl DeviceName {
     pub fn word(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
+            Self::Cuda => "cuda",
+            Self::Rtl => "rtl",
         }
     }
 }

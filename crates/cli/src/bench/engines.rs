@@ -81,6 +81,8 @@ struct Point {
     bytes: u64,
     peak_memory_bytes: u64,
     cpu_seconds: f64,
+    /// Of `ring4`: ANDs of shares, over the seconds; what a plan reckons with.
+    and_per_s: Option<f64>,
     correct: Option<bool>,
 }
 
@@ -104,6 +106,10 @@ struct Summary {
 pub fn run(args: &Bench) -> Result<(), Error> {
     let mut study = Study { args, told: false, known: Vec::new() };
     let by_rows = study.series(&args.sizes.iter().map(|rows| (*rows, 0.0)).collect::<Vec<_>>())?;
+    if !args.json && !args.round_trips.is_empty() {
+        let rows = output::counted(args.rows, "row");
+        output::print(&format!("against round-trip time, with {rows} (--rows, not --sizes):"))?;
+    }
     let far: Vec<_> = args.round_trips.iter().map(|ms| (args.rows, *ms)).collect();
     let by_round_trip = study.series(&far)?;
     let correct = by_rows.iter().chain(&by_round_trip).all(|point| point.correct != Some(false));
@@ -178,6 +184,7 @@ impl Study<'_> {
             bytes: 0,
             peak_memory_bytes: 0,
             cpu_seconds: 0.0,
+            and_per_s: None,
             correct: None,
         };
         if expected_seconds.is_some_and(|seconds| seconds > self.args.limit as f64) {
@@ -190,8 +197,11 @@ impl Study<'_> {
         let (program, lift) = party::program(What::Lift)?;
         let (lift, layout) = lift.ok_or_else(|| Error::misuse("a lift study has a layout"))?;
         let totals = totals(&program, &parties);
+        let seconds = parties.iter().fold(0.0, |most: f64, p| (p.seconds - p.meeting_seconds).max(most));
+        let and_gates = || seat::engine(who.security).and_gates(&program, rows) as f64;
         Ok(Point {
-            seconds: Some(parties.iter().fold(0.0, |most, p| (p.seconds - p.meeting_seconds).max(most))),
+            seconds: Some(seconds),
+            and_per_s: (!who.alone()).then(|| and_gates() / seconds),
             bytes: parties.iter().map(|p| p.bytes_sent).sum(),
             peak_memory_bytes: parties.iter().map(|p| p.peak_memory_bytes).sum(),
             cpu_seconds: parties.iter().map(|p| p.cpu_seconds).sum(),
@@ -395,6 +405,7 @@ mod tests {
             bytes: 1,
             peak_memory_bytes: 1,
             cpu_seconds: 1.0,
+            and_per_s: None,
             correct: Some(true),
         }
     }

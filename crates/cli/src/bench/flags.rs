@@ -5,7 +5,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 
 /// Flags by clap's name, and the measurements that read them.
-const FLAGS: [(&str, &[What]); 31] = [
+const FLAGS: [(&str, &[What]); 32] = [
     ("rows", &[What::Yao, What::Lift, What::Match, What::Engines]),
     ("parties", &[What::Gmw, What::Market]),
     ("ands", &[What::Gmw]),
@@ -28,6 +28,7 @@ const FLAGS: [(&str, &[What]); 31] = [
     ("hash", &[What::Ring4]),
     ("bits", &[What::Ring4]),
     ("device", &[What::Ring4]),
+    ("provider", &[What::Ring4]),
     ("products", &[What::Ring4]),
     ("vector", &[What::Ring4]),
     ("repeat", &[What::Ring4]),
@@ -49,6 +50,10 @@ pub fn refusal(args: &Bench, given: &ArgMatches) -> Option<String> {
             let of: Vec<String> = of.iter().map(|what| format!("bench {}", word(*what))).collect();
             return Some(format!("{0} is for {1}; remove {0} from bench {what}", name(flag), of.join(", ")));
         }
+    }
+    if matches!(args.transport, TransportName::Shm | TransportName::Fabric) && args.what != What::Ring4 {
+        let transport = args.transport.word();
+        return Some(format!("--transport {transport} is for bench ring4; use tcp or tls for bench {what}"));
     }
     let by_rows = [What::Yao, What::Lift].contains(&args.what);
     if said("ot") && by_rows && args.engine != EngineName::Gmw {
@@ -127,8 +132,12 @@ fn of_ring4(args: &Bench, said: &dyn Fn(&str) -> bool) -> Option<String> {
             "without checks there are no tags; remove --hash, or use --security malicious".to_owned(),
         );
     }
-    (args.transport == TransportName::Memory)
-        .then(|| "the four parties are processes of their own; use --transport tcp or tls".to_owned())
+    if said("provider") && args.transport != TransportName::Fabric && !args.all {
+        return Some("--provider goes with --transport fabric; remove --provider".to_owned());
+    }
+    (args.transport == TransportName::Memory).then(|| {
+        "the four parties are processes of their own; use --transport tcp, tls, shm or fabric".to_owned()
+    })
 }
 
 /// A measurement as the command line names it.
@@ -170,9 +179,16 @@ mod tests {
             ("ring4 --k 2", "remove --k"),
             ("ring4 --engine yao", "remove --engine from bench ring4"),
             ("ring4 --security semi-honest --hash keyed", "remove --hash"),
-            ("ring4 --transport memory", "use --transport tcp or tls"),
+            ("ring4 --transport memory", "use --transport tcp, tls, shm or fabric"),
             ("ring4 --scaling --devices 2", "cannot be used with"),
+            ("ring4 --scaling --security malicious", "cannot be used with"),
             ("ring4 --all --bits 64", "cannot be used with"),
+            ("ring4 --all --device rtl", "cannot be used with"),
+            ("ring4 --transport shm --provider tcp", "--provider goes with --transport fabric"),
+            ("gmw --transport shm", "--transport shm is for bench ring4"),
+            ("yao --rows 9 --transport fabric", "--transport fabric is for bench ring4"),
+            ("market --engine ring4 --transport shm", "--transport shm is for bench ring4"),
+            ("ot --provider tcp", "--provider is for bench ring4"),
             ("engines --transport tcp", "remove --transport"),
             ("engines --overlap 1", "--overlap is for bench match"),
             ("lift --rows 9 --sizes 9", "--sizes is for bench engines"),
@@ -202,7 +218,10 @@ mod tests {
             "engines --sizes 100,2k --rows 100 --round-trips 0,0.1 --limit 9 --figures f.html",
             "market --engine ring4 --security semi-honest --resources 9",
             "market --engine gmw --k 3",
-            "ring4 --all --hash keyed --products 1M",
+            "ring4 --all --hash keyed --devices 2 --provider shm",
+            "ring4 --transport shm --device rtl",
+            "ring4 --transport fabric --provider shm --device cuda",
+            "ring4 --scaling --device rtl --transport tcp --bits 1",
             "market --resources 9 --parties 3 --circuit small --ot softspoken:3",
         ] {
             let words = ["tacit", "bench"].into_iter().chain(line.split(' '));

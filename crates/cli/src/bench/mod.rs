@@ -187,9 +187,9 @@ fn core_each() -> Option<[usize; 2]> {
     }
 }
 
-/// Keys of this measurement only, one per name, under TLS.
+/// Keys of this measurement only, one per name, where parties meet over TLS.
 fn keys(transport: TransportName, names: &[&str], folder: &Path) -> Result<Option<Vec<Keys>>, Error> {
-    if transport != TransportName::Tls {
+    if !transport.meets_by_tls() {
         return Ok(None);
     }
     let identities = names.iter().map(|_| Identity::generate()).collect::<Result<Vec<_>, Error>>()?;

@@ -1,5 +1,7 @@
 //! `bench ring4`: products of shared vectors among four computing parties, each a process of its own.
 
+mod devices;
+mod grid;
 mod scaling;
 mod seat;
 
@@ -7,26 +9,22 @@ pub use seat::Task;
 
 use super::party::Job;
 use super::{keys, start};
-use crate::args::{Bench, Bits, HashName, SecurityName, TransportName};
+use crate::args::{Bench, Bits, DeviceName, HashName, SecurityName, TransportName};
 use crate::follow::Children;
 use crate::progress::Working;
 use crate::{machine, output};
 use base::Error;
+use devices::Hardware;
 use net::connect::free_address;
 use seat::{Measured, NAMES, Run, Setting};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Blocks of one vector unless the command line says otherwise.
-const VECTOR_BLOCKS: u64 = 1 << 14;
-/// Blocks of one run: about a second.
-const RUN_BLOCKS: u64 = 16 << 20;
-/// Dependent products of one run: fewer where a run is a short one.
-const CHAIN: u64 = 2_000;
-/// What `--all` runs over.
-const SECURITY: [SecurityName; 2] = [SecurityName::SemiHonest, SecurityName::Malicious];
-const BITS: [Bits; 3] = [Bits::Z128, Bits::Z64, Bits::Z2];
-const TRANSPORTS: [TransportName; 2] = [TransportName::Tcp, TransportName::Tls];
+/// Blocks of one vector, blocks of one run (about a second), and dependent products of one run, unless the command line
+/// says otherwise or a run is a short one.
+const SIZES: [u64; 3] = [1 << 14, 16 << 20, 2_000];
+/// The same for a device that is simulated.
+const SIMULATED_SIZES: [u64; 3] = [1 << 14, 1 << 16, 500];
 
 /// The JSON of `tacit bench ring4 --json`.
 #[derive(Debug, Serialize)]
@@ -40,6 +38,8 @@ struct Summary {
     /// Of each party.
     devices: usize,
     transport: &'static str,
+    /// Of libfabric.
+    provider: Option<String>,
     /// Whether messages were hidden from the fourth party.
     masked: bool,
     /// Cores that the four parties shared.
@@ -62,6 +62,8 @@ struct Summary {
     gbit_per_s: f64,
     /// Products of one block that wait for each other.
     rounds_per_s: f64,
+    /// Of a device that is simulated: then times are those of the simulator, whose own CPU time is not among these.
+    hardware: Option<Hardware>,
     peak_memory_bytes: BTreeMap<&'static str, u64>,
     /// Whether every party sent what the price says.
     as_priced: bool,
@@ -78,23 +80,15 @@ struct Elsewhere {
     note: &'static str,
 }
 
-/// Several settings in one table.
-#[derive(Debug, Serialize)]
-struct Table {
-    what: &'static str,
-    settings: Vec<Summary>,
-    correct: bool,
-}
-
 /// Measures and prints.
 ///
 /// # Errors
 /// When a party fails, or a result is wrong.
 pub fn run(args: &Bench) -> Result<(), Error> {
     if args.scaling {
-        return scaling::run(args, &setting(args)?);
+        return scaling::run(args);
     }
-    let correct = if args.all { grid(args)? } else { one(args)? };
+    let correct = if args.all { grid::run(args)? } else { one(args)? };
     if correct {
         return Ok(());
     }
@@ -102,7 +96,11 @@ pub fn run(args: &Bench) -> Result<(), Error> {
 }
 
 fn one(args: &Bench) -> Result<bool, Error> {
-    let summary = measure(&setting(args)?)?;
+    let setting = setting(args)?;
+    there(&setting)?;
+    let working = Working::on(format!("{} products", output::grouped(setting.vector * setting.rounds)));
+    let summary = measure(&setting)?;
+    drop(working);
     if args.json {
         output::print_json(&summary)?;
     } else {
@@ -111,48 +109,47 @@ fn one(args: &Bench) -> Result<bool, Error> {
     Ok(summary.correct)
 }
 
-fn grid(args: &Bench) -> Result<bool, Error> {
-    let mut settings = Vec::new();
-    if !args.json {
-        output::print(&heading())?;
+/// Refuses a device or a transport that this machine has not, before four processes do.
+fn there(setting: &Setting) -> Result<(), Error> {
+    if setting.device != DeviceName::Cpu {
+        devices::open(setting.device, 1)?;
     }
-    for (security, transport) in SECURITY.into_iter().flat_map(|s| TRANSPORTS.map(|t| (s, t))) {
-        for bits in BITS {
-            let summary = measure(&setting(&Bench { security, bits, transport, ..args.clone() })?)?;
-            if !args.json {
-                output::print(&row(&summary))?;
-            }
-            settings.push(summary);
-        }
-    }
-    let correct = settings.iter().all(|summary| summary.correct);
-    if args.json {
-        output::print_json(&Table { what: "ring4", settings, correct })?;
-    } else {
-        output::print(&note())?;
-    }
-    Ok(correct)
+    setting.plain().map_or(Ok(()), |kind| fabric::available(&kind).map_err(Error::input))
 }
 
 /// What the command line asks for.
 fn setting(args: &Bench) -> Result<Setting, Error> {
     let Bench { security, hash, bits, device, devices, transport, repeat, .. } = *args;
     let lanes = u64::from(128 / bits.count());
-    let vector = args.vector.unwrap_or(VECTOR_BLOCKS * lanes).next_multiple_of(lanes);
-    let products = args.products.unwrap_or(RUN_BLOCKS * lanes);
+    let [vector, run, chain] = if device == DeviceName::Rtl { SIMULATED_SIZES } else { SIZES };
+    let vector = args.vector.unwrap_or(vector * lanes).next_multiple_of(lanes);
+    let products = args.products.unwrap_or(run * lanes);
     let vector = vector.min(products.next_multiple_of(lanes));
     if vector > ::ring4::ELEMENTS as u64 {
         return Err(Error::limit("ring4::ELEMENTS", vector, ::ring4::ELEMENTS as u64));
     }
     let rounds = products.div_ceil(vector);
     let devices = usize::from(devices);
-    let (chain, sample) = (CHAIN.min(products), u64::from(std::process::id()));
-    Ok(Setting { security, hash, bits, device, devices, transport, vector, rounds, repeat, chain, sample })
+    let (chain, sample) = (chain.min(products), u64::from(std::process::id()));
+    let provider = args.provider.clone();
+    Ok(Setting {
+        security,
+        hash,
+        bits,
+        device,
+        devices,
+        transport,
+        provider,
+        vector,
+        rounds,
+        repeat,
+        chain,
+        sample,
+    })
 }
 
 /// Runs the four parties.
 fn measure(setting: &Setting) -> Result<Summary, Error> {
-    let working = Working::on(format!("{} products", output::grouped(setting.vector * setting.rounds)));
     let folder = tempfile::tempdir().map_err(|e| Error::io("cannot make a temporary folder", &e))?;
     let secrets = keys(setting.transport, &NAMES, folder.path())?;
     let addresses = NAMES.iter().map(|_| free_address()).collect::<Result<Vec<_>, Error>>()?;
@@ -169,7 +166,6 @@ fn measure(setting: &Setting) -> Result<Summary, Error> {
         start(&mut children, name, &Job::Ring4(Box::new(task)))?;
     }
     let seats: Vec<Measured> = children.finish(|_, _| ())?;
-    drop(working);
     Ok(summary(setting, cores.len(), &seats))
 }
 
@@ -197,6 +193,7 @@ fn summary(setting: &Setting, cores: usize, seats: &[Measured]) -> Summary {
         device: setting.device.word(),
         devices: setting.devices,
         transport: setting.transport.word(),
+        provider: (setting.transport == TransportName::Fabric).then(|| setting.provider.clone()),
         masked: setting.masked(),
         cores,
         products,
@@ -209,12 +206,21 @@ fn summary(setting: &Setting, cores: usize, seats: &[Measured]) -> Summary {
         tag_bytes_per_round: tags,
         gbit_per_s: products_per_s * bytes_per_product / seats.len() as f64 * 8e-9,
         rounds_per_s: setting.chain as f64 / slowest(|seat| &seat.chains),
+        hardware: hardware(setting, seats),
         peak_memory_bytes: NAMES.into_iter().zip(seats.iter().map(|seat| seat.peak_memory_bytes)).collect(),
         as_priced,
         // Six elements, whatever the ring: what the design says, beside what the price says.
         correct: as_priced && bytes_per_product == expected(setting) && seats.iter().all(|seat| seat.correct),
         elsewhere: elsewhere(setting),
     }
+}
+
+/// What the simulated devices of the slowest seat say of the hardware, if they are simulated.
+fn hardware(setting: &Setting, seats: &[Measured]) -> Option<Hardware> {
+    let cycles =
+        seats.iter().filter_map(|seat| seat.cycles).max_by_key(|[one, two]| one.saturating_add(*two))?;
+    let products = (setting.vector * setting.rounds * u64::from(setting.repeat)) as f64;
+    Some(Hardware::new(cycles, products, expected(setting) * 8.0 / seats.len() as f64))
 }
 
 /// Six elements of so many bits.
@@ -252,10 +258,11 @@ fn text(summary: &Summary) -> String {
     let peak: u64 = summary.peak_memory_bytes.values().sum();
     let mut lines = vec![
         format!(
-            "{} of {} bits among four parties, {}, over {}: {} products/s",
+            "{} of {} bits among four parties, {}, on {}, over {}: {} products/s",
             output::counted(summary.products, "product"),
             summary.bits,
             how(summary.security, summary.hash),
+            summary.device,
             summary.transport,
             output::scaled(summary.products_per_s).trim_end()
         ),
@@ -268,13 +275,18 @@ fn text(summary: &Summary) -> String {
             output::counted(summary.cores as u64, "core")
         ),
         format!(
-            "  {} bytes per product in all, {} of tags per round; each party sends {:.2} Gb/s",
-            summary.bytes_per_product, summary.tag_bytes_per_round, summary.gbit_per_s
+            "  {} bytes per product in all, {} of tags per round; each party sends {:.2} Gb/s{}",
+            summary.bytes_per_product,
+            summary.tag_bytes_per_round,
+            summary.gbit_per_s,
+            if summary.masked { ", masked" } else { "" }
         ),
         format!("  {} dependent rounds/s", output::scaled(summary.rounds_per_s).trim_end()),
         format!("  peak memory of all four {}", output::bytes(peak)),
     ];
-    if let Some(Elsewhere { system, products_per_s, note }) = &summary.elsewhere {
+    if let Some(hardware) = &summary.hardware {
+        lines.push(simulated(hardware));
+    } else if let Some(Elsewhere { system, products_per_s, note }) = &summary.elsewhere {
         let ratio = summary.products_per_s / products_per_s;
         let theirs = output::scaled(*products_per_s);
         lines.push(format!(
@@ -286,42 +298,26 @@ fn text(summary: &Summary) -> String {
     lines.join("\n")
 }
 
+/// The cycles of hardware that a simulation counts.
+fn simulated(hardware: &Hardware) -> String {
+    format!(
+        "  all of this is the time of a simulator; the hardware takes {:.3} cycles per product (stage 1 {:.3}, stage 2 {:.3}):\n  \
+         at {} MHz, assumed, {:.1} Gb/s per party, {:.1} during stage 1",
+        hardware.cycles_per_product,
+        hardware.stage_1_cycles_per_product,
+        hardware.stage_2_cycles_per_product,
+        hardware.assumed_mhz,
+        hardware.gbit_per_s,
+        hardware.stage_1_gbit_per_s
+    )
+}
+
 fn how(security: SecurityName, hash: Option<HashName>) -> String {
     match (security, hash) {
         (SecurityName::Malicious, Some(HashName::Blake3)) => "malicious (BLAKE3)".to_owned(),
         (SecurityName::Malicious, _) => "malicious".to_owned(),
         (SecurityName::SemiHonest, _) => "semi-honest".to_owned(),
     }
-}
-
-fn heading() -> String {
-    format!(
-        "{:12} {:9} {:>4}  {:>12} {:>9} {:>8} {:>7} {:>9}  {:>12}",
-        "security", "transport", "bits", "products/s", "CPU ns", "B", "Gb/s", "rounds/s", "elsewhere"
-    )
-}
-
-fn row(summary: &Summary) -> String {
-    let theirs = summary.elsewhere.as_ref().map(|e| output::scaled(e.products_per_s));
-    format!(
-        "{:12} {:9} {:>4}  {:>12} {:>9.2} {:>8} {:>7.2} {:>9}  {:>12}{}",
-        how(summary.security, summary.hash),
-        summary.transport,
-        summary.bits,
-        output::scaled(summary.products_per_s).trim_end(),
-        summary.cpu_ns_per_product,
-        summary.bytes_per_product,
-        summary.gbit_per_s,
-        output::scaled(summary.rounds_per_s).trim_end(),
-        theirs.as_deref().unwrap_or("").trim_end(),
-        if summary.correct { "" } else { "  WRONG" }
-    )
-}
-
-fn note() -> String {
-    "CPU ns and B: of all four per product; Gb/s: sent by each; elsewhere: MP-SPDZ (128 bits) and HPMPC (64, 1; checks put\n\
-     off to the end), as measured elsewhere, four processes over plain TCP"
-        .to_owned()
 }
 
 #[cfg(test)]

@@ -38,22 +38,30 @@ pub(crate) fn connect(
     })
 }
 
+/// Whether an endpoint of the provider can be had here.
+pub(crate) fn available(provider: &str) -> Result<(), String> {
+    let ring = *crate::upgrade::WINDOWS.start();
+    endpoint(provider, IpAddr::V4(Ipv4Addr::LOCALHOST), ring).map(drop)
+}
+
 fn open(
     session: &mut Session,
     peer: PartyId,
     provider: &str,
     ring: usize,
 ) -> Result<(Endpoint, Name), String> {
-    let shim = Shim::load()?;
     // The interface that TLS came over; within a process there is none, and loopback will do.
-    let ip = session.link(peer).local_ip().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)).to_string();
-    let node = (provider != "shm").then_some(ip.as_str());
-    let opened = Endpoint::open(shim, provider, node, ring);
-    let mut endpoint = opened.map_err(|e| {
-        format!("libfabric's provider {provider} cannot be opened: {e}; `fi_info` lists them")
-    })?;
+    let ip = session.link(peer).local_ip().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let mut endpoint = endpoint(provider, ip, ring)?;
     let name = endpoint.name()?;
     Ok((endpoint, name))
+}
+
+fn endpoint(provider: &str, ip: IpAddr, ring: usize) -> Result<Endpoint, String> {
+    let (shim, ip) = (Shim::load()?, ip.to_string());
+    let node = (provider != "shm").then_some(ip.as_str());
+    Endpoint::open(shim, provider, node, ring)
+        .map_err(|e| format!("libfabric's provider {provider} cannot be opened: {e}; `fi_info` lists them"))
 }
 
 /// The first write each way, so that a path that does not work is found now.

@@ -1,11 +1,14 @@
 //! `bench ring4 --scaling`: how much one seat's devices give to the network, by how many of them are behind its queue.
 //!
 //! Devices alone: both stages of products on random vectors, as long as a long command, with nothing sent; what arrives
-//! in stage 2 is what stage 1 gave. So the figure is what the devices could fill, whatever the network is.
+//! in stage 2 is what stage 1 gave. So the figure is what the devices could fill, whatever the network is. Of devices that
+//! are simulated it is what the hardware could at the assumed clock, from the cycles that the simulators count.
 
-use super::seat::{Setting, cpu_seconds, devices};
-use super::{how, median};
-use crate::args::{Bench, SecurityName};
+use super::devices::{self, Hardware};
+use super::median;
+use super::seat::{Setting, cpu_seconds};
+use crate::args::{Bench, DeviceName, SecurityName};
+use crate::progress::Working;
 use crate::{machine, output};
 use accel::{Command, Fold, Half, Multiply, Queue, Seat, Vouch, conformance};
 use base::{Error, Seed};
@@ -15,8 +18,9 @@ use std::time::{Duration, Instant};
 
 /// Devices behind the queue, at most; as the paper's figure.
 const DEVICES: usize = 6;
-/// Blocks of a command: every one of so many devices gets its share.
+/// Blocks of a command: every one of so many devices gets its share. Of a simulation, which takes its time, fewer.
 const BLOCKS: usize = 1 << 17;
+const SIMULATED_BLOCKS: usize = 1 << 14;
 /// A link that the paper fills.
 const LINK_GBIT_PER_S: f64 = 100.0;
 /// One run.
@@ -26,11 +30,20 @@ const RUN: Duration = Duration::from_millis(200);
 #[derive(Serialize)]
 struct Summary {
     what: &'static str,
-    security: SecurityName,
     bits: u32,
     device: &'static str,
+    masked: bool,
     cores: usize,
     repeat: u32,
+    /// The clock that rates of simulated devices are at.
+    assumed_mhz: Option<f64>,
+    models: Vec<Model>,
+}
+
+/// One security model.
+#[derive(Serialize)]
+struct Model {
+    security: SecurityName,
     by_devices: Vec<Point>,
     /// Devices after which 100 Gb/s are filled; absent: not by as many as were tried.
     saturated_by: Option<usize>,
@@ -45,38 +58,72 @@ struct Point {
     /// Elements that this seat sends.
     gbit_per_s: f64,
     products_per_s: f64,
-    cpu_ns_per_product: f64,
+    /// Of this process; nothing of hardware that is simulated.
+    cpu_ns_per_product: Option<f64>,
+    hardware: Option<Hardware>,
 }
 
 /// Measures and prints.
 ///
 /// # Errors
 /// Those of the devices.
-pub fn run(args: &Bench, setting: &Setting) -> Result<(), Error> {
-    let points = (1..=DEVICES).map(|n| point(setting, n)).collect::<Result<Vec<_>, Error>>()?;
-    let filled = points.iter().find(|point| point.gbit_per_s >= LINK_GBIT_PER_S);
+pub fn run(args: &Bench) -> Result<(), Error> {
+    let setting = super::setting(args)?;
+    devices::open(setting.device, 1)?;
+    let models = [SecurityName::SemiHonest, SecurityName::Malicious]
+        .into_iter()
+        .map(|security| Model::measure(&Setting { security, ..setting.clone() }))
+        .collect::<Result<Vec<_>, Error>>()?;
+    let hardware = models[0].by_devices[0].hardware;
     let summary = Summary {
         what: "ring4",
-        security: setting.security,
         bits: setting.bits.count(),
         device: setting.device.word(),
+        masked: setting.masked(),
         cores: machine::cores().len(),
         repeat: setting.repeat,
-        saturated_by: filled.map(|point| point.devices),
-        paper_saturated_by: if setting.security == SecurityName::Malicious { 4 } else { 6 },
-        by_devices: points,
+        assumed_mhz: hardware.map(|hardware| hardware.assumed_mhz),
+        models,
     };
     if args.json {
         return output::print_json(&summary);
     }
-    output::print(&text(&summary, setting))
+    output::print(&text(&summary))
+}
+
+impl Model {
+    fn measure(setting: &Setting) -> Result<Self, Error> {
+        let security = setting.security;
+        let point = |n: usize| {
+            let _working =
+                Working::on(format!("{}: {}", security.word(), output::counted(n as u64, "device")));
+            point(setting, n)
+        };
+        let by_devices = (1..=DEVICES).map(point).collect::<Result<Vec<_>, Error>>()?;
+        let filled = by_devices.iter().find(|point| point.gbit_per_s >= LINK_GBIT_PER_S);
+        let saturated_by = filled.map(|point| point.devices);
+        let paper_saturated_by = if security == SecurityName::Malicious { 4 } else { 6 };
+        Ok(Self { security, by_devices, saturated_by, paper_saturated_by })
+    }
 }
 
 fn point(setting: &Setting, n: usize) -> Result<Point, Error> {
-    let mut queue = devices(setting.device, n);
+    let simulated = setting.device == DeviceName::Rtl;
+    let blocks = if simulated { SIMULATED_BLOCKS } else { BLOCKS };
+    let (queue, cycles) = devices::open(setting.device, n)?;
+    let mut queue = queue.with_least(blocks / DEVICES);
     queue.configure(&conformance::keys()[0])?;
-    let mut vectors = Vectors::new();
+    let mut vectors = Vectors::new(blocks);
+    let products = (2 * blocks * setting.ring().lanes()) as f64;
+    // A with both halves, C with one.
+    let bits = (3 * blocks * 128) as f64;
     vectors.pass(&mut queue, setting)?;
+    if let Some(cycles) = cycles.slowest() {
+        let hardware = Hardware::new(cycles, products, bits / products);
+        let (gbit_per_s, products_per_s) = (hardware.gbit_per_s, hardware.products_per_s);
+        let hardware = Some(hardware);
+        return Ok(Point { devices: n, gbit_per_s, products_per_s, cpu_ns_per_product: None, hardware });
+    }
     let (mut seconds, mut cpu) = (Vec::new(), Vec::new());
     for _ in 0..setting.repeat {
         let (start, used, mut passes) = (Instant::now(), cpu_seconds(), 0.0);
@@ -87,15 +134,13 @@ fn point(setting: &Setting, n: usize) -> Result<Point, Error> {
         seconds.push(start.elapsed().as_secs_f64() / passes);
         cpu.push((cpu_seconds() - used) / passes);
     }
-    let products = (2 * BLOCKS * setting.ring().lanes()) as f64;
     let seconds = median(seconds);
-    // A with both halves, C with one.
-    let bits = (3 * BLOCKS * 128) as f64;
     Ok(Point {
         devices: n,
         gbit_per_s: bits / seconds * 1e-9,
         products_per_s: products / seconds,
-        cpu_ns_per_product: median(cpu) / products * 1e9,
+        cpu_ns_per_product: Some(median(cpu) / products * 1e9),
+        hardware: None,
     })
 }
 
@@ -110,11 +155,11 @@ struct Vectors {
 }
 
 impl Vectors {
-    fn new() -> Self {
+    fn new(blocks: usize) -> Self {
         let mut rng = Seed::from_system().into_rng();
-        let mut random = || -> Vec<Block> { (0..BLOCKS).map(|_| Block::from_bytes(rng.bytes())).collect() };
+        let mut random = || -> Vec<Block> { (0..blocks).map(|_| Block::from_bytes(rng.bytes())).collect() };
         let factors = std::array::from_fn(|_| std::array::from_fn(|_| random()));
-        let zero = || vec![Block::ZERO; BLOCKS];
+        let zero = || vec![Block::ZERO; blocks];
         let digests = [[Block::ZERO; 2]; 2];
         Self { factors, z: std::array::from_fn(|_| zero()), a: zero(), c: zero(), digests, round: 0 }
     }
@@ -122,10 +167,11 @@ impl Vectors {
     /// Both stages of a vector of twice as many blocks, half by half.
     fn pass(&mut self, queue: &mut Queue, setting: &Setting) -> Result<(), Error> {
         let (ring, masked, checked) = (setting.ring(), setting.masked(), setting.settings().checked());
+        let blocks = self.a.len();
         self.round += 1;
         for half in Half::BOTH {
-            let (round, first) = (self.round, half.range(2 * BLOCKS).start as u64);
-            let there = |is: bool| if is { BLOCKS } else { 0 };
+            let (round, first) = (self.round, half.range(2 * blocks).start as u64);
+            let there = |is: bool| if is { blocks } else { 0 };
             let [sent, received] = &mut self.digests;
             let stage_1 = Multiply {
                 ring,
@@ -152,31 +198,52 @@ impl Vectors {
     }
 }
 
-fn text(summary: &Summary, setting: &Setting) -> String {
+fn text(summary: &Summary) -> String {
     let mut lines = vec![format!(
         "{} devices of one seat alone, {} bits, {}; nothing is sent ({})",
         summary.device,
         summary.bits,
-        how(setting.security, Some(setting.hash)),
+        if summary.masked { "masked" } else { "not masked" },
         output::counted(summary.cores as u64, "core")
     )];
-    lines.push(format!("{:>8} {:>10} {:>14} {:>9}", "devices", "Gb/s", "products/s", "CPU ns"));
-    for point in &summary.by_devices {
+    if let Some(mhz) = summary.assumed_mhz {
         lines.push(format!(
-            "{:>8} {:>10.1} {:>14} {:>9.2}",
-            point.devices,
-            point.gbit_per_s,
-            output::scaled(point.products_per_s).trim_end(),
-            point.cpu_ns_per_product
+            "hardware that is simulated: cycles as counted, rates at {mhz} MHz, which is assumed"
         ));
     }
-    lines.push(match summary.saturated_by {
-        Some(n) => format!("100 Gb/s are filled by {}", output::counted(n as u64, "device")),
-        None => format!("100 Gb/s are not filled by {DEVICES} devices on this machine"),
-    });
-    lines.push(format!(
-        "the paper, published: {} accelerators fill them (FPGA at 275 MHz)",
-        summary.paper_saturated_by
-    ));
+    summary.models.iter().for_each(|model| model.tell(&mut lines));
     lines.join("\n")
+}
+
+impl Model {
+    fn tell(&self, lines: &mut Vec<String>) {
+        let last = if self.by_devices[0].hardware.is_some() { "cycles" } else { "CPU ns" };
+        lines.push(format!(
+            "{:12} {:>8} {:>10} {:>14} {:>9}",
+            self.security.word(),
+            "devices",
+            "Gb/s",
+            "products/s",
+            last
+        ));
+        for point in &self.by_devices {
+            let cost = point.cpu_ns_per_product.or(point.hardware.map(|h| h.cycles_per_product));
+            lines.push(format!(
+                "{:12} {:>8} {:>10.1} {:>14} {:>9.3}",
+                "",
+                point.devices,
+                point.gbit_per_s,
+                output::scaled(point.products_per_s).trim_end(),
+                cost.unwrap_or_default()
+            ));
+        }
+        let filled = match self.saturated_by {
+            Some(n) => format!("{} fill 100 Gb/s", output::counted(n as u64, "device")),
+            None => format!("{DEVICES} devices on this machine do not fill 100 Gb/s"),
+        };
+        lines.push(format!(
+            "{filled}; the paper, published: {} accelerators do (FPGA at 275 MHz)",
+            self.paper_saturated_by
+        ));
+    }
 }

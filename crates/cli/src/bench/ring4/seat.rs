@@ -1,11 +1,12 @@
 //! One of the four parties of `bench ring4`, in a process of its own.
 
+use super::devices::{self, Cycles};
 use crate::args::{Bits, DeviceName, HashName, SecurityName, TransportName};
 use crate::bench::party::{Keys, agreement};
 use crate::machine;
 use ::ring4::{CHUNK_BLOCKS, Hash, Party, Quote, Ring, Security, Settings, Shares};
-use accel::{Cpu, Device, Queue};
 use base::{Error, PartyId, Roster, Seed};
+use fabric::{Kind, Outcome};
 use job::usage;
 use kernels::Block;
 use net::{Meet, Meeting, Session, Transport};
@@ -32,6 +33,8 @@ pub struct Setting {
     /// Behind the queue of each party.
     pub devices: usize,
     pub transport: TransportName,
+    /// Of libfabric.
+    pub provider: String,
     /// Elements of a vector; whole blocks.
     pub vector: u64,
     /// Rounds of one run.
@@ -85,21 +88,14 @@ impl Setting {
         quote.multiply(self.ring(), self.vector as usize);
         quote.total().sent
     }
-
-    /// Each of several devices takes its share of every chunk.
-    fn queue(&self) -> Queue {
-        devices(self.device, self.devices).with_least(CHUNK_BLOCKS / self.devices)
-    }
-}
-
-/// A queue in front of so many devices.
-pub fn devices(name: DeviceName, n: usize) -> Queue {
-    let device = |_| -> Box<dyn Device> {
-        match name {
-            DeviceName::Cpu => Box::new(Cpu::default()),
+    /// The transport that takes over after everybody has met over TLS, if one does.
+    pub fn plain(&self) -> Option<Kind> {
+        match self.transport {
+            TransportName::Memory | TransportName::Tcp | TransportName::Tls => None,
+            TransportName::Shm => Some(Kind::Shm),
+            TransportName::Fabric => Some(Kind::Fabric { provider: self.provider.clone() }),
         }
-    };
-    Queue::new((0..n).map(device).collect())
+    }
 }
 
 /// What one seat is to do.
@@ -131,6 +127,8 @@ pub struct Measured {
     pub bytes_sent: u64,
     pub rounds: u64,
     pub peak_memory_bytes: u64,
+    /// Of simulated devices in all runs, by stage.
+    pub cycles: Option<[u64; 2]>,
     /// Whether what was opened is what was computed in the clear.
     pub correct: bool,
 }
@@ -159,10 +157,28 @@ impl Task {
 }
 
 impl Setting {
+    /// Goes on over shared memory or libfabric, where that is measured; keys were agreed over TLS.
+    fn upgrade(&self, session: &mut Session) -> Result<(), Error> {
+        let Some(kind) = self.plain() else { return Ok(()) };
+        let peers = session.peers();
+        // The network between processes of one machine is trusted, and the data is made up.
+        match fabric::upgrade(session, &peers, &kind, true)? {
+            Outcome::Upgraded(_) => Ok(()),
+            Outcome::Kept(why) => Err(Error::input(format!(
+                "the four parties went on over TLS instead of {kind}, so there is nothing of it to measure: {why}; use \
+                 --transport tls"
+            ))),
+        }
+    }
+
     fn measure(&self, session: &mut Session) -> Result<Measured, Error> {
-        // Made-up data: over plain transports the keys may be read.
-        let new = if self.masked() { Party::in_the_open } else { Party::new };
-        let mut party = new(session, SEATS, self.settings(), self.queue())?;
+        // Made-up data: over plain TCP the keys may be read.
+        let new = if self.transport.meets_by_tls() { Party::new } else { Party::in_the_open };
+        let (queue, cycles) = devices::open(self.device, self.devices)?;
+        // Each of several devices takes its share of every chunk.
+        let queue = queue.with_least(CHUNK_BLOCKS / self.devices);
+        let mut party = new(session, SEATS, self.settings(), queue)?;
+        self.upgrade(session)?;
         let (ring, len) = (self.ring(), self.vector as usize);
         let [x, y] = [(); 2].map(|()| party.random(ring, len));
         let multiply = |party: &mut Party, session: &mut Session| {
@@ -170,7 +186,7 @@ impl Setting {
         };
         // Connections and allocators are warm when the clock starts.
         let mut z = multiply(&mut party, session)?;
-        let mut runs = Vec::new();
+        let (mut runs, before) = (Vec::new(), cycles.slowest());
         for _ in 0..self.repeat {
             let clock = Clock::start(session)?;
             for _ in 0..self.rounds {
@@ -178,6 +194,7 @@ impl Setting {
             }
             runs.push(clock.stop(session)?);
         }
+        let cycles = since(&cycles, before);
         let peak_memory_bytes = usage::peak_memory_bytes();
         let correct = self.sampled(&mut party, session, [&x, &y, &z])?;
         let (chains, chained) = self.chain(&mut party, session)?;
@@ -187,6 +204,7 @@ impl Setting {
             bytes_sent: session.ledger().sent("products"),
             rounds: u64::from(self.repeat) * self.rounds + 1,
             peak_memory_bytes,
+            cycles,
             correct: correct && chained,
         })
     }
@@ -230,6 +248,12 @@ impl Setting {
         }
         Ok((runs, correct))
     }
+}
+
+/// Cycles from an earlier count on.
+fn since(cycles: &Cycles, before: Option<[u64; 2]>) -> Option<[u64; 2]> {
+    let (now, before) = (cycles.slowest()?, before?);
+    Some([0, 1].map(|stage| now[stage].saturating_sub(before[stage])))
 }
 
 /// Time and CPU of this process between two points that all four have reached.

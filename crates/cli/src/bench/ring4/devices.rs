@@ -1,0 +1,119 @@
+//! Devices by name, and the clock cycles of those that are simulated.
+
+use crate::args::DeviceName;
+use accel::{Command, Cpu, Device, Keys, Queue};
+use accel_cuda::Cuda;
+use accel_rtl::Rtl;
+use base::Error;
+use serde::Serialize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The clock that the paper reports and that no simulation proves.
+const ASSUMED_MHZ: f64 = 275.0;
+
+/// Cycles of every simulated device behind a queue, by stage.
+#[derive(Clone, Default)]
+pub struct Cycles(Vec<Arc<[AtomicU64; 2]>>);
+
+impl Cycles {
+    /// Of both stages so far, the slowest device's: they work at the same time. Nothing where nothing is simulated.
+    pub fn slowest(&self) -> Option<[u64; 2]> {
+        let of = |stage: usize| self.0.iter().map(|cycles| cycles[stage].load(Relaxed)).max();
+        Some([of(0)?, of(1)?])
+    }
+}
+
+/// A queue in front of so many devices, and their cycles.
+///
+/// # Errors
+/// What is missing on this machine, and what to install.
+pub fn open(name: DeviceName, n: usize) -> Result<(Queue, Cycles), Error> {
+    let mut cycles = Cycles::default();
+    let mut devices: Vec<Box<dyn Device>> = Vec::new();
+    for index in 0..n {
+        devices.push(match name {
+            DeviceName::Cpu => Box::new(Cpu::default()),
+            // Where there are fewer GPUs than devices, they share.
+            DeviceName::Cuda => Box::new(Cuda::new(index % accel_cuda::devices()?.len())?),
+            DeviceName::Rtl => {
+                let counted = Arc::new([const { AtomicU64::new(0) }; 2]);
+                cycles.0.push(counted.clone());
+                Box::new(Counted { device: Rtl::start()?, cycles: counted })
+            }
+        });
+    }
+    Ok((Queue::new(devices), cycles))
+}
+
+/// A simulated device that others see the cycles of.
+struct Counted {
+    device: Rtl,
+    cycles: Arc<[AtomicU64; 2]>,
+}
+
+impl Device for Counted {
+    fn name(&self) -> &'static str {
+        self.device.name()
+    }
+
+    fn configure(&mut self, keys: Arc<Keys>) -> Result<(), Error> {
+        self.device.configure(keys)
+    }
+
+    fn run(&mut self, command: &mut Command<'_>) -> Result<(), Error> {
+        let before = self.device.cycles();
+        self.device.run(command)?;
+        let stage = usize::from(matches!(command, Command::Fold(_)));
+        self.cycles[stage].fetch_add(self.device.cycles().wrapping_sub(before), Relaxed);
+        Ok(())
+    }
+}
+
+/// What a simulation says of the hardware: cycles, and rates at a clock that is assumed.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Hardware {
+    /// Of one party: stage 1, what must be sent, and stage 2, what arrived, one after the other.
+    pub cycles_per_product: f64,
+    pub stage_1_cycles_per_product: f64,
+    pub stage_2_cycles_per_product: f64,
+    pub assumed_mhz: f64,
+    /// Elements that one party sends, where its devices do both stages one after the other.
+    pub gbit_per_s: f64,
+    pub products_per_s: f64,
+    /// While they do stage 1.
+    pub stage_1_gbit_per_s: f64,
+}
+
+impl Hardware {
+    /// From the cycles of both stages of so many products, for each of which one party sends so many bits.
+    pub fn new(cycles: [u64; 2], products: f64, bits: f64) -> Self {
+        let [one, two] = cycles.map(|cycles| cycles as f64 / products);
+        let per_second = |cycles: f64| ASSUMED_MHZ * 1e6 / cycles;
+        Self {
+            cycles_per_product: one + two,
+            stage_1_cycles_per_product: one,
+            stage_2_cycles_per_product: two,
+            assumed_mhz: ASSUMED_MHZ,
+            gbit_per_s: per_second(one + two) * bits * 1e-9,
+            products_per_s: per_second(one + two),
+            stage_1_gbit_per_s: per_second(one) * bits * 1e-9,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cycles_become_rates_at_the_assumed_clock() {
+        // One product of 128 bits per cycle and stage; a party sends an element and a half of it.
+        let hardware = Hardware::new([1000, 1000], 1000.0, 192.0);
+        assert_eq!((hardware.cycles_per_product, hardware.products_per_s), (2.0, 137.5e6));
+        assert!(
+            (hardware.gbit_per_s - 26.4).abs() < 1e-9 && (hardware.stage_1_gbit_per_s - 52.8).abs() < 1e-9
+        );
+        assert!(Cycles::default().slowest().is_none());
+    }
+}
