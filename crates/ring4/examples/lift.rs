@@ -1,4 +1,4 @@
-//! Rows of a lift study on four servers, owners and all in one process: `lift [ROWS [K [CHUNK]]]`.
+//! Rows of a lift study on four servers, owners and all in one process: `lift [ROWS [K [CHUNK]]] [semi-honest|malicious]`.
 //!
 //! Prints rows/s, ANDs/s, bytes per row and product, semi-honest and malicious, and compares the totals with the study's
 //! definitions.
@@ -19,7 +19,11 @@ fn main() -> Result<(), Error> {
     let lift = Lift::bench(numbers.next().unwrap_or(4) as u8);
     let chunk = numbers.next();
     let (program, layout) = build(&lift)?;
-    for security in [Security::SemiHonest, Security::Malicious] {
+    let wanted = |name: &str| {
+        !std::env::args().any(|text| ["semi-honest", "malicious"].contains(&&*text) && text != name)
+    };
+    let models = [(Security::SemiHonest, "semi-honest"), (Security::Malicious, "malicious")];
+    for (security, _) in models.into_iter().filter(|(_, name)| wanted(name)) {
         let settings = Settings { security, hash: Hash::Keyed, masked: security == Security::Malicious };
         let engine = || Ring4::new(settings, SERVERS, || Ok(Queue::default()));
         let ring4 = || chunk.map_or_else(engine, |rows| engine().with_chunk(rows as usize));

@@ -2,6 +2,7 @@
 //!
 //! One part is a value in the clear, three are a seat's shares.
 
+use crate::spare::{give_back, room};
 use crate::{Ring, Shares};
 use kernels::Block;
 
@@ -39,14 +40,14 @@ impl<const N: usize> Default for Bits<N> {
 
 impl<const N: usize> Drop for Bits<N> {
     fn drop(&mut self) {
-        self.parts.iter_mut().for_each(|part| wipe(part));
+        self.parts.iter_mut().for_each(|part| give_back(std::mem::take(part)));
     }
 }
 
 impl<const N: usize> Bits<N> {
     /// Room for `bits` bits.
     pub fn with_capacity(bits: usize) -> Self {
-        Self { parts: std::array::from_fn(|_| Vec::with_capacity(blocks(bits))), len: 0 }
+        Self { parts: std::array::from_fn(|_| room(blocks(bits))), len: 0 }
     }
 
     pub fn len(&self) -> usize {

@@ -9,19 +9,31 @@ use zeroize::optimization_barrier;
 const LEAST_BLOCKS: usize = 256;
 /// Blocks that a thread keeps at most: 64 MiB.
 const KEPT_BLOCKS: usize = 4 << 20;
+/// How many times the longest vector: more comes back than goes out, since not every vector is from here.
+const KEPT_TIMES: usize = 4;
+/// Blocks below which nothing is let go: 1 MiB.
+const KEPT_ALWAYS: usize = 1 << 16;
 
 thread_local! {
     /// Wiped vectors, those given back last at the end.
     static SPARE: RefCell<Vec<Vec<Block>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// So many zeros.
-pub(crate) fn zeros(blocks: usize) -> Vec<Block> {
+/// An empty vector with room for so many blocks.
+pub(crate) fn room(blocks: usize) -> Vec<Block> {
     let fits = |v: &Vec<Block>| v.capacity() >= blocks && v.capacity() / 2 <= blocks;
     let found = (blocks >= LEAST_BLOCKS)
         .then(|| SPARE.with_borrow_mut(|spare| spare.iter().rposition(fits).map(|at| spare.remove(at))))
         .flatten();
     let mut vector = found.unwrap_or_default();
+    vector.clear();
+    vector.reserve(blocks);
+    vector
+}
+
+/// So many zeros.
+pub(crate) fn zeros(blocks: usize) -> Vec<Block> {
+    let mut vector = room(blocks);
     vector.resize(blocks, Block::ZERO);
     vector
 }
@@ -35,8 +47,10 @@ pub(crate) fn give_back(mut vector: Vec<Block>) {
     // A thread that ends has no spare any more: the vector is wiped and that is all.
     let _ = SPARE.try_with(|spare| {
         let mut spare = spare.borrow_mut();
-        let mut kept: usize = spare.iter().map(Vec::capacity).sum::<usize>() + vector.capacity();
-        while kept > KEPT_BLOCKS {
+        let all = || spare.iter().chain([&vector]).map(Vec::capacity);
+        let limit = (KEPT_TIMES * all().max().unwrap_or(0)).clamp(KEPT_ALWAYS, KEPT_BLOCKS);
+        let mut kept: usize = all().sum();
+        while kept > limit && !spare.is_empty() {
             kept -= spare.remove(0).capacity();
         }
         spare.push(vector);
@@ -72,6 +86,14 @@ mod tests {
         assert!(short.as_ptr() != at);
         let again = zeros(4990);
         assert!(again.as_ptr() == at);
+    }
+
+    /// Vectors from elsewhere come back as well: they do not pile up.
+    #[test]
+    fn short_vectors_do_not_pile_up() {
+        (0..1000).for_each(|i| give_back(vec![Block::ZERO; 3000 + i]));
+        let kept = SPARE.with_borrow(|spare| spare.iter().map(Vec::capacity).sum::<usize>());
+        assert!((KEPT_ALWAYS / 2..=KEPT_ALWAYS).contains(&kept), "{kept}");
     }
 
     #[test]
