@@ -207,9 +207,10 @@ fn places(party: &Party, checked: &Checked, several: bool) -> Result<Places, Err
 }
 
 fn meet(party: &Party, checked: &Checked, places: Places, watch: &Watch) -> Result<Meeting, Error> {
-    let meet = appointment(&checked.study, checked.me, &party.identity, places, party.deadline_ms, watch)?;
+    let mut meet =
+        appointment(&checked.study, checked.me, &party.identity, places, party.deadline_ms, watch)?;
     if party.trigger {
-        outsourced::call_servers(&meet, &checked.study, checked.me, &party.address)?;
+        meet = meet.tell(outsourced::nodes(&checked.study, checked.me, &party.address)?);
     }
     // Servers compute in one shard, on the connections of the coordinators.
     let lanes = if checked.study.servers.is_some() { 0 } else { checked.study.compute.shards };

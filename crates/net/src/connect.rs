@@ -6,6 +6,7 @@
 
 mod dial;
 mod door;
+mod effort;
 mod standby;
 
 pub use crate::free::free_address;
@@ -20,11 +21,11 @@ use crate::socket::SocketChannel;
 use crate::tls::{Refusal, Tls};
 use base::{At, Error, Kind, PartyId, Roster, Seed, limits};
 use door::Door;
+use effort::Effort;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Worker lanes of one session: one per shard, and one for [`Farewell`].
@@ -106,6 +107,10 @@ pub struct Meet {
     /// Own address, for the peers without an address of theirs.
     listen: Option<String>,
     dial: BTreeMap<PartyId, String>,
+    /// The nodes that this party tells to begin, and where they stand by.
+    tell: BTreeMap<PartyId, String>,
+    /// Who told this party to begin.
+    told_by: Option<PartyId>,
     transport: Transport,
     agreement: [u8; 32],
     terms: Terms,
@@ -136,32 +141,6 @@ pub struct Meeting {
     gates: BTreeMap<PartyId, Gate>,
     door: Option<Door>,
     lanes: u32,
-}
-
-/// Several threads that meet different peers: the first error ends the others.
-#[derive(Default)]
-struct Effort {
-    over: AtomicBool,
-    error: Mutex<Option<Error>>,
-}
-
-impl Effort {
-    fn over(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
-    }
-
-    /// Keeps the first error; what it broke off elsewhere says nothing new.
-    fn note<T>(&self, done: Result<Option<T>, Error>) -> Option<T> {
-        done.unwrap_or_else(|error| {
-            self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-            self.over.store(true, Ordering::Relaxed);
-            None
-        })
-    }
-
-    fn end(self) -> Result<(), Error> {
-        self.error.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
-    }
 }
 
 impl Meet {
@@ -198,7 +177,20 @@ impl Meet {
         let deadline = Duration::from_millis(limits::DEADLINE_MS);
         let watch: Watch = Arc::new(|_| ());
         let terms = Terms::default();
-        Self { me, roster, listen, dial, transport, agreement, terms, patience, deadline, watch }
+        Self {
+            me,
+            roster,
+            listen,
+            dial,
+            tell: BTreeMap::new(),
+            told_by: None,
+            transport,
+            agreement,
+            terms,
+            patience,
+            deadline,
+            watch,
+        }
     }
 
     /// What errors call the agreement and the lines to check; those of a study unless told.
@@ -226,6 +218,13 @@ impl Meet {
     #[must_use]
     pub fn watch(mut self, watch: impl Fn(&Status) + Send + Sync + 'static) -> Self {
         self.watch = Arc::new(watch);
+        self
+    }
+
+    /// Nodes that stand by at these addresses and are told to begin while everybody meets, again when they have failed.
+    #[must_use]
+    pub fn tell(mut self, nodes: BTreeMap<PartyId, String>) -> Self {
+        self.tell = nodes;
         self
     }
 
@@ -291,14 +290,21 @@ impl Meet {
         nonce: [u8; 32],
         until: Instant,
     ) -> Result<Vec<Met>, Error> {
-        let effort = Effort::default();
+        let effort = Effort::until(self.roster.len() - 1);
         let met = std::thread::scope(|scope| {
+            let effort = &effort;
+            for (peer, address) in &self.tell {
+                scope.spawn(move || effort.note(self.tell_to_begin(*peer, address, until, effort)));
+            }
+            if let Some(host) = self.told_by {
+                scope.spawn(move || effort.note(self.mind(host, effort)));
+            }
             let dial = |(peer, gate): (&PartyId, &Gate)| {
-                let (peer, gate, effort) = (*peer, gate.clone(), &effort);
-                scope.spawn(move || effort.note(self.dial(peer, &gate, nonce, until, effort)))
+                let (peer, gate) = (*peer, gate.clone());
+                scope.spawn(move || effort.note(self.keep_dialling(peer, &gate, nonce, until, effort)))
             };
             let dialling: Vec<_> = gates.iter().map(dial).collect();
-            let came = door.and_then(|door| effort.note(door.controls(self, nonce, until, &effort)));
+            let came = door.and_then(|door| effort.note(door.controls(self, nonce, until, effort)));
             let mut met = came.unwrap_or_default();
             for thread in dialling {
                 met.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
@@ -325,6 +331,17 @@ impl Meet {
             }
         }
         Ok(())
+    }
+
+    /// Ends an effort when a peer that was met has left.
+    fn watch_over(&self, control: &mut Channels, effort: &Effort) -> Result<Option<()>, Error> {
+        while !effort.over() {
+            for (peer, channel) in &mut *control {
+                channel.watch().map_err(|e| self.error(*peer, Kind::Channel(e)))?;
+            }
+            effort.pause(RETRY.1);
+        }
+        Ok(None)
     }
 
     fn gate(&self, peers: &[PartyId]) -> Result<Gate, Error> {
@@ -449,16 +466,20 @@ impl Meeting {
             Error::new(meet.at(&peers), Kind::Limit { name: "lanes", value, cap })
         })?;
         let lanes = Lanes { session: self.session_id, first, count };
-        let effort = Effort::default();
-        let door = self.door.as_mut();
+        let effort = Effort::until(meet.roster.len() - 1);
+        let (door, control) = (self.door.as_mut(), &mut self.control);
         let mut found = std::thread::scope(|scope| {
+            let effort = &effort;
+            let there =
+                |found: Option<(PartyId, Vec<SocketChannel>)>| found.inspect(|(peer, _)| effort.come(*peer));
+            scope.spawn(move || effort.note(meet.watch_over(control, effort)));
             let dial = |(peer, gate): (&PartyId, &Gate)| {
-                let (peer, gate, effort) = (*peer, gate.clone(), &effort);
-                scope.spawn(move || effort.note(meet.dial_lanes(peer, &gate, lanes, effort)))
+                let (peer, gate) = (*peer, gate.clone());
+                scope.spawn(move || there(effort.note(meet.dial_lanes(peer, &gate, lanes, effort))))
             };
             let dialling: Vec<_> = gates.iter().map(dial).collect();
-            let came = door.and_then(|door| effort.note(door.lanes(meet, lanes, &effort)));
-            let mut found = came.unwrap_or_default();
+            let came = door.and_then(|door| effort.note(door.lanes(meet, lanes, effort)));
+            let mut found: Vec<_> = came.into_iter().flatten().filter_map(|row| there(Some(row))).collect();
             for thread in dialling {
                 found.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             }

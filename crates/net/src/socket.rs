@@ -9,6 +9,7 @@ use crate::Channel;
 use crate::channel::{CHUNK_BYTES, WINDOW_CHUNKS};
 use crate::window::{Popped, Window, passed};
 use base::{ChannelError, limits};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::Connection;
 use socket2::{SockRef, TcpKeepalive};
 use std::io::{self, ErrorKind, Read, Write};
@@ -31,6 +32,12 @@ const STRAIGHT_BYTES: usize = 16 << 10;
 const MSG_DONTWAIT: Option<i32> = Some(0x40);
 #[cfg(not(target_os = "linux"))]
 const MSG_DONTWAIT: Option<i32> = None;
+
+/// What a closed connection shows. Errors are always shown.
+#[cfg(target_os = "linux")]
+const HANG_UP: PollFlags = PollFlags::RDHUP;
+#[cfg(not(target_os = "linux"))]
+const HANG_UP: PollFlags = PollFlags::HUP;
 
 /// `recv` that leaves the bytes where they are.
 const MSG_PEEK: i32 = 2;
@@ -176,7 +183,7 @@ impl SocketChannel {
         tune(&self.stream, deadline).map_err(|e| fault(&e, deadline))
     }
 
-    fn hand_over(&mut self) -> Result<(), ChannelError> {
+    pub(crate) fn hand_over(&mut self) -> Result<(), ChannelError> {
         if self.queued.is_empty() {
             return Ok(());
         }
@@ -197,6 +204,22 @@ impl SocketChannel {
         let mut out = std::mem::take(&mut self.spare);
         seal(tls, bytes, &mut out).map_err(|e| fault(&e, self.deadline))?;
         self.transmit(out)
+    }
+
+    /// Whether the peer has closed its end, whatever it sent before. Uses up nothing.
+    pub(crate) fn hung_up(&self) -> bool {
+        self.shows(HANG_UP, Duration::ZERO)
+    }
+
+    /// Whether a receive would find something, bytes or an end, within `wait`. Uses up nothing.
+    pub(crate) fn answers(&self, wait: Duration) -> bool {
+        !self.incoming.unused().is_empty() || self.shows(PollFlags::IN, wait)
+    }
+
+    fn shows(&self, what: PollFlags, wait: Duration) -> bool {
+        let mut fds = [PollFd::new(&*self.stream, what)];
+        let wait = Timespec::try_from(wait).ok();
+        poll(&mut fds, wait.as_ref()).is_ok_and(|ready| ready > 0)
     }
 
     /// Gives the kernel as much of a long plain message as it takes at once, from where it lies; the rest is queued.

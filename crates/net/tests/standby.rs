@@ -43,8 +43,15 @@ impl World {
         let call = standby.next(LONG)?.expect("somebody calls");
         assert_eq!((call.agreement, call.parties()[1]), (AGREED, PartyId(me as u8)));
         assert_eq!(call.key, self.keys[call.parties()[0].index()]);
+        let host = call.parties()[0];
         call.accept();
-        self.meet(me, AGREED).meet_at(standby, 1)
+        self.meet(me, AGREED).meet_at(standby, host, 1)
+    }
+
+    /// A party that tells these nodes to begin.
+    fn host(&self, me: usize, agreement: [u8; 32], nodes: &[usize]) -> Meet {
+        let at = |node: &usize| (PartyId(*node as u8), self.addresses[*node].clone());
+        self.meet(me, agreement).tell(nodes.iter().map(at).collect())
     }
 }
 
@@ -64,24 +71,84 @@ fn nodes_meet_when_one_party_says_so() {
             .into();
         let seen = asked.clone();
         let early = world.meet(2, AGREED).watch(move |status| {
-            let again = matches!(status, Status::Waiting { why, .. } if why.contains("told to begin"));
+            let again = matches!(status, Status::Waiting { why, .. } if why.contains("nothing has begun"));
             seen.fetch_add(usize::from(again), Ordering::Relaxed);
         });
         let early = scope.spawn(move || early.meet(1));
         while asked.load(Ordering::Relaxed) < 2 {
             std::thread::yield_now();
         }
-        let host = world.meet(3, AGREED);
-        for node in [0, 1] {
-            host.call(PartyId(node), &world.addresses[usize::from(node)]).unwrap();
-        }
-        let last = host.meet(1).unwrap().session_id;
+        let last = world.host(3, AGREED, &[0, 1]).meet(1).unwrap().session_id;
         let mut ids: Vec<[u8; 32]> =
             nodes.into_iter().map(|thread| thread.join().unwrap().unwrap().session_id).collect();
         ids.extend([early.join().unwrap().unwrap().session_id, last]);
         ids
     });
     assert!(ids.iter().all(|id| *id == ids[0]));
+}
+
+/// A host whose meeting fails for want of somebody blames that party, not the node that came; the node is still there for its
+/// next attempt.
+#[test]
+fn a_host_that_comes_back_finds_its_node_waiting() {
+    let world = World::new(3);
+    std::thread::scope(|scope| {
+        let node = scope.spawn(|| world.node(0));
+        let first = world.host(2, AGREED, &[0]).patience(Duration::from_secs(1)).meet(1).unwrap_err();
+        assert_eq!(first.at().peer.as_deref(), Some("p1"), "{first}");
+        let late = scope.spawn(|| world.meet(1, AGREED).meet(1));
+        let host = world.host(2, AGREED, &[0]).meet(1).unwrap();
+        let ids = [node.join().unwrap(), late.join().unwrap()].map(|met| met.unwrap().session_id);
+        assert_eq!(ids, [host.session_id; 2]);
+    });
+}
+
+/// On the word of a party that is gone, a node waits for nobody else.
+#[test]
+fn a_node_gives_up_on_a_host_that_stays_away() {
+    let world = World::new(3);
+    for comes in [false, true] {
+        let error = std::thread::scope(|scope| {
+            let node = scope.spawn(|| {
+                let mut standby = world.standby(0);
+                let call = standby.next(LONG)?.expect("somebody calls");
+                call.accept();
+                let meet = world.meet(0, AGREED).deadline(Duration::from_millis(500));
+                meet.meet_at(standby, PartyId(2), 1)
+            });
+            // Told by the host or, in its name, by a party that comes as itself.
+            let host = world.host(if comes { 2 } else { 1 }, AGREED, &[0]);
+            assert!(host.patience(Duration::from_millis(800)).meet(1).is_err());
+            node.join().unwrap().unwrap_err()
+        });
+        let what =
+            if comes { "p2 said to begin and has left again" } else { "p2 said to begin and does not come" };
+        assert!(error.to_string().contains(what), "{error}");
+        assert_eq!(error.at().peer.as_deref(), Some("p2"));
+    }
+}
+
+/// Who comes once more after its first connection was lost takes its own place, and nobody else's.
+#[test]
+fn a_party_that_starts_again_is_met_again() {
+    let world = World::new(3);
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| world.meet(0, AGREED).meet(1));
+        for me in [1, 2] {
+            let alone = world.meet(me, AGREED).patience(Duration::from_millis(700)).meet(1).unwrap_err();
+            assert_eq!(alone.at().peer.as_deref(), Some(["p0", "p2", "p1"][me]), "{alone}");
+        }
+        let others = [1, 2].map(|me| {
+            scope.spawn({
+                let world = &world;
+                move || world.meet(me, AGREED).meet(1)
+            })
+        });
+        let id = first.join().unwrap().unwrap().session_id;
+        for other in others {
+            assert_eq!(other.join().unwrap().unwrap().session_id, id);
+        }
+    });
 }
 
 #[test]
@@ -96,7 +163,7 @@ fn a_node_that_refuses_is_not_asked_again() {
             // Nobody comes any more.
             assert!(standby.next(Duration::from_millis(50)).unwrap().is_none());
         });
-        let error = world.meet(1, [8; 32]).call(PartyId(0), &world.addresses[0]).unwrap_err();
+        let error = world.host(1, [8; 32], &[0]).meet(1).unwrap_err();
         assert!(error.to_string().contains("p0 does not begin this study"), "{error}");
         node.join().unwrap();
     });
@@ -111,9 +178,8 @@ fn a_stranger_cannot_say_to_begin() {
     stranger.addresses[0] = world.addresses[0].clone();
     std::thread::scope(|scope| {
         let node = scope.spawn(|| world.standby(0).next(Duration::from_secs(2)).unwrap().is_none());
-        let error =
-            stranger.meet(1, AGREED).patience(Duration::from_secs(1)).call(PartyId(0), &world.addresses[0]);
-        assert!(error.is_err());
+        let host = stranger.host(1, AGREED, &[0]).patience(Duration::from_secs(1));
+        assert!(host.meet(1).is_err());
         assert!(node.join().unwrap(), "the node heard nobody");
     });
 }

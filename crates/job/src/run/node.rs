@@ -7,7 +7,7 @@ use super::Watch;
 use super::server::{Ready, ServerReport, compute_ready};
 use crate::party::{Address, Node};
 use crate::study::StudyHash;
-use base::Error;
+use base::{Error, PartyId};
 use net::connect::{Call, Standby};
 use net::identity::{Fingerprint, Identity};
 use std::path::PathBuf;
@@ -95,8 +95,8 @@ pub fn serve(
             at: standby.address().to_string(),
             studies: listed.iter().map(|study| (study.name.clone(), study.hash)).collect(),
         });
-        let Some((ready, standby)) = wait(node, standby, &listed, stop, log)? else { break };
-        let done = compute_ready(node, ready, Some(standby), watch);
+        let Some((ready, called)) = wait(node, standby, &listed, stop, log)? else { break };
+        let done = compute_ready(node, ready, Some(called), watch);
         match done {
             Ok(report) => log(NodeEvent::Done(Box::new(report))),
             Err(error) if once => return Err(error),
@@ -141,14 +141,15 @@ fn wait(
     listed: &[Listed],
     stop: &AtomicBool,
     log: &(dyn Fn(NodeEvent) + Send + Sync),
-) -> Result<Option<(Ready, Standby)>, Error> {
+) -> Result<Option<(Ready, (Standby, PartyId))>, Error> {
     while !stop.load(Ordering::Relaxed) {
         let Some(call) = standby.next(LOOK)? else { continue };
         match begins(node, &call, listed) {
-            Ok((ready, by)) => {
+            Ok((ready, host)) => {
                 call.accept();
-                log(NodeEvent::Begun { by, study: ready.study.name.clone(), hash: ready.study.hash() });
-                return Ok(Some((ready, standby)));
+                let (by, study) = (ready.study.roster().name(host), ready.study.name.clone());
+                log(NodeEvent::Begun { by, study, hash: ready.study.hash() });
+                return Ok(Some((ready, (standby, host))));
             }
             Err(error) => {
                 let from = call.from.to_string();
@@ -161,7 +162,7 @@ fn wait(
 }
 
 /// What a call begins, and who calls.
-fn begins(node: &Node, call: &Call, listed: &[Listed]) -> Result<(Ready, String), Error> {
+fn begins(node: &Node, call: &Call, listed: &[Listed]) -> Result<(Ready, PartyId), Error> {
     let hash = StudyHash::from_bytes(call.agreement);
     let study = listed.iter().find(|study| study.hash == hash);
     let study = study.ok_or_else(|| {
@@ -183,6 +184,5 @@ fn begins(node: &Node, call: &Call, listed: &[Listed]) -> Result<(Ready, String)
     if study.keys.get(from.index()) != Some(&call.key) || to != ready.me {
         return Err(Error::refused(format!("{} is no party of study {hash}", call.key)));
     }
-    let by = ready.study.roster().name(from);
-    Ok((ready, by))
+    Ok((ready, from))
 }

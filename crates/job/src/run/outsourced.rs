@@ -19,7 +19,7 @@ use crate::salt;
 use crate::study::{Protocol, Study};
 use base::{Cost, Error, Kind, PartyId, Roster, Seed, limits};
 use engine::{Rows, Shares};
-use net::{Meet, Session};
+use net::Session;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -63,24 +63,25 @@ pub(super) fn places(address: &Address, study: &Study, me: PartyId) -> Result<Pl
     address.places_among(me, &roster, &order)
 }
 
-/// Tells the other servers to begin.
-pub(super) fn call_servers(meet: &Meet, study: &Study, me: PartyId, address: &Address) -> Result<(), Error> {
+/// The other servers, whom a party with `trigger` tells to begin, and where they are.
+pub(super) fn nodes(study: &Study, me: PartyId, address: &Address) -> Result<BTreeMap<PartyId, String>, Error> {
     let (roster, none) = (study.roster(), BTreeMap::new());
     let addresses = match address {
         Address::Peers { peers, .. } => peers,
         Address::Listen(_) | Address::Peer(_) => &none,
     };
-    for seat in study.seats().into_iter().flatten().filter(|seat| *seat != me) {
+    let others = study.seats().into_iter().flatten().filter(|seat| *seat != me);
+    let at = |seat| {
         let name = roster.name(seat);
-        let at = addresses.get(&name).ok_or_else(|| {
+        let at = addresses.get(&name).cloned().ok_or_else(|| {
             Error::input(format!(
                 "no address of {name}, whom this party is to tell to begin (`trigger`): add {name} = \"host:port\" under \
                  [peers], or --peer {name}=host:port"
             ))
         })?;
-        meet.call(seat, at)?;
-    }
-    Ok(())
+        Ok((seat, at))
+    };
+    others.map(at).collect()
 }
 
 /// The salt of a match by keyed hashes.

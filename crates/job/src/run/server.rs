@@ -112,21 +112,21 @@ pub fn compute_study(node: &Node, path: &Path, watch: &Watch) -> Result<ServerRe
     compute_ready(node, ready, None, watch)
 }
 
-/// As [`compute_study`], at the address where this server stood by.
+/// As [`compute_study`]; a node that was told to begin: at the address where it stood by, and with the party that said so.
 pub(super) fn compute_ready(
     node: &Node,
     ready: Ready,
-    standby: Option<Standby>,
+    called: Option<(Standby, PartyId)>,
     watch: &Watch,
 ) -> Result<ServerReport, Error> {
     let Ready { study, me, .. } = &ready;
     let places = outsourced::places(&node.address, study, *me)?;
-    let meet = appointment(study, *me, &node.identity, places, node.deadline_ms, watch)?;
+    let mut meet = appointment(study, *me, &node.identity, places, node.deadline_ms, watch)?;
     if node.trigger {
-        outsourced::call_servers(&meet, study, *me, &node.address)?;
+        meet = meet.tell(outsourced::nodes(study, *me, &node.address)?);
     }
-    let meeting = match standby {
-        Some(standby) => meet.meet_at(standby, 0)?,
+    let meeting = match called {
+        Some((standby, host)) => meet.meet_at(standby, host, 0)?,
         None => meet.meet(0)?,
     };
     let mut meeting = met(meeting, study, watch)?;

@@ -1,6 +1,6 @@
 //! The side of a pair that dials.
 
-use super::{Effort, Gate, Lanes, Meet, Met, RETRY, Status};
+use super::{Effort, Gate, Lanes, Meet, Met, RETRY, Status, Transport};
 use crate::Channel;
 use crate::accept::{HANDSHAKE, hear};
 use crate::hello::{Hello, NoHello, Topic, Verdict};
@@ -15,8 +15,34 @@ use std::time::Instant;
 type Connected = (SocketChannel, SocketAddr);
 
 impl Meet {
+    /// The control channel to a peer that listens, once everybody is there: a peer that leaves before is gone to again.
+    /// Nothing when the meeting failed elsewhere.
+    pub(super) fn keep_dialling(
+        &self,
+        peer: PartyId,
+        gate: &Gate,
+        nonce: [u8; 32],
+        until: Instant,
+        effort: &Effort,
+    ) -> Result<Option<Met>, Error> {
+        loop {
+            let limit = self.limit(peer, until, effort);
+            let Some(met) = self.dial(peer, gate, nonce, limit, effort)? else { return Ok(None) };
+            effort.come(peer);
+            while !effort.over() && !met.channel.hung_up() {
+                effort.pause(RETRY.1);
+            }
+            if effort.whole() || !effort.gone(peer) {
+                return Ok(Some(met));
+            }
+            if effort.over() {
+                return Ok(None);
+            }
+        }
+    }
+
     /// The control channel to a peer that listens; nothing when the meeting failed elsewhere.
-    pub(super) fn dial(
+    fn dial(
         &self,
         peer: PartyId,
         gate: &Gate,
@@ -28,13 +54,18 @@ impl Meet {
         let mut wait = RETRY.0;
         let (mut channel, at, answer) = loop {
             let Some((mut channel, at)) = self.reach(peer, gate, until, effort)? else { return Ok(None) };
-            let answer = self.ask(&mut channel, &question, &at)?;
-            if answer.verdict != Verdict::Wait || Instant::now() + wait >= until {
-                break (channel, at, answer);
+            let why = match self.ask(&mut channel, &question, &at, effort)? {
+                Ok(answer) if answer.verdict != Verdict::Wait => break (channel, at, answer),
+                Ok(_) => "nothing has begun there yet".to_owned(),
+                // It is still in a session that has failed, or has just come to its end.
+                Err(refusal) => self.wording(&[peer]).text(&refusal, &at),
+            };
+            if Instant::now() + wait >= until {
+                let text = format!("{} did not begin in time: {why}", self.roster.name(peer));
+                return Err(self.error(peer, Kind::Channel(ChannelError::Io(text))));
             }
-            let why = "it waits to be told to begin".to_owned();
             (self.watch)(&Status::Waiting { peer: self.roster.name(peer), at: at.to_string(), why });
-            std::thread::sleep(wait);
+            effort.pause(wait);
             wait = (2 * wait).min(RETRY.1);
         };
         let Topic::Control { nonce, agreement } = answer.topic else {
@@ -64,7 +95,8 @@ impl Meet {
             // Not the deadline of a handshake: the other side may still be busy with the step before the lanes.
             channel.begin(self.deadline).map_err(|e| self.error(peer, Kind::Channel(e)))?;
             let question = self.hello(peer, Verdict::Question, Topic::Worker { session, lane, first, count });
-            let answer = self.ask(&mut channel, &question, &at)?;
+            let answer = self.ask(&mut channel, &question, &at, effort)?;
+            let answer = answer.map_err(|refusal| self.refused(peer, &refusal, &at))?;
             self.taken(&answer, (lane, count), &at)?;
             if answer.topic != question.topic {
                 return Err(self.error(peer, Kind::Malformed("an answer to another question")));
@@ -74,19 +106,44 @@ impl Meet {
         Ok(Some((peer, channels)))
     }
 
-    /// Sends a hello and receives the answer.
-    fn ask(&self, channel: &mut SocketChannel, question: &Hello, at: &SocketAddr) -> Result<Hello, Error> {
+    /// Sends a hello and receives the answer. The outer error is final; the inner one says that nobody answered, or that the
+    /// meeting was over before.
+    pub(super) fn ask(
+        &self,
+        channel: &mut SocketChannel,
+        question: &Hello,
+        at: &SocketAddr,
+        effort: &Effort,
+    ) -> Result<Result<Hello, Refusal>, Error> {
         let peer = question.to;
         // A refusal of our key is found when reading, so a failed send is not the last word.
-        let sent = channel.send(&question.encode());
-        let heard = hear(channel).map_err(|refusal| self.refused(peer, &refusal, at))?;
+        let sent = channel.send(&question.encode()).and_then(|()| channel.hand_over());
+        let (start, patience) = (Instant::now(), channel.deadline());
+        let answer = loop {
+            match () {
+                () if channel.answers(RETRY.0) => break hear(channel),
+                () if effort.over() => return Ok(Err(Refusal::Left)),
+                () if start.elapsed() >= patience => break Err(Refusal::Silent(patience)),
+                () => {}
+            }
+        };
+        let heard = match answer {
+            Ok(heard) => heard,
+            // Who has proved its key is the peer, between two meetings.
+            Err(refusal @ (Refusal::Left | Refusal::Silent(_)))
+                if matches!(self.transport, Transport::Tls { .. }) =>
+            {
+                return Ok(Err(refusal));
+            }
+            Err(refusal) => return Err(self.refused(peer, &refusal, at)),
+        };
         sent.map_err(|e| self.error(peer, Kind::Channel(e)))?;
         let answer = heard.map_err(|no| self.no_hello(peer, no, at))?;
         if answer.from != peer || answer.to != self.me {
             let text = self.wording(&[peer]).verdict(Verdict::Roster, (0, 0));
             return Err(self.refused(peer, &Refusal::Hello(text), at));
         }
-        Ok(answer)
+        Ok(Ok(answer))
     }
 
     fn no_hello(&self, peer: PartyId, no: NoHello, at: &SocketAddr) -> Error {
@@ -118,6 +175,18 @@ impl Meet {
         effort: &Effort,
     ) -> Result<Option<Connected>, Error> {
         let address = self.dial.get(&peer).ok_or_else(|| Error::misuse("only a dialled peer is reached"))?;
+        self.reach_at(peer, address, gate, until, effort)
+    }
+
+    /// [`Meet::reach`] at this address.
+    pub(super) fn reach_at(
+        &self,
+        peer: PartyId,
+        address: &str,
+        gate: &Gate,
+        until: Instant,
+        effort: &Effort,
+    ) -> Result<Option<Connected>, Error> {
         let start = Instant::now();
         let mut wait = RETRY.0;
         while !effort.over() {
@@ -136,8 +205,8 @@ impl Meet {
                     ))),
                 ));
             }
-            (self.watch)(&Status::Waiting { peer: name, at: address.clone(), why });
-            std::thread::sleep(wait);
+            (self.watch)(&Status::Waiting { peer: name, at: address.to_owned(), why });
+            effort.pause(wait);
             wait = (2 * wait).min(RETRY.1);
         }
         Ok(None)

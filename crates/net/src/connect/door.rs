@@ -14,6 +14,9 @@ use std::net::SocketAddr;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
+/// How often a side that awaits nobody any more looks whether everybody else is there.
+const LOOK: Duration = Duration::from_millis(10);
+
 /// Connections for later lanes that may wait here.
 const EARLY: usize = limits::SHARDS as usize;
 
@@ -46,6 +49,14 @@ struct Wait<'a> {
     effort: &'a Effort,
 }
 
+impl Wait<'_> {
+    /// Whether it has been long enough, for somebody who never came or for those who came and left.
+    fn over(&self, meet: &Meet, missing: &[PartyId]) -> bool {
+        let limits = missing.iter().map(|peer| meet.limit(*peer, self.until, self.effort));
+        limits.min().is_some_and(|limit| Instant::now() >= limit)
+    }
+}
+
 impl Door {
     /// Binds the address; whoever passes `gate` may come.
     pub(super) fn open(address: &str, gate: Gate, awaited: Vec<PartyId>) -> Result<Self, Error> {
@@ -57,7 +68,8 @@ impl Door {
         Self { acceptor, awaited, early: Vec::new() }
     }
 
-    /// The control channels of all awaited peers; nothing when the meeting failed elsewhere.
+    /// The control channels of all awaited peers, once everybody is there: a peer that leaves before is awaited again.
+    /// Nothing when the meeting failed elsewhere.
     pub(super) fn controls(
         &mut self,
         meet: &Meet,
@@ -66,64 +78,83 @@ impl Door {
         effort: &Effort,
     ) -> Result<Option<Vec<Met>>, Error> {
         let mut wait = Wait { until, patience: meet.patience, last: None, effort };
-        let mut met: Vec<Met> = Vec::new();
+        let (mut met, mut told): (Vec<Met>, Vec<PartyId>) = (Vec::new(), Vec::new());
         loop {
-            let came = |p: &PartyId| met.iter().any(|met| met.peer == *p);
-            let missing: Vec<PartyId> = self.awaited.iter().copied().filter(|p| !came(p)).collect();
-            if missing.is_empty() {
+            let missing: Vec<PartyId> =
+                self.awaited.iter().copied().filter(|p| met.iter().all(|met| met.peer != *p)).collect();
+            if missing != told && !missing.is_empty() {
+                let (peer, at) = (meet.names(&missing), self.acceptor.address);
+                (meet.watch)(&Status::Listening { peer, at });
+            }
+            told.clone_from(&missing);
+            let came = self.next(meet, &missing, &mut wait)?;
+            if effort.whole() {
                 return Ok(Some(met));
             }
-            let (peer, at) = (meet.names(&missing), self.acceptor.address);
-            (meet.watch)(&Status::Listening { peer, at });
-            // Until one of the missing is there.
-            let before = met.len();
-            while met.len() == before {
-                let Some(mut came) = self.next(meet, &missing, &mut wait)? else { return Ok(None) };
-                let (theirs, agreement) = match came.hello.topic {
-                    Topic::Control { nonce, agreement } => (nonce, agreement),
-                    Topic::Worker { .. } => {
-                        self.turn_away(meet, came, Verdict::Session, &mut wait.last);
-                        continue;
-                    }
-                    Topic::Begin { agreement } => {
-                        // It has begun: said again it changes nothing.
-                        let begun = self.ours(meet, &came) && agreement == meet.agreement;
-                        reply(
-                            &mut came.channel,
-                            &came.hello,
-                            if begun { Verdict::Taken } else { Verdict::Busy },
-                        );
-                        continue;
-                    }
-                };
-                let peer = came.hello.from;
-                let verdict = match () {
-                    () if !self.ours(meet, &came) => Verdict::Roster,
-                    () if agreement != meet.agreement => Verdict::Agreement,
-                    () if !missing.contains(&peer) => Verdict::Busy,
-                    () => Verdict::Taken,
-                };
-                if verdict == Verdict::Busy {
-                    self.turn_away(meet, came, verdict, &mut wait.last);
-                    continue;
-                }
-                let answer = meet.control(peer, verdict, nonce).encode();
-                let answered = came.channel.send(&answer).and_then(|()| came.channel.finish());
-                match verdict {
-                    Verdict::Taken => {}
-                    Verdict::Agreement => return Err(meet.other_study(peer, &agreement)),
-                    other => {
-                        let text = meet.wording(&missing).verdict(other, (0, 0));
-                        let refusal = Refusal::Hello(text);
-                        let text = meet.wording(&missing).text(&refusal, &came.from);
-                        return Err(Error::new(meet.at(&missing), Kind::Input(text)));
-                    }
-                }
-                let ready = answered.and_then(|()| came.channel.begin(meet.deadline));
-                ready.map_err(|e| meet.error(peer, Kind::Channel(e)))?;
-                met.push(Met { peer, channel: came.channel, nonce: theirs });
+            if effort.over() {
+                return Ok(None);
+            }
+            met.retain(|met| !met.channel.hung_up() || !effort.gone(met.peer));
+            if let Some(came) = came
+                && let Some(new) = self.control(meet, nonce, came, &met, &mut wait)?
+            {
+                effort.come(new.peer);
+                met.push(new);
             }
         }
+    }
+
+    /// Answers somebody who came to meet: the control channel if it is one of those who are missing.
+    fn control(
+        &self,
+        meet: &Meet,
+        nonce: [u8; 32],
+        mut came: Came,
+        met: &[Met],
+        wait: &mut Wait<'_>,
+    ) -> Result<Option<Met>, Error> {
+        let (theirs, agreement) = match came.hello.topic {
+            Topic::Control { nonce, agreement } => (nonce, agreement),
+            Topic::Worker { .. } => {
+                self.turn_away(meet, came, Verdict::Session, &mut wait.last);
+                return Ok(None);
+            }
+            Topic::Begin { agreement } => {
+                // It has begun: said again it changes nothing.
+                let begun = self.ours(meet, &came) && agreement == meet.agreement;
+                let verdict = if begun { Verdict::Taken } else { Verdict::Busy };
+                reply(&mut came.channel, &came.hello, verdict);
+                return Ok(None);
+            }
+        };
+        let peer = came.hello.from;
+        let verdict = match () {
+            () if !self.ours(meet, &came) => Verdict::Roster,
+            () if agreement != meet.agreement => Verdict::Agreement,
+            () if met.iter().any(|met| met.peer == peer) => Verdict::Busy,
+            () => Verdict::Taken,
+        };
+        if verdict == Verdict::Busy {
+            self.turn_away(meet, came, verdict, &mut wait.last);
+            return Ok(None);
+        }
+        let answer = meet.control(peer, verdict, nonce).encode();
+        let answered = came.channel.send(&answer).and_then(|()| came.channel.finish());
+        match verdict {
+            Verdict::Taken => {}
+            Verdict::Agreement => return Err(meet.other_study(peer, &agreement)),
+            other => {
+                let text = meet.wording(&self.awaited).verdict(other, (0, 0));
+                let refusal = Refusal::Hello(text);
+                let text = meet.wording(&self.awaited).text(&refusal, &came.from);
+                return Err(Error::new(meet.at(&self.awaited), Kind::Input(text)));
+            }
+        }
+        if answered.and_then(|()| came.channel.begin(meet.deadline)).is_err() {
+            // Gone before it was answered: it may come again.
+            return Ok(None);
+        }
+        Ok(Some(Met { peer, channel: came.channel, nonce: theirs }))
     }
 
     /// Whether a hello comes from an awaited peer that proved its own key, and is meant for us.
@@ -136,13 +167,16 @@ impl Door {
         proven && to == meet.me && self.awaited.contains(&from)
     }
 
-    /// The next connection that proved an awaited key; nothing when the meeting failed elsewhere.
+    /// The next connection that proved an awaited key, if there is one soon.
     fn next(&self, meet: &Meet, missing: &[PartyId], wait: &mut Wait<'_>) -> Result<Option<Came>, Error> {
+        // With nobody to wait for here, this thread looks whether the others have found theirs.
+        let soon = if missing.is_empty() { LOOK } else { RETRY.1 };
+        let until = Instant::now() + soon;
         while !wait.effort.over() {
-            let left = wait.until.saturating_duration_since(Instant::now());
-            let arrival = match self.acceptor.arrivals.recv_timeout(left.min(RETRY.1)) {
+            let left = until.saturating_duration_since(Instant::now());
+            let arrival = match self.acceptor.arrivals.recv_timeout(left) {
                 Ok(arrival) => arrival,
-                Err(RecvTimeoutError::Timeout) if left > RETRY.1 => continue,
+                Err(RecvTimeoutError::Timeout) if !wait.over(meet, missing) => return Ok(None),
                 Err(_) => return Err(self.nobody(meet, missing, wait)),
             };
             let (refusal, from) = match arrival {
@@ -167,6 +201,9 @@ impl Door {
     }
 
     fn nobody(&self, meet: &Meet, missing: &[PartyId], wait: &mut Wait<'_>) -> Error {
+        // Who came and left did so because of those who never came.
+        let never: Vec<PartyId> = missing.iter().copied().filter(|peer| !wait.effort.came(*peer)).collect();
+        let missing = if never.is_empty() { missing } else { &never };
         let (names, waited) = (meet.names(missing), wait.patience.as_secs_f64());
         let at = self.acceptor.address;
         let who = if missing.len() == 1 { &*names } else { "each of them" };
@@ -214,7 +251,8 @@ impl Door {
                 Some(came) => came,
                 None => match self.next(meet, &missing, &mut wait)? {
                     Some(came) => came,
-                    None => return Ok(None),
+                    None if effort.over() => return Ok(None),
+                    None => continue,
                 },
             };
             let peer = came.hello.from;

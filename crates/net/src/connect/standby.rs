@@ -8,10 +8,9 @@
 use super::door::Door;
 use super::{Effort, Gate, Meet, Meeting, RETRY, Status};
 use crate::Channel;
-use crate::accept::{Acceptor, Arrival, hear};
-use crate::hello::{Hello, NoHello, Topic, Verdict};
+use crate::accept::{Acceptor, Arrival, HANDSHAKE};
+use crate::hello::{Hello, Topic, Verdict};
 use crate::identity::{Fingerprint, Identity};
-use crate::refusal::version_text;
 use crate::socket::SocketChannel;
 use crate::tls::{Refusal, Tls};
 use base::{ChannelError, Error, Kind, PartyId};
@@ -105,47 +104,73 @@ pub(super) fn reply(channel: &mut SocketChannel, hello: &Hello, verdict: Verdict
 }
 
 impl Meet {
-    /// [`Meet::meet`] at the address where this party stood by.
+    /// [`Meet::meet`] at the address where this party stood by, as `host` told it to. A host that does not come, or leaves
+    /// before everybody is there and does not come back, ends it: a node waits for nobody on a dead party's word.
     ///
     /// # Errors
-    /// As [`Meet::meet`].
-    pub fn meet_at(self, standby: Standby, lanes: u32) -> Result<Meeting, Error> {
+    /// As [`Meet::meet`], and when the host is not there.
+    pub fn meet_at(mut self, standby: Standby, host: PartyId, lanes: u32) -> Result<Meeting, Error> {
         let awaited = self.awaited()?;
         let door = (!awaited.is_empty()).then(|| Door::over(standby.acceptor, awaited));
+        self.told_by = Some(host);
         self.meet_through(door, lanes)
     }
 
-    /// Tells the node of `peer` at `address` to begin what this meeting is about; tries again while it is not there or is
-    /// busy with something else.
+    /// Ends the meeting when the party that said to begin is away for too long.
+    pub(super) fn mind(&self, host: PartyId, effort: &Effort) -> Result<Option<()>, Error> {
+        let grace = HANDSHAKE.min(self.deadline);
+        let mut seen = Instant::now();
+        while !effort.over() {
+            if effort.there(host) {
+                seen = Instant::now();
+            } else if seen.elapsed() >= grace {
+                let (name, waited) = (self.roster.name(host), grace.as_secs_f64());
+                let what = if effort.came(host) { "has left again" } else { "does not come" };
+                let text = format!(
+                    "{name} said to begin and {what}; waited {waited:.1} s for it. {name}'s own output says why"
+                );
+                return Err(self.error(host, Kind::Channel(ChannelError::Io(text))));
+            }
+            effort.pause(RETRY.1.min(grace));
+        }
+        Ok(None)
+    }
+
+    /// Tells the node of `peer` at `address` to begin what this meeting is about; again while it is not there or is busy
+    /// with something else, and after it was there and left: a node that fails stands by once more.
     ///
     /// # Errors
     /// When it is not there in time, is not the peer, or does not begin this.
-    pub fn call(&self, peer: PartyId, address: &str) -> Result<(), Error> {
-        let mut meet = self.clone();
-        meet.dial.insert(peer, address.to_owned());
-        let (gate, effort) = (meet.gate(&[peer])?, Effort::default());
-        let until = Instant::now() + meet.patience;
+    pub(super) fn tell_to_begin(
+        &self,
+        peer: PartyId,
+        address: &str,
+        until: Instant,
+        effort: &Effort,
+    ) -> Result<Option<()>, Error> {
+        let gate = self.gate(&[peer])?;
         let mut wait = RETRY.0;
-        loop {
-            let reached = meet.reach(peer, &gate, until, &effort)?;
-            let (mut channel, at) =
-                reached.ok_or_else(|| Error::misuse("nothing ends a call from outside"))?;
-            let why = match meet.say_begin(peer, &mut channel, &at)? {
-                None => return Ok(()),
-                Some(why) => why,
-            };
-            if Instant::now() + wait >= until {
-                let waited = meet.patience.as_secs_f64();
-                let text = format!(
-                    "{} at {address} did not begin within {waited:.1} s: {why}",
-                    meet.roster.name(peer)
-                );
-                return Err(meet.error(peer, Kind::Channel(ChannelError::Io(text))));
+        while !effort.over() {
+            if effort.there(peer) {
+                effort.pause(RETRY.1);
+                continue;
             }
-            (meet.watch)(&Status::Waiting { peer: meet.roster.name(peer), at: address.to_owned(), why });
-            std::thread::sleep(wait);
+            let limit = self.limit(peer, until, effort);
+            let reached = self.reach_at(peer, address, &gate, limit, effort)?;
+            let Some((mut channel, at)) = reached else { break };
+            if let Some(why) = self.say_begin(peer, &mut channel, &at, effort)? {
+                if Instant::now() + wait >= limit {
+                    let waited = self.patience.as_secs_f64();
+                    let name = self.roster.name(peer);
+                    let text = format!("{name} at {address} did not begin within {waited:.1} s: {why}");
+                    return Err(self.error(peer, Kind::Channel(ChannelError::Io(text))));
+                }
+                (self.watch)(&Status::Waiting { peer: self.roster.name(peer), at: address.to_owned(), why });
+            }
+            effort.pause(wait);
             wait = (2 * wait).min(RETRY.1);
         }
+        Ok(None)
     }
 
     /// Says it once. Nothing when it begins; otherwise why to try again.
@@ -154,22 +179,13 @@ impl Meet {
         peer: PartyId,
         channel: &mut SocketChannel,
         at: &SocketAddr,
+        effort: &Effort,
     ) -> Result<Option<String>, Error> {
         let question = self.hello(peer, Verdict::Question, Topic::Begin { agreement: self.agreement });
-        // A refusal of our key is found when reading, so a failed send is not the last word.
-        let _ = channel.send(&question.encode());
-        let answer = match hear(channel) {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(NoHello::Version(theirs))) => {
-                let text = version_text(&self.roster.name(peer), Some(theirs));
-                return Err(self.error(peer, Kind::Input(text)));
-            }
-            Ok(Err(_)) => return Err(self.error(peer, Kind::Malformed("a hello"))),
+        let answer = match self.ask(channel, &question, at, effort)? {
+            Ok(answer) => answer,
             // Between two meetings nobody answers at the door.
-            Err(refusal @ (Refusal::Left | Refusal::Silent(_))) => {
-                return Ok(Some(self.wording(&[peer]).text(&refusal, at)));
-            }
-            Err(refusal) => return Err(self.refused(peer, &refusal, at)),
+            Err(refusal) => return Ok(Some(self.wording(&[peer]).text(&refusal, at))),
         };
         match answer.verdict {
             Verdict::Taken => Ok(None),
