@@ -16,10 +16,8 @@ use crate::bits::{Bits, LANES};
 use crate::sides::{concat, cut};
 use crate::{Party, Planes, Quote, Ring, Shares};
 use base::Error;
-use kernels::Block;
 use net::Session;
 use program::lower::{Number, NumberSum, Numbers};
-use zeroize::Zeroizing;
 
 const RING: Ring = Ring::Z128;
 
@@ -112,7 +110,7 @@ fn inner(
     }
     let (numbers, bits): (Vec<&Shares>, Vec<&Shares>) = selected.iter().map(|(n, b, _)| (*n, *b)).unzip();
     let factors = [side_by_side(rows, &numbers), side_by_side(rows, &bits)];
-    let factors = factors.each_ref().map(|parts| parts.each_ref().map(|part| part.as_slice()));
+    let factors = factors.each_ref().map(Shares::parts);
     let sums = server.dots(session, RING, selected.len(), factors)?;
     for (i, (.., total)) in selected.into_iter().enumerate() {
         total.iter_mut().zip(sums.parts()).for_each(|(total, part)| *total = total.wrapping_add(part[i].0));
@@ -121,13 +119,18 @@ fn inner(
 }
 
 /// Element t of all vectors, then element t + 1: a dot product's terms.
-fn side_by_side(rows: usize, vectors: &[&Shares]) -> [Zeroizing<Vec<Block>>; 3] {
-    std::array::from_fn(|k| {
-        let parts: Vec<&[Block]> = vectors.iter().map(|vector| vector.parts()[k]).collect();
-        let mut all = Zeroizing::new(Vec::with_capacity(rows * parts.len()));
-        (0..rows).for_each(|row| all.extend(parts.iter().map(|part| part[row])));
-        all
-    })
+fn side_by_side(rows: usize, vectors: &[&Shares]) -> Shares {
+    let mut all = Shares::zero(RING, rows * vectors.len());
+    for (k, part) in all.parts_mut().into_iter().enumerate() {
+        for (i, vector) in vectors.iter().enumerate() {
+            part.iter_mut()
+                .skip(i)
+                .step_by(vectors.len())
+                .zip(vector.parts()[k])
+                .for_each(|(to, from)| *to = *from);
+        }
+    }
+    all
 }
 
 /// Goes through the motions of [`Sums::absorb`].
@@ -143,6 +146,13 @@ pub(crate) fn quote(numbers: &Numbers, quote: &mut Quote, rows: usize) {
     if selected > 0 {
         quote.multiply(RING, selected);
     }
+}
+
+/// ANDs of bits that send as much as a row's numbers do, about.
+pub(crate) fn and_gates(numbers: &Numbers) -> u64 {
+    let of_word = |width: &usize| 25 * width / 6 + 8 * LANES / 6;
+    let words: usize = numbers.words.iter().map(of_word).sum();
+    (words + LANES * (numbers.bits + numbers.products.len())) as u64
 }
 
 /// Bytes that a seat holds at once per 128 rows, about.

@@ -7,10 +7,11 @@
 //!
 //! **Paper and deviations.** The paper multiplies numbers; here a row is a boolean circuit (`program::lower::lower_boolean`)
 //! on packed bits, for comparisons are what costs. Sums are carry-save over the rows ([`crate::sums`]), best rows trees of
-//! merges ([`crate::combine`]).
+//! merges ([`crate::combine`]). Where owners enter columns and nothing derived, wide products are of numbers
+//! ([`crate::numbers`]), and the row is rewritten so that shares compute little (`program::lower::hoist`).
 //!
-//! **Cost.** The gates of one row times the rows, about one AND per bit of every term that is summed, and the merges; one
-//! round per layer and chunk. Rows come in chunks, so that memory does not grow with them but for lists.
+//! **Cost.** The gates of one row times the rows, about one AND per bit of every term that is summed, the numbers, and the
+//! merges; one round per layer and chunk. Rows come in chunks, so that memory does not grow with them but for lists.
 
 use crate::bits::{Bits, LANES, blocks};
 use crate::combine::{Lanes, Merges};
@@ -105,10 +106,11 @@ impl Prepared {
         self.chunk.ilog2().min(self.plan.levels())
     }
 
-    /// ANDs of shares: those of the rows, of the sums but for their ends, of the merges.
+    /// ANDs of shares: those of the rows, of the sums but for their ends, of the merges; and as many as send what numbers send.
     pub fn and_gates(&self) -> u64 {
         let sums: u64 = self.sums.iter().map(|sum| sum.width as u64).sum();
-        (self.leaf.and_gates() + sums) * self.plan.rows + self.merges.and_gates(self.plan.rows)
+        (self.leaf.and_gates() + sums + numbers::and_gates(&self.plan.numbers)) * self.plan.rows
+            + self.merges.and_gates(self.plan.rows)
     }
 
     /// Goes through the motions of [`run`].
