@@ -5,6 +5,7 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use job::party::{PartySettings, parse_address, parse_deadline, parse_memory};
 use job::study::{Decimal, parse_delta};
+use job::transport::Transport;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -179,6 +180,9 @@ pub struct Plan {
     /// Cores of each party
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub cores: u32,
+    /// What four servers compute over: tls, auto, shm, fabric, fabric-PROVIDER
+    #[arg(long, value_name = "NAME", default_value = "tls", value_parser = transport)]
+    pub transport: Transport,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -288,6 +292,14 @@ pub struct Settings {
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_missing_value = "true")]
     pub trigger: Option<bool>,
+    /// Of a server: what the computation goes over, the same at all four: tls, auto (shared memory on one host, else TLS),
+    /// shm, fabric, fabric-PROVIDER
+    #[arg(long, value_name = "NAME", value_parser = transport)]
+    pub transport: Option<Transport>,
+    /// Of a server: messages may go in plain text, for only the operators of the four can touch the network between them
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub trusted_network: Option<bool>,
     /// Policy: only this study, by full hash; may be repeated
     #[arg(long, value_name = "HASH", value_parser = study_hash)]
     pub allow_study: Vec<job::study::StudyHash>,
@@ -342,6 +354,8 @@ impl From<Settings> for PartySettings {
             salt: flags.salt,
             studies: Vec::new(),
             trigger: flags.trigger,
+            transport: flags.transport,
+            trusted_network: flags.trusted_network,
         }
     }
 }
@@ -565,6 +579,10 @@ fn study_hash(text: &str) -> Result<job::study::StudyHash, String> {
 fn bytes32(text: &str) -> Result<[u8; 32], String> {
     let hash = job::study::StudyHash::parse(text);
     hash.map(|hash| *hash.as_bytes()).ok_or_else(|| "write all 64 hex digits of the release".to_owned())
+}
+
+fn transport(text: &str) -> Result<Transport, &'static str> {
+    Transport::parse(text)
 }
 
 fn address(text: &str) -> Result<String, &'static str> {

@@ -8,6 +8,7 @@ use job::party::PartySettings;
 use job::plan::{Assumed, Link, Plan, Speeds};
 use job::prepare::{self, Built, build};
 use job::study::{self, Study};
+use job::transport::Transport;
 use program::{Class, Ratio};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -50,7 +51,7 @@ pub fn run(args: args::Check) -> Result<(), Error> {
     if let Some(peer) = args.peer.as_deref() {
         expect_study(peer)?;
     }
-    let Side { study, text, built, inputs, warnings, serves } = side(&args)?;
+    let Side { study, text, built, inputs, warnings, serves, transport } = side(&args)?;
     let peer_agrees = args.peer.as_deref().map(|peer| compare(&text, peer)).transpose()?;
     if let Some(rows) = args.rows {
         plan::same_rows(&study, rows)?;
@@ -64,6 +65,9 @@ pub fn run(args: args::Check) -> Result<(), Error> {
         plan.assumptions.insert("rows".to_owned(), rows);
     }
     plan::say_link(&mut plan, link);
+    if let Some(transport) = transport {
+        plan = plan.over(&study, &transport, link);
+    }
     let checked = Checked { warnings, ..describe(&study, &built, plan, inputs, peer_agrees)? };
     let file = args.party.as_ref().or(args.file.as_ref());
     let file = file.map_or_else(|| "PARTY_FILE".to_owned(), |file| file.display().to_string());
@@ -90,6 +94,8 @@ struct Side {
     warnings: Vec<String>,
     /// Whether this side is a server, which has no data.
     serves: bool,
+    /// What this side computes over, if it is one of the four servers.
+    transport: Option<Transport>,
 }
 
 /// Everything that this side can check: all of it given a party file, the study alone given a study file.
@@ -104,7 +110,7 @@ fn side(args: &args::Check) -> Result<Side, Error> {
     }
     let (study, text) = Study::read(file)?;
     let built = alone(&study)?;
-    Ok(Side { study, text, built, inputs: None, warnings: Vec::new(), serves: false })
+    Ok(Side { study, text, built, inputs: None, warnings: Vec::new(), serves: false, transport: None })
 }
 
 /// The programs of a study by itself. Nobody's policy is at hand: everything well-formed passes.
@@ -130,6 +136,7 @@ fn whole(settings: PartySettings) -> Result<Side, Error> {
     identity(&party.identity, &study, &party.as_party)?;
     let inputs = checked.first().map(|run| run.inputs.clone());
     let warnings = checked.first().map(|run| run.warnings.clone()).unwrap_or_default();
+    let transport = study.server(&party.as_party).map(|_| party.transport);
     Ok(Side {
         study,
         text,
@@ -137,6 +144,7 @@ fn whole(settings: PartySettings) -> Result<Side, Error> {
         inputs,
         warnings,
         serves: false,
+        transport,
     })
 }
 
@@ -156,7 +164,7 @@ fn server(settings: &PartySettings) -> Result<Option<Side>, Error> {
     node.admit(&study)?;
     server_identity(&node.identity, &study, &node.name)?;
     let built = alone(&study)?;
-    Ok(Some(Side { study, text, built, inputs: None, warnings: Vec::new(), serves: true }))
+    Ok(Some(Side { study, text, built, inputs: None, warnings: Vec::new(), serves: true, transport: Some(node.transport) }))
 }
 
 /// Whether an identity is the one that the study names for a server.

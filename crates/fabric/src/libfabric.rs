@@ -21,6 +21,7 @@
 //! provider between processes only: two endpoints in one process share state that the first to close takes away.
 
 mod flow;
+mod leftovers;
 pub(crate) mod meet;
 mod shim;
 

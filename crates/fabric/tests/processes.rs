@@ -225,6 +225,11 @@ fn killed(party: &Party) {
     let mut got = vec![0; 100_000];
     session.link(P1).recv(&mut got).unwrap();
     assert!(got == pattern(100_000, 1));
+    // Under a name of ours, so that the next process can tell that it is left over.
+    let files = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+    let mut names = files.map(|file| file.file_name().to_string_lossy().into_owned());
+    let own = names.any(|name| common::shm_file_of(&name, std::process::id()));
+    assert_eq!(own, party.transport == "fabric-shm");
     session.link(P1).send(&[1]).unwrap();
     assert_eq!(fault(session.link(P1).recv(&mut [0])), ChannelError::Cut);
 }

@@ -93,3 +93,34 @@ fn windows_are_bounded() {
         assert!(done[0].as_ref().unwrap_err().to_string().contains("4 KiB to 64 MiB"));
     }
 }
+
+/// Who keeps to private channels says in the open what is fit for it, and nothing else.
+#[test]
+fn a_session_that_keeps_private_uses_both_channels() {
+    let done = Cluster::new(2, 1).run(|s| {
+        let peer = s.me().other();
+        upgrade(s, &[peer], &Kind::Shm, true)?;
+        s.keep_private();
+        let say = |s: &mut Session, private: bool, round: u8| {
+            assert_eq!(s.link(peer).is_private(), private);
+            let (mine, mut theirs) = (vec![s.me().0 ^ round; 70_000], vec![0; 70_000]);
+            s.link(peer).exchange(&mine, &mut theirs)?;
+            assert!(theirs.iter().all(|byte| *byte == peer.0 ^ round), "round {round}");
+            // Queued and not handed over: it must not stay behind on the channel that is left.
+            s.link(peer).send(&[round])?;
+            Ok(())
+        };
+        let hear = |s: &mut Session, round: u8| {
+            assert_eq!(s.link(peer).recv_array()?, [round]);
+            Ok(())
+        };
+        for round in [1, 2] {
+            say(s, true, 10 + round)?;
+            s.openly(|s| say(s, false, round))?;
+            hear(s, 10 + round)?;
+            s.openly(|s| hear(s, round))?;
+        }
+        s.finish()
+    });
+    done.into_iter().for_each(|party| party.unwrap());
+}

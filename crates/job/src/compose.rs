@@ -22,6 +22,8 @@ pub(crate) struct Facts<'a> {
     pub checked: &'a Checked,
     pub engine: &'a str,
     pub settings: String,
+    /// What servers computed over.
+    pub transport: String,
     /// zCDP charged to this party's view.
     pub charge: &'a Rational,
     /// Spent so far by each other viewer on this party's data, and the budget of each.
@@ -75,7 +77,7 @@ pub(crate) fn report(facts: &Facts<'_>, view: View, disclosed: Disclosed) -> Rep
                 .into(),
         );
     }
-    let servers = ServersInfo::of(study, &disclosed);
+    let servers = ServersInfo::of(study, &disclosed, &facts.transport);
     let inputs = &checked.inputs;
     if inputs.events_cut > 0 {
         warnings.push(format!(
@@ -271,6 +273,7 @@ fn by_servers(servers: &ServersInfo, disclosed: &Disclosed, noise: &Noise) -> Ve
              nothing but what is said here. Two of them together learn everything."
         ),
     }];
+    lines.push(crate::transport::protects(&servers.transport));
     lines.extend(servers.members.iter().map(|server| {
         format!("{} saw {}, beside random shares.", wording::label(&server.name), wording::clean(&server.saw))
     }));

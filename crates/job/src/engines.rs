@@ -87,6 +87,17 @@ impl Engines {
         Ok(engines)
     }
 
+    /// The same where others than its two ends can read the channels between servers, or not: messages are masked then.
+    #[must_use]
+    pub fn masked(self, masked: bool) -> Self {
+        match self.name {
+            Name::Ring4(settings, seats) => {
+                Self { name: Name::Ring4(Settings { masked, ..settings }, seats), ..self }
+            }
+            Name::Yao | Name::Gmw => self,
+        }
+    }
+
     /// Whose rows arrive as shares; `None` where rows lie on a common spine.
     #[must_use]
     pub fn joined(&self) -> Option<[bool; 2]> {

@@ -21,5 +21,6 @@ pub mod scales;
 pub mod study;
 pub mod summary;
 pub mod time;
+pub mod transport;
 pub mod usage;
 mod wording;

@@ -4,6 +4,7 @@ mod node;
 
 use crate::study::reader::{Item, Section, Source};
 use crate::study::{Decimal, Kind, Study, StudyHash, read_text};
+use crate::transport::Transport;
 use base::{Error, PartyId, Roster, limits};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -63,6 +64,10 @@ pub struct PartySettings {
     pub studies: Vec<PathBuf>,
     /// Whether this party tells the servers to begin.
     pub trigger: Option<bool>,
+    /// Of a server: what the computation goes over.
+    pub transport: Option<Transport>,
+    /// Of a server: whether messages may go in plain text where only the servers' operators see them.
+    pub trusted_network: Option<bool>,
 }
 
 /// Settings with nothing missing.
@@ -98,6 +103,8 @@ pub struct Party {
     pub salt: Option<PathBuf>,
     /// Whether this party tells the servers to begin.
     pub trigger: bool,
+    /// What the computation goes over, where this party is one of the servers.
+    pub transport: Transport,
     /// What this party agrees to at all.
     pub policy: Policy,
 }
@@ -250,6 +257,8 @@ const KEYS: &[&str] = &[
     "salt",
     "studies",
     "trigger",
+    "transport",
+    "trusted_network",
     "policy",
 ];
 const POLICY_KEYS: &[&str] = &["studies", "kinds", "max_rho", "budget", "max_cells", "allow_exact", "delta"];
@@ -283,6 +292,8 @@ impl PartySettings {
             salt: path("salt")?,
             studies: root.get("studies").as_ref().map(paths).transpose()?.unwrap_or_default(),
             trigger: root.get("trigger").map(|item| item.boolean()).transpose()?,
+            transport: root.get("transport").as_ref().map(transport).transpose()?,
+            trusted_network: root.get("trusted_network").map(|item| item.boolean()).transpose()?,
             ..Self::default()
         };
         if let (Some(_), Some(peer)) = (&settings.listen, root.get("peer")) {
@@ -379,6 +390,8 @@ impl PartySettings {
             spine: self.spine.or(below.spine.filter(|_| self.keep_spine.is_none())),
             salt: self.salt.or(below.salt),
             trigger: self.trigger.or(below.trigger),
+            transport: self.transport.or(below.transport),
+            trusted_network: self.trusted_network.or(below.trusted_network),
             studies: if self.studies.is_empty() { below.studies } else { self.studies },
         }
     }
@@ -434,6 +447,7 @@ impl PartySettings {
             spine: self.spine,
             salt: self.salt,
             trigger: self.trigger.unwrap_or_default(),
+            transport: Transport::of(self.transport, self.trusted_network)?,
             policy: Policy {
                 studies: self.allow_studies,
                 kinds: self.allow_kinds.unwrap_or(default.kinds),
@@ -498,7 +512,8 @@ impl Policy {
 
 fn not_listed(study: &Study, hash: &StudyHash) -> Error {
     Error::refused(format!(
-        "study {} ({hash}) is not on this party's list; to allow it, add \"{}\" to policy.studies",
+        "study {} ({hash}) is not on this party's list; after you have read the study, add its hash \"{}\" to \
+         policy.studies",
         study.name,
         hash.full()
     ))
@@ -510,6 +525,10 @@ fn default_memory(said: Option<u64>) -> u64 {
 
 fn paths(item: &Item<'_, '_>) -> Result<Vec<PathBuf>, Error> {
     item.list()?.iter().map(|item| item.text().map(PathBuf::from)).collect()
+}
+
+fn transport(item: &Item<'_, '_>) -> Result<Transport, Error> {
+    Transport::parse(item.text()?).map_err(|rule| item.refuse(rule))
 }
 
 fn address(item: &Item<'_, '_>) -> Result<String, Error> {

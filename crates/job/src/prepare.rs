@@ -10,6 +10,7 @@ use crate::ledger::rational;
 use crate::party::Party;
 use crate::scales::most_charged;
 use crate::study::{self, Contaminated, Decimal, Kind, Protocol, Study, StudyHash};
+use crate::transport::Transport;
 use base::{Error, PartyId, Roster, limits};
 use matching::{collecting, multi};
 use num_traits::Zero;
@@ -182,10 +183,17 @@ fn check_spine(party: &Party, study: &Study) -> Result<(), Error> {
     Ok(())
 }
 
-/// The salt is there where rows are matched by it, and nowhere else; only servers are told to begin.
+/// The salt is there where rows are matched by it, and nowhere else; only servers are told to begin, and have a transport.
 fn check_servers(party: &Party, study: &Study) -> Result<(), Error> {
     if let (true, None) = (party.trigger, &study.servers) {
         return Err(Error::input("this study names no servers to tell to begin: remove `trigger`"));
+    }
+    if party.transport != Transport::Tls && study.server(&party.as_party).is_none() {
+        return Err(Error::input(format!(
+            "{} is none of the four servers that compute this study, and keeps TLS: remove `transport` and \
+             `trusted_network`",
+            party.as_party
+        )));
     }
     match (study.matching.protocol, &party.salt) {
         (Protocol::SaltedKey, None) => Err(Error::input(

@@ -133,6 +133,14 @@ pub struct ServersInfo {
     pub members: Vec<ServerInfo>,
     /// `malicious` or `semi-honest`: what one of them may do.
     pub security: String,
+    /// What they computed over: `tls`, `shm`, `fabric-tcp`.
+    #[serde(default = "over_tls")]
+    pub transport: String,
+}
+
+/// Reports of before had no other.
+fn over_tls() -> String {
+    "tls".into()
 }
 
 /// A computing party, for a reader.
@@ -149,7 +157,7 @@ pub struct ServerInfo {
 impl ServersInfo {
     /// What the servers of a study saw; nothing where it has none.
     #[must_use]
-    pub fn of(study: &Study, disclosed: &Disclosed) -> Option<Self> {
+    pub fn of(study: &Study, disclosed: &Disclosed, transport: &str) -> Option<Self> {
         let servers = study.servers.as_ref()?;
         let (roster, joiners) = (study.roster(), study.joiners());
         let sizes = crate::wording::sizes(disclosed);
@@ -169,6 +177,7 @@ impl ServersInfo {
         Some(Self {
             members: servers.members.iter().map(member).collect(),
             security: security_name(servers.security).to_owned(),
+            transport: transport.to_owned(),
         })
     }
 }

@@ -17,6 +17,7 @@ mod salted;
 mod server;
 mod spine;
 mod stages;
+mod transport;
 
 use crate::align::Shard;
 use crate::ceremony::{self, Noise};
@@ -26,12 +27,13 @@ use crate::prepare::{self, Built, Checked};
 use crate::report::{Disclosed, Report, SpentBy, Stage, View};
 use crate::scales::{Scales, most_charged};
 use crate::study::{Kind, Member, Study};
+use crate::transport::Transport;
 use crate::{compose, interpret};
 use agree::{Agreement, agree, others_of, tell, tell_all};
 use base::{Cost, Error, PartyId, Seed};
 use engine::{NoNoise, Shares};
 use matched::{Matched, Placed};
-use net::connect::{Meet, Meeting, Status, Transport};
+use net::connect::{Meet, Meeting, Status};
 use net::identity::{Fingerprint, Identity};
 use net::{Channels, Farewell, Ledger as Said, Progress, Session};
 use ot::{Bases, Hubs};
@@ -231,7 +233,7 @@ fn appointment(
     let identity = Arc::new(Identity::load(identity)?);
     let Places { listen, dial } = places;
     let events = watch.events.clone();
-    let transport = Transport::Tls { identity, keys: keys? };
+    let transport = net::connect::Transport::Tls { identity, keys: keys? };
     let meet = Meet::all(me, study.roster(), listen, dial, transport, *study.hash().as_bytes())
         .patience(Duration::from_millis(deadline_ms))
         .deadline(Duration::from_millis(deadline_ms))
@@ -262,6 +264,8 @@ struct Coordinator<'a> {
     kept: Option<Kept>,
     /// What rows are matched by, where servers join them.
     salt: Option<Seed>,
+    /// What servers compute over.
+    transport: Transport,
 }
 
 impl<'a> Coordinator<'a> {
@@ -292,6 +296,7 @@ impl<'a> Coordinator<'a> {
             told: None,
             kept,
             salt,
+            transport: Transport::Tls,
         })
     }
 
@@ -312,6 +317,7 @@ impl<'a> Coordinator<'a> {
             return compose::stored(stored);
         }
         self.ready(&agreement)?;
+        self.settle_transport()?;
         let start = Instant::now();
         self.measure()?;
         let Matched { rows, disclosed } = self.match_rows(&agreement)?;
@@ -639,6 +645,7 @@ impl<'a> Coordinator<'a> {
             checked: &self.checked,
             engine: self.checked.engines.make().name(),
             settings: self.settings(),
+            transport: self.transport.to_string(),
             charge,
             viewers,
             budget: self.party.policy.budget.to_f64(),

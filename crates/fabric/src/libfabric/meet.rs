@@ -1,8 +1,8 @@
 //! How two ends exchange what libfabric needs, over the private channel, and greet each other.
 
-use super::Side;
 use super::flow::Flow;
 use super::shim::{Endpoint, NAME_BYTES, Name, Shim};
+use super::{Side, leftovers};
 use base::{Error, PartyId, limits};
 use net::Session;
 use std::net::{IpAddr, Ipv4Addr};
@@ -58,9 +58,15 @@ fn open(
 }
 
 fn endpoint(provider: &str, ip: IpAddr, ring: usize) -> Result<Endpoint, String> {
-    let (shim, ip) = (Shim::load()?, ip.to_string());
-    let node = (provider != "shm").then_some(ip.as_str());
-    Endpoint::open(shim, provider, node, ring)
+    let shim = Shim::load()?;
+    let node = match provider {
+        "shm" => {
+            leftovers::sweep();
+            leftovers::name()
+        }
+        _ => Some(ip.to_string()),
+    };
+    Endpoint::open(shim, provider, node.as_deref(), ring)
         .map_err(|e| format!("libfabric's provider {provider} cannot be opened: {e}; `fi_info` lists them"))
 }
 

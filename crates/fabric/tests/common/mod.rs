@@ -121,10 +121,16 @@ impl Run {
     }
 }
 
+/// Whether a file of /dev/shm is of an endpoint of this process.
+pub fn shm_file_of(name: &str, id: u32) -> bool {
+    let process = name.strip_prefix("tacit-").and_then(|rest| rest.split_once('-'));
+    process.is_some_and(|(_, rest)| rest.starts_with(&format!("{id}:")))
+}
+
 /// Removes what libfabric's shm provider leaves of a process that was killed.
 fn sweep(id: u32) {
     for file in std::fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
-        if file.file_name().to_string_lossy().starts_with(&format!("{id}:")) {
+        if shm_file_of(&file.file_name().to_string_lossy(), id) {
             let _ = std::fs::remove_file(file.path());
         }
     }

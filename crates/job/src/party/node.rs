@@ -2,6 +2,7 @@
 
 use super::{Address, PartySettings, default_memory};
 use crate::study::{Study, StudyHash};
+use crate::transport::Transport;
 use base::{Error, limits};
 use std::path::PathBuf;
 
@@ -22,6 +23,8 @@ pub struct Node {
     pub deadline_ms: u64,
     /// Whether this server tells the others to begin.
     pub trigger: bool,
+    /// What the computation goes over.
+    pub transport: Transport,
     /// Only these studies, by full hash.
     pub allowed: Option<Vec<StudyHash>>,
 }
@@ -72,6 +75,7 @@ impl PartySettings {
             memory: default_memory(self.memory),
             deadline_ms: self.deadline_ms.unwrap_or(limits::DEADLINE_MS),
             trigger: self.trigger.unwrap_or_default(),
+            transport: Transport::of(self.transport, self.trusted_network)?,
             allowed: self.allow_studies,
         })
     }

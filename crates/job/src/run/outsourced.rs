@@ -9,7 +9,7 @@ use super::agree::{Agreement, others_of, tell, tell_all};
 use super::matched::{Placed, sizes};
 use super::salted::{self, Cast};
 use super::stages::Stages;
-use super::{Coordinator, aligned};
+use super::{Coordinator, aligned, transport};
 use crate::align::{Aligned, Shard};
 use crate::engines::Engines;
 use crate::party::{Address, Party, Places};
@@ -64,7 +64,11 @@ pub(super) fn places(address: &Address, study: &Study, me: PartyId) -> Result<Pl
 }
 
 /// The other servers, whom a party with `trigger` tells to begin, and where they are.
-pub(super) fn nodes(study: &Study, me: PartyId, address: &Address) -> Result<BTreeMap<PartyId, String>, Error> {
+pub(super) fn nodes(
+    study: &Study,
+    me: PartyId,
+    address: &Address,
+) -> Result<BTreeMap<PartyId, String>, Error> {
     let (roster, none) = (study.roster(), BTreeMap::new());
     let addresses = match address {
         Address::Peers { peers, .. } => peers,
@@ -190,6 +194,16 @@ impl Coordinator<'_> {
             }
         }
         same_program(&mut self.session, self.checked.built.program.hash())
+    }
+
+    /// What the servers compute over, where the study has some.
+    pub(super) fn settle_transport(&mut self) -> Result<(), Error> {
+        if self.checked.study.servers.is_some() {
+            let Checked { study, engines, .. } = &mut self.checked;
+            let mine = &self.party.transport;
+            self.transport = transport::settle(&mut self.session, &mut self.stages, study, mine, engines)?;
+        }
+        Ok(())
     }
 
     /// Tells the servers what the owners agreed on.

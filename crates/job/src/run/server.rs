@@ -2,7 +2,7 @@
 
 use super::outsourced::{self, Word, cast, compute, disclosed, hear_rows, same_program};
 use super::stages::Stages;
-use super::{Watch, appointment, hear_groups, met, salted, stopped, tell_all};
+use super::{Watch, appointment, hear_groups, met, salted, stopped, tell_all, transport};
 use crate::ceremony::{self, Bystander, Noise};
 use crate::engines::Engines;
 use crate::party::Node;
@@ -10,6 +10,7 @@ use crate::prepare::{self, Built};
 use crate::report::{Disclosed, ServersInfo, Stage};
 use crate::scales::Scales;
 use crate::study::{Kind, Protocol, Study};
+use crate::transport::{Transport, protects};
 use crate::usage;
 use base::{Cost, Error, Kind as Fault, PartyId, Seed};
 use engine::{NoNoise, Rows, Shares};
@@ -38,6 +39,9 @@ pub struct ServerReport {
     pub owners: Vec<String>,
     /// How the engine was set up.
     pub settings: String,
+    /// What the servers computed over: `tls`, `shm`, `fabric-tcp`.
+    #[serde(default)]
+    pub transport: String,
     /// What this server saw, in a sentence.
     pub saw: String,
     /// Rows of every owner and of the spine, as far as it saw them.
@@ -64,6 +68,9 @@ impl ServerReport {
             lines.push("the owners hold the result already: nothing was computed".to_owned());
         }
         lines.push(format!("saw  {}", self.saw));
+        if !self.stored {
+            lines.push(protects(&self.transport));
+        }
         for stage in &self.stages {
             let held = if stage.price_held { "as priced" } else { "NOT as priced" };
             let own: u64 = stage.bytes_sent.iter().sum();
@@ -134,7 +141,8 @@ pub(super) fn compute_ready(
     let session = Session::new(*me, study.roster(), meeting.control, Seed::from_system());
     let stages = Stages::new(*me, study.roster().len(), watch.events.clone());
     let session = session.with_progress(watch.progress.clone());
-    let mut server = Server { node, ready: &ready, session, stages };
+    let engines = ready.engines;
+    let mut server = Server { node, ready: &ready, session, stages, engines, transport: Transport::Tls };
     server.steps().map_err(|error| stop(&farewell, error))
 }
 
@@ -148,19 +156,26 @@ struct Server<'a> {
     ready: &'a Ready,
     session: Session,
     stages: Stages,
+    /// Set up for the transport.
+    engines: Engines,
+    transport: Transport,
 }
 
 impl Server<'_> {
     fn steps(&mut self) -> Result<ServerReport, Error> {
         let start = Instant::now();
-        let Ready { study, built, engines, .. } = self.ready;
+        let Ready { study, built, .. } = self.ready;
         same_program(&mut self.session, built.program.hash())?;
         if self.hear_word()? == Word::Stored {
             self.session.finish()?;
             return Ok(self.report(Disclosed::default(), start, true));
         }
+        let mine = &self.node.transport;
+        self.transport =
+            transport::settle(&mut self.session, &mut self.stages, study, mine, &mut self.engines)?;
         let disclosed = self.rows()?;
         let mut rows = Blank(disclosed.union);
+        let engines = &self.engines;
         let totals = compute(&mut self.session, &mut self.stages, (engines, built), &mut rows)?;
         let groups = self.groups(&disclosed)?;
         let scales = Scales::new(study, &built.program, &built.audit, groups)?;
@@ -230,7 +245,8 @@ impl Server<'_> {
 
     /// One release per viewer, as the owners run them.
     fn release(&mut self, totals: &Shares, rows: u64, scales: &Scales) -> Result<(), Error> {
-        let Ready { study, built, engines, .. } = self.ready;
+        let Ready { study, built, .. } = self.ready;
+        let engines = &self.engines;
         let program = &built.program;
         let fold_owners = program.fold_owners();
         let revealed = (program.outputs.len() + program.lists.len()) as u64;
@@ -271,14 +287,15 @@ impl Server<'_> {
     fn report(&self, disclosed: Disclosed, start: Instant, stored: bool) -> ServerReport {
         let Ready { study, me, .. } = self.ready;
         let name = study.roster().name(*me);
-        let servers = ServersInfo::of(study, &disclosed);
+        let servers = ServersInfo::of(study, &disclosed, &self.transport.to_string());
         let saw = servers.as_ref().and_then(|servers| servers.members.iter().find(|m| m.name == name));
         ServerReport {
             format: SERVER_FORMAT.to_owned(),
             study: study.name.clone(),
             hash: study.hash().to_string(),
             owners: study.parties.iter().map(|member| member.name.clone()).collect(),
-            settings: self.ready.engines.settings(&self.ready.built.program),
+            settings: self.engines.settings(&self.ready.built.program),
+            transport: self.transport.to_string(),
             saw: match stored {
                 true => "that the owners asked again for a result that they hold".to_owned(),
                 false => saw.map_or_else(String::new, |server| server.saw.clone()),

@@ -42,7 +42,7 @@ impl Servers {
     /// How the engine is set up.
     #[must_use]
     pub fn settings(&self) -> Settings {
-        // Nobody but its two ends reads a TLS channel.
+        // Nobody but its two ends reads a TLS channel; see `Engines::masked`.
         Settings { security: self.security, hash: self.hash, masked: false }
     }
 }

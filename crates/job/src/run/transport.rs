@@ -1,0 +1,112 @@
+//! How the servers of a study come to compute over the transport that all of them set.
+//!
+//! Functionality: the four seats say over TLS what each is set to. Where all say the same, they make plain channels among
+//! themselves, all or none, and tell owners without a seat what came of it. Security: the words go over TLS; a server that
+//! lies makes the run end, for the settings are among what the engine's keys are agreed under. From here on the session
+//! keeps to TLS, and only the computation, whose messages are masked, goes over plain channels ([`Session::openly`]). Who
+//! learns what: everybody the transport. Cost: 32 bytes to everybody else, and `transport::price`.
+
+use super::agree::tell;
+use super::stages::Stages;
+use crate::engines::Engines;
+use crate::study::Study;
+use crate::transport::{NAME_BYTES, STAGE, Transport, price};
+use base::{Error, Kind as Fault, PartyId};
+use fabric::Outcome;
+use net::Session;
+
+/// Settles the transport of this run and sets `engines` up for it. `mine` is what this party is set to; it does not count
+/// where it has no seat.
+pub(super) fn settle(
+    session: &mut Session,
+    stages: &mut Stages,
+    study: &Study,
+    mine: &Transport,
+    engines: &mut Engines,
+) -> Result<Transport, Error> {
+    let seats = study.seats().ok_or_else(|| Error::misuse("a study by ring4 has four servers"))?;
+    let used = if seats.contains(&session.me()) {
+        let peers: Vec<PartyId> = seats.into_iter().filter(|seat| *seat != session.me()).collect();
+        session.step("agree", |s| same(s, &peers, mine))?;
+        session.keep_private();
+        let used = upgrade(session, stages, study, &peers, mine)?;
+        session.step("agree", |s| tell_owners(s, study, &seats, &used))?;
+        used
+    } else {
+        session.step("agree", |s| hear(s, &seats))?
+    };
+    *engines = engines.masked(used != Transport::Tls);
+    Ok(used)
+}
+
+/// All four are set to the same.
+fn same(session: &mut Session, peers: &[PartyId], mine: &Transport) -> Result<(), Error> {
+    for (peer, theirs) in tell(session, peers, mine.told())? {
+        if theirs == mine.told() {
+            continue;
+        }
+        let theirs = Transport::heard(&theirs)
+            .ok_or_else(|| session.link(peer).malformed("the transport that it is set to"))?;
+        let [me, name] = [session.me(), peer].map(|party| session.roster().name(party));
+        return Err(Error::new(
+            session.at(Some(peer)),
+            Fault::Input(format!(
+                "the servers are set to different transports: {me} to \"{mine}\" and {name} to \"{theirs}\"; all four write \
+                 the same lines `transport` and `trusted_network` in their party files, so change them at {me} or at {name}"
+            )),
+        ));
+    }
+    Ok(())
+}
+
+/// Makes the channels. What came of it is the same at all four.
+fn upgrade(
+    session: &mut Session,
+    stages: &mut Stages,
+    study: &Study,
+    peers: &[PartyId],
+    mine: &Transport,
+) -> Result<Transport, Error> {
+    let Some(kind) = mine.plain() else { return Ok(Transport::Tls) };
+    stages.begin(STAGE, 0);
+    let outcome = fabric::upgrade(session, peers, &kind, true)?;
+    stages.end(session.ledger(), STAGE, 0, price(study, &kind));
+    match (outcome, mine) {
+        (Outcome::Upgraded(kind), _) => Ok(Transport::Plain(kind)),
+        (Outcome::Kept(_), Transport::Auto) => Ok(Transport::Tls),
+        (Outcome::Kept(why), _) => Err(Error::input(format!(
+            "transport = \"{mine}\" is for four servers on one host, and {why}: all four set \"auto\", which takes TLS then, \
+             \"fabric\", or \"tls\""
+        ))),
+    }
+}
+
+/// Tells owners without a seat.
+fn tell_owners(
+    session: &mut Session,
+    study: &Study,
+    seats: &[PartyId],
+    used: &Transport,
+) -> Result<(), Error> {
+    let owners = (0..study.parties.len() as u8).map(PartyId).filter(|owner| !seats.contains(owner));
+    for owner in owners {
+        session.link(owner).send(&used.told())?;
+        session.link(owner).flush()?;
+    }
+    Ok(())
+}
+
+/// What the four servers tell an owner without a seat.
+fn hear(session: &mut Session, seats: &[PartyId]) -> Result<Transport, Error> {
+    let mut all = None;
+    for &seat in seats {
+        let told: [u8; NAME_BYTES] = session.link(seat).recv_array()?;
+        let told = Transport::heard(&told)
+            .ok_or_else(|| session.link(seat).malformed("the transport that the servers use"))?;
+        if *all.get_or_insert(told.clone()) != told {
+            let check = "it computes over another transport than the servers before it";
+            return Err(session.link(seat).blame(check));
+        }
+    }
+    all.ok_or_else(|| Error::misuse("a study by ring4 has four servers"))
+}

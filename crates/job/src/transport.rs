@@ -1,0 +1,213 @@
+//! What carries the computation among the four servers of a study: what a party sets, what it costs and what it protects
+//! against. Owners without a seat, and everything but the computation, keep TLS.
+
+use crate::plan::{Link, Plan, PlanStage};
+use crate::study::Study;
+use base::{Cost, Error};
+use fabric::Kind;
+use std::fmt;
+
+/// What a party sets (`transport`); the four servers of a study set the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// TLS, as everything else.
+    #[default]
+    Tls,
+    /// Shared memory where all four are on one host, else TLS.
+    Auto,
+    /// This one or none.
+    Plain(Kind),
+}
+
+/// libfabric's provider where none is named.
+const PROVIDER: &str = "tcp";
+const FABRIC: &str = "fabric-";
+/// Bytes in which a transport is told: its name, then zeros.
+pub(crate) const NAME_BYTES: usize = 32;
+
+impl Transport {
+    /// `tls`, `auto`, `shm`, `fabric`, `fabric-PROVIDER`.
+    ///
+    /// # Errors
+    /// The rule that the text breaks.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        let provider = |text: &str| {
+            let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_;".contains(c);
+            (1..=NAME_BYTES - FABRIC.len()).contains(&text.len()) && text.chars().all(known)
+        };
+        match text {
+            "tls" => Ok(Self::Tls),
+            "auto" => Ok(Self::Auto),
+            "shm" => Ok(Self::Plain(Kind::Shm)),
+            "fabric" => Ok(Self::Plain(Kind::Fabric { provider: PROVIDER.into() })),
+            _ => match text.strip_prefix(FABRIC) {
+                Some(name) if provider(name) => Ok(Self::Plain(Kind::Fabric { provider: name.into() })),
+                _ => Err(
+                    "write \"tls\", \"auto\" (shared memory on one host, else TLS), \"shm\", \"fabric\" or \
+                          \"fabric-PROVIDER\" with a provider of libfabric: fabric-tcp, fabric-shm",
+                ),
+            },
+        }
+    }
+
+    /// What a party file says, with nothing missing. Who trusts the network and names no transport takes shared memory
+    /// where it can.
+    ///
+    /// # Errors
+    /// A plain transport without `trusted_network`.
+    pub fn of(said: Option<Self>, trusted_network: Option<bool>) -> Result<Self, Error> {
+        let trusted = trusted_network == Some(true);
+        match said {
+            None if trusted => Ok(Self::Auto),
+            None | Some(Self::Tls) => Ok(Self::Tls),
+            Some(said) if trusted => Ok(said),
+            Some(said) => Err(Error::refused(format!(
+                "transport = \"{said}\" and no trusted_network = true: over it messages travel in plain text, which is for a \
+                 host or a network that only the operators of the four servers can touch. If that is so, add \
+                 trusted_network = true to the party file, or --trusted-network to the command; if not, use transport = \
+                 \"tls\""
+            ))),
+        }
+    }
+
+    /// The plain transport to try.
+    #[must_use]
+    pub fn plain(&self) -> Option<Kind> {
+        match self {
+            Self::Tls => None,
+            Self::Auto => Some(Kind::Shm),
+            Self::Plain(kind) => Some(kind.clone()),
+        }
+    }
+
+    pub(crate) fn told(&self) -> [u8; NAME_BYTES] {
+        let mut bytes = [0; NAME_BYTES];
+        let name = self.to_string();
+        bytes[..name.len()].copy_from_slice(name.as_bytes());
+        bytes
+    }
+
+    pub(crate) fn heard(bytes: &[u8; NAME_BYTES]) -> Option<Self> {
+        let text = bytes.split(|byte| *byte == 0).next()?;
+        let read = Self::parse(std::str::from_utf8(text).ok()?).ok()?;
+        (read.told() == *bytes).then_some(read)
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tls => f.write_str("tls"),
+            Self::Auto => f.write_str("auto"),
+            Self::Plain(kind) => kind.fmt(f),
+        }
+    }
+}
+
+/// What making plain channels among the servers costs.
+#[must_use]
+pub fn price(study: &Study, kind: &Kind) -> Cost {
+    let mut cost = Cost::zero(study.roster().len());
+    let seats = study.seats().into_iter().flatten();
+    for me in seats.clone() {
+        for peer in seats.clone().filter(|peer| *peer != me) {
+            cost.sent[me.index()] += fabric::upgrade_bytes(me, peer, kind);
+            cost.rounds += 1;
+        }
+    }
+    cost
+}
+
+impl Plan {
+    /// The same with the servers' transport. Nothing where the study has no servers.
+    #[must_use]
+    pub fn over(mut self, study: &Study, transport: &Transport, link: Link) -> Self {
+        if study.servers.is_none() {
+            return self;
+        }
+        let used = match transport {
+            Transport::Auto => {
+                "auto: memory that all four share, if they are on one host, else TLS".to_owned()
+            }
+            other => format!("{other}: {}", protects(&other.to_string())),
+        };
+        self.assumptions.insert("transport".into(), used);
+        if let Some(kind) = transport.plain() {
+            let cost = price(study, &kind);
+            let names = study.everybody().into_iter().map(|(name, _)| name.to_owned());
+            let stage = PlanStage {
+                name: STAGE.into(),
+                and_gates: 0,
+                ots: 0,
+                bytes_sent: names.zip(cost.sent.iter().copied()).collect(),
+                rounds: cost.rounds,
+                seconds: link.seconds(&cost) + cost.rounds as f64 * link.round_trip_s,
+            };
+            self.stages.insert(0, stage);
+        }
+        self
+    }
+}
+
+/// The stage in which channels are made.
+pub const STAGE: &str = "upgrade";
+
+/// What a transport that was used protects against, in sentences.
+#[must_use]
+pub fn protects(name: &str) -> String {
+    let rest = "What is altered on the way is noticed. Keys, matching, the owners' shares and the outputs went over TLS.";
+    match Transport::parse(name) {
+        Ok(Transport::Plain(Kind::Shm)) => format!(
+            "The servers ran on one host and computed over memory that their processes share, in plain text under masks: no \
+             server reads there what is meant for others. {rest} Whoever administers that host can look into all four and \
+             learn everything."
+        ),
+        Ok(Transport::Plain(Kind::Fabric { provider })) => format!(
+            "The servers computed over libfabric ({provider}), in plain text under masks: no server reads there what is \
+             meant for others, and whoever else reads that network sees what all four see, and how much goes when. {rest}"
+        ),
+        _ => "Everything between the servers went over TLS between pinned keys: nobody else reads it or alters it \
+              unnoticed."
+            .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_shown() {
+        for name in ["tls", "auto", "shm", "fabric-tcp", "fabric-verbs;ofi_rxm"] {
+            let read = Transport::parse(name).unwrap();
+            assert_eq!(read.to_string(), name);
+            assert_eq!(Transport::heard(&read.told()), Some(read));
+        }
+        assert_eq!(Transport::parse("fabric").unwrap().to_string(), "fabric-tcp");
+        let long = format!("fabric-{}", "a".repeat(NAME_BYTES));
+        for wrong in ["", "TLS", "tcp", "fabric-", "fabric-a b", &long] {
+            assert!(Transport::parse(wrong).unwrap_err().starts_with("write \"tls\""), "{wrong}");
+        }
+        for wrong in [[0; NAME_BYTES], [255; NAME_BYTES]] {
+            assert_eq!(Transport::heard(&wrong), None);
+        }
+        let mut two = Transport::Tls.told();
+        two[10] = 1;
+        assert_eq!(Transport::heard(&two), None);
+    }
+
+    #[test]
+    fn plain_text_wants_a_trusted_network() {
+        let shm = || Some(Transport::Plain(Kind::Shm));
+        assert_eq!(Transport::of(None, None).unwrap(), Transport::Tls);
+        assert_eq!(Transport::of(None, Some(true)).unwrap(), Transport::Auto);
+        assert_eq!(Transport::of(Some(Transport::Tls), Some(true)).unwrap(), Transport::Tls);
+        assert_eq!(Transport::of(shm(), Some(true)).unwrap(), Transport::Plain(Kind::Shm));
+        for (said, trusted) in [(shm(), None), (shm(), Some(false)), (Some(Transport::Auto), None)] {
+            let error = Transport::of(said, trusted).unwrap_err().to_string();
+            assert!(
+                error.contains("messages travel in plain text") && error.contains("trusted_network = true")
+            );
+        }
+    }
+}
