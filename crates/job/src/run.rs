@@ -644,7 +644,7 @@ impl<'a> Coordinator<'a> {
         let facts = compose::Facts {
             checked: &self.checked,
             engine: self.checked.engines.make().name(),
-            settings: self.settings(),
+            settings: self.transport.in_settings(self.settings()),
             transport: self.transport.to_string(),
             charge,
             viewers,

@@ -80,6 +80,14 @@ impl Transport {
         }
     }
 
+    /// Settings of the engine, with the transport where it is not the usual one.
+    pub(crate) fn in_settings(&self, settings: String) -> String {
+        match self {
+            Self::Tls => settings,
+            _ => format!("{settings}, over {self}"),
+        }
+    }
+
     pub(crate) fn told(&self) -> [u8; NAME_BYTES] {
         let mut bytes = [0; NAME_BYTES];
         let name = self.to_string();

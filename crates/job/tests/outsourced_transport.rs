@@ -64,6 +64,8 @@ fn check(transport: &str, reports: &[Report], servers: &[ServerReport]) {
     for report in reports {
         let told = report.servers.as_ref().expect("servers");
         assert_eq!(told.transport, transport);
+        let named = report.engine_text().ends_with(&format!(", over {transport})"));
+        assert_eq!(named, transport != "tls", "{}", report.engine_text());
         let says = |text: &str| report.guarantee.iter().any(|line| line.contains(text));
         assert_eq!(says("in plain text under masks"), transport != "tls", "{:?}", report.guarantee);
         assert_eq!(says("Whoever administers that host"), transport == "shm");

@@ -62,6 +62,7 @@ fn party(folder: &Path, name: &str, address: Address, data: &Path) -> Party {
         spine: None,
         salt: None,
         trigger: false,
+        transport: job::transport::Transport::Tls,
         policy: Policy::default(),
     }
 }

@@ -294,7 +294,7 @@ impl Server<'_> {
             study: study.name.clone(),
             hash: study.hash().to_string(),
             owners: study.parties.iter().map(|member| member.name.clone()).collect(),
-            settings: self.engines.settings(&self.ready.built.program),
+            settings: self.transport.in_settings(self.engines.settings(&self.ready.built.program)),
             transport: self.transport.to_string(),
             saw: match stored {
                 true => "that the owners asked again for a result that they hold".to_owned(),

@@ -95,6 +95,7 @@ impl World {
                 spine: None,
                 salt: None,
                 trigger: false,
+                transport: crate::transport::Transport::Tls,
                 policy: Policy { budget: Decimal::parse("50").unwrap(), ..Policy::default() },
             };
             edit(&mut party);
