@@ -1,4 +1,5 @@
-//! Stand-alone circuits: owners enter their words, the seats evaluate, viewers get the outputs. In blocks of lanes.
+//! Stand-alone circuits: owners enter their words, the seats evaluate, viewers get the outputs. In blocks of lanes; nothing
+//! is revealed before all lanes are entered, so no owner chooses an input after it saw an output.
 
 use crate::bits::{Bits, LANES};
 use crate::evaluate::{Compiled, Evaluator};
@@ -67,12 +68,12 @@ impl<'a> Prepared<'a> {
         for (_, lanes) in self.blocks() {
             self.circuit.quote_enter(&mut quote, lanes);
             self.circuit.quote_join(&mut quote, lanes);
-            for viewer in self.viewers() {
-                if quote.settings().checked() {
-                    quote.confirm();
-                }
-                quote.reveal(Ring::Z2, self.bits_to(viewer) * lanes, viewer);
+        }
+        for viewer in self.viewers() {
+            if quote.settings().checked() {
+                quote.confirm();
             }
+            quote.reveal(Ring::Z2, self.bits_to(viewer) * self.lanes, viewer);
         }
         quote
     }
@@ -84,15 +85,12 @@ impl<'a> Prepared<'a> {
         inputs: &[Vec<Vec<u64>>],
         session: &mut Session,
     ) -> Result<Words, Error> {
-        let me = session.me();
-        let sees = |o: &&program::wired::OutputWord| me.index() < self.wired.parties && o.to.has(me);
-        let mut seen: Words =
-            self.wired.outputs.iter().filter(sees).map(|o| vec![Vec::new(); o.bits.len()]).collect();
         if self.lanes == 0 {
-            return Ok(seen);
+            return Ok(self.none_seen(session.me()));
         }
         let mut member = member(session)?;
         let mut evaluator = Evaluator::new(&mut member, session);
+        let mut roots = Vec::new();
         for (at, lanes) in self.blocks() {
             let mut known = |input: &Input, [place]: [&mut [Block]; 1]| {
                 let words = &inputs[input.word as usize][usize::from(input.bit)][at / 64..];
@@ -104,21 +102,37 @@ impl<'a> Prepared<'a> {
             };
             let entered = evaluator.enter(&mut member, session, &self.circuit, lanes, &mut known)?;
             let none = &mut |_: &Input, _: [&mut [Block]; 3]| Err(Error::misuse("a bit that nobody entered"));
-            let roots = evaluator.join(&mut member, session, &self.circuit, lanes, &entered, none)?;
-            for viewer in self.viewers() {
-                let shares = self.outputs_to(viewer, &roots);
-                let count = self.bits_to(viewer) * lanes;
-                let bits = session.step("reveal", |s| reveal(&shares, count, viewer, &mut member, s))?;
-                let Some(bits) = bits else { continue };
-                for (i, words) in seen.iter_mut().flatten().enumerate() {
-                    let bits = bits.cut(i * lanes, lanes);
-                    let halves = bits.part(0).iter().flat_map(|b| [b.0 as u64, (b.0 >> 64) as u64]);
-                    words.extend(halves.take(lanes.div_ceil(64)));
-                }
-            }
+            roots.push(evaluator.join(&mut member, session, &self.circuit, lanes, &entered, none)?);
             session.report((at + lanes) as u64, self.lanes as u64);
         }
+        let mut seen = self.none_seen(session.me());
+        for viewer in self.viewers() {
+            let shares: Vec<Bits<3>> =
+                roots.iter().flat_map(|roots| self.outputs_to(viewer, roots)).collect();
+            let count = self.bits_to(viewer) * self.lanes;
+            let bits = session.step("reveal", |s| reveal(&shares, count, viewer, &mut member, s))?;
+            bits.iter().for_each(|bits| self.read(bits, &mut seen));
+        }
         Ok(seen)
+    }
+
+    /// The outputs that a participant sees, without lanes yet.
+    fn none_seen(&self, me: PartyId) -> Words {
+        let sees = |o: &&program::wired::OutputWord| me.index() < self.wired.parties && o.to.has(me);
+        self.wired.outputs.iter().filter(sees).map(|o| vec![Vec::new(); o.bits.len()]).collect()
+    }
+
+    /// Cuts what was revealed, block by block and bit by bit of the outputs, into words.
+    fn read(&self, bits: &Bits<1>, seen: &mut Words) {
+        let mut at = 0;
+        for (_, lanes) in self.blocks() {
+            for words in seen.iter_mut().flatten() {
+                let bits = bits.cut(at, lanes);
+                let halves = bits.part(0).iter().flat_map(|b| [b.0 as u64, (b.0 >> 64) as u64]);
+                words.extend(halves.take(lanes.div_ceil(64)));
+                at += lanes;
+            }
+        }
     }
 
     /// The bits of the outputs that a viewer sees; nothing where there are no roots.

@@ -65,6 +65,13 @@ impl Ring4 {
         self.prepared(program, rows).and_gates()
     }
 
+    /// ANDs of shares of a release, and its messages that follow one another.
+    #[must_use]
+    pub fn release_work(&self, plan: &ReleasePlan, candidates: usize) -> [u64; 2] {
+        let quote = release::quote(plan, candidates, self.quote(plan.parties));
+        [release::and_gates(plan, self.inputs()), quote.trips()]
+    }
+
     /// Who takes part where a program has so many parties.
     fn participants(&self, parties: usize) -> usize {
         let last = self.seats.iter().map(|seat| seat.index() + 1).max().unwrap_or(0);

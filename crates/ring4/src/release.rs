@@ -73,6 +73,12 @@ impl<'a> Prepared<'a> {
     }
 }
 
+/// ANDs of shares.
+pub(crate) fn and_gates(plan: &ReleasePlan, inputs: Inputs) -> u64 {
+    let release = Prepared::new(plan, inputs);
+    if release.is_local() { 0 } else { release.circuit.and_gates() }
+}
+
 /// Goes through the motions of [`run`].
 pub(crate) fn quote(plan: &ReleasePlan, candidates: usize, mut quote: Quote) -> Quote {
     let release = Prepared::new(plan, quote.settings().inputs());
