@@ -572,7 +572,7 @@ fn rho(text: &str) -> Result<Decimal, String> {
     rho.ok_or_else(|| "write a decimal above 0 with at most 9 digits after the point: 0.1".to_owned())
 }
 
-fn study_hash(text: &str) -> Result<job::study::StudyHash, String> {
+pub(crate) fn study_hash(text: &str) -> Result<job::study::StudyHash, String> {
     job::study::StudyHash::parse(text).ok_or_else(|| "write the full hash, 64 hex digits".to_owned())
 }
 
@@ -581,23 +581,23 @@ fn bytes32(text: &str) -> Result<[u8; 32], String> {
     hash.map(|hash| *hash.as_bytes()).ok_or_else(|| "write all 64 hex digits of the release".to_owned())
 }
 
-fn transport(text: &str) -> Result<Transport, &'static str> {
+pub(crate) fn transport(text: &str) -> Result<Transport, &'static str> {
     Transport::parse(text)
 }
 
-fn address(text: &str) -> Result<String, &'static str> {
+pub(crate) fn address(text: &str) -> Result<String, &'static str> {
     parse_address(text).map(|()| text.to_owned())
 }
 
 /// Reads `host:port` or `name=host:port`.
-fn peer(text: &str) -> Result<(Option<String>, String), &'static str> {
+pub(crate) fn peer(text: &str) -> Result<(Option<String>, String), &'static str> {
     match text.split_once('=') {
         Some((name, at)) => Ok((Some(name.to_owned()), address(at)?)),
         None => Ok((None, address(text)?)),
     }
 }
 
-fn memory(text: &str) -> Result<u64, &'static str> {
+pub(crate) fn memory(text: &str) -> Result<u64, &'static str> {
     parse_memory(text)
 }
 
@@ -605,7 +605,7 @@ fn delta(text: &str) -> Result<u8, &'static str> {
     parse_delta(text)
 }
 
-fn deadline(text: &str) -> Result<u64, &'static str> {
+pub(crate) fn deadline(text: &str) -> Result<u64, &'static str> {
     parse_deadline(text)
 }
 

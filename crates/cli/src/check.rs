@@ -7,7 +7,7 @@ use job::data::InputReport;
 use job::party::PartySettings;
 use job::plan::{Assumed, Link, Plan, Speeds};
 use job::prepare::{self, Built, build};
-use job::study::{self, Study};
+use job::study::{self, Protocol, Study};
 use job::transport::Transport;
 use program::{Class, Ratio};
 use serde::Serialize;
@@ -164,7 +164,15 @@ fn server(settings: &PartySettings) -> Result<Option<Side>, Error> {
     node.admit(&study)?;
     server_identity(&node.identity, &study, &node.name)?;
     let built = alone(&study)?;
-    Ok(Some(Side { study, text, built, inputs: None, warnings: Vec::new(), serves: true, transport: Some(node.transport) }))
+    Ok(Some(Side {
+        study,
+        text,
+        built,
+        inputs: None,
+        warnings: Vec::new(),
+        serves: true,
+        transport: Some(node.transport),
+    }))
 }
 
 /// Whether an identity is the one that the study names for a server.
@@ -330,6 +338,7 @@ fn text_of(checked: &Checked, study: &Study, file: &str, serves: bool) -> String
         lines.push(format!("revealed   to {viewer}, {how}: {}", labels.join("; ")));
     }
     lines.push(format!("besides    {}", study.matching.tells()));
+    lines.extend(servers(study));
     if study.runs().len() > 1 {
         let runs = study.runs().len();
         lines.push(format!(
@@ -350,4 +359,28 @@ fn text_of(checked: &Checked, study: &Study, file: &str, serves: bool) -> String
         "The study is sound. Check your data, too: tacit check PARTY_FILE".to_owned()
     });
     lines.join("\n")
+}
+
+/// What each server sees, by name; nothing where the owners compute.
+fn servers(study: &Study) -> Vec<String> {
+    let (Some(servers), Some(joiners)) = (&study.servers, study.seen_by_joiners()) else { return Vec::new() };
+    let names = |joins: bool| {
+        let of = servers.members.iter().map(|server| server.name.as_str());
+        of.filter(|name| joiners.contains(name) == joins).collect::<Vec<_>>().join(", ")
+    };
+    let mut lines = Vec::new();
+    if !joiners.is_empty() {
+        lines.push(format!(
+            "servers    {}: the numbers of rows, and which rows of different owners are equal, by keyed hashes",
+            names(true)
+        ));
+    }
+    let others = match study.matching.protocol {
+        Protocol::Aligned => {
+            "the number of rows, and nothing of the identifiers: which rows are equal shows nowhere"
+        }
+        _ => "the numbers of rows, and nothing of which are equal",
+    };
+    lines.push(format!("servers    {}: {others}", names(false)));
+    lines
 }

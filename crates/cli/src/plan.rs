@@ -66,6 +66,7 @@ pub fn text(plan: &Plan) -> String {
         sum(|s| s.rounds),
         stages.iter().map(|s| s.seconds).sum(),
     ));
+    lines.extend(engines(plan));
     lines.push(String::new());
     for (viewer, rho) in &plan.rho {
         if *rho == 0.0 {
@@ -86,4 +87,28 @@ pub fn text(plan: &Plan) -> String {
     let assumed = plan.assumptions.iter().filter(|(name, _)| shown(name));
     lines.extend(assumed.map(|(name, what)| format!("assumed    {name}: {what}")));
     lines.join("\n")
+}
+
+/// What each engine would take, and which to choose.
+fn engines(plan: &Plan) -> Vec<String> {
+    if plan.engines.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![String::new(), "engines that could run it, rows and release:".to_owned()];
+    for choice in &plan.engines {
+        let settings =
+            if choice.settings.is_empty() { String::new() } else { format!(", {}", choice.settings) };
+        let remark = match (&choice.needs, choice.recommended) {
+            (Some(needs), _) => format!("   needs {needs}"),
+            (None, true) => "   recommended".to_owned(),
+            (None, false) => String::new(),
+        };
+        lines.push(format!(
+            "{:34} {:>10} {:>12}{remark}",
+            format!("{}{settings}", choice.engine),
+            output::bytes(choice.bytes),
+            output::duration(choice.seconds)
+        ));
+    }
+    lines
 }

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 /// Least time between two plain lines of one stage, and between two JSON lines.
 const LINE_EVERY: Duration = Duration::from_secs(2);
 const EVENT_EVERY: Duration = Duration::from_millis(100);
+/// Least time between two lines that say the same of a wait.
+const WAITING_EVERY: Duration = Duration::from_secs(30);
 /// Least time before a rate means anything.
 const RATE_AFTER: Duration = Duration::from_millis(300);
 
@@ -78,6 +80,22 @@ pub struct Board(Arc<Mutex<State>>);
 struct State {
     style: Style,
     stage: Option<Stage>,
+    waits: Waits,
+}
+
+/// What was said of waits, and when.
+#[derive(Default)]
+struct Waits(BTreeMap<String, Instant>);
+
+impl Waits {
+    /// Whether a line is due: it is a new one, or was said long ago.
+    fn due(&mut self, text: &str, now: Instant) -> bool {
+        let due = self.0.get(text).is_none_or(|said| now.duration_since(*said) >= WAITING_EVERY);
+        if due {
+            self.0.insert(text.to_owned(), now);
+        }
+        due
+    }
 }
 
 enum Style {
@@ -111,7 +129,7 @@ impl Board {
     }
 
     fn new(style: Style) -> Self {
-        Self(Arc::new(Mutex::new(State { style, stage: None })))
+        Self(Arc::new(Mutex::new(State { style, stage: None, waits: Waits::default() })))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -177,9 +195,18 @@ impl State {
             return say_json(line);
         }
         match line {
-            Line::Waiting { text } | Line::Settled { text } => self.say(text),
+            Line::Waiting { text } => {
+                if self.waits.due(text, Instant::now()) {
+                    self.say(text);
+                }
+            }
+            Line::Settled { text } => self.say(text),
             Line::Warning { text } => self.say(&format!("warning: {text}")),
-            Line::Connected { peer } => self.say(&met(peer)),
+            Line::Connected { peer } => {
+                // A later wait, as a node's for its next study, is a new one.
+                self.waits = Waits::default();
+                self.say(&met(peer));
+            }
             Line::Stored => {
                 self.say("this study has run on this data before: its stored answer, no new charge")
             }
@@ -373,6 +400,17 @@ mod tests {
         assert!(stage.advance("compute/0/rows", 50, 100).unwrap().contains("35 %  70 of 200"));
         stage.said = now.checked_sub(LINE_EVERY).unwrap();
         assert!(stage.advance("compute/0/other", 1, 2).unwrap().contains("50 %  1 of 2"));
+    }
+
+    #[test]
+    fn a_wait_is_told_once_and_then_now_and_then() {
+        let (mut waits, now) = (Waits::default(), Instant::now());
+        assert!(waits.due("waiting for a", now) && waits.due("waiting for b", now));
+        let soon = now + WAITING_EVERY / 2;
+        assert!(!waits.due("waiting for a", soon) && !waits.due("waiting for b", soon));
+        assert!(waits.due("waiting for a (refused)", soon));
+        assert!(waits.due("waiting for a", now + WAITING_EVERY));
+        assert!(!waits.due("waiting for a", now + WAITING_EVERY + Duration::from_secs(1)));
     }
 
     #[test]

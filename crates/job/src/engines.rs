@@ -9,9 +9,10 @@ use base::{Cost, Error, Kind, PartyId};
 use engine::Engine;
 use gmw::Gmw;
 use ot::{Bases, OtKind, Price};
+use program::lower::ReleasePlan;
 use program::lower::combine::Shape;
 use program::{Program, Sharing};
-use ring4::{Ring4, Settings};
+use ring4::{Ring4, Security, Settings};
 use yao::Yao;
 
 /// The engine of a study.
@@ -35,6 +36,8 @@ enum Name {
 pub struct Estimate {
     /// Exact.
     pub cost: Cost,
+    /// AND gates, of `ring4` those of shares: servers book none.
+    pub and_gates: u64,
     /// Round trips that nothing else fills; shards wait at the same time.
     pub round_trips: u64,
     /// Estimated time.
@@ -49,23 +52,11 @@ impl Engines {
     /// When no engine, or not the one asked for, can run the program: in the engine's words and with what to change.
     pub fn of(study: &Study, program: &Program) -> Result<Self, Error> {
         let Compute { engine, shards, .. } = study.compute;
-        let joined = match study.matching.protocol {
-            Protocol::Ps3i { .. } | Protocol::Collecting { .. } => Some([true, true]),
-            // The publisher knows which of its rows lies in which place.
-            Protocol::CircuitPsi => Some([false, true]),
-            Protocol::Pid | Protocol::MultiPid { .. } | Protocol::Aligned | Protocol::SaltedKey => None,
-        };
+        let joined = joined(study);
         if study.only_matches() {
             return Ok(Self { name: Name::Gmw, compute: study.compute, joined });
         }
-        let with = |name| {
-            let engines = Self { name, compute: study.compute, joined };
-            let checked = match joined {
-                Some(shared) => engines.make().check_joined(program, shared),
-                None => engines.make().check(program),
-            };
-            checked.map(|()| engines)
-        };
+        let with = |name| Self { name, compute: study.compute, joined }.checked(program);
         let engines = match engine {
             // The clear engine meets no network: see `Study::refuse_clear`. A plan prices what would run instead.
             Choice::Auto | Choice::Clear => with(Name::Gmw).or_else(|why| with(Name::Yao).map_err(|_| why)),
@@ -85,6 +76,69 @@ impl Engines {
             )));
         }
         Ok(engines)
+    }
+
+    /// Itself, where it can run the program.
+    fn checked(self, program: &Program) -> Result<Self, Error> {
+        match self.joined {
+            Some(shared) => self.make().check_joined(program, shared)?,
+            None => self.make().check(program)?,
+        }
+        Ok(self)
+    }
+
+    /// Every engine that can run the program, and what of the study would have to change besides `engine`: nothing where
+    /// the same parties run it, protected against the same.
+    #[must_use]
+    pub fn choices(study: &Study, program: &Program) -> Vec<(Self, Option<String>)> {
+        let mut choices = Vec::new();
+        let mut add = |name, joined, compute, needs: Option<&str>| {
+            let engines = Self { name, compute, joined };
+            choices.extend(engines.checked(program).ok().map(|engines| (engines, needs.map(str::to_owned))));
+        };
+        let is_program = matches!(study.kind, crate::study::Kind::Program(_));
+        let owners_alone = match study.servers {
+            None => None,
+            Some(_) if study.matching.protocol == Protocol::Aligned && is_program => Some("no servers"),
+            Some(_) => Some("no servers, match.protocol = \"pid\""),
+        };
+        for name in [Name::Yao, Name::Gmw] {
+            add(name, joined(study), study.compute, owners_alone);
+        }
+        let seats =
+            study.seats().unwrap_or_else(|| [0, 1, 2, 3].map(|i| PartyId(study.parties.len() as u8 + i)));
+        // Keyed hashes join by one identifier; what arrives as shares is shared between two.
+        let outsourced =
+            matches!(study.matching.protocol, Protocol::Pid | Protocol::Aligned | Protocol::SaltedKey);
+        for security in [Security::SemiHonest, Security::Malicious].into_iter().filter(|_| outsourced) {
+            let settings = study.servers.as_ref().map(super::study::Servers::settings).unwrap_or_default();
+            let needs = match &study.servers {
+                Some(servers) if servers.security == security => None,
+                Some(_) => Some(format!("ring4.security = \"{}\"", crate::study::security_name(security))),
+                None if study.matching.protocol == Protocol::Aligned => Some("four servers".to_owned()),
+                None => Some("four servers, match.protocol = \"salted-key\"".to_owned()),
+            };
+            let compute = Compute { shards: 1, ..study.compute };
+            add(Name::Ring4(Settings { security, ..settings }, seats), None, compute, needs.as_deref());
+        }
+        choices
+    }
+
+    /// What computing a release takes of an engine: its price, AND gates as [`Estimate`] has them, and round trips.
+    #[must_use]
+    pub fn price_release(&self, plan: &ReleasePlan, candidates: usize) -> (Cost, u64, u64) {
+        let cost = self.make().price_release(plan, candidates);
+        match self.name {
+            Name::Ring4(settings, seats) => {
+                let engine = self.ring4(settings, seats);
+                let [and_gates, trips] = engine.release_work(plan, candidates);
+                (cost, and_gates, trips.div_ceil(2))
+            }
+            Name::Yao | Name::Gmw => {
+                let (and_gates, rounds) = (cost.and_gates, cost.rounds);
+                (cost, and_gates, rounds)
+            }
+        }
     }
 
     /// The same where others than its two ends can read the channels between servers, or not: messages are masked then.
@@ -214,10 +268,12 @@ impl Engines {
         };
         let trips = hub + trips;
         // Gates of `gmw` cost their transfers, which two parties make; next to gates of `yao`, transfers cost nothing.
+        let and_gates = match self.name {
+            Name::Ring4(settings, seats) => self.ring4(settings, seats).and_gates(program, rows),
+            Name::Yao | Name::Gmw => cost.and_gates,
+        };
         let work = match self.name {
-            Name::Ring4(settings, seats) => {
-                self.ring4(settings, seats).and_gates(program, rows) as f64 / speeds.ring4_and_per_s
-            }
+            Name::Ring4(settings, _) => and_gates as f64 / speeds.ring4(settings.security),
             Name::Yao => cost.and_gates as f64 / speeds.and_per_s,
             Name::Gmw => {
                 let [own, usual] = [self.compute.ot.unwrap_or_default(), OtKind::default()];
@@ -233,7 +289,17 @@ impl Engines {
         // Sending and computing overlap; waiting does not.
         let busy = link.seconds(&cost).max(turns).max(work / speeds.cores.min(of as f64));
         let seconds = busy + trips as f64 * link.round_trip_s / 2.0;
-        Estimate { cost, round_trips: trips.div_ceil(2), seconds }
+        Estimate { cost, and_gates, round_trips: trips.div_ceil(2), seconds }
+    }
+}
+
+/// Whose rows arrive as shares, where the match joins rows to shares.
+fn joined(study: &Study) -> Option<[bool; 2]> {
+    match study.matching.protocol {
+        Protocol::Ps3i { .. } | Protocol::Collecting { .. } => Some([true, true]),
+        // The publisher knows which of its rows lies in which place.
+        Protocol::CircuitPsi => Some([false, true]),
+        Protocol::Pid | Protocol::MultiPid { .. } | Protocol::Aligned | Protocol::SaltedKey => None,
     }
 }
 

@@ -1,5 +1,9 @@
 //! What a study will cost, and what it could see, before anything is spent.
 
+mod choice;
+
+pub use choice::Choice;
+
 use crate::ceremony::{self, Noise};
 use crate::engines::{Engines, Estimate};
 use crate::hiding;
@@ -14,6 +18,7 @@ use matching::group::Group;
 use matching::{circuit_psi, collecting, many, multi, pid, ps3i};
 use program::Ratio;
 use release::modes::{Guess, Reading, SumsSigma, minimum_detectable_effect, minimum_detectable_effect_fixed};
+use ring4::Security;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use studies::lift::{Arm, Cell, Quantity};
@@ -42,19 +47,37 @@ pub struct Speeds {
     pub and_per_s: f64,
     /// Correlated oblivious transfers of `gmw`, with what is computed from them, per second and core pair.
     pub ots_per_s: f64,
-    /// AND gates of `ring4` per second, all four servers on two cores: the compute stage of `tacit demo ring4`.
-    pub ring4_and_per_s: f64,
+    /// AND gates of `ring4` per second, of four semi-honest servers and of four of which one may do anything, all of them on
+    /// two cores.
+    pub ring4_and_per_s: [f64; 2],
     /// Group operations of matching per second and core.
     pub multiplications_per_s: f64,
     /// Cores of each party.
     pub cores: f64,
 }
 
+/// `and_per_s` of `tacit bench engines --sizes 10k,50k --json`, semi-honest and malicious: four servers on two cores.
+const RING4_ON_TWO_CORES: [f64; 2] = [140e6, 60e6];
+
+impl Speeds {
+    /// ANDs per second of four servers.
+    #[must_use]
+    pub fn ring4(&self, security: Security) -> f64 {
+        self.ring4_and_per_s[usize::from(security == Security::Malicious)]
+    }
+}
+
 impl Default for Speeds {
     fn default() -> Self {
         // Both parties' machines are taken to be like this one.
         let multiplications_per_s = if Group::detect().lanes() > 1 { 330e3 } else { 44e3 };
-        Self { and_per_s: 45e6, ots_per_s: 60e6, ring4_and_per_s: 240e6, multiplications_per_s, cores: 1.0 }
+        Self {
+            and_per_s: 45e6,
+            ots_per_s: 60e6,
+            ring4_and_per_s: RING4_ON_TWO_CORES,
+            multiplications_per_s,
+            cores: 1.0,
+        }
     }
 }
 
@@ -80,6 +103,8 @@ pub struct PlanStage {
 pub struct Plan {
     /// The stages in order.
     pub stages: Vec<PlanStage>,
+    /// Every engine that could run the study, on these sizes; empty where nothing is computed.
+    pub engines: Vec<Choice>,
     /// zCDP by viewer.
     pub rho: BTreeMap<String, f64>,
     /// Smallest difference of mean outcome per person that the first viewer would detect with 80 % power; lift only.
@@ -134,6 +159,7 @@ pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
             Some(whole) => {
                 whole.stages.append(&mut plan.stages);
                 whole.rho.append(&mut plan.rho);
+                choice::add(&mut whole.engines, plan.engines);
                 // What every release would detect.
                 whole.minimum_detectable_effect =
                     match [whole.minimum_detectable_effect, plan.minimum_detectable_effect] {
@@ -144,6 +170,7 @@ pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
         }
     }
     let mut whole = whole.ok_or_else(|| Error::misuse("a study has a run"))?;
+    choice::recommend(&mut whole.engines);
     let runs =
         "one of the publisher with each advertiser, at the same time; rho is of each release".to_owned();
     whole.assumptions.insert("runs".into(), runs);
@@ -169,16 +196,15 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
         let mut assumptions = assumptions(assumed, &matched, link, speeds);
         assumptions.extend(hidden_sizes(study)?);
         let stages = vec![matched.stage(study, link, speeds)];
-        return Ok(Plan { stages, rho: BTreeMap::new(), minimum_detectable_effect: None, assumptions });
+        let (engines, rho) = (Vec::new(), BTreeMap::new());
+        return Ok(Plan { stages, engines, rho, minimum_detectable_effect: None, assumptions });
     }
     let half = [rows[0] / 2, rows[0] - rows[0] / 2];
     let scales = Scales::new(study, &built.program, &built.audit, Some(half))?;
-    let engines = open.settled(&built.program, union, link, speeds);
-    let mut stages = vec![
-        matched.stage(study, link, speeds),
-        compute_stage(study, &engines.estimate(&built.program, union, link, speeds), link),
-        release_stage(study, engines, &built, &scales, union, link, speeds)?,
-    ];
+    let sizes = Sizes { study, built: &built, scales: &scales, rows: union, link, speeds };
+    let engines = sizes.settled(open);
+    let mut stages =
+        vec![matched.stage(study, link, speeds), sizes.compute(&engines).0, sizes.release(&engines)?.0];
     if open.asks(&built.program) {
         stages.insert(0, link_stage(study, link));
     }
@@ -196,7 +222,8 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
         assumptions.remove("union");
     }
     assumptions.extend(hidden_sizes(study)?);
-    Ok(Plan { stages, rho, minimum_detectable_effect: effect, assumptions })
+    let engines = choice::choices(&sizes)?;
+    Ok(Plan { stages, engines, rho, minimum_detectable_effect: effect, assumptions })
 }
 
 fn assumptions(
@@ -215,8 +242,14 @@ fn assumptions(
         (
             "speed".into(),
             format!(
-                "{} AND/s (yao), {} OT/s (gmw), {} group operations/s, {} core(s) per party",
-                speeds.and_per_s, speeds.ots_per_s, speeds.multiplications_per_s, speeds.cores
+                "{} AND/s (yao), {} OT/s (gmw), {} or malicious {} AND/s (ring4), {} group operations/s, {} core(s) per \
+                 party",
+                speeds.and_per_s,
+                speeds.ots_per_s,
+                speeds.ring4(Security::SemiHonest),
+                speeds.ring4(Security::Malicious),
+                speeds.multiplications_per_s,
+                speeds.cores
             ),
         ),
     ])
@@ -353,11 +386,6 @@ impl Matching {
     }
 }
 
-fn compute_stage(study: &Study, estimate: &Estimate, link: Link) -> PlanStage {
-    let stage = stage(study, "compute", &estimate.cost, 0.0, link);
-    PlanStage { rounds: estimate.round_trips, seconds: estimate.seconds, ..stage }
-}
-
 /// Measuring the link, where it settles what the study leaves open.
 fn link_stage(study: &Study, link: Link) -> PlanStage {
     let cost = measure::price(study.parties.len());
@@ -367,33 +395,60 @@ fn link_stage(study: &Study, link: Link) -> PlanStage {
     stage
 }
 
-fn release_stage(
-    study: &Study,
-    engines: Engines,
-    built: &Built,
-    scales: &Scales,
+/// What the stages of computing are priced for.
+struct Sizes<'a> {
+    study: &'a Study,
+    built: &'a Built,
+    scales: &'a Scales,
     rows: u64,
     link: Link,
     speeds: Speeds,
-) -> Result<PlanStage, Error> {
-    let owners = built.program.fold_owners();
-    let (engine, candidates, parties) = (engines.make(), study.candidates(), study.parties.len());
-    let mut cost = Cost::zero(study.roster().len());
-    for viewer in (0..parties as u8).map(PartyId) {
-        let plan = scales.plan(engine.totals(), &built.program, &owners, viewer)?;
-        let draws = scales.draws(&plan);
-        cost += &engine.price_release(&plan, if draws.is_empty() { 1 } else { candidates as usize });
-        if built.program.lists.iter().any(|list| list.to == viewer) {
-            cost += &engines.make().price_lists(&built.program, rows, viewer);
-        }
-        if !draws.is_empty() {
-            let setup = ceremony::setup_for_price(draws, viewer, candidates)?;
-            cost += &Noise::price_among(&setup, &servers_apart(study));
-        }
+}
+
+impl Sizes<'_> {
+    fn settled(&self, engines: Engines) -> Engines {
+        engines.settled(&self.built.program, self.rows, self.link, self.speeds)
     }
-    let mut stage = stage(study, "release", &cost, cost.and_gates as f64 / speeds.and_per_s, link);
-    stage.seconds += cost.rounds as f64 * link.round_trip_s;
-    Ok(stage)
+
+    /// Rows and combine, and the bytes of all who take part, whether the study names them or not.
+    fn compute(&self, engines: &Engines) -> (PlanStage, u64) {
+        let estimate = engines.estimate(&self.built.program, self.rows, self.link, self.speeds);
+        let stage = stage(self.study, "compute", &estimate.cost, 0.0, self.link);
+        let Estimate { and_gates, round_trips: rounds, seconds, cost } = estimate;
+        (PlanStage { and_gates, rounds, seconds, ..stage }, cost.bytes())
+    }
+
+    /// The releases of all viewers, likewise.
+    fn release(&self, engines: &Engines) -> Result<(PlanStage, u64), Error> {
+        let Sizes { study, built, scales, link, .. } = *self;
+        let owners = built.program.fold_owners();
+        let (engine, candidates, parties) = (engines.make(), study.candidates(), study.parties.len());
+        let (mut cost, mut and_gates, mut rounds) = (Cost::zero(study.roster().len()), 0, 0);
+        for viewer in (0..parties as u8).map(PartyId) {
+            let plan = scales.plan(engine.totals(), &built.program, &owners, viewer)?;
+            let draws = scales.draws(&plan);
+            let drawn = if draws.is_empty() { 1 } else { candidates as usize };
+            let (price, gates, trips) = engines.price_release(&plan, drawn);
+            cost += &price;
+            and_gates += gates;
+            rounds += trips;
+            if built.program.lists.iter().any(|list| list.to == viewer) {
+                let lists = engine.price_lists(&built.program, self.rows, viewer);
+                rounds += lists.rounds;
+                cost += &lists;
+            }
+            if !draws.is_empty() {
+                let setup = ceremony::setup_for_price(draws, viewer, candidates)?;
+                let noise = Noise::price_among(&setup, &servers_apart(study));
+                rounds += noise.rounds;
+                cost += &noise;
+            }
+        }
+        let work = cost.and_gates as f64 / self.speeds.and_per_s;
+        let stage = stage(study, "release", &cost, work, link);
+        let seconds = stage.seconds + rounds as f64 * link.round_trip_s;
+        Ok((PlanStage { and_gates, rounds, seconds, ..stage }, cost.bytes()))
+    }
 }
 
 /// The smallest effect the publisher's view would detect.

@@ -51,8 +51,13 @@ pub fn create(path: &Path) -> Result<(), Error> {
 /// When the file cannot be read, others than its owner may read it, or it holds no salt.
 pub fn load(path: &Path) -> Result<Seed, Error> {
     let shown = path.display();
-    let file =
-        std::fs::File::open(path).map_err(|e| Error::io(format!("cannot open the salt {shown}"), &e))?;
+    let file = std::fs::File::open(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => Error::input(format!(
+            "there is no salt at {shown}: get the file from the owner who made it, or make one for all of you with \
+             `tacit keygen --salt {shown}`"
+        )),
+        _ => Error::io(format!("cannot open the salt {shown}"), &e),
+    })?;
     let about = file.metadata().map_err(|e| Error::io(format!("cannot examine {shown}"), &e))?;
     let mode = about.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
@@ -67,7 +72,7 @@ pub fn load(path: &Path) -> Result<Seed, Error> {
     parse(&text).ok_or_else(|| {
         Error::input(format!(
             "{shown} holds no salt: one line, {FORMAT} and 64 hex digits; get it from another owner, or make one for all \
-             of you with `tacit keygen --salt FILE`"
+             of you with `tacit keygen --salt FILE`, FILE a new one"
         ))
     })
 }
@@ -93,6 +98,8 @@ mod tests {
     fn a_salt_is_made_once_and_read_by_its_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trial.salt");
+        let none = load(&path).unwrap_err().to_string();
+        assert!(none.contains(&format!("`tacit keygen --salt {}`", path.display())), "{none}");
         create(&path).unwrap();
         let (salt, again) = (load(&path).unwrap(), load(&path).unwrap());
         assert_eq!(salt.expose(), again.expose());

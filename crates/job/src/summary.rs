@@ -107,13 +107,20 @@ pub fn terminal_in(report: &Report, style: Style) -> String {
     line(
         &mut out,
         &format!(
-            "  Total {}, {}, peak {}",
+            "  Total {}, {}{}, peak {}",
             seconds(report.seconds),
             bytes(report.bytes),
+            whose_bytes(report),
             bytes(report.peak_memory_bytes)
         ),
     );
     out
+}
+
+/// Of two parties one knows all that was sent; of more, what it sent and got itself.
+fn whose_bytes(report: &Report) -> &'static str {
+    let several = report.parties.len() > 2 || report.servers.is_some();
+    if several { " to and from this party, as in every line above" } else { "" }
 }
 
 /// The lift views of several parties side by side, in the default [`Style`]. `truth` is the true difference of means per

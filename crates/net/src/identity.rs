@@ -11,7 +11,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::str::FromStr;
@@ -155,7 +155,13 @@ impl Identity {
     pub fn load(path: &Path) -> Result<Self, Error> {
         let shown = path.display();
         let open = fs::File::open(path);
-        let file = open.map_err(|e| Error::io(format!("cannot open the identity {shown}"), &e))?;
+        let file = open.map_err(|e| match e.kind() {
+            ErrorKind::NotFound => Error::input(format!(
+                "there is no identity at {shown}: make one with `tacit keygen --out {shown}`, and put the line `key` that it \
+                 prints into the study"
+            )),
+            _ => Error::io(format!("cannot open the identity {shown}"), &e),
+        })?;
         let about = file.metadata().map_err(|e| Error::io(format!("cannot examine {shown}"), &e))?;
         let mode = about.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {

@@ -70,6 +70,7 @@ pub fn run(args: &Demo) -> Result<(), Error> {
     let rows = [generated.publisher_rows, generated.advertiser_rows];
     let tell = |text: &str| if args.json { Ok(()) } else { output::print(text) };
     tell(&opening(&study, rows, args.scale)?)?;
+    tell(&format!("  Stages as {} sees them; bytes are those to and from it.", PARTIES[0]))?;
     let (owners, servers) = follow(&folder, args.json)?;
     let [first, second] = &owners[..] else { return Err(Error::misuse("the demo has two owners")) };
     let served = served(summary(&[first, second], truth)?, &owners, &servers)?;

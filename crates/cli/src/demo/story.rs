@@ -2,7 +2,7 @@
 
 use super::PARTIES;
 use super::files::{Folder, Made};
-use crate::output::{bytes, duration, grouped};
+use crate::output::{bytes, counted, duration, grouped};
 use base::Error;
 use job::plan::{Assumed, Link, Speeds, plan};
 use job::report::Report;
@@ -78,7 +78,8 @@ pub fn ledger(reports: [&Report; 2]) -> String {
         let privacy = &own.privacy;
         format!("{} has seen {} of {} of {}'s data", viewer.party, privacy.spent, privacy.budget, own.party)
     };
-    let engine = format!("engine {}, mode {}, {} shards", first.engine, first.mode, first.shards);
+    let shards = counted(first.shards.into(), "shard");
+    let engine = format!("engine {}, mode {}, {shards}", first.engine, first.mode);
     let checked = match first.privacy.candidates {
         Some(n @ 2..) => format!("; noise checked by the other side: {} of {n} opened", n - 1),
         _ => String::new(),

@@ -156,6 +156,24 @@ fn a_plan_keeps_its_contract() {
         assert!(stage["name"].is_string() && stage["bytes_sent"]["publisher"].is_number(), "{stage}");
     }
     assert_eq!(small["rho"]["publisher"], 0.1);
+    for plan in [&small, &large] {
+        let engines = plan["engines"].as_array().unwrap();
+        let open: Vec<&Value> = engines.iter().filter(|e| e["needs"].is_null()).collect();
+        let names: Vec<_> = open.iter().map(|e| e["engine"].as_str().unwrap()).collect();
+        assert_eq!(names, ["yao", "gmw"]);
+        engines.iter().for_each(|engine| numbers(engine, &["seconds", "bytes"]));
+        let best = open
+            .iter()
+            .min_by(|a, b| a["seconds"].as_f64().unwrap().total_cmp(&b["seconds"].as_f64().unwrap()));
+        let marked: Vec<_> = engines.iter().filter(|e| e["recommended"] == true).collect();
+        assert_eq!(marked, [*best.unwrap()]);
+    }
+    let served = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lift-ring4.toml");
+    let served = tacit(["plan", served, "--rows", "10k", "--json"]).fine().json();
+    assert!(served["stages"][1]["and_gates"].as_u64().unwrap() > 10_000, "{served}");
+    let marked: Vec<_> =
+        served["engines"].as_array().unwrap().iter().filter(|e| e["recommended"] == true).collect();
+    assert_eq!((marked.len(), &marked[0]["engine"]), (1, &"ring4".into()));
     assert!(small["assumptions"].is_object());
     let effect = |plan: &Value| plan["minimum_detectable_effect"].as_f64().unwrap();
     assert!(effect(&large) < effect(&small), "more people see smaller effects");
@@ -203,6 +221,13 @@ fn completions_and_help_know_every_command() {
         let help = tacit([command, "--help"]).fine().stdout;
         assert!(help.contains("Example") && help.contains(&format!("tacit {command}")), "{help}");
     }
+    let help = tacit(["serve", "--help"]).fine().stdout;
+    assert!(["--listen", "--allow-study", "--once"].iter().all(|flag| help.contains(flag)), "{help}");
+    assert!(!["--data", "--salt", "--ledger", "--budget"].iter().any(|flag| help.contains(flag)), "{help}");
+    let served = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lift-ring4.toml");
+    let checked = tacit(["check", served]).fine().stdout;
+    let joined = checked.lines().find(|line| line.contains("which rows of different owners are equal"));
+    assert!(joined.is_some_and(|line| line.matches("server").count() >= 2), "{checked}");
     assert!(tacit(["--version"]).fine().stdout.starts_with("tacit "));
     assert_eq!(tacit(["frobnicate"]).code, 2);
 }

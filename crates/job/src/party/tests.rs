@@ -57,7 +57,7 @@ fn mistakes_are_placed() {
         error("identity =", "identitiy ="),
         "party.toml, line 6, column 1: unknown key \"identitiy\" in the file; did you mean \"identity\"? known here: \
          study, as, identity, data, listen, peer, peers, memory, ledger, report, deadline, lineage, work, \
-         keep_spine, spine, salt, studies, trigger, policy"
+         keep_spine, spine, salt, studies, trigger, transport, trusted_network, policy"
     );
     assert_eq!(
         error("memory   = \"1G\"", "memory   = \"1GB\""),
@@ -100,7 +100,7 @@ fn the_policy_refuses_what_its_owner_did_not_allow() {
     let base = Policy::default();
     base.admit(&study).expect("the default admits it");
     Policy { studies: Some(vec![study.hash()]), ..base.clone() }.admit(&study).expect("listed");
-    assert!(refused(Policy { studies: Some(Vec::new()), ..base.clone() }).contains("add \""));
+    assert!(refused(Policy { studies: Some(Vec::new()), ..base.clone() }).contains("add its hash \""));
     assert!(refused(Policy { kinds: vec!["program".into()], ..base.clone() }).contains("kind \"lift\""));
     assert_eq!(
         refused(Policy { max_rho: Decimal::parse("0.099999999").expect("a decimal"), ..base.clone() }),

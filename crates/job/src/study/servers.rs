@@ -248,6 +248,18 @@ impl Study {
         joiners?.try_into().ok()
     }
 
+    /// The names of the servers that see which rows are equal: of a study by keyed hashes, [`Study::joiners`]. `None`
+    /// without servers.
+    #[must_use]
+    pub fn seen_by_joiners(&self) -> Option<Vec<&str>> {
+        self.servers.as_ref()?;
+        if self.matching.protocol != Protocol::SaltedKey {
+            return Some(Vec::new());
+        }
+        let everybody = self.everybody();
+        Some(self.joiners()?.iter().map(|joiner| everybody[joiner.index()].0).collect())
+    }
+
     /// The server of this name.
     #[must_use]
     pub fn server(&self, name: &str) -> Option<&Server> {
