@@ -536,6 +536,10 @@ impl<'a> Runner<'a> {
                     "and could swap no more: swap is full, or all its pages were in use at once; more swap or more memory \
                      helps"
                 }
+                By::Runtime(Engine::Copy) => {
+                    "give it more (--memory), or use --engine move where the kernel has it: copy needs memory itself to \
+                     page out"
+                }
                 _ => "give it more (--memory)",
             };
             self.warn(format!(

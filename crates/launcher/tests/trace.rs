@@ -85,6 +85,7 @@ fn a_trace_is_compared_with_its_program() {
     let said = text(&out.stderr);
     assert!(said.contains(&format!("the file {} as it is now", subject().display())), "{said}");
     assert!(said.contains("with the arguments `23`: it was made by another build"), "{said}");
+    assert!(said.contains("make it anew (osprey run --speculative-only"), "{said}");
     // Programs that give no trace: what they say is shown, and what was wrong.
     let out = verify(&file, &["24", "crash"]);
     let said = text(&out.stderr);
@@ -103,6 +104,7 @@ fn a_trace_is_compared_with_its_program() {
         let out = verify(&file, &["24", behaviour]);
         let said = text(&out.stderr);
         assert!(out.status.code() == Some(2) && said.contains(how), "{behaviour}: {out:?}");
+        assert!(said.contains("its accesses depend on something else"), "{said}");
     }
 }
 

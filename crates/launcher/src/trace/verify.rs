@@ -16,6 +16,14 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, Command, Stdio};
 
+/// What to do with a trace of another program.
+const ANEW: &str = "give the arguments that it was made with, or make it anew (osprey run --speculative-only \
+                    --trace-file FILE -- PROGRAM ARGUMENTS)";
+/// What to do where the program is the same.
+const DEPENDS: &str = "if its inputs are others now, make it anew; if they are the same, its accesses depend on something \
+                       else (data, time, randomness, threads): paging by a trace is then slow, not wrong, and \
+                       --mode reactive does as well";
+
 /// Checks a trace, and compares it with a new one of `command` unless that is empty.
 ///
 /// # Errors
@@ -32,9 +40,10 @@ pub fn run(path: &Path, command: &[OsString], no_isolation: bool, json: bool) ->
         speculate(&header, command, no_isolation, &name)?;
         let (now, mut source) = super::open(&name)?;
         let (expected, _) = blocks(&mut source).map_err(Error::input)?;
-        if let Some(how) = keys(&header, &now, command).or_else(|| difference(&found, &expected)) {
+        let other_run = keys(&header, &now, command).map(|how| (how, ANEW));
+        if let Some((how, then)) = other_run.or_else(|| Some((difference(&found, &expected)?, DEPENDS))) {
             return Err(Error::input(format!(
-                "{} is not a trace of this program now: {how}",
+                "{} is not a trace of this program now: {how}; {then}",
                 path.display()
             )));
         }

@@ -169,6 +169,8 @@ fn work(job: Job, link: Arc<Link>, ready: Sender<Result<(), String>>) {
         Ok(Err(text)) => text,
         Err(_) => "the pager's thread failed; its message is above".into(),
     };
+    // There may be no memory to say so with.
+    worker.frames.staging.abandon();
     tell(&format!("osprey: {text}\n"));
     exit_now(EXIT_PAGING)
 }

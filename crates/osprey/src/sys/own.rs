@@ -1,7 +1,7 @@
 //! What the pager asks of its own process and thread.
 
-use super::check;
 use super::map::Mapping;
+use super::{PAUSE, TRIES, check};
 use std::io;
 
 /// Fills with the system's randomness.
@@ -53,15 +53,23 @@ pub(crate) fn thread_seconds() -> f64 {
 const TELL_MS: i32 = 1000;
 
 /// Says something on standard error, if anybody takes it. The pager must not wait for a reader, nor for a lock on standard
-/// error that the program holds while it waits for a chunk. At most as much as a pipe takes at once.
+/// error that the program holds while it waits for a chunk. At most as much as a pipe takes at once. A pipe or file that
+/// finds no memory for it is tried again for a while.
 pub(crate) fn tell(text: &str) {
     let bytes = &text.as_bytes()[..text.len().min(libc::PIPE_BUF)];
     let mut error = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
-    // SAFETY: one descriptor, as stated; then as many bytes as the slice has.
-    unsafe {
-        if libc::poll(&mut error, 1, TELL_MS) == 1 && error.revents & libc::POLLOUT != 0 {
-            libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len());
+    for _ in 0..TRIES {
+        // SAFETY: one descriptor, as stated; then as many bytes as the slice has.
+        let written = unsafe {
+            if libc::poll(&mut error, 1, TELL_MS) != 1 || error.revents & libc::POLLOUT == 0 {
+                return;
+            }
+            libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len())
+        };
+        if !check(written as libc::c_long).is_err_and(|error| error.kind() == io::ErrorKind::OutOfMemory) {
+            return;
         }
+        std::thread::sleep(PAUSE);
     }
 }
 

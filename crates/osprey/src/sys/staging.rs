@@ -105,6 +105,12 @@ impl Staging {
         self.mapping.advise(self.offset(frame), self.chunk, libc::MADV_DONTNEED)
     }
 
+    /// Gives the memory of all frames back, whatever they hold: nobody will look at them any more.
+    pub fn abandon(&mut self) {
+        // The process is about to end; it was only to say why.
+        let _ = self.mapping.advise(0, self.mapping.len(), libc::MADV_DONTNEED);
+    }
+
     /// Gives the memory of a part of a frame back, whole pages from `from` to `to`.
     ///
     /// # Errors

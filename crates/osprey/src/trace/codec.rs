@@ -145,7 +145,7 @@ pub(super) struct Decoder {
 /// What is wrong with it.
 pub(super) fn header(bytes: &[u8; HEADER_BYTES]) -> Result<Header, String> {
     if &bytes[..8] != MAGIC {
-        return Err("is no trace".into());
+        return Err("is no trace: osprey run --speculative-only --trace-file FILE makes one".into());
     }
     let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
     let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
