@@ -181,10 +181,7 @@ impl Session {
     ///
     /// # Errors
     /// Those of `work`; when a peer is gone.
-    pub fn openly<T>(
-        &mut self,
-        work: impl FnOnce(&mut Session) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+    pub fn openly<T>(&mut self, work: impl FnOnce(&mut Session) -> Result<T, Error>) -> Result<T, Error> {
         if self.open {
             return work(self);
         }
