@@ -10,7 +10,7 @@ use job::run::{ServerReport, Watch};
 use job::transport::{STAGE, Transport};
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 fn over(transport: &str) -> String {
     format!("transport = \"{transport}\"\ntrusted_network = true\n")
@@ -84,6 +84,9 @@ fn check(transport: &str, reports: &[Report], servers: &[ServerReport]) {
     }
 }
 
+/// Held by tests that look what is left in /dev/shm: files of this process are those of all its tests.
+static ALONE: Mutex<()> = Mutex::new(());
+
 /// What libfabric would leave of this process.
 fn left_behind() -> Vec<String> {
     let own = format!("-{}:", std::process::id());
@@ -94,6 +97,7 @@ fn left_behind() -> Vec<String> {
 
 #[test]
 fn a_study_gives_the_same_over_every_transport() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for (shared, security) in [(true, ""), (false, "[ring4]\nsecurity = \"semi-honest\"\n")] {
         let mut computed = None;
         for (set, used) in transports() {
@@ -166,6 +170,7 @@ fn servers_that_are_set_to_different_transports_stop_before_a_row_is_shared() {
 /// A plain channel ends with the TLS channel under it: whoever dies is named by all others, and nobody gets an output.
 #[test]
 fn a_server_that_dies_over_a_plain_transport_is_named() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for (transport, _) in transports().into_iter().filter(|(set, _)| ["shm", "fabric"].contains(set)) {
         for (who, at) in [("elm", "compute"), ("birch", "release")] {
             let (world, _) = trial(&|s| s);
