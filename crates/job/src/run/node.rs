@@ -4,7 +4,7 @@
 //! and against whom it protects is in its own copy of the study. An error ends a run, never the node.
 
 use super::Watch;
-use super::server::{Ready, ServerReport, compute_ready};
+use super::server::{Called, Ready, ServerReport, compute_ready};
 use crate::party::{Address, Node};
 use crate::study::StudyHash;
 use base::{Error, PartyId};
@@ -141,7 +141,7 @@ fn wait(
     listed: &[Listed],
     stop: &AtomicBool,
     log: &(dyn Fn(NodeEvent) + Send + Sync),
-) -> Result<Option<(Ready, (Standby, PartyId))>, Error> {
+) -> Result<Option<(Ready, Called)>, Error> {
     while !stop.load(Ordering::Relaxed) {
         let Some(call) = standby.next(LOOK)? else { continue };
         match begins(node, &call, listed) {
@@ -149,7 +149,7 @@ fn wait(
                 call.accept();
                 let (by, study) = (ready.study.roster().name(host), ready.study.name.clone());
                 log(NodeEvent::Begun { by, study, hash: ready.study.hash() });
-                return Ok(Some((ready, (standby, host))));
+                return Ok(Some((ready, Called { standby, host })));
             }
             Err(error) => {
                 let from = call.from.to_string();

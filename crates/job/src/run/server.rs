@@ -119,11 +119,17 @@ pub fn compute_study(node: &Node, path: &Path, watch: &Watch) -> Result<ServerRe
     compute_ready(node, ready, None, watch)
 }
 
-/// As [`compute_study`]; a node that was told to begin: at the address where it stood by, and with the party that said so.
+/// Where a headless node stood by, and who told it to begin.
+pub(super) struct Called {
+    pub standby: Standby,
+    pub host: PartyId,
+}
+
+/// As [`compute_study`]; of a headless node, as it was called.
 pub(super) fn compute_ready(
     node: &Node,
     ready: Ready,
-    called: Option<(Standby, PartyId)>,
+    called: Option<Called>,
     watch: &Watch,
 ) -> Result<ServerReport, Error> {
     let Ready { study, me, .. } = &ready;
@@ -133,7 +139,7 @@ pub(super) fn compute_ready(
         meet = meet.tell(outsourced::nodes(study, *me, &node.address)?);
     }
     let meeting = match called {
-        Some((standby, host)) => meet.meet_at(standby, host, 0)?,
+        Some(Called { standby, host }) => meet.meet_at(standby, host, 0)?,
         None => meet.meet(0)?,
     };
     let mut meeting = met(meeting, study, watch)?;
