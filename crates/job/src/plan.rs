@@ -56,8 +56,8 @@ pub struct Speeds {
     pub cores: f64,
 }
 
-/// `and_per_s` of `tacit bench engines --sizes 10k,50k --json`, semi-honest and malicious: four servers on two cores.
-const RING4_ON_TWO_CORES: [f64; 2] = [140e6, 60e6];
+/// `and_per_s` of `tacit bench engines --sizes 1M --json`, semi-honest and malicious: four servers on two cores.
+const RING4_ON_TWO_CORES: [f64; 2] = [365e6, 230e6];
 
 impl Speeds {
     /// ANDs per second of four servers.

@@ -11,15 +11,17 @@ use crate::socket::{Incoming, SocketChannel, tune};
 use crate::tls::{Refusal, proven, shake};
 use base::{Error, limits};
 use socket2::SockRef;
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Connections that may be proving who they are at one time; more are turned away at once.
+/// Connections that may be proving who they are at one time. One more takes the place of the oldest, so that those who
+/// say nothing keep nobody out.
 const HANDSHAKES: usize = 32;
 
 /// How often the accepting thread looks whether it should stop.
@@ -28,24 +30,27 @@ const WAKE: Duration = Duration::from_millis(20);
 /// Time for a handshake and a hello.
 pub(crate) const HANDSHAKE: Duration = Duration::from_millis(limits::HANDSHAKE_MS);
 
-/// Somebody came.
-pub(crate) enum Arrival {
-    /// It proved to be a peer and said this.
-    Hello {
-        channel: Box<SocketChannel>,
-        hello: Result<Hello, NoHello>,
-        /// The key it proved; none without TLS.
-        key: Option<Fingerprint>,
-        from: SocketAddr,
-    },
-    /// It was turned away.
-    Refused { from: SocketAddr, why: Refusal },
+/// Somebody proved to be a peer and said this.
+pub(crate) struct Arrival {
+    pub(crate) channel: Box<SocketChannel>,
+    pub(crate) hello: Result<Hello, NoHello>,
+    /// The key it proved; none without TLS.
+    pub(crate) key: Option<Fingerprint>,
+    pub(crate) from: SocketAddr,
+}
+
+/// Somebody was turned away.
+pub(crate) struct TurnedAway {
+    pub(crate) from: SocketAddr,
+    pub(crate) why: Refusal,
 }
 
 /// A bound address and the thread that accepts there, until dropped.
 pub(crate) struct Acceptor {
     pub(crate) address: SocketAddr,
     pub(crate) arrivals: Receiver<Arrival>,
+    /// In a queue of their own: strangers take no place of a peer.
+    pub(crate) turned_away: Receiver<TurnedAway>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -58,12 +63,13 @@ impl Acceptor {
         let bound = listener.local_addr().map_err(failed)?;
         // Accepting obeys the read timeout, so the thread can look up now and then.
         SockRef::from(&listener).set_read_timeout(Some(WAKE)).map_err(failed)?;
-        let (report, arrivals) = sync_channel(HANDSHAKES);
+        let (arrived, arrivals) = sync_channel(HANDSHAKES);
+        let (refused, turned_away) = sync_channel(HANDSHAKES);
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let work = move || accept(&listener, &gate, &report, &stopped);
+        let work = move || accept(&listener, &gate, &Reports { arrived, refused }, &stopped);
         let thread = std::thread::Builder::new().name("net accept".into()).spawn(work).map_err(failed)?;
-        Ok(Self { address: bound, arrivals, stop, thread: Some(thread) })
+        Ok(Self { address: bound, arrivals, turned_away, stop, thread: Some(thread) })
     }
 }
 
@@ -95,8 +101,19 @@ fn bind_error(address: &str, error: &std::io::Error) -> Error {
     })
 }
 
-fn accept(listener: &TcpListener, gate: &Gate, report: &SyncSender<Arrival>, stop: &AtomicBool) {
-    let busy = Arc::new(AtomicUsize::new(0));
+/// Where arrivals go. Nobody collects them between a meeting and the next: what does not fit is dropped.
+#[derive(Clone)]
+struct Reports {
+    arrived: SyncSender<Arrival>,
+    refused: SyncSender<TurnedAway>,
+}
+
+/// Connections that have not proved who they are, oldest first.
+type Unproven = Arc<Mutex<BTreeMap<u64, TcpStream>>>;
+
+fn accept(listener: &TcpListener, gate: &Gate, reports: &Reports, stop: &AtomicBool) {
+    let unproven = Unproven::default();
+    let mut number = 0;
     while !stop.load(Ordering::Relaxed) {
         let (stream, from) = match listener.accept() {
             Ok(came) => came,
@@ -107,25 +124,45 @@ fn accept(listener: &TcpListener, gate: &Gate, report: &SyncSender<Arrival>, sto
                 continue;
             }
         };
-        if busy.fetch_add(1, Ordering::Relaxed) >= HANDSHAKES {
-            busy.fetch_sub(1, Ordering::Relaxed);
+        number += 1;
+        if !admit(&unproven, number, &stream) {
             continue;
         }
-        let (gate, report, done) = (gate.clone(), report.clone(), busy.clone());
+        let (gate, reports, done) = (gate.clone(), reports.clone(), unproven.clone());
         let welcome = move || {
-            let arrival = match prove(stream, &gate) {
-                Ok((channel, hello, key)) => Arrival::Hello { channel: Box::new(channel), hello, key, from },
-                Err(why) => Arrival::Refused { from, why },
-            };
-            done.fetch_sub(1, Ordering::Relaxed);
-            // Nobody collects arrivals between a meeting and the next: what does not fit is turned away.
-            let _ = report.try_send(arrival);
+            let proven = prove(stream, &gate);
+            lock(&done).remove(&number);
+            match proven {
+                Ok((channel, hello, key)) => {
+                    let _ =
+                        reports.arrived.try_send(Arrival { channel: Box::new(channel), hello, key, from });
+                }
+                Err(why) => _ = reports.refused.try_send(TurnedAway { from, why }),
+            }
         };
         let spawned = std::thread::Builder::new().name("net handshake".into()).spawn(welcome);
         if spawned.is_err() {
-            busy.fetch_sub(1, Ordering::Relaxed);
+            lock(&unproven).remove(&number);
         }
     }
+}
+
+/// Takes a connection among those that prove who they are; ends the oldest where there are too many.
+fn admit(unproven: &Unproven, number: u64, stream: &TcpStream) -> bool {
+    let Ok(handle) = stream.try_clone() else { return false };
+    let mut unproven = lock(unproven);
+    if unproven.len() >= HANDSHAKES
+        && let Some((_, oldest)) = unproven.pop_first()
+    {
+        // Its thread finds the end and goes.
+        let _ = oldest.shutdown(Shutdown::Both);
+    }
+    unproven.insert(number, handle);
+    true
+}
+
+fn lock(unproven: &Unproven) -> MutexGuard<'_, BTreeMap<u64, TcpStream>> {
+    unproven.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 type Proven = (SocketChannel, Result<Hello, NoHello>, Option<Fingerprint>);

@@ -128,6 +128,33 @@ fn a_node_gives_up_on_a_host_that_stays_away() {
     }
 }
 
+/// A node holds several studies: parties of another one are asked to come again, and disturb nothing.
+#[test]
+fn a_party_of_another_study_does_not_end_a_meeting() {
+    let (world, other) = (World::new(3), World::new(2));
+    let keys: Vec<Fingerprint> = world.keys.iter().chain(&other.keys[1..]).copied().collect();
+    std::thread::scope(|scope| {
+        let node = scope.spawn(|| {
+            let mut standby = Standby::open(&world.addresses[0], &world.identities[0], keys)?;
+            let call = standby.next(LONG)?.expect("somebody calls");
+            let host = call.parties()[0];
+            call.accept();
+            world.meet(0, AGREED).meet_at(standby, host, 1)
+        });
+        let host = scope.spawn(|| world.host(2, AGREED, &[0]).meet(1));
+        // In its own study the node is party 0 as well.
+        let keys = vec![world.keys[0], other.keys[1]];
+        let transport = Transport::Tls { identity: other.identities[1].clone(), keys };
+        let dial = BTreeMap::from([(PartyId(0), world.addresses[0].clone())]);
+        let stranger = Meet::all(PartyId(1), Roster::new(["p0", "p1"]), None, dial, transport, [8; 32]);
+        let error = stranger.patience(Duration::from_secs(2)).meet(1).unwrap_err();
+        assert!(error.to_string().contains("nothing has begun there yet"), "{error}");
+        let late = world.meet(1, AGREED).meet(1).unwrap();
+        let ids = [node.join().unwrap(), host.join().unwrap()].map(|met| met.unwrap().session_id);
+        assert_eq!(ids, [late.session_id; 2]);
+    });
+}
+
 /// Who comes once more after its first connection was lost takes its own place, and nobody else's.
 #[test]
 fn a_party_that_starts_again_is_met_again() {

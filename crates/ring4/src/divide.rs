@@ -244,7 +244,7 @@ impl Party {
         let Division { ring, width, precision, .. } = division;
         let second = division.second_precision();
         let normal = self.multiply(session, rest, &by.factor)?;
-        let y = self.truncate(session, &by.reciprocal, precision + 2, precision - second)?;
+        let y = self.truncate(session, &by.reciprocal, precision + 3, precision - second)?;
         let bias = power(ring, width + second - 5);
         let product = self.multiply(session, &normal, &y)?.offset(self.seat(), bias.wrapping_neg());
         self.truncate(session, &product, width + ESTIMATE_BITS + second + 3, width + second)
@@ -310,7 +310,7 @@ impl Quote {
         if !division.suffices() {
             let (precision, second) = (division.precision, division.second_precision());
             self.multiply(ring, len);
-            self.truncate(ring, len, precision + 2, precision - second);
+            self.truncate(ring, len, precision + 3, precision - second);
             self.multiply_fixed(ring, len, width + ESTIMATE_BITS + second + 3, width + second);
             self.multiply(ring, len);
         }

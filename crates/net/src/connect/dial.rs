@@ -91,12 +91,17 @@ impl Meet {
         let mut channels = Vec::new();
         for lane in first..first + count {
             let until = Instant::now() + self.deadline;
-            let Some((mut channel, at)) = self.reach(peer, gate, until, effort)? else { return Ok(None) };
-            // Not the deadline of a handshake: the other side may still be busy with the step before the lanes.
-            channel.begin(self.deadline).map_err(|e| self.error(peer, Kind::Channel(e)))?;
             let question = self.hello(peer, Verdict::Question, Topic::Worker { session, lane, first, count });
-            let answer = self.ask(&mut channel, &question, &at, effort)?;
-            let answer = answer.map_err(|refusal| self.refused(peer, &refusal, &at))?;
+            let (channel, at, answer) = loop {
+                let Some((mut channel, at)) = self.reach(peer, gate, until, effort)? else { return Ok(None) };
+                // Not the deadline of a handshake: the other side may still be busy with the step before the lanes.
+                channel.begin(self.deadline).map_err(|e| self.error(peer, Kind::Channel(e)))?;
+                match self.ask(&mut channel, &question, &at, effort)? {
+                    Ok(answer) => break (channel, at, answer),
+                    Err(refusal) if Instant::now() >= until => return Err(self.refused(peer, &refusal, &at)),
+                    Err(_) => effort.pause(RETRY.1),
+                }
+            };
             self.taken(&answer, (lane, count), &at)?;
             if answer.topic != question.topic {
                 return Err(self.error(peer, Kind::Malformed("an answer to another question")));

@@ -3,7 +3,7 @@
 use super::standby::reply;
 use super::{Effort, Gate, LANES, Lanes, Meet, Met, RETRY, Status, Transport};
 use crate::Channel;
-use crate::accept::{Acceptor, Arrival};
+use crate::accept::{Acceptor, Arrival, TurnedAway};
 use crate::hello::{Hello, NoHello, Topic, Verdict};
 use crate::identity::Fingerprint;
 use crate::refusal::version_text;
@@ -24,6 +24,8 @@ const EARLY: usize = limits::SHARDS as usize;
 pub(super) struct Door {
     acceptor: Acceptor,
     awaited: Vec<PartyId>,
+    /// Whether parties of other agreements may come here, too: they are asked to come again.
+    shared: bool,
     early: Vec<Came>,
 }
 
@@ -60,12 +62,12 @@ impl Wait<'_> {
 impl Door {
     /// Binds the address; whoever passes `gate` may come.
     pub(super) fn open(address: &str, gate: Gate, awaited: Vec<PartyId>) -> Result<Self, Error> {
-        Ok(Self { acceptor: Acceptor::bind(address, gate)?, awaited, early: Vec::new() })
+        Ok(Self { acceptor: Acceptor::bind(address, gate)?, awaited, shared: false, early: Vec::new() })
     }
 
-    /// An address that is bound already.
+    /// An address that was bound before, for more than this meeting.
     pub(super) fn over(acceptor: Acceptor, awaited: Vec<PartyId>) -> Self {
-        Self { acceptor, awaited, early: Vec::new() }
+        Self { acceptor, awaited, shared: true, early: Vec::new() }
     }
 
     /// The control channels of all awaited peers, once everybody is there: a peer that leaves before is awaited again.
@@ -128,9 +130,14 @@ impl Door {
             }
         };
         let peer = came.hello.from;
+        let (ours, same) = (self.ours(meet, &came), agreement == meet.agreement);
+        if self.shared && !(ours && same) {
+            reply(&mut came.channel, &came.hello, Verdict::Wait);
+            return Ok(None);
+        }
         let verdict = match () {
-            () if !self.ours(meet, &came) => Verdict::Roster,
-            () if agreement != meet.agreement => Verdict::Agreement,
+            () if !ours => Verdict::Roster,
+            () if !same => Verdict::Agreement,
             () if met.iter().any(|met| met.peer == peer) => Verdict::Busy,
             () => Verdict::Taken,
         };
@@ -174,28 +181,30 @@ impl Door {
         let until = Instant::now() + soon;
         while !wait.effort.over() {
             let left = until.saturating_duration_since(Instant::now());
-            let arrival = match self.acceptor.arrivals.recv_timeout(left) {
+            let arrival = self.acceptor.arrivals.recv_timeout(left);
+            for TurnedAway { from, why } in self.acceptor.turned_away.try_iter() {
+                note(meet, meet.wording(missing).text(&why, &from), &mut wait.last);
+            }
+            let Arrival { mut channel, hello, key, from } = match arrival {
                 Ok(arrival) => arrival,
                 Err(RecvTimeoutError::Timeout) if !wait.over(meet, missing) => return Ok(None),
                 Err(_) => return Err(self.nobody(meet, missing, wait)),
             };
-            let (refusal, from) = match arrival {
-                Arrival::Hello { channel, hello: Ok(hello), key, from } => {
-                    return Ok(Some(Came { channel: *channel, hello, key, from }));
-                }
-                Arrival::Hello { mut channel, hello: Err(NoHello::Version(theirs)), .. } => {
+            let why = match hello {
+                Ok(hello) => return Ok(Some(Came { channel: *channel, hello, key, from })),
+                Err(NoHello::Version(theirs)) => {
                     // Our own version tells the other side what is wrong.
-                    let answer = meet.control(missing[0], Verdict::Version, [0; 32]).encode();
+                    let answer = meet.control(self.awaited[0], Verdict::Version, [0; 32]).encode();
                     let _ = channel.send(&answer).and_then(|()| channel.finish());
                     let text = version_text(&meet.names(missing), Some(theirs));
-                    return Err(Error::new(meet.at(missing), Kind::Input(text)));
+                    if !self.shared && !missing.is_empty() {
+                        return Err(Error::new(meet.at(missing), Kind::Input(text)));
+                    }
+                    text
                 }
-                Arrival::Hello { hello: Err(_), from, .. } => {
-                    (Refusal::Hello("it does not speak Tacit's protocol".into()), from)
-                }
-                Arrival::Refused { from, why } => (why, from),
+                Err(_) => "it does not speak Tacit's protocol".to_owned(),
             };
-            note(meet, meet.wording(missing).text(&refusal, &from), &mut wait.last);
+            note(meet, meet.wording(missing).text(&Refusal::Hello(why), &from), &mut wait.last);
         }
         Ok(None)
     }

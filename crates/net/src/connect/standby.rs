@@ -66,9 +66,7 @@ impl Standby {
                 }
             };
             // Who speaks no TLS, proves no known key or says nothing that we know is forgotten: there is nothing to end.
-            let Arrival::Hello { mut channel, hello: Ok(hello), key: Some(key), from } = arrival else {
-                continue;
-            };
+            let Arrival { mut channel, hello: Ok(hello), key: Some(key), from } = arrival else { continue };
             match hello.topic {
                 Topic::Begin { agreement } => {
                     return Ok(Some(Call { channel: *channel, hello, key, from, agreement }));

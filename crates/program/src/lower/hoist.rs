@@ -91,16 +91,19 @@ impl Hoisting {
     }
 
     /// The lookup, with what is done to all its values done to its result.
-    fn lookup(&mut self, l: Lookup, ty: Type) -> NodeId {
-        let Some((op, values)) = self.common(&l.values) else {
-            return self.push(Node { op: Op::Lookup(Box::new(l)), ty });
-        };
-        let inner = self.out.ty(values[0]);
-        let found = self.lookup(Lookup { values, ..l }, inner);
-        match op.of(found) {
+    fn lookup(&mut self, mut l: Lookup, ty: Type) -> NodeId {
+        // The last function first: functions of functions, however many.
+        let (mut functions, mut inner) = (Vec::new(), ty);
+        while let Some((function, values)) = self.common(&l.values) {
+            functions.push((function, inner));
+            inner = self.out.ty(values[0]);
+            l.values = values;
+        }
+        let found = self.push(Node { op: Op::Lookup(Box::new(l)), ty: inner });
+        functions.into_iter().rev().fold(found, |found, (function, ty)| match function.of(found) {
             Op::Select(bit, value, zero) => self.mask(bit, value, zero, ty),
             op => self.push(Node { op, ty }),
-        }
+        })
     }
 
     /// A function that all values are of others, of one type, and those.
