@@ -33,8 +33,10 @@ use program::{Holder, NodeId, Op, Program};
 use std::collections::HashMap;
 use zeroize::Zeroize;
 
-/// Most bytes of live wires of one chunk at a seat.
+/// Most bytes of live wires of one chunk at a seat: what stays in a cache.
 const CHUNK_BYTES: usize = 16 << 20;
+/// The same where all rows are one chunk: few rows wait for rounds, not for memory.
+const WHOLE_BYTES: usize = 64 << 20;
 /// Most rows of a chunk, and fewest.
 const CHUNK_ROWS: [usize; 2] = [1 << 16, 1 << 7];
 /// Rows evaluated in the clear at once.
@@ -82,10 +84,13 @@ impl Prepared {
         };
         let (merges, sums) = (Merges::new(&plan), plan.trees().filter_map(Combine::terms).collect());
         let bytes = leaf.block_bytes() + numbers::block_bytes(&plan.numbers);
-        let fit = LANES * (CHUNK_BYTES / bytes.max(1));
         let [most, fewest] = CHUNK_ROWS;
-        let chunk = fit.clamp(fewest, most);
-        let chunk = 1 << chunk.ilog2();
+        let fit = |budget: usize| {
+            let rows = LANES * (budget / bytes.max(1));
+            1 << rows.clamp(fewest, most).ilog2()
+        };
+        let whole: usize = fit(WHOLE_BYTES);
+        let chunk = if rows <= whole as u64 { whole } else { fit(CHUNK_BYTES) };
         Self { program, plan, leaf, merges, sums, chunk, public, owners }
     }
 
