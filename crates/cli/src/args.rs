@@ -240,21 +240,18 @@ pub struct Match {
     pub events: bool,
 }
 
-/// Every line of a party file as a flag.
+/// What the party file of any participant says, as flags: all that a server has.
 #[derive(Clone, Debug, Default, Args)]
-pub struct Settings {
+pub struct ServerSettings {
     /// The study file
     #[arg(long, value_name = "FILE")]
     pub study: Option<PathBuf>,
-    /// Which party of the study this is
+    /// Which party or server of the study this is
     #[arg(long = "as", value_name = "NAME")]
     pub as_party: Option<String>,
     /// The identity made by `tacit keygen`
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// CSV or Parquet, or a folder of them
-    #[arg(long, value_name = "PATH")]
-    pub data: Option<PathBuf>,
     /// Wait for the peer, or for those of several that come, at this address of this machine
     #[arg(long, value_name = "HOST:PORT", value_parser = address)]
     pub listen: Option<String>,
@@ -264,15 +261,36 @@ pub struct Settings {
     /// Most memory to use: 512M, 1G
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub memory: Option<u64>,
+    /// Give up after so long without progress: 90s, 10m
+    #[arg(long, value_name = "TIME", value_parser = deadline)]
+    pub deadline: Option<u64>,
+    /// Of a server: what the computation goes over, the same at all four: tls, auto (shared memory on one host, else TLS),
+    /// shm, fabric, fabric-PROVIDER
+    #[arg(long, value_name = "NAME", value_parser = transport)]
+    pub transport: Option<Transport>,
+    /// Of a server: messages may go in plain text, for only the operators of the four can touch the network between them
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub trusted_network: Option<bool>,
+    /// Policy: only this study, by full hash; may be repeated
+    #[arg(long, value_name = "HASH", value_parser = study_hash)]
+    pub allow_study: Vec<job::study::StudyHash>,
+}
+
+/// Every line of a party file as a flag.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Settings {
+    #[command(flatten)]
+    pub any: ServerSettings,
+    /// CSV or Parquet, or a folder of them
+    #[arg(long, value_name = "PATH")]
+    pub data: Option<PathBuf>,
     /// The privacy ledger
     #[arg(long, value_name = "FILE")]
     pub ledger: Option<PathBuf>,
     /// The folder for reports
     #[arg(long, value_name = "FOLDER")]
     pub report: Option<PathBuf>,
-    /// Give up after so long without progress: 90s, 10m
-    #[arg(long, value_name = "TIME", value_parser = deadline)]
-    pub deadline: Option<u64>,
     /// The stable name of this data: the budget is kept under it
     #[arg(long, value_name = "NAME")]
     pub lineage: Option<String>,
@@ -292,17 +310,6 @@ pub struct Settings {
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_missing_value = "true")]
     pub trigger: Option<bool>,
-    /// Of a server: what the computation goes over, the same at all four: tls, auto (shared memory on one host, else TLS),
-    /// shm, fabric, fabric-PROVIDER
-    #[arg(long, value_name = "NAME", value_parser = transport)]
-    pub transport: Option<Transport>,
-    /// Of a server: messages may go in plain text, for only the operators of the four can touch the network between them
-    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
-          default_missing_value = "true")]
-    pub trusted_network: Option<bool>,
-    /// Policy: only this study, by full hash; may be repeated
-    #[arg(long, value_name = "HASH", value_parser = study_hash)]
-    pub allow_study: Vec<job::study::StudyHash>,
     /// Policy: only these kinds of study; may be repeated
     #[arg(long, value_name = "KIND", value_parser = ["lift", "program", "match"])]
     pub allow_kind: Vec<String>,
@@ -323,26 +330,38 @@ pub struct Settings {
     pub delta: Option<u8>,
 }
 
-impl From<Settings> for PartySettings {
-    fn from(flags: Settings) -> Self {
-        let listed = |list: Vec<_>| (!list.is_empty()).then_some(list);
-        let kinds = flags.allow_kind;
+impl From<ServerSettings> for PartySettings {
+    fn from(flags: ServerSettings) -> Self {
         let (named, alone): (Vec<_>, Vec<_>) = flags.peer.into_iter().partition(|(name, _)| name.is_some());
         Self {
             study: flags.study,
             as_party: flags.as_party,
             identity: flags.identity,
-            data: flags.data,
             listen: flags.listen,
             peer: alone.into_iter().next_back().map(|(_, at)| at),
             peers: named.into_iter().filter_map(|(name, at)| Some((name?, at))).collect(),
             memory: flags.memory,
+            deadline_ms: flags.deadline,
+            transport: flags.transport,
+            trusted_network: flags.trusted_network,
+            allow_studies: listed(flags.allow_study),
+            ..Self::default()
+        }
+    }
+}
+
+fn listed<T>(list: Vec<T>) -> Option<Vec<T>> {
+    (!list.is_empty()).then_some(list)
+}
+
+impl From<Settings> for PartySettings {
+    fn from(flags: Settings) -> Self {
+        Self {
+            data: flags.data,
             ledger: flags.ledger,
             report: flags.report,
-            deadline_ms: flags.deadline,
             lineage: flags.lineage,
-            allow_studies: listed(flags.allow_study),
-            allow_kinds: (!kinds.is_empty()).then_some(kinds),
+            allow_kinds: listed(flags.allow_kind),
             max_rho: flags.max_rho,
             budget: flags.budget,
             max_cells: flags.max_cells,
@@ -352,10 +371,8 @@ impl From<Settings> for PartySettings {
             keep_spine: flags.keep_spine,
             spine: flags.spine,
             salt: flags.salt,
-            studies: Vec::new(),
             trigger: flags.trigger,
-            transport: flags.transport,
-            trusted_network: flags.trusted_network,
+            ..flags.any.into()
         }
     }
 }
@@ -613,9 +630,9 @@ pub(crate) fn deadline(text: &str) -> Result<u64, &'static str> {
 ///
 /// # Errors
 /// When the party file cannot be read.
-pub fn settings(party: Option<&Path>, flags: Settings) -> Result<PartySettings, Error> {
+pub fn settings(party: Option<&Path>, flags: impl Into<PartySettings>) -> Result<PartySettings, Error> {
     let file = party.map(PartySettings::read).transpose()?.unwrap_or_default();
-    Ok(PartySettings::from(flags).over(file))
+    Ok(flags.into().over(file))
 }
 
 #[cfg(test)]

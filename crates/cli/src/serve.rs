@@ -2,15 +2,14 @@
 //!
 //! Its log goes to standard error and what became of each study to standard output, with `--json` one object a line each.
 
-use crate::args;
+use crate::args::{self, ServerSettings};
 use crate::output;
 use crate::progress::Board;
 use base::Error;
-use clap::{ArgAction, Args};
+use clap::Args;
 use job::party::{Node, PartySettings};
 use job::run::{NodeEvent, ServerReport, Watch, compute_study, serve};
 use job::study::Study;
-use job::transport::Transport;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -40,7 +39,7 @@ pub struct Serve {
     pub party: Option<PathBuf>,
     /// Flags that win over the party file
     #[command(flatten)]
-    pub settings: Settings,
+    pub settings: ServerSettings,
     /// End after one study, with its error if it fails
     #[arg(long)]
     pub once: bool,
@@ -50,61 +49,6 @@ pub struct Serve {
     /// End with the process that started this one
     #[arg(long, hide = true)]
     pub child: bool,
-}
-
-/// What a party file says of a server, as flags. The rest of it is for parties that own data.
-#[derive(Clone, Debug, Default, Args)]
-pub struct Settings {
-    /// The study file
-    #[arg(long, value_name = "FILE")]
-    pub study: Option<PathBuf>,
-    /// Which server of the study this is
-    #[arg(long = "as", value_name = "NAME")]
-    pub as_party: Option<String>,
-    /// The identity made by `tacit keygen`
-    #[arg(long, value_name = "FILE")]
-    pub identity: Option<PathBuf>,
-    /// Wait at this address of this machine
-    #[arg(long, value_name = "HOST:PORT", value_parser = args::address)]
-    pub listen: Option<String>,
-    /// Another participant and its address: the servers before this one, by name; repeated
-    #[arg(long, value_name = "NAME=HOST:PORT", value_parser = args::peer)]
-    pub peer: Vec<(Option<String>, String)>,
-    /// Most memory to use: 512M, 1G
-    #[arg(long, value_name = "SIZE", value_parser = args::memory)]
-    pub memory: Option<u64>,
-    /// Give up after so long without progress: 90s, 10m
-    #[arg(long, value_name = "TIME", value_parser = args::deadline)]
-    pub deadline: Option<u64>,
-    /// What the computation goes over, the same at all four servers: tls, auto (shared memory on one host, else TLS), shm,
-    /// fabric, fabric-PROVIDER
-    #[arg(long, value_name = "NAME", value_parser = args::transport)]
-    pub transport: Option<Transport>,
-    /// Messages may go in plain text, for only the operators of the four servers can touch the network between them
-    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
-          default_missing_value = "true")]
-    pub trusted_network: Option<bool>,
-    /// Policy: only this study, by full hash; may be repeated
-    #[arg(long, value_name = "HASH", value_parser = args::study_hash)]
-    pub allow_study: Vec<job::study::StudyHash>,
-}
-
-impl From<Settings> for args::Settings {
-    fn from(flags: Settings) -> Self {
-        Self {
-            study: flags.study,
-            as_party: flags.as_party,
-            identity: flags.identity,
-            listen: flags.listen,
-            peer: flags.peer,
-            memory: flags.memory,
-            deadline: flags.deadline,
-            transport: flags.transport,
-            trusted_network: flags.trusted_network,
-            allow_study: flags.allow_study,
-            ..Self::default()
-        }
-    }
 }
 
 /// What ended the wait.
@@ -122,7 +66,7 @@ pub fn run(args: Serve) -> Result<(), Error> {
         crate::machine::end_with_parent();
     }
     let Serve { file, party, settings, once, json, .. } = args;
-    let node = args::settings(file.or(party).as_deref(), settings.into())?.complete_node()?;
+    let node = args::settings(file.or(party).as_deref(), settings)?.complete_node()?;
     let (tell, ended) = channel();
     let stop = Arc::new(AtomicBool::new(false));
     catch(tell.clone(), stop.clone())?;
