@@ -13,16 +13,16 @@ use base::{Error, limits};
 use socket2::SockRef;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Connections that may be proving who they are at one time. One more takes the place of the oldest, so that those who
-/// say nothing keep nobody out.
-const HANDSHAKES: usize = 32;
+/// Connections that may be proving who they are at one time. One more takes the place of the oldest of the address that has
+/// most, so that those who say nothing keep nobody out.
+pub(crate) const HANDSHAKES: usize = 32;
 
 /// How often the accepting thread looks whether it should stop.
 const WAKE: Duration = Duration::from_millis(20);
@@ -108,8 +108,8 @@ struct Reports {
     refused: SyncSender<TurnedAway>,
 }
 
-/// Connections that have not proved who they are, oldest first.
-type Unproven = Arc<Mutex<BTreeMap<u64, TcpStream>>>;
+/// Connections that have not proved who they are and where they come from, oldest first.
+type Unproven = Arc<Mutex<BTreeMap<u64, (IpAddr, TcpStream)>>>;
 
 fn accept(listener: &TcpListener, gate: &Gate, reports: &Reports, stop: &AtomicBool) {
     let unproven = Unproven::default();
@@ -125,7 +125,7 @@ fn accept(listener: &TcpListener, gate: &Gate, reports: &Reports, stop: &AtomicB
             }
         };
         number += 1;
-        if !admit(&unproven, number, &stream) {
+        if !admit(&unproven, number, from.ip(), &stream) {
             continue;
         }
         let (gate, reports, done) = (gate.clone(), reports.clone(), unproven.clone());
@@ -147,21 +147,24 @@ fn accept(listener: &TcpListener, gate: &Gate, reports: &Reports, stop: &AtomicB
     }
 }
 
-/// Takes a connection among those that prove who they are; ends the oldest where there are too many.
-fn admit(unproven: &Unproven, number: u64, stream: &TcpStream) -> bool {
+/// Takes a connection among those that prove who they are; ends one where there are too many.
+fn admit(unproven: &Unproven, number: u64, from: IpAddr, stream: &TcpStream) -> bool {
     let Ok(handle) = stream.try_clone() else { return false };
     let mut unproven = lock(unproven);
-    if unproven.len() >= HANDSHAKES
-        && let Some((_, oldest)) = unproven.pop_first()
-    {
-        // Its thread finds the end and goes.
-        let _ = oldest.shutdown(Shutdown::Both);
+    if unproven.len() >= HANDSHAKES {
+        let of = |address: &IpAddr| unproven.values().filter(|(from, _)| from == address).count();
+        let most = unproven.values().map(|(from, _)| *from).max_by_key(of);
+        let oldest = unproven.iter().find(|(_, (from, _))| Some(*from) == most).map(|(number, _)| *number);
+        if let Some((_, stream)) = oldest.and_then(|number| unproven.remove(&number)) {
+            // Its thread finds the end and goes.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
     }
-    unproven.insert(number, handle);
+    unproven.insert(number, (from, handle));
     true
 }
 
-fn lock(unproven: &Unproven) -> MutexGuard<'_, BTreeMap<u64, TcpStream>> {
+fn lock(unproven: &Unproven) -> MutexGuard<'_, BTreeMap<u64, (IpAddr, TcpStream)>> {
     unproven.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -129,7 +129,8 @@ fn who_is_missing_is_named() {
     assert!(errors[2].contains("p2") || errors[2].contains("p4"), "{}", errors[2]);
     let lines = lines.into_inner().unwrap();
     assert_eq!(lines[0], format!("waiting for p1, p2, p3, p4 at {at}"));
-    assert_eq!(lines.last().unwrap(), &format!("waiting for p2, p4 at {at}"));
+    // Those who came may give up and leave a moment before p0 does.
+    assert!(lines.contains(&format!("waiting for p2, p4 at {at}")), "{lines:?}");
 }
 
 #[test]

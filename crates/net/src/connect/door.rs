@@ -3,7 +3,7 @@
 use super::standby::reply;
 use super::{Effort, Gate, LANES, Lanes, Meet, Met, RETRY, Status, Transport};
 use crate::Channel;
-use crate::accept::{Acceptor, Arrival, TurnedAway};
+use crate::accept::{Acceptor, Arrival, HANDSHAKES, TurnedAway};
 use crate::hello::{Hello, NoHello, Topic, Verdict};
 use crate::identity::Fingerprint;
 use crate::refusal::version_text;
@@ -133,6 +133,10 @@ impl Door {
         let (ours, same) = (self.ours(meet, &came), agreement == meet.agreement);
         if self.shared && !(ours && same) {
             reply(&mut came.channel, &came.hello, Verdict::Wait);
+            if ours {
+                let why = format!("{} comes for another {}", meet.roster.name(peer), meet.terms.document);
+                note(meet, why, &mut wait.last);
+            }
             return Ok(None);
         }
         let verdict = match () {
@@ -180,15 +184,18 @@ impl Door {
         let soon = if missing.is_empty() { LOOK } else { RETRY.1 };
         let until = Instant::now() + soon;
         while !wait.effort.over() {
+            if wait.over(meet, missing) {
+                return Err(self.nobody(meet, missing, wait));
+            }
             let left = until.saturating_duration_since(Instant::now());
             let arrival = self.acceptor.arrivals.recv_timeout(left);
-            for TurnedAway { from, why } in self.acceptor.turned_away.try_iter() {
+            for TurnedAway { from, why } in self.acceptor.turned_away.try_iter().take(HANDSHAKES) {
                 note(meet, meet.wording(missing).text(&why, &from), &mut wait.last);
             }
             let Arrival { mut channel, hello, key, from } = match arrival {
                 Ok(arrival) => arrival,
-                Err(RecvTimeoutError::Timeout) if !wait.over(meet, missing) => return Ok(None),
-                Err(_) => return Err(self.nobody(meet, missing, wait)),
+                Err(RecvTimeoutError::Timeout) => return Ok(None),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.nobody(meet, missing, wait)),
             };
             let why = match hello {
                 Ok(hello) => return Ok(Some(Came { channel: *channel, hello, key, from })),
@@ -264,15 +271,20 @@ impl Door {
                     None => continue,
                 },
             };
+            if self.shared && !matches!(came.hello.topic, Topic::Worker { .. }) {
+                reply(&mut came.channel, &came.hello, Verdict::Wait);
+                continue;
+            }
             let peer = came.hello.from;
             match self.place(meet, &came, lanes, &grid) {
                 Ok(Place::Later) => self.early.push(came),
                 Ok(Place::At(row, index)) => {
                     let taken = meet.hello(peer, Verdict::Taken, came.hello.topic).encode();
                     let ready = came.channel.send(&taken).and_then(|()| came.channel.finish());
-                    let ready = ready.and_then(|()| came.channel.begin(meet.deadline));
-                    ready.map_err(|e| meet.error(peer, Kind::Channel(e)))?;
-                    grid[row].1[index] = Some(came.channel);
+                    // Gone before it was answered: it comes again.
+                    if ready.and_then(|()| came.channel.begin(meet.deadline)).is_ok() {
+                        grid[row].1[index] = Some(came.channel);
+                    }
                 }
                 Err(verdict) => {
                     self.turn_away(meet, came, verdict, &mut wait.last);

@@ -80,13 +80,15 @@ impl Effort {
         }
     }
 
-    /// Keeps the first error; what it broke off elsewhere says nothing new.
+    /// Keeps the first error; what it broke off elsewhere says nothing new, nor does what the end of the meeting broke off.
     pub(super) fn note<T>(&self, done: Result<Option<T>, Error>) -> Option<T> {
         done.unwrap_or_else(|error| {
             let mut state = self.state();
-            state.error.get_or_insert(error);
-            state.over = true;
-            self.changed.notify_all();
+            if !state.whole {
+                state.error.get_or_insert(error);
+                state.over = true;
+                self.changed.notify_all();
+            }
             None
         })
     }

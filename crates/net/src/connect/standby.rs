@@ -8,7 +8,7 @@
 use super::door::Door;
 use super::{Effort, Gate, Meet, Meeting, RETRY, Status};
 use crate::Channel;
-use crate::accept::{Acceptor, Arrival, HANDSHAKE};
+use crate::accept::{Acceptor, Arrival, HANDSHAKE, HANDSHAKES};
 use crate::hello::{Hello, Topic, Verdict};
 use crate::identity::{Fingerprint, Identity};
 use crate::socket::SocketChannel;
@@ -65,6 +65,7 @@ impl Standby {
                     return Err(Error::misuse("the thread that accepts connections has ended"));
                 }
             };
+            self.acceptor.turned_away.try_iter().take(HANDSHAKES).for_each(drop);
             // Who speaks no TLS, proves no known key or says nothing that we know is forgotten: there is nothing to end.
             let Arrival { mut channel, hello: Ok(hello), key: Some(key), from } = arrival else { continue };
             match hello.topic {
