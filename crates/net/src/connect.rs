@@ -19,7 +19,7 @@ use crate::identity::{Fingerprint, Identity};
 use crate::refusal::{Terms, Wording, short};
 use crate::socket::SocketChannel;
 use crate::tls::{Refusal, Tls};
-use base::{At, Error, Kind, PartyId, Roster, Seed, limits};
+use base::{At, ChannelError, Error, Kind, PartyId, Roster, Seed, limits};
 use door::Door;
 use effort::Effort;
 use std::collections::BTreeMap;
@@ -333,11 +333,23 @@ impl Meet {
         Ok(())
     }
 
-    /// Ends an effort when a peer that was met has left.
+    /// Ends an effort when a peer that was met has left before its lanes were there.
     fn watch_over(&self, control: &mut Channels, effort: &Effort) -> Result<Option<()>, Error> {
+        let mut left: BTreeMap<PartyId, (Instant, ChannelError)> = BTreeMap::new();
         while !effort.over() {
-            for (peer, channel) in &mut *control {
-                channel.watch().map_err(|e| self.error(*peer, Kind::Channel(e)))?;
+            for (peer, channel) in control.iter_mut().filter(|(peer, _)| !effort.there(*peer)) {
+                match left.get(peer) {
+                    // Its last words may be under way on the lanes.
+                    Some((since, error)) if since.elapsed() >= RETRY.1 => {
+                        return Err(self.error(*peer, Kind::Channel(error.clone())));
+                    }
+                    Some(_) => {}
+                    None => {
+                        if let Err(error) = channel.watch() {
+                            left.insert(*peer, (Instant::now(), error));
+                        }
+                    }
+                }
             }
             effort.pause(RETRY.1);
         }

@@ -284,6 +284,9 @@ impl Door {
                     // Gone before it was answered: it comes again.
                     if ready.and_then(|()| came.channel.begin(meet.deadline)).is_ok() {
                         grid[row].1[index] = Some(came.channel);
+                        if grid[row].1.iter().all(Option::is_some) {
+                            effort.come(peer);
+                        }
                     }
                 }
                 Err(verdict) => {
