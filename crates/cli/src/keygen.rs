@@ -24,7 +24,7 @@ pub fn run(args: &args::Keygen) -> Result<(), Error> {
     eprintln!(
         "The private key is in {file} (readable by you alone). Paste the line above into the study, under"
     );
-    eprintln!("[party.YOUR_NAME], and into your party file:");
+    eprintln!("[party.YOUR_NAME] (of a server: [server.YOUR_NAME]), and into your party file:");
     let name = args.out.file_name().map_or_else(|| file.clone(), |name| name.to_string_lossy().into_owned());
     eprintln!("identity = \"{name}\"  # relative to the party file");
     eprintln!("Keep the key file: it cannot be made again.");

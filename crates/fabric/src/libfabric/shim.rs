@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "calls into a C library, with the argument at each")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::mem::MaybeUninit;
 use std::path::PathBuf;
 use std::ptr::NonNull;
 
@@ -67,9 +68,11 @@ impl Shim {
     }
 
     fn open_at(place: &CStr) -> Result<Self, String> {
-        // SAFETY: a valid C string; loading runs the library's own initialisers, which is what the operator who put the
-        // file there wants.
-        let library = unsafe { libc::dlopen(place.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        let library = with_own_signals(|| {
+            // SAFETY: a valid C string; loading runs the library's own initialisers, which is what the operator who put the
+            // file there wants.
+            unsafe { libc::dlopen(place.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) }
+        });
         let Some(library) = NonNull::new(library) else { return Err(last_error()) };
         let version: unsafe extern "C" fn() -> c_int = symbol(library, c"tf_version")?;
         // SAFETY: `tf_version` has this signature in every version of the shim.
@@ -90,6 +93,30 @@ impl Shim {
             poll: symbol(library, c"tf_poll")?,
         })
     }
+}
+
+/// Signals that libraries below libfabric take handlers for when they are loaded or first looked at; one of them ends the
+/// process at SIGTERM with status 1. What signals mean is the program's to say.
+const SIGNALS: [c_int; 6] =
+    [libc::SIGTERM, libc::SIGINT, libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGABRT];
+
+/// Does `work`, after which these signals mean what they meant before.
+fn with_own_signals<T>(work: impl FnOnce() -> T) -> T {
+    let before = SIGNALS.map(|signal| {
+        let mut action = MaybeUninit::<libc::sigaction>::uninit();
+        // SAFETY: asks only; the place is large enough, and read only where the call says that it was filled.
+        let asked = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
+        // SAFETY: filled by the call.
+        (asked == 0).then(|| unsafe { action.assume_init() })
+    });
+    let done = work();
+    for (signal, action) in SIGNALS.into_iter().zip(&before) {
+        if let Some(action) = action {
+            // SAFETY: an action that was in force a moment ago.
+            unsafe { libc::sigaction(signal, action, std::ptr::null_mut()) };
+        }
+    }
+    done
 }
 
 fn places() -> Vec<CString> {
@@ -155,8 +182,10 @@ impl Endpoint {
         let (provider, node) = (text(provider)?, node.map(text).transpose()?);
         let node = node.as_ref().map_or(std::ptr::null(), |node| node.as_ptr());
         let mut raw = std::ptr::null_mut();
-        // SAFETY: valid C strings (or null, which the shim takes) and a place for the handle.
-        let rc = unsafe { (shim.open)(provider.as_ptr(), node, bytes, &mut raw) };
+        let rc = with_own_signals(|| {
+            // SAFETY: valid C strings (or null, which the shim takes) and a place for the handle.
+            unsafe { (shim.open)(provider.as_ptr(), node, bytes, &mut raw) }
+        });
         let Some(raw) = NonNull::new(raw) else { return Err("no memory for an endpoint".into()) };
         if rc != 0 {
             let text = error_of(shim, raw);
@@ -275,5 +304,30 @@ impl Drop for Endpoint {
     fn drop(&mut self) {
         // SAFETY: the handle is closed once; the pointers into it die with `self`.
         unsafe { (self.shim.close)(self.raw.as_ptr()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_mean_afterwards_what_they_meant_before() {
+        let handler = || {
+            let mut action = MaybeUninit::<libc::sigaction>::uninit();
+            // SAFETY: asks only, and reads what the call has filled.
+            unsafe {
+                assert_eq!(libc::sigaction(libc::SIGTERM, std::ptr::null(), action.as_mut_ptr()), 0);
+                action.assume_init().sa_sigaction
+            }
+        };
+        let before = handler();
+        assert_ne!(before, libc::SIG_IGN);
+        with_own_signals(|| {
+            // SAFETY: to ignore a signal needs no handler.
+            unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+            assert_eq!(handler(), libc::SIG_IGN);
+        });
+        assert_eq!(handler(), before);
     }
 }
