@@ -94,13 +94,14 @@ fn engines(plan: &Plan) -> Vec<String> {
     if plan.engines.is_empty() {
         return Vec::new();
     }
-    let mut lines = vec![String::new(), "engines that could run it, rows and release:".to_owned()];
+    let mut lines =
+        vec![String::new(), "engines that could run it, rows and releases without the match:".to_owned()];
     for choice in &plan.engines {
         let settings =
             if choice.settings.is_empty() { String::new() } else { format!(", {}", choice.settings) };
         let remark = match (&choice.needs, choice.recommended) {
             (Some(needs), _) => format!("   needs {needs}"),
-            (None, true) => "   recommended".to_owned(),
+            (None, true) => "   recommended: the fastest that needs no other study".to_owned(),
             (None, false) => String::new(),
         };
         lines.push(format!(

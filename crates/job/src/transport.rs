@@ -160,21 +160,21 @@ impl Plan {
 /// The stage in which channels are made.
 pub const STAGE: &str = "upgrade";
 
-/// What a transport that was used protects against, in sentences.
+/// What a transport protects against, in sentences.
 #[must_use]
 pub fn protects(name: &str) -> String {
-    let rest = "What is altered on the way is noticed. Keys, matching, the owners' shares and the outputs went over TLS.";
+    let rest = "What is altered on the way is noticed. Keys, matching, the owners' shares and the outputs go over TLS.";
     match Transport::parse(name) {
         Ok(Transport::Plain(Kind::Shm)) => format!(
-            "The servers ran on one host and computed over memory that their processes share, in plain text under masks: no \
+            "The servers run on one host and compute over memory that their processes share, in plain text under masks: no \
              server reads there what is meant for others. {rest} Whoever administers that host can look into all four and \
              learn everything."
         ),
         Ok(Transport::Plain(Kind::Fabric { provider })) => format!(
-            "The servers computed over libfabric ({provider}), in plain text under masks: no server reads there what is \
+            "The servers compute over libfabric ({provider}), in plain text under masks: no server reads there what is \
              meant for others, and whoever else reads that network sees what all four see, and how much goes when. {rest}"
         ),
-        _ => "Everything between the servers went over TLS between pinned keys: nobody else reads it or alters it \
+        _ => "Everything between the servers goes over TLS between pinned keys: nobody else reads it or alters it \
               unnoticed."
             .to_owned(),
     }

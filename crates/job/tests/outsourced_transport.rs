@@ -127,7 +127,7 @@ fn a_lift_over_shared_memory_costs_what_its_plan_says() {
     let study = world.study();
     let plan = job::plan::plan(&study, &assumed, link, job::plan::Speeds::default()).unwrap();
     let plan = plan.over(&study, &Transport::parse("shm").unwrap(), link);
-    assert!(plan.assumptions["transport"].starts_with("shm: The servers ran on one host"));
+    assert!(plan.assumptions["transport"].starts_with("shm: The servers run on one host"));
     let planned = &plan.stages[0];
     assert_eq!(planned.name, STAGE);
     for (i, server) in servers.iter().enumerate() {
