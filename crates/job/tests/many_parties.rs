@@ -1,6 +1,9 @@
 //! Studies of three parties and more, and lift with several advertisers: threads of one process, TLS on loopback.
 
+mod common;
+
 use base::Error;
+use common::{ALIGNED, CLINICS, DISTRICTS, cases, total, write_clinics};
 use job::generate::{Format, LiftOptions, lift};
 use job::party::{Address, Party, PartySettings};
 use job::report::{Report, View};
@@ -12,7 +15,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
-const ALIGNED: &str = include_str!("../../../examples/aligned.toml");
 const SEVERAL: &str = include_str!("../../../examples/lift-several.toml");
 
 /// Writes a study with real keys of these parties, in the order in which the text names them.
@@ -37,32 +39,11 @@ fn party(folder: &Path, name: &str, addresses: &str) -> Party {
     PartySettings::read(&path).unwrap().complete().unwrap()
 }
 
-const CLINICS: [&str; 3] = ["east", "north", "west"];
-const DISTRICTS: usize = 300;
-
-/// Cases of a clinic group in a district.
-fn cases(group: usize, district: usize) -> u64 {
-    (district as u64 * [7, 11, 13][group] + 3 * group as u64) % 60
-}
-
-fn total(district: usize) -> u64 {
-    (0..3).map(|group| cases(group, district)).sum()
-}
-
 /// Three parties with their own orders of the same districts.
 fn clinics(edit: &dyn Fn(String) -> String) -> (TempDir, Vec<Party>) {
     let folder = TempDir::new().unwrap();
     with_keys(folder.path(), &CLINICS, edit(ALIGNED.to_owned()));
-    for (group, name) in CLINICS.iter().enumerate() {
-        let column = if *name == "west" { "patients" } else { "cases" };
-        let row = |i: usize| {
-            let district = (i * [1, 7, 11][group]) % DISTRICTS;
-            format!("{}{district:03},{}\n", [" D", "d", "D"][group], cases(group, district))
-        };
-        let rows: String = (0..DISTRICTS).map(row).collect();
-        std::fs::write(folder.path().join(format!("{name}.csv")), format!("district,{column}\n{rows}"))
-            .unwrap();
-    }
+    write_clinics(folder.path());
     let [east, north, west] = [0; 3].map(|_| free_address().unwrap());
     let parties = vec![
         party(folder.path(), "east", &format!("listen = \"{east}\"")),

@@ -477,21 +477,25 @@ impl Meeting {
             let peers: Vec<PartyId> = self.control.iter().map(|(peer, _)| *peer).collect();
             Error::new(meet.at(&peers), Kind::Limit { name: "lanes", value, cap })
         })?;
+        if count == 0 {
+            return Ok(Vec::new());
+        }
         let lanes = Lanes { session: self.session_id, first, count };
         let effort = Effort::until(meet.roster.len() - 1);
         let (door, control) = (self.door.as_mut(), &mut self.control);
         let mut found = std::thread::scope(|scope| {
             let effort = &effort;
-            let there =
-                |found: Option<(PartyId, Vec<SocketChannel>)>| found.inspect(|(peer, _)| effort.come(*peer));
             scope.spawn(move || effort.note(meet.watch_over(control, effort)));
             let dial = |(peer, gate): (&PartyId, &Gate)| {
                 let (peer, gate) = (*peer, gate.clone());
-                scope.spawn(move || there(effort.note(meet.dial_lanes(peer, &gate, lanes, effort))))
+                scope.spawn(move || {
+                    let found = effort.note(meet.dial_lanes(peer, &gate, lanes, effort));
+                    found.inspect(|(peer, _)| effort.come(*peer))
+                })
             };
             let dialling: Vec<_> = gates.iter().map(dial).collect();
             let came = door.and_then(|door| effort.note(door.lanes(meet, lanes, effort)));
-            let mut found: Vec<_> = came.into_iter().flatten().filter_map(|row| there(Some(row))).collect();
+            let mut found = came.unwrap_or_default();
             for thread in dialling {
                 found.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             }

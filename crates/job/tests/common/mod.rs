@@ -1,4 +1,4 @@
-//! The participants of studies that four servers compute: threads of one process, TLS on loopback.
+//! The participants of studies that four servers compute: threads of one process, TLS on loopback. The data of clinics.
 #![allow(dead_code, reason = "each test file uses parts of its own")]
 
 use base::Error;
@@ -11,6 +11,7 @@ use job::study::Study;
 use net::connect::free_address;
 use net::identity::Identity;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -123,12 +124,27 @@ pub fn whole((owners, servers): Ran) -> (Vec<Report>, Vec<ServerReport>) {
 pub const CLINICS: [&str; 3] = ["east", "north", "west"];
 pub const DISTRICTS: usize = 300;
 
+/// Cases of a clinic group in a district.
 pub fn cases(group: usize, district: usize) -> u64 {
     (district as u64 * [7, 11, 13][group] + 3 * group as u64) % 60
 }
 
 pub fn total(district: usize) -> u64 {
     (0..3).map(|group| cases(group, district)).sum()
+}
+
+/// The clinics' files: the same districts, in an order and a spelling of each group's own.
+pub fn write_clinics(folder: &Path) {
+    for (group, name) in CLINICS.iter().enumerate() {
+        let column = if *name == "west" { "patients" } else { "cases" };
+        let row = |i: usize| {
+            let district = (i * [1, 7, 11][group]) % DISTRICTS;
+            format!("{}{district:03},{}\n", [" D", "d", "D"][group], cases(group, district))
+        };
+        let rows: String = (0..DISTRICTS).map(row).collect();
+        let file = folder.join(format!("{name}.csv"));
+        std::fs::write(file, format!("district,{column}\n{rows}")).unwrap();
+    }
 }
 
 /// Three owners with their own orders of the same districts. With `shared` the first server is an owner.
@@ -145,16 +161,7 @@ pub fn clinics(shared: bool, edit: &dyn Fn(String) -> String) -> World {
     }
     let (head, _) = study.split_once("[compute]").unwrap();
     let study = edit(format!("{head}{sections}[compute]\nengine = \"ring4\"\n"));
-    for (group, name) in CLINICS.iter().enumerate() {
-        let column = if *name == "west" { "patients" } else { "cases" };
-        let row = |i: usize| {
-            let district = (i * [1, 7, 11][group]) % DISTRICTS;
-            format!("{}{district:03},{}\n", [" D", "d", "D"][group], cases(group, district))
-        };
-        let rows: String = (0..DISTRICTS).map(row).collect();
-        let file = folder.path().join(format!("{name}.csv"));
-        std::fs::write(file, format!("district,{column}\n{rows}")).unwrap();
-    }
+    write_clinics(folder.path());
     World::new(folder, &CLINICS, &servers, &study)
 }
 
