@@ -27,7 +27,7 @@ const STATES: [State; 7] =
 pub(super) const WANTED: u8 = 1;
 /// By the plan it is resident.
 pub(super) const PLANNED: u8 = 1 << 1;
-/// By the plan it is only read until it leaves: its place in the file is kept, with a digest.
+/// By the plan it is only read until it leaves: its place in the file is kept.
 pub(super) const CLEAN: u8 = 1 << 2;
 /// The plan let it go before its read ended.
 pub(super) const UNWANTED: u8 = 1 << 3;
@@ -35,8 +35,9 @@ pub(super) const UNWANTED: u8 = 1 << 3;
 /// It had to leave before the plan's time, for a touch that had no frame: its own touch is no fault of the trace.
 pub(super) const EARLY: u8 = 1 << 4;
 
-/// It is resident as on disk, as far as known: its digest is kept.
-pub(super) const DIGEST: u8 = 1 << 5;
+/// What is in its place in the file is expected to be its content though it is not in the state [`State::Disk`]: the tag
+/// will tell.
+pub(super) const KEPT: u8 = 1 << 5;
 
 /// No place in the file.
 const NOWHERE: u32 = 0;

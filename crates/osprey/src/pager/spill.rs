@@ -4,6 +4,7 @@
 //! together, and come back together, are one transfer each way. The file grows in steps; when it cannot, what is free in
 //! between is used.
 
+use super::cipher::Sealed;
 use crate::sys::own::{allocate, file_limit};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -16,7 +17,6 @@ const GROW: u64 = 64 << 20;
 /// Slots looked at for a run that is long enough.
 const LOOK: usize = 4096;
 
-#[derive(Debug)]
 pub(super) struct Spill {
     file: File,
     directory: PathBuf,
@@ -27,8 +27,8 @@ pub(super) struct Spill {
     slots: u32,
     in_use: u32,
     head: u32,
-    /// Counter of the cipher and the chunk, per slot.
-    counters: Vec<u64>,
+    /// What opens and vouches for its content, and the chunk, per slot.
+    seals: Vec<Sealed>,
     owners: Vec<u32>,
     refusal: Option<String>,
     /// A write failed, so room that was set aside is none.
@@ -59,7 +59,7 @@ impl Spill {
             slots: 0,
             in_use: 0,
             head: 0,
-            counters: Vec::new(),
+            seals: Vec::new(),
             owners: Vec::new(),
             refusal: None,
             capped: false,
@@ -79,13 +79,13 @@ impl Spill {
         u64::from(slot) * self.chunk
     }
 
-    pub fn counter(&self, slot: u32) -> u64 {
-        self.counters[slot as usize]
+    pub fn sealed(&self, slot: u32) -> Sealed {
+        self.seals[slot as usize]
     }
 
     /// Says what lies in a slot from now on.
-    pub fn fill(&mut self, slot: u32, chunk: u32, counter: u64) {
-        (self.counters[slot as usize], self.owners[slot as usize]) = (counter, chunk);
+    pub fn fill(&mut self, slot: u32, chunk: u32, sealed: Sealed) {
+        (self.seals[slot as usize], self.owners[slot as usize]) = (sealed, chunk);
     }
 
     /// Slots in use, with their chunks.
@@ -166,8 +166,17 @@ impl Spill {
         }
         self.slots += more as u32;
         self.used.resize((self.slots as usize).div_ceil(64), 0);
-        self.counters.resize(self.slots as usize, 0);
+        self.seals.resize(self.slots as usize, Sealed::default());
         self.owners.resize(self.slots as usize, 0);
+    }
+
+    /// What is wrong when a chunk came back otherwise than it was written.
+    pub fn altered(&self, chunk: u32) -> String {
+        format!(
+            "what was read back from the file in {} is not what was paged out there (chunk {chunk}): the disk is faulty, \
+             or somebody writes to it; the run cannot go on",
+            self.directory.display()
+        )
     }
 
     /// What is wrong and what to do, when the file cannot take what must leave memory.

@@ -238,10 +238,12 @@ fn play(program: &Program, region: &Region, progress: &Progress) {
     let mut versions = vec![0u64; program.chunks];
     progress.event(Event::Alloc(program.alloc));
     let mut heap = Vec::new();
-    let grows = std::env::var(children::HARM).is_ok_and(|harm| harm == failures::GROWING);
+    let harm = std::env::var(children::HARM).unwrap_or_default();
     for (number, access) in program.accesses().into_iter().enumerate() {
-        if grows {
-            failures::grow(&mut heap, number, progress);
+        match harm.as_str() {
+            failures::GROWING => failures::grow(&mut heap, number, progress),
+            failures::ALTERED if number == failures::ALTERED_AT => failures::alter_file(),
+            _ => {}
         }
         step(program, region, progress, &mut versions, access);
         children::progress(number);

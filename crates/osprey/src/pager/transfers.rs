@@ -1,6 +1,6 @@
 //! Transfers between frames and the file, in batches.
 
-use super::chunks::{CLEAN, DIGEST, State, UNWANTED, WANTED};
+use super::chunks::{CLEAN, KEPT, State, UNWANTED, WANTED};
 use super::spill::NoRoom;
 use super::worker::{Batch, Leaver, Worker};
 use std::io;
@@ -96,8 +96,8 @@ impl Worker {
             let (now, later) = leavers.split_at(run as usize);
             for (slot, leaver) in (first..).zip(now) {
                 let chunk = leaver.chunk;
-                let counter = self.cipher.seal(self.frames.staging.blocks(self.chunks.frame(chunk)))?;
-                self.spill.fill(slot, chunk, counter);
+                let sealed = self.cipher.seal(self.frames.staging.blocks(self.chunks.frame(chunk)))?;
+                self.spill.fill(slot, chunk, sealed);
                 self.chunks.set_slot(chunk, slot);
                 self.chunks.set_state(chunk, State::Writing);
             }
@@ -136,8 +136,12 @@ impl Worker {
             let directory = self.spill.directory().display();
             return Err(format!("cannot read back what was paged out to the file in {directory}: {error}"));
         }
-        let mut ready = batch.chunks;
-        ready.retain(|&chunk| self.read(chunk));
+        let mut ready = Vec::with_capacity(batch.chunks.len());
+        for chunk in batch.chunks {
+            if self.read(chunk)? {
+                ready.push(chunk);
+            }
+        }
         self.enter_rows(&mut ready)
     }
 
@@ -146,7 +150,7 @@ impl Worker {
             // The slot stays in use by nobody: the next write would only fail there again.
             self.spill.refused(error);
             self.stuck = true;
-            self.decrypt(chunk);
+            self.decrypt(chunk)?;
             self.chunks.take_slot(chunk);
             self.chunks.set_state(chunk, State::Out);
             let stamp = self.chunks.restamp(chunk);
@@ -160,7 +164,7 @@ impl Worker {
                 self.demand.push_back(chunk);
                 return Ok(());
             }
-            self.decrypt(chunk);
+            self.decrypt(chunk)?;
             return self.enter(chunk);
         }
         if self.region.is_live(chunk) {
@@ -172,31 +176,22 @@ impl Worker {
     }
 
     /// What was read is decrypted; says whether it goes into the region.
-    fn read(&mut self, chunk: u32) -> bool {
+    fn read(&mut self, chunk: u32) -> Result<bool, String> {
         if self.chunks.has(chunk, UNWANTED) && !self.chunks.has(chunk, WANTED) {
             self.back_to_disk(chunk);
-            return false;
+            return Ok(false);
         }
+        self.decrypt(chunk)?;
         if self.schedule.is_some() && self.chunks.has(chunk, CLEAN) {
-            let (counter, frame) = self.sealed(chunk);
-            let digest = self.cipher.open_and_digest(counter, self.frames.staging.blocks(frame));
-            self.digests.insert(chunk, digest);
-            self.chunks.set(chunk, DIGEST, true);
-        } else {
-            self.decrypt(chunk);
+            self.chunks.set(chunk, KEPT, true);
         }
-        !self.hold_back(chunk)
+        Ok(!self.hold_back(chunk))
     }
 
-    fn decrypt(&mut self, chunk: u32) {
-        let (counter, frame) = self.sealed(chunk);
-        self.cipher.open(counter, self.frames.staging.blocks(frame));
-    }
-
-    /// The counter under which a chunk was encrypted, and its frame.
-    fn sealed(&self, chunk: u32) -> (u64, u32) {
+    fn decrypt(&mut self, chunk: u32) -> Result<(), String> {
         let slot = self.chunks.slot(chunk).expect("what was transferred has a slot");
-        (self.spill.counter(slot), self.chunks.frame(chunk))
+        let content = self.frames.staging.blocks(self.chunks.frame(chunk));
+        self.cipher.open(self.spill.sealed(slot), content).map_err(|_| self.spill.altered(chunk))
     }
 }
 

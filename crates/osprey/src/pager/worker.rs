@@ -5,7 +5,7 @@
 //! leave because the disk is full, the process ends with a message. Nothing else ever waits for the program.
 
 use super::budget::{Budget, Verdict, least};
-use super::chunks::{Chunks, DIGEST, EARLY, PLANNED, State, UNWANTED, WANTED};
+use super::chunks::{Chunks, EARLY, KEPT, PLANNED, State, UNWANTED, WANTED};
 use super::cipher::Cipher;
 use super::frames::Frames;
 use super::mover::Mover;
@@ -23,8 +23,7 @@ use crate::sys::own::{block_signals, forbid, thread_seconds};
 use crate::sys::staging::Staging;
 use crate::sys::uffd::Fault;
 use crate::sys::uring::{Event, Uring};
-use kernels::Block;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -73,8 +72,6 @@ pub(super) struct Worker {
     pub strangers: VecDeque<(u32, u32)>,
     /// Chunks that are touched and have no frame yet.
     pub demand: VecDeque<u32>,
-    /// Of resident chunks that are expected to stay as on disk.
-    pub digests: HashMap<u32, Block>,
     /// The file is full; nobody leaves until a slot is free.
     pub stuck: bool,
     /// Chunks that found no memory in the region wait outside to be written.
@@ -176,7 +173,6 @@ impl Worker {
             fifo: with_memory(queue_length(count)),
             strangers: with_memory(queue_length(count)),
             demand: VecDeque::new(),
-            digests: HashMap::new(),
             stuck: false,
             turned_away: false,
             run: Run::default(),
@@ -539,7 +535,7 @@ impl Worker {
 
     /// What found no memory in the region is as if it had been there and had left.
     fn turn_away(&mut self, chunk: u32, frame: u32) {
-        if !self.chunks.has(chunk, DIGEST) {
+        if !self.chunks.has(chunk, KEPT) {
             self.free_slot(chunk);
         }
         self.left(chunk, frame, u64::MAX);
@@ -569,7 +565,7 @@ impl Worker {
     fn entered(&mut self, chunk: u32) {
         self.chunks.set_state(chunk, State::Resident);
         self.chunks.set(chunk, WANTED | UNWANTED | EARLY, false);
-        if !self.chunks.has(chunk, DIGEST) {
+        if !self.chunks.has(chunk, KEPT) {
             self.free_slot(chunk);
         }
         let stamp = self.chunks.restamp(chunk);
@@ -637,8 +633,10 @@ impl Worker {
         if !self.region.is_live(chunk) {
             return self.forget(chunk);
         }
-        if let Some(digest) = self.take_digest(chunk) {
-            if self.cipher.digest(self.frames.staging.blocks(frame)) == digest {
+        if self.chunks.has(chunk, KEPT) {
+            self.chunks.set(chunk, KEPT, false);
+            let slot = self.chunks.slot(chunk).expect("a place that is kept");
+            if self.cipher.is_same(self.spill.sealed(slot), self.frames.staging.blocks(frame)) {
                 self.counts.dropped_clean += 1;
                 return self.back_to_disk(chunk);
             }
@@ -647,19 +645,11 @@ impl Worker {
         self.out.push_back(Leaver { chunk, stamp, next });
     }
 
-    fn take_digest(&mut self, chunk: u32) -> Option<Block> {
-        if !self.chunks.has(chunk, DIGEST) {
-            return None;
-        }
-        self.chunks.set(chunk, DIGEST, false);
-        self.digests.remove(&chunk)
-    }
-
     /// A chunk outside the region, in which nothing is allocated, is as if it never had been.
     pub fn forget(&mut self, chunk: u32) {
         self.counts.dropped_dead += 1;
         self.chunks_now -= 1;
-        self.take_digest(chunk);
+        self.chunks.set(chunk, KEPT, false);
         self.free_slot(chunk);
         self.chunks.set_state(chunk, State::New);
         self.frames.give(self.chunks.frame(chunk));
@@ -674,7 +664,7 @@ impl Worker {
 
     /// A key that was not touched goes back to where it came from.
     pub fn drop_held(&mut self, chunk: u32) {
-        self.take_digest(chunk);
+        self.chunks.set(chunk, KEPT, false);
         if self.chunks.slot(chunk).is_some() {
             self.back_to_disk(chunk);
         } else {

@@ -8,6 +8,7 @@ use crate::progress::Progress;
 use crate::sys::process::{peak_resident, resident};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -65,7 +66,7 @@ pub fn suffer(harm: &str) {
         "no userfaultfd" => forbid(libc::SYS_userfaultfd),
         "no io_uring" => forbid(libc::SYS_io_uring_setup),
         "small files" => limit_files(24 << 20),
-        "none" | GROWING | HARM_LATE | HARM_PAUSE => {}
+        "none" | GROWING | ALTERED | HARM_LATE | HARM_PAUSE => {}
         other => panic!("no such harm: {other}"),
     }
 }
@@ -125,6 +126,50 @@ fn no_room_on_disk_ends_the_run_with_a_message() {
                 let text = String::from_utf8_lossy(&output.stderr);
                 assert_eq!(output.status.code(), Some(EXIT_PAGING), "{text}");
                 assert!(text.contains("no room for paging: the file in") && text.contains("MiB"), "{text}");
+            }
+        }
+    }
+}
+
+/// Somebody writes to the disk.
+pub const ALTERED: &str = "altered file";
+/// The access before which that happens.
+pub const ALTERED_AT: usize = 700;
+
+/// In the child: changes a bit in every chunk's place in the file, by way of the descriptor that the pager has.
+pub fn alter_file() {
+    let (mut bit, mut places) = ([0], 0);
+    for entry in std::fs::read_dir("/proc/self/fd").expect("/proc").map_while(Result::ok) {
+        let target = std::fs::read_link(entry.path()).unwrap_or_default();
+        if !target.to_string_lossy().ends_with(" (deleted)") {
+            continue;
+        }
+        let file = File::options().read(true).write(true).open(entry.path()).expect("the file");
+        for at in (0..file.metadata().expect("its length").len()).step_by(super::CHUNK) {
+            file.read_exact_at(&mut bit, at).expect("read");
+            file.write_all_at(&[bit[0] ^ 4], at).expect("written");
+            places += 1;
+        }
+    }
+    assert!(places > 0, "the pager has a file");
+}
+
+#[test]
+fn a_file_that_was_written_to_ends_the_run_with_a_message() {
+    let program = Program { kind: Kind::Sequential, ..Program::default() };
+    for engine in super::ENGINES {
+        for trace in [None, Some(&program)] {
+            let outcome = run_with(&settings(engine), &program, trace, |c| {
+                c.env(HARM, ALTERED);
+            });
+            match outcome {
+                Outcome::Refused(text) => return eprintln!("skipped: {text}"),
+                Outcome::Finished(stats) => panic!("{engine}: an altered file was taken: {stats:?}"),
+                Outcome::Other(output) => {
+                    let text = String::from_utf8_lossy(&output.stderr);
+                    assert_eq!(output.status.code(), Some(EXIT_PAGING), "{engine}: {text}");
+                    assert!(text.contains("is not what was paged out there"), "{engine}: {text}");
+                }
             }
         }
     }
