@@ -24,6 +24,7 @@
 //! [`Quote`] has it exactly, message by message.
 
 mod adder;
+mod array;
 mod bits;
 mod check;
 mod circuits;
@@ -53,6 +54,7 @@ mod spare;
 mod sums;
 mod truncate;
 
+pub use crate::array::Array;
 pub use crate::engine::Ring4;
 pub use accel::{Ring, Seat};
 pub use compare::Number;
@@ -64,7 +66,7 @@ pub use open::{elements, pack};
 pub use party::{Hash, Party, Security, Settings};
 pub use planes::Planes;
 pub use price::Quote;
-pub use shares::Shares;
+pub use shares::{Shares, View};
 pub use truncate::STATISTICAL_BITS;
 
 /// Bytes of a tag.

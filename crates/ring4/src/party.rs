@@ -1,6 +1,6 @@
 //! One party: its seat, its keys, its devices, and the round that the session is in.
 
-use crate::Seat;
+use crate::{Quote, Seat};
 use accel::{Keys, Queue, Stream, Use};
 use base::{Error, Kind, PartyId};
 use kernels::Block;
@@ -61,6 +61,8 @@ pub struct Party {
     pub(crate) keys: Arc<Keys>,
     pub(crate) queue: Queue,
     round: u64,
+    /// What was booked so far, where there are no peers: see [`Party::speculator`].
+    pub(crate) stub: Option<Quote>,
     /// Whether readable channels are accepted: see [`Party::in_the_open`].
     open: bool,
 }
@@ -105,7 +107,54 @@ impl Party {
         let keys = session.step("setup", |s| crate::setup::agree(s, &seats, seat, settings))?;
         let keys = Arc::new(keys);
         queue.configure(&keys)?;
-        Ok(Self { seat, seats, settings, keys, queue, round: 0, open: true })
+        Ok(Self { seat, seats, settings, keys, queue, round: 0, stub: None, open: true })
+    }
+
+    /// A party without peers, for a speculative pass ([`osprey`]) and for prices: every operation books what it costs and
+    /// gives shares of zeros, openings give zeros, and nothing is sent or encrypted. The session is not looked at.
+    ///
+    /// A program that looks at what it opens, to decide what it does next, does the same as with zeros.
+    ///
+    /// ```
+    /// use base::{Roster, Seed};
+    /// use ring4::{Party, Ring, Seat, Settings};
+    /// # fn main() -> Result<(), base::Error> {
+    /// let mut session = net::Session::alone(Roster::new(["alone"]), Seed::from_system());
+    /// let mut party = Party::speculator(Seat::new(2), Settings::default());
+    /// let x = party.input(&mut session, Seat::new(0), (Ring::Z64, 1000), &[])?;
+    /// let y = party.multiply(&mut session, &x, &x)?;
+    /// assert_eq!(ring4::elements(Ring::Z64, 1000, &party.open(&mut session, &y)?), [0; 1000]);
+    /// // To the seat before, A of 500 blocks and C of one half of them, and so on: what the ledger of a run will say.
+    /// assert_eq!(party.booked().map(|quote| quote.total().sent[0] > 12_000), Some(true));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn speculator(seat: Seat, settings: Settings) -> Self {
+        let seats = [0, 1, 2, 3].map(PartyId);
+        let mut quote = Quote::new(settings, seats, 4);
+        quote.setup();
+        let keys = Arc::new(Keys::new(seat, [Block::ZERO; 3], [Block::ZERO; 3]));
+        Self { seat, seats, settings, keys, queue: Queue::default(), round: 0, stub: Some(quote), open: true }
+    }
+
+    /// Whether nothing is computed.
+    #[must_use]
+    pub fn speculates(&self) -> bool {
+        self.stub.is_some()
+    }
+
+    /// Whether the values of an input are looked at here: this party owns them and does not speculate.
+    #[must_use]
+    pub fn enters(&self, owner: Seat) -> bool {
+        self.seat == owner && !self.speculates()
+    }
+
+    /// The price of everything that a speculator was asked for, agreement on keys among it, in a session of the four alone,
+    /// seat by seat; `None` at a party that has peers.
+    #[must_use]
+    pub fn booked(&self) -> Option<&Quote> {
+        self.stub.as_ref()
     }
 
     /// This party's seat.
@@ -137,7 +186,8 @@ impl Party {
         self.round
     }
 
-    /// Fills `out` with a stream of this round under the key of part `part`, beginning with element `first`.
+    /// Fills `out` with a stream of this round under the key of part `part`, beginning with element `first`. A speculator
+    /// leaves its zeros.
     pub(crate) fn fill(
         &self,
         part: usize,
@@ -145,7 +195,9 @@ impl Party {
         first: u64,
         out: &mut [Block],
     ) {
-        self.keys.fill(part, Stream { round, r#use, channel }, first, out);
+        if !self.speculates() {
+            self.keys.fill(part, Stream { round, r#use, channel }, first, out);
+        }
     }
 
     /// Random shared values, which nobody knows: no message.

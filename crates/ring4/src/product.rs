@@ -1,8 +1,8 @@
 //! Products and dot products: stage 1 on a device, the messages, stage 2, and the check.
 
 use crate::check::{Channel, Running};
-use crate::spare::{give_back, zeros};
-use crate::{CHUNK_BLOCKS, CHUNKS_AHEAD, Hash, Party, Ring, Seat, Shares};
+use crate::spare::{give_back, room, zeros};
+use crate::{CHUNK_BLOCKS, CHUNKS_AHEAD, Hash, Party, Ring, Seat, Shares, View};
 use accel::{Command, Fold, Half, Multiply, Vouch};
 use base::Error;
 use kernels::Block;
@@ -72,13 +72,16 @@ struct Buffers {
     c: Vec<Block>,
     /// What is hashed by the host; empty where devices digest.
     vouched: [Vec<Block>; 2],
+    /// Both factors of a chunk, where its terms do not lie behind each other.
+    gathered: [[Vec<Block>; 3]; 2],
 }
 
 impl Buffers {
     /// For chunks of so many blocks.
     fn new(blocks: usize, exposed: bool) -> Self {
         let vouched = if exposed { blocks } else { 0 };
-        Self { a: zeros(blocks), c: zeros(blocks), vouched: [zeros(vouched), zeros(vouched)] }
+        let (vouched, gathered) = ([zeros(vouched), zeros(vouched)], Default::default());
+        Self { a: zeros(blocks), c: zeros(blocks), vouched, gathered }
     }
 
     /// A, and C where it is there, of a chunk.
@@ -93,19 +96,23 @@ impl Buffers {
 
 impl Drop for Buffers {
     fn drop(&mut self) {
-        let [vouched_a, vouched_c] = &mut self.vouched;
-        [&mut self.a, &mut self.c, vouched_a, vouched_c]
-            .into_iter()
-            .for_each(|v| give_back(std::mem::take(v)));
+        let hashed = self.vouched.iter_mut().chain(self.gathered.iter_mut().flatten());
+        [&mut self.a, &mut self.c].into_iter().chain(hashed).for_each(|v| give_back(std::mem::take(v)));
     }
 }
 
 impl Party {
-    /// Products, element by element. One round.
+    /// Products, element by element, of [`Shares`] or of what lies in an [`crate::Array`] ([`View`]). One round.
     ///
     /// # Errors
     /// Shapes that differ, those of the channels and devices, and a tag that does not fit.
-    pub fn multiply(&mut self, session: &mut Session, x: &Shares, y: &Shares) -> Result<Shares, Error> {
+    pub fn multiply<'a>(
+        &mut self,
+        session: &mut Session,
+        x: impl Into<View<'a>>,
+        y: impl Into<View<'a>>,
+    ) -> Result<Shares, Error> {
+        let (x, y) = (x.into(), y.into());
         x.same_shape(y)?;
         self.dots(session, x.ring(), x.len(), [x.parts(), y.parts()])
     }
@@ -120,11 +127,35 @@ impl Party {
         };
         x.iter().chain(y).try_for_each(|term| first.same_shape(term))?;
         let gather = |terms: &[&Shares]| -> [Vec<Block>; 3] {
-            std::array::from_fn(|k| terms.iter().flat_map(|t| t.parts()[k]).copied().collect())
+            std::array::from_fn(|k| terms.iter().map(|term| term.parts()[k]).collect::<Vec<_>>().concat())
         };
         let [x, y] = [gather(x), gather(y)].map(Zeroizing::new);
         let factors = [x.each_ref().map(Vec::as_slice), y.each_ref().map(Vec::as_slice)];
         self.dots(session, first.ring(), first.len(), factors)
+    }
+
+    /// As [`Party::dot`], with all terms of a factor behind each other: term t is the `len` elements from `t len` on. One
+    /// round, the price of a product of `len` elements.
+    ///
+    /// # Errors
+    /// As [`Party::multiply`]; terms that do not fill blocks ([`Ring::lanes`]), or none.
+    pub fn dot_runs<'a>(
+        &mut self,
+        session: &mut Session,
+        len: usize,
+        x: impl Into<View<'a>>,
+        y: impl Into<View<'a>>,
+    ) -> Result<Shares, Error> {
+        let (x, y) = (x.into(), y.into());
+        x.same_shape(y)?;
+        let (ring, all) = (x.ring(), x.len());
+        if len == 0 || all == 0 || !len.is_multiple_of(ring.lanes()) || !all.is_multiple_of(len) {
+            return Err(Error::misuse(format!(
+                "{all} elements are not terms of {len}: a dot product has at least one term, of a multiple of {} elements",
+                ring.lanes()
+            )));
+        }
+        self.dots(session, ring, len, [x.parts(), y.parts()])
     }
 
     /// The sum of all products `x[i] y[i]`, as `ring.lanes()` elements: lane l has those with i = l modulo the lanes. One
@@ -149,6 +180,11 @@ impl Party {
         len: usize,
         factors: [[&[Block]; 3]; 2],
     ) -> Result<Shares, Error> {
+        if let Some(quote) = &mut self.stub {
+            quote.multiply(ring, len);
+            touch(ring.blocks(len), factors);
+            return Ok(Shares::zero(ring, len));
+        }
         self.hidden(session)?;
         let (round, mut z) = (self.next_round(), Shares::zero(ring, len));
         let blocks = z.blocks();
@@ -190,21 +226,17 @@ impl Party {
     ) -> Result<(), Error> {
         let (ring, blocks) = (z.ring(), z.blocks());
         let terms = factors[0][0].len() / blocks;
-        // The terms of a chunk must lie behind each other, as those of the vector do.
-        let run =
-            |part: &[Block]| part.chunks(blocks).flat_map(|term| &term[range.clone()]).copied().collect();
         let whole = terms == 1 || range.len() == blocks;
-        let gathered: [[Zeroizing<Vec<Block>>; 3]; 2] = match whole {
-            true => Default::default(),
-            false => factors.map(|parts| parts.map(|part| Zeroizing::new(run(part)))),
-        };
         let at = if terms == 1 { range.clone() } else { 0..terms * blocks };
+        let Buffers { a, c, vouched: [vouched_a, vouched_c], gathered } = buffers;
+        if !whole {
+            gather(blocks, range.clone(), factors, gathered);
+        }
         let of = |i: usize| -> [&[Block]; 3] {
-            std::array::from_fn(|k| if whole { &factors[i][k][at.clone()] } else { &gathered[i][k] })
+            std::array::from_fn(|k| if whole { &factors[i][k][at.clone()] } else { &gathered[i][k][..] })
         };
         let part = |there: bool| if there { range.len() } else { 0 };
         let (sent, kept) = (part(half.sends(self.seat)), part(!half.sends(self.seat)));
-        let Buffers { a, c, vouched: [vouched_a, vouched_c] } = buffers;
         let (a, c) = (&mut a[..range.len()], &mut c[..sent]);
         let mut run = |vouch: Vouch<'_>| {
             let z = z.parts_mut().map(|part| &mut part[range.clone()]);
@@ -261,5 +293,27 @@ impl Party {
         self.hash(checks.received[0], of_a, a);
         self.hash(checks.received[1], of_c, c);
         Ok(())
+    }
+}
+
+/// Puts the same blocks of all terms behind each other, as the terms of a vector of its own.
+fn gather(blocks: usize, range: Range<usize>, factors: [[&[Block]; 3]; 2], into: &mut [[Vec<Block>; 3]; 2]) {
+    for (part, into) in factors.iter().flatten().zip(into.iter_mut().flatten()) {
+        let needed = part.len() / blocks * range.len();
+        if into.capacity() < needed {
+            give_back(std::mem::replace(into, room(needed)));
+        }
+        into.clear();
+        part.chunks_exact(blocks).for_each(|term| into.extend_from_slice(&term[range.clone()]));
+    }
+}
+
+/// What is read of factors in the program's memory, in the order of stage 1.
+fn touch(blocks: usize, factors: [[&[Block]; 3]; 2]) {
+    let several = factors[0][0].len() > blocks;
+    for (_, range) in chunks(blocks) {
+        for part in factors.into_iter().flatten() {
+            osprey::touch_read(if several { part } else { &part[range.clone()] });
+        }
     }
 }

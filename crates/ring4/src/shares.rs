@@ -156,11 +156,63 @@ impl Shares {
     /// # Errors
     /// When ring or length differ.
     pub fn same_shape(&self, other: &Self) -> Result<(), Error> {
+        View::from(self).same_shape(other.into())
+    }
+}
+
+/// Shared elements where they lie: in [`Shares`], or in an array in the program's memory ([`crate::Array::view`]).
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    ring: Ring,
+    len: usize,
+    parts: [&'a [Block]; 3],
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(ring: Ring, len: usize, parts: [&'a [Block]; 3]) -> Self {
+        Self { ring, len, parts }
+    }
+
+    /// Of which elements.
+    #[must_use]
+    pub fn ring(self) -> Ring {
+        self.ring
+    }
+
+    /// Number of elements.
+    #[must_use]
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// The parts.
+    #[must_use]
+    pub fn parts(self) -> [&'a [Block]; 3] {
+        self.parts
+    }
+
+    /// As [`Shares::same_shape`].
+    ///
+    /// # Errors
+    /// When ring or length differ.
+    pub fn same_shape(self, other: View<'_>) -> Result<(), Error> {
         if self.ring == other.ring && self.len == other.len {
             return Ok(());
         }
-        let shape = |s: &Self| format!("{} elements of {} bits", s.len, s.ring.bits());
+        let shape = |s: View<'_>| format!("{} elements of {} bits", s.len, s.ring.bits());
         Err(Error::misuse(format!("{} and {} do not fit", shape(self), shape(other))))
+    }
+}
+
+impl<'a> From<&'a Shares> for View<'a> {
+    fn from(shares: &'a Shares) -> Self {
+        Self::new(shares.ring, shares.len, shares.parts())
     }
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn give_back(mut vector: Vec<Block>) {
 }
 
 /// Zeros that stay, though nobody reads them.
-fn wipe(vector: &mut [Block]) {
+pub(crate) fn wipe(vector: &mut [Block]) {
     vector.fill(Block::ZERO);
     optimization_barrier(vector);
 }

@@ -12,7 +12,7 @@ use ring4::{
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
-use support::{SEATS, enter, party, random, run, settings};
+use support::{SEATS, alone, enter, party, random, run, settings};
 
 const WIDE: [Ring; 2] = [Ring::Z128, Ring::Z64];
 
@@ -93,7 +93,30 @@ fn play(settings: Settings, work: impl Fn(&mut Seated<'_>) -> Result<Results, Er
     let done: Vec<_> = done.into_iter().map(Result::unwrap).collect();
     assert_eq!(done.iter().map(|d| d.1).max().unwrap(), done[0].2, "rounds, {settings:?}");
     assert!(done.iter().all(|d| d.0 == done[0].0), "all seats see the same");
-    done.into_iter().next().unwrap().0
+    let results = done.into_iter().next().unwrap().0;
+    speculate(settings, work, &results);
+    results
+}
+
+/// The same work at every seat without peers: results of the same shape, and the price of the run.
+fn speculate(
+    settings: Settings,
+    work: impl Fn(&mut Seated<'_>) -> Result<Results, Error>,
+    results: &Results,
+) {
+    for seat in Seat::ALL {
+        let (mut p, mut s) = (Party::speculator(seat, settings), alone());
+        let mut q = Quote::new(settings, SEATS, 4);
+        q.setup();
+        let mut seated = Seated { p: &mut p, s: &mut s, q };
+        let stubbed = work(&mut seated).expect("nobody is there who could fail");
+        let q = seated.q;
+        let lengths = |results: &Results| results.iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(lengths(&stubbed), lengths(results), "{settings:?}");
+        let booked = p.booked().expect("it has no peers");
+        assert_eq!(booked.total(), q.total(), "seat {seat:?}, {settings:?}");
+        assert_eq!(booked.trips(), q.trips(), "seat {seat:?}, {settings:?}");
+    }
 }
 
 /// Every setting with one length, and several lengths with one setting.

@@ -1,7 +1,7 @@
 //! Four parties in one process.
 
 use accel::{Queue, Ring, Seat};
-use base::{Error, PartyId};
+use base::{Error, PartyId, Roster, Seed};
 use kernels::{Aes128, Block};
 use net::Session;
 use net::cluster::Cluster;
@@ -43,6 +43,12 @@ pub fn run<T: Send>(
         let mut party = party(session, settings)?;
         work(&mut party, session)
     })
+}
+
+/// A session without peers, for a speculator.
+#[allow(dead_code, reason = "each test program takes what it needs")]
+pub fn alone() -> Session {
+    Session::alone(Roster::new(["alone"]), Seed::from_bytes([0; 32]))
 }
 
 /// Values that the seat `owner` enters; the others need only their number.
