@@ -5,9 +5,11 @@
 use super::*;
 use crate::disk::SwapFile;
 use crate::progress::Event;
-use crate::trace::{Block, Entry, Footer, Header, Writer};
+use crate::trace::{Block, Entry, Footer, Header, RingWriter, Writer, ring};
 use std::collections::HashSet;
+use std::os::fd::IntoRawFd;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const CHUNKS: u32 = 384;
@@ -24,6 +26,10 @@ const PASSES: usize = 8;
 const ROUNDS: usize = 100;
 const TAKEN: usize = 4;
 
+/// Touches before a late trace begins to come, and those before the program takes its time, so that the plan can catch up.
+const LATE: usize = 500;
+const CAUGHT_UP: usize = 600;
+
 /// The order in which the program touches chunks, pass by pass: along, two streams, at random; or always along.
 fn touches(fast: bool) -> Vec<u32> {
     if fast {
@@ -36,19 +42,41 @@ fn touches(fast: bool) -> Vec<u32> {
 }
 
 /// The trace of such a program, one tick before each touch or none at all; with `read` only first touches write.
-fn write_trace(path: &std::path::Path, header: &Header, touches: &[u32], ticks: bool, hash: u64, read: bool) {
-    let mut writer = Writer::create(path, header).expect("writable");
+fn trace_of(touches: &[u32], ticks: bool, hash: u64, read: bool) -> (Vec<Block>, Footer) {
     let mut seen = HashSet::new();
-    for (number, part) in touches.chunks(MICROSET).enumerate() {
-        let entry = |&chunk| {
-            let fresh = seen.insert(chunk);
-            Entry { chunk, written: fresh || !read, fresh }
-        };
+    let mut entry = |&chunk| {
+        let fresh = seen.insert(chunk);
+        Entry { chunk, written: fresh || !read, fresh }
+    };
+    let blocks = touches.chunks(MICROSET).enumerate().map(|(number, part)| {
         let events = if ticks { (number * MICROSET + 1) as u64 } else { 0 };
-        writer.block(&Block { events, hash, entries: part.iter().map(entry).collect() }).expect("written");
-    }
-    let entries = touches.len() as u64;
-    writer.finish(&Footer { entries, peak_chunks: CHUNKS.into(), other_bytes: 0 }).expect("finished");
+        Block { events, hash, entries: part.iter().map(&mut entry).collect() }
+    });
+    let blocks = blocks.collect();
+    (blocks, Footer { entries: touches.len() as u64, peak_chunks: CHUNKS.into(), other_bytes: 0 })
+}
+
+/// The trace as a file.
+fn from_file(path: &std::path::Path, header: &Header, (blocks, footer): (Vec<Block>, Footer)) -> Source {
+    let mut writer = Writer::create(path, header).expect("writable");
+    blocks.iter().for_each(|block| writer.block(block).expect("written"));
+    writer.finish(&footer).expect("finished");
+    Source::open(path, header).expect("good")
+}
+
+/// The trace through a ring, from when the program has made so many touches on.
+fn late(header: &Header, (blocks, footer): (Vec<Block>, Footer), place: &Arc<AtomicUsize>) -> Source {
+    let (theirs, ours) = ring::pair().expect("a pair");
+    let (to, place, header) = (theirs.into_raw_fd(), place.clone(), *header);
+    std::thread::spawn(move || {
+        let mut writer = RingWriter::open(to, &header).expect("the ring");
+        while place.load(Ordering::Acquire) < LATE {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        blocks.iter().for_each(|block| writer.block(block).expect("sent"));
+        writer.finish(&footer).expect("sent");
+    });
+    Source::ring(ours.into_raw_fd(), &header).expect("a ring")
 }
 
 /// Touches a chunk as a program would: checks what it wrote there before, page by page, and may write anew.
@@ -121,11 +149,16 @@ fn a_child_pages() {
         touches.clone()
     };
     let hash = if trace == "hash" { 9 } else { 0 };
-    write_trace(&path, &header, &told, ticks == "ticks", hash, trace == "read");
-    let source = (trace != "none").then(|| Source::open(&path, &header).expect("good"));
+    let told = trace_of(&told, ticks == "ticks", hash, trace == "read");
+    let place = Arc::new(AtomicUsize::new(0));
+    let (mode, source) = match trace {
+        "none" => (Mode::Reactive, None),
+        "late" => (Mode::Concurrent, Some(late(&header, told, &place))),
+        _ => (Mode::Programmed, Some(from_file(&path, &header, told))),
+    };
     let memory = way::resident_bytes() + FRAMES * CHUNK as u64;
     let settings = Settings {
-        mode: Mode::Programmed,
+        mode,
         engine,
         memory,
         chunk: CHUNK,
@@ -141,10 +174,15 @@ fn a_child_pages() {
     let engine = start(engine, &settings, region.clone(), progress.clone(), source).expect("started");
     let (mut missing, mut held_back) = (0, 0);
     for (i, &chunk) in touches.iter().enumerate() {
+        place.store(i, Ordering::Release);
+        if trace == "late" && i >= CAUGHT_UP {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         if ticks == "ticks" {
             progress.event(Event::Tick);
         }
-        if trace == "right" || trace == "read" {
+        // A late trace has had its time when the next pass begins.
+        if trace == "right" || trace == "read" || trace == "late" && i >= 2 * CHUNKS as usize {
             // A program that waits at every chunk until it is there: the plan must never wait for it in turn.
             missing += usize::from(!await_chunk(&region, &pagemap, chunk, &engine));
             assert!(
@@ -207,6 +245,12 @@ fn all_traces(engine: &str) {
     assert!(stats.bytes_written > 0, "{stats:?}");
     let stats = child(engine, "hash", "ticks");
     assert!(stats.mode == "reactive" && stats.warnings[0].contains("allocates otherwise"), "{stats:?}");
+    // Paging by touches until the trace is there, and by the plan then.
+    for ticks in ["ticks", "still"] {
+        let stats = child(engine, "late", ticks);
+        assert!(stats.mode == "concurrent" && stats.warnings.is_empty(), "{stats:?}");
+        assert!(stats.trace_entries == 3 * u64::from(CHUNKS) && stats.bytes_read > 0, "{stats:?}");
+    }
     let stats = child(engine, "none", "ticks");
     assert!(stats.mode == "reactive" && stats.bytes_written > 0, "{stats:?}");
 }
