@@ -4,10 +4,11 @@
 //! **Paged by the runtime.** What the program allocates beside the region grows whenever it likes, and the pager, which gives
 //! frames up for that, only looks at it now and then. So the group's limit is lowered by a reserve from the start
 //! ([`reserve`]). A thread that comes up against the lowered limit waits, the kernel tells us and the pager at once, and the
-//! pager gives up frames. It may need a page of its own before it has freed one, and waits like everybody: therefore we
-//! give the reserve page by page. Given at once, the thread that fills memory would have taken it all before the pager
-//! is scheduled; of single pages each gets about half, and the pager needs few. The reserve is taken back when that much is
-//! free again.
+//! pager gives up frames. It may need a page of its own before it has freed one, and waits like everybody: then its bell is
+//! not answered, which we see ([`TOKEN`]), and we give the reserve page by page until it is. Given at once, or to whoever waits
+//! while the pager works, the thread that fills memory would have taken it all when the pager needs some; of single
+//! pages each gets about half, and the pager needs few. What is left is for everybody when nothing was freed for a while:
+//! up to the limit that was asked for. The reserve is taken back when that much is free again.
 //!
 //! **Swapping.** The kernel kills in a group at its limit when the faulting thread's own reclaim freed nothing a few times
 //! in a row. Under heavy swapping that happens with swap to spare, when every page of the group was touched just now. Such
@@ -33,11 +34,17 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// What is freed at a time, and the reserve, as a part of the limit: enough for many faults, too little to be felt.
 const PART: u64 = 64;
+/// How long nothing may be freed before others than the pager get of the reserve: less than it tries a call again that
+/// finds no memory.
+const RESERVED: Duration = Duration::from_secs(1);
 /// Bytes of a reserve: enough pages for a pager, and not more than are given well within [`PATIENCE`].
 const RESERVE: [u64; 2] = [256 << 10, 4 << 20];
 const PAGE: u64 = 4096;
-/// Time between two pages of the reserve, and between two looks otherwise.
-const DRIP: Duration = Duration::from_micros(500);
+/// What we ring the pager's bell with: an eventfd takes this once, and again only when the first was read. The kernel's
+/// own rings, of one each, have room beside it.
+const TOKEN: u64 = u64::MAX - (1 << 32);
+/// Time between two pages of the reserve, and between two looks otherwise, which is also the time to answer a bell.
+const DRIP: Duration = Duration::from_millis(1);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Looks after a group.
@@ -51,6 +58,8 @@ pub struct Relief {
     /// The limit as it is now: lower by what is left of the reserve.
     now: u64,
     stuck: Option<Instant>,
+    /// At the last look something of the reserve was given.
+    gave: bool,
     /// When the pager was told last.
     told: Instant,
 }
@@ -66,7 +75,7 @@ impl Relief {
         fs::write(folder.join("memory.oom_control"), "1")?;
         let folder = folder.to_path_buf();
         let (limit, told) = (limit.bytes, Instant::now());
-        let mut relief = Self { bell, pager, folder, limit, now: limit, stuck: None, told };
+        let mut relief = Self { bell, pager, folder, limit, now: limit, stuck: None, gave: false, told };
         relief.take_back();
         Ok(relief)
     }
@@ -90,12 +99,13 @@ impl Relief {
             self.take_back();
             return (self.pager.is_some() && self.now > self.lowest()).then_some(LOOK);
         }
-        if rang && self.pager.is_some() && self.now == self.limit {
+        let gave = std::mem::take(&mut self.gave);
+        if rang && self.pager.is_some() && !gave {
             // Who waits now has begun to since the last look, and we gave nothing meanwhile: frames were freed.
             self.stuck = None;
         }
         let since = *self.stuck.get_or_insert_with(Instant::now);
-        let pause = if self.pager.is_some() { self.drip() } else { self.squeeze() };
+        let pause = if self.pager.is_some() { self.drip(since) } else { self.squeeze() };
         if since.elapsed() > PATIENCE && self.stuck.is_some() {
             let _ = self.set("memory.oom_control", 0);
             return None;
@@ -103,20 +113,23 @@ impl Relief {
         Some(pause)
     }
 
-    /// Gives a page of the reserve.
-    fn drip(&mut self) -> Duration {
-        if let Some(pager) = self.pager.as_ref().filter(|_| self.told.elapsed() >= LOOK) {
-            // The kernel rings for the first thread that waits, and this for those behind it. A bell that rings already
-            // needs no more.
-            let _ = rustix::io::write(pager, &1u64.to_ne_bytes());
-            self.told = Instant::now();
+    /// Tells the pager, and gives a page of the reserve where it does not answer, or nothing was freed since then.
+    fn drip(&mut self, since: Instant) -> Duration {
+        let Some(pager) = &self.pager else { return LOOK };
+        let mut answers = true;
+        if self.told.elapsed() >= LOOK {
+            // The kernel rings for the first thread that waits, and this for those behind it.
+            answers = rustix::io::write(pager, &TOKEN.to_ne_bytes()).is_ok();
+            if answers {
+                self.told = Instant::now();
+            }
         }
         let more = (self.now + PAGE).min(self.limit);
-        if more == self.now {
+        if more == self.now || answers && since.elapsed() < RESERVED {
             return LOOK;
         }
         if self.set("memory.limit_in_bytes", more) {
-            self.now = more;
+            (self.now, self.gave) = (more, true);
         }
         DRIP
     }

@@ -77,6 +77,12 @@ impl Frames {
         self.live().saturating_sub(self.allowed)
     }
 
+    /// Frames are to be given up, or lent: whoever is written then does not take his back, though he is wanted. Otherwise
+    /// chunks that find no memory in the region could be written and come back for ever, and nobody's frame come free.
+    pub fn are_owed(&self) -> bool {
+        self.is_spare_lent() || self.excess() > 0
+    }
+
     /// The spare frame is in use: nobody else may be able to leave before one comes free.
     pub fn is_spare_lent(&self) -> bool {
         self.copies && self.spare.is_none()

@@ -165,6 +165,8 @@ impl Worker {
             // A copy that left by the spare frame keeps that until it is written: the next needs it to leave.
             State::Out if self.frames.excess() > 0 && !self.mover.has_rows() => return Ok(false),
             State::Out => self.enter(chunk)?,
+            // Nobody waits for it yet, and its frame is what is to come free.
+            State::Writing if self.frames.are_owed() => return Ok(false),
             State::Writing => self.chunks.set(chunk, WANTED, true),
             State::New => return self.begin_new(chunk),
             State::Disk => return self.start_read(chunk),

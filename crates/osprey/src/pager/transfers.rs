@@ -158,8 +158,8 @@ impl Worker {
             return if self.chunks.has(chunk, WANTED) { self.enter(chunk) } else { Ok(()) };
         }
         if self.chunks.has(chunk, WANTED) {
-            if self.frames.is_spare_lent() {
-                // Its frame is what others leave through, to make room for it.
+            if self.frames.are_owed() {
+                // Its frame is what others leave through, or what something else waits for.
                 self.back_to_disk(chunk);
                 self.demand.push_back(chunk);
                 return Ok(());

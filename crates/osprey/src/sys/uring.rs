@@ -50,11 +50,12 @@ impl Uring {
     /// # Errors
     /// The system's: `PermissionDenied` where io_uring is forbidden.
     pub fn new() -> io::Result<Self> {
-        let ring = match IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(ENTRIES) {
+        let mut ring = match IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(ENTRIES) {
             // Kernels before 6.1 know neither; they only save wake-ups.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => IoUring::new(ENTRIES)?,
             other => other?,
         };
+        start_helper(&mut ring)?;
         Ok(Self { ring, transfers: Vec::new(), idle: Vec::new(), polls: Vec::new(), short: false })
     }
 
@@ -204,7 +205,7 @@ impl Uring {
         let transfer = self.transfers[number].as_mut().expect("in flight");
         match result {
             n if n < 0 && matches!(-n, libc::EAGAIN | libc::EINTR) => return self.start(number),
-            n if -n == libc::ENOMEM && transfer.refused < TRIES => {
+            n if is_shortage(-n) && transfer.refused < TRIES => {
                 transfer.refused += 1;
                 self.short = true;
                 std::thread::sleep(PAUSE);
@@ -219,6 +220,27 @@ impl Uring {
         self.idle.push(number);
         Ok(())
     }
+}
+
+/// The kernel hands a transfer that would have to wait (the disk's queue is full, its blocks are new) to a thread of its own. It
+/// makes the first when it is needed, from memory of our group, and cancels the transfer when there is none. So that one is
+/// made now, by an entry that does nothing: the kernel keeps it.
+fn start_helper(ring: &mut IoUring) -> io::Result<()> {
+    let nothing = opcode::Nop::new().build().flags(squeue::Flags::ASYNC);
+    // SAFETY: the entry has no pointers.
+    unsafe { ring.submission().push(&nothing).map_err(io::Error::other)? };
+    while let Err(error) = ring.submit_and_wait(1) {
+        if !is_passing(&error) {
+            return Err(error);
+        }
+    }
+    ring.completion().for_each(drop);
+    Ok(())
+}
+
+/// A transfer for which the kernel had no memory, be it for the thread that was to wait for the disk.
+fn is_shortage(error: i32) -> bool {
+    matches!(error, libc::ENOMEM | libc::ECANCELED)
 }
 
 /// Not an error of what was handed over: a signal, a full queue, the end of the time to wait.
