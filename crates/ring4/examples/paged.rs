@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 const RING: Ring = Ring::Z64;
 /// Rows of a dot product: one round each.
 const ROWS: usize = 64;
+/// Columns of these rows that are entered at once.
+const COLUMNS: usize = 512;
 const ADDRESSES: &str = "127.0.0.1:7100,127.0.0.1:7101,127.0.0.1:7102";
 const PARTIES: [PartyId; 4] = [PartyId(0), PartyId(1), PartyId(2), PartyId(3)];
 const TERMS: Terms = Terms {
@@ -126,17 +128,20 @@ fn meet(args: &Args) -> Result<Session, Error> {
 
 /// The whole program, in every pass: seconds of the computation, bytes in the region, the result.
 fn multiply(party: &mut Party, session: &mut Session, size: usize) -> Result<(f64, usize, Vec<u128>), Error> {
-    let panel = ROWS * size;
     let mut matrix = Array::untouched(&Oblivious, RING, size * size);
     let mut result = Array::untouched(&Oblivious, RING, size);
     for first in (0..size).step_by(ROWS) {
-        // Column by column: the entries of 64 rows are a term of the dot product.
-        let entries = || (0..panel).map(|i| entry(first + i % ROWS, i / ROWS, size)).collect();
-        matrix.store(&enter(party, session, 0, panel, entries)?, first * size)?;
+        for column in (0..size).step_by(COLUMNS) {
+            // Column by column: the entries of 64 rows are a term of the dot product.
+            let len = ROWS * COLUMNS.min(size - column);
+            let entries = || (0..len).map(|i| entry(first + i % ROWS, column + i / ROWS, size)).collect();
+            matrix.store(&enter(party, session, 0, len, entries)?, first * size + column * ROWS)?;
+        }
+        // The owner is ahead by no more than these rows: what waits in its channels is memory too.
+        party.confirm(session)?;
     }
     let vector = enter(party, session, 1, size, || (0..size).map(factor).collect())?;
     let factors = repeat(&vector);
-    party.confirm(session)?;
     let start = Instant::now();
     osprey::mark("start");
     for first in (0..size).step_by(ROWS) {

@@ -83,6 +83,10 @@ impl Party {
         if width == 1 {
             return Planes::new(vec![lowest(x)]);
         }
+        let (ring, len) = (x.ring(), x.len());
+        if self.left_out(("bits", ring, width), len, |q| q.bits(ring, len, width)) {
+            return Planes::new(vec![Shares::zero(Ring::Z2, len); width as usize]);
+        }
         let (groups, _) = self.enter_groups(session, &[x], (width, SUM_GROUP), false)?;
         let sizes = group_sizes(width, SUM_GROUP);
         // Of the lowest bits of every group: what they do with carries. Those of the lowest group come first.
@@ -133,6 +137,10 @@ impl Party {
         if index == 0 {
             return Ok(values.iter().map(|value| lowest(value)).collect());
         }
+        let (all, len) = (values.len(), first.len());
+        if self.left_out(("bit", first.ring(), index), all * len, |q| q.bit(len, all, index)) {
+            return Ok(vec![Shares::zero(Ring::Z2, len); all]);
+        }
         let (groups, tops) = self.enter_groups(session, values, (index, CARRY_GROUP), true)?;
         let nodes = self.nodes(session, &groups, 1)?;
         let carry = self.carry_out(session, nodes)?;
@@ -164,8 +172,11 @@ impl Party {
         bits: &[&Shares],
     ) -> Result<Vec<Shares>, Error> {
         arithmetic(ring)?;
-        if bits.is_empty() {
-            return Ok(Vec::new());
+        let Some(first) = bits.first() else { return Ok(Vec::new()) };
+        let (len, alike) = (first.len(), bits.iter().all(|bit| bit.len() == first.len()));
+        let price = |q: &mut Quote| q.bits_to_ring(ring, len, bits.len());
+        if alike && self.left_out(("bits to ring", ring, 1), bits.len() * len, price) {
+            return Ok(vec![Shares::zero(ring, len); bits.len()]);
         }
         let all = concat(Ring::Z2, bits);
         let entry = |side: Side| {
@@ -191,6 +202,10 @@ impl Party {
         word: &Planes,
     ) -> Result<Shares, Error> {
         within(ring, word.width(), 1)?;
+        let (len, width) = (word.len(), word.width());
+        if self.left_out(("word to ring", ring, width), len, |q| q.word_to_ring(ring, len, width)) {
+            return Ok(Shares::zero(ring, len));
+        }
         if word.width() <= DIRECT_BITS {
             return self.bits_to_ring_at_once(session, (ring, word.len()), word);
         }

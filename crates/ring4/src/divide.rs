@@ -198,6 +198,11 @@ impl Party {
     ) -> Result<Shares, Error> {
         a.same_shape(b)?;
         let division = Division::new(a.ring(), width, f)?;
+        let (ring, len) = (a.ring(), a.len());
+        let price = |q: &mut Quote| q.divide_fixed(ring, len, width, f).expect("the width was checked");
+        if self.left_out(("divide", ring, width), len, price) {
+            return Ok(Shares::zero(ring, len));
+        }
         let by = self.reciprocal(session, b, division)?;
         self.estimate(session, a, &by, (division, f), 0)
     }
@@ -215,6 +220,11 @@ impl Party {
         a.same_shape(b)?;
         let (ring, me) = (a.ring(), self.seat());
         let division = Division::new(ring, width, 0)?;
+        let len = a.len();
+        let price = |q: &mut Quote| q.divide(ring, len, width).expect("the width was checked");
+        if self.left_out(("divide exactly", ring, width), len, price) {
+            return Ok(Shares::zero(ring, len));
+        }
         let by = self.reciprocal(session, b, division)?;
         let quarter = if division.suffices() { power(ring, division.final_shift() as u32 - 2) } else { 0 };
         let mut quotient = self.estimate(session, a, &by, (division, 0), quarter)?;

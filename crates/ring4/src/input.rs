@@ -23,8 +23,9 @@ impl Party {
         (ring, len): (Ring, usize),
         value: &[Block],
     ) -> Result<Shares, Error> {
-        if let Some(quote) = &mut self.stub {
-            quote.input(owner, ring, len);
+        if let Some(stub) = &mut self.stub {
+            stub.quote.input(owner, ring, len);
+            stub.scratch(2, ring.blocks(len));
             return Ok(Shares::zero(ring, len));
         }
         self.hidden(session)?;

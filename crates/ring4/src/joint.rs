@@ -68,9 +68,11 @@ impl Party {
     /// Shapes that do not fit, those of the channels, and a tag that does not fit.
     pub fn joint(&mut self, session: &mut Session, joints: &[Joint<'_>]) -> Result<Vec<Shares>, Error> {
         joints.iter().try_for_each(|joint| joint.check(self.seat))?;
-        if let Some(quote) = &mut self.stub {
+        if let Some(stub) = &mut self.stub {
             let shape = |j: &Joint<'_>| ([j.sender, j.voucher, j.receiver], j.ring, j.len);
-            quote.joint(&joints.iter().map(shape).collect::<Vec<_>>());
+            stub.quote.joint(&joints.iter().map(shape).collect::<Vec<_>>());
+            // What is sent, what is heard, and masks.
+            stub.scratch(3, joints.iter().map(|j| j.ring.blocks(j.len)).sum());
             return Ok(joints.iter().map(|j| Shares::zero(j.ring, j.len)).collect());
         }
         self.hidden(session)?;

@@ -324,8 +324,8 @@ impl Party {
     /// # Errors
     /// Those of the channels; a seat that is in another round.
     pub fn confirm(&mut self, session: &mut Session) -> Result<(), Error> {
-        if let Some(quote) = &mut self.stub {
-            quote.confirm();
+        if let Some(stub) = &mut self.stub {
+            stub.quote.confirm();
             return Ok(());
         }
         let round = self.next_round();

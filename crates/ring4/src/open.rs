@@ -27,8 +27,9 @@ impl Party {
         x: &Shares,
         viewers: &[Seat],
     ) -> Result<Option<Vec<Block>>, Error> {
-        if let Some(quote) = &mut self.stub {
-            quote.open_to(x.ring(), x.len(), viewers);
+        if let Some(stub) = &mut self.stub {
+            stub.quote.open_to(x.ring(), x.len(), viewers);
+            stub.scratch(2, x.blocks());
             return Ok(viewers.contains(&self.seat).then(|| vec![Block::ZERO; x.blocks()]));
         }
         let x = x.without_padding();

@@ -1,11 +1,13 @@
 //! One party: its seat, its keys, its devices, and the round that the session is in.
 
-use crate::{Quote, Seat};
+use crate::spare::{give_back, zeros};
+use crate::{Quote, Ring, Seat};
 use accel::{Keys, Queue, Stream, Use};
 use base::{Error, Kind, PartyId};
 use kernels::Block;
 use net::Session;
 use program::lower::Inputs;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a corrupted party may do.
@@ -62,7 +64,7 @@ pub struct Party {
     pub(crate) queue: Queue,
     round: u64,
     /// What was booked so far, where there are no peers: see [`Party::speculator`].
-    pub(crate) stub: Option<Quote>,
+    pub(crate) stub: Option<Stub>,
     /// Whether readable channels are accepted: see [`Party::in_the_open`].
     open: bool,
 }
@@ -132,10 +134,9 @@ impl Party {
     #[must_use]
     pub fn speculator(seat: Seat, settings: Settings) -> Self {
         let seats = [0, 1, 2, 3].map(PartyId);
-        let mut quote = Quote::new(settings, seats, 4);
-        quote.setup();
+        let stub = Some(Stub::new(settings, seats));
         let keys = Arc::new(Keys::new(seat, [Block::ZERO; 3], [Block::ZERO; 3]));
-        Self { seat, seats, settings, keys, queue: Queue::default(), round: 0, stub: Some(quote), open: true }
+        Self { seat, seats, settings, keys, queue: Queue::default(), round: 0, stub, open: true }
     }
 
     /// Whether nothing is computed.
@@ -154,7 +155,7 @@ impl Party {
     /// seat by seat; `None` at a party that has peers.
     #[must_use]
     pub fn booked(&self) -> Option<&Quote> {
-        self.stub.as_ref()
+        self.stub.as_ref().map(|stub| &stub.quote)
     }
 
     /// This party's seat.
@@ -200,6 +201,19 @@ impl Party {
         }
     }
 
+    /// Whether a speculator leaves out an operation of several rounds, whose result is zeros: it books the price and does
+    /// nothing else, once it has gone through as large a one. The first one takes the memory that a party takes.
+    pub(crate) fn left_out(&mut self, what: Operation, len: usize, price: impl FnOnce(&mut Quote)) -> bool {
+        let Some(stub) = &mut self.stub else { return false };
+        let most = stub.known.entry(what).or_default();
+        let known = *most >= len && len > 0;
+        *most = len.max(*most);
+        if known {
+            price(&mut stub.quote);
+        }
+        known
+    }
+
     /// Random shared values, which nobody knows: no message.
     #[must_use]
     pub fn random(&mut self, ring: crate::Ring, len: usize) -> crate::Shares {
@@ -233,4 +247,34 @@ pub(crate) fn private(session: &mut Session, peer: PartyId) -> Result<(), Error>
     let text = "ring4 needs a channel here that nobody else reads: use TLS (products can be masked for transports whose \
                 messages are authenticated; keys, inputs of owners and outputs cannot)";
     Err(Error::new(session.at(Some(peer)), Kind::Input(text.into())))
+}
+
+/// What a party without peers does instead.
+pub(crate) struct Stub {
+    pub quote: Quote,
+    /// Blocks of the most scratch that a round took so far.
+    scratch: usize,
+    /// The operations of several rounds so far, and the most elements of each.
+    known: BTreeMap<Operation, usize>,
+}
+
+/// Name, ring, and a width of what depends on one.
+pub(crate) type Operation = (&'static str, Ring, u32);
+
+impl Stub {
+    fn new(settings: Settings, seats: [PartyId; 4]) -> Self {
+        let mut quote = Quote::new(settings, seats, 4);
+        quote.setup();
+        Self { quote, scratch: 0, known: BTreeMap::new() }
+    }
+
+    /// Takes the memory that a round takes beside its operands and its result, so many vectors of so many blocks: a limit
+    /// is planned from what the speculative pass took. Once: a party uses the same again.
+    pub fn scratch(&mut self, vectors: usize, blocks: usize) {
+        if vectors * blocks > self.scratch {
+            self.scratch = vectors * blocks;
+            let taken: Vec<_> = (0..vectors).map(|_| zeros(blocks)).collect();
+            taken.into_iter().for_each(give_back);
+        }
+    }
 }

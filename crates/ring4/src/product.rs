@@ -180,9 +180,15 @@ impl Party {
         len: usize,
         factors: [[&[Block]; 3]; 2],
     ) -> Result<Shares, Error> {
-        if let Some(quote) = &mut self.stub {
-            quote.multiply(ring, len);
-            touch(ring.blocks(len), factors);
+        if let Some(stub) = &mut self.stub {
+            let (blocks, all) = (ring.blocks(len), factors[0][0].len());
+            stub.quote.multiply(ring, len);
+            // The larger half of both factors, where they are gathered.
+            stub.scratch(
+                6,
+                if all > blocks { all / blocks * blocks.div_ceil(2).min(CHUNK_BLOCKS) } else { 0 },
+            );
+            touch(blocks, factors);
             return Ok(Shares::zero(ring, len));
         }
         self.hidden(session)?;

@@ -78,6 +78,11 @@ impl Party {
     pub fn root(&mut self, session: &mut Session, x: &Shares, width: u32) -> Result<Shares, Error> {
         let root = Root::new(x.ring(), width)?;
         let (ring, p, me) = (x.ring(), root.precision, self.seat());
+        let len = x.len();
+        let price = |q: &mut Quote| q.root(ring, len, width).expect("the width was checked");
+        if self.left_out(("root", ring, width), len, price) {
+            return Ok(Shares::zero(ring, len));
+        }
         let ([to, back], nonzero) = self.root_factors(session, x, root)?;
         let scaled = self.multiply(session, x, &to)?;
         let normal = self.multiply(session, &scaled, &to)?;

@@ -98,6 +98,12 @@ impl Party {
         if f == 0 {
             return Ok(x.clone());
         }
+        let (ring, len) = (x.ring(), x.len());
+        if self
+            .left_out(("truncate", ring, shifted_width(width, f)), len, |q| q.truncate(ring, len, width, f))
+        {
+            return Ok(Shares::zero(ring, len));
+        }
         if headroom(x.ring(), shifted_width(width, f)) {
             return self.truncate_masked(session, x, shifted_width(width, f), f);
         }
@@ -116,6 +122,10 @@ impl Party {
         check(x.ring(), 1, f)?;
         if f == 0 {
             return Ok(x.clone());
+        }
+        let (ring, len) = (x.ring(), x.len());
+        if self.left_out(("truncate exactly", ring, f), len, |q| q.truncate_exact(ring, len, f)) {
+            return Ok(Shares::zero(ring, len));
         }
         let down = self.truncate_sides(session, x, f)?;
         let carry = self.carry_of_sides(session, x, f)?;
