@@ -168,6 +168,8 @@ pub enum EngineChoice {
     Auto,
     /// Not at all, and without a limit
     Unbounded,
+    /// Not at all, under the limit: for programs that fit
+    None,
     /// By the system, to its swap, under the limit
     Swap,
     /// By moving pages (userfaultfd), encrypted on disk
@@ -188,6 +190,7 @@ impl EngineChoice {
             Self::Copy => Some(Engine::Copy),
             Self::File => Some(Engine::File),
             Self::Hint => Some(Engine::Hint),
+            Self::None => Some(Engine::None),
             Self::Auto | Self::Unbounded | Self::Swap => None,
         }
     }

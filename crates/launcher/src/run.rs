@@ -554,12 +554,13 @@ impl<'a> Runner<'a> {
         Ok(ended.code)
     }
 
-    /// What the runtime warned of, and a limit that was not kept.
+    /// What the runtime only noted, for who wants to know all, and a limit that was not kept. What it warned of was said
+    /// when it happened.
     fn say_warnings(&mut self) {
-        let warnings = self.report.run.warnings.iter();
-        warnings
-            .filter(|text| self.console.verbose || !is_minor(text))
-            .for_each(|text| self.console.warn(text));
+        if self.console.verbose {
+            let warnings = self.report.run.warnings.iter();
+            warnings.filter(|text| is_minor(text)).for_each(|text| self.console.warn(text));
+        }
         let unused = self.report.limit == RUNTIME && !self.report.uses_runtime;
         if unused && self.report.exit_code < 128 {
             self.report.limit = NOBODY.into();

@@ -45,6 +45,13 @@ pub fn memory(text: &str) -> Result<Memory, String> {
             }
         };
     }
+    // A part, as osprey bench takes it.
+    if let (true, Ok(part)) = (text.contains('.'), text.parse::<f64>()) {
+        return match part {
+            part if part > 0.0 && part <= 1.0 => Ok(Memory::Percent(100.0 * part)),
+            _ => Err("expected a part above 0.0 and up to 1.0".into()),
+        };
+    }
     match bytes(text)? {
         n if n < MEMORY_MIN => Err("expected at least 4M".into()),
         n => Ok(Memory::Bytes(n)),
@@ -89,6 +96,8 @@ mod tests {
             assert!(bytes(text).is_err(), "{text}");
         }
         assert_eq!(memory("25%"), Ok(Memory::Percent(25.0)));
+        assert_eq!(memory("0.25"), Ok(Memory::Percent(25.0)));
+        assert!(memory("1.5").is_err() && memory("0.0").is_err());
         assert_eq!(memory("256M"), Ok(Memory::Bytes(256 << 20)));
         assert!(memory("0%").is_err() && memory("1K").is_err() && memory("NaN%").is_err());
         assert!(chunk("64K").is_ok() && chunk("5000").is_err() && chunk("8M").is_err());

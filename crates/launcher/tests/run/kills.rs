@@ -1,6 +1,6 @@
 //! Signals, and a launcher that is killed at any moment.
 
-use crate::support::{command, groups_of, processes_with};
+use crate::support::{command, groups_of, names, processes_with};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -19,15 +19,19 @@ fn signal(pid: u32, name: &str) {
     assert!(done.expect("kill").success());
 }
 
-/// Killed at ten moments, in the speculative pass and in the real one, with a program that has children.
+/// Killed at ten moments, in the speculative pass and in the real one, with a program that has children, under each way
+/// of paging that there is.
 #[test]
 fn a_killed_launcher_leaves_nothing() {
-    let spill = tempfile::tempdir().expect("folder");
+    let (spill, temporary) = [(); 2].map(|()| tempfile::tempdir().expect("folder")).into();
     for moment in 0..10u64 {
         let word = format!("86398.{}{moment}", std::process::id());
         let mode = ["speculate", "concurrent", "reactive"][moment as usize % 3];
-        let flags = ["--memory", "24M", "--mode", mode, "--spill", spill.path().to_str().expect("text")];
+        let engine = ["auto", "file", "copy", "auto", "swap"][moment as usize % 5];
+        let mut flags = vec!["--memory", "24M", "--mode", mode, "--engine", engine];
+        flags.extend(["--spill", spill.path().to_str().expect("text")]);
         let mut child = command(&flags, &["64", "spawn", &word])
+            .env("TMPDIR", temporary.path())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -38,7 +42,9 @@ fn a_killed_launcher_leaves_nothing() {
         child.wait().expect("waited");
         eventually("a process is left", || processes_with(&word).is_empty());
         eventually("a group is left", || groups_of(launcher).is_empty());
-        assert_eq!(std::fs::read_dir(spill.path()).expect("folder").count(), 0, "files are left");
+        for folder in [&spill, &temporary] {
+            assert_eq!(names(folder.path()), [""; 0], "files are left by {engine}, {mode}");
+        }
     }
 }
 

@@ -53,6 +53,24 @@ fn faults_alone_give_the_result() {
 }
 
 #[test]
+fn nothing_is_paged_where_that_is_asked_for() {
+    let done = run(&["--memory", "64M", "--engine", "none", "--json"], &["16"]);
+    let report = done.succeeded().report();
+    assert!(report["engine"] == "none" && report["bytes_written"] == 0, "{report}");
+    assert_eq!(report["memory"], 64 << 20, "{report}");
+}
+
+#[test]
+fn completions_are_of_what_the_help_shows() {
+    for shell in ["bash", "zsh", "fish"] {
+        let done = Command::new(osprey()).args(["completions", shell]).output().expect("osprey starts");
+        let script = String::from_utf8(done.stdout).expect("text");
+        assert!(script.contains("speculation-timeout") && script.contains("workload"), "{shell}");
+        assert!(!script.contains("with-parent") && !script.contains("keeper"), "{shell}");
+    }
+}
+
+#[test]
 fn a_trace_is_used_again_only_where_it_fits() {
     if !can_isolate() || !can_trace() {
         return;

@@ -20,8 +20,42 @@ fn an_order_that_changes_is_slow_and_right() {
     if !can_isolate() || !can_trace() {
         return;
     }
-    run(&["--memory", "24M"], &["64", "random"]).succeeded();
-    run(&["--memory", "24M", "--mode", "concurrent"], &["64", "random"]).succeeded();
+    for mode in ["speculate", "concurrent"] {
+        let done = run(&["--memory", "24M", "--mode", mode, "--json"], &["64", "random"]);
+        let report = done.succeeded().report();
+        let warnings = report["warnings"].as_array().expect("warnings");
+        assert!(report["mode"] == "reactive" && warnings.len() == 1, "{mode}: {report}");
+        let said = done.err.matches("warning: the trace does not fit this run").count();
+        assert_eq!(said, 1, "{mode}: {}", done.err);
+    }
+}
+
+/// A trace belongs to the bytes of its program, not to its name.
+#[test]
+fn a_trace_of_another_build_is_refused() {
+    if !can_isolate() || !can_trace() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (program, trace) = (folder.path().join("program"), folder.path().join("trace"));
+    std::fs::copy(subject(), &program).expect("copied");
+    let run = |flags: &[&str]| {
+        let mut command = Command::new(osprey());
+        command.args(["run", "--memory", "24M", "--json", "--trace-file"]).arg(&trace).args(flags);
+        Run::from(command.arg("--").arg(&program).arg("32").output().expect("osprey starts"))
+    };
+    assert_eq!(run(&[]).succeeded().report()["mode"], "programmed");
+    assert_eq!(run(&["--mode", "programmed"]).succeeded().report()["mode"], "programmed");
+    // What is behind the end of an executable does not change what it does.
+    let mut file = std::fs::OpenOptions::new().append(true).open(&program).expect("the program");
+    std::io::Write::write_all(&mut file, b"another build").expect("written");
+    drop(file);
+    let refused = run(&["--mode", "programmed"]);
+    assert_eq!(refused.succeeded().report()["mode"], "reactive");
+    refused.says("is paged by its faults");
+    let anew = run(&[]);
+    assert_eq!(anew.succeeded().report()["mode"], "programmed");
+    anew.says("a new trace is made");
 }
 
 #[test]

@@ -40,6 +40,7 @@
 //! **Cost.** Two to four system calls per chunk moved; at least 50 wake-ups per second.
 
 mod program;
+mod room;
 mod way;
 
 use crate::plan::{Eviction, Fetch};
@@ -47,6 +48,7 @@ use crate::progress::Progress;
 use crate::region::Region;
 use crate::settings::{Engine, Mode, Settings};
 use crate::stats::Stats;
+use crate::sys::own::tell;
 use crate::sys::{self, PAGE, advise, process};
 use crate::trace::Source;
 use program::{Program, Search, Turn};
@@ -112,6 +114,7 @@ impl Shared {
     fn warn(&self, text: String) {
         let mut stats = self.stats();
         if !stats.warnings.contains(&text) {
+            tell(&format!("osprey: warning: {text}\n"));
             stats.warnings.push(text);
         }
     }

@@ -206,9 +206,14 @@ impl Link {
         self.stats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says something to the user, once, and in the report.
+    /// Says something to the user, at once, and in the report.
     fn warn(&self, text: &str) {
-        tell(&format!("osprey: {text}\n"));
+        tell(&format!("osprey: warning: {text}\n"));
+        self.note(text);
+    }
+
+    /// Says something in the report alone.
+    fn note(&self, text: &str) {
         self.stats().warnings.push(text.into());
     }
 

@@ -122,7 +122,7 @@ impl Worker {
         let frames = Frames::new(staging, least(&settings, planned), copies);
         let mover = Mover::new(settings.engine, &region, &frames)?;
         if !mover.uffd().serves_kernel() {
-            link.warn(
+            link.note(
                 "userfaultfd serves touches by user code alone here: a system call on the region may fail with EFAULT \
                  (allow it with vm.unprivileged_userfaultfd=1 or CAP_SYS_PTRACE)",
             );
