@@ -3,6 +3,7 @@
 use crate::settings::Settings;
 use crate::sys::map::{Mapping, REGION_BASE};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Address space of the region and the state of its chunks. What backs the addresses is the mode's business.
 ///
@@ -15,6 +16,13 @@ pub(crate) struct Region {
     mapping: Mapping,
     chunk: usize,
     live: Vec<AtomicU64>,
+    backing: OnceLock<Arc<dyn Backing>>,
+}
+
+/// What must be prepared before a chunk can be touched.
+pub(crate) trait Backing: std::fmt::Debug + Send + Sync {
+    /// Something is about to be allocated in a chunk, by the calling thread. Ends the process when that cannot be backed.
+    fn reach(&self, chunk: u32);
 }
 
 impl Region {
@@ -32,7 +40,16 @@ impl Region {
             )
         })?;
         let words = settings.chunks().div_ceil(64);
-        Ok(Self { mapping, chunk: settings.chunk, live: (0..words).map(|_| AtomicU64::new(0)).collect() })
+        let live = (0..words).map(|_| AtomicU64::new(0)).collect();
+        Ok(Self { mapping, chunk: settings.chunk, live, backing: OnceLock::new() })
+    }
+
+    /// From now on `backing` hears of a chunk before something is allocated in it.
+    ///
+    /// # Errors
+    /// `backing`, when there is one already.
+    pub fn stand_on(&self, backing: Arc<dyn Backing>) -> Result<(), Arc<dyn Backing>> {
+        self.backing.set(backing)
     }
 
     /// The address space.
@@ -79,6 +96,9 @@ impl Region {
         let bit = 1 << (chunk % 64);
         let word = &self.live[chunk as usize / 64];
         if live {
+            if let Some(backing) = self.backing.get() {
+                backing.reach(chunk);
+            }
             word.fetch_or(bit, Ordering::AcqRel)
         } else {
             word.fetch_and(!bit, Ordering::AcqRel)

@@ -216,7 +216,7 @@ fn create(directory: &Path) -> io::Result<(File, bool)> {
     }
 }
 
-fn unnamed(directory: &Path, flags: i32) -> io::Result<File> {
+pub(super) fn unnamed(directory: &Path, flags: i32) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
     match options.custom_flags(flags | libc::O_TMPFILE | libc::O_EXCL).open(directory) {

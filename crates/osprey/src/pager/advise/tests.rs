@@ -169,9 +169,9 @@ fn a_child_pages() {
     };
     let region = Arc::new(Region::reserve(&settings, true).expect("address space"));
     let progress = Arc::new(Progress::new().expect("event descriptor"));
-    (0..CHUNKS).for_each(|chunk| region.set_live(chunk, true));
     let pagemap = advise::Pagemap::open().expect("readable");
     let engine = start(engine, &settings, region.clone(), progress.clone(), source).expect("started");
+    (0..CHUNKS).for_each(|chunk| region.set_live(chunk, true));
     let (mut missing, mut held_back) = (0, 0);
     for (i, &chunk) in touches.iter().enumerate() {
         place.store(i, Ordering::Release);

@@ -1,13 +1,12 @@
 //! The two ways of telling the kernel: a shared mapping of an unlinked file, and anonymous memory with swap.
 
+use super::room::Room;
 use crate::region::Region;
 use crate::settings::{Engine, Settings};
 use crate::sys::{PAGE, advise};
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
 /// Brings chunks in and out. Whatever the kernel makes of it, no content is lost: every call is about where content is.
@@ -15,7 +14,7 @@ use std::sync::Arc;
 pub(super) struct Way {
     region: Arc<Region>,
     /// The file behind the region; `None`: anonymous memory and swap.
-    file: Option<File>,
+    room: Option<Arc<Room>>,
     /// Chunks of the file whose write-back was started.
     leaving: VecDeque<u32>,
     /// How many these may be before the first of them is waited for.
@@ -35,21 +34,14 @@ impl Way {
         depth: usize,
     ) -> Result<Self, String> {
         let (mapping, len) = (region.mapping(), region.mapping().len());
-        let file = if engine == Engine::File {
-            let file = unlinked(settings).map_err(|e| {
-                format!("engine file cannot make a file of {len} bytes in {}: {e}", settings.spill.display())
-            })?;
-            let (room, need) = (advise::free_bytes(&file).unwrap_or(u64::MAX), peak * settings.chunk as u64);
-            if room < need {
-                return Err(format!(
-                    "{} has room for {room} bytes and the trace needs {need}: choose another folder with --spill",
-                    settings.spill.display()
-                ));
-            }
-            mapping.overlay(0, len, file.as_fd()).map_err(|e| format!("cannot map the spill file: {e}"))?;
+        let room = if engine == Engine::File {
+            let room = Arc::new(Room::open(&settings.spill, &region, peak * settings.chunk as u64)?);
+            let map = mapping.overlay(0, len, room.file().as_fd());
+            map.map_err(|e| format!("cannot map the spill file: {e}"))?;
             // The plan reads ahead; the kernel's own read-ahead around a fault would be memory nobody planned for.
             mapping.advise(0, len, libc::MADV_RANDOM).map_err(|e| format!("cannot advise: {e}"))?;
-            Some(file)
+            room.stand_behind(&region)?;
+            Some(room)
         } else {
             if !swap_is_on() {
                 return Err(
@@ -62,37 +54,41 @@ impl Way {
             mapping.advise(0, len, libc::MADV_NOHUGEPAGE).map_err(|e| format!("cannot advise: {e}"))?;
             None
         };
-        Ok(Self { region, file, leaving: VecDeque::new(), depth })
+        Ok(Self { region, room, leaving: VecDeque::new(), depth })
     }
 
     /// From here on the kernel reads around what is touched: there is no plan.
     pub fn alone(&self) -> io::Result<()> {
         let mapping = self.region.mapping();
-        if self.file.is_some() { mapping.advise(0, mapping.len(), libc::MADV_NORMAL) } else { Ok(()) }
+        if self.room.is_some() { mapping.advise(0, mapping.len(), libc::MADV_NORMAL) } else { Ok(()) }
     }
 
     /// Starts to read a chunk.
     pub fn read_ahead(&self, chunk: u32) -> io::Result<()> {
-        match &self.file {
-            Some(file) => advise::will_need(file, self.offset(chunk) as u64, self.region.chunk()),
+        match &self.room {
+            Some(room) => advise::will_need(room.file(), self.offset(chunk) as u64, self.region.chunk()),
             None => self.advise(chunk, 0, libc::MADV_WILLNEED),
         }
     }
 
     /// Maps a chunk but for its first `spare` bytes, to be written to or only read. Waits for the disk.
     pub fn map(&self, chunk: u32, spare: usize, write: bool) -> io::Result<()> {
+        // A plan is ahead of the allocator, which has room set aside. A wrong one may name any chunk: no room for those.
+        if self.room.as_ref().is_some_and(|room| !room.holds(chunk)) {
+            return Ok(());
+        }
         // A page of a file that is mapped for reading brings those around it that are in the cache, the spared ones, too.
-        let write = write || spare > 0 && self.file.is_some();
+        let write = write || spare > 0 && self.room.is_some();
         let how = if write { libc::MADV_POPULATE_WRITE } else { libc::MADV_POPULATE_READ };
         self.advise(chunk, spare, how)
     }
 
     /// Sends a chunk away.
     pub fn push_out(&mut self, chunk: u32) -> io::Result<()> {
-        let Some(file) = &self.file else {
+        let Some(room) = &self.room else {
             return self.advise(chunk, 0, libc::MADV_PAGEOUT);
         };
-        advise::write_back(file, self.offset(chunk) as u64, self.region.chunk(), false)?;
+        self.write_back(room, chunk, false)?;
         self.leaving.push_back(chunk);
         if self.leaving.len() > self.depth { self.drop_oldest() } else { Ok(()) }
     }
@@ -108,13 +104,24 @@ impl Way {
     /// Takes a chunk that was written back out of the mapping and of the cache. What the program wrote to it in between
     /// is dirty again, and stays in the cache.
     fn drop_oldest(&mut self) -> io::Result<()> {
-        if let (Some(file), Some(chunk)) = (&self.file, self.leaving.pop_front()) {
-            let (offset, len) = (self.offset(chunk), self.region.chunk());
+        if let Some(chunk) = self.leaving.pop_front()
+            && let Some(room) = &self.room
+        {
             self.advise(chunk, 0, libc::MADV_DONTNEED)?;
-            advise::write_back(file, offset as u64, len, true)?;
-            advise::drop_cache(file, offset as u64, len)?;
+            self.write_back(room, chunk, true)?;
+            advise::drop_cache(room.file(), self.offset(chunk) as u64, self.region.chunk())?;
         }
         Ok(())
+    }
+
+    /// Writes a chunk of the file. A disk that refuses it ends the process: the kernel takes a page that it failed to write
+    /// for clean, and may give an older content back.
+    fn write_back(&self, room: &Room, chunk: u32, wait: bool) -> io::Result<()> {
+        let done = advise::write_back(room.file(), self.offset(chunk) as u64, self.region.chunk(), wait);
+        match done {
+            Err(error) if !retry(&error) && error.kind() != io::ErrorKind::OutOfMemory => room.lost(&error),
+            other => other,
+        }
     }
 
     /// Keeps a chunk that was about to leave. Whether there was one.
@@ -149,15 +156,6 @@ impl Way {
 /// The kernel was short of something for a moment.
 fn retry(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR))
-}
-
-/// A sparse file as long as the region, without a name: nothing is left when the process dies.
-fn unlinked(settings: &Settings) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    let file =
-        options.read(true).write(true).custom_flags(libc::O_TMPFILE).mode(0o600).open(&settings.spill)?;
-    file.set_len(settings.region)?;
-    Ok(file)
 }
 
 fn swap_is_on() -> bool {
