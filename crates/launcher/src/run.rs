@@ -6,6 +6,7 @@
 //! for, however we end.
 
 use crate::args::{EngineChoice, Run, RunMode};
+use crate::chunk::Foresight;
 use crate::console::Console;
 use crate::engine::{self, By, Paging};
 use crate::link::Limit;
@@ -156,21 +157,13 @@ impl<'a> Runner<'a> {
             Some(Memory::Bytes(bytes)) => Some(bytes),
             Some(Memory::Percent(_)) | None => None,
         };
-        let bytes = match (self.args.mode, self.paging.by) {
-            (_, By::Nobody | By::System) | (RunMode::Reactive, _) => chunk::SMALL,
-            (RunMode::Concurrent, By::Runtime(engine)) => chunk::first(engine, limit, chunk::TRIED_UNSEEN),
-            (_, By::Runtime(engine)) => chunk::first(engine, limit, chunk::TRIED),
+        let foresight = match (self.args.mode, self.paging.by) {
+            (_, By::Nobody | By::System) => Foresight::Unpaged,
+            (RunMode::Reactive, _) => Foresight::Nothing,
+            (RunMode::Concurrent, _) => Foresight::Stream,
+            (RunMode::Speculate | RunMode::Programmed, _) => Foresight::Trace,
         };
-        let pages_itself = matches!(self.paging.by, By::Runtime(Engine::Move | Engine::None));
-        let reason = match bytes {
-            chunk::LARGE => "the limit holds enough of them",
-            _ if matches!(self.paging.by, By::Nobody | By::System) => "nothing is paged by chunks",
-            _ if !pages_itself => "this engine moves pages one by one",
-            _ if self.args.mode == RunMode::Reactive => {
-                "larger ones are for programs that are paged by a trace"
-            }
-            _ => "the limit does not hold enough larger ones",
-        };
+        let (bytes, reason) = chunk::first(foresight, limit);
         self.use_chunk(bytes, reason)
     }
 

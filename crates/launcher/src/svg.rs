@@ -10,6 +10,31 @@ pub const SOFT: &str = "#5b6673";
 pub const RULE: &str = "#d9dfe5";
 /// Colour of paper.
 pub const PAPER: &str = "#ffffff";
+/// Colours of what is shown: dark enough for marks in the colour of paper on them.
+pub const BLUE: &str = "#1667a8";
+/// See [`BLUE`].
+pub const TEAL: &str = "#2a9187";
+/// See [`BLUE`].
+pub const VIOLET: &str = "#6a3d9a";
+/// See [`BLUE`].
+pub const GREEN: &str = "#3f7d20";
+/// See [`BLUE`].
+pub const RUST: &str = "#b3541e";
+/// What others are compared with.
+pub const SLATE: &str = "#8fa3b5";
+/// For parts of a bar, beside blue.
+pub const AMBER: &str = "#e0a030";
+/// See [`AMBER`].
+pub const PALE: &str = "#c9d1d9";
+/// From little to much.
+pub const BLUES: [&str; 4] = ["#b9d3ea", "#6fa8d6", BLUE, "#0b3558"];
+/// Words that name something.
+pub const HEADING: [(&str, &str); 2] = [("font-weight", "600"), ("fill", INK)];
+/// Words beside others.
+pub const BESIDE: [(&str, &str); 1] = [("fill", SOFT)];
+/// A number on a drawing, around which the drawing is left out.
+pub const VALUE: [(&str, &str); 5] =
+    [("font-size", "11"), ("fill", INK), ("stroke", PAPER), ("stroke-width", "3"), ("paint-order", "stroke")];
 const FONT: &str = "system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif";
 
 /// A whole picture on paper, with a title for those who do not see it.

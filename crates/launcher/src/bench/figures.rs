@@ -4,6 +4,7 @@ use crate::report::Report;
 use base::Error;
 use osprey::{Mark, Stats};
 use serde::Serialize;
+use std::ops::Range;
 
 /// What one party reports.
 #[derive(Clone, Debug, Default)]
@@ -143,6 +144,10 @@ pub fn speculation_peak(parties: &[Party]) -> u64 {
 /// A speculative pass that was a run of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Speculation {
+    /// For each party, what its program counted between the marks.
+    pub events: Vec<Range<u64>>,
+    /// Bytes per chunk of the largest.
+    pub chunk: usize,
     seconds: f64,
     peak_bytes: u64,
     trace_bytes: u64,
@@ -154,8 +159,15 @@ impl Speculation {
     /// # Errors
     /// When a report lacks a mark.
     pub fn of(parties: &[Party]) -> Result<Self, Error> {
-        let trace_bytes = parties.iter().map(|party| party.report.run.trace_bytes).sum();
-        Ok(Self { seconds: of_run(parties)?.seconds, peak_bytes: speculation_peak(parties), trace_bytes })
+        let runs = || parties.iter().map(|party| &party.report.run);
+        let events = |run| span(run).map(|span| span.start.events..span.stop.events);
+        Ok(Self {
+            events: runs().map(events).collect::<Result<_, _>>()?,
+            chunk: runs().map(|run| run.chunk as usize).max().unwrap_or(0),
+            seconds: of_run(parties)?.seconds,
+            peak_bytes: speculation_peak(parties),
+            trace_bytes: runs().map(|run| run.trace_bytes).sum(),
+        })
     }
 
     /// Adds it to the figures of the programmed pass; `in_sequence` counts its seconds, too.

@@ -34,8 +34,8 @@ pub struct Task {
     /// Where party 0 listens, if there are two. The same for all runs: it is an argument, and a trace is for its
     /// arguments alone.
     pub address: Option<String>,
-    /// Bytes per chunk.
-    pub chunk: usize,
+    /// Bytes per chunk, where they were asked for; else each run has those that `osprey run` chooses.
+    pub chunk: Option<usize>,
     /// Where chunks are spilled.
     pub spill: PathBuf,
     /// When a run has hung.
@@ -49,8 +49,8 @@ pub enum Pass {
     Unbounded,
     /// The system's paging under a limit.
     Swap(Vec<u64>),
-    /// The speculative pass, which writes traces.
-    Speculative,
+    /// The speculative pass, which writes traces, for runs in this memory; of chunks of so many bytes, where those are known.
+    Speculative(Vec<u64>, Option<usize>),
     /// Paging by the traces, by the engine of that name.
     Programmed(&'static str, Vec<u64>),
     /// Both at once.
@@ -63,7 +63,7 @@ impl Pass {
         let words: &[&str] = match self {
             Self::Unbounded => &["--engine", "unbounded"],
             Self::Swap(bytes) => &["--engine", "swap", "--memory", &memory(bytes)],
-            Self::Speculative => &["--speculative-only"],
+            Self::Speculative(bytes, _) => &["--speculative-only", "--memory", &memory(bytes)],
             Self::Programmed(engine, bytes) => {
                 &["--engine", engine, "--mode", "programmed", "--memory", &memory(bytes)]
             }
@@ -75,7 +75,11 @@ impl Pass {
     }
 
     fn traced(&self) -> bool {
-        matches!(self, Self::Speculative | Self::Programmed(..))
+        matches!(self, Self::Speculative(..) | Self::Programmed(..))
+    }
+
+    fn chunk(&self) -> Option<usize> {
+        if let Self::Speculative(_, chunk) = self { *chunk } else { None }
     }
 }
 
@@ -84,7 +88,7 @@ impl std::fmt::Display for Pass {
         match self {
             Self::Unbounded => f.write_str("unbounded"),
             Self::Swap(_) => f.write_str("swap"),
-            Self::Speculative => f.write_str("speculative pass"),
+            Self::Speculative(..) => f.write_str("speculative pass"),
             Self::Programmed(engine, _) => f.write_str(engine),
             Self::Concurrent(engine, _) => write!(f, "{engine}, concurrent"),
         }
@@ -98,6 +102,8 @@ pub enum Failed {
     TooLittle(u64, Error),
     /// The system ended a party because of its memory.
     Killed(Error),
+    /// The machine does not permit what is needed to measure.
+    Denied(Error),
     /// Anything else.
     Other(Error),
 }
@@ -111,7 +117,10 @@ impl From<Error> for Failed {
 impl From<Failed> for Error {
     fn from(failed: Failed) -> Self {
         match failed {
-            Failed::TooLittle(_, error) | Failed::Killed(error) | Failed::Other(error) => error,
+            Failed::TooLittle(_, error)
+            | Failed::Killed(error)
+            | Failed::Denied(error)
+            | Failed::Other(error) => error,
         }
     }
 }
@@ -198,8 +207,9 @@ fn start(task: &Task, pass: &Pass, party: usize, keeper: &mut Keeper) -> Result<
     if pass.traced() {
         command.arg("--trace-file").arg(trace(task, party, keeper));
     }
-    // Chunks as large as huge pages are of huge pages, unbounded too.
-    command.args(["--chunk", &task.chunk.to_string()]);
+    if let Some(chunk) = task.chunk.or(pass.chunk()) {
+        command.args(["--chunk", &chunk.to_string()]);
+    }
     if !matches!(pass, Pass::Unbounded | Pass::Swap(_)) {
         command.arg("--spill").arg(&task.spill);
     }
@@ -320,7 +330,7 @@ fn collect(task: &Task, pass: &Pass, party: usize, one: Running, keeper: &Keeper
     }
     let (size, correct) = match (outcome, pass) {
         // A speculative pass has no result.
-        (_, Pass::Speculative) => (task.size, true),
+        (_, Pass::Speculative(..)) => (task.size, true),
         (Some(outcome), _) => (outcome.size, outcome.correct),
         (None, _) => return Err("the program printed no line of results".to_owned()),
     };
@@ -342,7 +352,13 @@ mod tests {
             assert_eq!(least(other), None, "{other}");
         }
         let error = || Error::input("why");
-        for failed in [Failed::TooLittle(1, error()), Failed::Killed(error()), Failed::Other(error())] {
+        let all = [
+            Failed::TooLittle(1, error()),
+            Failed::Killed(error()),
+            Failed::Denied(error()),
+            Failed::Other(error()),
+        ];
+        for failed in all {
             assert_eq!(Error::from(failed).to_string(), error().to_string());
         }
     }

@@ -15,7 +15,7 @@ mod workload;
 
 pub use args::Bench;
 
-use crate::chunk::{LARGE, SMALL};
+use crate::chunk::{self, Foresight};
 use crate::{attempt, folders, output};
 use args::{EngineName, Limit, ModeName};
 use base::Error;
@@ -24,6 +24,7 @@ use keeper::Keeper;
 use launch::{Failed, Pass, Task};
 use row::{Row, Runs, Skipped};
 use serde::Serialize;
+use std::ops::Range;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use workload::{Size, Workload};
@@ -38,10 +39,10 @@ const SWAP_TIMES: u64 = 2;
 const RAISES: usize = 4;
 /// What is said of a run that was not paged.
 const FITS: &str = "it fits in the limit: nothing was paged; a larger --size or less --memory shows paging";
-/// The exit code when an engine that was named could not be measured.
+/// The exit code when an engine that was named could not be measured, or one that the machine permits.
 const MISSING: u8 = 1;
 
-/// Measures and prints; the exit code says whether all that was named could be measured.
+/// Measures and prints; the exit code says whether all that was asked for could be measured.
 ///
 /// # Errors
 /// When a run fails, a program is missing, or a result is wrong.
@@ -66,8 +67,8 @@ pub fn run(args: &Bench) -> Result<ExitCode, Error> {
             format!("{workload}, {engine}: the result is wrong; this must not happen, please report it");
         return Err(Error::misuse(text));
     }
-    let missing: Vec<String> =
-        skipped.iter().filter(|one| args.names(one.engine)).map(Skipped::title).collect();
+    let asked = |one: &&Skipped| args.names(one.engine) || !one.denied;
+    let missing: Vec<String> = skipped.iter().filter(asked).map(Skipped::title).collect();
     if missing.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
@@ -97,8 +98,8 @@ struct Shared {
     swap_bytes: u64,
     /// The speculative passes, one for each repeat: their traces serve all engines.
     speculations: Vec<Speculation>,
-    /// Bytes that must move at this memory, and the disk just before.
-    bound: Option<Bound>,
+    /// Bytes that must move at this memory, all parties together.
+    must_move: Option<u64>,
 }
 
 impl<'a> Session<'a> {
@@ -119,7 +120,7 @@ impl<'a> Session<'a> {
         eprintln!("[{:>10}] {text}", output::duration(self.began.elapsed().as_secs_f64()));
     }
 
-    /// The unbounded run, then the engines: those with a plan before those that are held against its bytes.
+    /// The unbounded run, then the engines.
     fn workload(&mut self, workload: Workload) -> Result<(), Error> {
         let task = self.task(workload)?;
         let mut shared = self.unbounded(task)?;
@@ -141,9 +142,8 @@ impl<'a> Session<'a> {
         let program = workload.family().find(args.program(workload.family()))?;
         let size = workload::size(&program, workload, args.size)?;
         let address = (workload.parties() > 1).then(net::connect::free_address).transpose()?;
-        let chunk = args.chunk.unwrap_or(if args.size == Size::Quick { SMALL } else { LARGE });
-        let timeout = Duration::from_secs(args.timeout);
-        Ok(Task { workload, program, size, address, chunk, spill: args.spill.clone(), timeout })
+        let (spill, timeout) = (args.spill.clone(), Duration::from_secs(args.timeout));
+        Ok(Task { workload, program, size, address, chunk: args.chunk, spill, timeout })
     }
 
     fn unbounded(&mut self, task: Task) -> Result<Shared, Error> {
@@ -171,7 +171,7 @@ impl<'a> Session<'a> {
             raised: None,
             swap_bytes,
             speculations: Vec::new(),
-            bound: None,
+            must_move: None,
         })
     }
 
@@ -183,28 +183,40 @@ impl<'a> Session<'a> {
             None => self.keeper.swap(spill, shared.swap_bytes)?.map(|_| ()),
         };
         if let Err(reason) = allowed {
-            return self.skip(shared.task.workload, engine, reason);
+            return self.skip(shared.task.workload, engine, reason, true);
         }
         let row = self.measured(shared, engine);
-        if !engine.swaps() {
-            return self.line(row?);
+        if engine.swaps() {
+            self.keeper.unswap()?;
         }
-        self.keeper.unswap()?;
-        match row {
-            Ok(row) => self.line(row),
-            // That is the result of the system's paging, and no reason to lose the others'.
-            Err(Failed::Killed(error)) => self.skip(
-                shared.task.workload,
-                engine,
-                format!("the system ended it for its memory: {error}"),
-            ),
-            Err(failed) => Err(failed.into()),
-        }
+        // What became of one engine is no reason to lose the others.
+        let (reason, denied) = match row {
+            Ok(row) => return self.line(row),
+            Err(Failed::Denied(error)) => (error.to_string(), true),
+            Err(Failed::Killed(error)) => {
+                (format!("the system ended it for its memory: {error}"), engine.swaps())
+            }
+            Err(Failed::TooLittle(least, error)) => {
+                let (mib, chunk) = (least >> 20, output::binary(self.chunk(shared) as u64));
+                let advice = format!(
+                    "--memory {mib}M is the least with chunks of {chunk}; a smaller --chunk needs less"
+                );
+                (format!("{error}\n  {advice}"), false)
+            }
+            Err(failed) => return Err(failed.into()),
+        };
+        self.skip(shared.task.workload, engine, reason, denied)
     }
 
-    fn skip(&mut self, workload: Workload, engine: EngineName, reason: String) -> Result<(), Error> {
+    fn skip(
+        &mut self,
+        workload: Workload,
+        engine: EngineName,
+        reason: String,
+        denied: bool,
+    ) -> Result<(), Error> {
         self.say(&format!("{}: {} skipped: {reason}", workload.name(), engine.name()));
-        let skipped = Skipped { workload, engine, skipped: reason };
+        let skipped = Skipped { workload, engine, skipped: reason, denied };
         self.json(&skipped)?;
         self.skipped.push(skipped);
         Ok(())
@@ -213,15 +225,13 @@ impl<'a> Session<'a> {
     fn measured(&mut self, shared: &mut Shared, engine: EngineName) -> Result<Row, Failed> {
         let mut runs = Runs::default();
         let mut disks = Vec::new();
-        let mut must_move = shared.bound.map(|bound| bound.bytes);
         for round in 0..self.args.repeat as usize {
-            if engine.is_planned() {
-                disks.push(self.disk(&shared.task)?);
-            }
+            self.traced(shared, if self.in_sequence(engine) { round + 1 } else { 1 })?;
+            disks.push(self.disk(shared)?);
             self.announce(&shared.task, engine.name());
             let (parties, figures) = self.enough(shared, engine, round)?;
-            if engine.is_planned() && must_move.is_none() {
-                must_move = Some(self.must_move(shared, &parties)?);
+            if shared.must_move.is_none() {
+                shared.must_move = Some(self.must_move(shared, &parties)?);
             }
             runs.add(&parties, figures);
         }
@@ -233,21 +243,42 @@ impl<'a> Session<'a> {
         }
         let mode = engine.is_planned().then_some(self.args.mode);
         let memory = shared.memory.iter().max().copied().unwrap_or(0);
-        if let (true, Some(bytes)) = (engine.is_planned(), must_move) {
-            shared.bound = Some(Bound { bytes, bytes_per_s: figures::median(disks) });
-        }
-        Ok(runs.paged(&shared.unbounded, engine, mode, memory, shared.bound))
+        let bound = Bound { bytes: shared.must_move.unwrap_or(0), bytes_per_s: figures::median(disks) };
+        Ok(runs.paged(&shared.unbounded, engine, mode, memory, bound))
     }
 
-    /// Bytes that must move between the marks, all parties together. Where speculation ran beside the program it has left no
-    /// trace: then one is made.
-    fn must_move(&mut self, shared: &Shared, parties: &[Party]) -> Result<u64, Failed> {
-        if shared.speculations.is_empty() {
-            launch::run(&shared.task, &Pass::Speculative, &mut self.keeper)?;
+    /// Whether a run follows a trace that was made before it.
+    fn in_sequence(&self, engine: EngineName) -> bool {
+        engine.is_planned() && self.args.mode != ModeName::Concurrent
+    }
+
+    /// Makes speculative passes until there are that many: one for each run that follows a trace, and one at least, because
+    /// what must move is computed by it.
+    fn traced(&mut self, shared: &mut Shared, passes: usize) -> Result<(), Failed> {
+        // Otherwise the pass chooses by its own trace, as `osprey run` does.
+        let chunk = (self.args.mode == ModeName::Concurrent).then(|| self.chunk(shared));
+        while shared.speculations.len() < passes {
+            let pass = Pass::Speculative(shared.memory.clone(), chunk);
+            let parties = launch::run(&shared.task, &pass, &mut self.keeper)?;
+            shared.speculations.push(Speculation::of(&parties)?);
         }
-        let of =
-            |(number, party)| bound::must_move(&launch::trace(&shared.task, number, &self.keeper), party);
-        Ok(parties.iter().enumerate().map(of).sum::<Result<u64, Error>>()?)
+        Ok(())
+    }
+
+    /// Bytes per chunk of the runs that are paged by chunks.
+    fn chunk(&self, shared: &Shared) -> usize {
+        let traced = shared.speculations.last().map(|speculation| speculation.chunk);
+        let first = || chunk::first(Foresight::Stream, shared.memory.iter().max().copied()).0;
+        self.args.chunk.or(traced).unwrap_or_else(first)
+    }
+
+    /// Bytes that must move between the marks, all parties together, by the trace that was made last.
+    fn must_move(&self, shared: &Shared, parties: &[Party]) -> Result<u64, Error> {
+        let events = shared.speculations.last().map_or(&[][..], |speculation| &speculation.events);
+        let of = |(number, (party, events)): (usize, (&Party, &Range<u64>))| {
+            bound::must_move(&launch::trace(&shared.task, number, &self.keeper), events.clone(), party)
+        };
+        parties.iter().zip(events).enumerate().map(of).sum()
     }
 
     /// One run. Where a part of the memory is less than paging needs, all parties get what the runtime says is the least.
@@ -276,19 +307,15 @@ impl<'a> Session<'a> {
         self.once(shared, engine, round)
     }
 
-    /// One run, after a speculative pass where none has served this round yet.
+    /// One run.
     fn once(
         &mut self,
-        shared: &mut Shared,
+        shared: &Shared,
         engine: EngineName,
         round: usize,
     ) -> Result<(Vec<Party>, Figures), Failed> {
         let (task, memory) = (&shared.task, shared.memory.clone());
-        let sequence = engine.is_planned() && self.args.mode != ModeName::Concurrent;
-        if sequence && shared.speculations.len() <= round {
-            let parties = launch::run(task, &Pass::Speculative, &mut self.keeper)?;
-            shared.speculations.push(Speculation::of(&parties)?);
-        }
+        let sequence = self.in_sequence(engine);
         let pass = match engine {
             EngineName::Swap => Pass::Swap(memory),
             _ if sequence => Pass::Programmed(engine.name(), memory),
@@ -309,15 +336,13 @@ impl<'a> Session<'a> {
         Ok((parties, figures))
     }
 
-    fn disk(&self, task: &Task) -> Result<f64, Error> {
+    /// The bandwidth of the disk, at the size of a chunk.
+    fn disk(&self, shared: &Shared) -> Result<f64, Failed> {
+        let (spill, chunk) = (&shared.task.spill, self.chunk(shared));
         let bytes = if self.args.size == Size::Quick { DISK_BYTES_QUICK } else { DISK_BYTES };
-        let found = disk::measure(&task.spill, task.chunk, bytes)?;
+        let found = disk::measure(spill, chunk, bytes).map_err(Failed::Denied)?;
         let rate = output::binary(found.bytes_per_s as u64);
-        self.say(&format!(
-            "disk of {}: {rate}/s at {}",
-            task.spill.display(),
-            output::binary(task.chunk as u64)
-        ));
+        self.say(&format!("disk of {}: {rate}/s at {}", spill.display(), output::binary(chunk as u64)));
         Ok(found.bytes_per_s)
     }
 

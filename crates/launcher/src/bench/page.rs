@@ -14,6 +14,8 @@ use std::path::Path;
 pub const FILE: &str = "report.html";
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
+const MIB: f64 = (1 << 20) as f64;
+
 /// A picture: the name of its file, its heading, what it shows.
 struct Figure {
     file: &'static str,
@@ -59,7 +61,12 @@ fn counts(title: &str, rows: &[Row], value: fn(&Row) -> u64) -> Panel {
     Panel { title: title.to_owned(), scale: Scale::Log, groups: grouped(rows, |row| vec![value(row) as f64]) }
 }
 
-fn figures(rows: &[Row]) -> [Figure; 4] {
+/// Sums that are read side by side: half as high is half as much.
+fn amounts(title: &str, rows: &[Row], value: fn(&Row) -> f64) -> Panel {
+    Panel { title: title.to_owned(), scale: Scale::Linear, groups: grouped(rows, |row| vec![value(row)]) }
+}
+
+fn figures(rows: &[Row]) -> [Figure; 6] {
     let unbounded = |row: &Row| row.figures.seconds / row.ratio_to_unbounded;
     let normalised = grouped(rows, |row| vec![row.ratio_to_unbounded]);
     let breakdown = grouped(rows, |row| {
@@ -111,6 +118,27 @@ fn figures(rows: &[Row]) -> [Figure; 4] {
                 scale: Scale::Linear,
                 groups: breakdown,
             }],
+        },
+        Figure {
+            file: "bytes.svg",
+            title: "Bytes moved",
+            caption: "What paging read and wrote, all parties together. For hint and swap: pages that the system swapped \
+                      during the whole run.",
+            panels: vec![
+                amounts("Read, MiB", rows, |row| row.figures.bytes_read as f64 / MIB),
+                amounts("Written, MiB", rows, |row| row.figures.bytes_written as f64 / MIB),
+            ],
+        },
+        Figure {
+            file: "planning.svg",
+            title: "Planning",
+            caption: "Seconds of planning, all parties together, and wall seconds of the slower speculative pass, which \
+                      makes the trace that is planned by. 0 where nothing is planned; of a speculative pass also where it \
+                      ran beside the program.",
+            panels: vec![
+                amounts("Planning, milliseconds", rows, |row| row.figures.plan_s * 1e3),
+                amounts("Speculative pass, seconds", rows, |row| row.figures.speculation_s),
+            ],
         },
     ]
 }
@@ -224,7 +252,7 @@ fn table_row(row: &Row) -> Markup {
         row.memory_bytes.map_or_else(none, binary),
         duration(figures.seconds),
         format!("{:.2}", row.ratio_to_unbounded),
-        row.bound_ratio.map_or_else(none, |ratio| format!("{ratio:.2}")),
+        format!("{:.2}", row.bound_ratio),
         count(figures.major_faults),
         count(figures.minor_faults),
         count(figures.voluntary_switches),
@@ -256,10 +284,15 @@ mod tests {
     #[test]
     fn page_and_pictures_are_well_formed_and_complete() {
         let dir = tempfile::tempdir().expect("a folder");
-        let skipped =
-            Skipped { workload: Workload::Merge, engine: EngineName::File, skipped: "<no> & why".into() };
+        let skipped = Skipped {
+            workload: Workload::Merge,
+            engine: EngineName::File,
+            skipped: "<no> & why".into(),
+            denied: true,
+        };
         write(&dir.path().join("new"), &made_up(), &[skipped]).expect("written");
-        for file in [FILE, "faults.svg", "switches.svg", "time.svg", "breakdown.svg"] {
+        let pictures = figures(&made_up()).map(|figure| figure.file);
+        for file in std::iter::once(FILE).chain(pictures) {
             let content = std::fs::read_to_string(dir.path().join("new").join(file)).expect(file);
             is_well_formed(&content.replace(include_str!("page.css"), "")).expect(file);
             assert!(!content.contains("<script") && !content.contains("src="), "{file}");
@@ -267,7 +300,7 @@ mod tests {
         }
         let page = std::fs::read_to_string(dir.path().join("new").join(FILE)).expect("the page");
         assert!(page.contains("&lt;no&gt; &amp; why") && page.contains("All results are correct"));
-        assert_eq!(page.matches("<svg").count(), 4);
+        assert_eq!(page.matches("<svg").count(), 6);
         assert_eq!(page.matches("<tr>").count(), 41);
     }
 

@@ -3,7 +3,10 @@
 
 use super::args::EngineName;
 use crate::markup::{Markup, element};
-use crate::svg::{INK, PAPER, SOFT, label, line, picture, rect};
+use crate::svg::{
+    AMBER, BESIDE, BLUE, GREEN, HEADING, INK, PALE, PAPER, RUST, SLATE, TEAL, VALUE, VIOLET, label, line,
+    picture, rect,
+};
 
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 16.0;
@@ -20,20 +23,15 @@ const GROUP: f64 = 26.0;
 /// No picture is narrower: the legend needs it.
 const NARROWEST: f64 = 620.0;
 
-const HEADING: [(&str, &str); 2] = [("font-weight", "600"), ("fill", INK)];
-const BESIDE: [(&str, &str); 1] = [("fill", SOFT)];
-/// The number above a bar, around which the axis is left out.
-const VALUE: [(&str, &str); 5] =
-    [("font-size", "11"), ("fill", INK), ("stroke", PAPER), ("stroke-width", "3"), ("paint-order", "stroke")];
 /// User, system, blocked.
-const PARTS: [(&str, &str); 3] = [("user", "#1667a8"), ("system", "#e0a030"), ("blocked", "#c9d1d9")];
+const PARTS: [(&str, &str); 3] = [("user", BLUE), ("system", AMBER), ("blocked", PALE)];
 
 /// How values become heights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// For counts that span decades; what is below one has no height.
     Log,
-    /// For ratios.
+    /// For ratios and for amounts that compare.
     Linear,
 }
 
@@ -60,12 +58,12 @@ pub struct Panel {
 /// Colour and pattern of an engine.
 fn look(engine: EngineName) -> (&'static str, &'static str) {
     match engine {
-        EngineName::Unbounded => ("#8fa3b5", ""),
-        EngineName::Move => ("#1667a8", "dots"),
-        EngineName::Copy => ("#2a9187", "cross"),
-        EngineName::File => ("#6a3d9a", "level"),
-        EngineName::Hint => ("#3f7d20", "back"),
-        EngineName::Swap => ("#b3541e", "slash"),
+        EngineName::Unbounded => (SLATE, ""),
+        EngineName::Move => (BLUE, "dots"),
+        EngineName::Copy => (TEAL, "cross"),
+        EngineName::File => (VIOLET, "level"),
+        EngineName::Hint => (GREEN, "back"),
+        EngineName::Swap => (RUST, "slash"),
     }
 }
 

@@ -41,7 +41,7 @@ fn cells(row: &Row) -> [String; 15] {
         row.engine.name().to_owned(),
         output::duration(figures.seconds),
         format!("{:.2}x", row.ratio_to_unbounded),
-        row.bound_ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}x")),
+        format!("{:.2}x", row.bound_ratio),
         count(figures.major_faults),
         count(figures.minor_faults),
         count(figures.voluntary_switches),
@@ -84,6 +84,7 @@ mod tests {
             workload: Workload::Merge,
             engine: EngineName::Hint,
             skipped: "not permitted".into(),
+            denied: true,
         }];
         let text = text(&rows, &skipped);
         let lines: Vec<&str> = text.lines().collect();

@@ -1,7 +1,7 @@
 //! A trace as a picture: time to the right, chunks upwards, darker where more is touched.
 
 use crate::markup::{Markup, element};
-use crate::svg::{INK, RULE, label, picture};
+use crate::svg::{BLUES, INK, RULE, label, picture};
 use osprey::trace::{Block, Header};
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ const RIGHT: usize = 16;
 const TOP: usize = 34;
 const BELOW: usize = 40;
 /// From few touches to many.
-const SHADES: [&str; 4] = ["#b9d3ea", "#6fa8d6", "#1667a8", "#0b3558"];
+const SHADES: [&str; 4] = BLUES;
 
 /// Draws a trace.
 pub fn draw(header: &Header, blocks: &[Block]) -> String {
