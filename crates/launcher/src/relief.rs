@@ -191,3 +191,53 @@ fn bell(folder: &Path) -> io::Result<OwnedFd> {
     fs::write(folder.join("cgroup.event_control"), both)?;
     Ok(bell)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: u64 = 64 << 20;
+
+    /// In a folder that is no group. Instants are set, so that no wait is for the test's own time.
+    #[test]
+    fn the_reserve_is_for_a_pager_that_does_not_answer() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("memory.oom_control"), "under_oom 1\n").expect("a file");
+        let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("a bell");
+        let (bell, pager) = (event(), event());
+        let answer = pager.try_clone().expect("a descriptor");
+        let answer = || rustix::io::read(&answer, &mut [0; 8]).is_ok();
+        let later = || Some(Instant::now() + Duration::from_secs(3600));
+        let long_ago = || Instant::now().checked_sub(2 * RESERVED).expect("the machine is up for longer");
+        let mut relief = Relief {
+            bell,
+            pager: Some(pager),
+            folder: folder.path().into(),
+            limit: LIMIT,
+            now: LIMIT - reserve(LIMIT),
+            stuck: later(),
+            gave: false,
+            told: long_ago(),
+        };
+        let mut given = |told: Option<Instant>, stuck: Option<Instant>| {
+            let before = relief.now;
+            (relief.told, relief.stuck) = (told.unwrap_or(relief.told), stuck);
+            relief.relieve();
+            (relief.now - before) / PAGE
+        };
+        assert_eq!(given(Some(long_ago()), later()), 0, "it is rung for");
+        assert_eq!(given(later(), later()), 0, "and has time to answer");
+        assert_eq!(given(Some(long_ago()), later()), 1, "it waits itself");
+        assert_eq!(given(Some(long_ago()), later()), 1, "still");
+        assert!(answer(), "it was rung for");
+        assert_eq!(given(Some(long_ago()), later()), 0, "it goes on");
+        assert!(answer());
+        assert_eq!(
+            given(Some(long_ago()), Some(long_ago())),
+            1,
+            "nothing was freed for long: it is for everybody"
+        );
+        let limit = fs::read_to_string(folder.path().join("memory.limit_in_bytes")).expect("a limit");
+        assert_eq!(limit, (LIMIT - reserve(LIMIT) + 3 * PAGE).to_string());
+    }
+}

@@ -263,3 +263,24 @@ impl Transfer {
         self.vector.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A transfer that has to wait does not need memory for a thread that waits: it is there, and stays.
+    #[test]
+    fn the_kernels_thread_is_there_from_the_start() {
+        let ring = match Uring::new() {
+            Ok(ring) => ring,
+            Err(error) => return eprintln!("skipped: no io_uring here: {error}"),
+        };
+        // SAFETY: a plain call.
+        let name = format!("iou-wrk-{}", unsafe { libc::gettid() });
+        let threads = std::fs::read_dir("/proc/self/task").expect("/proc").flatten();
+        let names = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok());
+        let names: Vec<String> = names.collect();
+        assert!(names.iter().any(|other| other.trim_end() == name), "{name}: {names:?}");
+        drop(ring);
+    }
+}
