@@ -137,7 +137,8 @@ fn a_trace_of_any_seat_is_that_of_its_run() {
         let report = std::fs::read(settings.report.as_ref().expect("set above")).expect("a report");
         let stats: Stats = serde_json::from_slice(&report).expect("statistics");
         assert_eq!(stats.mode, "programmed", "{:?}", stats.warnings);
-        assert_eq!(stats.warnings, Vec::<String>::new(), "the pass takes what the program takes");
+        let of_trace = |warning: &String| warning.contains("trace");
+        assert!(!stats.warnings.iter().any(of_trace), "{:?}", stats.warnings);
         assert!(stats.bytes_written > 0 && stats.frames < stats.peak_chunks / 3, "{stats:?}");
     }
 }
