@@ -62,6 +62,8 @@ pub(crate) struct Tracer {
     region: Arc<Region>,
     progress: Arc<Progress>,
     uffd: Uffd,
+    /// The kernel maps pages only to be written, as before Linux 6.4: they are protected once they are there.
+    in_two_steps: bool,
     alias: OwnedFd,
     alias_len: usize,
     /// Bytes of the region, from its base, that lead to `alias`.
@@ -125,10 +127,11 @@ impl Tracer {
         fill(&alias, alias_len).map_err(no_memory)?;
         let states = region.chunks() * size_of::<AtomicU16>();
         let states = Mapping::anonymous(None, states.next_multiple_of(PAGE), false).map_err(no_memory)?;
-        let tracer = Self {
+        let mut tracer = Self {
             region,
             progress,
             uffd,
+            in_two_steps: false,
             alias,
             alias_len,
             reach: AtomicUsize::new(0),
@@ -283,13 +286,11 @@ impl Tracer {
         Ok(before)
     }
 
+    /// In two steps another thread may write in between, without notice: the trace then says that the chunk was only read.
     fn map(&self, start: usize, len: usize, protect: bool) -> io::Result<()> {
-        loop {
-            match self.uffd.map_present(start, len, protect) {
-                Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => {}
-                other => return other,
-            }
-        }
+        let later = protect && self.in_two_steps;
+        again(|| self.uffd.map_present(start, len, protect && !later))?;
+        if later { again(|| self.uffd.protect(start, len, true)) } else { Ok(()) }
     }
 
     fn unmap(&self, first: u32, chunks: usize) -> io::Result<()> {
@@ -340,10 +341,15 @@ impl Tracer {
         result
     }
 
-    /// Whether this kernel maps pages protected, by trying it on the first page.
-    fn check_protection(&self) -> Result<(), String> {
+    /// How this kernel maps pages protected, by trying it on the first page.
+    fn check_protection(&mut self) -> Result<(), String> {
         let start = self.region.address(0);
-        self.map(start, PAGE, true)
+        let mut tried = self.map(start, PAGE, true);
+        if tried.as_ref().is_err_and(|e| e.raw_os_error() == Some(libc::EINVAL)) {
+            self.in_two_steps = true;
+            tried = self.map(start, PAGE, true);
+        }
+        tried
             .and_then(|()| self.region.mapping().advise(0, PAGE, libc::MADV_DONTNEED))
             .map_err(|e| format!("this kernel's userfaultfd cannot map pages write-protected: {e}"))
     }
@@ -380,12 +386,22 @@ impl Blocks {
     }
 }
 
+/// Calls again while the process's mappings change under the kernel's hands.
+fn again(mut call: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    loop {
+        match call() {
+            Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => {}
+            other => return other,
+        }
+    }
+}
+
 fn open_uffd() -> Result<Uffd, String> {
     let must =
         feature::SIGBUS | feature::MINOR_SHMEM | feature::PAGEFAULT_FLAG_WP | feature::WP_HUGETLBFS_SHMEM;
     Uffd::open(must, 0, true).map_err(|e| {
         format!(
-            "speculation needs userfaultfd with minor faults and write protection on shared memory (Linux 6.4): {e}"
+            "speculation needs userfaultfd with minor faults and write protection on shared memory (Linux 5.19): {e}"
         )
     })
 }
