@@ -21,7 +21,7 @@ pub(crate) struct Region {
 
 /// What must be prepared before a chunk can be touched.
 pub(crate) trait Backing: std::fmt::Debug + Send + Sync {
-    /// Something is about to be allocated in a chunk, by the calling thread. Ends the process when that cannot be backed.
+    /// Something is about to be allocated in a chunk, by the calling thread. Backs all chunks up to it, or ends the process.
     fn reach(&self, chunk: u32);
 }
 
@@ -44,12 +44,16 @@ impl Region {
         Ok(Self { mapping, chunk: settings.chunk, live, backing: OnceLock::new() })
     }
 
-    /// From now on `backing` hears of a chunk before something is allocated in it.
+    /// From now on `backing` hears of a chunk before something is allocated in it; at once of what is.
     ///
     /// # Errors
     /// `backing`, when there is one already.
     pub fn stand_on(&self, backing: Arc<dyn Backing>) -> Result<(), Arc<dyn Backing>> {
-        self.backing.set(backing)
+        self.backing.set(backing.clone())?;
+        if let Some(last) = self.reach().checked_sub(1) {
+            backing.reach(last);
+        }
+        Ok(())
     }
 
     /// The address space.
@@ -89,6 +93,12 @@ impl Region {
     /// Whether something in a chunk is allocated.
     pub fn is_live(&self, chunk: u32) -> bool {
         self.live[chunk as usize / 64].load(Ordering::Acquire) >> (chunk % 64) & 1 == 1
+    }
+
+    /// Chunks up to the last one that anything is allocated in.
+    pub fn reach(&self) -> u32 {
+        let chunks = self.chunks() as u32;
+        (0..chunks).rev().find(|&chunk| self.is_live(chunk)).map_or(0, |last| last + 1)
     }
 
     /// The allocator's word on a chunk.

@@ -73,9 +73,9 @@ const MAY_SWAP: &str = "one=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory://p'
 #[test]
 fn a_program_without_an_engine_may_not_swap_unless_that_is_allowed() {
     let run = |flags: &[&str]| {
-        // Nor a file as long as a region: then no engine is left.
+        // Nor a file as long as a chunk: then no engine is left.
         let mut command = Command::new("sh");
-        command.args(["-c", "ulimit -f 1024 && exec \"$0\" \"$@\"", "python3", "-c", WITHOUT_USERFAULTFD]);
+        command.args(["-c", "ulimit -f 32 && exec \"$0\" \"$@\"", "python3", "-c", WITHOUT_USERFAULTFD]);
         command.args([osprey(), "run", "-v", "--memory", "64M"]).args(flags);
         command.args(["--", "sh", "-c", MAY_SWAP]).output().map(Run::from)
     };

@@ -138,22 +138,25 @@ fn the_systems_paging_ends_a_program_only_without_room() {
 
 #[test]
 fn without_userfaultfd_the_program_still_runs() {
-    let denied = |flags: &[&str]| {
+    let denied = |flags: &[&str], size: &str| {
         let mut command = Command::new("python3");
-        command
-            .args(["-c", WITHOUT_USERFAULTFD, osprey(), "run"])
-            .args(flags)
-            .arg("--")
-            .arg(subject())
-            .arg("8");
-        command.output().map(Run::from)
+        command.args(["-c", WITHOUT_USERFAULTFD, osprey(), "run"]).args(flags).arg("--");
+        command.arg(subject()).arg(size).output().map(Run::from)
     };
-    let done = match denied(&["--memory", "64M"]) {
+    let done = match denied(&["--memory", "64M"], "8") {
         Ok(done) if done.err.contains("Traceback") => return eprintln!("skipped: {}", done.err),
         Ok(done) => done,
         Err(error) => return eprintln!("skipped: no python3: {error}"),
     };
     done.succeeded().says("warning").says("userfaultfd");
+    // More than the limit: not without an engine.
+    for mode in ["speculate", "concurrent", "reactive"] {
+        let flags = ["--memory", "24M", "--allow-plaintext", "--mode", mode, "--json"];
+        let done = denied(&flags, "64").expect("python3 starts");
+        let report = done.succeeded().says("to disk as it is, not encrypted").report();
+        assert!(report["engine"] == "file" && report["frames"].as_u64() < Some(24 * 16), "{mode}: {report}");
+        assert!(report["bytes_read"].as_u64() > Some(0), "what had left came back: {mode}: {report}");
+    }
 }
 
 #[test]
@@ -176,19 +179,24 @@ fn without_namespaces_speculation_is_refused() {
 fn a_full_disk_ends_the_program_with_its_name() {
     // A small file system that goes with its namespace.
     let folder = tempfile::tempdir().expect("folder");
-    let script = "mount -t tmpfs -o size=2m none \"$2\" && exec \"$0\" run --memory 24M --spill \"$2\" --spill-in-memory -- \"$1\" 64";
-    let mut command = Command::new("unshare");
-    command
-        .args(["--mount", "--map-root-user", "sh", "-c", script])
-        .arg(osprey())
-        .arg(subject())
-        .arg(folder.path());
-    match command.output().map(Run::from) {
-        Err(error) => eprintln!("skipped: no unshare: {error}"),
-        Ok(done) if done.code == Some(1) || done.code == Some(32) => eprintln!("skipped: {}", done.err),
-        Ok(done) => {
-            assert_eq!(done.code, Some(74), "{}", done.err);
-            done.says(folder.path().to_str().expect("text"));
+    let script = "mount -t tmpfs -o size=2m none \"$2\" && exec \"$0\" run --memory 24M --spill \"$2\" --spill-in-memory \
+                  --engine \"$3\" --mode \"$4\" -- \"$1\" 64";
+    let named = folder.path().to_str().expect("text");
+    let cases =
+        ["auto", "file"].map(|engine| ["speculate", "concurrent", "reactive"].map(|mode| (engine, mode)));
+    for (engine, mode) in cases.into_iter().flatten() {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--map-root-user", "sh", "-c", script]).arg(osprey()).arg(subject());
+        match command.args([named, engine, mode]).output().map(Run::from) {
+            Err(error) => return eprintln!("skipped: no unshare: {error}"),
+            Ok(done) if matches!(done.code, Some(1 | 32)) => return eprintln!("skipped: {}", done.err),
+            Ok(done) => {
+                // A whole trace says before the program runs what `file` needs.
+                let early = (engine, mode) == ("file", "speculate") && done.err.contains("the trace needs");
+                let code = if early { 69 } else { 74 };
+                assert_eq!(done.code, Some(code), "{engine}, {mode}: {}", done.err);
+                done.says(named);
+            }
         }
     }
 }

@@ -304,7 +304,7 @@ impl Mover {
     fn search(&self, program: &mut Program, strays: bool) {
         let all = self.region.chunk() / PAGE;
         let mut away = Vec::new();
-        for chunk in 0..self.reach() {
+        for chunk in 0..self.region.reach() {
             if program.holds(chunk) {
                 away.extend(self.mapped(chunk).is_ok_and(|pages| pages < all).then_some(chunk));
             } else if strays && self.strayed(chunk) {
@@ -312,12 +312,6 @@ impl Mover {
             }
         }
         program.bring_back(away);
-    }
-
-    /// Chunks up to the last one that anything is allocated in.
-    fn reach(&self) -> u32 {
-        let chunks = self.region.chunks() as u32;
-        (0..chunks).rev().find(|&chunk| self.region.is_live(chunk)).map_or(0, |last| last + 1)
     }
 
     /// Pages of a chunk that are mapped.
@@ -396,7 +390,7 @@ impl Mover {
         if resident <= self.memory {
             return Ok(());
         }
-        let reach = self.reach();
+        let reach = self.region.reach();
         for _ in 0..reach {
             if resident <= self.low {
                 break;

@@ -169,9 +169,9 @@ fn a_child_pages() {
     };
     let region = Arc::new(Region::reserve(&settings, true).expect("address space"));
     let progress = Arc::new(Progress::new().expect("event descriptor"));
+    (0..CHUNKS).for_each(|chunk| region.set_live(chunk, true));
     let pagemap = advise::Pagemap::open().expect("readable");
     let engine = start(engine, &settings, region.clone(), progress.clone(), source).expect("started");
-    (0..CHUNKS).for_each(|chunk| region.set_live(chunk, true));
     let (mut missing, mut held_back) = (0, 0);
     for (i, &chunk) in touches.iter().enumerate() {
         place.store(i, Ordering::Release);
@@ -206,6 +206,76 @@ fn a_child_pages() {
     assert!(stats.bytes_read >= live.bytes_read && stats.frames > FRAMES / 2, "{stats:?}");
     (0..CHUNKS).for_each(|chunk| visit(&region, chunk, &mut visits, true));
     println!("{}", serde_json::to_string(&stats).expect("serialises"));
+}
+
+/// The child's side of the tests of a disk in trouble: `OSPREY_TEST_TROUBLE` = trouble and folder.
+#[test]
+#[ignore = "the child process of the tests of a disk in trouble"]
+fn a_child_is_in_trouble() {
+    let task = std::env::var("OSPREY_TEST_TROUBLE").expect("started by a test");
+    let (trouble, folder) = task.split_once(' ').expect("two words");
+    let settings = Settings {
+        mode: Mode::Reactive,
+        engine: Engine::File,
+        memory: way::resident_bytes() + FRAMES * CHUNK as u64,
+        chunk: CHUNK,
+        region: 1 << 30,
+        spill: folder.into(),
+        ..Settings::default()
+    };
+    let region = Arc::new(Region::reserve(&settings, true).expect("address space"));
+    let room = room::Room::open(&settings.spill, &region, 0).expect("a file");
+    let (room, mapping) = (Arc::new(room), region.mapping());
+    mapping.overlay(0, mapping.len(), room.file().as_fd()).expect("mapped");
+    room.stand_behind(&region).expect("first in this process");
+    let mut visits = vec![0; region.chunks()];
+    // One at a time, as an allocator does: each has room when it is touched.
+    for chunk in 0..CHUNKS {
+        region.set_live(chunk, true);
+        visit(&region, chunk, &mut visits, true);
+    }
+    let last = region.chunks() as u32 - 1;
+    match trouble {
+        "none" => assert!(room.holds(CHUNKS - 1) && !room.holds(last), "room for what was allocated"),
+        // What the disk has lost.
+        "torn" => room.file().set_len(0).expect("shortened"),
+        "refused" => room.lost(&io::ErrorKind::StorageFull.into()),
+        "stray" => visit(&region, last, &mut visits, false),
+        other => panic!("{other}"),
+    }
+    visit(&region, 0, &mut visits, true);
+}
+
+/// A disk that fails, or takes no more, ends the process with words; a touch of what nobody allocated is the program's.
+#[test]
+fn a_disk_in_trouble_ends_the_process() {
+    use std::os::unix::process::ExitStatusExt;
+    let folder = tempfile::tempdir().expect("folder");
+    let ending = |trouble: &str, limit: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -c 0; ulimit -f {limit}; exec \"$0\" \"$@\"")]);
+        command.arg(std::env::current_exe().expect("this test"));
+        command.args(["--exact", "pager::advise::tests::a_child_is_in_trouble", "--ignored", "--nocapture"]);
+        command.env("OSPREY_TEST_TROUBLE", format!("{trouble} {}", folder.path().display()));
+        let out = command.output().expect("sh");
+        (out.status, String::from_utf8_lossy(&out.stderr).into_owned())
+    };
+    let (status, said) = ending("none", "unlimited");
+    assert!(status.success(), "{said}");
+    let name = folder.path().to_str().expect("text");
+    // Units of 512 or 1024 bytes, by the shell: less than the program needs.
+    let cases = [
+        ("torn", "unlimited", "could be neither read nor written"),
+        ("refused", "unlimited", "could not be written"),
+        ("none", "8192", "ulimit -f, is reached"),
+    ];
+    for (trouble, limit, text) in cases {
+        let (status, said) = ending(trouble, limit);
+        assert_eq!(status.code(), Some(crate::pager::EXIT_PAGING), "{trouble}: {said}");
+        assert!(said.contains(name) && said.contains(text), "{trouble}: {said}");
+    }
+    let (status, said) = ending("stray", "unlimited");
+    assert_eq!(status.signal(), Some(libc::SIGBUS), "{said}");
 }
 
 /// Runs the child and gives what its engine counted.
