@@ -3,21 +3,20 @@
 //! A group cannot go while a process is in it and a dead launcher removes nothing, so two others do: the guard, which
 //! outlives its launcher, and the next start on the machine ([`sweep`]), for the case that both were killed.
 
+use crate::delay::{self, Delay};
 use crate::link::Limit;
 use crate::processes;
 use crate::relief::Relief;
+use rustix::event::{PollFd, PollFlags};
 use rustix::process::Signal;
 use std::fs;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// First part of the names of our groups.
 const NAME: &str = "osprey-";
-
-/// In groups of version 2, what lies between delay and limit, as a part of the limit. The kernel delays by the square of the
-/// excess: from four fifths of this part on by more than 10 ms for every 256 KiB, so the pager, which looks every 25 ms near
-/// its limit, comes to give frames up. More would delay it where it works, just below its limit.
-const HIGH_PART: u64 = 64;
 
 /// A group with a limit. Removed when dropped, when nothing is in it.
 #[derive(Debug)]
@@ -25,6 +24,41 @@ pub struct Group {
     folder: PathBuf,
     version: Version,
     swappable: Option<String>,
+}
+
+/// What looks after a program that comes to its limit.
+#[derive(Debug)]
+pub enum Help {
+    /// Threads wait, in groups of version 1.
+    Wait(Relief),
+    /// Threads are delayed, in groups of version 2.
+    Delay(Delay),
+}
+
+impl Help {
+    /// Comes when help may be needed.
+    pub fn wait(&self) -> PollFd<'_> {
+        match self {
+            Self::Wait(relief) => PollFd::from_borrowed_fd(relief.fd(), PollFlags::IN),
+            Self::Delay(delay) => delay.wait(),
+        }
+    }
+
+    /// What tells the pager that memory is needed.
+    pub fn pager(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Wait(relief) => relief.pager(),
+            Self::Delay(delay) => Some(delay.pager()),
+        }
+    }
+
+    /// Helps where that is needed. When to come again, rung for or not.
+    pub fn relieve(&mut self) -> Option<Duration> {
+        match self {
+            Self::Wait(relief) => relief.relieve(),
+            Self::Delay(delay) => delay.relieve(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,9 +132,7 @@ impl Group {
                     forbidden = write("memory.swap.max", 0).map_err(|error| error.to_string());
                 }
                 if limit.paged {
-                    // There is no switch for the kill. From here on the kernel delays whoever allocates, the more the
-                    // nearer the limit is: the pager may come to look in between.
-                    write("memory.high", limit.bytes - limit.bytes / HIGH_PART)?;
+                    write("memory.high", delay::high(limit.bytes))?;
                 }
             }
         }
@@ -118,12 +150,16 @@ impl Group {
         let _ = fs::write(self.folder.join(file), value);
     }
 
-    /// Lets a program that may swap, or that the runtime pages, wait for memory, where the system has that.
-    pub fn relief(&self, limit: Limit) -> Option<Relief> {
+    /// Has a program that comes to its limit wait for memory instead of being killed: for what the system swaps or the
+    /// runtime's pager frees. As far as the system has that.
+    pub fn help(&self, limit: Limit) -> Option<Help> {
         let swaps = limit.swap && crate::engine::has_swap();
-        let wanted = self.version == Version::One && (limit.paged || swaps);
         // Without it the system kills as it always does, and the run says so.
-        wanted.then(|| Relief::start(&self.folder, limit).ok()).flatten()
+        match self.version {
+            Version::One if limit.paged || swaps => Relief::start(&self.folder, limit).ok().map(Help::Wait),
+            Version::Two if limit.paged => Delay::start(&self.folder, limit).ok().map(Help::Delay),
+            _ => None,
+        }
     }
 
     /// Why the system may swap what is in the group although its limit forbids it, in words.
@@ -173,7 +209,7 @@ fn remove(folder: &Path) {
     for _ in 0..200 {
         match fs::remove_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                std::thread::sleep(std::time::Duration::from_millis(5));
+                std::thread::sleep(Duration::from_millis(5));
             }
             _ => return,
         }
@@ -298,7 +334,7 @@ mod tests {
     /// Version 2, in a folder that is no group.
     #[test]
     fn growth_is_delayed_where_nothing_can_wait() {
-        for (paged, high) in [(true, Some("66060288")), (false, None)] {
+        for (paged, high) in [(true, Some(delay::high(64 << 20).to_string())), (false, None)] {
             let folder = tempfile::tempdir().expect("a folder");
             let mut group =
                 Group { folder: folder.path().to_path_buf(), version: Version::Two, swappable: None };
@@ -306,7 +342,7 @@ mod tests {
             let read = |file: &str| fs::read_to_string(folder.path().join(file)).ok();
             assert_eq!(read("memory.max").as_deref(), Some("67108864"));
             assert_eq!(read("memory.swap.max").as_deref(), Some("0"));
-            assert_eq!(read("memory.high").as_deref(), high);
+            assert_eq!(read("memory.high"), high);
         }
     }
 

@@ -1,9 +1,8 @@
 //! `osprey __child`: the guard of one pass. It sets itself up, starts the program, and ends all that the program
 //! started, when the program ends or the launcher does. See decision 030.
 
-use crate::cgroup::Group;
+use crate::cgroup::{Group, Help};
 use crate::link::{self, Event, Incoming, Order, Spec};
-use crate::relief::Relief;
 use crate::{exec, overlay, processes};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, WaitOptions};
@@ -43,7 +42,7 @@ struct Guard {
     incoming: Incoming,
     program: Child,
     group: Option<Group>,
-    relief: Option<Relief>,
+    help: Option<Help>,
     peak: u64,
 }
 
@@ -59,11 +58,11 @@ impl Guard {
         let started = group.as_ref().map(|made| made.as_ref().map(Group::describe).map_err(Clone::clone));
         let group = group.and_then(Result::ok);
         let swappable = group.as_ref().and_then(Group::swappable);
-        let relief = group.as_ref().zip(spec.limit).and_then(|(group, limit)| group.relief(limit));
-        let pager = relief.as_ref().and_then(Relief::pager);
+        let help = group.as_ref().zip(spec.limit).and_then(|(group, limit)| group.help(limit));
+        let pager = help.as_ref().and_then(Help::pager);
         let program = start(spec, group.as_ref(), descriptors, pager)?;
         let reader = socket.try_clone().map_err(|e| format!("cannot watch the launcher: {e}"))?;
-        let mut guard = Self { incoming: Incoming::new(reader), program, group, relief, peak: 0 };
+        let mut guard = Self { incoming: Incoming::new(reader), program, group, help, peak: 0 };
         // A launcher that is gone is noticed below.
         let _ = link::send(socket, &Event::Started { limit: started, swappable });
         if let Some(code) = guard.watch(bell) {
@@ -90,15 +89,15 @@ impl Guard {
         let mut relieving = None;
         loop {
             let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
-            let relief = self.relief.as_ref().map_or(bell.as_fd(), Relief::fd);
-            let mut waits = [readable(self.incoming.fd()), readable(bell.as_fd()), readable(relief)];
+            let needed = self.help.as_ref().map_or(readable(bell.as_fd()), Help::wait);
+            let mut waits = [readable(self.incoming.fd()), readable(bell.as_fd()), needed];
             let soon = relieving.map(|pause: Duration| i64::from(pause.subsec_nanos()));
             let timeout = Timespec { tv_sec: 0, tv_nsec: soon.unwrap_or(pause) };
             // An interrupted wait looks at everything, too.
             let _ = poll(&mut waits, (self.group.is_none() || soon.is_some()).then_some(&timeout));
             let [order, child, waiting] = waits.map(|wait| !wait.revents().is_empty());
-            if let Some(relief) = self.relief.as_mut().filter(|_| waiting || soon.is_some()) {
-                relieving = relief.relieve();
+            if let Some(help) = self.help.as_mut().filter(|_| waiting || soon.is_some()) {
+                relieving = help.relieve();
             }
             if self.group.is_none() {
                 pause = LOOK[1].min(2 * pause);

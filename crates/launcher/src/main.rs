@@ -7,6 +7,7 @@ mod cgroup;
 mod chunk;
 mod complete;
 mod console;
+mod delay;
 mod engine;
 mod exec;
 mod folders;
