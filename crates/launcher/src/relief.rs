@@ -7,7 +7,7 @@
 //! pager gives up frames. It may need a page of its own before it has freed one, and waits like everybody: then its bell is
 //! not answered, which we see ([`TOKEN`]), and we give the reserve page by page until it is. Given at once, or to whoever waits
 //! while the pager works, the thread that fills memory would have taken it all when the pager needs some; of single
-//! pages each gets about half, and the pager needs few. What is left is for everybody when nothing was freed for a while:
+//! pages some are the pager's, and it needs few. What is left is for everybody when nothing was freed for a while:
 //! up to the limit that was asked for. The reserve is taken back when that much is free again.
 //!
 //! **Swapping.** The kernel kills in a group at its limit when the faulting thread's own reclaim freed nothing a few times

@@ -9,7 +9,7 @@ use super::chunks::{Chunks, EARLY, KEPT, PLANNED, State, UNWANTED, WANTED};
 use super::cipher::Cipher;
 use super::frames::Frames;
 use super::mover::Mover;
-use super::pressure::Pressure;
+use super::pressure::{Pressure, Supply};
 use super::reactive::Run;
 use super::schedule::{Schedule, Shares};
 use super::spill::Spill;
@@ -82,6 +82,7 @@ pub(super) struct Worker {
     pub counts: Stats,
     pub budget: Budget,
     pub pressure: Pressure,
+    pub supply: Supply,
     /// Turns since the counters were published.
     unpublished: u32,
     /// Somebody waits, and no event will tell when to try again.
@@ -182,6 +183,7 @@ impl Worker {
             counts,
             budget: Budget::new(&settings, planned)?,
             pressure,
+            supply: Supply::new(),
             unpublished: 0,
             again: false,
             chunks_now: 0,
