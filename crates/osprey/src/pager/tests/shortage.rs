@@ -2,15 +2,22 @@
 //! (ENOMEM), and pages that something else has pinned (EBUSY). A child does it to itself, because it has the region and
 //! has to be in a group; the parent is the group's guard.
 
+use super::super::chunks::{State, WANTED};
 use super::super::frames::Frames;
 use super::super::mover::Mover;
+use super::super::worker::Worker;
+use super::super::{FRAMES_MIN, Job, Link, shares};
 use super::{CHUNK, Engine, Settings};
+use crate::progress::Progress;
 use crate::region::Region;
 use crate::sys::map::Mapping;
 use crate::sys::staging::Staging;
+use crate::sys::uring::Event;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const CASE: &str = "PAGER_TEST_SHORTAGE";
@@ -108,6 +115,14 @@ fn a_pinned_chunk_stays_whole_where_it_is() {
     did_all(&command("pinned", Engine::Move).output().expect("a child"), "pinned");
 }
 
+/// Otherwise chunks that find no memory in the region are written and come back for ever.
+#[test]
+fn who_is_written_while_frames_are_owed_gives_his_up() {
+    for engine in super::ENGINES {
+        did_all(&command("owed", engine).output().expect("a child"), &format!("owed {engine}"));
+    }
+}
+
 #[test]
 #[ignore = "the child process of the other tests"]
 fn child() {
@@ -121,6 +136,13 @@ fn child() {
     let engine: Engine = engine.parse().expect("an engine");
     let settings = Settings { region: 1 << 30, ..super::settings(engine) };
     let region = Region::reserve(&settings, true).expect("the region");
+    if case == "owed" {
+        match owed(settings, region) {
+            Err(why) => println!("skipped: {why}"),
+            Ok(()) => println!("\nDID ALL"),
+        }
+        return;
+    }
     let frames = Frames::new(Staging::new(16, CHUNK).expect("frames"), LEAST, engine == Engine::Copy);
     match Mover::new(engine, &region, &frames) {
         Err(why) => println!("skipped: {why}"),
@@ -273,4 +295,39 @@ fn pinned_in_a_row(mover: &Mover, mut frames: Frames, region: &Region, ring: &io
     ring.submitter().unregister_buffers().expect("unpinned");
     assert_eq!(mover.leave_row(&mut frames, row[2], region, 4, 2).expect("no failure"), 2);
     assert!(frames.staging.blocks(row[3]).iter().all(|block| *block == pattern(5)));
+}
+
+/// A chunk is touched while it is written, and one too many has memory.
+fn owed(settings: Settings, region: Region) -> Result<(), String> {
+    const CHUNKS: u32 = 4;
+    let (region, frames) = (Arc::new(region), 2 * FRAMES_MIN);
+    let progress = Arc::new(Progress::new().expect("a bell"));
+    let link = Arc::new(Link { stop: AtomicBool::new(false), stats: Mutex::default() });
+    let shares = shares(frames, CHUNK);
+    let job = Job { settings, region: region.clone(), progress, source: None, frames, shares };
+    let mut worker = Worker::new(job, link)?;
+    for chunk in 0..CHUNKS {
+        region.set_live(chunk, true);
+        assert!(worker.begin_new(chunk)?, "memory for {chunk}");
+    }
+    assert!(worker.leave(0, u64::MAX)?, "not pinned");
+    worker.flush(true)?;
+    assert_eq!(worker.chunks.state(0), State::Writing);
+    worker.chunks.set(0, WANTED, true);
+    let live = worker.frames.live();
+    worker.frames.lower(live - 1);
+    assert_eq!(worker.frames.excess(), 1);
+    let mut events = Vec::new();
+    while worker.writing > 0 {
+        worker.ring.wait(true, None, &mut events).expect("io_uring");
+        for event in events.drain(..) {
+            if let Event::Done(number, result) = event {
+                worker.transferred(number, result)?;
+            }
+        }
+    }
+    assert_eq!((worker.chunks.state(0), worker.frames.live()), (State::Disk, live - 1));
+    assert_eq!(worker.frames.excess(), 0, "and nothing is owed any more");
+    assert_eq!(worker.demand, [0], "its touch is served when there is room");
+    Ok(())
 }
