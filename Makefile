@@ -103,5 +103,5 @@ clean:
 # Libraries, headers, CMake package and pkg-config file of Osprey, and its launcher, under PREFIX (docs/osprey/c-api.md).
 install-osprey: setup
 	@test -n '$(PREFIX)' || { echo 'error: say where: make install-osprey PREFIX=/usr/local' >&2; exit 1; }
-	$(CARGO) build $(PROFILE) -p osprey-c
+	$(CARGO) build $(PROFILE) -p osprey-c -p launcher
 	crates/osprey-c/install.sh $(or $(CARGO_TARGET_DIR),target)/release $(PREFIX)

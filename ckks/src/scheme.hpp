@@ -1,13 +1,18 @@
 // Parameters, keys, inputs and the comparison with the clear that the five workloads share.
 #pragma once
 
-#include "seal_osprey.hpp"
+#include <seal_osprey.hpp>
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 namespace osprey::ckks {
+
+using osp::he::Ciphertext;
+using osp::he::Decryptor;
+using osp::he::Encryptor;
+using osp::he::Evaluator;
 
 // Degree 8192, primes of 60, 40 and 40 bits and a key-switching prime of 60: 200 bits, where 218 give 128 bits of
 // security (homomorphicencryption.org, ternary secrets). Two multiplications deep at a scale of 2^40.

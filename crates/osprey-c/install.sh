@@ -20,11 +20,13 @@ install -m 755 "$built/libosprey_c.so" "$prefix/lib/libosprey.so.$version"
 ln -sf "libosprey.so.$version" "$prefix/lib/libosprey.so.0"
 ln -sf libosprey.so.0 "$prefix/lib/libosprey.so"
 install -m 644 "$built/libosprey_c.a" "$prefix/lib/libosprey.a"
-install -m 644 "$here/include/osprey.h" "$here/include/osprey.hpp" "$prefix/include"
+install -m 644 "$here"/include/osprey.h "$here"/include/*.hpp "$prefix/include"
 fill "$here/cmake/osprey-config.cmake.in" "$prefix/lib/cmake/osprey/osprey-config.cmake"
 fill "$here/cmake/osprey-config-version.cmake.in" "$prefix/lib/cmake/osprey/osprey-config-version.cmake"
 fill "$here/osprey.pc.in" "$prefix/lib/pkgconfig/osprey.pc"
 if [ -x "$built/osprey" ]; then
     install -d "$prefix/bin"
     install -m 755 "$built/osprey" "$prefix/bin/osprey"
+else
+    echo "install.sh: no launcher in $built, so none is installed; cargo build --release -p launcher makes it" >&2
 fi

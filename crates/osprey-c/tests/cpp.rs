@@ -192,6 +192,49 @@ fn pkg_config_finds_what_was_installed() {
     assert_eq!((usage.status.code(), texts(&usage).as_str()), (Some(2), "usage: labels COUNT IN OUT\n"));
 }
 
+/// `make install-osprey` builds all that it installs, the launcher too, and the install step says when there is none.
+#[test]
+fn the_launcher_is_installed_with_the_libraries() {
+    let Some(built) = built() else { return };
+    let bare = run(Command::new(crate_dir().join("install.sh"))
+        .arg(std::env::current_exe().expect("this test").parent().expect("a folder"))
+        .arg(built.dir.path().join("bare")));
+    assert!(
+        bare.status.success() && texts(&bare).contains("cargo build --release -p launcher"),
+        "{}",
+        texts(&bare)
+    );
+    assert!(!built.dir.path().join("bare/bin").exists());
+
+    // With something to run as the launcher beside the libraries.
+    let folder = built.dir.path().join("built");
+    std::fs::create_dir(&folder).expect("a folder");
+    for name in ["libosprey_c.so", "libosprey_c.a"] {
+        let library = std::env::current_exe().expect("this test").with_file_name(name);
+        std::os::unix::fs::symlink(library, folder.join(name)).expect("a link");
+    }
+    std::fs::copy("/bin/true", folder.join("osprey")).expect("an executable");
+    let prefix = built.dir.path().join("whole");
+    let whole = run(Command::new(crate_dir().join("install.sh")).arg(&folder).arg(&prefix));
+    assert_eq!((whole.status.success(), texts(&whole).as_str()), (true, ""));
+    succeed(&mut Command::new(prefix.join("bin/osprey")));
+    for header in ["osprey.h", "osprey.hpp", "seal_osprey.hpp"] {
+        assert!(prefix.join("include").join(header).is_file(), "{header}");
+    }
+
+    let Ok(steps) = Command::new("make")
+        .args(["-n", "install-osprey", "PREFIX=/nowhere", "-C"])
+        .arg(crate_dir().join("../.."))
+        .output()
+    else {
+        eprintln!("skipped: there is no make");
+        return;
+    };
+    let (built, installed) =
+        (texts(&steps).find("-p osprey-c -p launcher"), texts(&steps).find("install.sh"));
+    assert!(built.is_some() && built < installed, "{}", texts(&steps));
+}
+
 #[test]
 fn the_page_shows_the_example_that_is_compiled() {
     let read = |path: PathBuf| std::fs::read_to_string(path).expect("a file of the repository");
