@@ -27,11 +27,10 @@ use serde::Serialize;
 use std::ops::Range;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use workload::{Size, Workload};
+use workload::Workload;
 
-/// Bytes that a measurement of the disk moves; fewer for workloads that take a second.
-const DISK_BYTES: u64 = 512 << 20;
-const DISK_BYTES_QUICK: u64 = 64 << 20;
+/// Bytes that a measurement of the disk moves: as many as all parties have resident, within these.
+const DISK_BYTES: (u64, u64) = (64 << 20, 512 << 20);
 /// A swap file is that many times what all parties have resident: the rest of the system may swap, too.
 const SWAP_TIMES: u64 = 2;
 
@@ -94,8 +93,8 @@ struct Shared {
     memory: Vec<u64>,
     /// What is to be known of that, in words: that it is more than was asked for.
     raised: Option<String>,
-    /// Bytes of the swap file, for engines that need one.
-    swap_bytes: u64,
+    /// Bytes that all parties had when they were unbounded.
+    resident: u64,
     /// The speculative passes, one for each repeat: their traces serve all engines.
     speculations: Vec<Speculation>,
     /// Bytes that must move at this memory, all parties together.
@@ -163,13 +162,12 @@ impl<'a> Session<'a> {
         if let Some(limit) = memory.iter().max() {
             self.say(&format!("{}: {} for each party", task.workload.name(), output::binary(*limit)));
         }
-        let swap_bytes = (peaks.iter().sum::<u64>() * SWAP_TIMES).max(osprey::disk::SWAP_MIN);
         Ok(Shared {
             task,
             unbounded,
             memory,
             raised: None,
-            swap_bytes,
+            resident: peaks.iter().sum(),
             speculations: Vec::new(),
             must_move: None,
         })
@@ -180,7 +178,10 @@ impl<'a> Session<'a> {
         let spill = &shared.task.spill;
         let allowed = match engine.of_runtime() {
             Some(engine) => attempt::engine(engine, spill),
-            None => self.keeper.swap(spill, shared.swap_bytes)?.map(|_| ()),
+            None => {
+                let bytes = (shared.resident * SWAP_TIMES).max(osprey::disk::SWAP_MIN);
+                self.keeper.swap(spill, bytes)?.map(|_| ())
+            }
         };
         if let Err(reason) = allowed {
             return self.skip(shared.task.workload, engine, reason, true);
@@ -199,9 +200,13 @@ impl<'a> Session<'a> {
             Err(Failed::TooLittle(least, error)) => {
                 let (mib, chunk) = (least >> 20, output::binary(self.chunk(shared) as u64));
                 let advice = format!(
-                    "--memory {mib}M is the least with chunks of {chunk}; a smaller --chunk needs less"
+                    "it takes --memory {mib}M at least with chunks of {chunk}; a smaller --chunk needs less"
                 );
                 (format!("{error}\n  {advice}"), false)
+            }
+            // A system call that finds no memory for its buffer fails, and so does the program.
+            Err(Failed::Other(error)) if engine.swaps() => {
+                (format!("it failed while the system swapped: {error}"), true)
             }
             Err(failed) => return Err(failed.into()),
         };
@@ -281,7 +286,7 @@ impl<'a> Session<'a> {
         parties.iter().zip(events).enumerate().map(of).sum()
     }
 
-    /// One run. Where a part of the memory is less than paging needs, all parties get what the runtime says is the least.
+    /// One run. Where a part of the memory is less than paging needs, all parties get what it takes at least.
     fn enough(
         &mut self,
         shared: &mut Shared,
@@ -339,7 +344,7 @@ impl<'a> Session<'a> {
     /// The bandwidth of the disk, at the size of a chunk.
     fn disk(&self, shared: &Shared) -> Result<f64, Failed> {
         let (spill, chunk) = (&shared.task.spill, self.chunk(shared));
-        let bytes = if self.args.size == Size::Quick { DISK_BYTES_QUICK } else { DISK_BYTES };
+        let bytes = shared.resident.clamp(DISK_BYTES.0, DISK_BYTES.1);
         let found = disk::measure(spill, chunk, bytes).map_err(Failed::Denied)?;
         let rate = output::binary(found.bytes_per_s as u64);
         self.say(&format!("disk of {}: {rate}/s at {}", spill.display(), output::binary(chunk as u64)));
