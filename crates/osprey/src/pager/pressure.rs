@@ -15,47 +15,28 @@ use crate::sys::{eventfd, hush_bell};
 use std::hint::black_box;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::time::{Duration, Instant};
 
 /// Bytes of stack and of heap that the pager's thread has from the start: more than it was seen to use.
 const STACK: usize = 64 << 10;
-const HEAP: usize = 256 << 10;
+const HEAP: usize = 512 << 10;
 /// Bytes of a piece of that heap: no allocator maps so few by themselves, and gives them back when they are freed.
 const PIECE: usize = 8 << 10;
-
-/// Time between two looks at that heap, and for which it is left alone after something waited for memory: looking needs some.
-const RENEW: Duration = Duration::from_millis(20);
-const QUIET: Duration = Duration::from_secs(1);
 
 /// Heap that the pager's thread had and freed again: its allocator has the memory for what the thread needs next. What lies
 /// behind it is still in use, because an allocator gives back what is free at the end of its memory.
 #[derive(Debug)]
 pub(super) struct Supply {
-    end: Box<[u8; 64]>,
-    due: Instant,
+    _end: Box<[u8; 64]>,
 }
 
 impl Supply {
-    /// Touches the memory, for the calling thread.
+    /// Touches the memory, for the calling thread. Not again later: that would itself wait where memory is short.
     pub fn new() -> Self {
         touch_stack();
-        let mut supply = Self { end: Box::new([1; 64]), due: Instant::now() };
-        supply.renew();
-        supply
-    }
-
-    /// Touches heap in place of what the thread has come to use for long, if it is time.
-    fn renew(&mut self) {
-        if Instant::now() >= self.due {
-            let pieces: Vec<Vec<u8>> = (0..HEAP / PIECE).map(|_| black_box(vec![1; PIECE])).collect();
-            self.end = black_box(Box::new([1; 64]));
-            drop(pieces);
-            self.due = Instant::now() + RENEW;
-        }
-    }
-
-    fn leave_alone(&mut self) {
-        self.due = Instant::now() + QUIET;
+        let pieces: Vec<Vec<u8>> = (0..HEAP / PIECE).map(|_| black_box(vec![1; PIECE])).collect();
+        let end = black_box(Box::new([1; 64]));
+        drop(pieces);
+        Self { _end: end }
     }
 }
 
@@ -98,9 +79,8 @@ impl Worker {
     pub fn answer_pressure(&mut self) {
         let asked = std::mem::take(&mut self.pressure.rang) | self.frames.was_short() | self.ring.was_short();
         if !asked {
-            return self.supply.renew();
+            return;
         }
-        self.supply.leave_alone();
         self.counts.reliefs += 1;
         if self.frames.excess() == 0 {
             let left = self.budget.pressed(self.frames.live(), self.frames.count());

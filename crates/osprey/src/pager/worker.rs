@@ -82,7 +82,7 @@ pub(super) struct Worker {
     pub counts: Stats,
     pub budget: Budget,
     pub pressure: Pressure,
-    pub supply: Supply,
+    _supply: Supply,
     /// Turns since the counters were published.
     unpublished: u32,
     /// Somebody waits, and no event will tell when to try again.
@@ -183,7 +183,7 @@ impl Worker {
             counts,
             budget: Budget::new(&settings, planned)?,
             pressure,
-            supply: Supply::new(),
+            _supply: Supply::new(),
             unpublished: 0,
             again: false,
             chunks_now: 0,
