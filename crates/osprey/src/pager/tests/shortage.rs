@@ -298,6 +298,7 @@ fn pinned_in_a_row(mover: &Mover, mut frames: Frames, region: &Region, ring: &io
 }
 
 /// A chunk is touched while it is written, and one too many has memory.
+#[inline(never)] // Its stack is none of the other cases', which have no memory for more.
 fn owed(settings: Settings, region: Region) -> Result<(), String> {
     const CHUNKS: u32 = 4;
     let (region, frames) = (Arc::new(region), 2 * FRAMES_MIN);
