@@ -258,14 +258,17 @@ inline void pretend(const SEALContext &context, Rule rule, bool in_place, Call c
     if (call.from != &out && !shape.direct) {
         auto &first = *call.from;
         copied = first.dyn_array().size();
-        // Growing within what there is would fill with zeros for nothing.
-        if (out.dyn_array().capacity() < std::max(copied, words(context, shape.level, shape.size))) {
-            out.resize(context, first.parms_id(), first.size());
-        }
+        // Growing within what there is would fill with zeros, which only counts here.
+        std::size_t all = std::max(copied, words(context, shape.level, shape.size));
+        bool fits = all <= out.dyn_array().capacity();
+        if (!fits) out.resize(context, first.parms_id(), first.size());
         copy(first, out);
+        if (fits) osp_touch_write(out.data() + copied, (all - copied) * sizeof *out.data());
     }
     bool together = call.other && shape.order != Order::one_by_one;
     for (;; call.from = &out, copied = 0, shape = rule(context, call)) {
+        bool grows = call.from == &out && shape.size > out.size();
+        if (grows) out.resize(context, shape.level, shape.size);
         if (copied != 0 && !together) osp_touch_read(out.data(), copied * sizeof *out.data());
         if (copied == 0 && !together) read(*call.from, shape.reads, shape.rows);
         out.resize(context, shape.level, shape.size);
