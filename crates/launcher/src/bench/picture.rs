@@ -15,6 +15,7 @@ const PLOT: f64 = 190.0;
 const BELOW: f64 = 46.0;
 /// Room for the engines' letters below stacked bars.
 const LETTERS: f64 = 14.0;
+/// A line of the legend.
 const LEGEND: f64 = 26.0;
 /// Width of a bar with the gap after it, and between groups.
 const PITCH: f64 = 30.0;
@@ -81,7 +82,7 @@ pub fn draw(title: &str, panels: &[Panel]) -> Markup {
         top += TITLE + PLOT + BELOW + if stacked { LETTERS } else { 0.0 };
     }
     parts.extend(legend(&engines, stacked, top));
-    picture(title, (whole, top + LEGEND), parts)
+    picture(title, (whole, top + LEGEND * if stacked { 2.0 } else { 1.0 }), parts)
 }
 
 fn engines(panels: &[Panel]) -> Vec<EngineName> {
@@ -207,26 +208,32 @@ fn letter(engine: EngineName) -> &'static str {
     &engine.name()[..1]
 }
 
+/// What bars stand for; of stacked ones first what their parts are, then, on a line of its own, what the letters are.
 fn legend(engines: &[EngineName], stacked: bool, top: f64) -> Vec<Markup> {
+    let coloured = |engine: &EngineName| {
+        let (colour, fill) = look(*engine);
+        (colour, fill, engine.name().to_owned())
+    };
+    if !stacked {
+        return entries(engines.iter().map(coloured), top);
+    }
+    let mut parts = entries(PARTS.iter().map(|(name, colour)| (*colour, "", (*name).to_owned())), top);
+    let lettered = |engine: &EngineName| ("", "", format!("{} {}", letter(*engine), engine.name()));
+    parts.extend(entries(engines.iter().map(lettered), top + LEGEND));
+    parts
+}
+
+/// A line of colours, where there are any, with their patterns and names.
+fn entries<'a>(of: impl Iterator<Item = (&'a str, &'a str, String)>, top: f64) -> Vec<Markup> {
     let mut parts = Vec::new();
     let mut x = LEFT;
-    let mut entry = |colour: &str, fill: &str, name: &str| {
+    for (colour, fill, name) in of {
         if !colour.is_empty() {
             parts.extend(filled((x, top - 2.0), (22.0, 12.0), colour, fill));
+            x += 28.0;
         }
-        let indent = if colour.is_empty() { 0.0 } else { 28.0 };
-        parts.push(label((x + indent, top + 9.0), "start", &[("fill", INK)], name));
-        x += indent + 22.0 + name.chars().count() as f64 * 7.5;
-    };
-    if stacked {
-        PARTS.iter().for_each(|(name, colour)| entry(colour, "", name));
-    }
-    for engine in engines {
-        let (colour, fill) = look(*engine);
-        match stacked {
-            true => entry("", "", &format!("{} {}", letter(*engine), engine.name())),
-            false => entry(colour, fill, engine.name()),
-        }
+        parts.push(label((x, top + 9.0), "start", &[("fill", INK)], &name));
+        x += 22.0 + name.chars().count() as f64 * 7.5;
     }
     parts
 }
@@ -280,6 +287,7 @@ fn short(value: f64) -> String {
 mod tests {
     use super::*;
     use crate::markup::tests::is_well_formed;
+    use clap::ValueEnum;
 
     fn panel(scale: Scale, values: &[f64]) -> Panel {
         let engines = [EngineName::Unbounded, EngineName::Move, EngineName::Swap];
@@ -307,6 +315,24 @@ mod tests {
             }
             for name in ["unbounded", "move", "swap", "n_rmatmul", "340k", "Major &lt;faults&gt;"] {
                 assert!(svg.contains(name), "{name}");
+            }
+        }
+    }
+
+    /// With one group, which is the narrowest picture, and all engines.
+    #[test]
+    fn a_legend_stays_inside() {
+        for parts in [1, 3] {
+            let bars =
+                EngineName::value_variants().iter().map(|&engine| Bar { engine, parts: vec![1.0; parts] });
+            let groups = vec![("merge".into(), bars.collect())];
+            let panel = Panel { title: "Time".into(), scale: Scale::Linear, groups };
+            let svg = draw("Time", &[panel]).into_string();
+            let size = |name| all(&svg, "svg", name)[0].parse::<f64>().expect("a number");
+            let places = all(&svg, "text", "x").into_iter().zip(all(&svg, "text", "y"));
+            for (x, y) in places {
+                let (x, y): (f64, f64) = (x.parse().expect("a number"), y.parse().expect("a number"));
+                assert!(x + 60.0 <= size("width") && y < size("height"), "{parts}: {x} {y}");
             }
         }
     }
