@@ -282,6 +282,9 @@ impl Runtime {
     /// A trace is a sequence: with a second thread that allocates, its order may differ from run to run.
     fn expect_one_thread(&self) {
         let here = this_thread();
+        if self.thread.load(Ordering::Relaxed) == here {
+            return;
+        }
         let first = match self.thread.compare_exchange(0, here, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => here,
             Err(first) => first,

@@ -21,6 +21,8 @@ const FINE: usize = 64;
 const SLAB_OBJECT_CHUNKS: usize = 4;
 /// Chunks of a slab at most; eight suffice to waste an eighth at most for every class.
 const SLAB_CHUNKS: usize = 8;
+/// Runs of chunks that wait to be taken again before they join the free ones.
+const GIVEN: usize = 4;
 /// Strongest alignment.
 pub(crate) const ALIGN_MAX: usize = 4096;
 
@@ -99,7 +101,13 @@ impl Slabs {
     pub fn new(chunk: usize, chunks: usize) -> Self {
         let largest = class_index(SLAB_OBJECT_CHUNKS * chunk);
         let classes = (0..=largest).map(|index| Class::new(class_size(index), chunk)).collect();
-        let pool = Pool { runs: BTreeMap::new(), top: 0, reach: 0, limit: chunks as u64 };
+        let pool = Pool {
+            runs: BTreeMap::new(),
+            given: Vec::with_capacity(GIVEN),
+            top: 0,
+            reach: 0,
+            limit: chunks as u64,
+        };
         Self {
             chunk,
             classes,
@@ -400,6 +408,8 @@ fn class_size(index: usize) -> usize {
 struct Pool {
     /// Free runs below `top`, no two of them neighbours: first chunk and chunks.
     runs: BTreeMap<u32, u64>,
+    /// Runs given back last, which are not among them yet: temporaries give slabs back and take them again at once.
+    given: Vec<(u32, u64)>,
     /// From here on everything is free.
     top: u64,
     reach: u64,
@@ -407,8 +417,16 @@ struct Pool {
 }
 
 impl Pool {
-    /// The lowest run of `chunks` chunks.
+    /// The lowest run of `chunks` chunks: one just given back, with nothing free below it, or else the first that is long
+    /// enough. Both are what a search through all free chunks would find.
     fn take(&mut self, chunks: u64) -> Option<u32> {
+        if let Some(lowest) = (0..self.given.len()).min_by_key(|&at| self.given[at].0) {
+            let (first, len) = self.given[lowest];
+            if len == chunks && self.runs.first_key_value().is_none_or(|(&run, _)| first < run) {
+                return Some(self.given.swap_remove(lowest).0);
+            }
+            self.merge_given();
+        }
         let found = self.runs.iter().find(|&(_, &len)| len >= chunks).map(|(&first, &len)| (first, len));
         if let Some((first, len)) = found {
             self.runs.remove(&first);
@@ -425,7 +443,20 @@ impl Pool {
     }
 
     fn give(&mut self, first: u32, chunks: u64) {
-        let (mut first, mut chunks) = (first, chunks);
+        if self.given.len() == GIVEN {
+            self.merge_given();
+        }
+        self.given.push((first, chunks));
+    }
+
+    fn merge_given(&mut self) {
+        while let Some((first, chunks)) = self.given.pop() {
+            self.merge(first, chunks);
+        }
+    }
+
+    /// Adds a run to the free ones.
+    fn merge(&mut self, mut first: u32, mut chunks: u64) {
         if let Some((&before, &len)) = self.runs.range(..first).next_back()
             && u64::from(before) + len == u64::from(first)
         {
