@@ -530,8 +530,8 @@ impl<'a> Runner<'a> {
                      helps"
                 }
                 By::Runtime(Engine::Copy) => {
-                    "give it more (--memory), or use --engine move where the kernel has it: copy needs memory itself to \
-                     page out"
+                    "give it more (--memory), or use --engine move where the kernel has it, which needs less itself to page \
+                     out"
                 }
                 _ => "give it more (--memory)",
             };

@@ -5,7 +5,8 @@
 //! and is paged; scratch is short, always in use, and needs no paging.
 //!
 //! **Who learns what.** Which elements are loaded and stored, in which order: a function of sizes alone, since a program has
-//! no value to choose by. Shares on disk are encrypted by the region.
+//! no value to choose by. Shares on disk are encrypted by the engines `move` and `copy`; `file`, `hint` and swap leave them there as
+//! they are.
 
 use crate::spare::{room, wipe};
 use crate::{Ring, Shares, View};
@@ -34,7 +35,7 @@ use std::ops::Range;
 /// [`Ring::lanes`], which are 1 over Z_2^128, 2 over Z_2^64 and 128 over Z_2.
 ///
 /// **Wiped on drop** in ordinary memory, as [`Shares`] are. Not in the region: to wipe what was paged out would bring
-/// all of it back, and what is on disk is unreadable when the process has ended.
+/// all of it back. What `move` and `copy` wrote is unreadable when the process has ended.
 pub struct Array<M: Memory> {
     ring: Ring,
     len: usize,

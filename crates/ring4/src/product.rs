@@ -1,7 +1,7 @@
 //! Products and dot products: stage 1 on a device, the messages, stage 2, and the check.
 
 use crate::check::{Channel, Running};
-use crate::spare::{give_back, room, zeros};
+use crate::spare::{give_back, room, wipe, zeros};
 use crate::{CHUNK_BLOCKS, CHUNKS_AHEAD, Hash, Party, Ring, Seat, Shares, View};
 use accel::{Command, Fold, Half, Multiply, Vouch};
 use base::Error;
@@ -309,6 +309,9 @@ fn gather(blocks: usize, range: Range<usize>, factors: [[&[Block]; 3]; 2], into:
         if into.capacity() < needed {
             give_back(std::mem::replace(into, room(needed)));
         }
+        // Who wipes it later sees its length alone.
+        let rest = needed.min(into.len());
+        wipe(&mut into[rest..]);
         into.clear();
         part.chunks_exact(blocks).for_each(|term| into.extend_from_slice(&term[range.clone()]));
     }

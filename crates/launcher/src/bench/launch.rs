@@ -116,6 +116,8 @@ pub enum Failed {
     Killed(Error),
     /// The machine does not permit what is needed to measure.
     Denied(Error),
+    /// A party failed while the system paged it.
+    Swapped(Error),
     /// Anything else.
     Other(Error),
 }
@@ -132,6 +134,7 @@ impl From<Failed> for Error {
             Failed::TooLittle(_, error)
             | Failed::Killed(error)
             | Failed::Denied(error)
+            | Failed::Swapped(error)
             | Failed::Other(error) => error,
         }
     }

@@ -205,9 +205,7 @@ impl<'a> Session<'a> {
                 (format!("{error}\n  {advice}"), false)
             }
             // A system call that finds no memory for its buffer fails, and so does the program.
-            Err(Failed::Other(error)) if engine.swaps() => {
-                (format!("it failed while the system swapped: {error}"), true)
-            }
+            Err(Failed::Swapped(error)) => (format!("it failed while the system swapped: {error}"), true),
             Err(failed) => return Err(failed.into()),
         };
         self.skip(shared.task.workload, engine, reason, denied)
@@ -305,6 +303,8 @@ impl<'a> Session<'a> {
                     self.say(&format!("{}: {text}", shared.task.workload.name()));
                     shared.memory.iter_mut().for_each(|bytes| *bytes = least.max(*bytes));
                     shared.raised = Some(text);
+                    // It was of a smaller memory.
+                    shared.must_move = None;
                 }
                 done => return done,
             }
@@ -328,7 +328,10 @@ impl<'a> Session<'a> {
         };
         let swapped = || osprey::disk::swapped_bytes().map_err(|e| Error::io("cannot read /proc/vmstat", &e));
         let before = swapped()?;
-        let parties = launch::run(task, &pass, &mut self.keeper)?;
+        let parties = launch::run(task, &pass, &mut self.keeper).map_err(|failed| match failed {
+            Failed::Other(error) if engine.swaps() => Failed::Swapped(error),
+            failed => failed,
+        })?;
         let after = swapped()?;
         let mut figures = figures::of_run(&parties)?;
         if engine.swaps() {

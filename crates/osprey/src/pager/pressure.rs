@@ -1,12 +1,13 @@
 //! Threads that wait for memory of the process's group, and the pager that frees it.
 //!
-//! **Functionality.** In a memory group whose kill is switched off, a thread that touches memory when there is none waits. The
-//! kernel rings a bell that the launcher's guard set up, and the pager gives frames up: free ones at once, others as
-//! chunks leave. The same follows when a system call of the pager's own finds no memory.
+//! **Functionality.** In a memory group whose kill is switched off (version 1), a thread that touches memory when there is none
+//! waits; in one of version 2 it is delayed near the limit. The kernel or the launcher's guard rings a bell that the guard set
+//! up, and the pager gives frames up: free ones at once, others as chunks leave. The same follows when a system call of the
+//! pager's own finds no memory.
 //!
 //! **What must hold.** The pager never waits for memory that only it could free. What it does from the bell to the first
-//! frame freed touches no memory that it did not have: its stack and some heap are there from the start ([`Supply`]). For
-//! what is beyond that (page tables, the kernel's own) the guard gives a reserve, page by page, while the pager does not
+//! frame freed touches little memory that it did not have: its stack and some heap are there from the start ([`Supply`]). For
+//! what is beyond that (page tables, the kernel's own, the table of a file that grows) the guard gives a reserve, page by page, while the pager does not
 //! answer its bell. Without a guard nothing waits, and the bell never rings.
 
 use super::worker::Worker;

@@ -120,7 +120,8 @@ impl Worker {
     }
 
     /// The next fetch has no frame: some of those leave whom the plan does not know of, so that touches nobody expected
-    /// do not eat the buffer up (the last one stays: it is in use); and if nothing is being written, what is out is written now, batch or not.
+    /// do not eat the buffer up (the last one stays: it is in use); and if nothing is being written, what is out is written
+    /// now, batch or not.
     fn unblock(&mut self) -> Result<(), String> {
         self.drop_stale_leavers();
         let wanted = self.plan().shares().reserve + self.batch;

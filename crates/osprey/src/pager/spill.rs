@@ -6,6 +6,7 @@
 
 use super::cipher::Sealed;
 use crate::sys::own::{allocate, file_limit};
+use kernels::Block;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -27,8 +28,9 @@ pub(super) struct Spill {
     slots: u32,
     in_use: u32,
     head: u32,
-    /// What opens and vouches for its content, and the chunk, per slot.
-    seals: Vec<Sealed>,
+    /// What opens its content and vouches for it, and the chunk, per slot.
+    counters: Vec<u64>,
+    tags: Vec<Block>,
     owners: Vec<u32>,
     refusal: Option<String>,
     /// A write failed, so room that was set aside is none.
@@ -59,7 +61,8 @@ impl Spill {
             slots: 0,
             in_use: 0,
             head: 0,
-            seals: Vec::new(),
+            counters: Vec::new(),
+            tags: Vec::new(),
             owners: Vec::new(),
             refusal: None,
             capped: false,
@@ -80,12 +83,13 @@ impl Spill {
     }
 
     pub fn sealed(&self, slot: u32) -> Sealed {
-        self.seals[slot as usize]
+        Sealed { counter: self.counters[slot as usize], tag: self.tags[slot as usize] }
     }
 
     /// Says what lies in a slot from now on.
     pub fn fill(&mut self, slot: u32, chunk: u32, sealed: Sealed) {
-        (self.seals[slot as usize], self.owners[slot as usize]) = (sealed, chunk);
+        (self.counters[slot as usize], self.tags[slot as usize]) = (sealed.counter, sealed.tag);
+        self.owners[slot as usize] = chunk;
     }
 
     /// Slots in use, with their chunks.
@@ -166,7 +170,8 @@ impl Spill {
         }
         self.slots += more as u32;
         self.used.resize((self.slots as usize).div_ceil(64), 0);
-        self.seals.resize(self.slots as usize, Sealed::default());
+        self.counters.resize(self.slots as usize, 0);
+        self.tags.resize(self.slots as usize, Block::ZERO);
         self.owners.resize(self.slots as usize, 0);
     }
 

@@ -37,7 +37,7 @@ const PUBLISH_EVERY: u32 = 64;
 /// Strangers that stay: what was touched last is probably still in use.
 const RECENT: usize = 4;
 
-/// How long a program waits, before it begins, for as much trace as a plan looks ahead.
+/// How long a program's first touch waits for as much trace as a plan looks ahead, counted from the program's start.
 const HEAD_START: Duration = Duration::from_millis(500);
 
 const FAULTS: usize = 0;
@@ -134,11 +134,8 @@ impl Worker {
                 "the spill directory cannot do direct transfers: the page cache uses memory beyond the limit",
             );
         }
-        let mut schedule =
+        let schedule =
             source.map(|s| Schedule::new(s, shares, settings.microset, settings.lookahead)).transpose()?;
-        if let Some(schedule) = &mut schedule {
-            schedule.head_start(HEAD_START);
-        }
         let ring = |e: std::io::Error| {
             format!(
                 "io_uring does not work here ({e}): allow it (sysctl kernel.io_uring_disabled=0, container profile)"
@@ -199,6 +196,10 @@ impl Worker {
     /// # Errors
     /// In words: the program cannot go on. The worker must then live until the process has ended.
     pub fn serve(&mut self) -> Result<(), String> {
+        // The program sets itself up meanwhile; its first touch waits.
+        if let Some(schedule) = &mut self.schedule {
+            schedule.head_start(HEAD_START);
+        }
         while !self.link.stop.load(Ordering::Acquire) {
             let more = self.turn()?;
             self.unpublished += 1;

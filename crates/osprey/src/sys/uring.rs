@@ -229,10 +229,13 @@ fn start_helper(ring: &mut IoUring) -> io::Result<()> {
     let nothing = opcode::Nop::new().build().flags(squeue::Flags::ASYNC);
     // SAFETY: the entry has no pointers.
     unsafe { ring.submission().push(&nothing).map_err(io::Error::other)? };
+    let mut tries = 0;
     while let Err(error) = ring.submit_and_wait(1) {
-        if !is_passing(&error) {
+        if !is_passing(&error) || tries == TRIES {
             return Err(error);
         }
+        tries += 1;
+        std::thread::sleep(PAUSE);
     }
     ring.completion().for_each(drop);
     Ok(())
