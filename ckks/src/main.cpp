@@ -36,7 +36,7 @@ void help() {
         "usage: osprey-ckks WORKLOAD [--size N] [--no-check]\n"
         "       osprey-ckks --list [--json] | --help\n"
         "\n"
-        "  --size N     how many, as --list says; about 1 GiB of region unless told otherwise\n"
+        "  --size N     how many, as --list says, or quick; about 1 GiB of region unless told otherwise\n"
         "  --no-check   do not compare the result with the computation in the clear\n"
         "  --list       workloads: name, standard size, size for quick tests, what the size counts;\n"
         "               with --json a line of JSON for each\n"
@@ -68,6 +68,8 @@ const Workload &find(std::string_view name) {
 }
 
 std::size_t size_of(std::string_view text, const Workload &w) {
+    if (text == "default") return w.standard;
+    if (text == "quick") return w.quick;
     std::size_t size = 0;
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
     if (error != std::errc() || end != text.data() + text.size() || size == 0 || size > w.most) {

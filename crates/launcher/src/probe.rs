@@ -2,7 +2,7 @@
 
 use crate::args::Probe;
 use crate::engine::{self, ENCRYPTED, PLAINTEXT};
-use crate::{attempt, output};
+use crate::{attempt, folders, output};
 use base::Error;
 use osprey::Engine;
 use serde::Serialize;
@@ -54,10 +54,13 @@ fn ask(spill: &Path) -> Answer {
         capabilities.push(Capability { name: name.into(), works, what, why_not });
     };
     let empty = |tried: Result<(), String>| tried.map(|()| String::new());
+    // A run refuses such a folder before it tries anything.
+    let folder = folders::spill(spill, false);
     for engine in ENCRYPTED.into_iter().chain(PLAINTEXT) {
         let tried = match engine {
             Engine::Hint if !engine::has_swap() => Err(NO_SWAP.into()),
-            _ => empty(attempt::engine(engine, spill)),
+            Engine::Hint => empty(attempt::engine(engine, spill)),
+            _ => empty(folder.clone().and_then(|()| attempt::engine(engine, spill))),
         };
         add(&format!("engine {engine}"), describe(engine), tried);
     }
@@ -72,7 +75,7 @@ fn ask(spill: &Path) -> Answer {
         empty(attempt::isolation(spill)),
     );
     add("limit", "the system enforces the limit of memory (cgroup)", attempt::limit().map_err(with_remedy));
-    let chosen = engine::automatic(spill, false);
+    let chosen = folder.and_then(|()| engine::automatic(spill, false));
     let (engine, reason) = match chosen {
         Ok((engine, reason)) => (Some(engine.to_string()), reason),
         Err(why) => (None, why),

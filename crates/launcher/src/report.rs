@@ -58,7 +58,8 @@ impl Report {
     /// The summary.
     pub fn summary(&self) -> String {
         let memory = match (self.memory, self.needed) {
-            (0, _) => "no limit".to_owned(),
+            (0, Some(needed)) => format!("needs {}", binary(needed)),
+            (0, None) => "no limit".to_owned(),
             (memory, Some(needed)) if needed > 0 => {
                 let percent = 100.0 * memory as f64 / needed as f64;
                 format!("{} of {} ({percent:.0} %)", binary(memory), binary(needed))
@@ -81,6 +82,10 @@ impl Report {
             times.push(format!("run {}", duration(self.run_s)));
         }
         text += &format!("; {}", times.join(", "));
+        if self.run.trace_bytes > 0 && self.run_s == 0.0 {
+            let (bytes, chunk) = (binary(self.run.trace_bytes), binary(self.run.chunk));
+            text += &format!("; {} touches of chunks of {chunk}, a trace of {bytes}", self.run.trace_entries);
+        }
         if self.uses_runtime && self.run_s > 0.0 && self.run.engine != "none" {
             text += &format!(
                 "; {} read, {} written, {} stalls; {}, engine {}, chunks of {}",

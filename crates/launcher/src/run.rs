@@ -378,6 +378,15 @@ impl<'a> Runner<'a> {
                 // Whole pages: a memory group counts by them.
                 Ok((bytes as u64).next_multiple_of(4096))
             }
+            (_, Some(Memory::Percent(_)), _)
+                if matches!(self.args.mode, RunMode::Reactive | RunMode::Concurrent) =>
+            {
+                Err(Failure::ours(format!(
+                    "--memory as a percentage is of what a trace says that is there before the program runs, and --mode {} \
+                     has none; give bytes, such as --memory 256M",
+                    asked(self.args)
+                )))
+            }
             (_, Some(Memory::Percent(_)), _) => Err(Failure::ours(
                 "--memory as a percentage is of what a trace says, and there is no trace of this program; give bytes, \
                  such as --memory 256M",
@@ -523,7 +532,7 @@ impl<'a> Runner<'a> {
         if ended.out_of_memory {
             let bytes = output::binary(self.report.memory);
             let paged =
-                if matches!(self.paging.by, By::Runtime(_)) { " beside what can be paged" } else { "" };
+                if self.limit().is_some_and(|limit| limit.paged) { " beside what can be paged" } else { "" };
             let then = match self.paging.by {
                 By::System => {
                     "and could swap no more: swap is full, or all its pages were in use at once; more swap or more memory \
@@ -603,6 +612,9 @@ fn writable(args: &Run) -> Result<(), String> {
     use EngineChoice::{Auto, Copy, File, Move};
     if matches!(args.engine, Auto | Move | Copy | File) && !args.speculative_only {
         folders::spill(&args.spill, args.spill_in_memory)?;
+    }
+    if args.report.is_some() && args.report == args.trace_file {
+        return Err("--report and --trace-file name the same file: the report would replace the trace".into());
     }
     let files = [("--report", &args.report), ("--trace-file", &args.trace_file)];
     files.into_iter().filter_map(|(flag, path)| Some((flag, path.as_ref()?))).try_for_each(|(flag, path)| {

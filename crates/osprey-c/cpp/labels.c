@@ -32,8 +32,8 @@ int main(int argc, char **argv) {
     /* Speculation has no file to open; everything after this line is the same in every pass. */
     in = osp_speculating() ? NULL : fopen(argv[2], "rb");
     out = osp_speculating() ? NULL : fopen(argv[3], "wb");
-    if (!osp_speculating() && (!in || !out)) return fail("fopen");
-    if (osp_fread(labels, LABEL, count, in) != count) return fail("osp_fread");
+    if (!osp_speculating() && (!in || !out)) return perror(in ? argv[3] : argv[2]), 1;
+    if (osp_fread(labels, LABEL, count, in) != count) return fail("IN holds fewer labels than COUNT");
 
     osp_mark("start");
     for (i = 1; i < count; i++) {

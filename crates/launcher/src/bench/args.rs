@@ -28,7 +28,8 @@ pub struct Bench {
     /// Workloads, with commas between them, or `all`
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = one_or_all::<Workload>, default_value = "all")]
     workload: Vec<Choice<Workload>>,
-    /// quick: a second or so; default: about 1 GiB for each party; or a number, of what `osprey-boolean --list` says
+    /// quick: a second or so; default: about 1 GiB for each party; or a number, of what `osprey-boolean --list` and
+    /// `osprey-ckks --list` say
     #[arg(long, value_name = "SIZE", default_value = "default")]
     pub size: Size,
     /// Memory for each party's process: a part of what the unbounded run had resident (0.25), or bytes (256M)

@@ -276,7 +276,9 @@ fn short(value: f64) -> String {
     let digits = match value {
         v if v >= 9.95 => 0,
         v if !unit.is_empty() || v >= 9.945 => 1,
-        _ => 2,
+        v if v >= 0.1 || v <= 0.0 => 2,
+        // Two digits that say something, of a speculative pass of milliseconds.
+        v => (1 - v.log10().floor() as i32).min(9) as usize,
     };
     let shown = format!("{value:.digits$}");
     let shown = if shown.contains('.') { shown.trim_end_matches('0').trim_end_matches('.') } else { &shown };
@@ -354,5 +356,6 @@ mod tests {
     fn values_are_short() {
         let shown = [0.0, 0.05, 1.0, 1.049, 12.4, 999.0, 1200.0, 340_000.0, 5e6].map(short);
         assert_eq!(shown, ["0", "0.05", "1", "1.05", "12", "999", "1.2k", "340k", "5M"]);
+        assert_eq!([0.0046, 0.000_31, 0.05].map(short), ["0.0046", "0.00031", "0.05"]);
     }
 }

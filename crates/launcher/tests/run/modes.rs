@@ -29,7 +29,11 @@ fn a_percentage_is_of_what_the_trace_says() {
     assert!(memory.abs_diff(needed / 2) <= 4096, "{report}");
     let refused = run(&["--memory", "50%", "--mode", "reactive"], &["1"]);
     assert_eq!(refused.code, Some(125));
-    refused.says("give bytes, such as --memory 256M");
+    refused.says("--mode reactive has none; give bytes, such as --memory 256M");
+    let same = run(&["--memory", "64M", "--report", "/tmp/one", "--trace-file", "/tmp/one"], &["1"]);
+    assert_eq!(same.code, Some(125));
+    same.says("name the same file");
+    run(&["--speculative-only"], &["8"]).says("needs ").says("touches of chunks of ");
 }
 
 #[test]
