@@ -132,12 +132,12 @@ fn figures(rows: &[Row]) -> [Figure; 6] {
         Figure {
             file: "planning.svg",
             title: "Planning",
-            caption: "Seconds of planning, all parties together, and wall seconds of the slower speculative pass, which \
+            caption: "Time of planning, all parties together, and wall time of the slower speculative pass, which \
                       makes the trace that is planned by. 0 where nothing is planned; of a speculative pass also where it \
                       ran beside the program.",
             panels: vec![
                 amounts("Planning, milliseconds", rows, |row| row.figures.plan_s * 1e3),
-                amounts("Speculative pass, seconds", rows, |row| row.figures.speculation_s),
+                amounts("Speculative pass, milliseconds", rows, |row| row.figures.speculation_s * 1e3),
             ],
         },
     ]
