@@ -12,9 +12,10 @@
 //!
 //! **Where the program is.** By its events where they differ from block to block. Where they stand still, one fetched chunk
 //! in [`KEY_EVERY`](super::KEY_EVERY), and the last one there is room for, is brought into the cache without mapping its
-//! first page: a *key*. The page is mapped once the program touched it, and `/proc/self/pagemap` says so. The kernel tells nobody about that
-//! touch, so the thread looks every [`KEY_MS`] while a key is out. A program may be faster than that and overtake the plan:
-//! then it has touched chunks that are still to be fetched, which are mapped although nobody mapped them. That tells, too.
+//! first page: a *key*. The page is mapped once the program touched it, and `/proc/self/pagemap` says so. The kernel tells
+//! nobody about that touch, so the thread looks every [`KEY_MS`] while a key is out. A program may be faster than that and
+//! overtake the plan: then it has touched chunks that are still to be fetched, which are mapped although nobody mapped
+//! them. That tells, too.
 //! What it is past is not fetched; what of that the plan still holds and has left since comes back once the plan is ahead.
 //! The kernel may also take away what the plan holds, when a memory group is full for a moment, or because it looks for
 //! pages that rest (DAMON): one fault each for the program. If it faults and faults while the plan has nothing to do, the
