@@ -11,10 +11,12 @@
 //! What is stored, what survives a crash and how to reopen: `docs/protocols/ledger.md`.
 
 mod file;
+mod lineages;
 mod records;
 #[cfg(test)]
 mod tests;
 
+pub use lineages::Begun;
 pub(crate) use records::barred_error;
 pub use records::{AnswerKey, Stage};
 
@@ -60,6 +62,8 @@ pub struct Debit {
     pub rho: Rational,
     /// Most that all releases of this lineage to this viewer may be charged together.
     pub budget: Rational,
+    /// Most that all releases of this lineage to all viewers may be charged together; none: no bound.
+    pub total: Option<Rational>,
     /// The probability, at most, that the rho does not hold: 0 for noise without tails cut off. Deltas add up.
     pub delta: Rational,
     /// Most that the deltas of this lineage to this viewer may come to.
@@ -131,6 +135,18 @@ pub fn match_id(study: &Bytes32, tags: &[Bytes32], viewer: PartyId) -> Bytes32 {
     blake3::derive_key("tacit match 1", &release_id(study, tags, viewer))
 }
 
+/// What the sizes of a match that is begun once more are charged under.
+#[must_use]
+pub fn match_again_id(match_id: &Bytes32, number: u64) -> Bytes32 {
+    blake3::derive_key("tacit match begun again 1", &[&match_id[..], &number.to_le_bytes()].concat())
+}
+
+/// A match of this study on these data, whoever sees its sizes.
+#[must_use]
+pub fn begun_id(study: &Bytes32, tags: &[Bytes32]) -> Bytes32 {
+    blake3::derive_key("tacit match begun 1", &[&study[..], tags.as_flattened()].concat())
+}
+
 /// The same ratio as an arbitrary-precision rational.
 #[must_use]
 pub fn rational(ratio: program::Ratio) -> Rational {
@@ -176,14 +192,23 @@ impl Ledger {
     }
 
     /// The seed of this party's dummies in one match: the same for the same study and the same data of all parties, so that
-    /// a rerun shows the same sizes, and unrelated for any others. It never leaves this machine.
+    /// a rerun shows the same sizes, and unrelated for any others; with `afresh`, for that beginning of the match alone. It
+    /// never leaves this machine.
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn dummies_seed(&self, study: &Bytes32, tags: &[Bytes32]) -> Result<Seed, Error> {
+    pub fn dummies_seed(
+        &self,
+        study: &Bytes32,
+        tags: &[Bytes32],
+        afresh: Option<&Begun>,
+    ) -> Result<Seed, Error> {
         let mut hasher = blake3::Hasher::new_keyed(&self.key()?);
         hasher.update(b"tacit dummies seed 1").update(study);
         tags.iter().for_each(|tag| _ = hasher.update(tag));
+        if let Some(begun) = afresh {
+            hasher.update(&begun.number.to_le_bytes()).update(&begun.nonce);
+        }
         Ok(Seed::from_bytes(*hasher.finalize().as_bytes()))
     }
 
@@ -201,45 +226,13 @@ impl Ledger {
     /// When the budget does not allow it; when the release is barred; when the same release was charged with other
     /// particulars; when the ledger cannot be written. Nothing is charged then.
     pub fn debit(&mut self, debit: &Debit) -> Result<u64, Error> {
-        check(debit)?;
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "debit", &e);
         let write =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
-        let attempt = records::attempt(&write, &debit.release_id).map_err(explain)?;
-        if let Some(reason) = records::bar(&write, &debit.release_id, attempt).map_err(explain)? {
-            return Err(records::barred_error(&debit.release_id, &reason));
-        }
-        if let Some((row, recorded)) = charged(&write, debit, attempt).map_err(explain)? {
-            // The budget may have been changed since; what was charged may not.
-            let allowed = (debit.budget.clone(), debit.most_delta.clone());
-            if (Debit { budget: allowed.0, most_delta: allowed.1, ..recorded }) != *debit {
-                return Err(Error::misuse("this release was charged before with other particulars"));
-            }
-            return Ok(row);
-        }
-        afford(&write, path, debit)?;
-        let sql = "INSERT INTO debits (at, release, attempt, lineage, viewer, study, my_tag, peer_tag, rho, budget, \
-                   protects, delta) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
-        let (rho, budget) = (debit.rho.to_string(), debit.budget.to_string());
-        let values = params![
-            now(),
-            debit.release_id,
-            attempt,
-            debit.lineage,
-            debit.viewer_key,
-            debit.study,
-            debit.my_tag,
-            debit.peer_tag,
-            rho,
-            budget,
-            debit.protects,
-            debit.delta.to_string()
-        ];
-        write.execute(sql, values).map_err(explain)?;
-        let row = write.last_insert_rowid();
+        let row = charge(&write, path, debit)?;
         write.commit().map_err(explain)?;
-        Ok(row.unsigned_abs())
+        Ok(row)
     }
 
     /// Whether [`Ledger::debit`] would succeed now; nothing is written.
@@ -350,6 +343,44 @@ impl fmt::Debug for Ledger {
     }
 }
 
+/// [`Ledger::debit`] within a transaction.
+fn charge(write: &Connection, path: &Path, debit: &Debit) -> Result<u64, Error> {
+    check(debit)?;
+    let explain = |e: rusqlite::Error| file::explain(path, "debit", &e);
+    let attempt = records::attempt(write, &debit.release_id).map_err(explain)?;
+    if let Some(reason) = records::bar(write, &debit.release_id, attempt).map_err(explain)? {
+        return Err(records::barred_error(&debit.release_id, &reason));
+    }
+    if let Some((row, recorded)) = charged(write, debit, attempt).map_err(explain)? {
+        // The bounds may have been changed since; what was charged may not.
+        let Debit { budget, total, most_delta, .. } = debit.clone();
+        if (Debit { budget, total, most_delta, ..recorded }) != *debit {
+            return Err(Error::misuse("this release was charged before with other particulars"));
+        }
+        return Ok(row);
+    }
+    afford(write, path, debit)?;
+    let sql = "INSERT INTO debits (at, release, attempt, lineage, viewer, study, my_tag, peer_tag, rho, budget, protects, \
+               delta) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+    let (rho, budget) = (debit.rho.to_string(), debit.budget.to_string());
+    let values = params![
+        now(),
+        debit.release_id,
+        attempt,
+        debit.lineage,
+        debit.viewer_key,
+        debit.study,
+        debit.my_tag,
+        debit.peer_tag,
+        rho,
+        budget,
+        debit.protects,
+        debit.delta.to_string()
+    ];
+    write.execute(sql, values).map_err(explain)?;
+    Ok(write.last_insert_rowid().unsigned_abs())
+}
+
 fn check(debit: &Debit) -> Result<(), Error> {
     if debit.lineage.is_empty() || debit.viewer_key.is_empty() {
         return Err(Error::misuse("a debit names the lineage of the data and the viewer's key"));
@@ -380,6 +411,20 @@ fn afford(connection: &Connection, path: &Path, debit: &Debit) -> Result<(), Err
             debit.viewer_key,
             shown(&debit.rho)
         )));
+    }
+    if let Some(most) = &debit.total {
+        let all = lineages::spent_by_all(connection, &debit.lineage)
+            .map_err(|e| file::explain(path, "read", &e))?;
+        if &all + &debit.rho > *most {
+            return Err(Error::refused(format!(
+                "policy.total: {} of {} spent on lineage {} by all viewers together; this release to viewer {} needs {}",
+                shown(&all),
+                shown(most),
+                debit.lineage,
+                debit.viewer_key,
+                shown(&debit.rho)
+            )));
+        }
     }
     if debit.delta.is_positive() && &delta + &debit.delta > debit.most_delta {
         return Err(Error::refused(format!(
@@ -442,6 +487,7 @@ fn debit_of(row: &rusqlite::Row<'_>) -> Result<Debit, rusqlite::Error> {
         release_id: row.get("release")?,
         rho: rational_of(row, "rho")?,
         budget: rational_of(row, "budget")?,
+        total: None,
         delta: rational_of(row, "delta")?,
         most_delta: Rational::zero(),
         protects: row.get("protects")?,
@@ -457,7 +503,7 @@ fn rational_of(row: &rusqlite::Row<'_>, column: &str) -> Result<Rational, rusqli
 }
 
 /// A decimal when that is exact with nine places, else `p/q`.
-fn shown(value: &Rational) -> String {
+pub(crate) fn shown(value: &Rational) -> String {
     let nano = value * release::rational::ratio(1_000_000_000, 1);
     if !nano.is_integer() || value.is_negative() {
         return value.to_string();

@@ -18,6 +18,7 @@ pub mod report;
 pub mod run;
 pub mod salt;
 pub mod scales;
+pub mod sketch;
 pub mod study;
 pub mod summary;
 pub mod time;

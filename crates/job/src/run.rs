@@ -611,6 +611,7 @@ impl<'a> Coordinator<'a> {
             release_id: agreement.release_id(viewer),
             rho,
             budget: rational(prepare::ratio(self.party.policy.budget)?),
+            total: None,
             delta: num_traits::Zero::zero(),
             most_delta: num_traits::Zero::zero(),
             protects: viewer != me,

@@ -146,6 +146,7 @@ impl World {
             release_id: self.release(),
             rho: ratio(1, 200),
             budget: self.budget.clone(),
+            total: None,
             delta: ratio(0, 1),
             most_delta: ratio(0, 1),
             protects: me == DRAWER,

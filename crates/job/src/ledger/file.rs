@@ -1,7 +1,7 @@
 //! The ledger's file: its layout, how it comes into being, and what to say when it cannot be used.
 
 use base::{At, Error, Kind};
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -10,10 +10,12 @@ use std::time::Duration;
 /// Marks a database as a ledger of ours (SQLite's `application_id`): "TCTL".
 const APPLICATION: i32 = 0x5443_544c;
 /// Version of the layout (SQLite's `user_version`).
-pub(super) const VERSION: i32 = 2;
+pub(super) const VERSION: i32 = 3;
 
 /// Everything but `settings` only grows: a statement that changes or deletes a row aborts.
 const TABLES: [&str; 6] = ["debits", "answers", "transcripts", "bars", "reopened", "outputs"];
+/// Those that version 3 added.
+const TABLES_3: [&str; 2] = ["sketches", "matches"];
 
 const SCHEMA: &str = "
 CREATE TABLE settings (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
@@ -46,8 +48,18 @@ CREATE TABLE outputs (
 ";
 
 /// What version 2 added: until then nothing was charged a delta.
-const TO_VERSION_2: &str = "BEGIN IMMEDIATE; ALTER TABLE debits ADD COLUMN delta TEXT NOT NULL DEFAULT '0'; \
-                            PRAGMA user_version = 2; COMMIT;";
+const TO_VERSION_2: &str = "ALTER TABLE debits ADD COLUMN delta TEXT NOT NULL DEFAULT '0';";
+
+/// What version 3 added: what a lineage's data look like, and how often a match was begun.
+const SCHEMA_3: &str = "
+CREATE TABLE sketches (
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, lineage TEXT NOT NULL, sketch BLOB NOT NULL, unlike TEXT
+) STRICT;
+CREATE TABLE matches (
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, id BLOB NOT NULL, nonce BLOB NOT NULL
+) STRICT;
+CREATE INDEX matches_of ON matches (id);
+";
 
 /// Opens the ledger at `path`; makes an empty one when nothing is there. Returns whether it was made.
 pub(super) fn open(path: &Path, wait: Duration) -> Result<(Connection, bool), Error> {
@@ -61,14 +73,14 @@ pub(super) fn open(path: &Path, wait: Duration) -> Result<(Connection, bool), Er
     }
     keep_private(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(|e| explain(path, "open", &e))?;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(|e| explain(path, "open", &e))?;
     let checked = configure(&connection, wait).and_then(|()| {
         let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
         Ok((pragma("application_id")?, pragma("user_version")?))
     });
     match checked.map_err(|e| explain(path, "open", &e))? {
         (APPLICATION, VERSION) => Ok((connection, made)),
-        (APPLICATION, 1) => match connection.execute_batch(TO_VERSION_2) {
+        (APPLICATION, 1..VERSION) => match bring_up_to_date(&mut connection) {
             Ok(()) => Ok((connection, made)),
             Err(error) => Err(explain(path, "bring up to date", &error)),
         },
@@ -79,6 +91,20 @@ pub(super) fn open(path: &Path, wait: Duration) -> Result<(Connection, bool), Er
         ))),
         _ => Err(not_a_ledger(path)),
     }
+}
+
+/// Adds what later versions have. Of two processes that do it at once the second one finds it done.
+fn bring_up_to_date(connection: &mut Connection) -> Result<(), rusqlite::Error> {
+    let write = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let version: i32 = write.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version < 2 {
+        write.execute_batch(TO_VERSION_2)?;
+    }
+    if version < 3 {
+        write.execute_batch(&format!("{SCHEMA_3} {}", triggers(&TABLES_3)))?;
+    }
+    write.pragma_update(None, "user_version", VERSION)?;
+    write.commit()
 }
 
 /// One file without side files, so that a copy of it is a backup; EXTRA also syncs the folder when a journal goes away.
@@ -103,7 +129,11 @@ fn create_if_missing(path: &Path) -> Result<bool, Error> {
     let fill = || -> Result<(), rusqlite::Error> {
         let connection = Connection::open(aside.path())?;
         configure(&connection, Duration::ZERO)?;
-        connection.execute_batch(&format!("BEGIN; {SCHEMA} {} COMMIT;", triggers()))?;
+        connection.execute_batch(&format!(
+            "BEGIN; {SCHEMA} {SCHEMA_3} {} {} COMMIT;",
+            triggers(&TABLES),
+            triggers(&TABLES_3)
+        ))?;
         let key = *base::Seed::from_system().expose();
         connection.execute("INSERT INTO settings VALUES ('data key', ?1)", [&key[..]])?;
         connection.pragma_update(None, "application_id", APPLICATION)?;
@@ -119,14 +149,14 @@ fn create_if_missing(path: &Path) -> Result<bool, Error> {
     Ok(true)
 }
 
-fn triggers() -> String {
+fn triggers(tables: &[&str]) -> String {
     let trigger = |table: &str, verb: &str| {
         format!(
             "CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} BEGIN \
              SELECT RAISE(ABORT, 'the ledger only grows'); END;"
         )
     };
-    TABLES.iter().flat_map(|t| [trigger(t, "UPDATE"), trigger(t, "DELETE")]).collect()
+    tables.iter().flat_map(|t| [trigger(t, "UPDATE"), trigger(t, "DELETE")]).collect()
 }
 
 /// It holds the seeds of noise: nobody but its owner reads it. SQLite gives its journal the same mode.

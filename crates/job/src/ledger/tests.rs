@@ -19,6 +19,7 @@ fn debit(release: u8, rho: Rational, budget: Rational) -> Debit {
         release_id: [release; 32],
         rho,
         budget,
+        total: None,
         delta: Rational::zero(),
         most_delta: Rational::zero(),
         protects: true,
@@ -121,9 +122,11 @@ fn nothing_is_changed_or_deleted() {
     ledger.store_outputs(&[1; 32], &[1, 2]).unwrap();
     ledger.store_answer(&answer(), "{}").unwrap();
     ledger.save_transcript(&[1; 32], Side::Drawer, committed().transcript()).unwrap();
+    ledger.keep_sketch("hospitals", &sketch(1, 0..9), None).unwrap();
+    ledger.begin_match(&[4; 32], &|_| Ok(Vec::new())).unwrap();
     // Not through this crate: the triggers are in the file.
     let raw = Connection::open(&path).unwrap();
-    for table in ["debits", "bars", "reopened", "outputs", "answers", "transcripts"] {
+    for table in ["debits", "bars", "reopened", "outputs", "answers", "transcripts", "sketches", "matches"] {
         for statement in [format!("DELETE FROM {table}"), format!("UPDATE {table} SET at = 0")] {
             let error = raw.execute(&statement, []).unwrap_err().to_string();
             assert!(error.contains("the ledger only grows"), "{statement}: {error}");
@@ -163,9 +166,9 @@ fn other_files_are_refused_and_left_alone() {
     std::fs::write(&empty, "").unwrap();
     assert!(text(Ledger::open(&empty)).contains("put back a backup"));
     let newer = folder.path().join("newer");
-    Ledger::open(&newer).unwrap().connection.pragma_update(None, "user_version", 3).unwrap();
+    Ledger::open(&newer).unwrap().connection.pragma_update(None, "user_version", 4).unwrap();
     let error = text(Ledger::open(&newer));
-    assert!(error.contains("format 3, written by a newer tacit"), "{error}");
+    assert!(error.contains("format 4, written by a newer tacit"), "{error}");
     let nowhere = folder.path().join("no/such/folder");
     assert!(text(Ledger::open(&nowhere)).contains("cannot create the ledger"));
     // Damage after the first page.
@@ -385,8 +388,9 @@ fn deltas_add_up_to_a_bound_of_their_own() {
 fn dummies_are_the_same_for_the_same_data_of_all_and_nobody_elses() {
     let folder = folder();
     let [a, b] = ["a", "b"].map(|name| Ledger::open(&folder.path().join(name)).unwrap());
-    let seed =
-        |ledger: &Ledger, study, tags: &[Bytes32]| *ledger.dummies_seed(&[study; 32], tags).unwrap().expose();
+    let seed = |ledger: &Ledger, study, tags: &[Bytes32]| {
+        *ledger.dummies_seed(&[study; 32], tags, None).unwrap().expose()
+    };
     let tags = [[2; 32], [3; 32]];
     assert_eq!(seed(&a, 1, &tags), seed(&a, 1, &tags));
     let others =
@@ -396,15 +400,51 @@ fn dummies_are_the_same_for_the_same_data_of_all_and_nobody_elses() {
     assert_ne!(match_id(&[1; 32], &tags, PartyId(0)), match_id(&[1; 32], &tags, PartyId(1)));
 }
 
+/// A ledger as version 2 left it; with `version` 1 without what version 2 added.
+fn older(path: &Path, version: i32) {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    connection.execute_batch(include_str!("fixtures/version-2.sql")).unwrap();
+    if version == 1 {
+        connection.execute_batch("ALTER TABLE debits DROP COLUMN delta; PRAGMA user_version = 1").unwrap();
+    }
+}
+
+/// What an older program wrote is read, counts, and only grows; so does what this version adds.
+#[test]
+fn ledgers_of_older_versions_go_on() {
+    const VIEWER: &str = "tacit1:d1cb2f114f47bf8cc6e3cbf7e6011cd1";
+    for version in [1, 2] {
+        let folder = folder();
+        let path = folder.path().join("l");
+        older(&path, version);
+        let ledger = Ledger::open(&path).unwrap();
+        assert_eq!(ledger.spent("registry", VIEWER).unwrap(), ratio(11, 100), "version {version}");
+        assert_eq!(ledger.spent_delta("registry", VIEWER).unwrap().is_zero(), version == 1);
+        assert_eq!((ledger.entries().unwrap().len(), ledger.answers().unwrap().len()), (3, 1));
+        let stored: String =
+            ledger.connection.query_row("SELECT report FROM answers", [], |row| row.get(0)).unwrap();
+        assert_eq!(crate::compose::from_json(&stored).unwrap().privacy.rho, "1/10");
+        drop(ledger);
+        let raw = Connection::open(&path).unwrap();
+        raw.execute("INSERT INTO matches (at, id, nonce) VALUES (1, x'01', x'02')", []).unwrap();
+        for table in ["debits", "matches"] {
+            let error = raw.execute(&format!("DELETE FROM {table}"), []).unwrap_err().to_string();
+            assert!(error.contains("the ledger only grows"), "version {version}, {table}: {error}");
+        }
+        drop(raw);
+        assert_eq!(Ledger::open(&path).unwrap().entries().unwrap().len(), 3);
+    }
+}
+
 /// A ledger of the version without deltas goes on with what it holds.
 #[test]
 fn an_older_ledger_is_brought_up_to_date() {
     let folder = folder();
     let path = folder.path().join("l");
-    Ledger::open(&path).unwrap().debit(&debit(1, ratio(1, 2), ratio(1, 1))).unwrap();
-    let connection = rusqlite::Connection::open(&path).unwrap();
-    connection.execute_batch("ALTER TABLE debits DROP COLUMN delta; PRAGMA user_version = 1").unwrap();
-    drop(connection);
+    older(&path, 1);
+    let mut ledger = Ledger::open(&path).unwrap();
+    ledger.debit(&debit(1, ratio(1, 2), ratio(1, 1))).unwrap();
+    drop(ledger);
     let mut ledger = Ledger::open(&path).unwrap();
     assert_eq!(ledger.spent("hospitals", "key-of-registry").unwrap(), ratio(1, 2));
     assert!(ledger.spent_delta("hospitals", "key-of-registry").unwrap().is_zero());
@@ -417,4 +457,78 @@ fn an_older_ledger_is_brought_up_to_date() {
         Ledger::open(&path).unwrap().spent_delta("hospitals", "key-of-registry").unwrap(),
         ratio(1, 8)
     );
+}
+
+fn sketch(key: u8, people: std::ops::Range<u32>) -> crate::sketch::Sketch {
+    let mut all = crate::data::Identifiers::new(1);
+    people.for_each(|i| all.push(format!("person {i}").as_bytes()));
+    crate::sketch::Sketch::of(&Seed::from_bytes([key; 32]), &all).unwrap()
+}
+
+/// Two viewers have a budget each, and the data have one over both.
+#[test]
+fn a_total_bounds_all_viewers_together() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let to = |viewer: &str, release| Debit {
+        viewer_key: viewer.into(),
+        total: Some(ratio(3, 4)),
+        ..debit(release, ratio(1, 2), ratio(1, 2))
+    };
+    ledger.debit(&to("a", 1)).unwrap();
+    assert_eq!(
+        text(ledger.debit(&to("b", 2))),
+        "policy.total: 0.5 of 0.75 spent on lineage hospitals by all viewers together; this release to viewer b needs 0.5"
+    );
+    // What is paid is paid, and without the bound each viewer has its own.
+    ledger.debit(&Debit { total: Some(ratio(1, 4)), ..to("a", 1) }).unwrap();
+    ledger.debit(&Debit { total: None, ..to("b", 2) }).unwrap();
+    assert_eq!(ledger.spent_by_all("hospitals").unwrap(), ratio(1, 1));
+    assert_eq!(ledger.viewers_of("hospitals").unwrap(), ["a", "b"]);
+    // Own views cost these data nothing.
+    ledger.debit(&Debit { protects: false, ..to("me", 3) }).unwrap();
+    assert_eq!(ledger.viewers_of("hospitals").unwrap().len(), 2);
+}
+
+#[test]
+fn data_are_known_again_under_another_name() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    ledger.keep_sketch("hospitals", &sketch(1, 0..800), None).unwrap();
+    // Of what cost nothing yet there is no budget to save.
+    assert!(ledger.most_alike("may", &sketch(1, 0..800)).unwrap().is_none());
+    ledger.debit(&debit(1, ratio(1, 2), ratio(1, 1))).unwrap();
+    let (name, alike) = ledger.most_alike("may", &sketch(1, 200..1000)).unwrap().unwrap();
+    assert!(name == "hospitals" && (0.4..0.8).contains(&alike), "{name}: {alike}");
+    assert!(ledger.most_alike("hospitals", &sketch(1, 0..800)).unwrap().is_none());
+    // Every version of the data counts, and each is kept once.
+    ledger.keep_sketch("hospitals", &sketch(1, 5000..6000), None).unwrap();
+    ledger.keep_sketch("hospitals", &sketch(1, 5000..6000), None).unwrap();
+    for people in [0..800, 5000..6000] {
+        assert!(ledger.most_alike("may", &sketch(1, people)).unwrap().unwrap().1 > 0.99);
+    }
+    let rows = ledger.connection.query_row("SELECT count(*) FROM sketches", [], |row| row.get::<_, u32>(0));
+    assert_eq!(rows.unwrap(), 2);
+    assert!(ledger.knows("hospitals").unwrap() && !ledger.knows("may").unwrap());
+    ledger.keep_sketch("may", &sketch(1, 0..800), Some("hospitals")).unwrap();
+    assert!(ledger.knows("may").unwrap());
+}
+
+#[test]
+fn a_match_is_counted_and_charged_in_one_step() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let pay = |number: u64| Ok(vec![debit(number as u8, ratio(1, 4), ratio(1, 2))]);
+    let first = ledger.begin_match(&[9; 32], &pay).unwrap();
+    let second = ledger.begin_match(&[9; 32], &pay).unwrap();
+    assert_eq!((first.number, second.number), (1, 2));
+    assert_eq!(ledger.last_begun(&[9; 32]).unwrap(), Some(second));
+    // What the ledger does not pay does not begin.
+    assert!(text(ledger.begin_match(&[9; 32], &pay)).starts_with("budget: 0.5 of 0.5"));
+    assert_eq!(ledger.last_begun(&[9; 32]).unwrap(), Some(second));
+    assert_eq!(ledger.begin_match(&[8; 32], &|_| Ok(Vec::new())).unwrap().number, 1);
+    let tags = [[2; 32], [3; 32]];
+    let seed = |begun: Option<&Begun>| *ledger.dummies_seed(&[1; 32], &tags, begun).unwrap().expose();
+    let seeds = [seed(None), seed(Some(&first)), seed(Some(&second))];
+    assert!(seeds[0] != seeds[1] && seeds[1] != seeds[2] && seeds[0] != seeds[2]);
 }

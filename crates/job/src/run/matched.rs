@@ -376,7 +376,7 @@ impl Coordinator<'_> {
     /// This run's dummies: the same in every run of the same study on the same data of all parties.
     fn dummies(&self, agreement: &Agreement) -> Result<Option<Dummies>, Error> {
         let Some(rule) = &self.checked.study.matching.dummies else { return Ok(None) };
-        let seed = self.lock()?.dummies_seed(self.checked.hash.as_bytes(), &agreement.tags)?;
+        let seed = self.lock()?.dummies_seed(self.checked.hash.as_bytes(), &agreement.tags, None)?;
         hiding::dummies(rule, &seed).map(Some)
     }
 
@@ -400,6 +400,7 @@ impl Coordinator<'_> {
                 release_id: match_id(&study, &agreement.tags, peer),
                 rho: charge.rho.clone(),
                 budget: rational(prepare::ratio(self.party.policy.budget)?),
+                total: None,
                 delta: charge.delta.clone(),
                 most_delta: Rational::new(
                     1.into(),
