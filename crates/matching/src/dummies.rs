@@ -301,6 +301,12 @@ impl Plan {
         self.others() + (self.own.len() + self.fillers.len()) as u64
     }
 
+    /// Rows of this party's own lists among them: between two parties the other one has all of these too, so an honest
+    /// intersection is never smaller. Secret as well.
+    pub(crate) fn own_listed(&self) -> u64 {
+        self.own.len() as u64
+    }
+
     /// Rows of the others' lists.
     fn others(&self) -> u64 {
         self.whole.len() as u64 * u64::from(self.list)

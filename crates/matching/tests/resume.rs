@@ -191,6 +191,49 @@ fn a_peer_that_answers_otherwise_the_second_time_is_caught() {
     assert_eq!(said[1].iter().find(|(step, _)| step == "pid/u").unwrap().1.len(), 32 * 4096);
     let error = done[0].as_ref().unwrap_err();
     assert!(error.contains("what it sends again is what it sent before"), "{error}");
+    // It has no further try under these keys.
+    assert!(!dir.path().join("party 0").exists());
+}
+
+#[test]
+fn what_is_malformed_ends_the_journal() {
+    let columns = [Column::new(&ids(0..50)), Column::new(&ids(20..60))];
+    let flat = [&columns[0].flat() as &dyn Identifiers, &columns[1].flat()];
+    for (step, kept) in [("pid/e", false), ("pid/difference", false), ("pid/v", true)] {
+        let dir = tempfile::tempdir().unwrap();
+        let fault = match kept {
+            true => Fault::Cut(step, 0),
+            // The count of a slice, and the first element of a piece.
+            false => Fault::Change(step, 0, |bytes| bytes.fill(0xff)),
+        };
+        let (done, _) = session(dir.path(), 1, flat, [Fault::None, fault]);
+        let error = done[0].as_ref().unwrap_err();
+        assert_eq!(dir.path().join("party 0").exists(), kept, "{error}");
+        assert!(dir.path().join("party 1").exists(), "nobody deviated there");
+    }
+}
+
+/// Folders of both parties that were cut before the step `difference`, written by the version that had no pins: 60 rows
+/// against 50, of which 20 are shared.
+#[test]
+fn a_journal_of_the_version_without_pins_goes_on() {
+    let (x, y) = (ids(0..60), ids(40..90));
+    let columns = [Column::new(&x), Column::new(&y)];
+    let flat = [&columns[0].flat() as &dyn Identifiers, &columns[1].flat()];
+    let dir = tempfile::tempdir().unwrap();
+    for party in 0..2 {
+        let to = dir.path().join(format!("party {party}"));
+        std::fs::create_dir(&to).unwrap();
+        std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let from =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/journal-1/party-{party}"));
+        for file in ["match", "u", "e", "v"] {
+            std::fs::copy(from.join(file), to.join(file)).unwrap();
+        }
+    }
+    let (done, said) = session(dir.path(), 5, flat, [Fault::None, Fault::None]);
+    check(&x, &y, done);
+    assert!(said.iter().all(|said| streamed(said).is_empty()), "it began afresh");
 }
 
 #[test]

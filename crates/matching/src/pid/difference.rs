@@ -45,7 +45,7 @@ impl<'r> Party<'r> {
     }
 
     /// C receives `e_c`, merges it with its `e_p`, and answers with `s_p`.
-    fn merge(&self, session: &mut Session, e_p: &mut Sorted<'r, 32>) -> Result<Differences<'r>, Error> {
+    fn merge(&mut self, session: &mut Session, e_p: &mut Sorted<'r, 32>) -> Result<Differences<'r>, Error> {
         let bits = slice_bits(self.rows);
         let [rows_c, rows_p] = self.rows;
         let mut differences = Differences { todo: Queue::new(self.room, BLOCK), only: [0; 2] };
@@ -53,6 +53,7 @@ impl<'r> Party<'r> {
         for slice in 0..1 << bits {
             let mut link = session.link(self.peer);
             recv_slice(&mut link, slice, bits, rows_c, &mut e_c)?;
+            self.pins.check(&link, u64::from(slice), &e_c)?;
             arrived += e_c.len() as u64;
             take_slice(e_p, slice, bits, &mut own)?.map_err(|f| fault(&link, f))?;
             s_p.clear();
@@ -67,12 +68,13 @@ impl<'r> Party<'r> {
         if arrived != rows_c {
             return Err(link.blame("it returns as many elements as it received"));
         }
+        self.check_shared(&link, rows_c - differences.only[0])?;
         debug_assert_eq!(rows_c - differences.only[0], rows_p - differences.only[1]);
         Ok(differences)
     }
 
     /// P sends `e_c` and receives `s_p`.
-    fn send_e(&self, session: &mut Session, e_c: &mut Sorted<'r, 32>) -> Result<Differences<'r>, Error> {
+    fn send_e(&mut self, session: &mut Session, e_c: &mut Sorted<'r, 32>) -> Result<Differences<'r>, Error> {
         let bits = slice_bits(self.rows);
         let [rows_p, rows_c] = self.rows;
         let mut todo = Queue::new(self.room, BLOCK);
@@ -89,6 +91,7 @@ impl<'r> Party<'r> {
             }
             if let Some(slice) = slice.checked_sub(SLICE_LAG) {
                 recv_slice(&mut link, slice as u32, bits, rows_p, &mut buffer)?;
+                self.pins.check(&link, slice, &buffer)?;
                 only_p += buffer.len() as u64;
                 todo.push(buffer.as_flattened())?;
             }
@@ -97,6 +100,7 @@ impl<'r> Party<'r> {
         let link = session.link(self.peer);
         let only_c = rows_p.checked_sub(only_p).and_then(|shared| rows_c.checked_sub(shared));
         let only_c = only_c.ok_or_else(|| link.blame("the intersection is not larger than either set"))?;
+        self.check_shared(&link, rows_p - only_p)?;
         Ok(Differences { todo, only: [only_c, only_p] })
     }
 
@@ -120,6 +124,7 @@ impl<'r> Party<'r> {
             }
             if i < p {
                 recv_piece(&mut link, only[1], i, &mut piece)?;
+                party.pin_piece(&link, i, &piece)?;
                 // As long as P waits for the own product, its answer has to.
                 match i < c {
                     true => later.push(piece.as_flattened())?,
@@ -168,10 +173,17 @@ impl<'r> Party<'r> {
         self.rounds(session, c, Beat::new(c, 0), |party, s, i| {
             let mut link = s.link(party.peer);
             recv_piece(&mut link, only[0], i, &mut piece)?;
+            party.pin_piece(&link, i, &piece)?;
             steps::check_ascending(&piece, &mut last).map_err(|f| fault(&link, f))?;
             party.keep_others(&link, &mut piece, &mut others)
         })?;
         Ok(others)
+    }
+
+    /// Pins piece `i` of `s'_p` or `s'_c`, which come after the slices.
+    fn pin_piece(&mut self, link: &Link<'_>, i: u64, piece: &[Element]) -> Result<(), Error> {
+        let slices = 1u64 << slice_bits(self.rows);
+        self.pins.check(link, slices + i, piece)
     }
 
     /// Multiplies elements of the peer's rows into universal identifiers.

@@ -3,11 +3,13 @@
 //! A folder, private to this party, of one match with one peer: `match`, the keys of the run and what they may be used
 //! for; and three logs of finished chunks, `u` (own rows, in the order of the input), `e` (the peer's rows, in the
 //! peer's order) and `v` (own rows as universal identifiers, in the order in which they were sent). Everything that is
-//! sent is a function of these, so that what is sent again is the same bytes.
+//! sent is a function of these, so that what is sent again is the same bytes. Of what the peer sends after the streams,
+//! `pins` holds a hash per message ([`Pins`]); a folder of a version without them goes on, and pins from there.
 //!
 //! Chunks carry a tag under a key of the run: a chunk of another run, or one that did not reach the disk whole, ends
-//! its log. At success keys are overwritten and the folder is emptied.
+//! its log. At success, and when the peer deviates, keys are overwritten and the folder is emptied.
 
+use super::pins::Pins;
 use super::price::CHUNK;
 use crate::group::{ELEMENT_BYTES, Element};
 use base::{Error, Secret};
@@ -20,6 +22,7 @@ use zeroize::Zeroizing;
 const MAGIC: &[u8; 16] = b"tacit pid log 1\n";
 const STATE: &str = "match";
 const LOCK: &str = "lock";
+const PINS: &str = "pins";
 const LOGS: [&str; 3] = ["u", "e", "v"];
 const TAG_BYTES: u64 = 16;
 
@@ -149,7 +152,20 @@ impl Journal {
         self.write_state(&bytes)?;
         self.logs = self.open_logs(run)?;
         let empty = |log: &LogFile| log.file.set_len(0).map_err(|e| Error::io("emptying a log", &e));
-        self.logs.iter().try_for_each(empty)
+        self.logs.iter().try_for_each(empty)?;
+        self.pins_file()?.set_len(0).map_err(|e| Error::io("emptying a log", &e))
+    }
+
+    fn pins_file(&self) -> Result<File, Error> {
+        private(&self.dir.join(PINS)).map_err(|e| Error::io("opening a log", &e))
+    }
+
+    /// What the peer said in `run` after the streams, as far as it is whole.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn pins(&self, run: &Run) -> Result<Pins, Error> {
+        Pins::open(self.pins_file()?, tag_key(run, PINS))
     }
 
     /// Replaces the state: what was there is overwritten, so that keys are gone with the run.
@@ -166,12 +182,7 @@ impl Journal {
         let [own, peer] = run.rows;
         let open = |(name, rows): (&str, u64)| {
             let file = private(&self.dir.join(name)).map_err(|e| Error::io("opening a log", &e))?;
-            let mut hasher = blake3::Hasher::new_derive_key("tacit pid log tags 1");
-            for key in &run.keys {
-                hasher.update(key.expose());
-            }
-            hasher.update(&run.name).update(name.as_bytes());
-            Ok(LogFile { file, key: *hasher.finalize().as_bytes(), rows, chunks: 0 })
+            Ok(LogFile { file, key: tag_key(run, name), rows, chunks: 0 })
         };
         LOGS.into_iter().zip([own, peer, own]).map(open).collect()
     }
@@ -216,14 +227,28 @@ impl Journal {
     /// When a file cannot be written or removed.
     pub fn finish(self) -> Result<(), Error> {
         self.write_state(&[0; STATE_BYTES])?;
-        for name in LOGS.iter().chain([&STATE, &LOCK]) {
-            fs::remove_file(self.dir.join(name))
-                .map_err(|e| Error::io(format_args!("emptying {}", self.dir.display()), &e))?;
+        for name in LOGS.iter().chain([&PINS, &STATE, &LOCK]) {
+            match fs::remove_file(self.dir.join(name)) {
+                Err(e) if e.kind() != ErrorKind::NotFound => {
+                    return Err(Error::io(format_args!("emptying {}", self.dir.display()), &e));
+                }
+                // A run that ended before it began has no logs.
+                _ => {}
+            }
         }
         // Somebody else's file may be there; it is not ours to judge.
         drop(fs::remove_dir(&self.dir));
         Ok(())
     }
+}
+
+/// The key of the tags in one file of a run.
+fn tag_key(run: &Run, name: &str) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key("tacit pid log tags 1");
+    for key in &run.keys {
+        hasher.update(key.expose());
+    }
+    *hasher.update(&run.name).update(name.as_bytes()).finalize().as_bytes()
 }
 
 /// Whether a chunk that was in its log already is the same as before.

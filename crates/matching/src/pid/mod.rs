@@ -4,7 +4,8 @@
 //!   Both get the spine: the sorted list of pseudorandom universal identifiers of the union, and each the positions of
 //!   its own rows in it. Equal identifiers share a position.
 //! * **Security.** Semi-honest, one party corrupted: DDH on Curve25519 (about 126 bits), `H` a random oracle. Peers
-//!   that send malformed or repeated elements are caught by name; other deviations are not.
+//!   that send malformed or repeated elements are caught by name; other deviations are not: with modified software either
+//!   party reads which of its own identifiers the other one has (`docs/protocols/pid.md`).
 //! * **Who learns what.** Each: both sizes and the size of the union, hence of the intersection, with the rows of
 //!   [`crate::dummies`] in them. Which rows are shared stays hidden. Without dummies the sizes are exact, and a party
 //!   that fills its list with fabricated identifiers and one target reads the target's membership off them.
@@ -32,19 +33,21 @@
 
 mod difference;
 mod journal;
+mod pins;
 mod price;
 mod steps;
 mod stream;
 
 pub use price::{CHUNK, multiplications, price, price_range};
 
-use crate::dummies::{self, Dummies, Hides, Padded, TERMS_BYTES};
+use crate::dummies::{self, Dummies, Hides, Padded, Plan, TERMS_BYTES};
 use crate::group::{self, Element, Exponent};
 use crate::identifiers::{self, Identifiers};
 use crate::spill::{Column, Room};
 use base::{Error, Kind, PartyId, Secret, limits};
 use journal::{Journal, Run};
 use net::{Link, Session};
+use pins::Pins;
 use price::{Beat, HELLO_BYTES};
 use std::fmt;
 use std::path::PathBuf;
@@ -62,8 +65,9 @@ pub struct Options {
     pub memory: Option<u64>,
     /// Where columns go beyond `memory`, in files without a name; none: the system's folder for temporary files.
     pub scratch: Option<PathBuf>,
-    /// A folder, private to this party, from which a match that was cut goes on; it is made, and emptied at success. Both
-    /// parties must have kept theirs, else both begin afresh. It holds the keys of the run, and 96 bytes per row.
+    /// A folder, private to this party, from which a match that was cut goes on; it is made, and emptied at success and
+    /// when the peer deviates. Both parties must have kept theirs, else both begin afresh. It holds the keys of the run,
+    /// and 96 bytes per row.
     pub resume: Option<PathBuf>,
     /// Rows that hide sizes; the other party must say the same. None: exact sizes are disclosed.
     pub dummies: Option<Dummies>,
@@ -148,9 +152,6 @@ pub fn run(session: &mut Session, own: &dyn Identifiers, options: &Options) -> R
     }
     session.step("pid", |session| {
         let plan = dummies::plan(session, options.dummies.as_ref(), Hides::Intersection)?;
-        let own = Padded::new(own, plan.as_ref());
-        let room = Room::new(options.memory, options.scratch.as_deref());
-        let mut rng = session.fork_seed("keys").into_rng();
         let names = [session.roster().name(me), session.roster().name(peer)];
         let (mut journal, before) = match &options.resume {
             None => (None, None),
@@ -159,29 +160,56 @@ pub fn run(session: &mut Session, own: &dyn Identifiers, options: &Options) -> R
                 (Some(journal), before)
             }
         };
-        let salt = before.as_ref().map_or_else(|| rng.bytes(), |run| run.salt);
-        let fingerprint = identifiers::fingerprint(&own, salt, &room)?;
-        if let Some(run) = &before {
-            check_same(run, &own, fingerprint.whole())?;
+        let done = converse(session, own, plan.as_ref(), options, journal.as_mut(), before);
+        // The keys of a run serve on after a cut alone. A peer that deviated would try again under them.
+        match (journal, &done) {
+            (Some(journal), Ok(_)) => journal.finish()?,
+            // That it deviated matters more than a file that could not be removed.
+            (Some(journal), Err(error)) if is_deviation(error) => drop(journal.finish()),
+            _ => {}
         }
-        if let (Some(journal), Some(run)) = (&mut journal, &before) {
+        done
+    })
+}
+
+/// Whether an error is one that only a peer's message can cause.
+fn is_deviation(error: &Error) -> bool {
+    matches!(error.kind(), Kind::Malformed(_) | Kind::Deviated(_) | Kind::Limit { .. })
+}
+
+/// The run itself; `journal` holds the run `before`, if there was one that was cut.
+fn converse(
+    session: &mut Session,
+    own: &dyn Identifiers,
+    plan: Option<&Plan>,
+    options: &Options,
+    mut journal: Option<&mut Journal>,
+    before: Option<Run>,
+) -> Result<Spine, Error> {
+    let own = Padded::new(own, plan);
+    let room = Room::new(options.memory, options.scratch.as_deref());
+    let mut rng = session.fork_seed("keys").into_rng();
+    let salt = before.as_ref().map_or_else(|| rng.bytes(), |run| run.salt);
+    let fingerprint = identifiers::fingerprint(&own, salt, &room)?;
+    if let Some(run) = &before {
+        check_same(run, &own, fingerprint.whole())?;
+        if let Some(journal) = &mut journal {
             journal.go_on(run)?;
         }
-        let fresh = Run {
-            keys: [Secret::new(rng.bytes()), Secret::new(rng.bytes())],
-            salt,
-            fingerprint: fingerprint.whole(),
-            name: rng.bytes(),
-            rows: [own.rows(), 0],
-        };
-        let mut party = session.step("count", |s| Party::meet(s, options, &room, journal, before, fresh))?;
-        let u = session.step("u", |s| party.hash_own(s, &own, &fingerprint))?;
-        let (uids, e) = party.stream(session, u)?;
-        let others = party.others(session, e)?;
-        let spine = session.step("spine", |s| party.spine(s, uids, others, own.real_rows()))?;
-        party.journal.map_or(Ok(()), Journal::finish)?;
-        Ok(spine)
-    })
+    }
+    let fresh = Run {
+        keys: [Secret::new(rng.bytes()), Secret::new(rng.bytes())],
+        salt,
+        fingerprint: fingerprint.whole(),
+        name: rng.bytes(),
+        rows: [own.rows(), 0],
+    };
+    let mut party = session.step("count", |s| Party::meet(s, options, &room, journal, before, fresh))?;
+    party.shared_least = plan.map_or(0, Plan::own_listed);
+    let u = session.step("u", |s| party.hash_own(s, &own, &fingerprint))?;
+    let (uids, e) = party.stream(session, u)?;
+    let others = party.others(session, e)?;
+    session.step("spine", |s| party.spine(s, uids, others, own.real_rows()))
 }
 
 /// Refuses to use the keys of a run for other rows than it began with.
@@ -202,6 +230,23 @@ enum Role {
     P,
 }
 
+impl Role {
+    fn other(self) -> Self {
+        match self {
+            Self::C => Self::P,
+            Self::P => Self::C,
+        }
+    }
+}
+
+/// What a party says of its spine.
+fn told_by(role: Role, digest: [u8; 32]) -> [u8; 32] {
+    match role {
+        Role::C => blake3::derive_key("tacit pid spine as told by C 1", &digest),
+        Role::P => blake3::derive_key("tacit pid spine as told by P 1", &digest),
+    }
+}
+
 /// What a party holds during a run. The keys are of this run only.
 struct Party<'r> {
     role: Role,
@@ -212,7 +257,11 @@ struct Party<'r> {
     /// Own rows, the peer's rows.
     rows: [u64; 2],
     room: &'r Room,
-    journal: Option<Journal>,
+    journal: Option<&'r mut Journal>,
+    /// What the peer said after the streams.
+    pins: Pins,
+    /// The least overlap that an honest peer leaves: own dummies of the list that the peer has all of.
+    shared_least: u64,
     start: Start,
 }
 
@@ -265,7 +314,7 @@ impl<'r> Party<'r> {
         session: &mut Session,
         options: &Options,
         room: &'r Room,
-        mut journal: Option<Journal>,
+        mut journal: Option<&'r mut Journal>,
         before: Option<Run>,
         mut fresh: Run,
     ) -> Result<Self, Error> {
@@ -281,7 +330,7 @@ impl<'r> Party<'r> {
             terms: dummies::terms(options.dummies.as_ref(), Hides::Intersection),
             nonce: fresh.name,
             before: before.as_ref().map_or([0; 16], |run| run.name),
-            positions: journal.as_ref().filter(|_| before.is_some()).map_or([0; 3], Journal::positions),
+            positions: journal.as_deref().filter(|_| before.is_some()).map_or([0; 3], Journal::positions),
         };
         let mut link = session.link(peer);
         link.send(&mine.encode())?;
@@ -305,7 +354,7 @@ impl<'r> Party<'r> {
             None => {
                 fresh.name = name_of_run(role, mine.nonce, theirs.nonce);
                 fresh.rows = rows;
-                journal.as_mut().map_or(Ok(()), |journal| journal.begin(&fresh))?;
+                journal.as_deref_mut().map_or(Ok(()), |journal| journal.begin(&fresh))?;
                 if had_one {
                     // The peer does not have its half of the match that was cut.
                     session.step("begins afresh", |s| {
@@ -323,7 +372,8 @@ impl<'r> Party<'r> {
             ));
         };
         let (keys, threads) = ([first, second], options.threads);
-        Ok(Self { role, peer, threads, keys, rows, room, journal, start })
+        let pins = journal.as_deref().map_or(Ok(Pins::none()), |journal| journal.pins(&run))?;
+        Ok(Self { role, peer, threads, keys, rows, room, journal, pins, shared_least: 0, start })
     }
 
     /// Sorts both columns into the spine and compares its digest with the peer's.
@@ -337,14 +387,23 @@ impl<'r> Party<'r> {
         let mut link = session.link(self.peer);
         let union = own.len() + others.len();
         let (mut mine, digest) = steps::spine(own, others)?.map_err(|f| fault(&link, f))?;
-        link.send(&digest)?;
-        if link.recv_array()? != digest {
+        // Who tells is in what it tells: a party that does not know the spine cannot answer with what it heard.
+        link.send(&told_by(self.role, digest))?;
+        if link.recv_array()? != told_by(self.role.other(), digest) {
             return Err(link.blame("both spines are the same"));
         }
         mine.truncate(real_rows as usize);
         mine.shrink_to_fit();
         let disclosed = Disclosed { own: self.rows[0], peer: self.rows[1], union };
         Ok(Spine { rows: union, mine, disclosed })
+    }
+
+    /// Refuses an overlap of `shared` rows that is smaller than what a peer with all of our list must have in common with us.
+    fn check_shared(&self, link: &Link<'_>, shared: u64) -> Result<(), Error> {
+        match shared >= self.shared_least {
+            true => Ok(()),
+            false => Err(link.blame("the intersection holds the dummies that both have")),
+        }
     }
 
     /// A multiplication by the second key.

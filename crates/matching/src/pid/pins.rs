@@ -1,0 +1,120 @@
+//! Pins: a hash of every message of the peer after the streams, so that after a cut the same bytes must come.
+//!
+//! In the steps `e` and `difference` a party raises what it is sent to its second key, or says what of it is new. A peer
+//! that could send other elements under the same keys after every cut would read off the answers what one run does not
+//! tell. A pin reaches the file before anything that depends on its message leaves.
+
+use crate::group::Element;
+use base::Error;
+use net::Link;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
+
+/// Bytes of a pin, and of the tag that says that it is whole.
+const PIN_BYTES: usize = 16;
+const FRAME: usize = 2 * PIN_BYTES;
+
+const SAME: &str = "what it sends after the cut is what it sent before it; a peer that runs another release of tacit now \
+                    may send other bytes: run again, the match begins afresh";
+
+/// The pins of one run, in the order of the messages; nothing where the run keeps no journal.
+pub(super) struct Pins {
+    file: Option<File>,
+    key: [u8; 32],
+    known: Vec<[u8; PIN_BYTES]>,
+}
+
+impl Pins {
+    /// Pins of a run that cannot go on: every message is new.
+    pub fn none() -> Self {
+        Self { file: None, key: [0; 32], known: Vec::new() }
+    }
+
+    /// Reads `file` up to the first pin that is not whole, or is of another run.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn open(file: File, key: [u8; 32]) -> Result<Self, Error> {
+        let mut pins = Self { file: None, key, known: Vec::new() };
+        let mut frame = [0; FRAME];
+        loop {
+            match file.read_exact_at(&mut frame, (pins.known.len() * FRAME) as u64) {
+                Ok(()) => {}
+                Err(e) if e.kind() == ErrorKind::UnexpectedEof => break,
+                Err(e) => return Err(Error::io("reading a log", &e)),
+            }
+            let pin = *frame.first_chunk().expect("a pin begins it");
+            if pins.frame(pin) != frame {
+                break;
+            }
+            pins.known.push(pin);
+        }
+        Ok(Self { file: Some(file), ..pins })
+    }
+
+    /// Message `index` of the peer: one that was pinned must be the same, the next one is pinned.
+    ///
+    /// # Errors
+    /// `Deviated` when it is another one than before the cut; `Io` when it cannot be written.
+    pub fn check(&mut self, link: &Link<'_>, index: u64, message: &[Element]) -> Result<(), Error> {
+        match self.keep(index, message)? {
+            true => Ok(()),
+            false => Err(link.blame(SAME)),
+        }
+    }
+
+    /// Whether message `index` may come.
+    fn keep(&mut self, index: u64, message: &[Element]) -> Result<bool, Error> {
+        let Some(file) = &self.file else { return Ok(true) };
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        hasher.update(b"message").update(&index.to_le_bytes()).update(message.as_flattened());
+        let pin = *hasher.finalize().as_bytes().first_chunk().expect("a digest is longer");
+        if let Some(before) = self.known.get(index as usize) {
+            return Ok(*before == pin);
+        }
+        debug_assert_eq!(index, self.known.len() as u64, "messages come in order");
+        let at = (self.known.len() * FRAME) as u64;
+        let written = file.write_all_at(&self.frame(pin), at);
+        written.map_err(|e| Error::io("writing a log of the match folder", &e))?;
+        self.known.push(pin);
+        Ok(true)
+    }
+
+    /// The next pin with its tag.
+    fn frame(&self, pin: [u8; PIN_BYTES]) -> [u8; FRAME] {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        hasher.update(b"pin").update(&(self.known.len() as u64).to_le_bytes()).update(&pin);
+        let mut frame = [0; FRAME];
+        frame[..PIN_BYTES].copy_from_slice(&pin);
+        frame[PIN_BYTES..].copy_from_slice(&hasher.finalize().as_bytes()[..PIN_BYTES]);
+        frame
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(file: &File) -> Pins {
+        Pins::open(file.try_clone().unwrap(), [7; 32]).unwrap()
+    }
+
+    #[test]
+    fn a_message_is_bound_once_and_torn_or_foreign_pins_are_none() {
+        let file = tempfile::tempfile().unwrap();
+        let message = |byte: u8| vec![[byte; 32]; 3];
+        let mut pins = open(&file);
+        assert!(pins.keep(0, &message(1)).unwrap() && pins.keep(1, &[]).unwrap());
+        assert!(pins.keep(0, &message(1)).unwrap() && !pins.keep(0, &message(2)).unwrap());
+        let mut again = open(&file);
+        assert!(!again.keep(1, &message(1)).unwrap(), "an empty message is one too");
+        assert!(again.keep(1, &[]).unwrap() && again.keep(2, &message(3)).unwrap());
+        file.set_len(3 * FRAME as u64 - 1).unwrap();
+        let mut torn = open(&file);
+        assert_eq!(torn.known.len(), 2);
+        assert!(torn.keep(2, &message(4)).unwrap());
+        assert_eq!(Pins::open(file.try_clone().unwrap(), [8; 32]).unwrap().known.len(), 0);
+        assert!(Pins::none().keep(9, &message(1)).unwrap());
+    }
+}
