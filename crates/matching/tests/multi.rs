@@ -286,3 +286,23 @@ fn a_price_at_scale() {
     let memory = [0, 1].map(|party| multi::memory([1_000_000; 2], [2; 2], PartyId(party)));
     assert!(memory.iter().all(|&bytes| bytes <= 1_000_000 * (100 + 70 * 2)), "{memory:?}");
 }
+
+#[test]
+fn dummies_are_refused_where_contaminated_rows_matter() {
+    let rows = Rows::new(1, &[&["a"]]);
+    for contaminated in [Contaminated::Count, Contaminated::Drop] {
+        let options = |party: usize| Options {
+            contaminated,
+            lists: (party == 0).then_some(1),
+            dummies: Some(Dummies::usual(&Seed::from_bytes([1; 32]))),
+            ..one_thread()
+        };
+        for error in both(&Cluster::new(2, 1), [&rows, &rows], [&options(0), &options(1)]) {
+            let error = error.unwrap_err().to_string();
+            assert!(
+                error.contains("contaminated rows are counted or dropped without dummies only"),
+                "{error}"
+            );
+        }
+    }
+}

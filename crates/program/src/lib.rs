@@ -30,6 +30,6 @@ pub use graph::{
     Class, Column, DEGREE, Fold, Holder, List, Lookup, Mechanism, MechanismKind, Node, NodeId, Op, Order,
     Output, Program, Section, Sharing, Statistic,
 };
-pub use names::LABEL_BYTES;
+pub use names::{LABEL_BYTES, is_deceptive};
 pub use types::{Owners, Ratio, Type};
 pub use verify::{Audit, Charge, Policy, verify};

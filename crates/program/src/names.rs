@@ -14,12 +14,14 @@ pub(crate) fn is_name(text: &str) -> bool {
         && body.is_some_and(|b| b.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-'))
 }
 
-/// What is wrong with a character in a label: control characters, and what is invisible or turns the direction of
-/// writing, so that a label could show as another one.
-pub(crate) fn is_deceptive(c: char) -> bool {
+/// Whether a character is a control character, invisible, or turns the direction of writing, so that a text could show as
+/// another one.
+#[must_use]
+pub fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}')
+        || matches!(c, '\u{e0000}'..='\u{e0fff}')
 }
 
 /// A label in double quotes, as the text form writes it.

@@ -16,10 +16,12 @@ use kernels::{Block, gf_add_multiples, xor_bytes};
 pub fn keys(names: &dyn Identifiers, seed: &[u8; 32]) -> Result<Vec<Block>, Error> {
     let mut keys = crate::memory::reserve("own keys", names.rows())?;
     let mut name = Vec::new();
+    // Names and pads are hashed under keys of their own: an identifier may be any bytes, those of a pad's message too.
+    let key = blake3::derive_key("tacit circuit-psi names of rows 1", seed);
     for row in 0..names.rows() as u32 {
         names.read(row, 0, &mut name)?;
         names.domain(row).mark(&mut name);
-        let digest = blake3::keyed_hash(seed, &name);
+        let digest = blake3::keyed_hash(&key, &name);
         keys.push(whole(Block::from_bytes(*digest.as_bytes().first_chunk().expect("a digest has 32 bytes"))));
     }
     Ok(keys)
@@ -43,11 +45,12 @@ pub fn lift(delta: Block, keys: &[Block], decoded: &mut [Block]) {
 /// Adds `H(x, y)` to `into`, `width` bytes per key, under the run's secret-free key `seed`.
 pub fn add_pads(seed: &[u8; 32], inputs: &[Block], keys: &[Block], width: usize, into: &mut [u8]) {
     let mut pad = vec![0; width];
+    let own = blake3::derive_key("tacit circuit-psi pads 1", seed);
     for ((input, key), into) in inputs.iter().zip(keys).zip(into.chunks_exact_mut(width)) {
         let mut message = [0; 2 * Block::BYTES];
         message[..Block::BYTES].copy_from_slice(&input.to_bytes());
         message[Block::BYTES..].copy_from_slice(&key.to_bytes());
-        blake3::Hasher::new_keyed(seed).update(&message).finalize_xof().fill(&mut pad);
+        blake3::Hasher::new_keyed(&own).update(&message).finalize_xof().fill(&mut pad);
         xor_bytes(into, &pad);
     }
 }

@@ -84,7 +84,7 @@ pub struct Options {
     pub lists: Option<u64>,
     /// Identifiers of several own rows.
     pub repeats: Repeats,
-    /// Rows that hide sizes; both parties insert them alike. Party 0's go to its second list.
+    /// Rows that hide sizes; both parties insert them alike. Not where contaminated rows matter.
     pub dummies: Option<Dummies>,
 }
 
@@ -112,7 +112,7 @@ pub struct Matched {
     pub replaced: Replaced,
     /// What party 0 learnt about the rows of both; none at party 1.
     pub graph: Option<Graph>,
-    /// Sizes of the lists of party 0, dummies included: party 1 learnt them. None without lists.
+    /// Sizes of the lists of party 0: party 1 learnt them. None without lists.
     pub lists: Option<[u64; 2]>,
 }
 
@@ -167,6 +167,12 @@ fn check_options(me: PartyId, own: &dyn Identifiers, options: &Options) -> Resul
     let keys = own.keys();
     if !(1..=KEYS).contains(&keys) {
         return Err(Error::limit("identifiers of a row", keys as u64, KEYS as u64));
+    }
+    if options.contaminated != Contaminated::Ignore && options.dummies.is_some() {
+        // A row whose partner was dropped can change one pair more than the charge is for, and lists show exact sizes.
+        return Err(Error::input(
+            "contaminated rows are counted or dropped without dummies only: choose one of both",
+        ));
     }
     let wanted = options.contaminated != Contaminated::Ignore && me == PartyId(0);
     match options.lists {
