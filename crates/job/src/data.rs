@@ -11,6 +11,7 @@ mod csv_file;
 mod identifiers;
 mod keys;
 mod parquet_file;
+pub(crate) mod phone;
 mod program;
 mod publisher;
 mod repeats;

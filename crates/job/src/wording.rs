@@ -442,12 +442,5 @@ pub fn shortened(text: &str, most: usize) -> String {
 /// Text without what would move a cursor, recolour a terminal or reorder its neighbours: control characters, bidi
 /// controls and characters without a shape become U+FFFD.
 pub fn clean(text: &str) -> String {
-    text.chars().map(|c| if is_deceptive(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
-}
-
-fn is_deceptive(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}')
+    text.chars().map(|c| if program::is_deceptive(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }

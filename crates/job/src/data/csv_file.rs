@@ -3,7 +3,8 @@
 use super::complaints::Complaints;
 use super::table::{Cell, Files, Sink, locate};
 use base::{Error, limits};
-use std::cell::Cell as Shared;
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,8 +17,8 @@ pub(super) fn read(
     sink: &mut dyn Sink,
     complaints: &mut Complaints,
 ) -> Result<u64, Error> {
-    let since_record = Rc::new(Shared::new(0));
-    let checked = Checked::new(file, Rc::clone(&since_record));
+    let lines = Rc::new(RefCell::new(Lines::default()));
+    let checked = Checked::new(file, Rc::clone(&lines));
     let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 16).from_reader(checked);
     let name = files.name().to_owned();
     let header = reader.headers().map_err(|e| failed(&name, e))?;
@@ -26,19 +27,19 @@ pub(super) fn read(
     let mut record = csv::StringRecord::new();
     let mut rows = 0;
     loop {
-        since_record.set(0);
+        lines.borrow_mut().since_record = 0;
         match reader.read_record(&mut record) {
             Ok(false) => return Ok(rows),
             Ok(true) => {
                 rows += 1;
-                let line = record.position().map_or(0, csv::Position::line);
+                let line = lines.borrow_mut().of_record(record.position());
                 let cells: Vec<Cell<'_>> = positions.iter().map(|&i| cell(&record[i])).collect();
                 sink.row(files, files.place(line), &cells, complaints)?;
             }
             Err(error) => match error.kind() {
                 csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
                     rows += 1;
-                    let line = pos.as_ref().map_or(0, csv::Position::line);
+                    let line = lines.borrow_mut().of_record(pos.as_ref());
                     complaints.add(|| {
                         format!(
                             "{name}, line {line}: {len} fields where the header has {expected_len}; is a quote or a \
@@ -100,51 +101,112 @@ impl fmt::Display for BadBytes {
 
 impl std::error::Error for BadBytes {}
 
+/// Lines of the file as an editor counts them: LF, CRLF and a lone CR each end one, also between quotes.
+///
+/// The reader of records counts LF alone, and its records begin right behind the byte that ended the one before: on the
+/// LF of a CRLF, or on empty lines, which it skips. It only says at which byte that is.
+#[derive(Default)]
+struct Lines {
+    /// The first byte of each line that is not empty, and its number, of what was read and not yet asked for.
+    starts: VecDeque<(u64, u64)>,
+    /// Bytes read, line ends met.
+    offset: u64,
+    ended: u64,
+    /// Whether the last byte ended a line, and was a CR.
+    at_start: bool,
+    after_cr: bool,
+    /// Bytes of the line that is being read, and since the last record was asked for.
+    line_bytes: usize,
+    since_record: usize,
+}
+
+impl Lines {
+    /// The line of the last byte.
+    fn line(&self) -> u64 {
+        self.ended + 1
+    }
+
+    /// Counts a byte. Whether its line is not too long.
+    fn count(&mut self, byte: u8) -> bool {
+        let first = self.offset == 0 || self.at_start;
+        match byte {
+            b'\n' if self.after_cr => {}
+            b'\n' | b'\r' => {
+                self.ended += 1;
+                self.line_bytes = 0;
+            }
+            _ => {
+                if first {
+                    self.starts.push_back((self.offset, self.line()));
+                }
+                self.line_bytes += 1;
+            }
+        }
+        self.after_cr = byte == b'\r';
+        self.at_start = matches!(byte, b'\n' | b'\r');
+        self.offset += 1;
+        self.line_bytes <= limits::LINE_BYTES
+    }
+
+    /// The line on which a record begins: the first one with content from where its reader was.
+    fn of_record(&mut self, position: Option<&csv::Position>) -> u64 {
+        let from = position.map_or(0, csv::Position::byte);
+        while self.starts.front().is_some_and(|(start, _)| *start < from) {
+            self.starts.pop_front();
+        }
+        self.starts.front().map_or_else(|| self.line(), |(_, line)| *line)
+    }
+}
+
 /// Passes bytes on after checking that they are UTF-8 and that no line and no quoted row grows without bound.
 struct Checked<R> {
     inner: R,
     /// The first bytes of a character whose rest has not come yet.
     partial: Vec<u8>,
-    /// Bytes before this read.
-    offset: u64,
-    line: u64,
-    line_bytes: usize,
-    since_record: Rc<Shared<usize>>,
+    lines: Rc<RefCell<Lines>>,
 }
 
 impl<R: Read> Checked<R> {
-    fn new(inner: R, since_record: Rc<Shared<usize>>) -> Self {
-        Self { inner, partial: Vec::new(), offset: 0, line: 1, line_bytes: 0, since_record }
+    fn new(inner: R, lines: Rc<RefCell<Lines>>) -> Self {
+        Self { inner, partial: Vec::new(), lines }
     }
 
-    fn lines(&mut self, bytes: &[u8]) -> Result<(), BadBytes> {
-        for (i, piece) in bytes.split(|&b| b == b'\n').enumerate() {
-            if i > 0 {
-                self.line += 1;
-                self.line_bytes = 0;
-            }
-            self.line_bytes += piece.len();
-            if self.line_bytes > limits::LINE_BYTES {
-                return Err(BadBytes::LongLine { line: self.line });
-            }
-        }
-        Ok(())
-    }
-
-    fn utf8(&mut self, bytes: &[u8]) -> Result<(), BadBytes> {
-        let start = self.offset - self.partial.len() as u64;
+    /// How many of `bytes` come before the first that is not UTF-8; nothing where all are. A character may go on in what
+    /// is read next.
+    fn utf8(&mut self, bytes: &[u8]) -> Option<usize> {
+        let before = self.partial.len();
         self.partial.extend_from_slice(bytes);
         let mut text = std::mem::take(&mut self.partial);
         if let Err(error) = std::str::from_utf8(&text) {
             let good = error.valid_up_to();
             if error.error_len().is_some() {
-                let before = bytes.len().min(good);
-                let line = self.line + bytes[..before].iter().filter(|&&b| b == b'\n').count() as u64;
-                return Err(BadBytes::NotUtf8 { line, byte: start + good as u64 });
+                self.partial = text.split_off(good);
+                return Some(good.saturating_sub(before));
             }
             self.partial = text.split_off(good);
         }
-        Ok(())
+        None
+    }
+
+    fn check(&mut self, bytes: &[u8], room: usize) -> Result<(), BadBytes> {
+        let offset = self.lines.borrow().offset;
+        let before = self.partial.len();
+        let bad = self.utf8(bytes);
+        let mut lines = self.lines.borrow_mut();
+        let good = &bytes[..bad.unwrap_or(bytes.len())];
+        if !good.iter().all(|byte| lines.count(*byte)) {
+            return Err(BadBytes::LongLine { line: lines.line() });
+        }
+        if let Some(good) = bad {
+            // A character that began in an earlier read stands before these bytes.
+            let byte = offset + good as u64 - if good == 0 { before as u64 } else { 0 };
+            return Err(BadBytes::NotUtf8 { line: lines.line(), byte });
+        }
+        lines.since_record += bytes.len();
+        match lines.since_record > limits::LINE_BYTES + room {
+            true => Err(BadBytes::LongRecord { line: lines.line() }),
+            false => Ok(()),
+        }
     }
 }
 
@@ -152,16 +214,14 @@ impl<R: Read> Read for Checked<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(into)?;
         if n == 0 && !self.partial.is_empty() {
-            let byte = self.offset - self.partial.len() as u64;
-            return Err(io::Error::other(BadBytes::NotUtf8 { line: self.line, byte }));
+            let lines = self.lines.borrow();
+            let byte = lines.offset - self.partial.len() as u64;
+            return Err(io::Error::other(BadBytes::NotUtf8 { line: lines.line(), byte }));
         }
-        let bytes = &into[..n];
-        self.utf8(bytes).and_then(|()| self.lines(bytes)).map_err(io::Error::other)?;
-        self.offset += n as u64;
-        self.since_record.set(self.since_record.get() + n);
-        if self.since_record.get() > limits::LINE_BYTES + into.len() {
-            return Err(io::Error::other(BadBytes::LongRecord { line: self.line }));
-        }
+        self.check(&into[..n], into.len()).map_err(io::Error::other)?;
         Ok(n)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 use super::Identifiers;
 use super::Row;
+use super::phone::{self, BadPhone};
 use super::table::Cell;
 use crate::study::reader::printable;
 use crate::study::{Identifier, Normaliser};
@@ -9,8 +10,6 @@ use base::limits;
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
-/// Fewest and most digits of a telephone number with its country (E.164 allows 15).
-const PHONE_DIGITS: std::ops::RangeInclusive<usize> = 7..=15;
 /// Between the sort of an identifier and its text.
 const SORT_ENDS: u8 = 0;
 
@@ -185,6 +184,18 @@ enum BadIdentifier {
     NotAnEmail,
     NotAPhone,
     NoCountry,
+    TwoPhones,
+}
+
+impl From<BadPhone> for BadIdentifier {
+    fn from(bad: BadPhone) -> Self {
+        match bad {
+            BadPhone::Empty => Self::Empty,
+            BadPhone::NotANumber => Self::NotAPhone,
+            BadPhone::NoCountry => Self::NoCountry,
+            BadPhone::Ambiguous => Self::TwoPhones,
+        }
+    }
 }
 
 impl std::fmt::Display for BadIdentifier {
@@ -197,19 +208,28 @@ impl std::fmt::Display for BadIdentifier {
                 write!(f, "identifier of {bytes} bytes; the limit is {}", limits::IDENTIFIER_BYTES)
             }
             Self::NotAnEmail => {
-                write!(f, "not an e-mail address: it needs exactly one @ with text on both sides")
+                write!(
+                    f,
+                    "not an e-mail address: it needs exactly one @ with text on both sides, and neither spaces, invisible \
+                     characters nor < > ; , : \""
+                )
             }
             Self::NotAPhone => write!(
                 f,
-                "not a telephone number: it needs {} to {} digits with its country, and nothing else but spaces and \
-                 + - . / ( )",
-                PHONE_DIGITS.start(),
-                PHONE_DIGITS.end()
+                "not a telephone number: it needs {} to {} digits with its country, as many as a number there has, and \
+                 nothing else but spaces and + - . / ( )",
+                phone::DIGITS.start(),
+                phone::DIGITS.end()
             ),
             Self::NoCountry => write!(
                 f,
                 "a national telephone number: write it with + and its country, or agree on a country in the study: \
                  normalise = [\"phone:44\"]"
+            ),
+            Self::TwoPhones => write!(
+                f,
+                "this telephone number may be a national one, or one with its country: write it with + and its country, \
+                 without (0)"
             ),
         }
     }
@@ -237,7 +257,7 @@ fn normalise(
             Normaliser::SingleSpaces => text.split_whitespace().collect::<Vec<_>>().join(" "),
             Normaliser::Nfkc => text.nfkc().collect(),
             Normaliser::Digits => text.chars().filter(char::is_ascii_digit).collect(),
-            Normaliser::Phone(country) => phone(&text, *country)?,
+            Normaliser::Phone(country) => phone::international(&text, *country)?,
             Normaliser::Email => email(&text)?,
             Normaliser::EmailUntagged => untagged(email(&text)?)?,
         };
@@ -258,13 +278,35 @@ fn nfc(text: String) -> String {
     if text.is_ascii() { text } else { text.nfc().collect() }
 }
 
+/// An address as mail systems compare it, in small letters. What else stands in exports (a name, `mailto:`, a list) would
+/// match nothing.
 fn email(text: &str) -> Result<String, BadIdentifier> {
     let text = text.trim().to_lowercase();
-    match text.split_once('@') {
-        None if text.is_empty() => Err(BadIdentifier::Empty),
-        Some((name, host)) if !name.is_empty() && !host.is_empty() && !host.contains('@') => Ok(text),
-        _ => Err(BadIdentifier::NotAnEmail),
+    if text.is_empty() {
+        return Err(BadIdentifier::Empty);
     }
+    let stray = |c: char| c.is_whitespace() || is_unseen(c) || "<>;,:\"".contains(c);
+    let address = match text.strip_suffix('.') {
+        Some(address) if text.contains('@') => address,
+        _ => &text,
+    };
+    match address.split_once('@') {
+        Some((name, host)) if !name.is_empty() && !host.is_empty() && !host.contains('@') => {}
+        _ => return Err(BadIdentifier::NotAnEmail),
+    }
+    if address.contains(stray) || address.ends_with('.') {
+        return Err(BadIdentifier::NotAnEmail);
+    }
+    Ok(address.to_owned())
+}
+
+/// Control and format characters, and others without a shape.
+fn is_unseen(c: char) -> bool {
+    program::is_deceptive(c)
+        || matches!(
+            c,
+            '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{fe00}'..='\u{fe0f}'
+        )
 }
 
 fn untagged(address: String) -> Result<String, BadIdentifier> {
@@ -274,34 +316,6 @@ fn untagged(address: String) -> Result<String, BadIdentifier> {
         Some(("", _)) => Err(BadIdentifier::NotAnEmail),
         Some((name, _)) => Ok(format!("{name}@{host}")),
     }
-}
-
-/// `+` and digits. `(0)`, which some write after the country, is no digit of the number.
-fn phone(text: &str, country: Option<u16>) -> Result<String, BadIdentifier> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Err(BadIdentifier::Empty);
-    }
-    let (plus, rest) = text.strip_prefix('+').map_or((false, text), |rest| (true, rest));
-    let allowed = |c: char| c.is_ascii_digit() || c.is_whitespace() || "-./()".contains(c);
-    if !rest.chars().all(allowed) {
-        return Err(BadIdentifier::NotAPhone);
-    }
-    let abroad = plus || digits(rest).starts_with("00");
-    let mut number = digits(&if abroad { rest.replacen("(0)", "", 1) } else { rest.to_owned() });
-    if abroad && !plus {
-        number = number.split_off(2);
-    }
-    if !abroad {
-        let country = country.ok_or(BadIdentifier::NoCountry)?;
-        number = format!("{country}{}", number.strip_prefix('0').unwrap_or(&number));
-    }
-    let fits = PHONE_DIGITS.contains(&number.len()) && !number.starts_with('0');
-    if fits { Ok(format!("+{number}")) } else { Err(BadIdentifier::NotAPhone) }
-}
-
-fn digits(text: &str) -> String {
-    text.chars().filter(char::is_ascii_digit).collect()
 }
 
 #[cfg(test)]
@@ -329,7 +343,14 @@ mod tests {
         assert_eq!(with(&[NoSpaces], " AB 12\u{a0}3 ").as_deref(), Ok("AB123"));
         assert_eq!(with(&[SingleSpaces], " Main \t St  4 ").as_deref(), Ok("Main St 4"));
         assert_eq!(with(&[Nfkc], "\u{ff21}\u{ff11}\u{fb01}").as_deref(), Ok("A1fi"));
-        for bad in ["ann", "@x", "ann@", "a@b@c"] {
+        assert_eq!(with(&[Email], "Ann@Example.org.").as_deref(), Ok("ann@example.org"));
+        let strays =
+            ["Ann <ann@example.org>", "mailto:ann@example.org", "ann smith@example.org", "ann@example.org;"];
+        let unseen =
+            ["\u{200b}ann@example.org", "ann@exam\u{ad}ple.org", "\u{feff}ann@x.org", "ann@x\u{7}.org"];
+        let others =
+            ["ann", "@x", "ann@", "a@b@c", "ann@.", "ann@x..", "a@x.org,b", "\"ann\"@x", "a\u{a0}b@x"];
+        for bad in strays.into_iter().chain(unseen).chain(others) {
             assert_eq!(with(&[Email], bad), Err(BadIdentifier::NotAnEmail), "{bad}");
         }
         assert_eq!(with(&[EmailUntagged], "+x@y"), Err(BadIdentifier::NotAnEmail));
@@ -352,6 +373,8 @@ mod tests {
         let plain = [Normaliser::Phone(None)];
         assert_eq!(with(&plain, "+1 (212) 555-0100").as_deref(), Ok("+12125550100"));
         assert_eq!(with(&plain, "212 555 0100"), Err(BadIdentifier::NoCountry));
+        assert_eq!(with(&uk, "44 20 7946 0000"), Err(BadIdentifier::NotAPhone));
+        assert_eq!(with(&[Normaliser::Phone(Some(49))], "49 30 1234567"), Err(BadIdentifier::TwoPhones));
         for bad in
             ["+44 20 7946 0000 ext 5", "123", "+1234567890123456", "+044 20 7946 0000", "call me", "++1"]
         {

@@ -157,7 +157,7 @@ fn an_identifier_must_be_there_and_of_a_sane_length() {
     assert_eq!(
         registry_error(registry("ann,vaccine,1954-04-26\n"), email),
         "registry.csv, line 2, column \"child_id\": not an e-mail address: it needs exactly one @ with text on both \
-         sides"
+         sides, and neither spaces, invisible characters nor < > ; , : \""
     );
 }
 
@@ -561,7 +561,7 @@ fn rows_with_several_identifiers_may_lack_some_but_not_all() {
         "registry.csv, line 2, column \"mail\": no identifier in mail, phone: fill one of the cells or remove the line"
     );
     let bad = registry_error(
-        format!("{MAILS}a@x,020 7946,vaccine,1954-04-26\nb@x,call,vaccine,1954-04-26\n"),
+        format!("{MAILS}a@x,020 7946 0000,vaccine,1954-04-26\nb@x,call,vaccine,1954-04-26\n"),
         &[TWO],
     );
     assert!(bad.starts_with("registry.csv, line 3, column \"phone\": not a telephone number"), "{bad}");
@@ -635,4 +635,74 @@ fn identifiers_of_one_sort_may_match_each_other() {
     let (rows, ..) =
         read_publisher(&desk.file("two.csv", &crossed), &study(&[apart])).expect("these never meet");
     assert_eq!(rows.len(), 2);
+}
+
+/// National numbers as exports of a country hold them: each form is the same person, and what could be somebody else is
+/// refused with its line.
+#[test]
+fn national_numbers_are_read_by_the_rules_of_their_country() {
+    let desk = Desk::new();
+    for (country, cells, numbers) in [
+        (
+            "1",
+            ["1-212-555-0100", "011 44 20 7946 0000", "(646) 555-0123"],
+            "+12125550100 +16465550123 +442079460000",
+        ),
+        (
+            "39",
+            ["06 1234 5678", "+39 02 1234 5678", "333 1234567"],
+            "+390212345678 +390612345678 +393331234567",
+        ),
+        (
+            "7",
+            ["8 495 123-45-67", "+7 800 555 35 35", "8-10-44 20 7946 0000"],
+            "+442079460000 +74951234567 +78005553535",
+        ),
+        ("36", ["06 1 234 5678", "+36 20 123 4567", "30 123 4567"], "+3612345678 +36201234567 +36301234567"),
+    ] {
+        let rule = format!("[ {{ name = \"phone\", normalise = [\"phone:{country}\"] }} ]");
+        let study = study(&[(TWO.0, &rule)]);
+        let rows: String = cells.iter().map(|cell| format!("{cell},vaccine,1954-04-26\r\n")).collect();
+        let file = desk.file("registry.csv", format!("phone,arm,injected\r\n{rows}"));
+        let (rows, ..) = read_publisher(&file, &study).unwrap_or_else(|e| panic!("{e}"));
+        let mut read: Vec<String> =
+            (0..rows.identifiers.len()).map(|row| keys::shown(&rows.identifiers, row)).collect();
+        read.sort();
+        assert_eq!(read.join(" "), numbers, "{country}");
+    }
+    let rule = (TWO.0, "[ { name = \"phone\", normalise = [\"phone:49\"] } ]");
+    let cells = ["030 1234567", "49 30 1234567", "+49 030 1234567"];
+    let rows: String = cells.iter().map(|cell| format!("{cell},vaccine,1954-04-26\r\n")).collect();
+    let error = registry_error(format!("phone,arm,injected\r\n{rows}"), &[rule]);
+    let [second, third] = error.lines().collect::<Vec<_>>()[..] else { panic!("{error}") };
+    assert_eq!(
+        second,
+        "registry.csv, line 3, column \"phone\": this telephone number may be a national one, or one with its country: write \
+         it with + and its country, without (0)"
+    );
+    assert!(third.starts_with("registry.csv, line 4, column \"phone\": not a telephone number: "), "{third}");
+}
+
+/// Each complaint about a file, with each way to end its lines.
+#[test]
+fn complaints_name_the_same_line_whatever_ends_it() {
+    let cases = [
+        "a,vaccine,1954-04-26\nb,neither,1954-04-26\n",
+        "a,vaccine,1954-04-26\n\n\nb,placebo,20.3.2008\n",
+        "a,vaccine,1954-04-26\nb,placebo,1954-04-26\na,vaccine,1954-04-26\n",
+        "\"a\nb\",vaccine,1954-04-26\n,placebo,1954-04-26\n",
+        "a,vaccine,1954-04-26\nb,placebo\nc,placebo,1953-01-01\n",
+    ];
+    let lines = [&[3][..], &[5], &[4, 2], &[4], &[3, 4]];
+    for (rows, lines) in cases.into_iter().zip(lines) {
+        for (mark, end) in [("", "\n"), ("", "\r\n"), ("", "\r"), ("\u{feff}", "\r\n")] {
+            let error = registry_error(format!("{mark}{}", registry(rows).replace('\n', end)), &[]);
+            let words: Vec<&str> = error.split("line ").skip(1).collect();
+            let told: Vec<u64> = words
+                .iter()
+                .map(|w| w[..w.find(|c: char| !c.is_ascii_digit()).unwrap()].parse().unwrap())
+                .collect();
+            assert_eq!(told, lines, "{end:?}: {error}");
+        }
+    }
 }

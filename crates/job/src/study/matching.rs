@@ -5,6 +5,7 @@ use super::KindName;
 use super::hash::Encoder;
 use super::reader::{Item, Section, either};
 use super::servers::JOINERS;
+use crate::data::phone;
 use base::Error;
 use matching::collecting;
 use matching::dummies::PARTIES_MAX;
@@ -209,10 +210,12 @@ pub enum Normaliser {
     Nfkc,
     /// Keeps the digits 0 to 9 only.
     Digits,
-    /// A telephone number as `+` and 7 to 15 digits. A number that begins with neither `+` nor `00` is a national one:
-    /// it loses one leading 0 and gets this country's calling code, without which it is refused.
+    /// A telephone number as `+` and 7 to 15 digits. One without `+` or what is dialled before another country's code is a
+    /// national one: it loses the prefix of national calls and gets this country's calling code, without which it is
+    /// refused, as is what can be read in two ways.
     Phone(Option<u16>),
-    /// Trims, lowers and checks for exactly one `@` with text on both sides.
+    /// Trims, lowers, drops a dot at the end and checks for exactly one `@` with text on both sides, without white space,
+    /// invisible characters and signs of lists.
     Email,
     /// As `email`, and what follows a `+` before the `@` is removed.
     EmailUntagged,
@@ -249,8 +252,23 @@ impl Normaliser {
         let rule = "a calling code has 1 to 3 digits and does not begin with 0: phone:44";
         let digits = (1..=3).contains(&country.len()) && country.bytes().all(|b| b.is_ascii_digit());
         match country.parse() {
-            Ok(code) if digits && !country.starts_with('0') => Ok(Self::Phone(Some(code))),
+            Ok(code) if digits && !country.starts_with('0') => match phone::is_known(code) {
+                true => Ok(Self::Phone(Some(code))),
+                false => Err(item.refuse(format!(
+                    "how national numbers are written there is not known: use \"phone\", with + and the country in every \
+                     cell, or one of {}",
+                    phone::codes()
+                ))),
+            },
             _ => Err(item.refuse(rule)),
+        }
+    }
+
+    /// Its name with the version of what it does: two sides that would make other identifiers of a cell hold other studies.
+    fn versioned(self) -> String {
+        match self {
+            Self::Phone(_) | Self::Email | Self::EmailUntagged => format!("{}/2", self.name()),
+            _ => self.name(),
         }
     }
 }
@@ -664,7 +682,7 @@ pub(super) fn encode(matching: &Matching, to: &mut Encoder) {
     to.number("identifiers", matching.identifiers.len() as u64);
     for identifier in &matching.identifiers {
         to.text("identifier", &identifier.name);
-        let steps: Vec<String> = identifier.normalise.iter().map(|step| step.name()).collect();
+        let steps: Vec<String> = identifier.normalise.iter().map(|step| step.versioned()).collect();
         to.texts("normalise", steps.iter().map(String::as_str));
         to.text("sort", &identifier.sort);
         to.number("weight", identifier.weight.into());

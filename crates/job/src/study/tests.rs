@@ -179,6 +179,13 @@ fn a_setting_of_another_protocol_is_refused_as_such() {
         ("pid", "[ { name = \"a\", normalise = [\"phone:0\"] } ]", "", "a calling code has 1 to 3 digits"),
         (
             "pid",
+            "[ { name = \"a\", normalise = [\"phone:55\"] } ]",
+            "",
+            "how national numbers are written there is not known: use \"phone\", with + and the country in every cell, or \
+             one of 1, 7, 20, 27, 30,",
+        ),
+        (
+            "pid",
             "[ { name = \"a\", normalise = [\"phone\", \"phone:1\"] } ]",
             "",
             "it is already in the list",
