@@ -59,15 +59,63 @@ pub enum Kind {
     Refused(String),
 }
 
+/// Who says of whom that they deviated, by name. Nobody can tell from here who did: whoever accuses may lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accusation {
+    /// Who found a check failed. Where it is the party that holds the error, it is no suspect of its own.
+    pub by: String,
+    /// The parties of which one, in the accuser's words, deviated: of four servers the one that sent and the one that vouched
+    /// for it.
+    pub accused: Vec<String>,
+    /// The accuser's step.
+    pub step: String,
+    /// Who passed it on, where the accuser's own word did not come.
+    pub through: Option<String>,
+}
+
+impl Accusation {
+    /// Of whom at least one deviated, as `party` sees it: the accused, the accuser and whoever passed it on, but never
+    /// itself.
+    #[must_use]
+    pub fn suspects(&self, party: &str) -> Vec<&str> {
+        let said = [Some(&self.by), self.through.as_ref()].into_iter().flatten();
+        let mut names: Vec<&str> = said.chain(&self.accused).map(String::as_str).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.retain(|name| *name != party);
+        names
+    }
+}
+
 /// An error with its place. One word wide in every `Result`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error(Box<(At, Kind)>);
+pub struct Error(Box<Inner>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Inner {
+    at: At,
+    kind: Kind,
+    accusation: Option<Accusation>,
+}
 
 impl Error {
     /// An error at a place.
     #[must_use]
     pub fn new(at: At, kind: Kind) -> Self {
-        Self(Box::new((at, kind)))
+        Self(Box::new(Inner { at, kind, accusation: None }))
+    }
+
+    /// The same error, which says of whom one deviated.
+    #[must_use]
+    pub fn accusing(mut self, accusation: Accusation) -> Self {
+        self.0.accusation = Some(accusation);
+        self
+    }
+
+    /// Who says of whom that they deviated: of an error of [`Kind::Deviated`], found here or told by a peer.
+    #[must_use]
+    pub fn accusation(&self) -> Option<&Accusation> {
+        self.0.accusation.as_ref()
     }
 
     /// An error before any conversation: bad input. `text` names file, line and column where there is one.
@@ -103,20 +151,20 @@ impl Error {
     /// Where it happened.
     #[must_use]
     pub fn at(&self) -> &At {
-        &self.0.0
+        &self.0.at
     }
 
     /// What happened.
     #[must_use]
     pub fn kind(&self) -> &Kind {
-        &self.0.1
+        &self.0.kind
     }
 
     /// The same error with a place, where it had none.
     #[must_use]
     pub fn place(mut self, at: impl FnOnce() -> At) -> Self {
-        if self.0.0.party.is_empty() {
-            self.0.0 = at();
+        if self.0.at.party.is_empty() {
+            self.0.at = at();
         }
         self
     }
@@ -153,9 +201,28 @@ impl fmt::Display for Kind {
     }
 }
 
+impl Accusation {
+    /// As a party words it that has it from others.
+    fn told(&self, f: &mut fmt::Formatter<'_>, party: &str) -> fmt::Result {
+        let Self { by, accused, step, through } = self;
+        if let Some(through) = through {
+            write!(f, "{through} passes on that ")?;
+        }
+        write!(f, "{by} accuses {} of deviating from the protocol at {step}. ", accused.join(" and "))?;
+        match &self.suspects(party)[..] {
+            [one] => write!(f, "It may be wrong of {one} to say so; see its own output"),
+            all => write!(
+                f,
+                "At least one of these deviated, and it may be the accuser: {}; see their own output",
+                all.join(", ")
+            ),
+        }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (at, kind) = &*self.0;
+        let Inner { at, kind, accusation } = &*self.0;
         if !at.party.is_empty() {
             write!(f, "{}", at.party)?;
             if !at.step.is_empty() {
@@ -166,7 +233,10 @@ impl fmt::Display for Error {
             }
             write!(f, ": ")?;
         }
-        kind.fmt(f)
+        match accusation {
+            Some(told) if told.by != at.party => told.told(f, &at.party),
+            _ => kind.fmt(f),
+        }
     }
 }
 
@@ -193,5 +263,31 @@ mod tests {
         let there = || At { party: "b".into(), peer: None, step: "t".into() };
         let error = Error::input("x").place(here).place(there);
         assert_eq!(error.to_string(), "a at s: x");
+    }
+
+    #[test]
+    fn an_accusation_names_three_suspects() {
+        let told = |through: Option<&str>| Accusation {
+            by: "server-1".into(),
+            accused: vec!["server-3".into(), "server-4".into()],
+            step: "release/1/open".into(),
+            through: through.map(str::to_owned),
+        };
+        let at = |party: &str| At { party: party.into(), peer: Some("server-1".into()), step: "open".into() };
+        let check = || Kind::Deviated("what was sent is not what was vouched for");
+        let error = Error::new(at("registry"), check()).accusing(told(None));
+        assert_eq!(
+            error.to_string(),
+            "registry at open with server-1: server-1 accuses server-3 and server-4 of deviating from the protocol at \
+             release/1/open. At least one of these deviated, and it may be the accuser: server-1, server-3, server-4; see their \
+             own output"
+        );
+        let error = Error::new(at("registry"), check()).accusing(told(Some("server-2")));
+        assert!(error.to_string().contains(": server-2 passes on that server-1 accuses"), "{error}");
+        assert_eq!(error.accusation().unwrap().suspects("registry").len(), 4);
+        // Who found it words it itself, and is no suspect of its own.
+        let error = Error::new(at("server-1"), check()).accusing(told(None));
+        assert!(error.to_string().contains("the peer deviated from the protocol: what was sent"), "{error}");
+        assert_eq!(error.accusation().unwrap().suspects("server-1"), ["server-3", "server-4"]);
     }
 }

@@ -10,7 +10,7 @@ mod rng;
 mod secret;
 
 pub use cost::{Cost, Stage};
-pub use error::{At, ChannelError, Error, Kind};
+pub use error::{Accusation, At, ChannelError, Error, Kind};
 pub use party::{PartyId, Roster};
 pub use rng::{Rng, Seed};
 pub use secret::Secret;

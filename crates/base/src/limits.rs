@@ -22,7 +22,9 @@ pub const MESSAGE_BYTES: u64 = 16 << 20;
 pub const WINDOW_BYTES: usize = 8 << 20;
 /// Milliseconds without progress before a session gives up, unless the party's file says otherwise.
 pub const DEADLINE_MS: u64 = 600_000;
-/// Milliseconds for a handshake.
+/// Networks that a party may name to take connections from.
+pub const NETWORKS: usize = 64;
+/// Milliseconds for a handshake, where the party's deadline is not shorter.
 pub const HANDSHAKE_MS: u64 = 20_000;
 /// Noise candidates of one cut-and-choose.
 pub const CANDIDATES: usize = 1024;

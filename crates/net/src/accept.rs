@@ -1,28 +1,41 @@
 //! The listening side: takes connections, lets each prove who it is, and hands on those that did.
 //!
-//! Every connection shakes hands on a thread of its own, so a port scan that connects and says nothing keeps nobody
-//! from the door. What is refused is reported and forgotten.
+//! Who connects and says nothing costs a descriptor and no more: one thread watches all of them and looks for their first
+//! bytes. Who has said something shakes hands on a thread of its own. Both are bounded, in number and in time, and where
+//! there are too many one goes by chance ([`crate::crowd`]), so that strangers who stay, many or few, from one address or
+//! thousands, keep no peer out. What is refused is reported and forgotten.
 
-use crate::Channel;
 use crate::connect::Gate;
+use crate::crowd::Crowd;
 use crate::hello::{HELLO_BYTES, Hello, NoHello};
 use crate::identity::Fingerprint;
-use crate::socket::{Incoming, SocketChannel, tune};
+use crate::network::Network;
+use crate::socket::{Bound, Incoming, SocketChannel, tune};
 use crate::tls::{Refusal, proven, shake};
 use base::{Error, limits};
-use socket2::SockRef;
-use std::collections::BTreeMap;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use std::io::ErrorKind;
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Connections that may be proving who they are at one time. One more takes the place of the oldest of the address that has
-/// most, so that those who say nothing keep nobody out.
-pub(crate) const HANDSHAKES: usize = 32;
+/// Connections that may have said nothing yet, at one time. A descriptor each, and never more than a quarter of those that
+/// the process may have.
+const SILENT: usize = 512;
+
+/// Connections that may be shaking hands at one time. A thread each, and never more than an eighth of the descriptors.
+const SHAKING: usize = 128;
+
+/// Connections taken before those that have said something are looked for again.
+const AT_ONCE: usize = 64;
+
+/// Arrivals, and reports of refusals, that wait for whoever meets.
+pub(crate) const QUEUE: usize = 32;
 
 /// How often the accepting thread looks whether it should stop.
 const WAKE: Duration = Duration::from_millis(20);
@@ -55,22 +68,55 @@ pub(crate) struct Acceptor {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Who may knock, and how long it may take until it has proved who it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Admission {
+    /// From these networks only; from anywhere where there are none.
+    pub(crate) allow: Vec<Network>,
+    /// From the first byte of TCP to the last of the hello.
+    pub(crate) limit: Duration,
+}
+
+impl Admission {
+    /// For whoever waits for `deadline` without progress: a handshake takes no longer.
+    pub(crate) fn new(allow: Vec<Network>, deadline: Duration) -> Self {
+        Self { allow, limit: HANDSHAKE.min(deadline) }
+    }
+
+    fn holds(&self, from: SocketAddr) -> bool {
+        self.allow.is_empty() || self.allow.iter().any(|network| network.holds(from.ip()))
+    }
+}
+
 impl Acceptor {
     /// Binds `address` and accepts whoever passes `gate`.
-    pub(crate) fn bind(address: &str, gate: Gate) -> Result<Self, Error> {
+    pub(crate) fn bind(address: &str, gate: Gate, admission: Admission) -> Result<Self, Error> {
         let listener = TcpListener::bind(address).map_err(|e| bind_error(address, &e))?;
         let failed = |e: std::io::Error| Error::io(format!("cannot listen at {address}"), &e);
         let bound = listener.local_addr().map_err(failed)?;
-        // Accepting obeys the read timeout, so the thread can look up now and then.
-        SockRef::from(&listener).set_read_timeout(Some(WAKE)).map_err(failed)?;
-        let (arrived, arrivals) = sync_channel(HANDSHAKES);
-        let (refused, turned_away) = sync_channel(HANDSHAKES);
+        listener.set_nonblocking(true).map_err(failed)?;
+        let (arrived, arrivals) = sync_channel(QUEUE);
+        let (refused, turned_away) = sync_channel(QUEUE);
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let work = move || accept(&listener, &gate, &Reports { arrived, refused }, &stopped);
+        let [silent, shaking] = places();
+        let shaking = Arc::new(Mutex::new(Crowd::new(shaking)));
+        let reports = Reports { arrived, refused };
+        let mut porch = Porch { listener, gate, admission, reports, silent: Crowd::new(silent), shaking };
+        let work = move || {
+            while !stopped.load(Ordering::Relaxed) {
+                porch.round();
+            }
+        };
         let thread = std::thread::Builder::new().name("net accept".into()).spawn(work).map_err(failed)?;
         Ok(Self { address: bound, arrivals, turned_away, stop, thread: Some(thread) })
     }
+}
+
+/// How many may be silent and how many may shake hands, in a process with so many descriptors.
+fn places() -> [usize; 2] {
+    let most = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |most| most as usize);
+    [SILENT.min(most / 4), SHAKING.min(most / 8)]
 }
 
 impl Drop for Acceptor {
@@ -84,6 +130,10 @@ impl Drop for Acceptor {
 }
 
 fn bind_error(address: &str, error: &std::io::Error) -> Error {
+    if let Some(Errno::MFILE | Errno::NFILE) = Errno::from_io_error(error) {
+        let what = format!("cannot listen at {address} for want of file descriptors (`ulimit -n`)");
+        return Error::io(what, error);
+    }
     Error::input(match error.kind() {
         ErrorKind::AddrInUse => format!(
             "{address} is in use by another process (`ss -ltnp` shows which); stop it or change `listen` to another \
@@ -108,89 +158,152 @@ struct Reports {
     refused: SyncSender<TurnedAway>,
 }
 
-/// Connections that have not proved who they are and where they come from, oldest first.
-type Unproven = Arc<Mutex<BTreeMap<u64, (IpAddr, TcpStream)>>>;
+/// A connection that has said nothing yet.
+struct Silent {
+    stream: TcpStream,
+    from: SocketAddr,
+    bound: Bound,
+}
 
-fn accept(listener: &TcpListener, gate: &Gate, reports: &Reports, stop: &AtomicBool) {
-    let unproven = Unproven::default();
-    let mut number = 0;
-    while !stop.load(Ordering::Relaxed) {
-        let (stream, from) = match listener.accept() {
-            Ok(came) => came,
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => continue,
-            Err(_) => {
-                // Out of file descriptors, or gone before we looked: neither ends the session.
-                std::thread::sleep(WAKE);
-                continue;
+/// Those who shake hands: a thread has each, and this is how to end it.
+type Shaking = Arc<Mutex<Crowd<Arc<TcpStream>>>>;
+
+/// What the accepting thread looks after.
+struct Porch {
+    listener: TcpListener,
+    gate: Gate,
+    admission: Admission,
+    reports: Reports,
+    silent: Crowd<Silent>,
+    shaking: Shaking,
+}
+
+impl Porch {
+    /// Waits until something happens, or it is time to look up.
+    fn round(&mut self) {
+        for Silent { stream, from, bound } in self.heard() {
+            match stream.peek(&mut [0]) {
+                Ok(1) => self.shake_hands(stream, from, bound),
+                _ => self.reports.refuse(from, Refusal::Left),
             }
-        };
-        number += 1;
-        if !admit(&unproven, number, from.ip(), &stream) {
-            continue;
         }
-        let (gate, reports, done) = (gate.clone(), reports.clone(), unproven.clone());
+        for Silent { from, bound, .. } in self.silent.take(|silent| silent.bound.left().is_none()) {
+            self.reports.refuse(from, Refusal::Silent(bound.limit));
+        }
+        self.accept();
+    }
+
+    /// Those that have said their first word, or left.
+    fn heard(&mut self) -> Vec<Silent> {
+        let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
+        fds.extend(self.silent.members().map(|silent| PollFd::new(&silent.stream, PollFlags::IN)));
+        let wake = Timespec::try_from(WAKE).ok();
+        if !poll(&mut fds, wake.as_ref()).is_ok_and(|ready| ready > 0) {
+            return Vec::new();
+        }
+        let mut ready: Vec<bool> = fds[1..].iter().map(|fd| !fd.revents().is_empty()).collect();
+        drop(fds);
+        // `take` moves the last one to the place of each that it takes.
+        let mut at = 0;
+        self.silent.take(|_| match ready.get(at).copied() {
+            Some(true) => {
+                ready.swap_remove(at);
+                true
+            }
+            _ => {
+                at += 1;
+                false
+            }
+        })
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..AT_ONCE {
+            match self.listener.accept() {
+                Ok((stream, from)) => self.admit(stream, from),
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return,
+                Err(e) if e.kind() == ErrorKind::ConnectionAborted => {}
+                Err(_) => {
+                    // Out of descriptors, as a rule: one of those who say nothing has one to give.
+                    if self.silent.evict().is_none() {
+                        std::thread::sleep(WAKE);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn admit(&mut self, stream: TcpStream, from: SocketAddr) {
+        if !self.admission.holds(from) {
+            return self.reports.refuse(from, Refusal::Outside);
+        }
+        // Some systems hand the listener's mode on.
+        if stream.set_nonblocking(false).is_ok() {
+            let bound = Bound::of(self.admission.limit);
+            drop(self.silent.admit(from.ip(), Silent { stream, from, bound }));
+        }
+    }
+
+    /// On a thread of its own.
+    fn shake_hands(&self, stream: TcpStream, from: SocketAddr, bound: Bound) {
+        let stream = Arc::new(stream);
+        if let Some(goes) = lock(&self.shaking).admit(from.ip(), stream.clone()) {
+            // Its thread finds the end and goes.
+            let _ = goes.shutdown(Shutdown::Both);
+        }
+        let (gate, reports, shaking) = (self.gate.clone(), self.reports.clone(), self.shaking.clone());
+        let mine = stream.clone();
         let welcome = move || {
-            let proven = prove(stream, &gate);
-            lock(&done).remove(&number);
+            let proven = prove(&stream, &gate, bound);
+            lock(&shaking).take(|other| Arc::ptr_eq(other, &stream));
             match proven {
                 Ok((channel, hello, key)) => {
                     let _ =
                         reports.arrived.try_send(Arrival { channel: Box::new(channel), hello, key, from });
                 }
-                Err(why) => _ = reports.refused.try_send(TurnedAway { from, why }),
+                Err(why) => reports.refuse(from, why),
             }
         };
-        let spawned = std::thread::Builder::new().name("net handshake".into()).spawn(welcome);
-        if spawned.is_err() {
-            lock(&unproven).remove(&number);
+        if std::thread::Builder::new().name("net handshake".into()).spawn(welcome).is_err() {
+            lock(&self.shaking).take(|other| Arc::ptr_eq(other, &mine));
         }
     }
 }
 
-/// Takes a connection among those that prove who they are; ends one where there are too many.
-fn admit(unproven: &Unproven, number: u64, from: IpAddr, stream: &TcpStream) -> bool {
-    let Ok(handle) = stream.try_clone() else { return false };
-    let mut unproven = lock(unproven);
-    if unproven.len() >= HANDSHAKES {
-        let of = |address: &IpAddr| unproven.values().filter(|(from, _)| from == address).count();
-        let most = unproven.values().map(|(from, _)| *from).max_by_key(of);
-        let oldest = unproven.iter().find(|(_, (from, _))| Some(*from) == most).map(|(number, _)| *number);
-        if let Some((_, stream)) = oldest.and_then(|number| unproven.remove(&number)) {
-            // Its thread finds the end and goes.
-            let _ = stream.shutdown(Shutdown::Both);
-        }
+impl Reports {
+    fn refuse(&self, from: SocketAddr, why: Refusal) {
+        let _ = self.refused.try_send(TurnedAway { from, why });
     }
-    unproven.insert(number, (from, handle));
-    true
 }
 
-fn lock(unproven: &Unproven) -> MutexGuard<'_, BTreeMap<u64, (IpAddr, TcpStream)>> {
-    unproven.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 type Proven = (SocketChannel, Result<Hello, NoHello>, Option<Fingerprint>);
 
 /// Lets a connection prove who it is and say what it wants.
-fn prove(stream: TcpStream, gate: &Gate) -> Result<Proven, Refusal> {
-    let failed = |e: std::io::Error| Refusal::of_io(&e, HANDSHAKE);
-    tune(&stream, HANDSHAKE).map_err(failed)?;
+fn prove(stream: &Arc<TcpStream>, gate: &Gate, bound: Bound) -> Result<Proven, Refusal> {
+    let failed = |e: std::io::Error| Refusal::of_io(&e, bound.limit);
+    tune(stream, bound.limit).map_err(failed)?;
     let (tls, incoming) = match gate {
         Gate::Open => (None, Incoming::new()),
         Gate::Pinned(tls) => {
-            let (tls, incoming) = shake(&stream, tls.listener()?, HANDSHAKE)?;
+            let (tls, incoming) = shake(stream, tls.listener()?, bound)?;
             (Some(tls), incoming)
         }
     };
     let key = tls.as_ref().and_then(proven);
-    let mut channel = SocketChannel::new(stream, tls, incoming, HANDSHAKE).map_err(failed)?;
-    let hello = hear(&mut channel)?;
+    let mut channel = SocketChannel::new(stream.clone(), tls, incoming, bound.limit).map_err(failed)?;
+    let hello = hear(&mut channel, bound)?;
     Ok((channel, hello, key))
 }
 
-/// Receives a hello.
-pub(crate) fn hear(channel: &mut SocketChannel) -> Result<Result<Hello, NoHello>, Refusal> {
+/// Receives a hello. `bound` is on all of it: who drips bytes gains nothing.
+pub(crate) fn hear(channel: &mut SocketChannel, bound: Bound) -> Result<Result<Hello, NoHello>, Refusal> {
     let mut bytes = [0; HELLO_BYTES];
-    match channel.recv(&mut bytes) {
+    match channel.recv_within(&mut bytes, bound) {
         Ok(()) => Ok(Hello::decode(&bytes)),
         Err(error) => Err(match channel.tls_failure() {
             Some(failure) => Refusal::of_tls(failure),

@@ -13,9 +13,11 @@ pub use crate::free::free_address;
 pub use standby::{Call, Standby};
 
 use crate::Channel;
+use crate::accept::Admission;
 use crate::farewell::{Farewell, HEAR};
 use crate::hello::{FORMAT_VERSION, Hello, Topic, Verdict, session_id};
 use crate::identity::{Fingerprint, Identity};
+use crate::network::Network;
 use crate::refusal::{Terms, Wording, short};
 use crate::socket::SocketChannel;
 use crate::tls::{Refusal, Tls};
@@ -116,6 +118,7 @@ pub struct Meet {
     terms: Terms,
     patience: Duration,
     deadline: Duration,
+    allow: Vec<Network>,
     watch: Watch,
 }
 
@@ -189,6 +192,7 @@ impl Meet {
             terms,
             patience,
             deadline,
+            allow: Vec::new(),
             watch,
         }
     }
@@ -207,7 +211,15 @@ impl Meet {
         self
     }
 
-    /// How long a channel may make no progress; `limits::DEADLINE_MS` unless told.
+    /// Takes connections from these networks only; from anywhere unless told.
+    #[must_use]
+    pub fn allow(mut self, networks: Vec<Network>) -> Self {
+        self.allow = networks;
+        self
+    }
+
+    /// How long a channel may make no progress, and a handshake may take where that is less than
+    /// `limits::HANDSHAKE_MS`; `limits::DEADLINE_MS` unless told.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
@@ -238,7 +250,8 @@ impl Meet {
         let awaited = self.awaited()?;
         let door = match &self.listen {
             Some(address) if !awaited.is_empty() => {
-                let open = || Door::open(address, self.gate(&awaited)?, awaited.clone());
+                let admission = Admission::new(self.allow.clone(), self.deadline);
+                let open = || Door::open(address, self.gate(&awaited)?, admission, awaited.clone());
                 Some(open().map_err(|e| e.place(|| self.at(&awaited)))?)
             }
             _ => None,

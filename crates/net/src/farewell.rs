@@ -5,11 +5,15 @@
 //! trouble began with and at which step: its own error, or the peer that it lost. Whoever then finds a channel broken
 //! reads the notice of the peer behind it, names the party where it began, and passes that on.
 //!
-//! Nothing else is said: no text of an error leaves this machine. A notice has 64 bytes: `1`, the party, the length
-//! of the step, the step, zeros. It is not counted as application bytes: a run that goes well sends none.
+//! A party that stops because a check failed says so, and whom the check accuses: it cannot know which of them deviated, and
+//! whoever hears it cannot know whether the accuser lies. So all of them are suspects, to everybody but themselves.
+//!
+//! Nothing else is said: no text of an error leaves this machine. A notice has 64 bytes: `1` (stopped) or `2` (deviated), the
+//! party where it began, the length of the step, the number of the accused (0 in a `1`), three places for them, the step,
+//! zeros. It is not counted as application bytes: a run that goes well sends none.
 
 use crate::connect::Channels;
-use base::{At, ChannelError, Error, Kind, PartyId, Roster};
+use base::{Accusation, At, ChannelError, Error, Kind, PartyId, Roster};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,8 +22,12 @@ use std::time::Duration;
 pub(crate) const HEAR: Duration = Duration::from_secs(5);
 
 const NOTICE_BYTES: usize = 64;
-const STEP_BYTES: usize = NOTICE_BYTES - 3;
+/// Most that one check accuses: an owner, and two seats that hold something else than a third.
+const ACCUSED: usize = 3;
+const HEAD_BYTES: usize = 4 + ACCUSED;
+const STEP_BYTES: usize = NOTICE_BYTES - HEAD_BYTES;
 const STOPPED: u8 = 1;
+const DEVIATED: u8 = 2;
 
 /// The lane on which a party says why it stops, and hears it of others. Shared by the threads of a party.
 pub struct Farewell {
@@ -35,11 +43,12 @@ struct State {
     first: Option<Error>,
 }
 
-/// Where the trouble began.
-#[derive(Debug, PartialEq, Eq)]
+/// Where the trouble began, and whom that party accuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Notice {
     root: PartyId,
     step: String,
+    accused: Vec<PartyId>,
 }
 
 impl Farewell {
@@ -60,12 +69,13 @@ impl Farewell {
         }
         let mut lane = std::mem::take(&mut state.lane);
         let lost = self.lost(&error);
-        let heard = lost.and_then(|peer| hear(&mut lane, peer, self.me, &self.roster).map(|n| (peer, n)));
+        let heard = lost.and_then(|peer| self.hear(&mut lane, peer).map(|n| (peer, n)));
         let (error, notice) = match heard {
-            Some((via, notice)) => (self.reword(&error, via, &notice), notice),
+            Some((via, notice)) => (self.reword(&error, via, &notice, &mut lane), notice),
             None => {
-                let step = error.at().step.clone();
-                (error, Notice { root: lost.unwrap_or(self.me), step })
+                let (step, root) = (error.at().step.clone(), lost.unwrap_or(self.me));
+                let accused = self.accused(&error);
+                (error, Notice { root, step, accused })
             }
         };
         let bytes = notice.encode();
@@ -83,29 +93,55 @@ impl Farewell {
         self.roster.find(error.at().peer.as_deref()?)
     }
 
-    fn reword(&self, error: &Error, via: PartyId, notice: &Notice) -> Error {
+    /// Whom an error of this party's own accuses.
+    fn accused(&self, error: &Error) -> Vec<PartyId> {
+        let (Kind::Deviated(_) | Kind::Malformed(_)) = error.kind() else { return Vec::new() };
+        let names: Vec<&str> = match error.accusation() {
+            Some(told) => told.accused.iter().map(String::as_str).collect(),
+            None => error.at().peer.as_deref().into_iter().collect(),
+        };
+        names.into_iter().filter_map(|name| self.roster.find(name)).take(ACCUSED).collect()
+    }
+
+    fn reword(&self, error: &Error, via: PartyId, notice: &Notice, lane: &mut Channels) -> Error {
         let (via_name, root) = (self.roster.name(via), self.roster.name(notice.root));
         let step = if notice.step.is_empty() { "its start" } else { &notice.step };
+        let at = At { peer: Some(root.clone()), ..error.at().clone() };
+        if !notice.accused.is_empty() {
+            // The accuser told everybody: who only passes it on is not taken at its word.
+            let direct = via == notice.root
+                || self.hear(lane, notice.root).is_some_and(|own| own.accused == notice.accused);
+            let accusation = Accusation {
+                by: root,
+                accused: notice.accused.iter().map(|party| self.roster.name(*party)).collect(),
+                step: step.to_owned(),
+                through: (!direct).then_some(via_name),
+            };
+            return Error::new(at, Kind::Deviated("a party says that others deviated")).accusing(accusation);
+        }
         let text = if via == notice.root {
             format!("{root} stopped at {step}; see {root}'s own output")
         } else {
             format!("{via_name} stopped because {root} was lost at {step}; see {root}'s own output")
         };
-        let at = At { peer: Some(root), ..error.at().clone() };
         Error::new(at, Kind::Channel(ChannelError::Io(text)))
     }
-}
 
-/// What the peer said before it stopped; nothing when it died without a word.
-fn hear(lane: &mut Channels, peer: PartyId, me: PartyId, roster: &Roster) -> Option<Notice> {
-    let at = lane.iter().position(|(party, _)| *party == peer)?;
-    let (_, mut channel) = lane.swap_remove(at);
-    let mut bytes = [0; NOTICE_BYTES];
-    channel.recv(&mut bytes).ok()?;
-    let notice = Notice::decode(&bytes)?;
-    // That it lost us says nothing about it: it is the one that we lost.
-    let known = notice.root.index() < roster.len() && notice.root != me;
-    Some(if known { notice } else { Notice { root: peer, ..notice } })
+    /// What the peer said before it stopped; nothing when it died without a word.
+    fn hear(&self, lane: &mut Channels, peer: PartyId) -> Option<Notice> {
+        let at = lane.iter().position(|(party, _)| *party == peer)?;
+        let (_, mut channel) = lane.swap_remove(at);
+        let mut bytes = [0; NOTICE_BYTES];
+        channel.recv(&mut bytes).ok()?;
+        let notice = Notice::decode(&bytes)?;
+        let known = |party: &PartyId| party.index() < self.roster.len();
+        if !notice.accused.iter().all(known) || notice.accused.contains(&notice.root) {
+            return None;
+        }
+        // That it lost us says nothing about it: it is the one that we lost.
+        let told = known(&notice.root) && notice.root != self.me;
+        Some(if told { notice } else { Notice { root: peer, step: notice.step, accused: Vec::new() } })
+    }
 }
 
 impl Notice {
@@ -113,20 +149,26 @@ impl Notice {
         let mut bytes = [0; NOTICE_BYTES];
         let step = self.step.as_bytes();
         let step = &step[..step.len().min(STEP_BYTES)];
-        (bytes[0], bytes[1], bytes[2]) = (STOPPED, self.root.0, step.len() as u8);
-        bytes[3..3 + step.len()].copy_from_slice(step);
+        bytes[0] = if self.accused.is_empty() { STOPPED } else { DEVIATED };
+        (bytes[1], bytes[2]) = (self.root.0, step.len() as u8);
+        for (place, party) in bytes[4..HEAD_BYTES].iter_mut().zip(&self.accused) {
+            *place = party.0;
+        }
+        bytes[3] = self.accused.len().min(ACCUSED) as u8;
+        bytes[HEAD_BYTES..HEAD_BYTES + step.len()].copy_from_slice(step);
         bytes
     }
 
     /// Steps are printed: only the characters that steps are made of pass.
     fn decode(bytes: &[u8; NOTICE_BYTES]) -> Option<Self> {
-        let step = bytes.get(3..3 + usize::from(bytes[2]))?;
+        let step = bytes[HEAD_BYTES..].get(..usize::from(bytes[2]))?;
         let fine = |b: &u8| b.is_ascii_alphanumeric() || b"/-_ ".contains(b);
-        let rest = &bytes[3 + step.len()..];
-        if bytes[0] != STOPPED || !step.iter().all(fine) || rest.iter().any(|b| *b != 0) {
-            return None;
-        }
-        Some(Self { root: PartyId(bytes[1]), step: String::from_utf8(step.to_vec()).ok()? })
+        let accused = bytes[4..HEAD_BYTES].get(..usize::from(bytes[3]))?;
+        let accused = accused.iter().map(|party| PartyId(*party)).collect();
+        let step = step.iter().all(fine).then(|| String::from_utf8(step.to_vec()).ok())??;
+        let notice = Self { root: PartyId(bytes[1]), step, accused };
+        // Every byte counts: what is nothing is zero.
+        (notice.encode() == *bytes).then_some(notice)
     }
 }
 
@@ -134,8 +176,12 @@ impl Notice {
 mod tests {
     use super::*;
 
+    fn roster() -> Roster {
+        Roster::new(["a", "b", "c", "d"])
+    }
+
     fn both(deadline: Duration) -> (Farewell, Farewell) {
-        let roster = Roster::new(["a", "b", "c"]);
+        let roster = roster();
         let (here, there) = crate::pair(deadline);
         let a = Farewell::new(PartyId(0), roster.clone(), vec![(PartyId(1), here)]);
         (a, Farewell::new(PartyId(1), roster, vec![(PartyId(0), there)]))
@@ -182,20 +228,75 @@ mod tests {
         assert_eq!(a.stop(cut("a", "b", "x")), cut("a", "b", "x"));
     }
 
+    /// What b tells a when it stops with this.
+    fn told(error: Error) -> Error {
+        let (a, b) = both(Duration::from_secs(60));
+        let _ = b.stop(error);
+        a.stop(cut("a", "b", "compute"))
+    }
+
+    #[test]
+    fn a_failed_check_names_the_accuser_and_the_accused() {
+        let at = |peer: &str| At { party: "b".into(), peer: Some(peer.into()), step: "open".into() };
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let told_of = |accused: &[&str]| {
+            let own =
+                Accusation { by: "b".into(), accused: names(accused), step: "open".into(), through: None };
+            told(Error::new(at("c, vouched for by d"), Kind::Deviated("a check")).accusing(own))
+        };
+        let error = told_of(&["c", "d"]);
+        assert!(matches!(error.kind(), Kind::Deviated(_)), "{error}");
+        assert_eq!(error.accusation().unwrap().suspects("a"), ["b", "c", "d"]);
+        assert_eq!(
+            error.to_string(),
+            "a at compute with b: b accuses c and d of deviating from the protocol at open. At least one of these deviated, \
+             and it may be the accuser: b, c, d; see their own output"
+        );
+        // This party is accused, and knows better.
+        assert_eq!(told_of(&["a", "d"]).accusation().unwrap().suspects("a"), ["b", "d"]);
+        // A check of one peer, or bytes that decode to nothing.
+        for kind in [Kind::Deviated("a check"), Kind::Malformed("a count")] {
+            let error = told(Error::new(at("c"), kind));
+            assert_eq!(error.accusation().unwrap().suspects("a"), ["b", "c"]);
+        }
+    }
+
+    #[test]
+    fn who_passes_an_accusation_on_is_a_suspect_unless_the_accuser_says_it_too() {
+        let notice = Notice { root: PartyId(2), step: "open".into(), accused: vec![PartyId(3)] };
+        for says in [true, false] {
+            let long = Duration::from_secs(60);
+            let ((b_here, b_there), (c_here, c_there)) = (crate::pair(long), crate::pair(long));
+            let lane = vec![(PartyId(1), b_here), (PartyId(2), c_here)];
+            let a = Farewell::new(PartyId(0), roster(), lane);
+            let mut lanes = vec![b_there];
+            lanes.extend(says.then_some(c_there));
+            for lane in &mut lanes {
+                lane.send(&notice.encode()).unwrap();
+                lane.finish().unwrap();
+            }
+            let error = a.stop(cut("a", "b", "x"));
+            let suspects: &[&str] = if says { &["c", "d"] } else { &["b", "c", "d"] };
+            assert_eq!(error.accusation().unwrap().suspects("a"), suspects, "{error}");
+        }
+    }
+
     #[test]
     fn a_notice_has_one_form() {
-        let notice = Notice { root: PartyId(2), step: "release/1/noise".into() };
-        assert_eq!(Notice::decode(&notice.encode()), Some(notice));
-        let long = Notice { root: PartyId(2), step: "s".repeat(200) };
+        for accused in [vec![], vec![PartyId(0)], vec![PartyId(1), PartyId(3), PartyId(0)]] {
+            let notice = Notice { root: PartyId(2), step: "release/1/noise".into(), accused };
+            assert_eq!(Notice::decode(&notice.encode()), Some(notice));
+        }
+        let long = Notice { root: PartyId(2), step: "s".repeat(200), accused: vec![] };
         assert_eq!(Notice::decode(&long.encode()).unwrap().step.len(), STEP_BYTES);
-        let mut bytes = long.encode();
-        bytes[2] = 200;
-        assert_eq!(Notice::decode(&bytes), None);
-        let mut bytes = Notice { root: PartyId(0), step: "a".into() }.encode();
-        bytes[3] = 0x1b;
-        assert_eq!(Notice::decode(&bytes), None);
-        bytes[3] = b'a';
-        bytes[63] = 1;
-        assert_eq!(Notice::decode(&bytes), None);
+        let good = Notice { root: PartyId(0), step: "a".into(), accused: vec![] }.encode();
+        assert!(Notice::decode(&good).is_some());
+        // A kind that does not fit, a length too long, more accused than places, one that is not counted, a step that would
+        // be printed as something else, and what must be zero.
+        for (at, byte) in [(0, DEVIATED), (0, 3), (2, 200), (3, 4), (5, 1), (HEAD_BYTES, 0x1b), (63, 1)] {
+            let mut bytes = good;
+            bytes[at] = byte;
+            assert_eq!(Notice::decode(&bytes), None, "{at}");
+        }
     }
 }

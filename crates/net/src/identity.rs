@@ -8,7 +8,7 @@ use base::{Error, Secret};
 use rcgen::{CertificateParams, KeyPair, PKCS_ED25519};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use std::io::{ErrorKind, Read, Write};
@@ -112,7 +112,12 @@ impl Identity {
     /// When the cryptographic library cannot make a key.
     pub fn generate() -> Result<Self, Error> {
         let failed = |e: rcgen::Error| Error::misuse(format!("no key could be made: {e}"));
-        let key = KeyPair::generate_for(&PKCS_ED25519).map_err(failed)?;
+        let made = KeyPair::generate_for(&PKCS_ED25519).map_err(failed)?;
+        let der = Zeroizing::new(made.serialize_der());
+        let der =
+            version_1(&der).ok_or_else(|| Error::misuse("an Ed25519 key has another form than it had"))?;
+        let der = PrivatePkcs8KeyDer::from(&der[..]);
+        let key = KeyPair::from_pkcs8_der_and_sign_algo(&der, &PKCS_ED25519).map_err(failed)?;
         let params = CertificateParams::new(vec!["tacit.invalid".to_owned()]).map_err(failed)?;
         let certificate = params.self_signed(&key).map_err(failed)?;
         let mut private = key.serialize_pem();
@@ -148,7 +153,7 @@ impl Identity {
         })
     }
 
-    /// Reads an identity that [`Identity::save`] wrote.
+    /// Reads an identity that [`Identity::save`] wrote, in this version or an earlier one.
     ///
     /// # Errors
     /// When the file cannot be read, others than its owner may read it, or it holds no identity.
@@ -198,6 +203,23 @@ impl Identity {
     }
 }
 
+/// What an Ed25519 key is in PKCS #8 version 1, before its 32 bytes.
+const VERSION_1: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
+
+/// The same key in PKCS #8 version 1, which ordinary tools read: OpenSSL 3.0 and Python's `ssl` do not know version 2 (RFC
+/// 5958), which differs by its number, its length and the public key behind. Nothing when this is no Ed25519 key.
+fn version_1(key: &[u8]) -> Option<Zeroizing<[u8; 48]>> {
+    let (head, secret) = (key.get(..16)?, key.get(16..48)?);
+    let algorithm = 5..16;
+    if head[algorithm.clone()] != VERSION_1[algorithm] {
+        return None;
+    }
+    let mut out = Zeroizing::new([0; 48]);
+    out[..16].copy_from_slice(&VERSION_1);
+    out[16..].copy_from_slice(secret);
+    Some(out)
+}
+
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Identity({})", self.fingerprint)
@@ -218,6 +240,38 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(Identity::load(&path).unwrap().fingerprint(), made.fingerprint());
         assert_ne!(Identity::generate().unwrap().fingerprint(), made.fingerprint());
+    }
+
+    /// A file of an earlier version: the key in PKCS #8 version 2.
+    const EARLIER: &str = include_str!("../tests/fixtures/identity-v2.key");
+
+    #[test]
+    fn a_file_of_an_earlier_version_is_the_same_identity() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.key");
+        fs::write(&path, EARLIER).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        let identity = Identity::load(&path).unwrap();
+        assert_eq!(identity.fingerprint().to_string(), "tacit1:165d1b8aa22606ad6dcb0e1441bb07e2");
+    }
+
+    /// OpenSSL reads what is written now, key and certificate, and says that they belong together.
+    #[test]
+    fn ordinary_tools_read_a_key() {
+        use std::process::Command;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.key");
+        Identity::generate().unwrap().save(&path).unwrap();
+        let run = |words: [&str; 3]| {
+            let out =
+                Command::new("openssl").args([words[0], "-in"]).arg(&path).args(&words[1..]).output().ok()?;
+            assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
+            Some(out.stdout)
+        };
+        let Some(public) = run(["pkey", "-pubout", "-outform=PEM"]) else {
+            return println!("skipped: there is no openssl here");
+        };
+        assert_eq!(run(["x509", "-noout", "-pubkey"]), Some(public));
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub struct Terms {
     pub identity: &'static str,
     /// Where this party writes the address of a peer.
     pub address: &'static str,
+    /// Where this party writes the networks that it takes connections from.
+    pub allow: &'static str,
 }
 
 impl Default for Terms {
@@ -33,6 +35,7 @@ impl Default for Terms {
             keys: "the lines `key` of the study",
             identity: "`identity` in this party's own file",
             address: "`peer`",
+            allow: "`allow`",
         }
     }
 }
@@ -103,6 +106,11 @@ impl Wording {
                 format!("{address} said nothing for {:.1} s", limit.as_secs_f64())
             }
             Refusal::Left => format!("{address} closed the connection before it said who it is"),
+            Refusal::Outside => format!(
+                "{address} is in none of the networks that {me} takes connections from; if it is {peer}, add its network to \
+                 {}",
+                terms.allow
+            ),
             Refusal::Tls(text) => format!("the TLS handshake with {address} failed: {text}"),
             Refusal::Io(text) => format!("the connection with {address} failed: {text}"),
             Refusal::Hello(text) => format!("{address}: {text}"),

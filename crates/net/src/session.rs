@@ -2,7 +2,7 @@
 
 use crate::channel::Gone;
 use crate::{Channel, Entry, Ledger, Progress};
-use base::{At, ChannelError, Error, Kind, PartyId, Roster, Seed, limits};
+use base::{Accusation, At, ChannelError, Error, Kind, PartyId, Roster, Seed, limits};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -17,6 +17,7 @@ pub struct Session {
     seed: Seed,
     forks: u64,
     progress: Progress,
+    id: [u8; 32],
     /// Whether conversations go over plain channels where there are any.
     open: bool,
     /// Digests of what was sent, when somebody wants them.
@@ -44,13 +45,28 @@ impl Session {
         }
         let (path, ledger) = (String::new(), Ledger::default());
         let progress = Progress::none();
-        Self { me, roster, peers, path, ledger, seed, forks: 0, progress, open: true, digests: None }
+        let (id, digests) = ([0; 32], None);
+        Self { me, roster, peers, path, ledger, seed, forks: 0, progress, id, open: true, digests }
     }
 
     /// A session without peers, for the clear engine and local work.
     #[must_use]
     pub fn alone(roster: Roster, seed: Seed) -> Self {
         Self::new(PartyId(0), roster, Vec::new(), seed)
+    }
+
+    /// The same session under the id of its meeting ([`crate::Meeting::session_id`]), which says who met when and what they
+    /// agreed on. Keys that are agreed in a session are bound to it.
+    #[must_use]
+    pub fn with_id(mut self, id: [u8; 32]) -> Self {
+        self.id = id;
+        self
+    }
+
+    /// The id, the same at all parties; zeros where there was no meeting.
+    #[must_use]
+    pub fn id(&self) -> &[u8; 32] {
+        &self.id
     }
 
     /// The same session, with its progress reported to `progress`.
@@ -211,6 +227,17 @@ impl Session {
             peer: peer.map(|p| self.roster.name(p)),
             step: self.path.clone(),
         }
+    }
+
+    /// An error that says that one of `accused` failed the named check, and nobody can tell from here which; `words` is what
+    /// stands for them in its text. Abort with it.
+    #[must_use]
+    pub fn accuse(&self, accused: &[PartyId], words: String, check: &'static str) -> Error {
+        let accused = accused.iter().map(|party| self.roster.name(*party)).collect();
+        let at = At { peer: Some(words), ..self.at(None) };
+        let (by, step) = (at.party.clone(), at.step.clone());
+        let accusation = Accusation { by, accused, step, through: None };
+        Error::new(at, Kind::Deviated(check)).accusing(accusation)
     }
 
     /// Waits until everything queued has left for every peer. Call at the end of a conversation.
@@ -410,7 +437,7 @@ impl Link<'_> {
     /// An error that says the peer failed the named check. Abort with it.
     #[must_use]
     pub fn blame(&self, check: &'static str) -> Error {
-        Error::new(self.session.at(Some(self.peer)), Kind::Deviated(check))
+        self.session.accuse(&[self.peer], self.session.roster.name(self.peer), check)
     }
 
     /// An error that says the peer's bytes decode to nothing.

@@ -53,9 +53,30 @@ pub(crate) struct SocketChannel {
     spare: Vec<u8>,
     incoming: Incoming,
     deadline: Duration,
+    /// Of the receive under way, where it has one in all.
+    bound: Option<Bound>,
     finished: bool,
     /// What TLS said when it failed: a refusal of our key arrives after the handshake.
     failure: Option<rustls::Error>,
+}
+
+/// How long something may take in all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bound {
+    pub(crate) limit: Duration,
+    until: Instant,
+}
+
+impl Bound {
+    /// From now on.
+    pub(crate) fn of(limit: Duration) -> Self {
+        Self { limit, until: Instant::now() + limit }
+    }
+
+    /// What is left of it; nothing when it has passed.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        self.until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+    }
 }
 
 /// Bytes read from the socket that are not used up: ciphertext under TLS, application bytes otherwise.
@@ -65,9 +86,23 @@ pub(crate) struct Incoming {
     end: usize,
 }
 
+/// Bytes read at once while nobody knows who speaks: more than a handshake has.
+const FIRST_BYTES: usize = 8 << 10;
+
 impl Incoming {
+    /// For a handshake.
     pub(crate) fn new() -> Self {
-        Self { bytes: vec![0; CHUNK_BYTES].into_boxed_slice(), start: 0, end: 0 }
+        Self { bytes: vec![0; FIRST_BYTES].into_boxed_slice(), start: 0, end: 0 }
+    }
+
+    /// For a conversation.
+    fn grow(&mut self) {
+        if self.bytes.len() < CHUNK_BYTES {
+            let mut bytes = vec![0; CHUNK_BYTES].into_boxed_slice();
+            let unused = self.unused();
+            bytes[..unused.len()].copy_from_slice(unused);
+            *self = Self { start: 0, end: unused.len(), bytes };
+        }
     }
 
     pub(crate) fn unused(&self) -> &[u8] {
@@ -152,23 +187,23 @@ fn seal(tls: &mut Connection, bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()>
 impl SocketChannel {
     /// A channel over a connected stream, after the handshake where there is one.
     pub(crate) fn new(
-        stream: TcpStream,
+        stream: impl Into<Arc<TcpStream>>,
         mut tls: Option<Connection>,
         incoming: Incoming,
         deadline: Duration,
     ) -> io::Result<Self> {
+        let stream = stream.into();
         tune(&stream, deadline)?;
         if let Some(tls) = &mut tls {
             // Every piece is sealed and taken out at once, so a limit inside would only cut it short.
             tls.set_buffer_limit(None);
         }
-        let stream = Arc::new(stream);
         let window = Window::new(WINDOW_CHUNKS);
         let writer = Writer { stream: stream.clone(), window: window.clone() };
         std::thread::Builder::new().name("net writer".into()).spawn(move || writer.run())?;
         let (queued, spare) = (Vec::new(), Vec::new());
-        let finished = false;
-        Ok(Self { stream, tls, window, queued, spare, incoming, deadline, finished, failure: None })
+        let (bound, finished) = (None, false);
+        Ok(Self { stream, tls, window, queued, spare, incoming, deadline, bound, finished, failure: None })
     }
 
     /// What TLS said when it failed.
@@ -180,6 +215,7 @@ impl SocketChannel {
     pub(crate) fn begin(&mut self, deadline: Duration) -> Result<(), ChannelError> {
         self.finished = false;
         self.deadline = deadline;
+        self.incoming.grow();
         tune(&self.stream, deadline).map_err(|e| fault(&e, deadline))
     }
 
@@ -260,6 +296,26 @@ impl SocketChannel {
         Ok(())
     }
 
+    /// [`Channel::recv`] that may take so long in all, however little is missing.
+    pub(crate) fn recv_within(&mut self, into: &mut [u8], bound: Bound) -> Result<(), ChannelError> {
+        self.bound = Some(bound);
+        let done = self.recv(into);
+        self.bound = None;
+        let restored = self.stream.set_read_timeout(Some(self.deadline));
+        done.and(restored.map_err(|e| fault(&e, self.deadline)))
+    }
+
+    /// Waits for bytes of the wire.
+    fn refill(&mut self) -> Result<usize, ChannelError> {
+        let mut limit = self.deadline;
+        if let Some(bound) = self.bound {
+            limit = bound.limit;
+            let left = bound.left().ok_or(passed(limit))?;
+            self.stream.set_read_timeout(Some(left)).map_err(|e| fault(&e, limit))?;
+        }
+        self.incoming.refill(&self.stream).map_err(|e| fault(&e, limit))
+    }
+
     /// Reads at least one byte.
     fn read_some(&mut self, into: &mut [u8]) -> Result<usize, ChannelError> {
         loop {
@@ -267,7 +323,7 @@ impl SocketChannel {
             if got > 0 {
                 return Ok(got);
             }
-            if self.incoming.refill(&self.stream).map_err(|e| fault(&e, self.deadline))? == 0 {
+            if self.refill()? == 0 {
                 // Under TLS an end without a goodbye is a cut. Plain TCP has no goodbye: its ends look orderly.
                 return Err(if self.tls.is_some() { ChannelError::Cut } else { ChannelError::Closed });
             }

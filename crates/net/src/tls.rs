@@ -5,7 +5,7 @@
 //! session is ever resumed, so every connection proves its key again.
 
 use crate::identity::{Fingerprint, Identity};
-use crate::socket::{Incoming, linger};
+use crate::socket::{Bound, Incoming, linger};
 use base::{ChannelError, Error};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ClientConfig, ClientConnection, Resumption};
@@ -22,7 +22,7 @@ use std::fmt;
 use std::io::{self, ErrorKind, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Accepts some keys, whatever the certificates around them say.
 #[derive(Debug)]
@@ -217,8 +217,10 @@ pub(crate) enum Refusal {
     OurKey,
     /// It said nothing for this long.
     Silent(Duration),
-    /// It closed the connection before it said anything.
+    /// It closed the connection before it had said who it is, or lost its place to somebody who came later.
     Left,
+    /// It comes from a network that this party takes nobody from.
+    Outside,
     /// TLS failed otherwise.
     Tls(String),
     /// The connection failed.
@@ -261,22 +263,20 @@ impl Refusal {
     }
 }
 
-/// Shakes hands within `limit`, all of it: a peer that drips bytes gains nothing.
+/// Shakes hands within `bound`, all of it: a peer that drips bytes gains nothing.
 ///
 /// # Errors
 /// Why the other side is not the peer.
 pub(crate) fn shake(
     stream: &TcpStream,
     mut tls: Connection,
-    limit: Duration,
+    bound: Bound,
 ) -> Result<(Connection, Incoming), Refusal> {
-    let start = Instant::now();
-    let failed = |e: io::Error| Refusal::of_io(&e, limit);
+    let failed = |e: io::Error| Refusal::of_io(&e, bound.limit);
     let mut incoming = Incoming::new();
     let mut first = true;
     loop {
-        let left = limit.checked_sub(start.elapsed()).filter(|d| !d.is_zero());
-        let left = left.ok_or(Refusal::Silent(limit))?;
+        let left = bound.left().ok_or(Refusal::Silent(bound.limit))?;
         stream
             .set_read_timeout(Some(left))
             .and_then(|()| stream.set_write_timeout(Some(left)))
@@ -286,7 +286,7 @@ pub(crate) fn shake(
             return Ok((tls, incoming));
         }
         if incoming.refill(stream).map_err(failed)? == 0 {
-            return Err(if first { Refusal::Left } else { Refusal::Tls("it ended in the handshake".into()) });
+            return Err(Refusal::Left);
         }
         if first {
             looks_like_tls(incoming.unused())?;

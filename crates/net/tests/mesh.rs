@@ -1,6 +1,6 @@
 //! Three and more parties: everybody meets everybody, and everybody learns who is missing, wrong or lost.
 
-use base::{Error, PartyId, Roster, Seed};
+use base::{Error, Kind, PartyId, Roster, Seed};
 use net::connect::free_address;
 use net::{Channels, Fingerprint, Identity, Meet, Meeting, Session, Status, Transport};
 use std::collections::BTreeMap;
@@ -238,6 +238,32 @@ fn everybody_names_the_party_that_was_lost() {
         let told = format!("p{me} at two with p4: p{} stopped because p4 was lost at two", me + 1);
         let broke = "p3 at two with p4: the connection broke off before the peer was done";
         assert!(text.starts_with(if me == 3 { broke } else { &told }), "{text}");
+    }
+}
+
+/// A check fails at one party: all others stop, and name it and those that it accuses, whomever they had it from.
+#[test]
+fn everybody_hears_who_accuses_whom() {
+    let world = World::new(5, true);
+    let errors = world.run(0..5, |me, meet| {
+        let mut meeting = meet.meet(1)?;
+        let farewell = meeting.farewell()?;
+        let mut session = world.session(me, meeting.workers.remove(0));
+        let done = session.step("open", |s| match me {
+            3 => Err(s.accuse(&[PartyId(2), PartyId(4)], "p2, vouched for by p4".into(), "a check")),
+            4 => s.link(PartyId(3)).recv(&mut [0; 1]),
+            _ => s.link(PartyId(me as u8 + 1)).recv(&mut [0; 1]),
+        });
+        done.map_err(|error| farewell.stop(error))
+    });
+    let suspects: [&[&str]; 5] =
+        [&["p2", "p3", "p4"], &["p2", "p3", "p4"], &["p3", "p4"], &["p2", "p4"], &["p2", "p3"]];
+    for (me, error) in errors.into_iter().enumerate() {
+        let error = error.unwrap_err();
+        let told = error.accusation().unwrap_or_else(|| panic!("{error}"));
+        assert_eq!((&*told.by, &told.through, &*told.step), ("p3", &None, "open"), "{error}");
+        assert_eq!(told.suspects(&format!("p{me}")), suspects[me], "{error}");
+        assert!(matches!(error.kind(), Kind::Deviated(_)), "{error}");
     }
 }
 

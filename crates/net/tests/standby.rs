@@ -34,7 +34,7 @@ impl World {
     }
 
     fn standby(&self, me: usize) -> Standby {
-        Standby::open(&self.addresses[me], &self.identities[me], self.keys.clone()).unwrap()
+        Standby::open(&self.addresses[me], &self.identities[me], self.keys.clone(), Vec::new(), LONG).unwrap()
     }
 
     /// Waits for word and meets.
@@ -135,7 +135,8 @@ fn a_party_of_another_study_does_not_end_a_meeting() {
     let keys: Vec<Fingerprint> = world.keys.iter().chain(&other.keys[1..]).copied().collect();
     std::thread::scope(|scope| {
         let node = scope.spawn(|| {
-            let mut standby = Standby::open(&world.addresses[0], &world.identities[0], keys)?;
+            let mut standby =
+                Standby::open(&world.addresses[0], &world.identities[0], keys, Vec::new(), LONG)?;
             let call = standby.next(LONG)?.expect("somebody calls");
             let host = call.parties()[0];
             call.accept();

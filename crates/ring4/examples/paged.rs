@@ -33,6 +33,7 @@ const TERMS: Terms = Terms {
     keys: "nowhere: parties have no keys here",
     identity: "nowhere: parties have no keys here",
     address: "ADDRESSES",
+    allow: "nowhere: it takes connections from everywhere",
 };
 
 #[derive(Serialize)]

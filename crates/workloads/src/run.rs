@@ -23,6 +23,7 @@ const TERMS: Terms = Terms {
     keys: "nowhere: parties have no keys here",
     identity: "nowhere: parties have no keys here",
     address: "--peer",
+    allow: "nowhere: it takes connections from everywhere",
 };
 /// How long to wait for the other party: its speculative pass may come first.
 const PATIENCE: Duration = Duration::from_secs(600);

@@ -20,6 +20,7 @@ const TERMS: Terms = Terms {
     keys: "the lines `k` of the configuration",
     identity: "the line `s` of this party's configuration",
     address: "its line `a`",
+    allow: "nowhere: it takes connections from everywhere",
 };
 
 /// Reads configuration, circuit and input, meets the other hosts, and prints what this party learns.

@@ -5,12 +5,12 @@ use crate::Channel;
 use crate::accept::{HANDSHAKE, hear};
 use crate::hello::{Hello, NoHello, Topic, Verdict};
 use crate::refusal::version_text;
-use crate::socket::{Incoming, SocketChannel, tune};
+use crate::socket::{Bound, Incoming, SocketChannel, tune};
 use crate::tls::{Refusal, shake};
 use base::{ChannelError, Error, Kind, PartyId};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 type Connected = (SocketChannel, SocketAddr);
 
@@ -123,12 +123,12 @@ impl Meet {
         let peer = question.to;
         // A refusal of our key is found when reading, so a failed send is not the last word.
         let sent = channel.send(&question.encode()).and_then(|()| channel.hand_over());
-        let (start, patience) = (Instant::now(), channel.deadline());
+        let bound = Bound::of(channel.deadline());
         let answer = loop {
             match () {
-                () if channel.answers(RETRY.0) => break hear(channel),
+                () if channel.answers(RETRY.0) => break hear(channel, bound),
                 () if effort.over() => return Ok(Err(Refusal::Left)),
-                () if start.elapsed() >= patience => break Err(Refusal::Silent(patience)),
+                () if bound.left().is_none() => break Err(Refusal::Silent(bound.limit)),
                 () => {}
             }
         };
@@ -236,8 +236,11 @@ impl Meet {
         })?;
         let mut why = "the name has no address".to_owned();
         for at in resolved {
-            let left = until.saturating_duration_since(Instant::now()).clamp(RETRY.0, HANDSHAKE);
-            let stream = match TcpStream::connect_timeout(&at, left) {
+            let left = || {
+                let most = HANDSHAKE.min(self.deadline).max(RETRY.0);
+                until.saturating_duration_since(Instant::now()).clamp(RETRY.0, most)
+            };
+            let stream = match TcpStream::connect_timeout(&at, left()) {
                 Ok(stream) => stream,
                 Err(e) => {
                     why = connect_error(&e);
@@ -249,7 +252,7 @@ impl Meet {
                 why = connect_error(&ErrorKind::ConnectionRefused.into());
                 continue;
             }
-            match open(stream, gate) {
+            match open(stream, gate, left()) {
                 Ok(channel) => return Ok(Ok((channel, at))),
                 // Nobody behind the door yet: a tunnel or relay whose far end is not up.
                 Err(refusal @ (Refusal::Left | Refusal::Silent(_))) => {
@@ -263,17 +266,17 @@ impl Meet {
 }
 
 /// The dialling side of one connection.
-fn open(stream: TcpStream, gate: &Gate) -> Result<SocketChannel, Refusal> {
-    let failed = |e: std::io::Error| Refusal::of_io(&e, HANDSHAKE);
-    tune(&stream, HANDSHAKE).map_err(failed)?;
+fn open(stream: TcpStream, gate: &Gate, limit: Duration) -> Result<SocketChannel, Refusal> {
+    let failed = |e: std::io::Error| Refusal::of_io(&e, limit);
+    tune(&stream, limit).map_err(failed)?;
     let (tls, incoming) = match gate {
         Gate::Open => (None, Incoming::new()),
         Gate::Pinned(tls) => {
-            let (tls, incoming) = shake(&stream, tls.dialer()?, HANDSHAKE)?;
+            let (tls, incoming) = shake(&stream, tls.dialer()?, Bound::of(limit))?;
             (Some(tls), incoming)
         }
     };
-    SocketChannel::new(stream, tls, incoming, HANDSHAKE).map_err(failed)
+    SocketChannel::new(stream, tls, incoming, limit).map_err(failed)
 }
 
 fn connect_error(error: &std::io::Error) -> String {

@@ -3,7 +3,7 @@
 use super::standby::reply;
 use super::{Effort, Gate, LANES, Lanes, Meet, Met, RETRY, Status, Transport};
 use crate::Channel;
-use crate::accept::{Acceptor, Arrival, HANDSHAKES, TurnedAway};
+use crate::accept::{Acceptor, Admission, Arrival, QUEUE, TurnedAway};
 use crate::hello::{Hello, NoHello, Topic, Verdict};
 use crate::identity::Fingerprint;
 use crate::refusal::version_text;
@@ -61,8 +61,14 @@ impl Wait<'_> {
 
 impl Door {
     /// Binds the address; whoever passes `gate` may come.
-    pub(super) fn open(address: &str, gate: Gate, awaited: Vec<PartyId>) -> Result<Self, Error> {
-        Ok(Self { acceptor: Acceptor::bind(address, gate)?, awaited, shared: false, early: Vec::new() })
+    pub(super) fn open(
+        address: &str,
+        gate: Gate,
+        admission: Admission,
+        awaited: Vec<PartyId>,
+    ) -> Result<Self, Error> {
+        let acceptor = Acceptor::bind(address, gate, admission)?;
+        Ok(Self { acceptor, awaited, shared: false, early: Vec::new() })
     }
 
     /// An address that was bound before, for more than this meeting.
@@ -189,7 +195,7 @@ impl Door {
             }
             let left = until.saturating_duration_since(Instant::now());
             let arrival = self.acceptor.arrivals.recv_timeout(left);
-            for TurnedAway { from, why } in self.acceptor.turned_away.try_iter().take(HANDSHAKES) {
+            for TurnedAway { from, why } in self.acceptor.turned_away.try_iter().take(QUEUE) {
                 note(meet, meet.wording(missing).text(&why, &from), &mut wait.last);
             }
             let Arrival { mut channel, hello, key, from } = match arrival {

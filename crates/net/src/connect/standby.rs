@@ -8,9 +8,10 @@
 use super::door::Door;
 use super::{Effort, Gate, Meet, Meeting, RETRY, Status};
 use crate::Channel;
-use crate::accept::{Acceptor, Arrival, HANDSHAKE, HANDSHAKES};
+use crate::accept::{Acceptor, Admission, Arrival, HANDSHAKE, QUEUE};
 use crate::hello::{Hello, Topic, Verdict};
 use crate::identity::{Fingerprint, Identity};
+use crate::network::Network;
 use crate::socket::SocketChannel;
 use crate::tls::{Refusal, Tls};
 use base::{ChannelError, Error, Kind, PartyId};
@@ -36,12 +37,20 @@ pub struct Call {
 }
 
 impl Standby {
-    /// Binds `address`, for the holders of `keys`.
+    /// Binds `address`, for the holders of `keys` who come from the networks `allow` (from anywhere where there are none). A
+    /// handshake takes `deadline` at most.
     ///
     /// # Errors
     /// When the address cannot be used.
-    pub fn open(address: &str, identity: &Identity, keys: Vec<Fingerprint>) -> Result<Self, Error> {
-        Ok(Self { acceptor: Acceptor::bind(address, Gate::Pinned(Tls::new(identity, keys)?))? })
+    pub fn open(
+        address: &str,
+        identity: &Identity,
+        keys: Vec<Fingerprint>,
+        allow: Vec<Network>,
+        deadline: Duration,
+    ) -> Result<Self, Error> {
+        let gate = Gate::Pinned(Tls::new(identity, keys)?);
+        Ok(Self { acceptor: Acceptor::bind(address, gate, Admission::new(allow, deadline))? })
     }
 
     /// The address, with the port that the system chose.
@@ -65,7 +74,7 @@ impl Standby {
                     return Err(Error::misuse("the thread that accepts connections has ended"));
                 }
             };
-            self.acceptor.turned_away.try_iter().take(HANDSHAKES).for_each(drop);
+            self.acceptor.turned_away.try_iter().take(QUEUE).for_each(drop);
             // Who speaks no TLS, proves no known key or says nothing that we know is forgotten: there is nothing to end.
             let Arrival { mut channel, hello: Ok(hello), key: Some(key), from } = arrival else { continue };
             match hello.topic {
