@@ -7,7 +7,7 @@
 
 use crate::{COMPARISON_BYTES, Hash, Party, Seat, TAG_BYTES};
 use accel::Use;
-use base::{At, Error, Kind, PartyId};
+use base::{Error, PartyId};
 use kernels::{Block, gf_digest};
 use net::Session;
 use subtle::ConstantTimeEq;
@@ -131,8 +131,11 @@ impl Party {
     fn accuse(&self, session: &Session, channel: Channel) -> Error {
         let name = |seat| session.roster().name(self.at(seat));
         let (sender, voucher) = (name(channel.sender), name(channel.voucher));
-        let at = At { peer: Some(format!("{sender}, vouched for by {voucher}")), ..session.at(None) };
-        Error::new(at, Kind::Deviated("what was sent is not what was vouched for: one of both deviates"))
+        session.accuse(
+            &channel.pair().map(|seat| self.at(seat)),
+            format!("{sender}, vouched for by {voucher}"),
+            "what was sent is not what was vouched for: one of both deviates",
+        )
     }
 
     /// Compares a vector with the others that got it. The hash is keyed BLAKE3: keyed, since a low-entropy vector could be
@@ -148,28 +151,39 @@ impl Party {
         let mut hasher = blake3::Hasher::new_keyed(&key);
         hasher.update(&comparison.round.to_le_bytes()).update(&[comparison.owner.0]);
         hasher.update(Block::bytes_of(got));
-        let mine: [u8; COMPARISON_BYTES] = *hasher.finalize().as_bytes();
+        let mine = hasher.finalize();
+        // Bound to a direction: nobody passes by giving back what it was told.
+        let said = |from: Seat, to: Seat| -> [u8; COMPARISON_BYTES] {
+            let mut hasher = blake3::Hasher::new_keyed(&key);
+            hasher.update(mine.as_bytes()).update(&[from.index() as u8, to.index() as u8]);
+            *hasher.finalize().as_bytes()
+        };
         let others = comparison.among.iter().filter(|&&seat| seat != self.seat);
         for &other in others.clone() {
-            session.link(self.at(other)).send(&mine)?;
+            session.link(self.at(other)).send(&said(self.seat, other))?;
             session.link(self.at(other)).flush()?;
         }
+        // All are heard: who differs from both others is under more suspicion than a pair that differs from each other.
+        let mut differ = Vec::new();
         for &other in others {
             let theirs: [u8; COMPARISON_BYTES] = session.link(self.at(other)).recv_array()?;
-            if !bool::from(theirs.ct_eq(&mine)) {
-                return Err(self.doubt(session, comparison.owner, other));
+            if !bool::from(theirs.ct_eq(&said(other, self.seat))) {
+                differ.push(other);
             }
         }
-        Ok(())
+        if differ.is_empty() { Ok(()) } else { Err(self.doubt(session, comparison.owner, &differ)) }
     }
 
-    /// An owner gave two seats different things, or the other seat says so.
-    pub(crate) fn doubt(&self, session: &Session, owner: PartyId, other: Seat) -> Error {
-        let (owner, other) = (session.roster().name(owner), session.roster().name(self.at(other)));
-        let at = At { peer: Some(format!("{owner}, compared with {other}")), ..session.at(None) };
-        Error::new(
-            at,
-            Kind::Deviated("an input differs between the seats that hold it: one of both deviates"),
+    /// An owner gave this seat and others different things, or the others say so.
+    pub(crate) fn doubt(&self, session: &Session, owner: PartyId, others: &[Seat]) -> Error {
+        let others: Vec<PartyId> = others.iter().map(|seat| self.at(*seat)).collect();
+        let names: Vec<String> = others.iter().map(|other| session.roster().name(*other)).collect();
+        let words = format!("{}, compared with {}", session.roster().name(owner), names.join(" and "));
+        let accused: Vec<PartyId> = std::iter::once(owner).chain(others).collect();
+        session.accuse(
+            &accused,
+            words,
+            "an input differs between the seats that hold it: one of these deviates",
         )
     }
 }

@@ -19,7 +19,7 @@ use crate::check::Comparison;
 use crate::party::private;
 use crate::{COMPARISON_BYTES, Joint, Party, Quote, Ring, Seat, Settings, Shares};
 use accel::Queue;
-use base::{At, Error, Kind, PartyId};
+use base::{Error, PartyId};
 use kernels::{Aes128, Block, ring_add, ring_sub};
 use net::Session;
 use subtle::ConstantTimeEq;
@@ -222,10 +222,10 @@ impl Member {
             let theirs: [u8; COMPARISON_BYTES] = session.link(self.at(seat)).recv_array()?;
             let summand = seat.after(2);
             if !bool::from(theirs.ct_eq(&hashes[summand.index()])) {
-                let name = |seat| session.roster().name(self.at(seat));
-                let peer = Some(format!("{}, vouched for by {}", name(summand.after(1)), name(seat)));
+                let both = [summand.after(1), seat].map(|seat| self.at(seat));
+                let [sender, voucher] = both.map(|party| session.roster().name(party));
                 let check = "an output does not fit its hash: one of both deviates";
-                return Err(Error::new(At { peer, ..session.at(None) }, Kind::Deviated(check)));
+                return Err(session.accuse(&both, format!("{sender}, vouched for by {voucher}"), check));
             }
         }
         Ok(sum)
@@ -270,8 +270,10 @@ fn compare_seeds(
     hashes: &[[[u8; COMPARISON_BYTES]; SEEDED]],
 ) -> Result<(), Error> {
     let me = server.seat();
-    let joint = |peer: Seat, hashes: &[[u8; COMPARISON_BYTES]; SEEDED]| {
+    // Bound to who says it, so that nobody passes by giving back what it was told.
+    let joint = |from: Seat, peer: Seat, hashes: &[[u8; COMPARISON_BYTES]; SEEDED]| {
         let mut hasher = blake3::Hasher::new();
+        hasher.update(&[from.index() as u8]);
         seeded(me).filter(|&j| j != peer.index()).for_each(|j| {
             hasher.update(&hashes[j]);
         });
@@ -280,14 +282,14 @@ fn compare_seeds(
     let peers = [1, 2, 3].map(|k| me.after(k));
     for peer in peers {
         let mut link = session.link(server.at(peer));
-        hashes.iter().try_for_each(|of| link.send(&joint(peer, of)))?;
+        hashes.iter().try_for_each(|of| link.send(&joint(me, peer, of)))?;
         link.flush()?;
     }
     for peer in peers {
         for (owner, of) in owners.iter().zip(hashes) {
             let theirs: [u8; COMPARISON_BYTES] = session.link(server.at(peer)).recv_array()?;
-            if !bool::from(theirs.ct_eq(&joint(peer, of))) {
-                return Err(server.doubt(session, owner.party, peer));
+            if !bool::from(theirs.ct_eq(&joint(peer, peer, of))) {
+                return Err(server.doubt(session, owner.party, &[peer]));
             }
         }
     }

@@ -32,6 +32,7 @@ impl Party {
             stub.scratch(2, x.blocks());
             return Ok(viewers.contains(&self.seat).then(|| vec![Block::ZERO; x.blocks()]));
         }
+        self.hidden(session)?;
         let x = x.without_padding();
         let (me, round, blocks) = (self.seat, self.next_round(), x.blocks());
         let [s1, s2, s3] = [1, 2, 3].map(|k| me.after(k));

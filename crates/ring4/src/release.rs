@@ -19,7 +19,7 @@ use crate::evaluate::{Compiled, Evaluator};
 use crate::member::Member;
 use crate::rows::unlist;
 use crate::{Quote, Ring};
-use base::{At, Error, Kind, PartyId, limits};
+use base::{Error, PartyId, limits};
 use engine::{Ceremony, Share, Shares, drawer};
 use kernels::Block;
 use net::Session;
@@ -257,9 +257,10 @@ fn settle(
         for owner in release.owners().filter(|owner| *owner != me) {
             let theirs = u32::from_le_bytes(session.link(owner).recv_array()?) as usize;
             if *chosen.get_or_insert(theirs) != theirs {
-                let names: Vec<_> = release.owners().map(|owner| session.roster().name(owner)).collect();
-                let at = At { peer: Some(names.join(" or ")), ..session.at(None) };
-                return Err(Error::new(at, Kind::Deviated("the owners name different candidates of noise")));
+                let owners: Vec<PartyId> = release.owners().collect();
+                let words: Vec<_> = owners.iter().map(|owner| session.roster().name(*owner)).collect();
+                let check = "the owners name different candidates of noise";
+                return Err(session.accuse(&owners, words.join(" or "), check));
             }
         }
     }

@@ -20,7 +20,7 @@ use crate::member::Member;
 use crate::numbers::{self, Sums};
 use crate::sums::{Columns, Motions};
 use crate::{Quote, Ring, Seat};
-use base::{At, Error, Kind, PartyId, limits};
+use base::{Error, PartyId, limits};
 use engine::{Rows, SERVERS, Share, Shares, Total};
 use kernels::Block;
 use net::Session;
@@ -177,10 +177,10 @@ impl Prepared {
             }
             difference.xor(&Bits::of(shares));
             if server.open(session, &difference.into_shares())?.iter().any(|block| *block != Block::ZERO) {
-                let names = [PartyId(0), owner].map(|party| session.roster().name(party));
-                let at = At { peer: Some(names.join(", or ")), ..session.at(None) };
+                let both = [PartyId(0), owner];
+                let words = both.map(|party| session.roster().name(party)).join(", or ");
                 let check = "they entered different values of a public column: one of both deviates, or their data differ";
-                return Err(Error::new(at, Kind::Deviated(check)));
+                return Err(session.accuse(&both, words, check));
             }
         }
         Ok(())

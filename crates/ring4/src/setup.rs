@@ -47,7 +47,8 @@ pub(crate) fn agree(
     parts[me.index()] = std::array::from_fn(|_| rng.bytes());
     let others = [1, 2, 3].map(|k| me.after(k));
 
-    let mut names = seats.map(|party| party.0).to_vec();
+    let mut names = session.id().to_vec();
+    names.extend(seats.map(|party| party.0));
     names.extend(format!("{settings:?}").bytes());
     let terms = hash(SETTINGS, Seat::ALL[0], Seat::ALL[0], &names);
     for peer in others {
@@ -87,7 +88,10 @@ pub(crate) fn agree(
     compare(session, seats, me, &parts)?;
     let derive = |label: &str, k: usize| {
         let key = me.summand(k);
-        let bytes = Zeroizing::new(hash(label, key, key, &material(&parts, key)));
+        // The id holds the nonces of all and the hash of the study: the same coins give other keys in another session.
+        let mut content = material(&parts, key);
+        content.extend(session.id());
+        let bytes = Zeroizing::new(hash(label, key, key, &content));
         Block::from_bytes(std::array::from_fn(|i| bytes[i]))
     };
     Ok(Keys::new(me, [0, 1, 2].map(|k| derive(STREAM, k)), [0, 1, 2].map(|k| derive(TAG, k))))
@@ -106,22 +110,23 @@ fn compare(
     me: Seat,
     parts: &[Contribution; 4],
 ) -> Result<(), Error> {
-    let result = |key: Seat| hash(RESULT, key, key, &material(parts, key));
+    // Bound to who says it: the hash of another is no proof of holding the key.
+    let result = |from: Seat, key: Seat| hash(RESULT, from, key, &material(parts, key));
     let others = [1, 2, 3].map(|k| me.after(k));
     for peer in others {
-        let message: Vec<u8> = common(me, peer).flat_map(|(_, key)| result(key)).collect();
+        let message: Vec<u8> = common(me, peer).flat_map(|(_, key)| result(me, key)).collect();
         say(session, seats[peer.index()], &message)?;
     }
     for peer in others {
         for (_, key) in common(me, peer) {
             let theirs: Bytes = session.link(seats[peer.index()]).recv_array()?;
-            if !bool::from(theirs.ct_eq(&result(key))) {
+            if !bool::from(theirs.ct_eq(&result(peer, key))) {
                 // The third holder may have opened two things, or the peer says something else than it holds.
                 let third = Seat::new(6 - me.index() - peer.index() - key.index());
-                let name = |seat: Seat| session.roster().name(seats[seat.index()]);
-                let at = At { peer: Some(format!("{}, or {}", name(peer), name(third))), ..session.at(None) };
+                let both = [peer, third].map(|seat| seats[seat.index()]);
+                let words = both.map(|party| session.roster().name(party)).join(", or ");
                 let check = "the holders of a key hold different ones: one of both deviates";
-                return Err(Error::new(at, Kind::Deviated(check)));
+                return Err(session.accuse(&both, words, check));
             }
         }
     }

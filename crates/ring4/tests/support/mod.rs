@@ -10,6 +10,7 @@ use ring4::{Hash, Party, Security, Settings, Shares};
 pub const SEATS: [PartyId; 4] = [PartyId(0), PartyId(1), PartyId(2), PartyId(3)];
 
 /// All settings.
+#[allow(dead_code, reason = "each test program takes what it needs")]
 pub fn settings() -> Vec<Settings> {
     let mut all = Vec::new();
     for masked in [false, true] {
