@@ -6,6 +6,7 @@ use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, 
 use job::party::{PartySettings, parse_address, parse_deadline, parse_memory};
 use job::study::{Decimal, parse_delta};
 use job::transport::Transport;
+use net::Network;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -255,6 +256,9 @@ pub struct ServerSettings {
     /// Wait for the peer, or for those of several that come, at this address of this machine
     #[arg(long, value_name = "HOST:PORT", value_parser = address)]
     pub listen: Option<String>,
+    /// Take connections from this network only: 10.0.0.0/8, or an address; may be repeated
+    #[arg(long, value_name = "NETWORK")]
+    pub allow: Vec<Network>,
     /// Connect to the peer at this address; with several peers NAME=HOST:PORT, repeated
     #[arg(long, value_name = "[NAME=]HOST:PORT", value_parser = peer)]
     pub peer: Vec<(Option<String>, String)>,
@@ -342,6 +346,7 @@ impl From<ServerSettings> for PartySettings {
             peers: named.into_iter().filter_map(|(name, at)| Some((name?, at))).collect(),
             memory: flags.memory,
             deadline_ms: flags.deadline,
+            allow: listed(flags.allow),
             transport: flags.transport,
             trusted_network: flags.trusted_network,
             allow_studies: listed(flags.allow_study),
@@ -675,13 +680,14 @@ mod tests {
 
     #[test]
     fn every_line_of_a_party_file_is_a_flag() {
-        let line = "run --study s --as a --identity i --data d --listen 0.0.0.0:1 --memory 64M --ledger l --report r \
+        let line = "run --study s --as a --identity i --data d --listen 0.0.0.0:1 --allow 10.0.0.0/8 --memory 64M --ledger l --report r \
                     --deadline 1m --lineage x --allow-kind lift --max-rho 0.5 --budget 1 --max-cells 2 --allow-exact \
                     --delta 1e-7 --work w --keep-spine k";
         let cli = Cli::try_parse_from(std::iter::once("tacit").chain(line.split_whitespace())).unwrap();
         let Command::Run(run) = cli.command else { panic!("a run") };
         let settings = PartySettings::from(run.settings);
         assert_eq!((settings.memory, settings.deadline_ms), (Some(64 << 20), Some(60_000)));
+        assert_eq!(settings.allow, Some(vec!["10.0.0.0/8".parse().unwrap()]));
         assert_eq!((settings.max_cells, settings.allow_exact), (Some(2), Some(true)));
         assert_eq!(settings.allow_kinds, Some(vec!["lift".to_owned()]));
         assert_eq!((settings.delta_places, &settings.keep_spine), (Some(7), &Some("k".into())));

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         Command::Keygen(args) => keygen::run(&args),
         Command::Check(args) => check::run(args),
         Command::Plan(args) => plan::run(&args),
-        Command::Run(args) => run::run(*args),
+        Command::Run(args) => return run::run(*args),
         Command::Serve(args) => serve::run(*args),
         Command::Match(args) => matching::run(*args),
         Command::Demo(args) => demo::run(&args),

@@ -1,6 +1,7 @@
 //! What leaves the program: results on standard output, everything else on standard error, and the exit code.
 
 use base::{Error, Kind};
+use job::report::Report;
 use serde::Serialize;
 use serde_json::json;
 use std::io::{ErrorKind, Write};
@@ -33,6 +34,11 @@ pub fn verdict(error: &Error) -> Verdict {
 
 /// Reports an error on standard error, with `--json` also as one object on standard output.
 pub fn fail(error: &Error, json: bool) -> ExitCode {
+    fail_with(error, json, None)
+}
+
+/// [`fail`] where this party's own answer is complete all the same: with `--json` it is in the object, as `answer`.
+pub fn fail_with(error: &Error, json: bool, answer: Option<&Report>) -> ExitCode {
     let Verdict { code, name } = verdict(error);
     // When even standard error is gone, the exit code still tells.
     let _ = writeln!(std::io::stderr(), "error: {error}");
@@ -40,9 +46,13 @@ pub fn fail(error: &Error, json: bool) -> ExitCode {
         let at = error.at();
         let party = (!at.party.is_empty()).then_some(&at.party);
         let step = (!at.step.is_empty()).then_some(&at.step);
-        let object = json!({ "error": {
+        let mut object = json!({ "error": {
             "kind": name, "code": code, "message": error.to_string(), "party": party, "peer": at.peer, "step": step,
+            "suspects": error.accusation().map(|told| told.suspects(&at.party)),
         }});
+        if let Some(report) = answer {
+            object["answer"] = json!(report);
+        }
         let _ = print(&object.to_string());
     }
     ExitCode::from(code)

@@ -158,7 +158,7 @@ impl Board {
         let events = self.clone();
         Watch {
             progress: self.reporter(),
-            events: Arc::new(move |event: Event| events.show(&Line::of(event))),
+            events: Arc::new(move |event: Event| Line::of(event).iter().for_each(|line| events.show(line))),
         }
     }
 
@@ -171,8 +171,10 @@ impl Board {
 }
 
 impl Line {
-    fn of(event: Event) -> Self {
-        match event {
+    /// An answer is written, and not shown.
+    fn of(event: Event) -> Option<Self> {
+        Some(match event {
+            Event::Answer { .. } => return None,
             Event::Waiting(text) => Self::Waiting { text },
             Event::Connected { peer } => Self::Connected { peer },
             Event::Stage { name, rows } => Self::Stage { name, rows },
@@ -185,7 +187,7 @@ impl Line {
             Event::Settled(text) => Self::Settled { text },
             Event::Warning(text) => Self::Warning { text },
             Event::Stored => Self::Stored,
-        }
+        })
     }
 }
 

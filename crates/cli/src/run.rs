@@ -5,16 +5,26 @@ use crate::{args, check, machine, output, serve};
 use base::{Error, Kind};
 use job::party::{Party, PartySettings};
 use job::report::{PARTS_FORMAT, Report, Reports};
-use job::run::Part;
+use job::run::{Event, Part, Watch};
 use job::study::Study;
 use job::{compose, html, summary};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
 
-/// Runs, prints the report and writes it into the report folder.
-///
+/// Runs, prints the report and writes it into the report folder. Where the run fails and this party's own answer is complete
+/// all the same, it is written and printed, too, and the exit code is the error's.
+pub fn run(args: args::Run) -> ExitCode {
+    let (json, mut answer) = (args.json, None);
+    match steps(args, &mut answer) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => output::fail_with(&error, json, answer.as_ref()),
+    }
+}
+
 /// # Errors
 /// Input, policy, network or a deviating peer; or a disk that does not take the report, which is kept in the ledger.
-pub fn run(args: args::Run) -> Result<(), Error> {
+fn steps(args: args::Run, answer: &mut Option<Report>) -> Result<(), Error> {
     if let Some(file) = args.party.as_deref() {
         check::expect_party(file)?;
     }
@@ -27,14 +37,43 @@ pub fn run(args: args::Run) -> Result<(), Error> {
     // Before anything is read at length, sent or charged.
     try_folder(&party.report)?;
     board.show(&Line::Waiting { text: format!("reading {}", party.data.display()) });
-    let done = job::run::run_parts(&party, &board.watch());
+    let done = job::run::run_parts(&party, &watch(&board, &party.report));
     board.end();
     let mut parts = done?;
     if parts.len() > 1 {
         return several(&party, &study, parts, args.json);
     }
     let Some(part) = parts.pop() else { return Err(Error::misuse("a party takes part in a run")) };
-    one(&party, &part.report?, args.json)
+    match (part.report, part.kept) {
+        (Ok(report), _) => one(&party, &report, args.json),
+        (Err(error), None) => Err(error),
+        (Err(error), Some(kept)) => {
+            let files = write(&party.report, &kept);
+            if !args.json {
+                output::print(summary::terminal(&kept).trim_end())?;
+                output::print("")?;
+            }
+            files.err().iter().for_each(|unwritten| eprintln!("warning: {unwritten}"));
+            *answer = Some(kept);
+            Err(error)
+        }
+    }
+}
+
+/// What a board shows; an answer that is complete while others wait for theirs is written at once, whatever becomes of the run.
+fn watch(board: &Board, folder: &Path) -> Watch {
+    let (shown, folder) = (board.watch(), folder.to_owned());
+    let events = shown.events.clone();
+    let events = move |event| {
+        if let Event::Answer { with, report } = &event {
+            let folder = with.as_ref().map_or_else(|| folder.clone(), |with| folder.join(with));
+            if let Err(error) = try_folder(&folder).and_then(|()| write(&folder, report)) {
+                eprintln!("warning: {error}");
+            }
+        }
+        events(event);
+    };
+    Watch { events: Arc::new(events), ..shown }
 }
 
 /// This party, its study, and where progress is shown. `usage` is what to write.
@@ -94,7 +133,13 @@ fn several(party: &Party, study: &Study, parts: Vec<Part>, json: bool) -> Result
                 files = files.and(made.map_err(|e| kept(&e)));
                 reports.push(report);
             }
-            Err(error) => failed.push((part.with, error)),
+            Err(error) => {
+                if let Some(kept) = part.kept {
+                    let folder = party.report.join(&part.with);
+                    files = files.and(try_folder(&folder).and_then(|()| write(&folder, &kept)));
+                }
+                failed.push((part.with, error));
+            }
         }
     }
     let all = Reports {

@@ -115,6 +115,10 @@ fn say(event: &NodeEvent, json: bool) {
             let list = studies.iter().map(|(name, hash)| json!({ "name": name, "hash": hash.full() }));
             line(json, "waiting", &text, json!({ "at": at, "studies": list.collect::<Vec<_>>() }));
         }
+        NodeEvent::Closed { why, again_s } => {
+            let text = format!("{why}; tries again in {again_s} s");
+            line(json, "closed", &text, json!({ "again_s": again_s }));
+        }
         NodeEvent::Refused { from, why } => {
             line(json, "refused", &format!("refused {from}: {why}"), json!({ "from": from }));
         }

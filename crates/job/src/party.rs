@@ -6,6 +6,7 @@ use crate::study::reader::{Item, Section, Source};
 use crate::study::{Decimal, Kind, Study, StudyHash, read_text};
 use crate::transport::Transport;
 use base::{Error, PartyId, Roster, limits};
+use net::Network;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -36,6 +37,8 @@ pub struct PartySettings {
     pub report: Option<PathBuf>,
     /// Milliseconds without progress before giving up.
     pub deadline_ms: Option<u64>,
+    /// Networks that connections may come from.
+    pub allow: Option<Vec<Network>>,
     /// The stable name of this data, over all its versions: the budget is kept under it.
     pub lineage: Option<String>,
     /// Only these studies, by full hash (64 hex digits).
@@ -64,7 +67,7 @@ pub struct PartySettings {
     pub studies: Vec<PathBuf>,
     /// Whether this party tells the servers to begin.
     pub trigger: Option<bool>,
-    /// Of a server: what the computation goes over.
+    /// What the computation of four servers goes over: of a server; of an owner that it must be TLS.
     pub transport: Option<Transport>,
     /// Of a server: whether messages may go in plain text where only the servers' operators see them.
     pub trusted_network: Option<bool>,
@@ -91,6 +94,8 @@ pub struct Party {
     pub report: PathBuf,
     /// Milliseconds without progress before giving up.
     pub deadline_ms: u64,
+    /// Networks that connections may come from; none for any.
+    pub allow: Vec<Network>,
     /// The stable name of this data: the budget is kept under it.
     pub lineage: String,
     /// The private folder for what a match keeps while it runs: with it, a match that breaks off goes on where it was.
@@ -105,6 +110,8 @@ pub struct Party {
     pub trigger: bool,
     /// What the computation goes over, where this party is one of the servers.
     pub transport: Transport,
+    /// Whether this party takes part only if the servers keep TLS: it says so itself.
+    pub tls_only: bool,
     /// What this party agrees to at all.
     pub policy: Policy,
 }
@@ -244,6 +251,7 @@ const KEYS: &[&str] = &[
     "identity",
     "data",
     "listen",
+    "allow",
     "peer",
     "peers",
     "memory",
@@ -285,6 +293,7 @@ impl PartySettings {
             ledger: path("ledger")?,
             report: path("report")?,
             deadline_ms: root.get("deadline").as_ref().map(deadline).transpose()?,
+            allow: root.get("allow").as_ref().map(networks).transpose()?,
             lineage: root.get("lineage").map(|item| item.name().map(str::to_owned)).transpose()?,
             work: path("work")?,
             keep_spine: path("keep_spine")?,
@@ -376,6 +385,7 @@ impl PartySettings {
             ledger: self.ledger.or(below.ledger),
             report: self.report.or(below.report),
             deadline_ms: self.deadline_ms.or(below.deadline_ms),
+            allow: self.allow.or(below.allow),
             lineage: self.lineage.or(below.lineage),
             allow_studies: self.allow_studies.or(below.allow_studies),
             allow_kinds: self.allow_kinds.or(below.allow_kinds),
@@ -441,12 +451,14 @@ impl PartySettings {
             ledger: self.ledger.unwrap_or_else(|| format!("{as_party}.ledger").into()),
             report: self.report.unwrap_or_else(|| Path::new("out").join(&as_party)),
             deadline_ms: self.deadline_ms.unwrap_or(limits::DEADLINE_MS),
+            allow: self.allow.unwrap_or_default(),
             lineage,
             work: self.work,
             keep_spine: self.keep_spine,
             spine: self.spine,
             salt: self.salt,
             trigger: self.trigger.unwrap_or_default(),
+            tls_only: self.transport == Some(Transport::Tls),
             transport: Transport::of(self.transport, self.trusted_network)?,
             policy: Policy {
                 studies: self.allow_studies,
@@ -546,6 +558,22 @@ pub fn parse_address(text: &str) -> Result<(), &'static str> {
         Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(()),
         _ => Err("write host:port, such as hospitals.example.org:7000 or 0.0.0.0:7000"),
     }
+}
+
+/// Networks that connections may come from, at least one and at most [`limits::NETWORKS`].
+fn networks(item: &Item<'_, '_>) -> Result<Vec<Network>, Error> {
+    let list = item.list()?;
+    if list.is_empty() {
+        return Err(item.error("allow is empty, and nobody could come: name networks, or remove the line"));
+    }
+    if let Some(beyond) = list.get(limits::NETWORKS) {
+        return Err(beyond.error(format!(
+            "allow has {} networks, and at most {}",
+            list.len(),
+            limits::NETWORKS
+        )));
+    }
+    list.iter().map(|item| item.text()?.parse().map_err(|rule: String| item.refuse(rule))).collect()
 }
 
 fn peers(item: &Item<'_, '_>) -> Result<BTreeMap<String, String>, Error> {

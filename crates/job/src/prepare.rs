@@ -195,6 +195,9 @@ fn check_servers(party: &Party, study: &Study) -> Result<(), Error> {
             party.as_party
         )));
     }
+    if study.server(&party.as_party).is_some() {
+        party.transport.admit(study)?;
+    }
     match (study.matching.protocol, &party.salt) {
         (Protocol::SaltedKey, None) => Err(Error::input(
             "no salt: match.protocol is \"salted-key\"; one owner makes the file with `tacit keygen --salt FILE`, gives it \

@@ -21,7 +21,7 @@ mod transport;
 
 use crate::align::Shard;
 use crate::ceremony::{self, Noise};
-use crate::ledger::{Debit, Ledger, rational, small};
+use crate::ledger::{AnswerKey, Debit, Ledger, rational, small};
 use crate::party::{Address, Party, Places};
 use crate::prepare::{self, Built, Checked};
 use crate::report::{Disclosed, Report, SpentBy, Stage, View};
@@ -75,6 +75,13 @@ pub enum Event {
     Warning(String),
     /// The stored answer of an earlier run is returned.
     Stored,
+    /// This party's own answer is complete, while others still wait for theirs: keep it now.
+    Answer {
+        /// Among several runs, with whom.
+        with: Option<String>,
+        /// The report, without the stages that are not over.
+        report: Box<Report>,
+    },
 }
 
 /// Who watches a job.
@@ -102,6 +109,7 @@ impl Watch {
             Event::StageDone(stage) => {
                 Event::StageDone(Stage { name: format!("{with}/{}", stage.name), ..stage })
             }
+            Event::Answer { report, .. } => Event::Answer { with: Some(with.clone()), report },
             other => other,
         };
         Self { progress: Progress::none(), events: Arc::new(move |event| events(name(event))) }
@@ -127,6 +135,8 @@ pub struct Part {
     pub with: String,
     /// What came of it.
     pub report: Result<Report, Error>,
+    /// Where it failed: this party's own answer, if it was complete before, in this run or an earlier one.
+    pub kept: Option<Report>,
 }
 
 /// Runs all that this party has to do in a study: one run, or for the publisher one with each advertiser, at the same
@@ -157,7 +167,9 @@ pub fn run_parts(party: &Party, watch: &Watch) -> Result<Vec<Part>, Error> {
     }
     let one = |checked, places, watch: &Watch| {
         let meeting = meet(party, &checked, places, watch)?;
-        Coordinator::new(party, checked, ledger.clone(), watch, meeting)?.run()
+        let mut run = Coordinator::new(party, checked, ledger.clone(), watch, meeting)?;
+        let report = run.run();
+        Ok::<_, Error>((report, run.answer))
     };
     let one = &one;
     Ok(std::thread::scope(|scope| {
@@ -165,9 +177,11 @@ pub fn run_parts(party: &Party, watch: &Watch) -> Result<Vec<Part>, Error> {
             (with, scope.spawn(move || one(checked, places, &watch)))
         };
         let threads: Vec<_> = ready.into_iter().map(start).collect();
-        let join = |(with, thread): (String, std::thread::ScopedJoinHandle<'_, _>)| Part {
-            with,
-            report: thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        type Done = Result<(Result<Report, Error>, Option<Report>), Error>;
+        let join = |(with, thread): (String, std::thread::ScopedJoinHandle<'_, Done>)| {
+            let done = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let (report, answer) = done.unwrap_or_else(|error| (Err(error), None));
+            Part { with, kept: answer.filter(|_| report.is_err()), report }
         };
         threads.into_iter().map(join).collect()
     }))
@@ -210,7 +224,8 @@ fn places(party: &Party, checked: &Checked, several: bool) -> Result<Places, Err
 
 fn meet(party: &Party, checked: &Checked, places: Places, watch: &Watch) -> Result<Meeting, Error> {
     let mut meet =
-        appointment(&checked.study, checked.me, &party.identity, places, party.deadline_ms, watch)?;
+        appointment(&checked.study, checked.me, &party.identity, places, party.deadline_ms, watch)?
+            .allow(party.allow.clone());
     if party.trigger {
         meet = meet.tell(outsourced::nodes(&checked.study, checked.me, &party.address)?);
     }
@@ -247,6 +262,10 @@ fn met(meeting: Meeting, study: &Study, watch: &Watch) -> Result<Meeting, Error>
     Ok(meeting)
 }
 
+/// In a report that is given before the run has ended.
+const BROKEN_OFF: &str = "This answer was complete before the run ended, and the run then broke off: the release stage, and what the \
+                          others were charged after it, are not in this report; see the ledger.";
+
 /// One party's coordinator and, on its control session, its aggregator.
 struct Coordinator<'a> {
     party: &'a Party,
@@ -266,6 +285,10 @@ struct Coordinator<'a> {
     salt: Option<Seed>,
     /// What servers compute over.
     transport: Transport,
+    /// This party's own answer, once it is complete.
+    answer: Option<Report>,
+    /// Where to keep it in the ledger, until it is there.
+    unkept: Option<AnswerKey>,
 }
 
 impl<'a> Coordinator<'a> {
@@ -280,6 +303,7 @@ impl<'a> Coordinator<'a> {
         let parties = roster.len();
         let farewell = if parties > 2 { Some(meeting.farewell()?) } else { None };
         let session = Session::new(checked.me, roster, meeting.control, Seed::from_system())
+            .with_id(meeting.session_id)
             .with_progress(watch.progress.clone());
         let stages = Stages::new(checked.me, parties, watch.events.clone());
         let kept = kept_spine(party, &checked)?;
@@ -297,12 +321,19 @@ impl<'a> Coordinator<'a> {
             kept,
             salt,
             transport: Transport::Tls,
+            answer: None,
+            unkept: None,
         })
     }
 
     /// Runs, and tells the others where it began when it fails, while the channels are still there.
-    fn run(mut self) -> Result<Report, Error> {
-        self.steps().map_err(|error| stopped(self.farewell.as_ref(), error))
+    fn run(&mut self) -> Result<Report, Error> {
+        let done = self.steps().map_err(|error| stopped(self.farewell.as_ref(), error));
+        if let (Err(_), Some(key), Some(report)) = (&done, self.unkept.take(), &self.answer) {
+            // The error of the run is the one to tell: the report is with the caller in any case.
+            let _ = compose::to_json(report).and_then(|text| self.lock()?.store_answer(&key, &text));
+        }
+        done
     }
 
     fn steps(&mut self) -> Result<Report, Error> {
@@ -310,6 +341,7 @@ impl<'a> Coordinator<'a> {
         let tag = self.lock()?.data_tag(&self.checked.data)?;
         let agreement =
             agree(&mut self.session, &self.checked, &self.ledger, tag, self.kept.as_ref().map(Kept::name))?;
+        self.answer = agreement.stored.as_deref().map(compose::stored).transpose()?;
         if let (Some(stored), true) = (agreement.stored.as_deref(), agreement.all_stored) {
             (self.watch.events)(Event::Stored);
             self.tell_servers(Word::Stored)?;
@@ -329,13 +361,14 @@ impl<'a> Coordinator<'a> {
             let Built { program, audit, .. } = &self.checked.built;
             Scales::new(&self.checked.study, program, audit, groups)?
         };
-        let view = self.release(&totals, &rows, &scales, &agreement)?;
+        let view = self.release(&totals, &rows, &scales, &agreement, (&disclosed, start))?;
         // A run that broke off after this side had its answer ends with that answer: there is one per study and data.
         let report = match agreement.stored.as_deref() {
             Some(stored) => compose::stored(stored)?,
             None => {
                 let report = self.report(view, disclosed, &scales, start)?;
                 self.lock()?.store_answer(&agreement.answer, &compose::to_json(&report)?)?;
+                (self.answer, self.unkept) = (Some(report.clone()), None);
                 report
             }
         };
@@ -515,6 +548,7 @@ impl<'a> Coordinator<'a> {
         rows: &Placed,
         scales: &Scales,
         agreement: &Agreement,
+        (disclosed, start): (&Disclosed, Instant),
     ) -> Result<View, Error> {
         let owners = self.checked.built.program.fold_owners();
         let mut view = None;
@@ -542,11 +576,34 @@ impl<'a> Coordinator<'a> {
                 let Checked { study, built, .. } = &self.checked;
                 let seen =
                     interpret::Seen { plan: &plan, values: &values, lists: &lists, aligned: rows.aligned() };
-                view = Some(interpret::view(study, built, scales, &seen)?);
+                let own = interpret::view(study, built, scales, &seen)?;
+                if viewer.index() + 1 < self.checked.roster.len() {
+                    self.keep_answer(own.clone(), disclosed.clone(), scales, start)?;
+                    self.unkept = agreement.stored.is_none().then_some(agreement.answer);
+                }
+                view = Some(own);
             }
         }
         self.stages.end(self.session.ledger(), "release", revealed as u64, price);
         view.ok_or_else(|| Error::misuse("every party is a viewer"))
+    }
+
+    /// This party's own answer is complete, and nothing that the others do takes it away: it is handed on before their
+    /// releases begin.
+    fn keep_answer(
+        &mut self,
+        view: View,
+        disclosed: Disclosed,
+        scales: &Scales,
+        start: Instant,
+    ) -> Result<(), Error> {
+        if self.answer.is_none() {
+            let mut report = self.report(view, disclosed, scales, start)?;
+            report.warnings.push(BROKEN_OFF.into());
+            (self.watch.events)(Event::Answer { with: None, report: Box::new(report.clone()) });
+            self.answer = Some(report);
+        }
+        Ok(())
     }
 
     /// Which rows matched, for one viewer.

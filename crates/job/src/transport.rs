@@ -70,6 +70,20 @@ impl Transport {
         }
     }
 
+    /// Whether a server that is set to this may compute a study: the owners may have agreed on a transport.
+    ///
+    /// # Errors
+    /// Says what the study wants and what the server is set to.
+    pub fn admit(&self, study: &Study) -> Result<(), Error> {
+        match study.servers.as_ref().and_then(|servers| servers.transport.as_ref()) {
+            Some(agreed) if agreed != self => Err(Error::input(format!(
+                "the study says [ring4] transport = \"{agreed}\", and this server is set to \"{self}\": set transport = \
+                 \"{agreed}\" in its party file, or agree on another study"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// The plain transport to try.
     #[must_use]
     pub fn plain(&self) -> Option<Kind> {

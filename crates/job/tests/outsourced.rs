@@ -158,6 +158,7 @@ struct Log(Arc<Mutex<Vec<String>>>);
 impl Log {
     fn note(&self, event: &NodeEvent) {
         let text = match event {
+            NodeEvent::Closed { why, .. } => format!("closed: {why}"),
             NodeEvent::Waiting { .. } => "waiting".to_owned(),
             NodeEvent::Refused { why, .. } => format!("refused: {why}"),
             NodeEvent::Begun { by, .. } => format!("begun by {by}"),

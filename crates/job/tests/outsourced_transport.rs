@@ -186,3 +186,42 @@ fn a_server_that_dies_over_a_plain_transport_is_named() {
     }
     assert_eq!(left_behind(), [""; 0]);
 }
+
+/// An owner without a seat says "tls", and the servers are set to shared memory: nothing is shared.
+#[test]
+fn an_owner_that_wants_tls_stops_before_a_row_is_shared() {
+    let (world, _) = trial(&|s| s);
+    let mut owners = world.owners(SALTED);
+    owners[0] = world.owner("publisher", &format!("{SALTED}\ntransport = \"tls\"\n"));
+    let (reports, servers) = all(&owners, &world.nodes_with(&over("shm")), quiet);
+    let error = reports[0].as_ref().unwrap_err();
+    assert!(matches!(error.kind(), base::Kind::Refused(_)), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("the servers compute over shm") && text.contains("no row was shared"), "{text}");
+    assert!(reports[1].is_err() && servers.iter().all(Result::is_err));
+    assert_eq!([world.entries("publisher"), world.entries("advertiser")], [0, 0]);
+    // Servers that keep TLS are what it asked for.
+    let (reports, _) = whole(all(&owners, &world.nodes(), quiet));
+    check("tls", &reports, &[]);
+}
+
+/// What the owners agreed on is in the study, and in its hash; a server that is set to something else does not begin.
+#[test]
+fn a_study_says_what_its_servers_compute_over() {
+    let agreed = |name: &str| {
+        let section = format!("[ring4]\ntransport = \"{name}\"\n[compute]");
+        trial(&move |s| s.replace("[compute]", &section)).0
+    };
+    let world = agreed("shm");
+    assert_ne!(world.study().hash(), {
+        let mut silent = world.study();
+        silent.servers.as_mut().unwrap().transport = None;
+        silent.hash()
+    });
+    let node = world.settings("ash", "").complete_node().unwrap();
+    let error = job::run::compute_study(&node, &node.studies[0], &Watch::none()).unwrap_err().to_string();
+    let words = "the study says [ring4] transport = \"shm\", and this server is set to \"tls\"";
+    assert!(error.starts_with(words), "{error}");
+    let (reports, servers) = whole(all(&world.owners(SALTED), &world.nodes_with(&over("shm")), quiet));
+    check("shm", &reports, &servers);
+}

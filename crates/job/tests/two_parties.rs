@@ -5,7 +5,7 @@ use job::data::InputReport;
 use job::generate::{Format, Generated, LiftOptions, lift, lift_study};
 use job::party::{Address, Party, Policy};
 use job::report::{LiftView, Report, View};
-use job::run::{Event, Watch, run};
+use job::run::{Event, Watch, run, run_parts};
 use job::study::Decimal;
 use net::Progress;
 use net::identity::Identity;
@@ -47,6 +47,8 @@ fn world(rows: u32, edit: &dyn Fn(String) -> String) -> World {
 
 fn party(folder: &Path, name: &str, address: Address, data: &Path) -> Party {
     Party {
+        allow: Vec::new(),
+        tls_only: false,
         study: folder.join("study.toml"),
         as_party: name.into(),
         identity: folder.join(format!("{name}.key")),
@@ -373,4 +375,61 @@ fn a_group_too_small_to_publish_is_not_said() {
     // The advertiser heard nothing at this step: the connection ended instead.
     assert!(advertiser.starts_with("advertiser at publish with publisher: the "), "{advertiser}");
     assert!(!advertiser.contains("minimum"), "{advertiser}");
+}
+
+/// Renames every table of a ledger: until they are named back, whatever its party does with it fails.
+fn rename_tables(ledger: &Path, from: &str, to: &str) {
+    let open = rusqlite::Connection::open(ledger).unwrap();
+    let mut names = open.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").unwrap();
+    let names: Vec<String> = names.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    for name in
+        names.iter().filter_map(|name| name.strip_prefix(from).filter(|_| !name.starts_with("sqlite_")))
+    {
+        open.execute_batch(&format!("ALTER TABLE \"{from}{name}\" RENAME TO \"{to}{name}\"")).unwrap();
+    }
+}
+
+/// The publisher's answer is complete when the advertiser's disk fails: it is handed on at once, given with the error, kept, and
+/// given again when the advertiser refuses the next run. It is charged once.
+#[test]
+fn an_answer_that_is_complete_is_given_though_the_run_breaks() {
+    let mut world = world(1500, &|s| s);
+    let theirs = world.parties[1].ledger.clone();
+    let early = Arc::new(Mutex::new(None));
+    let seen = early.clone();
+    let watch = Watch {
+        progress: Progress::none(),
+        events: Arc::new(move |event| {
+            if let Event::Answer { with: None, report } = event {
+                rename_tables(&theirs, "", "gone_");
+                *seen.lock().unwrap() = Some(*report);
+            }
+        }),
+    };
+    let run = |world: &World| {
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| run(&world.parties[1], &Watch::none()));
+            let mut own = run_parts(&world.parties[0], &watch).unwrap();
+            assert!(other.join().unwrap().is_err());
+            own.pop().unwrap()
+        })
+    };
+    let broken = run(&world);
+    broken.report.expect_err("the advertiser failed");
+    let kept = broken.kept.expect("its own answer");
+    assert_eq!(early.lock().unwrap().take().as_ref(), Some(&kept));
+    assert!(view(&kept).cells[0].estimate.is_some());
+    assert!(
+        kept.warnings.iter().any(|text| text.contains("complete before the run ended")),
+        "{:?}",
+        kept.warnings
+    );
+    // The next run is refused by the advertiser.
+    rename_tables(&world.parties[1].ledger, "gone_", "");
+    world.parties[1].policy.budget = Decimal::parse("0.000001").unwrap();
+    let refused = run(&world);
+    let error = refused.report.expect_err("the advertiser refuses");
+    assert!(matches!(error.kind(), base::Kind::Refused(_)), "{error}");
+    let again = refused.kept.expect("the stored answer");
+    assert_eq!((again.stored, Report { stored: false, ..again }), (true, kept));
 }

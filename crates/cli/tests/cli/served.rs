@@ -45,6 +45,14 @@ fn terminate(running: &Running) {
     rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
 }
 
+/// Sets how many descriptors a process may have; returns how many it could have before.
+fn descriptors(running: &Running, most: Option<u64>) -> Option<u64> {
+    use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+    let pid = Pid::from_raw(running.id() as i32);
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    prlimit(pid, Resource::Nofile, Rlimit { current: most, maximum }).unwrap().current
+}
+
 /// The events of a node's log.
 fn events(log: &str) -> Vec<String> {
     let event = |line: &str| serde_json::from_str::<Value>(line).ok()?["event"].as_str().map(str::to_owned);
@@ -85,6 +93,8 @@ fn nodes_go_on(left: &Left) {
     let mut registry = left.start("run", "registry", &["--events"]);
     let others = [left.start("run", "hospitals", &[]), left.start("run", "server-1", &[])];
     registry.hear("\"match\"");
+    // One of the others has no descriptor left with which to listen again, for a while.
+    let before = descriptors(&nodes[0], Some(3));
     nodes[1].kill();
     for running in [registry].into_iter().chain(others) {
         let done = running.end();
@@ -94,6 +104,14 @@ fn nodes_go_on(left: &Left) {
     for node in [0, 2] {
         let said = nodes[node].hear("\"failed\"");
         assert!(said.contains("server-3"), "{said}");
+        if node == 0 {
+            let said = nodes[node].hear("\"closed\"");
+            assert!(
+                said.contains("for want of file descriptors") && said.contains("tries again in 1 s"),
+                "{said}"
+            );
+            descriptors(&nodes[node], before);
+        }
         nodes[node].hear("\"waiting\"");
     }
     // The next run is as if nothing had been.

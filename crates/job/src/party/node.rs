@@ -4,6 +4,7 @@ use super::{Address, PartySettings, default_memory};
 use crate::study::{Study, StudyHash};
 use crate::transport::Transport;
 use base::{Error, limits};
+use net::Network;
 use std::path::PathBuf;
 
 /// A server's settings with nothing missing.
@@ -21,6 +22,8 @@ pub struct Node {
     pub memory: u64,
     /// Milliseconds without progress before giving up.
     pub deadline_ms: u64,
+    /// Networks that connections may come from; none for any.
+    pub allow: Vec<Network>,
     /// Whether this server tells the others to begin.
     pub trigger: bool,
     /// What the computation goes over.
@@ -74,6 +77,7 @@ impl PartySettings {
             address,
             memory: default_memory(self.memory),
             deadline_ms: self.deadline_ms.unwrap_or(limits::DEADLINE_MS),
+            allow: self.allow.unwrap_or_default(),
             trigger: self.trigger.unwrap_or_default(),
             transport: Transport::of(self.transport, self.trusted_network)?,
             allowed: self.allow_studies,

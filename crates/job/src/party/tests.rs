@@ -56,7 +56,7 @@ fn mistakes_are_placed() {
     assert_eq!(
         error("identity =", "identitiy ="),
         "party.toml, line 6, column 1: unknown key \"identitiy\" in the file; did you mean \"identity\"? known here: \
-         study, as, identity, data, listen, peer, peers, memory, ledger, report, deadline, lineage, work, \
+         study, as, identity, data, listen, allow, peer, peers, memory, ledger, report, deadline, lineage, work, \
          keep_spine, spine, salt, studies, trigger, transport, trusted_network, policy"
     );
     assert_eq!(
@@ -68,6 +68,8 @@ fn mistakes_are_placed() {
         ("listen   = \"0.0.0.0:7000\"", "listen   = \"7000\"", "listen is \"7000\"; write host:port"),
         ("listen   = ", "peer = \"a:1\"\nlisten   = ", "both listen and peer are set"),
         ("# studies   = [\"64 hex digits\"]", "studies = [\"7c4109aa5be2\"]", "write all 64 hex digits"),
+        ("listen ", "allow = [\"10.0.0.0/8\", \"10.1.0.0/8\"]\nlisten ", "the network is 10.0.0.0/8"),
+        ("listen ", "allow = []\nlisten ", "line 8, column 9: allow is empty, and nobody could come"),
         ("kinds       = [\"lift\"]", "kinds = [\"market\"]", "not available in this version"),
         ("max_rho     = 0.5", "max_rho = 0", "use a decimal above 0"),
         ("max_cells   = 20", "max_cells = 0", "use a whole number from 1 to 1000000"),
@@ -177,4 +179,23 @@ fn work_and_spine_are_paths_and_delta_is_a_power_of_ten() {
     assert_eq!((both.keep_spine, both.spine.as_deref()), (None, Some(Path::new("t"))));
     let error = read("[policy]\ndelta = 0.1").unwrap_err().to_string();
     assert!(error.contains("policy.delta is 0.1; use a power of ten from \"1e-15\" to \"1e-3\""), "{error}");
+}
+
+#[test]
+fn networks_are_read_up_to_their_limit() {
+    let with = |list: String| {
+        PartySettings::parse(
+            "party.toml",
+            &REGISTRY.replacen("listen ", &format!("allow = {list}\nlisten "), 1),
+        )
+    };
+    let many =
+        |count: usize| format!("{:?}", (0..count).map(|i| format!("10.0.{i}.0/24")).collect::<Vec<_>>());
+    let settings = with(many(limits::NETWORKS)).expect("at the limit");
+    assert_eq!(settings.complete().expect("complete").allow.len(), limits::NETWORKS);
+    let error = with(many(limits::NETWORKS + 1)).expect_err("beyond").to_string();
+    assert!(error.contains("allow has 65 networks, and at most 64"), "{error}");
+    let error = with("[\"10.0.0.0/8\", \"ten\"]".into()).expect_err("no network").to_string();
+    assert!(error.starts_with("party.toml, line ") && error.contains("column 24: "), "{error}");
+    assert!(error.contains("is \"ten\"; write a network like 10.0.0.0/8"), "{error}");
 }

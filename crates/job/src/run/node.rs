@@ -12,10 +12,13 @@ use net::connect::{Call, Standby};
 use net::identity::{Fingerprint, Identity};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a waiting node looks whether it should stop.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// First and longest wait before a node listens again, where its address could not be had for a while.
+const AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 /// What a node does, for its log.
 #[derive(Clone, Debug)]
@@ -26,6 +29,13 @@ pub enum NodeEvent {
         at: String,
         /// Names and hashes of the studies.
         studies: Vec<(String, StudyHash)>,
+    },
+    /// It cannot listen for now, out of descriptors for one, and tries again after so long.
+    Closed {
+        /// Why.
+        why: String,
+        /// Seconds until it tries again.
+        again_s: u64,
     },
     /// Somebody told it to begin what it does not.
     Refused {
@@ -59,7 +69,8 @@ struct Listed {
     keys: Vec<Fingerprint>,
 }
 
-/// Waits for word to begin, takes part, and waits again, until `stop` says so or, with `once`, after one run.
+/// Waits for word to begin, takes part, and waits again, until `stop` says so or, with `once`, after one run. Once it has
+/// listened, what keeps it from listening again is waited out.
 ///
 /// # Errors
 /// What is wrong with its own files or address before it waits; with `once`, the error of the run.
@@ -89,13 +100,29 @@ pub fn serve(
     let mut keys: Vec<Fingerprint> = listed.iter().flat_map(|study| study.keys.iter().copied()).collect();
     keys.sort_unstable();
     keys.dedup();
+    let deadline = Duration::from_millis(node.deadline_ms);
+    let mut before: Option<Duration> = None;
     while !stop.load(Ordering::Relaxed) {
-        let standby = Standby::open(&address, &identity, keys.clone())?;
-        log(NodeEvent::Waiting {
-            at: standby.address().to_string(),
-            studies: listed.iter().map(|study| (study.name.clone(), study.hash)).collect(),
-        });
-        let Some((ready, called)) = wait(node, standby, &listed, stop, log)? else { break };
+        let waited = Standby::open(&address, &identity, keys.clone(), node.allow.clone(), deadline)
+            .inspect(|standby| {
+                log(NodeEvent::Waiting {
+                    at: standby.address().to_string(),
+                    studies: listed.iter().map(|study| (study.name.clone(), study.hash)).collect(),
+                });
+                before = Some(AGAIN.0);
+            })
+            .and_then(|standby| wait(node, standby, &listed, stop, log));
+        let (ready, called) = match (waited, before) {
+            (Ok(Some(told)), _) => told,
+            (Ok(None), _) => break,
+            (Err(error), None) => return Err(error),
+            (Err(error), Some(again)) => {
+                log(NodeEvent::Closed { why: error.to_string(), again_s: again.as_secs() });
+                pause(again, stop);
+                before = Some((2 * again).min(AGAIN.1));
+                continue;
+            }
+        };
         let done = compute_ready(node, ready, Some(called), watch);
         match done {
             Ok(report) => log(NodeEvent::Done(Box::new(report))),
@@ -108,6 +135,14 @@ pub fn serve(
     }
     log(NodeEvent::Stopped);
     Ok(())
+}
+
+/// Waits so long, or until the node is to stop.
+fn pause(long: Duration, stop: &AtomicBool) {
+    let until = Instant::now() + long;
+    while Instant::now() < until && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK);
+    }
 }
 
 /// The studies that this node holds, each read and built once: what is wrong with them is found before anybody calls.

@@ -17,6 +17,7 @@ use crate::prepare::{Built, Checked};
 use crate::report::Disclosed;
 use crate::salt;
 use crate::study::{Protocol, Study};
+use crate::transport::Transport;
 use base::{Cost, Error, Kind, PartyId, Roster, Seed, limits};
 use engine::{Rows, Shares};
 use net::Session;
@@ -202,6 +203,14 @@ impl Coordinator<'_> {
             let Checked { study, engines, .. } = &mut self.checked;
             let mine = &self.party.transport;
             self.transport = transport::settle(&mut self.session, &mut self.stages, study, mine, engines)?;
+            if self.party.tls_only && self.transport != Transport::Tls {
+                return Err(Error::refused(format!(
+                    "the servers compute over {}, and this party's transport = \"tls\" does not allow it: no row was shared. The \
+                     servers' operators can set \"tls\" in their party files, or all agree on [ring4] transport in the study; \
+                     otherwise remove the line",
+                    self.transport
+                )));
+            }
         }
         Ok(())
     }

@@ -27,7 +27,7 @@
 
 use crate::data::Identifiers;
 use crate::study::JOINERS;
-use base::{At, Cost, Error, Kind, PartyId, Seed, limits};
+use base::{Cost, Error, PartyId, Seed, limits};
 use net::Session;
 
 /// A keyed hash. Among 2^33 rows two that collide have probability 2^-63.
@@ -140,8 +140,7 @@ fn said(sizes: &Sizes, places: &[u8]) -> blake3::Hash {
 /// One of the two joiners deviates; which one, nobody can tell from here.
 fn doubt(session: &Session, cast: &Cast, check: &'static str) -> Error {
     let [first, second] = cast.joiners.map(|joiner| session.roster().name(joiner));
-    let at = At { peer: Some(format!("{first}, vouched for by {second}")), ..session.at(None) };
-    Error::new(at, Kind::Deviated(check))
+    session.accuse(&cast.joiners, format!("{first}, vouched for by {second}"), check)
 }
 
 /// A joiner's part. `memory` is what it may take.

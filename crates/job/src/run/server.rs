@@ -96,6 +96,7 @@ impl Ready {
     pub fn read(node: &Node, path: &Path) -> Result<Self, Error> {
         let (study, _) = Study::read(path)?;
         node.admit(&study)?;
+        node.transport.admit(&study)?;
         // What may be revealed is for the owners to say.
         let policy = program::Policy {
             max_rho: Ratio::new(1000, 1).ok_or_else(|| Error::misuse("a thousand is a ratio"))?,
@@ -134,7 +135,8 @@ pub(super) fn compute_ready(
 ) -> Result<ServerReport, Error> {
     let Ready { study, me, .. } = &ready;
     let places = outsourced::places(&node.address, study, *me)?;
-    let mut meet = appointment(study, *me, &node.identity, places, node.deadline_ms, watch)?;
+    let meet = appointment(study, *me, &node.identity, places, node.deadline_ms, watch)?;
+    let mut meet = meet.allow(node.allow.clone());
     if node.trigger {
         meet = meet.tell(outsourced::nodes(study, *me, &node.address)?);
     }
@@ -146,7 +148,7 @@ pub(super) fn compute_ready(
     let farewell = meeting.farewell()?;
     let session = Session::new(*me, study.roster(), meeting.control, Seed::from_system());
     let stages = Stages::new(*me, study.roster().len(), watch.events.clone());
-    let session = session.with_progress(watch.progress.clone());
+    let session = session.with_id(meeting.session_id).with_progress(watch.progress.clone());
     let engines = ready.engines;
     let mut server = Server { node, ready: &ready, session, stages, engines, transport: Transport::Tls };
     server.steps().map_err(|error| stop(&farewell, error))

@@ -80,6 +80,8 @@ impl World {
         let mut addresses = [Address::Listen(at.clone()), Address::Peer(at)].into_iter();
         NAMES.map(|name| {
             let mut party = Party {
+                allow: Vec::new(),
+                tls_only: false,
                 study: folder.join("study.toml"),
                 as_party: name.into(),
                 identity: folder.join(format!("{name}.key")),

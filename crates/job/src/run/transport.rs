@@ -12,7 +12,7 @@ use crate::engines::Engines;
 use crate::study::Study;
 use crate::transport::{NAME_BYTES, STAGE, Transport, price};
 use base::{Error, Kind as Fault, PartyId};
-use fabric::Outcome;
+use fabric::{Kind, Outcome};
 use net::Session;
 
 /// Settles the transport of this run and sets `engines` up for it. `mine` is what this party is set to; it does not count
@@ -33,10 +33,24 @@ pub(super) fn settle(
         session.step("agree", |s| tell_owners(s, study, &seats, &used))?;
         used
     } else {
-        session.step("agree", |s| hear(s, &seats))?
+        let used = session.step("agree", |s| hear(s, &seats))?;
+        agreed(study, &used)?;
+        used
     };
     *engines = engines.masked(used != Transport::Tls);
     Ok(used)
+}
+
+/// What the servers say that they use is what the owners agreed on, where they did.
+fn agreed(study: &Study, used: &Transport) -> Result<(), Error> {
+    match study.servers.as_ref().and_then(|servers| servers.transport.as_ref()) {
+        None => Ok(()),
+        Some(agreed) if agreed == used => Ok(()),
+        Some(Transport::Auto) if [Transport::Tls, Transport::Plain(Kind::Shm)].contains(used) => Ok(()),
+        Some(agreed) => Err(Error::refused(format!(
+            "the study says [ring4] transport = \"{agreed}\", and the servers say that they compute over {used}: no row was shared"
+        ))),
+    }
 }
 
 /// All four are set to the same.

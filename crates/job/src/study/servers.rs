@@ -4,6 +4,7 @@ use super::hash::Encoder;
 use super::parse::{is_key, named_key};
 use super::reader::{Item, NAME_RULE, Section, is_name, printable};
 use super::{Compute, Engine, Kind, Member, Protocol, Study};
+use crate::transport::Transport;
 use base::{Error, PartyId, Roster, limits};
 use ring4::{Hash, Security, Settings};
 
@@ -21,6 +22,8 @@ pub struct Servers {
     pub security: Security,
     /// What messages are vouched for with, under malicious security.
     pub hash: Hash,
+    /// What the owners agreed that the computation goes over; where they say nothing, the servers' operators choose.
+    pub transport: Option<Transport>,
 }
 
 /// One computing party.
@@ -90,9 +93,9 @@ pub(super) fn parse(
     }
     let item = root.need("server", "a section [server.NAME] for each of the four servers")?;
     let members = members(&item, parties)?;
-    let (mut security, mut hash) = (Security::default(), Hash::default());
+    let (mut security, mut hash, mut transport) = (Security::default(), Hash::default(), None);
     if let Some(settings) = settings {
-        let section = settings.section(&["security", "hash"])?;
+        let section = settings.section(&["security", "hash", "transport"])?;
         if let Some(item) = section.get("security") {
             security = item.choice(&SECURITY, &[])?;
         }
@@ -102,8 +105,11 @@ pub(super) fn parse(
                 return Err(item.refuse("semi-honest servers vouch for nothing: remove the line"));
             }
         }
+        if let Some(item) = section.get("transport") {
+            transport = Some(Transport::parse(item.text()?).map_err(|rule| item.refuse(rule))?);
+        }
     }
-    Ok(Some(Servers { members, security, hash }))
+    Ok(Some(Servers { members, security, hash, transport }))
 }
 
 fn members(item: &Item<'_, '_>, parties: &[Member]) -> Result<Vec<Server>, Error> {
@@ -212,6 +218,10 @@ pub(super) fn encode(servers: Option<&Servers>, to: &mut Encoder) {
     }
     to.text("security", security_name(servers.security));
     to.text("hash", hash_name(servers.hash));
+    // Studies that say nothing of it keep their hash.
+    if let Some(transport) = &servers.transport {
+        to.text("transport", &transport.to_string());
+    }
 }
 
 impl Study {
