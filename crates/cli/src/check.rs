@@ -8,7 +8,7 @@ use job::party::PartySettings;
 use job::plan::{Assumed, Link, Plan, Speeds};
 use job::prepare::{self, Built, build};
 use job::study::{self, Protocol, Study};
-use job::transport::Transport;
+use job::transport::{Transport, protects};
 use program::{Class, Ratio};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -382,5 +382,11 @@ fn servers(study: &Study) -> Vec<String> {
         _ => "the numbers of rows, and nothing of which are equal",
     };
     lines.push(format!("servers    {}: {others}", names(false)));
+    if let Some(transport) = &servers.transport {
+        lines.push(format!(
+            "servers    compute over \"{transport}\", as agreed: {}",
+            protects(&transport.to_string())
+        ));
+    }
     lines
 }

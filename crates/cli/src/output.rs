@@ -66,6 +66,7 @@ pub fn usage(error: &clap::Error, json: bool) -> ExitCode {
         let message = message.trim_end().strip_prefix("error: ").unwrap_or(&message);
         let object = json!({ "error": {
             "kind": "input", "code": 2, "message": message, "party": null, "peer": null, "step": null,
+            "suspects": null,
         }});
         let _ = print(&object.to_string());
     }

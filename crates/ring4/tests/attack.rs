@@ -2,7 +2,7 @@
 //! other than those it holds. Nobody honest gets a wrong result, nobody panics, nobody waits for ever, and who accuses others
 //! accuses the one that deviated. Places and masks are drawn at random under a seed that a failure prints.
 //!
-//! Bounded to a few seconds; `TACIT_ATTACK_SECONDS=600` for a longer hunt, `TACIT_ATTACK_SEED` to repeat one.
+//! Bounded to 5 s and a last run; `TACIT_ATTACK_SECONDS=600` for a longer hunt, `TACIT_ATTACK_SEED` to repeat one.
 
 mod support;
 
@@ -141,7 +141,7 @@ impl Hunt {
         let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
         let seed = number("TACIT_ATTACK_SEED")
             .unwrap_or_else(|| u64::from_le_bytes(Seed::from_system().into_rng().bytes()));
-        let seconds = number("TACIT_ATTACK_SECONDS").unwrap_or(6);
+        let seconds = number("TACIT_ATTACK_SECONDS").unwrap_or(5);
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
         let rng = Seed::from_bytes(bytes).fork(label).into_rng();
