@@ -48,6 +48,8 @@ fn visits(person: usize) -> i64 {
 
 fn party(folder: &Path, name: &str, address: Address) -> Party {
     Party {
+        allow: Vec::new(),
+        tls_only: false,
         study: folder.join("study.toml"),
         as_party: name.into(),
         identity: folder.join(format!("{name}.key")),
