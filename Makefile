@@ -10,7 +10,7 @@ TACIT     = $(or $(CARGO_TARGET_DIR),target)/release/tacit
 ROWS     ?= 200k
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build boolean ckks fabric demo test lint deny doc bench clean install-osprey rtl rtl-test rtl-report
+.PHONY: help setup build boolean ckks fabric demo test constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
 
 help:
 	@echo 'make demo    run a whole study on this machine: two parties, the 1954 poliomyelitis trial'
@@ -21,6 +21,8 @@ help:
 	@echo 'make fabric  the shim to libfabric, beside tacit (needs libfabric-dev); tacit runs without it'
 	@echo 'make rtl     tacit-rtl-sim: the accelerator in SystemVerilog as a device (needs verilator, make and a C++ compiler)'
 	@echo 'make rtl-test, rtl-report   tests of its blocks and as a device; what it takes on a chip (needs yosys)'
+	@echo 'make constant-time   no branch and no address of a kernel depends on a secret: its tests under valgrind'
+	@echo 'make timing  no time of a kernel depends on a secret: a t-test, for a quiet machine'
 	@echo 'make lint    formatting and clippy'
 	@echo 'make deny    licences, bans and sources of dependencies (installs cargo-deny when absent)'
 	@echo 'make doc     the documentation of all crates'
@@ -78,6 +80,19 @@ demo: build
 test: setup
 	$(CARGO) test $(PROFILE) --workspace
 	TACIT_PORTABLE=1 $(CARGO) test $(PROFILE) -p kernels -p ot -p accel
+
+# Both run the tests of docs/testing.md, "Constant time", once per backend that crates above `kernels` take by themselves.
+TIMED     = $(CARGO) test $(PROFILE) --workspace --lib
+constant-time: export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER = $(CURDIR)/crates/timing/memcheck.sh
+constant-time: setup
+	@command -v valgrind >/dev/null || { \
+	  echo 'error: there is no valgrind; on Debian: sudo apt-get install valgrind' >&2; exit 1; }
+	for portable in 0 1; do \
+	  TACIT_PORTABLE=$$portable $(TIMED) secrets_steer_nothing -- --ignored --nocapture --test-threads=1 || exit 1; done
+
+timing: setup
+	for portable in 0 1; do \
+	  TACIT_PORTABLE=$$portable $(TIMED) secrets_take_no_time -- --ignored --nocapture --test-threads=1 || exit 1; done
 
 lint: setup
 	$(CARGO) fmt --all --check

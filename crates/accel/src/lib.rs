@@ -29,6 +29,8 @@ mod queue;
 mod seat;
 mod split;
 mod streams;
+#[cfg(test)]
+mod timing_tests;
 
 pub use command::{Command, Fold, Linear, Multiply, Vouch, check};
 pub use cpu::Cpu;

@@ -347,3 +347,5 @@ impl<C: Channel> Drop for Sealed<C> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod timing_tests;

@@ -19,6 +19,8 @@ mod local;
 mod pages;
 mod portable;
 mod ring;
+#[cfg(test)]
+mod timing_tests;
 mod transpose;
 mod words;
 #[cfg(target_arch = "x86_64")]

@@ -21,6 +21,8 @@ pub mod ps3i;
 pub mod spill;
 mod tags;
 mod terms;
+#[cfg(test)]
+mod timing_tests;
 
 pub use identifiers::{Domain, Flat, Identifiers, Spool};
 pub use payload::{Field, Joined, Layout, Part, Ring, Table, Valid};

@@ -109,6 +109,15 @@ fn check_words(words: usize) -> Result<(), Error> {
     Err(Error::limit("blocks per OT message", words as u64, WORDS_MAX as u64))
 }
 
+/// Makes messages of the receiver's pads: the chosen one of both masked messages of each OT, `words` blocks each, without
+/// a branch on the choice.
+pub(crate) fn open(pads: &mut [Block], masked: &[Vec<Block>; 2], choices: &[u64], words: usize) {
+    for (i, pad) in pads.iter_mut().enumerate() {
+        let (zero, one) = (masked[0][i], masked[1][i]);
+        *pad ^= zero ^ (zero ^ one).when(kernels::bit(choices, i / words));
+    }
+}
+
 /// The sending side of extended OTs with one peer. Every call makes fresh OTs; none is ever given out twice.
 pub trait OtSender: Send {
     /// The peer, the receiver of these OTs.
@@ -293,10 +302,7 @@ pub trait OtReceiver: Send {
         for masked in &mut masked {
             link.recv(Block::bytes_of_mut(masked))?;
         }
-        for (i, pad) in pads.iter_mut().enumerate() {
-            let (zero, one) = (masked[0][i], masked[1][i]);
-            *pad ^= zero ^ (zero ^ one).when(kernels::bit(choices, i / words));
-        }
+        open(&mut pads, &masked, choices, words);
         Ok(pads)
     }
 }

@@ -57,18 +57,18 @@ pub fn grow(hash: &TweakedHash, tree: usize, pairs: &[[Block; 2]], message: &mut
 pub fn graft(hash: &TweakedHash, tree: usize, point: u64, keys: &[Block], message: &[u8]) -> Seeds {
     let mut nodes = Zeroizing::new(vec![Block::ZERO, keys[0]]);
     for (level, key) in keys.iter().enumerate().skip(1) {
-        let bit = point >> level & 1;
+        let mask = Block::mask(point >> level);
         let [zeros, ones] = children(hash, tree, level, &nodes);
         // `on` shares the point's bit, `off` leaves the path.
         let [mut on, mut off] = [zeros, ones];
         for (on, off) in on.iter_mut().zip(off.iter_mut()) {
-            let swap = (*on ^ *off).when(bit);
+            let swap = (*on ^ *off) & mask;
             *on ^= swap;
             *off ^= swap;
         }
         let mut masked = [Block::ZERO; 2];
         Block::read_slice(&message[32 * (level - 1)..][..32], &mut masked);
-        let total = masked[1] ^ (masked[0] ^ masked[1]).when(bit) ^ *key;
+        let total = masked[1] ^ ((masked[0] ^ masked[1]) & mask) ^ *key;
         on[0] = Block::ZERO;
         off[0] = Block::ZERO;
         off[0] = total ^ sum(&off);

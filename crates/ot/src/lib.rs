@@ -21,6 +21,8 @@ mod kind;
 mod pair;
 mod price;
 pub mod softspoken;
+#[cfg(test)]
+mod timing_tests;
 pub mod vole;
 
 pub use choose::{Measured, PROBE_BYTES, probe};

@@ -343,8 +343,8 @@ impl Sender {
                 Block::read_slice(mine, correction);
                 rest = after;
                 for row in own.chunks_exact_mut(width) {
-                    let bit = delta as u64;
-                    row.iter_mut().zip(correction.iter()).for_each(|(r, c)| *r ^= c.when(bit));
+                    let mask = Block::mask(delta as u64);
+                    row.iter_mut().zip(correction.iter()).for_each(|(r, c)| *r ^= *c & mask);
                     delta >>= 1;
                 }
             });

@@ -187,3 +187,7 @@ impl Party {
         )
     }
 }
+
+#[cfg(test)]
+#[path = "timing_tests.rs"]
+mod timing_tests;

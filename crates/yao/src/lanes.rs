@@ -308,6 +308,10 @@ fn transpose(values: &[u128], lanes: usize) -> Vec<Block> {
 }
 
 #[cfg(test)]
+#[path = "timing_tests.rs"]
+mod timing_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use program::circuit::Input;

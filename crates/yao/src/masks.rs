@@ -19,8 +19,8 @@ pub(crate) struct Slice {
     pub source: Source,
     pub temp: u32,
     pub bytes: u8,
-    word: u8,
-    byte: u8,
+    pub word: u8,
+    pub byte: u8,
 }
 
 /// Products of one selector that share one pad of at most [`WORDS_MAX`] blocks per lane.
@@ -110,7 +110,7 @@ pub(crate) type Temps = Vec<Vec<u128>>;
 pub(crate) struct Pads {
     labels: Vec<Block>,
     pads: [Vec<Block>; 2],
-    wire: Vec<u8>,
+    pub wire: Vec<u8>,
 }
 
 fn tweak(batch: u64, gates: usize, number: u64) -> Block {
@@ -127,6 +127,18 @@ pub(crate) fn garble(
     session: &mut Session,
     peer: PartyId,
 ) -> Result<(), Error> {
+    hide(g, pads, (group, root, gates), value, temps);
+    session.link(peer).send(&pads.wire)
+}
+
+/// The wire of [`garble`] and the garbler's shares.
+pub(crate) fn hide(
+    g: &Garbler,
+    pads: &mut Pads,
+    (group, root, gates): (&Group, (crate::compile::Ref, bool), usize),
+    value: &dyn Fn(&Slice, usize) -> u128,
+    temps: &mut Temps,
+) {
     let lanes = g.labels.lanes();
     let tweak = tweak(g.batch, gates, group.number);
     pads.labels.clear();
@@ -158,7 +170,6 @@ pub(crate) fn garble(
             *temp = temp.wrapping_add(share) & slice.modulus();
         }
     }
-    session.link(peer).send(&pads.wire)
 }
 
 /// The evaluator's side of one group. `selector(lane)` is all ones where the evaluator knows the selector to be 1; only
@@ -172,13 +183,25 @@ pub(crate) fn evaluate(
     session: &mut Session,
     peer: PartyId,
 ) -> Result<(), Error> {
+    pads.wire.resize(e.labels.lanes() * group.bytes, 0);
+    session.link(peer).recv(&mut pads.wire)?;
+    show(e, pads, (group, root, gates), selector, temps);
+    Ok(())
+}
+
+/// The evaluator's shares from the wire of [`evaluate`].
+pub(crate) fn show(
+    e: &Evaluator,
+    pads: &mut Pads,
+    (group, root, gates): (&Group, (crate::compile::Ref, bool), usize),
+    selector: &dyn Fn(usize) -> u128,
+    temps: &mut Temps,
+) {
     let lanes = e.labels.lanes();
     let labels = e.labels.get(root.0);
     let pad = &mut pads.pads[0];
     pad.resize(lanes * group.words, Block::ZERO);
     e.hash.hash_words(tweak(e.batch, gates, group.number), labels, group.words, pad);
-    pads.wire.resize(lanes * group.bytes, 0);
-    session.link(peer).recv(&mut pads.wire)?;
     let mut wire = pads.wire.as_slice();
     for (lane, label) in labels.iter().enumerate() {
         let colour = label.lsb_mask().0;
@@ -196,7 +219,6 @@ pub(crate) fn evaluate(
             *temp = temp.wrapping_add(share) & slice.modulus();
         }
     }
-    Ok(())
 }
 
 /// Clears the temporaries for a batch.

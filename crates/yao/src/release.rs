@@ -18,6 +18,7 @@ use net::Session;
 use ot::{CotReceiver, CotSender, OtReceiver, OtSender, Price};
 use program::circuit::Input;
 use program::lower::{ReleasePlan, WordKind};
+use subtle::ConstantTimeEq;
 
 const DIGEST_BYTES: usize = 32;
 
@@ -181,7 +182,7 @@ fn garble(
         let bits: Vec<u8> = zero.iter().enumerate().map(|(i, z)| colour(i) ^ u8::from(z.lsb())).collect();
         let active = zero.iter().zip(&bits).map(|(z, bit)| *z ^ delta.when(u64::from(*bit)));
         let expected = digest("outputs", active);
-        if s.link(peer).recv_array()? != expected {
+        if !same(&s.link(peer).recv_array()?, &expected) {
             return Err(s.link(peer).blame("the output labels are not those of this circuit"));
         }
         Ok(values(plan, bits.into_iter().map(|b| b == 1)))
@@ -306,7 +307,7 @@ fn recv_opened(
     let bit = |n: usize| u64::from(packed[n / 8] >> (n % 8) & 1);
     let active = ots.iter().enumerate().map(|(n, ot)| zeros[*ot] ^ delta.when(bit(n)));
     let expected = digest("opened", active);
-    if session.link(peer).recv_array()? != expected {
+    if !same(&session.link(peer).recv_array()?, &expected) {
         return Err(session.link(peer).blame("the noise opened is not the noise that was entered"));
     }
     let mut at = 0;
@@ -318,6 +319,11 @@ fn recv_opened(
     };
     let candidate = |_| entry.noises.iter().map(|w| word(plan.words[*w as usize].width)).collect();
     Ok((1..candidates).map(candidate).collect())
+}
+
+/// Whether two digests are equal, in a time that does not tell where they differ.
+fn same(theirs: &[u8; DIGEST_BYTES], mine: &[u8; DIGEST_BYTES]) -> bool {
+    theirs.ct_eq(mine).into()
 }
 
 /// A digest of labels. The labels carry 127 bits of entropy each, so it says nothing about the other label.

@@ -549,6 +549,10 @@ fn pick(block: Block, x: u64) -> u8 {
 }
 
 #[cfg(test)]
+#[path = "timing_tests.rs"]
+mod timing_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -110,7 +110,8 @@ impl Fe {
 
     /// `x`, or `y` where the condition holds.
     fn select(holds: bool, x: Self, y: Self) -> Self {
-        let mask = u64::from(holds).wrapping_neg();
+        // Out of the compiler's sight: it made a branch of a mask that it knew to be all zeros or all ones.
+        let mask = std::hint::black_box(u64::from(holds).wrapping_neg());
         Self(std::array::from_fn(|i| x.0[i] & !mask | y.0[i] & mask))
     }
 

@@ -17,8 +17,10 @@ use kernels::{Block, TweakedHash, xor_into};
 
 /// Tweak field of this module, so that no other use of the session's hash meets it.
 const WORKER: u16 = 0xfffd;
-/// Lanes of the near part of a masked addition.
-const NEAR: usize = 64;
+/// A digit of a place, in a masked addition.
+const DIGIT: usize = 8;
+/// Lanes of the near part of a masked addition: two digits.
+const NEAR: usize = DIGIT * DIGIT;
 
 fn tweak(tree: u64, level: usize) -> Block {
     Block::tweak(WORKER, tree, level as u64, 0)
@@ -89,12 +91,14 @@ pub fn graft(
 /// All ones when `a == b`, without a branch; both below 2^63.
 fn same(a: u64, b: u64) -> Block {
     let differ = (a ^ b).wrapping_neg() >> 63;
-    Block::ONES.when(differ ^ 1)
+    Block::mask(differ ^ 1)
 }
 
 /// Adds `value` to the block at `point`, which no branch and no address depends on.
 pub fn add_at(blocks: &mut [Block], point: u64, value: Block) {
-    let near: [Block; NEAR] = std::array::from_fn(|i| value & same(i as u64, point % NEAR as u64));
+    let digit = |at: u64| -> [Block; DIGIT] { std::array::from_fn(|i| same(i as u64, at % DIGIT as u64)) };
+    let (low, high) = (digit(point), digit(point / DIGIT as u64));
+    let near: [Block; NEAR] = std::array::from_fn(|i| value & low[i % DIGIT] & high[i / DIGIT]);
     for (chunk, blocks) in (0..).zip(blocks.chunks_mut(NEAR)) {
         let far = same(chunk, point / NEAR as u64);
         blocks.iter_mut().zip(&near).for_each(|(b, &n)| *b ^= n & far);

@@ -1,0 +1,97 @@
+//! No branch, no address and no time of the group depends on keys or on what identifiers say.
+
+use crate::group::{Exponent, Group};
+use curve25519_dalek::MontgomeryPoint;
+use timing::{Case, check_flow, check_time, done};
+
+const POINTS: usize = 3;
+/// Bytes of an identifier; how long it is shows.
+const NAME: usize = 24;
+
+fn key(secret: &[u8]) -> Exponent {
+    Exponent::from_bytes(secret.try_into().expect("32 bytes")).unwrap_or_else(|| {
+        // The fixed class of the t-test has only zeros.
+        Exponent::from_bytes([1; 32]).expect("a key")
+    })
+}
+
+/// Elements of the subgroup, which a peer knows too.
+fn received() -> Vec<[u8; 32]> {
+    let mut points = vec![[0; 32]; POINTS];
+    let names = |i: usize, name: &mut Vec<u8>| {
+        *name = vec![i as u8; NAME];
+        Ok(())
+    };
+    Group::one_by_one().hash_batch(&names, &mut points, 1).expect("these names can be read");
+    points
+}
+
+/// The cases of one way to compute.
+fn group(way: &'static str, group: Group) -> Vec<Case<'static>> {
+    let hash = move |secret: &mut [u8]| {
+        let (key_bytes, all) = secret.split_at(32);
+        let names = |i: usize, name: &mut Vec<u8>| {
+            name.clear();
+            name.extend_from_slice(&all[i * NAME..][..NAME]);
+            Ok(())
+        };
+        let mut points = vec![[0; 32]; POINTS];
+        group.hash_mul_batch(&names, &key(key_bytes), &mut points, 1).expect("these names can be read");
+        done(&points[..]);
+    };
+    let points = received();
+    let product = move |secret: &mut [u8]| {
+        let mut points = points.clone();
+        group.mul_batch(&mut points, &key(secret), 1).expect("elements of the subgroup");
+        done(&points[..]);
+    };
+    let points = received();
+    let products = move |secret: &mut [u8]| {
+        let (mut points, mut twice) = (points.clone(), points.clone());
+        let keys = [key(&secret[..32]), key(&secret[32..])];
+        group.mul_twice_batch(&mut points, &mut twice, &keys[0], &keys[1], 1).expect("as above");
+        done(&points[..]);
+        done(&twice[..]);
+    };
+    vec![
+        Case::new(format!("{way}: names hashed, times a key"), 32 + POINTS * NAME, hash),
+        Case::new(format!("{way}: points times a key"), 32, product),
+        Case::new(format!("{way}: points times two keys"), 64, products),
+    ]
+}
+
+fn cases() -> Vec<Case<'static>> {
+    let inverse = |secret: &mut [u8]| {
+        let inverse = key(secret).inverse().expect("but for one key in 2^128");
+        let mut points = received();
+        Group::one_by_one().mul_batch(&mut points, &inverse, 1).expect("elements of the subgroup");
+        done(&points[..]);
+    };
+    // One point of the twist takes the ladder of curve25519-dalek. Whether it is on the twist, its sender knows.
+    let mut small = (2u8..).map(|u| std::array::from_fn(|i| if i == 0 { u } else { 0 }));
+    let of_twist = small.find(|u| MontgomeryPoint(*u).to_edwards(0).is_none()).expect("half of all are");
+    let twist = move |secret: &mut [u8]| {
+        let mut points = [of_twist];
+        Group::one_by_one().mul_batch(&mut points, &key(secret), 1).expect("a point of the twist");
+        done(&points);
+    };
+    let mut cases = group("one by one", Group::one_by_one());
+    cases.push(Case::new("one by one: a point of the twist times a key", 32, twist));
+    cases.push(Case::new("inverse of a key", 32, inverse));
+    if Group::detect().lanes() > 1 {
+        cases.extend(group("8 lanes", Group::detect()));
+    }
+    cases
+}
+
+#[test]
+#[ignore = "runs under valgrind: make constant-time"]
+fn secrets_steer_nothing() {
+    check_flow(cases());
+}
+
+#[test]
+#[ignore = "takes minutes: make timing"]
+fn secrets_take_no_time() {
+    check_time(cases());
+}
