@@ -59,7 +59,10 @@ fn cases() -> Vec<Case<'static>> {
         })
     };
     let halves = Half::BOTH.into_iter().zip(["first", "other"]);
-    Ring::ALL.into_iter().flat_map(|ring| halves.clone().map(move |(half, name)| case(ring, half, name))).collect()
+    Ring::ALL
+        .into_iter()
+        .flat_map(|ring| halves.clone().map(move |(half, name)| case(ring, half, name)))
+        .collect()
 }
 
 #[test]

@@ -42,4 +42,4 @@ pub use ring::{
     stream,
 };
 pub use transpose::{transpose128, transpose128_on};
-pub use words::{bit, lsbs, xor_bytes, xor_into, xor_masked};
+pub use words::{bit, lsbs, xor_bytes, xor_into, xor_masked, xor_when, xor_when_on};

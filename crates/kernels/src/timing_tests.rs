@@ -120,6 +120,14 @@ fn matrices(b: Backend) -> Vec<Case<'static>> {
     ]
 }
 
+fn selected(b: Backend) -> Vec<Case<'static>> {
+    vec![case(b, "blocks added by a bit", 1 + 2 * LANES, move |mut x| {
+        let (bit, (sums, y)) = (x[0].0 as u64 & 1, x[1..].split_at_mut(LANES));
+        xor_when_on(b, sums, y, bit);
+        done(sums);
+    })]
+}
+
 fn fields(b: Backend) -> Vec<Case<'static>> {
     vec![
         case(b, "GF(2^128), products", 1 + 2 * LANES, move |mut x| {
@@ -220,9 +228,13 @@ fn curves() -> Vec<Case<'static>> {
         mul(Curve::portable(), secret);
     })];
     if let Some(curve) = Curve::fast() {
-        cases.push(Case::new("Curve25519 of 8 lanes: ladder", 32 + 32 * POINTS, move |secret: &mut [u8]| {
-            mul(curve, secret);
-        }));
+        cases.push(Case::new(
+            "Curve25519 of 8 lanes: ladder",
+            32 + 32 * POINTS,
+            move |secret: &mut [u8]| {
+                mul(curve, secret);
+            },
+        ));
         cases.push(Case::new("Curve25519 of 8 lanes: map", 32 + 96 * POINTS, move |secret: &mut [u8]| {
             let mut points = [[0; 32]; POINTS];
             curve.map(Some(&key(secret)), secret[32..].as_chunks().0, &mut points);
@@ -235,7 +247,7 @@ fn curves() -> Vec<Case<'static>> {
 fn cases() -> Vec<Case<'static>> {
     let of = |b: Backend| {
         let rings = Ring::ALL.into_iter().flat_map(move |ring| rings(b, ring));
-        [ciphers(b), gates(b), matrices(b), fields(b)].into_iter().flatten().chain(rings)
+        [ciphers(b), gates(b), matrices(b), selected(b), fields(b)].into_iter().flatten().chain(rings)
     };
     Backend::available().into_iter().flat_map(of).chain(plain()).chain(curves()).collect()
 }

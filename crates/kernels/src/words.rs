@@ -1,6 +1,8 @@
-//! Packed bits and blocks: the small loops around the big kernels. Plain code, branch-free.
+//! Packed bits and blocks: the small loops around the big kernels. Branch-free; plain code but for one.
 
-use crate::Block;
+#[cfg(target_arch = "x86_64")]
+use crate::x86;
+use crate::{Backend, Block};
 
 /// Bit `i` of packed bits, 0 or 1.
 ///
@@ -19,6 +21,32 @@ pub fn bit(bits: &[u64], i: usize) -> u64 {
 pub fn xor_into(dst: &mut [Block], src: &[Block]) {
     assert_eq!(dst.len(), src.len(), "equal lengths");
     dst.iter_mut().zip(src).for_each(|(d, s)| *d ^= *s);
+}
+
+/// `dst[i] ^= src[i]` when `bit` (0 or 1), without a branch on it.
+///
+/// # Panics
+/// When the lengths differ.
+pub fn xor_when(dst: &mut [Block], src: &[Block], bit: u64) {
+    when(Backend::detect(), dst, src, bit);
+}
+
+/// As [`xor_when`], on a given backend.
+///
+/// # Panics
+/// As [`xor_when`], and when this machine does not have the backend.
+pub fn xor_when_on(backend: Backend, dst: &mut [Block], src: &[Block], bit: u64) {
+    when(Backend::checked(backend), dst, src, bit);
+}
+
+fn when(backend: Backend, dst: &mut [Block], src: &[Block], bit: u64) {
+    assert_eq!(dst.len(), src.len(), "equal lengths");
+    let mask = Block::mask(bit);
+    match backend {
+        #[cfg(target_arch = "x86_64")]
+        Backend::AesNi | Backend::Vaes512 => x86::xor_masked_by(backend, dst, src, mask),
+        _ => dst.iter_mut().zip(src).for_each(|(d, s)| *d ^= *s & mask),
+    }
 }
 
 /// `dst[i] ^= src[i]` on bytes.
@@ -55,6 +83,24 @@ pub fn lsbs(x: &[Block], out: &mut [u64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_added_when_a_bit_is_set() {
+        for backend in Backend::available() {
+            for n in [0usize, 1, 3, 4, 15, 16, 17, 64, 67] {
+                let x: Vec<Block> = (0..n as u128).map(|i| Block((i << 90) ^ (i + 1))).collect();
+                let y: Vec<Block> = x.iter().map(|x| Block(!x.0 >> 3)).collect();
+                for bit in [0, 1] {
+                    let mut sums = x.clone();
+                    xor_when_on(backend, &mut sums, &y, bit);
+                    assert!(
+                        sums.iter().zip(&x).zip(&y).all(|((s, x), y)| *s == *x ^ y.when(bit)),
+                        "{backend:?} {n}"
+                    );
+                }
+            }
+        }
+    }
 
     #[test]
     fn bits_pack_and_mask() {

@@ -382,6 +382,13 @@ kernel!(ctr_xor, ctr_xor_step, lanes data.len(), (keys: &Keys, counter: u64, dat
     }
 });
 
+kernel!(xor_masked_by, xor_masked_by_step, lanes sums.len(), (sums: &mut [Block], x: &[Block], mask: Block), (i, n) {
+    let (sum, x, mask) = (get_all::<W, N>(sums, i, n), get_all::<W, N>(x, i, n), W::splat(mask));
+    for j in 0..N {
+        put(sum[j].xor(x[j].and(mask)), sums, i + j * W::LANES, n);
+    }
+});
+
 kernel!(hash, hash_step, lanes out.len(), (keys: &Keys, x: &[Block], out: &mut [Block]), (i, n) {
     let h = hash_one::<W, N>(&get_all(x, i, n), keys);
     for j in 0..N {

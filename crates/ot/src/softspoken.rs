@@ -343,8 +343,7 @@ impl Sender {
                 Block::read_slice(mine, correction);
                 rest = after;
                 for row in own.chunks_exact_mut(width) {
-                    let mask = Block::mask(delta as u64);
-                    row.iter_mut().zip(correction.iter()).for_each(|(r, c)| *r ^= *c & mask);
+                    kernels::xor_when(row, correction, delta as u64 & 1);
                     delta >>= 1;
                 }
             });

@@ -31,7 +31,8 @@ pub fn check_time(cases: Vec<Case<'_>>) {
         control.name = format!("control: {}", control.name);
         assert!(leaks(&mut control), "the t-test did not catch it: {}", control.name);
     }
-    let bad: Vec<String> = cases.into_iter().filter_map(|mut case| leaks(&mut case).then_some(case.name)).collect();
+    let bad: Vec<String> =
+        cases.into_iter().filter_map(|mut case| leaks(&mut case).then_some(case.name)).collect();
     assert!(bad.is_empty(), "times depend on secrets: {}", bad.join(", "));
 }
 
@@ -149,11 +150,13 @@ mod tests {
     /// Worked by hand: means 2 and 5, variances 1 and 4, three times each: t = -3 / sqrt(1/3 + 4/3).
     #[test]
     fn t_is_welchs() {
-        let samples = [(1, false), (2, false), (3, false), (3, true), (5, true), (7, true)].map(|(t, r)| sample(t, r));
+        let samples =
+            [(1, false), (2, false), (3, false), (3, true), (5, true), (7, true)].map(|(t, r)| sample(t, r));
         let t = Cut::new(&samples).t(&samples, 1.0);
         assert!((t + 3.0 / (5.0f64 / 3.0).sqrt()).abs() < 1e-12, "{t}");
         // The slowest third is cut off: means 2 and 3, variances 2, twice each.
-        let samples = [(1, false), (3, false), (99, false), (2, true), (4, true), (90, true)].map(|(t, r)| sample(t, r));
+        let samples = [(1, false), (3, false), (99, false), (2, true), (4, true), (90, true)]
+            .map(|(t, r)| sample(t, r));
         let t = Cut::new(&samples).t(&samples, 0.7);
         assert!((t + 0.5f64.sqrt()).abs() < 1e-12, "{t}");
         // Times without any variance are the clearest of all.

@@ -43,7 +43,8 @@ fn packed(blocks: &[Block]) -> Packed {
 
 /// One product of 5 bytes and one of 16.
 fn group() -> Group {
-    let slice = |bytes, word| Slice { source: Source::Constant(0), temp: u32::from(word), bytes, word, byte: 0 };
+    let slice =
+        |bytes, word| Slice { source: Source::Constant(0), temp: u32::from(word), bytes, word, byte: 0 };
     Group { root: 0, number: 0, slices: vec![slice(5, 0), slice(16, 1)], words: 2, bytes: 21 }
 }
 

@@ -44,7 +44,10 @@ fn cases() -> Vec<Case<'static>> {
     let case = |name: &str, secret: usize, run: fn(&[Block])| {
         Case::new(name, secret * Block::BYTES, move |secret| run(&blocks(secret)))
     };
-    vec![case("tables of digits: digits, pads", 3 * LANES, leaves), case("bits of lanes: values", LANES, planes)]
+    vec![
+        case("tables of digits: digits, pads", 3 * LANES, leaves),
+        case("bits of lanes: values", LANES, planes),
+    ]
 }
 
 #[test]

@@ -13,7 +13,7 @@
 //!
 //! Cost: 16 B per level from the sender, nothing from the receiver.
 
-use kernels::{Block, TweakedHash, xor_into};
+use kernels::{Block, TweakedHash, xor_into, xor_when};
 
 /// Tweak field of this module, so that no other use of the session's hash meets it.
 const WORKER: u16 = 0xfffd;
@@ -88,20 +88,22 @@ pub fn graft(
     (point, known)
 }
 
-/// All ones when `a == b`, without a branch; both below 2^63.
-fn same(a: u64, b: u64) -> Block {
-    let differ = (a ^ b).wrapping_neg() >> 63;
-    Block::mask(differ ^ 1)
+/// 1 when `a == b`, else 0, without a branch; both below 2^63.
+fn same(a: u64, b: u64) -> u64 {
+    (a ^ b).wrapping_neg() >> 63 ^ 1
 }
 
 /// Adds `value` to the block at `point`, which no branch and no address depends on.
 pub fn add_at(blocks: &mut [Block], point: u64, value: Block) {
-    let digit = |at: u64| -> [Block; DIGIT] { std::array::from_fn(|i| same(i as u64, at % DIGIT as u64)) };
+    let digit = |at: u64| -> [Block; DIGIT] {
+        std::array::from_fn(|i| Block::mask(same(i as u64, at % DIGIT as u64)))
+    };
     let (low, high) = (digit(point), digit(point / DIGIT as u64));
-    let near: [Block; NEAR] = std::array::from_fn(|i| value & low[i % DIGIT] & high[i / DIGIT]);
+    let mut near = [Block::ZERO; NEAR];
+    let used = blocks.len().min(NEAR);
+    near[..used].iter_mut().enumerate().for_each(|(i, n)| *n = value & low[i % DIGIT] & high[i / DIGIT]);
     for (chunk, blocks) in (0..).zip(blocks.chunks_mut(NEAR)) {
-        let far = same(chunk, point / NEAR as u64);
-        blocks.iter_mut().zip(&near).for_each(|(b, &n)| *b ^= n & far);
+        xor_when(blocks, &near[..blocks.len()], same(chunk, point / NEAR as u64));
     }
 }
 
@@ -128,7 +130,7 @@ mod tests {
                 assert!(w[point as usize] == Block::ZERO);
                 add_at(&mut w, at, missing);
                 for i in 0..v.len() {
-                    let differ = same(i as u64, point) & delta;
+                    let differ = delta.when(same(i as u64, point));
                     assert!(v[i] ^ w[i] == differ, "leaf {i} at depth {depth}, point {point}");
                 }
             }
