@@ -79,7 +79,7 @@ pub enum Command {
     Generate(Generate),
     /// Show a report again, or write its page again
     Report(Report),
-    /// Show the privacy ledger, or reopen a release that broke off
+    /// Show, check, copy or recover the privacy ledger; allow releases again after one broke off
     Ledger(Ledger),
     /// Run, describe, convert and shrink boolean circuits in files
     Circuit(crate::circuit::Circuit),
@@ -205,6 +205,9 @@ pub struct Run {
     /// Flags that win over the party file
     #[command(flatten)]
     pub settings: Settings,
+    /// Begin with a new ledger although reports or a peer say that there was one: what was spent is forgotten
+    #[arg(long)]
+    pub new_ledger: bool,
     /// Print the report as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -233,6 +236,9 @@ pub struct Match {
     /// Flags that win over the party file
     #[command(flatten)]
     pub settings: Settings,
+    /// Begin with a new ledger although reports or a peer say that there was one: what was spent is forgotten
+    #[arg(long)]
+    pub new_ledger: bool,
     /// Print one JSON object: rows, sizes disclosed, stages
     #[arg(long)]
     pub json: bool,
@@ -483,10 +489,13 @@ pub struct Report {
     pub json: bool,
 }
 
-/// The privacy ledger: what was spent of the budget of this party's data, and on whom.
+/// The privacy ledger: what was spent of the budget of this party's data, and on whom; and what to do when releases broke
+/// off or the file was lost.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tacit ledger show registry.ledger\n  tacit ledger reopen registry.ledger 5d0c...91 --reason \"disk failed during the release\""
+    after_help = "Examples:\n  tacit ledger show registry.ledger\n  tacit ledger allow registry.ledger 3f9a1c0b --reason \"their disk failed, we spoke\"\n  \
+    tacit ledger verify registry.ledger\n  tacit ledger backup registry.ledger registry-2024-05.ledger\n  \
+    tacit ledger recover registry.ledger --lineage trial --spent 0.22"
 )]
 pub struct Ledger {
     /// What to do with it.
@@ -505,17 +514,56 @@ pub enum LedgerAction {
         /// The ledger
         ledger: PathBuf,
     },
-    /// Give up the noise of a release that broke off and cannot be resumed: its next run draws new noise and is
-    /// charged again. Both parties have to do it
-    Reopen {
+    /// Let releases with a peer begin again, after one broke off or its ledger was another one
+    ///
+    /// A release that stopped after its noise index was named bars all further ones with that peer on that lineage, in this
+    /// ledger: a peer that leaves whenever it would be caught would succeed in the end. Find out what happened, then decide.
+    /// Nothing is needed of the peer; the next run draws new noise and is charged again.
+    #[command(
+        after_help = "Example:\n  tacit ledger allow registry.ledger tacit1:3f9a1c0b --lineage trial --reason \"their disk failed, we spoke\""
+    )]
+    Allow {
         /// The ledger
         ledger: PathBuf,
-        /// The release, 64 hex digits as `tacit ledger show --json` and the error text give it
-        #[arg(value_parser = bytes32)]
-        release: [u8; 32],
+        /// The peer: its key as in the study, or the beginning of it
+        peer: String,
+        /// Only for releases on this lineage of this party's data; else for all
+        #[arg(long, value_name = "NAME")]
+        lineage: Option<String>,
         /// Why, for the record
         #[arg(long, value_name = "TEXT")]
         reason: String,
+    },
+    /// Check that no other program changed the file
+    ///
+    /// Computes the chain of hashes with every peer anew from the rows, and names the first row that was changed, is missing
+    /// or was added; exit code 2 then.
+    Verify {
+        /// The ledger
+        ledger: PathBuf,
+    },
+    /// Copy the ledger to a new file, whole whatever else goes on with it; never overwrites
+    Backup {
+        /// The ledger
+        ledger: PathBuf,
+        /// The copy
+        file: PathBuf,
+    },
+    /// After the ledger was lost: take over what this party signed and peers gave back
+    ///
+    /// A run that finds that a peer knows more of this ledger than is in it refuses, and keeps what the peer gave back. This
+    /// charges what it says was charged in all, and goes on from there. More may have been spent since it was signed, so
+    /// releases with that peer stay barred until `tacit ledger allow`, unless --spent says what was spent.
+    #[command(after_help = "Example:\n  tacit ledger recover registry.ledger --lineage trial --spent 0.22")]
+    Recover {
+        /// The ledger
+        ledger: PathBuf,
+        /// The lineage to charge; may be left out where the ledger knows only one
+        #[arg(long, value_name = "NAME")]
+        lineage: Option<String>,
+        /// What was spent on that lineage in all, towards each peer that gave something back, as the reports say
+        #[arg(long, value_name = "RHO", value_parser = rho)]
+        spent: Option<Decimal>,
     },
 }
 
@@ -596,11 +644,6 @@ fn rho(text: &str) -> Result<Decimal, String> {
 
 pub(crate) fn study_hash(text: &str) -> Result<job::study::StudyHash, String> {
     job::study::StudyHash::parse(text).ok_or_else(|| "write the full hash, 64 hex digits".to_owned())
-}
-
-fn bytes32(text: &str) -> Result<[u8; 32], String> {
-    let hash = job::study::StudyHash::parse(text);
-    hash.map(|hash| *hash.as_bytes()).ok_or_else(|| "write all 64 hex digits of the release".to_owned())
 }
 
 pub(crate) fn transport(text: &str) -> Result<Transport, &'static str> {

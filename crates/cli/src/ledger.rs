@@ -4,28 +4,92 @@ use crate::args::{Ledger as Args, LedgerAction};
 use crate::output;
 use base::Error;
 use job::ledger::{AnswerRow, EntryRow, Ledger};
+use job::study::Decimal;
 use job::time::date_of_days;
 use serde_json::json;
 use std::path::Path;
 
-/// Shows a ledger, or reopens a release in it.
+/// Does what is asked of a ledger.
 ///
 /// # Errors
-/// When there is no ledger, or nothing to reopen.
+/// When there is no ledger, it was changed, or there is nothing to do.
 pub fn run(args: &Args) -> Result<(), Error> {
     match &args.action {
         LedgerAction::Show { ledger } => show(ledger, args.json),
-        LedgerAction::Reopen { ledger, release, reason } => {
-            open(ledger)?.reopen(release, reason)?;
-            let hex: String = release.iter().map(|b| format!("{b:02x}")).collect();
-            if args.json {
-                return output::print_json(&json!({ "reopened": hex }));
+        LedgerAction::Allow { ledger, peer, lineage, reason } => {
+            allow(ledger, (peer, lineage.as_deref(), reason), args.json)
+        }
+        LedgerAction::Verify { ledger } => verify(ledger, args.json),
+        LedgerAction::Backup { ledger, file } => {
+            open(ledger)?.backup(file)?;
+            let file = file.display().to_string();
+            match args.json {
+                true => output::print_json(&json!({ "backup": file })),
+                false => {
+                    output::print(&format!("{file} is a copy of the ledger. Keep it as you keep a key."))
+                }
             }
-            output::print(&format!(
-                "Release {hex} is open again; its next run is charged anew. The peer has to do the same."
-            ))
+        }
+        LedgerAction::Recover { ledger, lineage, spent } => {
+            recover(ledger, lineage.as_deref(), *spent, args.json)
         }
     }
+}
+
+fn allow(
+    path: &Path,
+    (peer, lineage, reason): (&str, Option<&str>, &str),
+    as_json: bool,
+) -> Result<(), Error> {
+    let mut ledger = open(path)?;
+    let peer = ledger.peer_by(peer)?;
+    let lifted = ledger.allow(&peer, lineage, reason)?;
+    if as_json {
+        return output::print_json(&json!({ "allowed": peer, "lineage": lineage, "lifted": lifted }));
+    }
+    let on = lineage.map_or_else(|| "all lineages".to_owned(), |lineage| format!("lineage {lineage}"));
+    output::print(&format!(
+        "Releases with {peer} on {on} may begin again. What is run again has new noise and is charged again; what breaks off \
+         later bars again."
+    ))
+}
+
+fn verify(path: &Path, as_json: bool) -> Result<(), Error> {
+    let chains = open(path)?.verify()?;
+    if as_json {
+        return output::print_json(&json!({ "ledger": path.display().to_string(), "chains": chains }));
+    }
+    let mut lines = vec!["No row was changed, added or taken away by another program.".to_owned()];
+    lines.extend(chains.iter().map(|chain| {
+        let peer = if chain.peer.is_empty() { "(peer unknown)" } else { &chain.peer };
+        let head = chain.head.get(..16).unwrap_or(&chain.head);
+        format!("{peer:39}  {:>6} entries  head {head}", chain.count)
+    }));
+    output::print(&lines.join("\n"))
+}
+
+fn recover(path: &Path, lineage: Option<&str>, spent: Option<Decimal>, as_json: bool) -> Result<(), Error> {
+    let spent = spent.map(job::ledger::rational_of_decimal).transpose()?;
+    let all = open(path)?.recover(lineage, spent.as_ref())?;
+    if as_json {
+        return output::print_json(&json!({ "recovered": all }));
+    }
+    let lines = all.iter().map(|one| {
+        let mut text = format!(
+            "{}: goes on after entry {}, as signed on {}; lineage {} was charged {} to come to {}.",
+            one.peer,
+            one.count,
+            date(one.at),
+            one.lineage,
+            one.charged,
+            one.stated
+        );
+        if one.barred {
+            text += " More may have been spent after that: releases with this peer stay barred until `tacit ledger allow`.";
+        }
+        text
+    });
+    output::print(&lines.collect::<Vec<_>>().join("\n"))
 }
 
 /// A ledger that exists: showing one must not make one.
@@ -59,20 +123,24 @@ fn show(path: &Path, as_json: bool) -> Result<(), Error> {
 
 /// A stored answer: when, which study, and whether it was exact.
 fn answered(answer: &AnswerRow) -> String {
+    let study = answer.study.get(..12).unwrap_or(&answer.study);
+    let how = if answer.exact { "exact, nothing charged" } else { "with noise" };
+    format!("{}  {study:12}  {}: {how}", date(answer.at), answer.name)
+}
+
+/// The day of a time in seconds since 1970.
+fn date(at: u64) -> String {
     const DAY: u64 = 86_400;
     /// 9999-12-31, the last date there is.
     const LAST: u64 = 2_932_896;
-    let date = date_of_days((answer.at / DAY).min(LAST) as i64);
-    let study = answer.study.get(..12).unwrap_or(&answer.study);
-    let how = if answer.exact { "exact, nothing charged" } else { "with noise" };
-    format!("{date}  {study:12}  {}: {how}", answer.name)
+    date_of_days((at / DAY).min(LAST) as i64)
 }
 
 fn line(entry: &EntryRow) -> String {
-    let note = match (&entry.barred, entry.reopened, entry.protects) {
-        (Some(why), ..) => format!("   barred: {why}; release {}", entry.release),
-        (None, true, _) => "   reopened".to_owned(),
-        (None, false, false) => "   (own view: counted in the peer's ledger)".to_owned(),
+    let note = match (&entry.barred, entry.lifted, entry.protects) {
+        (Some(why), false, _) => format!("   barred with {}: {why}", entry.peer_key),
+        (Some(why), true, _) => format!("   broke off, allowed since: {why}"),
+        (None, _, false) => "   (own view: counted in the peer's ledger)".to_owned(),
         _ if entry.delta != "0" => format!("   (sizes of a match; delta {})", entry.delta),
         _ => String::new(),
     };

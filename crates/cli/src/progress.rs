@@ -69,6 +69,11 @@ pub enum Line {
         /// A line to print.
         text: String,
     },
+    /// What this party's ledger says to it.
+    Note {
+        /// A line to print.
+        text: String,
+    },
     /// The stored answer of an earlier run is returned.
     Stored,
 }
@@ -186,6 +191,7 @@ impl Line {
             },
             Event::Settled(text) => Self::Settled { text },
             Event::Warning(text) => Self::Warning { text },
+            Event::Note(text) => Self::Note { text },
             Event::Stored => Self::Stored,
         })
     }
@@ -202,7 +208,7 @@ impl State {
                     self.say(text);
                 }
             }
-            Line::Settled { text } => self.say(text),
+            Line::Settled { text } | Line::Note { text } => self.say(text),
             Line::Warning { text } => self.say(&format!("warning: {text}")),
             Line::Connected { peer } => {
                 // A later wait, as a node's for its next study, is a new one.

@@ -32,8 +32,9 @@ fn steps(args: args::Run, answer: &mut Option<Report>) -> Result<(), Error> {
     if serve::run_once(&settings, args.json, args.events)?.is_some() {
         return Ok(());
     }
-    let (party, study, board) =
+    let (mut party, study, board) =
         start(args.party.as_deref(), args.settings, args.events, "tacit run registry.toml")?;
+    party.new_ledger = args.new_ledger;
     // Before anything is read at length, sent or charged.
     try_folder(&party.report)?;
     board.show(&Line::Waiting { text: format!("reading {}", party.data.display()) });

@@ -26,14 +26,15 @@
 //!
 //! **Crashes.** Until an index is kept on either side, a rerun takes up the same commitments and seeds: the drawer
 //! enters the same noise again. Afterwards the drawer knows which candidate stays closed, and the computation that held
-//! it to its entries is gone: entering once more would be unchecked. Such a release is barred on both sides until both
-//! operators reopen it; its next attempt has new noise and is charged again. A release whose outputs reached the
-//! viewer's ledger is never run again: they are taken from there.
+//! it to its entries is gone: entering once more would be unchecked. Then nothing with noise begins with this peer on this
+//! lineage, whatever study and data, until this side's own operator allows it (`tacit ledger allow`); the next attempt has
+//! new noise and is charged again. A release whose outputs reached the viewer's ledger is never run again: they are taken
+//! from there.
 
 #[cfg(test)]
 mod tests;
 
-use crate::ledger::{Bytes32, Debit, Ledger, Stage, barred_error};
+use crate::ledger::{Bytes32, Debit, Ledger, Stage, Towards, barred_error};
 use base::{Cost, Error, Kind, PartyId, Rng};
 use engine::{Ceremony, Engine, Shares};
 use net::Session;
@@ -53,12 +54,17 @@ const REFUSED: u8 = 3;
 
 const SETUP_BYTES: usize = 32;
 
+/// Who may be the cause where servers compute and the error names nobody.
+pub(crate) const SERVERS: &str = "a server may be the cause: suspect whoever reports a deviation (it may lie), the sender, \
+                                  and the server that vouched for the message";
+
 /// The noise of one viewer's release, at one party.
 pub struct Noise {
     side: Side,
     setup: Setup,
     ledger: Arc<Mutex<Ledger>>,
     debit: Debit,
+    towards: Towards,
     rng: Rng,
     state: State,
     servers: Vec<PartyId>,
@@ -104,7 +110,8 @@ impl Noise {
     /// drawer, a record at the viewer. `rng` is fresh.
     #[must_use]
     pub fn new(side: Side, setup: Setup, ledger: Arc<Mutex<Ledger>>, debit: Debit, rng: Rng) -> Self {
-        Self { side, setup, ledger, debit, rng, state: State::Fresh, servers: Vec::new() }
+        let towards = debit.towards();
+        Self { side, setup, ledger, debit, towards, rng, state: State::Fresh, servers: Vec::new() }
     }
 
     /// With servers that compute the release and hear from both sides whether it begins ([`hear`]).
@@ -218,7 +225,10 @@ impl Noise {
         match (self.side, theirs[0]) {
             _ if kept.is_some() => return Ok(kept),
             // Nothing is given away by believing this: the drawer sends nothing.
-            (Side::Drawer, DONE) => return Ok(Some(Vec::new())),
+            (Side::Drawer, DONE) => {
+                self.ledger()?.store_outputs(&self.id(), &self.towards.peer, &[])?;
+                return Ok(Some(Vec::new()));
+            }
             _ => mine?,
         }
         match theirs[0] {
@@ -231,18 +241,17 @@ impl Noise {
         }
     }
 
-    /// Whether this side's ledger lets the release begin: not barred, nothing named yet, and affordable.
+    /// Whether this side's ledger lets the release begin: nothing bars the peer, this attempt has not named an index, and
+    /// it is affordable.
     fn may_begin(&self) -> Result<(), Error> {
-        let (id, mut ledger) = (self.id(), self.ledger()?);
-        if let Some(reason) = ledger.barred(&id)? {
-            return Err(barred_error(&id, &reason));
+        let (id, ledger) = (self.id(), self.ledger()?);
+        if let Some(reason) = ledger.barred(&self.towards, &[id])? {
+            return Err(barred_error(ledger.path(), &self.towards, &reason));
         }
-        let record = ledger.transcript(&id, self.side)?;
-        if record.is_some_and(|record| Stage::of(&record) >= Stage::Named) {
-            let reason =
-                "an earlier run ended after the noise index was named and before the outputs were kept";
-            ledger.bar(&id, reason)?;
-            return Err(barred_error(&id, reason));
+        if ledger.transcript(&id, self.side)?.is_some_and(|record| Stage::of(&record) >= Stage::Named) {
+            return Err(Error::refused(
+                "this attempt of the release has named its index before; run again, and both sides agree on a new one",
+            ));
         }
         ledger.check_debit(&self.debit)
     }
@@ -268,7 +277,7 @@ impl Noise {
     }
 
     fn save(&self, transcript: &release::choose::Transcript) -> Result<(), Error> {
-        self.ledger()?.save_transcript(&self.id(), self.side, transcript)
+        self.ledger()?.save_transcript(&self.id(), self.side, &self.towards, transcript)
     }
 
     /// The drawer's half of `draw`: the same messages whether it is the first time or a rerun.
@@ -300,7 +309,7 @@ impl Noise {
             // Other seeds would be other noise on the same totals: their mean would be less noisy than paid for.
             Some(before) if before.shared_digest() != drawn.transcript().shared_digest() => {
                 return Err(session.link(peer).blame(
-                    "its noise seeds are not those of this release's earlier run; both operators may reopen it",
+                    "its noise seeds are not those of this release's earlier run: it lost or replaced its ledger",
                 ));
             }
             Some(_) => {}
@@ -330,7 +339,7 @@ impl Noise {
             }
             Some(record) if record.commitments() != commitments => {
                 return Err(session.link(peer).blame(
-                    "its noise commitments are not those of this release's earlier run; both operators may reopen it",
+                    "its noise commitments are not those of this release's earlier run: it lost or replaced its ledger",
                 ));
             }
             Some(record) => {
@@ -413,7 +422,8 @@ impl Noise {
             Verdict::Detected(detected) => {
                 self.save(detected.transcript())?;
                 let error = detected.error();
-                self.ledger()?.bar(&self.id(), &format!("{error}: {:?}", detected.deviation()))?;
+                let reason = format!("{error}: {:?}{}", detected.deviation(), self.suspects(&error));
+                self.ledger()?.bar(&self.id(), &self.towards, &reason)?;
                 Err(error)
             }
         }
@@ -429,23 +439,43 @@ impl Noise {
     fn close(mut self, result: Result<Vec<u128>, Error>) -> Result<Vec<u128>, Error> {
         let id = self.id();
         match (result, std::mem::replace(&mut self.state, State::Over)) {
-            (Ok(outputs), State::Accepted) => {
-                self.ledger()?.store_outputs(&id, &outputs)?;
+            (Ok(outputs), State::Accepted | State::Opened) => {
+                self.ledger()?.store_outputs(&id, &self.towards.peer, &outputs)?;
                 Ok(outputs)
             }
-            (Ok(outputs), State::Opened) => Ok(outputs),
             (Ok(_), _) => Err(Error::misuse("the engine revealed outputs before their noise was settled")),
             (Err(error), State::Chosen(chosen, _)) => {
                 self.save(chosen.silent().transcript())?;
-                self.ledger()?.bar(&id, &reason(&error, "before the noise was opened"))?;
-                Err(error)
+                self.bar(error, "before the noise was opened")
             }
             (Err(error), State::Accepted) => {
-                self.ledger()?
-                    .bar(&id, &reason(&error, "after the noise was accepted, before the outputs"))?;
-                Err(error)
+                self.bar(error, "after the noise was accepted, before the outputs")
             }
+            // At the drawer the transcript bars by itself, until the viewer says that it has the outputs.
             (Err(error), _) => Err(error),
+        }
+    }
+
+    /// Bars the peer, and returns the error that was the cause.
+    fn bar<T>(&self, error: Error, when: &str) -> Result<T, Error> {
+        let reason = reason(&error, when) + &self.suspects(&error);
+        self.ledger()?.bar(&self.id(), &self.towards, &reason)?;
+        Err(error)
+    }
+
+    /// Where servers compute, the peer need not be the cause. A pair of servers is not enough to suspect: who accuses them
+    /// may lie.
+    fn suspects(&self, error: &Error) -> String {
+        if self.servers.is_empty() {
+            return String::new();
+        }
+        match error.accusation() {
+            Some(said) => format!(
+                "; a server may be the cause: {} accuses {}, and one of them all deviated, the accuser perhaps",
+                said.by,
+                said.accused.join(" and ")
+            ),
+            None => format!("; {SERVERS}"),
         }
     }
 }

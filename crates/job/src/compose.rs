@@ -2,8 +2,8 @@
 
 use crate::prepare::Checked;
 use crate::report::{
-    Disclosed, FORMAT, PARTS_FORMAT, PartyInfo, Privacy, Report, Reports, ServersInfo, SpentBy, Stage,
-    StudyInfo, Uncovered, View,
+    BrokeOff, Disclosed, FORMAT, PARTS_FORMAT, PartyInfo, Privacy, Report, Reports, ServersInfo, SpentBy,
+    Stage, StudyInfo, Uncovered, View,
 };
 use crate::scales::release_mode;
 use crate::study::{Kind, Role};
@@ -28,6 +28,10 @@ pub(crate) struct Facts<'a> {
     pub charge: &'a Rational,
     /// Spent so far by each other viewer on this party's data, and the budget of each.
     pub viewers: Vec<SpentBy>,
+    /// What broke off with each peer.
+    pub broke_off: Vec<BrokeOff>,
+    /// What was found of peers' ledgers, and allowed since.
+    pub noticed: Vec<String>,
     pub budget: f64,
     pub seconds: f64,
     pub stages: &'a [Stage],
@@ -77,6 +81,7 @@ pub(crate) fn report(facts: &Facts<'_>, view: View, disclosed: Disclosed) -> Rep
                 .into(),
         );
     }
+    warnings.extend(facts.noticed.iter().cloned());
     let servers = ServersInfo::of(study, &disclosed, &facts.transport);
     let inputs = &checked.inputs;
     if inputs.events_cut > 0 {
@@ -117,6 +122,7 @@ pub(crate) fn report(facts: &Facts<'_>, view: View, disclosed: Disclosed) -> Rep
             viewers: facts.viewers.clone(),
             candidates: noised.then(|| checked.candidates()),
         },
+        broke_off: facts.broke_off.clone(),
         inputs: inputs.clone(),
         guarantee: guarantee(&noise, &disclosed, reach(checked), servers.as_ref()),
         disclosed,

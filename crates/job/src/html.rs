@@ -119,6 +119,10 @@ fn notices(report: &Report) -> Markup {
             drawn and nothing was charged.";
         parts.push(element("div", &[("class", "box"), ("role", "note")], [paragraph("", what)]));
     }
+    if !report.broke_off.is_empty() {
+        let counts = report.broke_off.iter().map(|count| paragraph("", format!("{}.", count.text())));
+        parts.push(element("div", &[("class", "box"), ("role", "note")], counts));
+    }
     if !report.warnings.is_empty() {
         let warnings = report.warnings.iter().map(|warning| paragraph("", warning));
         parts.push(element("div", &[("class", "box"), ("role", "note")], warnings));

@@ -4,21 +4,33 @@
 //! studies and versions of the data. A debit is one transaction and on stable storage before the call returns; the
 //! sums are exact rationals. The ledger of the party whose data are protected decides; the viewer's only records.
 //!
-//! A *release* (one viewer's outputs of one study on given data) has *attempts*: attempt 0, and one more each time its
-//! operator reopens it. An attempt is charged once, however often it is resumed, and has one transcript of noise per
-//! side, of which every stage is kept.
+//! A *release* (one viewer's outputs of one study on given data) has *attempts*: attempt 0, and one more each time one
+//! broke off whose index was named and the operators on both sides allow more with the peer. An attempt is charged once,
+//! however often it is resumed, and has one transcript of noise per side, of which every stage is kept.
 //!
-//! What is stored, what survives a crash and how to reopen: `docs/protocols/ledger.md`.
+//! Rows that concern a peer are in a chain of hashes, whose head both sides sign and keep of each other.
+//!
+//! What is stored, what survives a crash and how to go on: `docs/protocols/ledger.md`.
 
+mod backup;
+mod bars;
+mod chain;
 mod file;
+mod layout;
 mod lineages;
+mod peers;
 mod records;
+mod statement;
 #[cfg(test)]
 mod tests;
 
+pub use bars::{ATTEMPTS_AHEAD, BrokenOff, Towards};
+pub(crate) use bars::{barred_error, quoted};
+pub use chain::{Head, Verified};
 pub use lineages::Begun;
-pub(crate) use records::barred_error;
+pub use peers::{Held, Mismatch, Recovered};
 pub use records::{AnswerKey, Stage};
+pub use statement::{STATEMENT_BYTES, Statement};
 
 use crate::data::DataHash;
 use base::{Error, PartyId, Seed};
@@ -50,6 +62,8 @@ pub struct Debit {
     pub lineage: String,
     /// The viewer's key, as the study names it.
     pub viewer_key: String,
+    /// The other side's key: the viewer's, or where this party is the viewer the drawer's.
+    pub peer_key: String,
     /// Hash of the study.
     pub study: Bytes32,
     /// Tag of this party's data ([`Ledger::data_tag`]).
@@ -72,6 +86,14 @@ pub struct Debit {
     pub protects: bool,
 }
 
+impl Debit {
+    /// With whom and about which data it is.
+    #[must_use]
+    pub fn towards(&self) -> Towards {
+        Towards { peer: self.peer_key.clone(), lineage: self.lineage.clone() }
+    }
+}
+
 /// One debit, for listing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EntryRow {
@@ -79,14 +101,16 @@ pub struct EntryRow {
     pub row: u64,
     /// Seconds since 1970, UTC.
     pub at: u64,
-    /// The release, 64 hex digits: what `tacit ledger reopen` takes.
+    /// The release, 64 hex digits.
     pub release: String,
-    /// How often the release was reopened before this debit.
+    /// Which attempt of the release: 0 for the first.
     pub attempt: u32,
     /// The protected data.
     pub lineage: String,
     /// The viewer's key.
     pub viewer_key: String,
+    /// The other side's key: what `tacit ledger allow` takes.
+    pub peer_key: String,
     /// Hash of the study, 64 hex digits.
     pub study: String,
     /// zCDP charged: a decimal where it is one, else `p/q`.
@@ -97,10 +121,10 @@ pub struct EntryRow {
     pub delta: String,
     /// Whether it counts against a budget here (`false`: this party was the viewer).
     pub protects: bool,
-    /// Why this attempt is barred, if it is.
+    /// Why this attempt was barred, if it was.
     pub barred: Option<String>,
-    /// Whether a later attempt took its place.
-    pub reopened: bool,
+    /// Whether this side's operator has lifted that since.
+    pub lifted: bool,
 }
 
 /// One stored answer, for listing.
@@ -116,8 +140,18 @@ pub struct AnswerRow {
     pub exact: bool,
 }
 
+/// The name of a data set that a peer is shown: a hash of the data's tag and of the peer's key, so that two peers do not
+/// find out that they work with the same data.
+#[must_use]
+pub fn tag_towards(data_tag: &Bytes32, peer_key: &str) -> Bytes32 {
+    let mut hasher = blake3::Hasher::new_derive_key("tacit data tag towards a peer 1");
+    hasher.update(data_tag).update(peer_key.as_bytes());
+    *hasher.finalize().as_bytes()
+}
+
 /// The identity of a viewer's release: study, data of all parties (by tag, in party order) and viewer. The same study
-/// on the same data is the same release, so that nobody is charged or answered twice.
+/// on the same data is the same release, so that nobody is charged or answered twice. Of two parties both have the same
+/// tags, those that they told each other; among more the ids are of this party's own ledger alone.
 #[must_use]
 pub fn release_id(study: &Bytes32, tags: &[Bytes32], viewer: PartyId) -> Bytes32 {
     let mut hasher = blake3::Hasher::new_derive_key("tacit release 1");
@@ -127,6 +161,12 @@ pub fn release_id(study: &Bytes32, tags: &[Bytes32], viewer: PartyId) -> Bytes32
     }
     hasher.update(&[viewer.0]);
     *hasher.finalize().as_bytes()
+}
+
+/// Names an attempt of a release: what its noise is bound to.
+#[must_use]
+pub fn attempt_id(release: &Bytes32, attempt: u32) -> Bytes32 {
+    blake3::derive_key("tacit attempt 1", &[&release[..], &attempt.to_le_bytes()].concat())
 }
 
 /// The identity of what a match shows one viewer of sizes: as [`release_id`], and never equal to one.
@@ -151,6 +191,14 @@ pub fn begun_id(study: &Bytes32, tags: &[Bytes32]) -> Bytes32 {
 #[must_use]
 pub fn rational(ratio: program::Ratio) -> Rational {
     release::rational::ratio(ratio.num(), ratio.den())
+}
+
+/// The same decimal, likewise.
+///
+/// # Errors
+/// Never for a decimal that was read.
+pub fn rational_of_decimal(decimal: crate::study::Decimal) -> Result<Rational, Error> {
+    crate::prepare::ratio(decimal).map(rational)
 }
 
 impl Ledger {
@@ -180,8 +228,8 @@ impl Ledger {
         &self.path
     }
 
-    /// A name for a data set that may be shown to a peer: a hash under a random key that never leaves this ledger. The
-    /// same data always have the same tag here, and it says nothing about them to anybody else.
+    /// A name for a data set: a hash under a random key that never leaves this ledger. The same data always have the same
+    /// tag here, and it says nothing about them to anybody else. What a peer is shown is [`tag_towards`] it.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -242,7 +290,7 @@ impl Ledger {
     pub fn check_debit(&self, debit: &Debit) -> Result<(), Error> {
         check(debit)?;
         let explain = |e: rusqlite::Error| self.explain("read", &e);
-        let attempt = records::attempt(&self.connection, &debit.release_id).map_err(explain)?;
+        let attempt = self.next_attempt(&debit.release_id)?;
         match charged(&self.connection, debit, attempt).map_err(explain)? {
             Some(_) => Ok(()),
             None => afford(&self.connection, &self.path, debit),
@@ -286,8 +334,7 @@ impl Ledger {
         let read = |row: &rusqlite::Row<'_>| {
             let debit = debit_of(row)?;
             let attempt: u32 = row.get("attempt")?;
-            let barred = records::bar(&self.connection, &debit.release_id, attempt)?;
-            let reopened = records::attempt(&self.connection, &debit.release_id)? > attempt;
+            let (barred, lifted) = bars::of(&self.connection, &debit.towards(), &debit.release_id, attempt)?;
             Ok(EntryRow {
                 row: row.get::<_, i64>("row")?.unsigned_abs(),
                 at: row.get::<_, i64>("at")?.unsigned_abs(),
@@ -295,13 +342,14 @@ impl Ledger {
                 attempt,
                 lineage: debit.lineage,
                 viewer_key: debit.viewer_key,
+                peer_key: debit.peer_key,
                 study: hex(&debit.study),
                 rho: shown(&debit.rho),
                 budget: shown(&debit.budget),
                 delta: small(&debit.delta),
                 protects: debit.protects,
                 barred,
-                reopened,
+                lifted,
             })
         };
         let rows = query.query_map([], read).map_err(explain)?;
@@ -314,7 +362,7 @@ impl Ledger {
     /// When the ledger cannot be read.
     pub fn answers(&self) -> Result<Vec<AnswerRow>, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
-        let sql = "SELECT at, study, report FROM answers ORDER BY at, rowid";
+        let sql = "SELECT at, study, report FROM answers ORDER BY at, row";
         let mut query = self.connection.prepare(sql).map_err(explain)?;
         let read = |row: &rusqlite::Row<'_>| {
             // The report may be one of another version: what it does not say stays out.
@@ -349,7 +397,7 @@ fn charge(write: &Connection, path: &Path, debit: &Debit) -> Result<u64, Error> 
     let explain = |e: rusqlite::Error| file::explain(path, "debit", &e);
     let attempt = records::attempt(write, &debit.release_id).map_err(explain)?;
     if let Some(reason) = records::bar(write, &debit.release_id, attempt).map_err(explain)? {
-        return Err(records::barred_error(&debit.release_id, &reason));
+        return Err(barred_error(path, &debit.towards(), &reason));
     }
     if let Some((row, recorded)) = charged(write, debit, attempt).map_err(explain)? {
         // The bounds may have been changed since; what was charged may not.
@@ -360,25 +408,7 @@ fn charge(write: &Connection, path: &Path, debit: &Debit) -> Result<u64, Error> 
         return Ok(row);
     }
     afford(write, path, debit)?;
-    let sql = "INSERT INTO debits (at, release, attempt, lineage, viewer, study, my_tag, peer_tag, rho, budget, protects, \
-               delta) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
-    let (rho, budget) = (debit.rho.to_string(), debit.budget.to_string());
-    let values = params![
-        now(),
-        debit.release_id,
-        attempt,
-        debit.lineage,
-        debit.viewer_key,
-        debit.study,
-        debit.my_tag,
-        debit.peer_tag,
-        rho,
-        budget,
-        debit.protects,
-        debit.delta.to_string()
-    ];
-    write.execute(sql, values).map_err(explain)?;
-    Ok(write.last_insert_rowid().unsigned_abs())
+    record(write, debit, attempt).map(i64::unsigned_abs).map_err(explain)
 }
 
 fn check(debit: &Debit) -> Result<(), Error> {
@@ -391,6 +421,42 @@ fn check(debit: &Debit) -> Result<(), Error> {
         return Err(Error::misuse("a debit has a positive rho, and no negative delta or bound"));
     }
     Ok(())
+}
+
+/// Writes a row and its link in the chain of each peer that it concerns, in a transaction of the caller's. Returns the row.
+fn put(
+    write: &Connection,
+    table: &'static str,
+    sql: &str,
+    values: impl rusqlite::Params,
+    peers: &[&str],
+) -> Result<i64, rusqlite::Error> {
+    write.execute(sql, values)?;
+    let row = write.last_insert_rowid();
+    peers.iter().try_for_each(|peer| chain::link(write, peer, table, row))?;
+    Ok(row)
+}
+
+/// Writes a debit in a transaction of the caller's.
+fn record(write: &Connection, debit: &Debit, attempt: u32) -> Result<i64, rusqlite::Error> {
+    let sql = "INSERT INTO debits (at, release, attempt, lineage, viewer, peer, study, my_tag, peer_tag, rho, budget, \
+               protects, delta) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+    let values = params![
+        now(),
+        debit.release_id,
+        attempt,
+        debit.lineage,
+        debit.viewer_key,
+        debit.peer_key,
+        debit.study,
+        debit.my_tag,
+        debit.peer_tag,
+        debit.rho.to_string(),
+        debit.budget.to_string(),
+        debit.protects,
+        debit.delta.to_string()
+    ];
+    put(write, "debits", sql, values, &[&debit.peer_key])
 }
 
 fn afford(connection: &Connection, path: &Path, debit: &Debit) -> Result<(), Error> {
@@ -448,8 +514,18 @@ fn spent(
     viewer: &str,
 ) -> Result<Rational, rusqlite::Error> {
     let sql = format!("SELECT {column} FROM debits WHERE lineage = ?1 AND viewer = ?2 AND protects = 1");
-    let mut query = connection.prepare(&sql)?;
-    let rows = query.query_map([lineage, viewer], |row| rational_of(row, column))?;
+    sum(connection, &sql, &[lineage, viewer], column)
+}
+
+/// The exact sum of a column of a query.
+fn sum(
+    connection: &Connection,
+    sql: &str,
+    values: &[&str],
+    column: &str,
+) -> Result<Rational, rusqlite::Error> {
+    let mut query = connection.prepare(sql)?;
+    let rows = query.query_map(rusqlite::params_from_iter(values), |row| rational_of(row, column))?;
     rows.sum_exactly()
 }
 
@@ -464,7 +540,7 @@ impl<I: Iterator<Item = Result<Rational, rusqlite::Error>>> SumExactly for I {
     }
 }
 
-const COLUMNS: &str = "release, lineage, viewer, study, my_tag, peer_tag, rho, budget, protects, delta";
+const COLUMNS: &str = "release, lineage, viewer, peer, study, my_tag, peer_tag, rho, budget, protects, delta";
 
 fn charged(
     connection: &Connection,
@@ -481,6 +557,7 @@ fn debit_of(row: &rusqlite::Row<'_>) -> Result<Debit, rusqlite::Error> {
     Ok(Debit {
         lineage: row.get("lineage")?,
         viewer_key: row.get("viewer")?,
+        peer_key: row.get("peer")?,
         study: row.get("study")?,
         my_tag: row.get("my_tag")?,
         peer_tag: row.get("peer_tag")?,
@@ -528,6 +605,13 @@ pub(crate) fn small(value: &Rational) -> String {
 /// Hex digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// The day of a time, `2026-01-31`.
+fn date(at: i64) -> String {
+    /// 9999-12-31, the last date there is.
+    const LAST: i64 = 2_932_896;
+    crate::time::date_of_days(at.div_euclid(86_400).clamp(0, LAST))
 }
 
 fn now() -> i64 {

@@ -112,6 +112,8 @@ pub struct Party {
     pub transport: Transport,
     /// Whether this party takes part only if the servers keep TLS: it says so itself.
     pub tls_only: bool,
+    /// Whether a new ledger may take the place of one that is said to be lost: asked of the operator, never of the file.
+    pub new_ledger: bool,
     /// What this party agrees to at all.
     pub policy: Policy,
 }
@@ -460,6 +462,7 @@ impl PartySettings {
             trigger: self.trigger.unwrap_or_default(),
             tls_only: self.transport == Some(Transport::Tls),
             transport: Transport::of(self.transport, self.trusted_network)?,
+            new_ledger: false,
             policy: Policy {
                 studies: self.allow_studies,
                 kinds: self.allow_kinds.unwrap_or(default.kinds),

@@ -40,6 +40,9 @@ pub struct Report {
     pub view: View,
     /// What this view cost the other party's privacy.
     pub privacy: Privacy,
+    /// Releases with each peer that broke off so far, where any did: who leaves when noise is against it shows here.
+    #[serde(default)]
+    pub broke_off: Vec<BrokeOff>,
     /// What reading this party's own files did. For this party only.
     pub inputs: InputReport,
     /// What was disclosed beyond the result.
@@ -303,6 +306,27 @@ pub struct Privacy {
     pub viewers: Vec<SpentBy>,
     /// Noise candidates per output; one was used, the others were opened and checked. Absent without noise.
     pub candidates: Option<u32>,
+}
+
+/// Releases with a peer that broke off, over all studies and data of this party.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BrokeOff {
+    /// The peer.
+    pub peer: String,
+    /// All of them.
+    pub releases: u32,
+    /// Of these, after the noise index was named.
+    pub after_index: u32,
+}
+
+impl BrokeOff {
+    /// In a sentence.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let Self { peer, releases, after_index } = self;
+        let what = if *releases == 1 { "release" } else { "releases" };
+        format!("{releases} {what} with {peer} broke off, {after_index} after the noise index was named")
+    }
 }
 
 /// What one viewer has spent so far on this party's data, over all studies.

@@ -13,6 +13,7 @@ mod matched;
 pub(crate) mod measure;
 mod node;
 pub(crate) mod outsourced;
+mod ready;
 mod salted;
 mod server;
 mod spine;
@@ -21,15 +22,15 @@ mod transport;
 
 use crate::align::Shard;
 use crate::ceremony::{self, Noise};
-use crate::ledger::{AnswerKey, Debit, Ledger, rational, small};
+use crate::ledger::{AnswerKey, Debit, Ledger, attempt_id, rational, small};
 use crate::party::{Address, Party, Places};
 use crate::prepare::{self, Built, Checked};
 use crate::report::{Disclosed, Report, SpentBy, Stage, View};
-use crate::scales::{Scales, most_charged};
+use crate::scales::Scales;
 use crate::study::{Kind, Member, Study};
 use crate::transport::Transport;
 use crate::{compose, interpret};
-use agree::{Agreement, agree, others_of, tell, tell_all};
+use agree::{Agreement, others_of};
 use base::{Cost, Error, PartyId, Seed};
 use engine::{NoNoise, Shares};
 use matched::{Matched, Placed};
@@ -73,6 +74,8 @@ pub enum Event {
     Settled(String),
     /// What this party should know before anybody is met; a line to print.
     Warning(String),
+    /// What its ledger says to it; a line to print.
+    Note(String),
     /// The stored answer of an earlier run is returned.
     Stored,
     /// This party's own answer is complete, while others still wait for theirs: keep it now.
@@ -152,7 +155,7 @@ pub fn run_parts(party: &Party, watch: &Watch) -> Result<Vec<Part>, Error> {
             checked.study.name
         )));
     }
-    let ledger = Arc::new(Mutex::new(Ledger::open(&party.ledger)?));
+    let ledger = ready::open_ledger(party, &all, watch)?;
     for warning in all.first().into_iter().flat_map(|first| &first.warnings) {
         (watch.events)(Event::Warning(warning.clone()));
     }
@@ -271,6 +274,8 @@ struct Coordinator<'a> {
     party: &'a Party,
     checked: Checked,
     ledger: Arc<Mutex<Ledger>>,
+    /// What it signs with.
+    identity: Identity,
     watch: &'a Watch,
     session: Session,
     workers: Vec<Channels>,
@@ -312,6 +317,7 @@ impl<'a> Coordinator<'a> {
             party,
             checked,
             ledger,
+            identity: Identity::load(&party.identity)?,
             watch,
             session,
             workers: meeting.workers,
@@ -331,16 +337,14 @@ impl<'a> Coordinator<'a> {
         let done = self.steps().map_err(|error| stopped(self.farewell.as_ref(), error));
         if let (Err(_), Some(key), Some(report)) = (&done, self.unkept.take(), &self.answer) {
             // The error of the run is the one to tell: the report is with the caller in any case.
-            let _ = compose::to_json(report).and_then(|text| self.lock()?.store_answer(&key, &text));
+            let _ = self.store_answer(&key, report);
         }
         done
     }
 
     fn steps(&mut self) -> Result<Report, Error> {
         self.greet()?;
-        let tag = self.lock()?.data_tag(&self.checked.data)?;
-        let agreement =
-            agree(&mut self.session, &self.checked, &self.ledger, tag, self.kept.as_ref().map(Kept::name))?;
+        let agreement = self.agree(self.kept.as_ref().map(Kept::name))?;
         self.answer = agreement.stored.as_deref().map(compose::stored).transpose()?;
         if let (Some(stored), true) = (agreement.stored.as_deref(), agreement.all_stored) {
             (self.watch.events)(Event::Stored);
@@ -348,6 +352,7 @@ impl<'a> Coordinator<'a> {
             self.session.finish()?;
             return compose::stored(stored);
         }
+        self.tell_broke_off()?;
         self.ready(&agreement)?;
         self.settle_transport()?;
         let start = Instant::now();
@@ -367,65 +372,25 @@ impl<'a> Coordinator<'a> {
             Some(stored) => compose::stored(stored)?,
             None => {
                 let report = self.report(view, disclosed, &scales, start)?;
-                self.lock()?.store_answer(&agreement.answer, &compose::to_json(&report)?)?;
+                self.store_answer(&agreement.answer, &report)?;
                 (self.answer, self.unkept) = (Some(report.clone()), None);
                 report
             }
         };
-        self.session.step("done", |s| tell_all(s, [1]))?;
+        self.part()?;
         self.session.finish()?;
         Ok(report)
     }
 
+    fn store_answer(&self, key: &AnswerKey, report: &Report) -> Result<(), Error> {
+        let others = others_of(&self.checked);
+        let peers: Vec<&str> =
+            others.iter().map(|peer| &*self.checked.study.parties[peer.index()].key).collect();
+        self.lock()?.store_answer(key, &peers, &compose::to_json(report)?)
+    }
+
     fn lock(&self) -> Result<std::sync::MutexGuard<'_, Ledger>, Error> {
         self.ledger.lock().map_err(|_| Error::misuse("another thread panicked while it held the ledger"))
-    }
-
-    /// All sides say whether their ledgers allow all releases, before anything is disclosed: matching tells exact
-    /// sizes, which a run that is refused later would have given away for nothing.
-    fn ready(&mut self, agreement: &Agreement) -> Result<(), Error> {
-        let (mine, owners) = (self.allowed(agreement), others_of(&self.checked));
-        let said = [u8::from(mine.is_ok())];
-        let theirs = self.session.step("agree", |session| tell(session, &owners, said))?;
-        let begin = mine.is_ok() && theirs.iter().all(|(_, theirs)| *theirs == [1]);
-        self.tell_servers(if begin { Word::Begin } else { Word::Refused })?;
-        self.session.step("agree", |session| {
-            mine?;
-            match theirs.into_iter().find(|(_, theirs)| *theirs != [1]) {
-                None => Ok(()),
-                Some((peer, _)) => Err(Error::new(
-                    session.at(Some(peer)),
-                    base::Kind::Refused(
-                        "the peer's privacy ledger does not allow this study: its budget is spent or a release is \
-                         barred there; see the peer's own output"
-                            .into(),
-                    ),
-                )),
-            }
-        })
-    }
-
-    fn allowed(&self, agreement: &Agreement) -> Result<(), Error> {
-        let ledger = self.lock()?;
-        for viewer in self.checked.roster.parties() {
-            if let Some(reason) = ledger.barred(&agreement.release_id(viewer))? {
-                return Err(crate::ledger::barred_error(&agreement.release_id(viewer), &reason));
-            }
-        }
-        drop(ledger);
-        for viewer in self.checked.roster.parties() {
-            let most = most_charged(&self.checked.study, &self.checked.built.audit, viewer);
-            if !num_traits::Zero::is_zero(&most) {
-                // The match comes first and leaves the less.
-                let most = most + self.match_rho(viewer, agreement)?;
-                let debit = self.debit(viewer, most, agreement)?;
-                self.lock()?.check_debit(&debit)?;
-            }
-        }
-        for (_, debit) in self.match_debits(agreement)? {
-            self.lock()?.check_debit(&debit)?;
-        }
-        Ok(())
     }
 
     /// Measures the link where the study leaves something to it.
@@ -634,8 +599,8 @@ impl<'a> Coordinator<'a> {
         let context = Context {
             study: *self.checked.hash.as_bytes(),
             release,
-            // One release is one session: a resumed run continues the same transcript.
-            session: release,
+            // One attempt of a release is one session: a resumed run continues the same transcript.
+            session: attempt_id(&release, agreement.attempts[viewer.index()]),
             data: agreement.tags.to_vec(),
             viewer,
             drawer: viewer.other(),
@@ -662,6 +627,7 @@ impl<'a> Coordinator<'a> {
         Ok(Debit {
             lineage: self.party.lineage.clone(),
             viewer_key: self.checked.study.parties[viewer.index()].key.clone(),
+            peer_key: self.towards(me.other()).peer,
             study: *self.checked.hash.as_bytes(),
             my_tag: agreement.tags[me.index()],
             peer_tag: agreement.tags[me.other().index()],
@@ -706,6 +672,8 @@ impl<'a> Coordinator<'a> {
             transport: self.transport.to_string(),
             charge,
             viewers,
+            broke_off: self.broke_off()?,
+            noticed: self.noticed()?,
             budget: self.party.policy.budget.to_f64(),
             seconds: start.elapsed().as_secs_f64(),
             stages: self.stages.all(),

@@ -93,6 +93,9 @@ pub fn terminal_in(report: &Report, style: Style) -> String {
         let saw = long_text(&server.saw, style);
         paragraph(&mut out, "  ", &format!("{} saw {saw}.", style.text(&server.name)));
     }
+    for count in &report.broke_off {
+        paragraph(&mut out, "  ", &long_text(&format!("{}.", count.text()), style));
+    }
     for warning in &report.warnings {
         paragraph(&mut out, "  ", &style.paint("33", &format!("warning: {}", long_text(warning, style))));
     }

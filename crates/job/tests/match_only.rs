@@ -65,6 +65,7 @@ fn party(folder: &Path, name: &str, address: Address) -> Party {
         spine: None,
         salt: None,
         trigger: false,
+        new_ledger: false,
         transport: job::transport::Transport::Tls,
         policy: Policy { kinds: vec!["match".into()], ..Policy::default() },
     }

@@ -64,6 +64,7 @@ fn party(folder: &Path, name: &str, address: Address, data: &Path) -> Party {
         spine: None,
         salt: None,
         trigger: false,
+        new_ledger: false,
         transport: job::transport::Transport::Tls,
         policy: Policy::default(),
     }

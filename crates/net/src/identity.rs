@@ -11,6 +11,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
+use rustls::{SignatureAlgorithm, SignatureScheme};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -29,6 +30,15 @@ const PREFIX: &str = "tacit1:";
 /// Bytes of the largest identity file that is read.
 const FILE_BYTES: u64 = 64 << 10;
 
+/// A SubjectPublicKeyInfo of an Ed25519 key in DER: these bytes, then the 32 of the key.
+const SPKI_HEAD: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+
+/// Bytes of a public key as [`Identity::public_key`] gives it.
+pub const PUBLIC_KEY_BYTES: usize = 32;
+
+/// Bytes of a signature.
+pub const SIGNATURE_BYTES: usize = 64;
+
 /// 128 bits that stand for a public key: `tacit1:` and 32 lower-case hexadecimal digits.
 ///
 /// An impostor must find a second key with a given fingerprint (2^128 work). Two keys of one owner with the same
@@ -42,6 +52,12 @@ impl Fingerprint {
     pub fn of_key(spki: &[u8]) -> Self {
         let hash = blake3::derive_key(FINGERPRINT_CONTEXT, spki);
         Self(hash[..16].try_into().expect("16 of 32 bytes"))
+    }
+
+    /// The fingerprint of an Ed25519 key.
+    #[must_use]
+    pub fn of_ed25519(key: &[u8; PUBLIC_KEY_BYTES]) -> Self {
+        Self::of_key(&[&SPKI_HEAD[..], key].concat())
     }
 
     /// The fingerprint of the key in a certificate; `None` when it is no certificate.
@@ -188,6 +204,30 @@ impl Identity {
         })
     }
 
+    /// The Ed25519 key that others check signatures with.
+    ///
+    /// # Errors
+    /// When this identity holds a key of another kind.
+    pub fn public_key(&self) -> Result<[u8; PUBLIC_KEY_BYTES], Error> {
+        let spki = self.certified.key.public_key().ok_or_else(not_ed25519)?;
+        let key = spki.strip_prefix(&SPKI_HEAD).ok_or_else(not_ed25519)?;
+        key.try_into().map_err(|_| not_ed25519())
+    }
+
+    /// Signs a message. Who signs for several purposes begins each message with what it is for.
+    ///
+    /// # Errors
+    /// As [`Identity::public_key`].
+    pub fn sign(&self, message: &[u8]) -> Result<[u8; SIGNATURE_BYTES], Error> {
+        if self.certified.key.algorithm() != SignatureAlgorithm::ED25519 {
+            return Err(not_ed25519());
+        }
+        let signer = self.certified.key.choose_scheme(&[SignatureScheme::ED25519]).ok_or_else(not_ed25519)?;
+        let failed = |e: rustls::Error| Error::misuse(format!("the identity does not sign: {e}"));
+        let signature = signer.sign(message).map_err(failed)?;
+        signature.try_into().map_err(|_| Error::misuse("an Ed25519 signature has 64 bytes"))
+    }
+
     fn from_pem(pem: String) -> Result<Self, &'static str> {
         let pem = Secret::new(pem);
         let bytes = pem.expose().as_bytes();
@@ -218,6 +258,22 @@ fn version_1(key: &[u8]) -> Option<Zeroizing<[u8; 48]>> {
     out[..16].copy_from_slice(&VERSION_1);
     out[16..].copy_from_slice(secret);
     Some(out)
+}
+
+/// Whether the owner of an Ed25519 key signed a message with [`Identity::sign`].
+#[must_use]
+pub fn has_signed(key: &[u8; PUBLIC_KEY_BYTES], message: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> bool {
+    let known = aws_lc_rs::default_provider().signature_verification_algorithms;
+    let ed25519 = known.mapping.iter().filter(|(scheme, _)| *scheme == SignatureScheme::ED25519);
+    let mut algorithms = ed25519.flat_map(|(_, algorithms)| algorithms.iter());
+    algorithms.any(|algorithm| algorithm.verify_signature(key, message, signature).is_ok())
+}
+
+fn not_ed25519() -> Error {
+    Error::input(
+        "this identity holds no Ed25519 key, so it cannot sign; make one with `tacit keygen` and put its line `key` \
+         into the study",
+    )
 }
 
 impl fmt::Debug for Identity {
@@ -328,6 +384,21 @@ mod tests {
             let error = Identity::load(&path).unwrap_err().to_string();
             assert!(error.contains(what), "{error}");
         }
+    }
+
+    #[test]
+    fn a_signature_is_of_one_key_and_one_message() {
+        let (own, other) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+        let key = own.public_key().unwrap();
+        assert_eq!(Fingerprint::of_ed25519(&key), own.fingerprint());
+        let signature = own.sign(b"a message").unwrap();
+        assert!(has_signed(&key, b"a message", &signature));
+        assert!(!has_signed(&key, b"a massage", &signature));
+        assert!(!has_signed(&other.public_key().unwrap(), b"a message", &signature));
+        let mut bent = signature;
+        bent[7] ^= 1;
+        assert!(!has_signed(&key, b"a message", &bent));
+        assert!(!has_signed(&[0; PUBLIC_KEY_BYTES], b"a message", &[0; SIGNATURE_BYTES]));
     }
 
     #[test]

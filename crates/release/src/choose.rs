@@ -372,7 +372,7 @@ impl Detected {
         self.deviation
     }
 
-    /// The evidence: store it; it bars the release until both operators reopen it.
+    /// The evidence: store it; it bars the peer until the operator of this side allows more.
     #[must_use]
     pub fn transcript(&self) -> &Transcript {
         &self.record

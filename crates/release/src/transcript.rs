@@ -254,7 +254,7 @@ pub enum Deviation {
 pub enum Outcome {
     /// Drawer: the openings were handed out. Checker: everything agreed.
     Done,
-    /// The drawer deviated. Nothing resumes before both operators reopen.
+    /// The drawer deviated. Nothing resumes; a later attempt has new noise.
     Detected(Deviation),
 }
 
@@ -362,7 +362,7 @@ impl Transcript {
         }
         if let Some(Outcome::Detected(_)) = self.outcome {
             return Err(Error::input(
-                "cheating with noise was detected in this release; both operators have to reopen it",
+                "cheating with noise was detected in this attempt of the release; a later attempt has new noise",
             ));
         }
         self.setup.laws()?;

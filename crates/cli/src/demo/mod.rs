@@ -101,8 +101,8 @@ fn follow(folder: &Folder, parties: &[&str], json: bool) -> Result<Vec<Report>, 
     }
     let board = Board::stderr();
     let reports = children.finish(|index, line| match line {
-        // One party's progress stands for all; that another one is awaited is of no interest here.
-        Line::Waiting { .. } | Line::Connected { .. } => {}
+        // One party's progress stands for all; that another one is awaited, or a ledger new, is of no interest here.
+        Line::Waiting { .. } | Line::Connected { .. } | Line::Note { .. } => {}
         _ if index == 0 => board.show(line),
         _ => {}
     });

@@ -130,8 +130,8 @@ fn follow(folder: &Folder, json: bool) -> Result<(Vec<Report>, Vec<ServerReport>
     }
     let board = Board::stderr();
     let done: Result<Vec<Value>, Error> = children.finish(|index, line| match line {
-        // One party's progress stands for all; that another one is awaited is of no interest here.
-        Line::Waiting { .. } | Line::Connected { .. } => {}
+        // One party's progress stands for all; that another one is awaited, or a ledger new, is of no interest here.
+        Line::Waiting { .. } | Line::Connected { .. } | Line::Note { .. } => {}
         _ if index == 0 => board.show(line),
         _ => {}
     });

@@ -115,6 +115,32 @@ fn a_spent_budget_ends_both_sides_before_anything_is_charged() {
 }
 
 #[test]
+fn a_ledger_is_verified_copied_and_asked_for_when_lost() {
+    let pair = Pair::csv(300);
+    let [publisher, advertiser] = pair.both([&[], &[]]).map(|done| done.fine().json());
+    assert!(publisher["broke_off"].as_array().unwrap().is_empty());
+    let (ledger, copy) = (pair.path("publisher.ledger"), pair.path("copy.ledger"));
+    let [ledger, copy] = [&ledger, &copy].map(|path| path.to_str().unwrap());
+    let chains = tacit(["ledger", "verify", ledger, "--json"]).fine().json();
+    let peer = advertiser["parties"][1]["key"].as_str().unwrap();
+    assert_eq!(chains["chains"][0]["peer"], peer);
+    assert!(chains["chains"][0]["count"].as_u64().unwrap() > 5, "{chains}");
+    tacit(["ledger", "backup", ledger, copy]).fine();
+    assert_eq!(std::fs::metadata(copy).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(tacit(["ledger", "verify", copy, "--json"]).fine().json()["chains"], chains["chains"]);
+    tacit(["ledger", "backup", ledger, copy, "--json"]).failed(2, &["never replaces a file"]);
+    let short = &peer[..15];
+    tacit(["ledger", "allow", ledger, short, "--reason", "x", "--json"]).failed(2, &["nothing bars", peer]);
+    tacit(["ledger", "allow", ledger, "tacit1:zz", "--reason", "x"]).failed(2, &["it knows", peer]);
+    tacit(["ledger", "recover", ledger, "--json"]).failed(2, &["there is nothing to recover"]);
+    let help = tacit(["ledger", "allow", "--help"]).fine().stdout;
+    assert!(help.contains("Find out what happened, then decide") && help.contains("Example:"), "{help}");
+    std::fs::remove_file(ledger).unwrap();
+    let lost = Running::start(pair.run("publisher", &[])).end();
+    lost.failed(5, &["there is no ledger at", "out-publisher/report.json", "--new-ledger"]);
+}
+
+#[test]
 fn a_study_file_and_a_party_file_are_told_apart() {
     let pair = Pair::csv(20);
     let paths = ["study.toml", "publisher.toml"].map(|name| pair.path(name).to_str().unwrap().to_owned());

@@ -117,6 +117,30 @@ impl World {
         release_id(&self.study, &[[2; 32], [3; 32]], VIEWER)
     }
 
+    fn towards(&self, party: PartyId) -> Towards {
+        Towards { peer: ["key of drawer", "key"][party.index()].into(), lineage: "lineage".into() }
+    }
+
+    /// What keeps `party` from beginning.
+    fn barred(&self, party: PartyId) -> Option<String> {
+        self.ledger(party).barred(&self.towards(party), &[self.release()]).unwrap()
+    }
+
+    fn allow(&self, party: PartyId) {
+        self.ledger(party).allow(&self.towards(party).peer, None, "looked into").unwrap();
+    }
+
+    /// As the parties do before a run: the larger of both sides' numbers.
+    fn agree_on_attempt(&self) -> u32 {
+        let next = |party| self.ledger(party).next_attempt(&self.release()).unwrap();
+        let attempt = next(VIEWER).max(next(DRAWER));
+        for party in [VIEWER, DRAWER] {
+            let peer = self.towards(party).peer;
+            self.ledger(party).begin_attempt(&self.release(), attempt, &peer).unwrap();
+        }
+        attempt
+    }
+
     fn plan_and_setup(&self) -> (ReleasePlan, Setup) {
         let program = program();
         let audit = program::verify(&program, &Policy::default(), 9).unwrap();
@@ -140,6 +164,7 @@ impl World {
         let debit = Debit {
             lineage: "lineage".into(),
             viewer_key: "key".into(),
+            peer_key: ["key of drawer", "key"][me.index()].into(),
             study: self.study,
             my_tag: tags[me.index()],
             peer_tag: tags[me.other().index()],
@@ -368,7 +393,7 @@ fn an_unpaid_release_names_no_index() {
     assert!(drawer.to_string().contains("budget: 0.005 of 0.005"), "{drawer}");
     assert!(viewer.to_string().contains("the peer's privacy ledger"), "{viewer}");
     assert_eq!(world.transcript(VIEWER).unwrap().index(), None);
-    assert_eq!(world.ledger(VIEWER).barred(&world.release()).unwrap(), None);
+    assert_eq!(world.barred(VIEWER), None);
 }
 
 struct Hook {
@@ -417,17 +442,17 @@ fn other_noise_than_the_seeds_give_is_detected() {
         record.outcome(),
         Some(Outcome::Detected(release::choose::Deviation::Noise { draw: 1, .. }))
     ));
-    let ledger = world.ledger(VIEWER);
-    assert!(ledger.barred(&world.release()).unwrap().unwrap().contains("not the noise of the seeds"));
-    assert_eq!(ledger.outputs(&world.release()).unwrap(), None);
-    // Nothing is free afterwards: neither side begins before both operators reopened, and then it is charged again.
+    assert!(world.barred(VIEWER).unwrap().contains("not the noise of the seeds"));
+    assert_eq!(world.ledger(VIEWER).outputs(&world.release()).unwrap(), None);
+    // Neither side begins before its own operator allows it, and then it is charged again.
     let errors = world.run(&cluster(5), Cheat::No).map(|view| view.err().unwrap().to_string());
     assert!(errors.iter().all(|text| text.contains("barred")), "{errors:?}");
     let mut world = World { budget: ratio(1, 100), ..world };
-    world.ledger(VIEWER).reopen(&world.release(), "agreed").unwrap();
+    world.allow(VIEWER);
     let errors = world.run(&cluster(6), Cheat::No).map(|view| view.err().unwrap().to_string());
-    assert!(errors[1].contains("tacit ledger reopen"), "{errors:?}");
-    world.ledger(DRAWER).reopen(&world.release(), "agreed").unwrap();
+    assert!(errors[1].contains("tacit ledger allow"), "{errors:?}");
+    world.allow(DRAWER);
+    assert_eq!(world.agree_on_attempt(), 1);
     world.budget = ratio(1, 200);
     assert!(world.run(&cluster(7), Cheat::No)[1].is_err(), "the second attempt has to be paid for");
     world.budget = ratio(1, 100);
@@ -442,7 +467,7 @@ fn leaving_after_the_index_is_silence() {
     assert!(matches!(viewer.err().unwrap().kind(), Kind::Channel(_)));
     let record = world.transcript(VIEWER).unwrap();
     assert_eq!(record.outcome(), Some(Outcome::Detected(release::choose::Deviation::Silence)));
-    let reason = world.ledger(VIEWER).barred(&world.release()).unwrap().unwrap();
+    let reason = world.barred(VIEWER).unwrap();
     assert!(reason.starts_with("silence after the noise index was named"), "{reason}");
     // The drawer's side, whatever it claims, does not begin again either.
     let errors = world.run(&cluster(10), Cheat::No).map(|view| view.err().unwrap().to_string());

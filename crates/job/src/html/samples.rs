@@ -123,6 +123,7 @@ pub fn registry() -> Report {
         cpu_seconds: 37.25,
         stored: false,
         warnings: vec![],
+        broke_off: vec![],
     }
 }
 

@@ -1,7 +1,8 @@
 //! The ledger's file: its layout, how it comes into being, and what to say when it cannot be used.
 
+use super::layout::{self, VERSION};
 use base::{At, Error, Kind};
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -9,58 +10,6 @@ use std::time::Duration;
 
 /// Marks a database as a ledger of ours (SQLite's `application_id`): "TCTL".
 const APPLICATION: i32 = 0x5443_544c;
-/// Version of the layout (SQLite's `user_version`).
-pub(super) const VERSION: i32 = 3;
-
-/// Everything but `settings` only grows: a statement that changes or deletes a row aborts.
-const TABLES: [&str; 6] = ["debits", "answers", "transcripts", "bars", "reopened", "outputs"];
-/// Those that version 3 added.
-const TABLES_3: [&str; 2] = ["sketches", "matches"];
-
-const SCHEMA: &str = "
-CREATE TABLE settings (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
-CREATE TABLE debits (
-    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, release BLOB NOT NULL, attempt INTEGER NOT NULL,
-    lineage TEXT NOT NULL, viewer TEXT NOT NULL, study BLOB NOT NULL, my_tag BLOB NOT NULL, peer_tag BLOB NOT NULL,
-    rho TEXT NOT NULL, budget TEXT NOT NULL, protects INTEGER NOT NULL, delta TEXT NOT NULL DEFAULT '0',
-    UNIQUE (release, attempt, protects)
-) STRICT;
-CREATE INDEX debits_of ON debits (lineage, viewer);
-CREATE TABLE answers (
-    study BLOB NOT NULL, program BLOB NOT NULL, my_tag BLOB NOT NULL, peer_tag BLOB NOT NULL, party INTEGER NOT NULL,
-    at INTEGER NOT NULL, report TEXT NOT NULL, PRIMARY KEY (study, program, my_tag, peer_tag, party)
-) STRICT;
-CREATE TABLE transcripts (
-    release BLOB NOT NULL, attempt INTEGER NOT NULL, side TEXT NOT NULL, stage INTEGER NOT NULL,
-    at INTEGER NOT NULL, record TEXT NOT NULL, PRIMARY KEY (release, attempt, side, stage)
-) STRICT;
-CREATE TABLE bars (
-    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, release BLOB NOT NULL, attempt INTEGER NOT NULL, reason TEXT NOT NULL
-) STRICT;
-CREATE TABLE reopened (
-    release BLOB NOT NULL, attempt INTEGER NOT NULL, at INTEGER NOT NULL, reason TEXT NOT NULL,
-    PRIMARY KEY (release, attempt)
-) STRICT;
-CREATE TABLE outputs (
-    release BLOB NOT NULL, attempt INTEGER NOT NULL, at INTEGER NOT NULL, outputs TEXT NOT NULL,
-    PRIMARY KEY (release, attempt)
-) STRICT;
-";
-
-/// What version 2 added: until then nothing was charged a delta.
-const TO_VERSION_2: &str = "ALTER TABLE debits ADD COLUMN delta TEXT NOT NULL DEFAULT '0';";
-
-/// What version 3 added: what a lineage's data look like, and how often a match was begun.
-const SCHEMA_3: &str = "
-CREATE TABLE sketches (
-    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, lineage TEXT NOT NULL, sketch BLOB NOT NULL, unlike TEXT
-) STRICT;
-CREATE TABLE matches (
-    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, id BLOB NOT NULL, nonce BLOB NOT NULL
-) STRICT;
-CREATE INDEX matches_of ON matches (id);
-";
-
 /// Opens the ledger at `path`; makes an empty one when nothing is there. Returns whether it was made.
 pub(super) fn open(path: &Path, wait: Duration) -> Result<(Connection, bool), Error> {
     let made = create_if_missing(path)?;
@@ -73,14 +22,14 @@ pub(super) fn open(path: &Path, wait: Duration) -> Result<(Connection, bool), Er
     }
     keep_private(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags).map_err(|e| explain(path, "open", &e))?;
+    let connection = Connection::open_with_flags(path, flags).map_err(|e| explain(path, "open", &e))?;
     let checked = configure(&connection, wait).and_then(|()| {
         let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
         Ok((pragma("application_id")?, pragma("user_version")?))
     });
     match checked.map_err(|e| explain(path, "open", &e))? {
         (APPLICATION, VERSION) => Ok((connection, made)),
-        (APPLICATION, 1..VERSION) => match bring_up_to_date(&mut connection) {
+        (APPLICATION, 1 | 2) => match layout::update(&connection) {
             Ok(()) => Ok((connection, made)),
             Err(error) => Err(explain(path, "bring up to date", &error)),
         },
@@ -93,21 +42,7 @@ pub(super) fn open(path: &Path, wait: Duration) -> Result<(Connection, bool), Er
     }
 }
 
-/// Adds what later versions have. Of two processes that do it at once the second one finds it done.
-fn bring_up_to_date(connection: &mut Connection) -> Result<(), rusqlite::Error> {
-    let write = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let version: i32 = write.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if version < 2 {
-        write.execute_batch(TO_VERSION_2)?;
-    }
-    if version < 3 {
-        write.execute_batch(&format!("{SCHEMA_3} {}", triggers(&TABLES_3)))?;
-    }
-    write.pragma_update(None, "user_version", VERSION)?;
-    write.commit()
-}
-
-/// One file without side files, so that a copy of it is a backup; EXTRA also syncs the folder when a journal goes away.
+/// One file; beside it a journal while a transaction runs, or after a crash. EXTRA also syncs the folder when it goes away.
 fn configure(connection: &Connection, wait: Duration) -> Result<(), rusqlite::Error> {
     connection.busy_timeout(wait)?;
     connection.pragma_update(None, "trusted_schema", false)?;
@@ -129,15 +64,8 @@ fn create_if_missing(path: &Path) -> Result<bool, Error> {
     let fill = || -> Result<(), rusqlite::Error> {
         let connection = Connection::open(aside.path())?;
         configure(&connection, Duration::ZERO)?;
-        connection.execute_batch(&format!(
-            "BEGIN; {SCHEMA} {SCHEMA_3} {} {} COMMIT;",
-            triggers(&TABLES),
-            triggers(&TABLES_3)
-        ))?;
-        let key = *base::Seed::from_system().expose();
-        connection.execute("INSERT INTO settings VALUES ('data key', ?1)", [&key[..]])?;
-        connection.pragma_update(None, "application_id", APPLICATION)?;
-        connection.pragma_update(None, "user_version", VERSION)
+        layout::create(&connection)?;
+        connection.pragma_update(None, "application_id", APPLICATION)
     };
     fill().map_err(|e| explain(path, "create", &e))?;
     match aside.persist_noclobber(path) {
@@ -147,16 +75,6 @@ fn create_if_missing(path: &Path) -> Result<bool, Error> {
     }
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(|e| failed(&e))?;
     Ok(true)
-}
-
-fn triggers(tables: &[&str]) -> String {
-    let trigger = |table: &str, verb: &str| {
-        format!(
-            "CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} BEGIN \
-             SELECT RAISE(ABORT, 'the ledger only grows'); END;"
-        )
-    };
-    tables.iter().flat_map(|t| [trigger(t, "UPDATE"), trigger(t, "DELETE")]).collect()
 }
 
 /// It holds the seeds of noise: nobody but its owner reads it. SQLite gives its journal the same mode.

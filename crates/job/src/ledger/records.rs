@@ -1,6 +1,6 @@
-//! What the ledger keeps besides debits: answers, outputs, transcripts of noise, and bars.
+//! What the ledger keeps of releases besides debits: answers, outputs and transcripts of noise.
 
-use super::{Bytes32, Ledger, file, hex, now};
+use super::{Bytes32, Ledger, Towards, file, now};
 use base::{Error, PartyId};
 use release::choose::{Side, Transcript};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
@@ -51,16 +51,25 @@ impl Stage {
 }
 
 impl Ledger {
-    /// Keeps the report of a finished study. The first one stays: a rerun that only the peer needed changes nothing.
+    /// Keeps the report of a finished study with these peers. The first one stays: a rerun that only a peer needed changes
+    /// nothing.
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub fn store_answer(&mut self, key: &AnswerKey, report_json: &str) -> Result<(), Error> {
-        let sql = "INSERT OR IGNORE INTO answers VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    pub fn store_answer(&mut self, key: &AnswerKey, peers: &[&str], report_json: &str) -> Result<(), Error> {
+        let path = &self.path;
+        let explain = |e: rusqlite::Error| file::explain(path, "keep the answer in", &e);
+        let write =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        if answer(&write, key).map_err(explain)?.is_some() {
+            return Ok(());
+        }
+        let sql = "INSERT INTO answers (study, program, my_tag, peer_tag, party, at, report) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         let values =
             params![key.study, key.program, key.my_tag, key.peer_tag, key.party.0, now(), report_json];
-        let done = self.connection.execute(sql, values);
-        done.map(|_| ()).map_err(|e| self.explain("keep the answer in", &e))
+        super::put(&write, "answers", sql, values, peers).map_err(explain)?;
+        write.commit().map_err(explain)
     }
 
     /// The report of a finished study: a rerun shows it instead of drawing new noise.
@@ -68,23 +77,51 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn answer(&self, key: &AnswerKey) -> Result<Option<String>, Error> {
-        let sql = "SELECT report FROM answers WHERE study = ?1 AND program = ?2 AND my_tag = ?3 AND peer_tag = ?4 \
-                   AND party = ?5";
-        let values = params![key.study, key.program, key.my_tag, key.peer_tag, key.party.0];
-        let found = self.connection.query_row(sql, values, |row| row.get(0)).optional();
+        answer(&self.connection, key).map_err(|e| self.explain("read", &e))
+    }
+
+    /// The newest answer that a version before peer-by-peer tags kept of a study on these data, with the key it is under:
+    /// there this party's data had one tag towards everybody.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn old_answer(
+        &self,
+        study: &Bytes32,
+        data_tag: &Bytes32,
+        party: PartyId,
+    ) -> Result<Option<(AnswerKey, String)>, Error> {
+        let sql = "SELECT program, peer_tag, report FROM answers WHERE study = ?1 AND my_tag = ?2 AND party = ?3 \
+                   ORDER BY row DESC LIMIT 1";
+        let read = |row: &rusqlite::Row<'_>| {
+            let (study, my_tag) = (*study, *data_tag);
+            let key = AnswerKey { study, program: row.get(0)?, my_tag, peer_tag: row.get(1)?, party };
+            Ok((key, row.get(2)?))
+        };
+        let found = self.connection.query_row(sql, params![study, data_tag, party.0], read).optional();
         found.map_err(|e| self.explain("read", &e))
     }
 
-    /// Keeps what a viewer's release gave, so that a job that dies later need not reveal it again.
+    /// Keeps how a release ended: at the viewer with what it gave, so that a job that dies later need not reveal it again;
+    /// at the drawer with nothing. The first end stays.
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub fn store_outputs(&mut self, release_id: &Bytes32, outputs: &[u128]) -> Result<(), Error> {
-        let attempt = self.attempt(release_id)?;
+    pub fn store_outputs(&mut self, release_id: &Bytes32, peer: &str, outputs: &[u128]) -> Result<(), Error> {
+        let path = &self.path;
+        let explain = |e: rusqlite::Error| file::explain(path, "keep the outputs in", &e);
+        let write =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let attempt = attempt(&write, release_id).map_err(explain)?;
+        let sql = "SELECT EXISTS (SELECT 1 FROM outputs WHERE release = ?1 AND attempt = ?2)";
+        if write.query_row(sql, params![release_id, attempt], |row| row.get(0)).map_err(explain)? {
+            return Ok(());
+        }
         let texts: Vec<String> = outputs.iter().map(u128::to_string).collect();
-        let values = params![release_id, attempt, now(), texts.join(" ")];
-        let done = self.connection.execute("INSERT INTO outputs VALUES (?1, ?2, ?3, ?4)", values);
-        done.map(|_| ()).map_err(|e| self.explain("keep the outputs in", &e))
+        let values = params![release_id, attempt, peer, now(), texts.join(" ")];
+        let sql = "INSERT INTO outputs (release, attempt, peer, at, outputs) VALUES (?1, ?2, ?3, ?4, ?5)";
+        super::put(&write, "outputs", sql, values, &[peer]).map_err(explain)?;
+        write.commit().map_err(explain)
     }
 
     /// What a viewer's release gave, if it ended well.
@@ -92,10 +129,8 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn outputs(&self, release_id: &Bytes32) -> Result<Option<Vec<u128>>, Error> {
-        let attempt = self.attempt(release_id)?;
-        let sql = "SELECT outputs FROM outputs WHERE release = ?1 AND attempt = ?2";
-        let found =
-            self.connection.query_row(sql, params![release_id, attempt], |row| row.get::<_, String>(0));
+        let sql = "SELECT outputs FROM outputs WHERE release = ?1 ORDER BY attempt DESC LIMIT 1";
+        let found = self.connection.query_row(sql, [release_id], |row| row.get::<_, String>(0));
         let Some(text) = found.optional().map_err(|e| self.explain("read", &e))? else { return Ok(None) };
         let outputs: Result<Vec<u128>, _> = text.split_whitespace().map(str::parse).collect();
         outputs.map(Some).map_err(|_| Error::input("the outputs in the ledger are damaged"))
@@ -109,6 +144,7 @@ impl Ledger {
         &mut self,
         release_id: &Bytes32,
         side: Side,
+        towards: &Towards,
         transcript: &Transcript,
     ) -> Result<(), Error> {
         let record =
@@ -127,8 +163,11 @@ impl Ledger {
                 "another run took this release further meanwhile; end one of the two runs and start again",
             ));
         }
-        let values = params![release_id, attempt, name(side), stage, now(), record];
-        write.execute("INSERT INTO transcripts VALUES (?1, ?2, ?3, ?4, ?5, ?6)", values).map_err(explain)?;
+        let Towards { peer, lineage } = towards;
+        let values = params![release_id, attempt, name(side), stage, peer, lineage, now(), record];
+        let sql = "INSERT INTO transcripts (release, attempt, side, stage, peer, lineage, at, record) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        super::put(&write, "transcripts", sql, values, &[peer]).map_err(explain)?;
         write.commit().map_err(explain)
     }
 
@@ -172,87 +211,34 @@ impl Ledger {
         text.map(parse).transpose().map_err(|_| Error::input("the noise transcript in the ledger is damaged"))
     }
 
-    /// Bars a release until both operators reopen it. The first reason stays.
-    ///
-    /// # Errors
-    /// When the ledger cannot be written.
-    pub fn bar(&mut self, release_id: &Bytes32, reason: &str) -> Result<(), Error> {
-        let path = &self.path;
-        let explain = |e: rusqlite::Error| file::explain(path, "bar a release in", &e);
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
-        let attempt = attempt(&write, release_id).map_err(explain)?;
-        if bar(&write, release_id, attempt).map_err(explain)?.is_none() {
-            let sql = "INSERT INTO bars (at, release, attempt, reason) VALUES (?1, ?2, ?3, ?4)";
-            write.execute(sql, params![now(), release_id, attempt, reason]).map_err(explain)?;
-        }
-        write.commit().map_err(explain)
-    }
-
-    /// Why a release is barred, if it is.
-    ///
-    /// # Errors
-    /// When the ledger cannot be read.
-    pub fn barred(&self, release_id: &Bytes32) -> Result<Option<String>, Error> {
-        let attempt = self.attempt(release_id)?;
-        bar(&self.connection, release_id, attempt).map_err(|e| self.explain("read", &e))
-    }
-
-    /// Gives up the noise of a release that did not end: its next run draws new noise and is charged again. Both
-    /// operators have to do it, since neither ledger takes up noise that it does not know.
-    ///
-    /// # Errors
-    /// When the release is unknown here, or ended well; when the ledger cannot be written.
-    pub fn reopen(&mut self, release_id: &Bytes32, reason: &str) -> Result<(), Error> {
-        if self.outputs(release_id)?.is_some() {
-            return Err(Error::input(
-                "this release ended well and its answer is kept; there is nothing to reopen",
-            ));
-        }
-        let path = &self.path;
-        let explain = |e: rusqlite::Error| file::explain(path, "reopen a release in", &e);
-        let write =
-            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
-        let attempt = attempt(&write, release_id).map_err(explain)?;
-        let sql = "SELECT EXISTS (SELECT 1 FROM transcripts WHERE release = ?1 AND attempt = ?2) \
-                   OR EXISTS (SELECT 1 FROM bars WHERE release = ?1 AND attempt = ?2)";
-        if !write.query_row(sql, params![release_id, attempt], |row| row.get(0)).map_err(explain)? {
-            return Err(Error::input(format!(
-                "release {} has not begun in this ledger; there is nothing to reopen",
-                hex(release_id)
-            )));
-        }
-        let values = params![release_id, attempt, now(), reason];
-        write.execute("INSERT INTO reopened VALUES (?1, ?2, ?3, ?4)", values).map_err(explain)?;
-        write.commit().map_err(explain)
-    }
-
-    fn attempt(&self, release_id: &Bytes32) -> Result<u32, Error> {
+    pub(super) fn attempt(&self, release_id: &Bytes32) -> Result<u32, Error> {
         attempt(&self.connection, release_id).map_err(|e| self.explain("read", &e))
     }
 }
 
-/// How often a release was reopened.
+/// The present attempt of a release; 0 is the first.
 pub(super) fn attempt(connection: &Connection, release_id: &Bytes32) -> Result<u32, rusqlite::Error> {
-    connection.query_row("SELECT count(*) FROM reopened WHERE release = ?1", [release_id], |row| row.get(0))
+    let sql = "SELECT coalesce(max(attempt), 0) FROM attempts WHERE release = ?1";
+    connection.query_row(sql, [release_id], |row| row.get(0))
 }
+
+fn answer(connection: &Connection, key: &AnswerKey) -> Result<Option<String>, rusqlite::Error> {
+    let sql = "SELECT report FROM answers WHERE study = ?1 AND program = ?2 AND my_tag = ?3 AND peer_tag = ?4 \
+               AND party = ?5";
+    let values = params![key.study, key.program, key.my_tag, key.peer_tag, key.party.0];
+    connection.query_row(sql, values, |row| row.get(0)).optional()
+}
+
+/// Why an attempt of a release is barred, if it is.
 
 pub(super) fn bar(
     connection: &Connection,
     release_id: &Bytes32,
     attempt: u32,
 ) -> Result<Option<String>, rusqlite::Error> {
-    let sql = "SELECT reason FROM bars WHERE release = ?1 AND attempt = ?2 ORDER BY row LIMIT 1";
+    let sql =
+        "SELECT reason FROM bars WHERE kind = 'noise' AND release = ?1 AND attempt = ?2 ORDER BY row LIMIT 1";
     connection.query_row(sql, params![release_id, attempt], |row| row.get(0)).optional()
-}
-
-/// The error of a barred release, with the command that reopens it; LEDGER is the operator's own file.
-pub(crate) fn barred_error(release_id: &Bytes32, reason: &str) -> Error {
-    Error::refused(format!(
-        "this release is barred ({reason}); when both operators agree to try again, with new noise and a new charge, \
-         each runs: tacit ledger reopen LEDGER {} --reason \"...\"",
-        hex(release_id)
-    ))
 }
 
 fn name(side: Side) -> &'static str {

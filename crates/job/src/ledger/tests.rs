@@ -5,6 +5,8 @@ use release::rational::ratio;
 use std::sync::{Arc, Barrier};
 use tempfile::TempDir;
 
+mod older;
+
 fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
 }
@@ -13,6 +15,7 @@ fn debit(release: u8, rho: Rational, budget: Rational) -> Debit {
     Debit {
         lineage: "hospitals".into(),
         viewer_key: "key-of-registry".into(),
+        peer_key: "key-of-registry".into(),
         study: [1; 32],
         my_tag: [2; 32],
         peer_tag: [3; 32],
@@ -24,6 +27,10 @@ fn debit(release: u8, rho: Rational, budget: Rational) -> Debit {
         most_delta: Rational::zero(),
         protects: true,
     }
+}
+
+fn towards() -> Towards {
+    debit(1, ratio(1, 2), ratio(1, 1)).towards()
 }
 
 fn text<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
@@ -69,26 +76,40 @@ fn a_release_is_charged_once_per_attempt() {
     assert_eq!(ledger.debit(&Debit { budget: ratio(1, 10), ..first.clone() }).unwrap(), row);
     let other = Debit { rho: ratio(1, 4), ..first.clone() };
     assert!(matches!(ledger.debit(&other).unwrap_err().kind(), Kind::Misuse(_)));
-    assert!(text(ledger.reopen(&[1; 32], "")).contains("has not begun"));
-    ledger.bar(&[1; 32], "silence").unwrap();
-    ledger.bar(&[1; 32], "a later reason").unwrap();
-    assert_eq!(ledger.barred(&[1; 32]).unwrap().as_deref(), Some("silence"));
+    let key = "key-of-registry";
+    assert!(text(ledger.allow(key, None, "")).contains("nothing bars key-of-registry"));
+    ledger.bar(&[1; 32], &towards(), "silence").unwrap();
+    ledger.bar(&[1; 32], &towards(), "a later reason").unwrap();
+    assert_eq!(ledger.barred(&towards(), &[]).unwrap().as_deref(), Some("silence"));
     let barred = text(ledger.debit(&first));
     assert!(barred.contains("barred (silence)"), "{barred}");
-    let command = format!("tacit ledger reopen LEDGER {} --reason \"...\"", hex(&[1; 32]));
+    let command = format!(
+        "tacit ledger allow {} key-of-registry --lineage hospitals --reason \"...\"",
+        quoted(&ledger.path().display().to_string())
+    );
     assert!(barred.ends_with(&command), "{barred}");
-    ledger.reopen(&[1; 32], "both agreed by telephone").unwrap();
-    assert_eq!(ledger.barred(&[1; 32]).unwrap(), None);
+    // Other data of this party and other peers are not concerned; other lineages are not lifted.
+    let other = Towards { lineage: "registry".into(), ..towards() };
+    assert_eq!(ledger.barred(&other, &[]).unwrap(), None);
+    assert_eq!(ledger.barred(&Towards { peer: "other".into(), ..towards() }, &[]).unwrap(), None);
+    assert!(ledger.allow(key, Some("registry"), "").is_err());
+    assert_eq!(ledger.allow(key, Some("hospitals"), "agreed by telephone").unwrap(), 1);
+    assert_eq!(ledger.barred(&towards(), &[]).unwrap(), None);
+    assert_eq!(ledger.next_attempt(&[1; 32]).unwrap(), 1);
+    ledger.begin_attempt(&[1; 32], 1, key).unwrap();
     assert_ne!(ledger.debit(&first).unwrap(), row);
     assert_eq!(ledger.spent("hospitals", "key-of-registry").unwrap(), ratio(1, 1));
     let entries = ledger.entries().unwrap();
-    assert_eq!(entries.iter().map(|e| (e.attempt, e.reopened)).collect::<Vec<_>>(), [(0, true), (1, false)]);
+    assert_eq!(entries.iter().map(|e| (e.attempt, e.lifted)).collect::<Vec<_>>(), [(0, true), (1, false)]);
     assert_eq!(entries[0].barred.as_deref(), Some("silence"));
     assert_eq!(entries[0].rho, "0.5");
-    // A third attempt does not fit the budget.
-    ledger.bar(&[1; 32], "silence").unwrap();
-    ledger.reopen(&[1; 32], "").unwrap();
+    // A third attempt does not fit the budget, and what breaks off later bars again.
+    ledger.bar(&[1; 32], &towards(), "silence").unwrap();
+    assert!(ledger.barred(&towards(), &[]).unwrap().is_some());
+    ledger.allow(key, None, "").unwrap();
+    ledger.begin_attempt(&[1; 32], 2, key).unwrap();
     assert!(text(ledger.debit(&first)).starts_with("budget: 1 of 1"));
+    ledger.verify().unwrap();
 }
 
 #[test]
@@ -102,6 +123,9 @@ fn tags_name_data_and_say_nothing() {
     assert_ne!(tag(&a, 1), tag(&a, 2));
     assert_ne!(tag(&a, 1), tag(&b, 1));
     assert_ne!(tag(&a, 1), [1; 32]);
+    let towards = |peer: &str| tag_towards(&tag(&a, 1), peer);
+    assert_eq!(towards("tacit1:aa"), towards("tacit1:aa"));
+    assert!(towards("tacit1:aa") != towards("tacit1:bb") && towards("tacit1:aa") != tag(&a, 1));
     let ids = [
         release_id(&[1; 32], &[[2; 32], [3; 32]], PartyId(0)),
         release_id(&[1; 32], &[[2; 32], [3; 32]], PartyId(1)),
@@ -111,31 +135,134 @@ fn tags_name_data_and_say_nothing() {
     assert!((0..4).all(|i| (0..i).all(|j| ids[i] != ids[j])));
 }
 
+/// A ledger with a row in most tables.
+fn filled(path: &Path) -> Ledger {
+    let mut ledger = Ledger::open(path).unwrap();
+    let key = "key-of-registry";
+    ledger.debit(&debit(1, ratio(1, 2), ratio(1, 1))).unwrap();
+    ledger.bar(&[1; 32], &towards(), "x").unwrap();
+    ledger.allow(key, None, "x").unwrap();
+    ledger.begin_attempt(&[1; 32], 1, key).unwrap();
+    ledger.store_outputs(&[1; 32], key, &[1, 2]).unwrap();
+    ledger.store_answer(&answer(), &[key], "{}").unwrap();
+    ledger.save_transcript(&[1; 32], Side::Drawer, &towards(), committed().transcript()).unwrap();
+    ledger.keep_sketch("hospitals", &sketch(1, 0..9), None).unwrap();
+    ledger.begin_match(&[4; 32], &|_| Ok(Vec::new())).unwrap();
+    ledger
+}
+
+const FILLED: [&str; 10] = [
+    "debits",
+    "bars",
+    "allows",
+    "attempts",
+    "outputs",
+    "answers",
+    "transcripts",
+    "chain",
+    "sketches",
+    "matches",
+];
+
 #[test]
 fn nothing_is_changed_or_deleted() {
     let folder = folder();
     let path = folder.path().join("l");
-    let mut ledger = Ledger::open(&path).unwrap();
-    ledger.debit(&debit(1, ratio(1, 2), ratio(1, 1))).unwrap();
-    ledger.bar(&[1; 32], "x").unwrap();
-    ledger.reopen(&[1; 32], "x").unwrap();
-    ledger.store_outputs(&[1; 32], &[1, 2]).unwrap();
-    ledger.store_answer(&answer(), "{}").unwrap();
-    ledger.save_transcript(&[1; 32], Side::Drawer, committed().transcript()).unwrap();
-    ledger.keep_sketch("hospitals", &sketch(1, 0..9), None).unwrap();
-    ledger.begin_match(&[4; 32], &|_| Ok(Vec::new())).unwrap();
+    let ledger = filled(&path);
     // Not through this crate: the triggers are in the file.
     let raw = Connection::open(&path).unwrap();
-    for table in ["debits", "bars", "reopened", "outputs", "answers", "transcripts", "sketches", "matches"] {
-        for statement in [format!("DELETE FROM {table}"), format!("UPDATE {table} SET at = 0")] {
+    for table in FILLED {
+        for statement in [format!("DELETE FROM {table}"), format!("UPDATE {table} SET row = 100")] {
             let error = raw.execute(&statement, []).unwrap_err().to_string();
             assert!(error.contains("the ledger only grows"), "{statement}: {error}");
         }
     }
-    let replace = "INSERT OR REPLACE INTO debits SELECT row, at, release, attempt, lineage, viewer, study, my_tag, \
-                   peer_tag, '0', budget, protects FROM debits";
-    assert!(ledger.connection.execute(replace, []).is_err());
+    assert!(ledger.connection.execute(CHEAPER, []).is_err());
     assert_eq!(ledger.spent("hospitals", "key-of-registry").unwrap(), ratio(1, 2));
+}
+
+/// Makes every debit a millionth.
+const CHEAPER: &str = "INSERT OR REPLACE INTO debits SELECT row, at, release, attempt, lineage, viewer, peer, study, \
+                       my_tag, peer_tag, '1/1000000', budget, protects, delta FROM debits";
+
+/// Triggers are gone around by a connection with SQLite's own defaults. The chains find what was done.
+#[test]
+fn what_goes_around_the_triggers_is_named() {
+    let cases = [
+        ("INSERT OR REPLACE", CHEAPER.to_owned(), "row 1 of debits (entry 1) was changed"),
+        (
+            "DELETE",
+            "DROP TRIGGER bars_DELETE; DELETE FROM bars".to_owned(),
+            "row 1 of bars (entry 2) is missing",
+        ),
+        (
+            "a row of one's own",
+            "INSERT INTO allows VALUES (7, 1, 'key-of-registry', '', 9, 9, 'mine')".to_owned(),
+            "row 7 of allows was added",
+        ),
+        (
+            "a link",
+            "DROP TRIGGER chain_DELETE; DELETE FROM chain WHERE count = 3".to_owned(),
+            "entry 3 is missing of the chain with key-of-registry",
+        ),
+    ];
+    for (what, statements, expected) in cases {
+        let folder = folder();
+        let path = folder.path().join("l");
+        let ledger = filled(&path);
+        let sound = ledger.verify().unwrap();
+        assert_eq!((sound.len(), &*sound[0].peer, sound[0].count), (1, "key-of-registry", 7));
+        let raw = Connection::open(&path).unwrap();
+        raw.execute_batch(&statements).unwrap_or_else(|e| panic!("{what}: {e}"));
+        let error = text(ledger.verify());
+        assert!(error.contains(expected), "{what}: {error}");
+        assert!(error.contains("tacit ledger recover"), "{error}");
+    }
+}
+
+/// Every row of every table is in a chain: each one that is changed is found.
+#[test]
+fn every_table_is_in_the_chains() {
+    for (table, columns) in super::chain::LINKED {
+        let folder = folder();
+        let path = folder.path().join("l");
+        let mut ledger = filled(&path);
+        let identity = net::identity::Identity::generate().unwrap();
+        let own = identity.fingerprint();
+        let statement = ledger.statement(&identity, own).unwrap();
+        ledger.met(&towards(), &statement, &None, &[0; 32]).unwrap();
+        let later = Statement::sign(
+            &identity,
+            own,
+            Head { count: 9, hash: [1; 32] },
+            9,
+            (&ratio(1, 1), &ratio(0, 1)),
+        );
+        assert!(ledger.claim(&later.unwrap(), own, own, false).unwrap().is_some());
+        ledger.verify().unwrap();
+        for column in columns.split(", ").skip(1) {
+            let raw = Connection::open(&path).unwrap();
+            let value = format!("SELECT typeof({column}) FROM {table} WHERE row = 1");
+            let kind: String = raw.query_row(&value, [], |row| row.get(0)).unwrap();
+            let other = match kind.as_str() {
+                "text" => format!("{column} || 'x'"),
+                "blob" => format!("CAST({column} || x'00' AS BLOB)"),
+                _ => format!("{column} + 1"),
+            };
+            let update = format!(
+                "SAVEPOINT s; DROP TRIGGER {table}_UPDATE; UPDATE {table} SET {column} = {other} WHERE row = 1"
+            );
+            raw.execute_batch(&update).unwrap_or_else(|e| panic!("{update}: {e}"));
+            let walked = super::chain::walk(&raw, &peer_of(&raw, table)).unwrap();
+            assert!(walked.wrong.is_some(), "{table}.{column}");
+            raw.execute_batch("ROLLBACK TO s; RELEASE s").unwrap();
+        }
+    }
+}
+
+fn peer_of(connection: &Connection, table: &str) -> String {
+    let sql = "SELECT peer FROM chain WHERE source = ?1 AND item = 1";
+    connection.query_row(sql, [table], |row| row.get(0)).unwrap()
 }
 
 #[cfg(unix)]
@@ -270,7 +397,7 @@ fn a_crash_keeps_what_was_committed_and_nothing_else() {
     let before = std::fs::metadata(&path).unwrap().len();
     ledger.connection.execute_batch("BEGIN IMMEDIATE").unwrap();
     for release in 2..200u8 {
-        let sql = "INSERT INTO debits SELECT NULL, at, ?1, attempt, lineage, viewer, zeroblob(4000), my_tag, peer_tag, \
+        let sql = "INSERT INTO debits SELECT NULL, at, ?1, attempt, lineage, viewer, peer, zeroblob(4000), my_tag, peer_tag, \
                    rho, budget, protects, delta FROM debits WHERE row = 1";
         ledger.connection.execute(sql, [[release; 32]]).unwrap();
     }
@@ -296,13 +423,13 @@ fn the_first_answer_stays() {
     let path = folder.path().join("l");
     let mut ledger = Ledger::open(&path).unwrap();
     assert_eq!(ledger.answer(&answer()).unwrap(), None);
-    ledger.store_answer(&answer(), "{\"lift\": 1}").unwrap();
-    ledger.store_answer(&answer(), "{\"lift\": 2}").unwrap();
+    ledger.store_answer(&answer(), &["p"], "{\"lift\": 1}").unwrap();
+    ledger.store_answer(&answer(), &["p"], "{\"lift\": 2}").unwrap();
     let ledger = Ledger::open(&path).unwrap();
     assert_eq!(ledger.answer(&answer()).unwrap().as_deref(), Some("{\"lift\": 1}"));
     let named = "{\"study\": {\"name\": \"hubs\"}, \"privacy\": {\"rho\": \"0\"}}";
     let mut listed = Ledger::open(&path).unwrap();
-    listed.store_answer(&AnswerKey { study: [7; 32], ..answer() }, named).unwrap();
+    listed.store_answer(&AnswerKey { study: [7; 32], ..answer() }, &["p"], named).unwrap();
     let shown: Vec<_> = listed.answers().unwrap().into_iter().map(|a| (a.name, a.exact)).collect();
     assert_eq!(shown, [(String::new(), false), ("hubs".to_owned(), true)]);
     let others = [
@@ -315,15 +442,19 @@ fn the_first_answer_stays() {
     assert!(others.iter().all(|key| ledger.answer(key).unwrap().is_none()));
 }
 
-fn committed() -> Drawer {
-    let context = Context {
+fn context(release: u8) -> Context {
+    Context {
         study: [1; 32],
-        release: [1; 32],
+        release: [release; 32],
         session: [1; 32],
         data: vec![[2; 32], [3; 32]],
         viewer: PartyId(0),
         drawer: PartyId(1),
-    };
+    }
+}
+
+fn committed() -> Drawer {
+    let context = context(1);
     let setup = Setup::new(context, vec![Draw { sigma2: ratio(9, 1), width: 12 }], 4).unwrap();
     Drawer::commit(setup, &mut base::Seed::from_bytes([7; 32]).into_rng()).0
 }
@@ -335,16 +466,16 @@ fn a_transcript_only_goes_forward() {
     let mut ledger = Ledger::open(&path).unwrap();
     let release = [1; 32];
     let drawer = committed();
-    ledger.save_transcript(&release, Side::Drawer, drawer.transcript()).unwrap();
+    ledger.save_transcript(&release, Side::Drawer, &towards(), drawer.transcript()).unwrap();
     // A second run of the same release would make other seeds.
     assert!(
-        text(ledger.save_transcript(&release, Side::Drawer, committed().transcript()))
+        text(ledger.save_transcript(&release, Side::Drawer, &towards(), committed().transcript()))
             .contains("another run")
     );
     let committed_record = ledger.transcript(&release, Side::Drawer).unwrap().unwrap();
     let drawn = drawer.draw(&[5; 128]).unwrap();
-    ledger.save_transcript(&release, Side::Drawer, drawn.transcript()).unwrap();
-    assert!(ledger.save_transcript(&release, Side::Drawer, &committed_record).is_err());
+    ledger.save_transcript(&release, Side::Drawer, &towards(), drawn.transcript()).unwrap();
+    assert!(ledger.save_transcript(&release, Side::Drawer, &towards(), &committed_record).is_err());
     let mut ledger = Ledger::open(&path).unwrap();
     let latest = ledger.transcript(&release, Side::Drawer).unwrap().unwrap();
     assert_eq!(latest.shared_digest(), drawn.transcript().shared_digest());
@@ -352,12 +483,120 @@ fn a_transcript_only_goes_forward() {
     let first = ledger.transcript_at(&release, Side::Drawer, Stage::Committed).unwrap().unwrap();
     assert_eq!(first.shared_digest(), committed_record.shared_digest());
     assert!(ledger.transcript(&release, Side::Checker).unwrap().is_none());
-    // A reopened release starts without a transcript, and outputs end it for good.
-    ledger.reopen(&release, "").unwrap();
+    // A new attempt starts without a transcript, and outputs end it for good.
+    ledger.begin_attempt(&release, 1, "key-of-registry").unwrap();
     assert!(ledger.transcript(&release, Side::Drawer).unwrap().is_none());
-    ledger.store_outputs(&release, &[0, u128::MAX]).unwrap();
+    ledger.store_outputs(&release, "key-of-registry", &[0, u128::MAX]).unwrap();
     assert_eq!(ledger.outputs(&release).unwrap(), Some(vec![0, u128::MAX]));
-    assert!(text(ledger.reopen(&release, "")).contains("ended well"));
+    ledger.store_outputs(&release, "key-of-registry", &[7]).unwrap();
+    assert_eq!(ledger.outputs(&release).unwrap(), Some(vec![0, u128::MAX]));
+}
+
+/// Who leaves after the seeds, again and again with other data, picks among honest noises: the viewer asks its operator.
+#[test]
+fn releases_that_stop_after_the_seeds_are_counted() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let record = |ledger: &mut Ledger, release: u8| {
+        let setup = Setup::new(context(release), vec![Draw { sigma2: ratio(9, 1), width: 12 }], 4).unwrap();
+        let mut rng = base::Seed::from_bytes([release; 32]).into_rng();
+        let (_, commitments) = Drawer::commit(setup.clone(), &mut rng);
+        let (checker, _) = release::choose::Checker::new(setup, &commitments, &mut rng).unwrap();
+        ledger.save_transcript(&[release; 32], Side::Checker, &towards(), checker.transcript()).unwrap();
+    };
+    record(&mut ledger, 1);
+    assert_eq!(ledger.barred(&towards(), &[[2; 32]]).unwrap(), None);
+    record(&mut ledger, 2);
+    // The one that goes on is not counted.
+    assert_eq!(ledger.barred(&towards(), &[[2; 32]]).unwrap(), None);
+    let reason = ledger.barred(&towards(), &[[3; 32]]).unwrap().unwrap();
+    assert!(reason.starts_with("2 releases stopped after the seeds"), "{reason}");
+    assert_eq!(ledger.broken_off("key-of-registry").unwrap(), BrokenOff { releases: 2, after_index: 0 });
+    ledger.allow("key-of-registry", None, "asked them").unwrap();
+    assert_eq!(ledger.barred(&towards(), &[[3; 32]]).unwrap(), None);
+    assert_eq!(ledger.broken_off("key-of-registry").unwrap().releases, 2);
+}
+
+/// What a peer gives back counts where this party's own key signed it towards that peer, and it says more than the ledger.
+#[test]
+fn only_an_own_signature_is_a_claim() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let [own, peer, other] = [0; 3].map(|_| net::identity::Identity::generate().unwrap());
+    let zero = ratio(0, 1);
+    let said = |by: &net::identity::Identity, to: &net::identity::Identity, count, at| {
+        let head = Head { count, hash: [count as u8; 32] };
+        Statement::sign(by, to.fingerprint(), head, at, (&ratio(1, 2), &zero)).unwrap()
+    };
+    let (me, them) = (own.fingerprint(), peer.fingerprint());
+    for foreign in [said(&peer, &own, 9, 5), said(&other, &peer, 9, 5), said(&own, &other, 9, 5)] {
+        assert_eq!(ledger.claim(&foreign, me, them, false).unwrap(), None);
+    }
+    // What fits the chain is none either.
+    let fits = ledger.statement(&own, them).unwrap();
+    assert_eq!(ledger.claim(&fits, me, them, false).unwrap(), None);
+    assert!(ledger.claims().unwrap().is_empty());
+    let claim = said(&own, &peer, 9, 5);
+    assert_eq!(ledger.claim(&claim, me, them, false).unwrap(), Some(claim.clone()));
+    assert_eq!(ledger.claims().unwrap(), [(them.to_string(), claim.clone())]);
+    // Settled by the operator: older ones count no longer, later ones do.
+    ledger.settle(&them.to_string(), &claim).unwrap();
+    assert_eq!(ledger.claim(&said(&own, &peer, 8, 4), me, them, false).unwrap(), None);
+    assert!(ledger.claims().unwrap().is_empty());
+    let later = said(&own, &peer, 20, u64::from(u32::MAX));
+    assert_eq!(ledger.claim(&later, me, them, false).unwrap(), Some(later.clone()));
+    ledger.verify().unwrap();
+}
+
+/// The same rows towards two peers, and in two ledgers, have heads that nobody can compare; one peer's do not move another's.
+#[test]
+fn chains_tell_one_peer_nothing_of_another() {
+    let folder = folder();
+    let [mut a, mut b] = ["a", "b"].map(|name| Ledger::open(&folder.path().join(name)).unwrap());
+    for ledger in [&mut a, &mut b] {
+        ledger.debit(&debit(1, ratio(1, 2), ratio(1, 1))).unwrap();
+    }
+    let head = |ledger: &Ledger, peer: &str| ledger.chain(peer).unwrap();
+    assert_eq!(head(&a, "key-of-registry").count, 1);
+    assert_ne!(head(&a, "key-of-registry").hash, head(&b, "key-of-registry").hash);
+    let before = head(&a, "key-of-registry");
+    let other =
+        Debit { viewer_key: "other".into(), peer_key: "other".into(), ..debit(2, ratio(1, 2), ratio(1, 1)) };
+    a.debit(&other).unwrap();
+    assert_eq!((head(&a, "key-of-registry"), head(&a, "other").count), (before, 1));
+}
+
+#[test]
+fn peers_are_found_by_the_beginning_of_their_keys() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    assert!(text(ledger.peer_by("a")).contains("knows no peer yet"));
+    for (release, key) in (1..).zip(["tacit1:aabb", "tacit1:aacc"]) {
+        let towards = Towards { peer: key.into(), lineage: "x".into() };
+        ledger.bar(&[release; 32], &towards, "x").unwrap();
+    }
+    assert_eq!(ledger.peer_by("tacit1:aab").unwrap(), "tacit1:aabb");
+    assert_eq!(ledger.peer_by("aac").unwrap(), "tacit1:aacc");
+    assert!(text(ledger.peer_by("aa")).contains("several peers"));
+    assert!(text(ledger.peer_by("ff")).contains("it knows tacit1:aabb, tacit1:aacc"));
+}
+
+#[test]
+fn a_backup_is_whole_private_and_replaces_nothing() {
+    let folder = folder();
+    let (path, copy) = (folder.path().join("l"), folder.path().join("copy"));
+    let ledger = filled(&path);
+    ledger.backup(&copy).unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    assert!(text(ledger.backup(&copy)).contains("never replaces a file"));
+    assert!(text(ledger.backup(&folder.path().join("no/copy"))).contains("cannot write the backup"));
+    let copied = Ledger::open(&copy).unwrap();
+    assert_eq!(copied.verify().unwrap(), ledger.verify().unwrap());
+    assert_eq!(copied.entries().unwrap(), ledger.entries().unwrap());
 }
 
 #[test]

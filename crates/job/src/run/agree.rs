@@ -1,16 +1,33 @@
-//! The first words of a session: data-set tags, and whether all sides already hold the answer.
+//! The first words of a session: programs, data-set tags, what each side's ledger says of itself and of the other, and
+//! whether all sides already hold the answer.
+//!
+//! | | to each other owner | bytes |
+//! |---|---|---|
+//! | 1 | program, tag of this party's data towards the peer, random number, kept spine, signed statement of this party's ledger, how many entries of the peer's it knows | 308 |
+//! | 2 | answer stored, outputs kept, the attempt of each of two releases, the hash of this party's chain at the peer's number, the stored answer of an older version | 73 |
+//! | 3 | whether this side's ledger allows the study; the peer's own last statement, where its ledger is another one | 173 |
+//!
+//! Not priced: it is the same for every study.
 
+use super::Coordinator;
+use super::ready::heard;
 use super::spine::Name;
-use crate::ledger::{AnswerKey, Ledger, release_id};
+use crate::ledger::{
+    ATTEMPTS_AHEAD, AnswerKey, Bytes32, Held, Ledger, Mismatch, STATEMENT_BYTES, Stage, Statement, Towards,
+    release_id, tag_towards,
+};
 use crate::prepare::Checked;
 use base::{Error, PartyId};
 use net::Session;
-use std::sync::{Arc, Mutex};
+use net::identity::Identity;
+use release::choose::Side;
+use std::sync::{Mutex, MutexGuard};
 
 /// What all sides now know.
 pub(super) struct Agreement {
-    /// Tags of the data sets, in party order: equal for equal data of one party, and nothing else can be read off them.
-    pub tags: Vec<[u8; 32]>,
+    /// Tags of the data sets, in party order. Of two parties each is the one that its owner told the other: equal for
+    /// equal data of one party, and nothing else can be read off them. Among more a party's own is its own alone.
+    pub tags: Vec<Bytes32>,
     /// Where this party's answer is stored.
     pub answer: AnswerKey,
     /// This party's stored answer.
@@ -19,65 +36,251 @@ pub(super) struct Agreement {
     pub all_stored: bool,
     /// Names a match of this run, should it be kept: made of random numbers of all parties.
     pub name: Name,
-    study: [u8; 32],
+    /// Peers whose ledger is not the one that it was, and the last statement that this party keeps of each.
+    pub changed: Vec<(PartyId, Mismatch, Statement)>,
+    /// Which attempt of each party's view of the two is run.
+    pub attempts: [u32; 2],
+    study: Bytes32,
 }
 
 impl Agreement {
     /// Names one viewer's release: the same study and data give the same name on every run, so that a rerun
     /// continues the same release and is not charged twice.
-    pub fn release_id(&self, viewer: PartyId) -> [u8; 32] {
+    pub fn release_id(&self, viewer: PartyId) -> Bytes32 {
         release_id(&self.study, &self.tags, viewer)
     }
 }
 
-/// Exchanges program hashes, data-set tags, random numbers and the names of kept spines, then whether the answer is stored.
-pub(super) fn agree(
-    session: &mut Session,
-    checked: &Checked,
-    ledger: &Arc<Mutex<Ledger>>,
-    tag: [u8; 32],
-    spine: Option<Name>,
-) -> Result<Agreement, Error> {
-    session.step("agree", |session| {
-        let me = session.me();
-        let program = checked.built.program.hash();
-        let mut tags = vec![tag; checked.roster.len()];
-        let owners = others_of(checked);
-        let nonce: [u8; 32] = session.fork_seed("name of a match").into_rng().bytes();
+/// The answer of this study is stored here.
+const STORED: u8 = 1;
+/// The outputs of this party's view are kept here.
+const KEPT: u8 = 2;
+
+/// What a party says second.
+struct Second {
+    flags: u8,
+    attempts: [u32; 2],
+    hash: Bytes32,
+    /// Of the newest answer of a version before peer-by-peer tags.
+    old: Bytes32,
+}
+
+const SECOND_BYTES: usize = 1 + 8 + 32 + 32;
+
+impl Second {
+    fn bytes(&self) -> [u8; SECOND_BYTES] {
+        let [a, b] = self.attempts.map(u32::to_le_bytes);
+        let all = [&[self.flags], &a[..], &b, &self.hash, &self.old].concat();
+        all.try_into().expect("the parts add up")
+    }
+
+    fn read(bytes: &[u8; SECOND_BYTES]) -> Self {
+        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let hash = |at: usize| bytes[at..at + 32].try_into().expect("32 bytes");
+        Self { flags: bytes[0], attempts: [word(1), word(5)], hash: hash(9), old: hash(41) }
+    }
+}
+
+/// What this party heard first of a peer.
+struct First {
+    peer: PartyId,
+    statement: Statement,
+    /// How many entries of this party's chain the peer knows.
+    knows: u64,
+    held: Held,
+}
+
+const FIRST_BYTES: usize = 4 * 32 + STATEMENT_BYTES + 8;
+
+/// What this party brings to the first words.
+struct Own<'a> {
+    checked: &'a Checked,
+    ledger: &'a Mutex<Ledger>,
+    identity: &'a Identity,
+    lineage: &'a str,
+    /// Of its data, towards nobody.
+    data_tag: Bytes32,
+    /// Zeros for none: no spine is kept under that name.
+    spine: Name,
+}
+
+impl Coordinator<'_> {
+    /// The first two messages. `spine` names the kept spine that this party uses.
+    pub(super) fn agree(&mut self, spine: Option<Name>) -> Result<Agreement, Error> {
+        let data_tag = self.lock()?.data_tag(&self.checked.data)?;
+        let own = Own {
+            checked: &self.checked,
+            ledger: &self.ledger,
+            identity: &self.identity,
+            lineage: &self.party.lineage,
+            data_tag,
+            spine: spine.unwrap_or_default(),
+        };
+        self.session.step("agree", |session| {
+            let (firsts, tags, name) = own.first(session)?;
+            own.second(session, &firsts, tags, name)
+        })
+    }
+}
+
+impl Own<'_> {
+    fn lock(&self) -> Result<MutexGuard<'_, Ledger>, Error> {
+        self.ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"))
+    }
+
+    fn key(&self, party: PartyId) -> &str {
+        &self.checked.study.parties[party.index()].key
+    }
+
+    /// The two parties of a study with noise; among more there is none.
+    fn other(&self) -> Option<PartyId> {
+        (self.checked.roster.len() == 2).then(|| self.checked.me.other())
+    }
+
+    /// The first message, the tags of all data, and the name of a match.
+    fn first(&self, session: &mut Session) -> Result<(Vec<First>, Vec<Bytes32>, Name), Error> {
+        let (me, owners) = (self.checked.me, others_of(self.checked));
+        let program = self.checked.built.program.hash();
+        // Of two parties the own tag is the one that the other is told.
+        let mut tags = vec![
+            tag_towards(&self.data_tag, self.key(self.other().unwrap_or(me)));
+            self.checked.roster.len()
+        ];
+        let nonce: Bytes32 = session.fork_seed("name of a match").into_rng().bytes();
         let mut nonces = vec![nonce; tags.len()];
-        // No spine is kept under the name of zeros.
-        let spine = spine.unwrap_or_default();
-        let mine: [u8; 128] = [program, tag, nonce, spine].concat().try_into().expect("four hashes");
-        for (peer, theirs) in tell(session, &owners, mine)? {
-            let (their_program, rest) = theirs.split_at(32);
-            let (their_tag, rest) = rest.split_at(32);
-            let (their_nonce, their_spine) = rest.split_at(32);
-            nonces[peer.index()].copy_from_slice(their_nonce);
-            same_spine(session, peer, spine, their_spine)?;
-            if their_program != program {
+        let held: Vec<Held> =
+            owners.iter().map(|peer| self.lock()?.held(self.key(*peer))).collect::<Result<_, _>>()?;
+        let knows = |peer| {
+            let held = owners.iter().position(|owner| *owner == peer).and_then(|at| held[at].as_ref());
+            held.map_or(0, |held| held.head.count)
+        };
+        let mine = |peer: PartyId| {
+            let key = self.key(peer);
+            let statement = self.lock()?.statement(self.identity, key.parse()?)?;
+            let hashes = [program, tag_towards(&self.data_tag, key), nonce, self.spine].concat();
+            let all = [&hashes[..], &statement.bytes(), &knows(peer).to_le_bytes()].concat();
+            Ok(<[u8; FIRST_BYTES]>::try_from(all).expect("the parts add up"))
+        };
+        let mut firsts = Vec::with_capacity(owners.len());
+        for ((peer, theirs), held) in tell_each(session, &owners, mine)?.into_iter().zip(held) {
+            let (hashes, rest) = theirs.split_at(4 * 32);
+            let (statement, knows) = rest.split_at(STATEMENT_BYTES);
+            let hash = |at: usize| &hashes[32 * at..32 * (at + 1)];
+            same_spine(session, peer, self.spine, hash(3))?;
+            if *hash(0) != program {
                 return Err(Error::input(
                     "the parties built different programs from the same study: they run different versions of tacit",
                 ));
             }
-            tags[peer.index()].copy_from_slice(their_tag);
+            tags[peer.index()].copy_from_slice(hash(1));
+            nonces[peer.index()].copy_from_slice(hash(2));
+            let statement = heard(session, peer, self.key(peer), self.identity, statement)?;
+            let knows = u64::from_le_bytes(knows.try_into().expect("eight bytes"));
+            firsts.push(First { peer, statement, knows, held });
         }
-        let answer = AnswerKey {
-            study: *checked.hash.as_bytes(),
-            program,
-            my_tag: tag,
-            peer_tag: others(&tags, me),
-            party: me,
-        };
-        let stored = {
-            let ledger = ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"))?;
-            ledger.answer(&answer)?
-        };
-        let theirs = tell(session, &owners, [u8::from(stored.is_some())])?;
-        let all_stored = stored.is_some() && theirs.iter().all(|(_, theirs)| *theirs == [1]);
-        let study = *checked.hash.as_bytes();
+        let study = self.checked.hash.as_bytes();
         let name = blake3::derive_key("tacit spine 1", &[&study[..], nonces.as_flattened()].concat());
-        Ok(Agreement { tags, answer, stored, all_stored, name, study })
-    })
+        Ok((firsts, tags, name))
+    }
+
+    /// The second message, and what follows from both.
+    fn second(
+        &self,
+        session: &mut Session,
+        firsts: &[First],
+        tags: Vec<Bytes32>,
+        name: Name,
+    ) -> Result<Agreement, Error> {
+        let (me, owners) = (self.checked.me, others_of(self.checked));
+        let study = *self.checked.hash.as_bytes();
+        let program = self.checked.built.program.hash();
+        let answer =
+            AnswerKey { study, program, my_tag: tags[me.index()], peer_tag: others(&tags, me), party: me };
+        let mut stored = self.lock()?.answer(&answer)?;
+        let old = match (self.other(), &stored) {
+            (Some(_), None) => self.lock()?.old_answer(&study, &self.data_tag, me)?,
+            _ => None,
+        };
+        let old_id = old.as_ref().map_or([0; 32], |(key, _)| old_id(key));
+        let kept = self.other().is_some() && self.lock()?.outputs(&release_id(&study, &tags, me))?.is_some();
+        let mut attempts = self.attempts(&study, &tags)?;
+        let flags = if stored.is_some() { STORED } else { 0 } | if kept { KEPT } else { 0 };
+        let mine = |peer: PartyId| {
+            let knows = firsts.iter().find(|first| first.peer == peer).map_or(0, |first| first.knows);
+            let hash = self.lock()?.hash_at(self.key(peer), knows)?;
+            Ok(Second { flags, attempts, hash, old: old_id }.bytes())
+        };
+        let mut all_stored = stored.is_some();
+        let mut same_old = old.is_some();
+        let mut changed = Vec::new();
+        for ((peer, theirs), first) in tell_each(session, &owners, mine)?.into_iter().zip(firsts) {
+            let theirs = Second::read(&theirs);
+            all_stored &= theirs.flags & STORED != 0;
+            same_old &= theirs.old == old_id;
+            let towards = Towards { peer: self.key(peer).to_owned(), lineage: self.lineage.to_owned() };
+            let met = self.lock()?.met(&towards, &first.statement, &first.held, &theirs.hash)?;
+            if let (Some(mismatch), Some(held)) = (met, &first.held) {
+                changed.push((peer, mismatch, held.clone()));
+            }
+            if self.other().is_some() {
+                let release = release_id(&study, &tags, peer);
+                let done = theirs.flags & (STORED | KEPT) != 0;
+                self.take_attempts(session, peer, (&mut attempts, theirs.attempts), [kept, done])?;
+                self.end(&release, &towards, done)?;
+            }
+        }
+        if let (true, Some((_, report))) = (same_old, old) {
+            (stored, all_stored) = (Some(report), true);
+        }
+        Ok(Agreement { tags, answer, stored, all_stored, name, changed, attempts, study })
+    }
+
+    /// The attempt that this side would run of each of two parties' views.
+    fn attempts(&self, study: &Bytes32, tags: &[Bytes32]) -> Result<[u32; 2], Error> {
+        if self.other().is_none() {
+            return Ok([0; 2]);
+        }
+        let next = |viewer| self.lock()?.next_attempt(&release_id(study, tags, PartyId(viewer)));
+        Ok([next(0)?, next(1)?])
+    }
+
+    /// The attempts to run: the larger of both sides', where the viewer has no outputs yet. So one side alone can go on
+    /// after its operator allowed it; each further attempt is new noise, charged again.
+    fn take_attempts(
+        &self,
+        session: &mut Session,
+        peer: PartyId,
+        (mine, theirs): (&mut [u32; 2], [u32; 2]),
+        [own_done, peer_done]: [bool; 2],
+    ) -> Result<(), Error> {
+        for viewer in [0, 1] {
+            let done = if usize::from(self.checked.me.0) == viewer { own_done } else { peer_done };
+            if done {
+                continue;
+            }
+            if theirs[viewer] > mine[viewer].saturating_add(ATTEMPTS_AHEAD) {
+                return Err(session.link(peer).malformed("the attempt of a release"));
+            }
+            mine[viewer] = mine[viewer].max(theirs[viewer]);
+        }
+        Ok(())
+    }
+
+    /// Where the viewer says that it has the outputs, the drawer's side of the release has ended as well.
+    fn end(&self, release: &Bytes32, towards: &Towards, done: bool) -> Result<(), Error> {
+        let mut ledger = self.lock()?;
+        let named = ledger.transcript(release, Side::Drawer)?.is_some_and(|t| Stage::of(&t) >= Stage::Named);
+        if done && named { ledger.store_outputs(release, &towards.peer, &[]) } else { Ok(()) }
+    }
+}
+
+/// Names an answer of a version before peer-by-peer tags: the same at both parties.
+fn old_id(key: &AnswerKey) -> Bytes32 {
+    let mut tags = [key.my_tag, key.peer_tag];
+    if key.party != PartyId(0) {
+        tags.reverse();
+    }
+    blake3::derive_key("tacit old answer 1", &[key.study, key.program, tags[0], tags[1]].concat())
 }
 
 /// Whether a peer uses the same kept spine as this party, or none either.
@@ -129,7 +332,17 @@ pub(super) fn tell<const N: usize>(
     peers: &[PartyId],
     mine: [u8; N],
 ) -> Result<Vec<(PartyId, [u8; N])>, Error> {
+    tell_each(session, peers, |_| Ok(mine))
+}
+
+/// Says something to each of some peers and hears as much from each, in their order.
+pub(super) fn tell_each<const N: usize>(
+    session: &mut Session,
+    peers: &[PartyId],
+    mine: impl Fn(PartyId) -> Result<[u8; N], Error>,
+) -> Result<Vec<(PartyId, [u8; N])>, Error> {
     for peer in peers {
+        let mine = mine(*peer)?;
         session.link(*peer).send(&mine)?;
         session.link(*peer).flush()?;
     }

@@ -2,9 +2,8 @@
 
 use super::join::{REAL, owned};
 use super::matched::{Matched, Placed};
-use super::{Coordinator, Watch, agree, meet, places, stopped, tell_all};
+use super::{Coordinator, Watch, meet, places, ready, stopped};
 use crate::export::{self, About, Payload};
-use crate::ledger::Ledger;
 use crate::party::Party;
 use crate::prepare::{self, Rows};
 use crate::report::{Disclosed, Stage};
@@ -12,7 +11,6 @@ use crate::wording;
 use base::{Error, PartyId};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// The format of [`MatchReport`].
@@ -68,7 +66,7 @@ pub fn match_rows(party: &Party, file: &Path, watch: &Watch) -> Result<MatchRepo
     tempfile::tempfile_in(folder).map_err(|e| {
         Error::io(format!("cannot write to {}; make it, or change --out", folder.display()), &e)
     })?;
-    let ledger = Arc::new(Mutex::new(Ledger::open(&party.ledger)?));
+    let ledger = ready::open_ledger(party, std::slice::from_ref(&checked), watch)?;
     let places = places(party, &checked, false)?;
     let meeting = meet(party, &checked, places, watch)?;
     Coordinator::new(party, checked, ledger, watch, meeting)?.match_only(file)
@@ -112,12 +110,11 @@ impl Coordinator<'_> {
 
     fn match_steps(&mut self, file: &Path) -> Result<MatchReport, Error> {
         let start = Instant::now();
-        let tag = self.lock()?.data_tag(&self.checked.data)?;
-        let agreement = agree(&mut self.session, &self.checked, &self.ledger, tag, None)?;
+        let agreement = self.agree(None)?;
         self.ready(&agreement)?;
         let Matched { rows, disclosed } = self.match_rows(&agreement)?;
         self.export(&rows, file)?;
-        self.session.step("done", |s| tell_all(s, [1]))?;
+        self.part()?;
         self.session.finish()?;
         let checked = &self.checked;
         Ok(MatchReport {

@@ -394,6 +394,7 @@ impl Coordinator<'_> {
             let debit = Debit {
                 lineage: self.party.lineage.clone(),
                 viewer_key: self.checked.study.parties[peer.index()].key.clone(),
+                peer_key: self.checked.study.parties[peer.index()].key.clone(),
                 study,
                 my_tag: agreement.tags[me.index()],
                 peer_tag: agreement.answer.peer_tag,

@@ -1,8 +1,9 @@
 //! What a server does in a study: it holds no data, sees shares, and makes the same calls as the owners.
 
+use super::agree::tell_all;
 use super::outsourced::{self, Word, cast, compute, disclosed, hear_rows, same_program};
 use super::stages::Stages;
-use super::{Watch, appointment, hear_groups, met, salted, stopped, tell_all, transport};
+use super::{Watch, appointment, hear_groups, met, salted, stopped, transport};
 use crate::ceremony::{self, Bystander, Noise};
 use crate::engines::Engines;
 use crate::party::Node;

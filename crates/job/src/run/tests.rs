@@ -97,6 +97,7 @@ impl World {
                 spine: None,
                 salt: None,
                 trigger: false,
+                new_ledger: false,
                 transport: crate::transport::Transport::Tls,
                 policy: Policy { budget: Decimal::parse("50").unwrap(), ..Policy::default() },
             };
@@ -125,13 +126,12 @@ fn totals(parties: &[Party; 2]) -> Result<(Vec<u128>, [Disclosed; 2]), Error> {
         let watch = Watch::none();
         let meeting = meet(party, &checked, places(party, &checked, false)?, &watch)?;
         let mut run = Coordinator::new(party, checked, ledger, &watch, meeting)?;
-        let tag = run.lock()?.data_tag(&run.checked.data)?;
         let kept = run.kept.as_ref().map(Kept::name);
-        let agreement = agree(&mut run.session, &run.checked, &run.ledger, tag, kept)?;
+        let agreement = run.agree(kept)?;
         run.ready(&agreement)?;
         let Matched { rows, disclosed } = run.match_rows(&agreement)?;
         let shares = run.compute(&rows)?;
-        run.session.step("done", |s| tell_all(s, [1]))?;
+        run.part()?;
         run.session.finish()?;
         assert!(run.stages.all().iter().all(|stage| stage.price_held), "{:?}", run.stages.all());
         Ok((run.checked, shares, disclosed))

@@ -1,0 +1,159 @@
+//! The tables of a ledger, and how a file of an earlier layout is brought up to date.
+
+use super::chain;
+use rusqlite::Connection;
+
+/// Version of the layout (SQLite's `user_version`).
+pub(super) const VERSION: i32 = 3;
+
+/// Everything but `settings` only grows: a statement that changes or deletes a row aborts, unless it takes the trouble
+/// to go around the triggers. What was gone around is found by the chains ([`chain::LINKED`]).
+const GROW: [&str; 12] = [
+    "debits",
+    "answers",
+    "transcripts",
+    "bars",
+    "attempts",
+    "outputs",
+    "allows",
+    "statements",
+    "claims",
+    "chain",
+    "sketches",
+    "matches",
+];
+
+const SETTINGS: &str = "CREATE TABLE settings (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;";
+
+const SCHEMA: &str = "
+CREATE TABLE debits (
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, release BLOB NOT NULL, attempt INTEGER NOT NULL,
+    lineage TEXT NOT NULL, viewer TEXT NOT NULL, peer TEXT NOT NULL, study BLOB NOT NULL, my_tag BLOB NOT NULL,
+    peer_tag BLOB NOT NULL, rho TEXT NOT NULL, budget TEXT NOT NULL, protects INTEGER NOT NULL, delta TEXT NOT NULL,
+    UNIQUE (release, attempt, protects)
+) STRICT;
+CREATE INDEX debits_of ON debits (lineage, viewer);
+CREATE TABLE answers (
+    row INTEGER PRIMARY KEY, study BLOB NOT NULL, program BLOB NOT NULL, my_tag BLOB NOT NULL, peer_tag BLOB NOT NULL,
+    party INTEGER NOT NULL, at INTEGER NOT NULL, report TEXT NOT NULL, UNIQUE (study, program, my_tag, peer_tag, party)
+) STRICT;
+CREATE TABLE transcripts (
+    row INTEGER PRIMARY KEY, release BLOB NOT NULL, attempt INTEGER NOT NULL, side TEXT NOT NULL, stage INTEGER NOT NULL,
+    peer TEXT NOT NULL, lineage TEXT NOT NULL, at INTEGER NOT NULL, record TEXT NOT NULL,
+    UNIQUE (release, attempt, side, stage)
+) STRICT;
+CREATE INDEX transcripts_of ON transcripts (peer, lineage);
+CREATE TABLE bars (
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, peer TEXT NOT NULL, lineage TEXT NOT NULL,
+    release BLOB NOT NULL, attempt INTEGER NOT NULL, reason TEXT NOT NULL
+) STRICT;
+CREATE TABLE attempts (
+    row INTEGER PRIMARY KEY, release BLOB NOT NULL, attempt INTEGER NOT NULL, peer TEXT NOT NULL, at INTEGER NOT NULL,
+    reason TEXT NOT NULL, UNIQUE (release, attempt)
+) STRICT;
+CREATE TABLE outputs (
+    row INTEGER PRIMARY KEY, release BLOB NOT NULL, attempt INTEGER NOT NULL, peer TEXT NOT NULL, at INTEGER NOT NULL,
+    outputs TEXT NOT NULL, UNIQUE (release, attempt)
+) STRICT;
+CREATE TABLE allows (
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, peer TEXT NOT NULL, lineage TEXT NOT NULL, bars INTEGER NOT NULL,
+    transcripts INTEGER NOT NULL, reason TEXT NOT NULL
+) STRICT;
+CREATE TABLE statements (
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, peer TEXT NOT NULL, statement BLOB NOT NULL
+) STRICT;
+CREATE TABLE claims (
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, peer TEXT NOT NULL, settled INTEGER NOT NULL, statement BLOB NOT NULL
+) STRICT;
+CREATE TABLE chain (
+    row INTEGER PRIMARY KEY, peer TEXT NOT NULL, count INTEGER NOT NULL, source TEXT NOT NULL, item INTEGER NOT NULL,
+    salt BLOB NOT NULL, hash BLOB NOT NULL
+) STRICT;
+CREATE TABLE sketches (
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, lineage TEXT NOT NULL, sketch BLOB NOT NULL, unlike TEXT
+) STRICT;
+CREATE TABLE matches (
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, id BLOB NOT NULL, nonce BLOB NOT NULL
+) STRICT;
+CREATE INDEX matches_of ON matches (id);
+CREATE INDEX chain_of ON chain (peer, count);
+CREATE INDEX chain_item ON chain (source, item);
+";
+
+/// From layout 2. The peer of a release is the viewer of the debits that the same study made of this party's data; where
+/// it made none it is unknown (''), and a bar then holds towards everybody. A drawer kept no outcome: where it had opened
+/// its noise the release counts as ended.
+const FROM_2: &str = "
+DROP INDEX debits_of;
+ALTER TABLE debits RENAME TO old_debits;
+ALTER TABLE answers RENAME TO old_answers;
+ALTER TABLE transcripts RENAME TO old_transcripts;
+ALTER TABLE bars RENAME TO old_bars;
+ALTER TABLE outputs RENAME TO old_outputs;
+";
+
+const COPY: &str = "
+CREATE TEMP TABLE told AS SELECT release, max(lineage) AS lineage, coalesce((SELECT max(viewer) FROM old_debits AS own
+    WHERE own.study = old_debits.study AND own.protects = 1), '') AS peer FROM old_debits GROUP BY release;
+INSERT INTO debits SELECT row, at, release, attempt, lineage, viewer,
+    CASE protects WHEN 1 THEN viewer ELSE (SELECT peer FROM told WHERE told.release = old_debits.release) END,
+    study, my_tag, peer_tag, rho, budget, protects, delta FROM old_debits ORDER BY row;
+INSERT INTO answers (study, program, my_tag, peer_tag, party, at, report)
+    SELECT study, program, my_tag, peer_tag, party, at, report FROM old_answers ORDER BY at, rowid;
+INSERT INTO transcripts (release, attempt, side, stage, peer, lineage, at, record)
+    SELECT old.release, attempt, side, stage, coalesce(peer, ''), coalesce(lineage, ''), at, record
+    FROM old_transcripts AS old LEFT JOIN told USING (release) ORDER BY at, old.rowid;
+INSERT INTO bars SELECT row, at, 'noise', coalesce(peer, ''), coalesce(lineage, ''), old.release, attempt, reason
+    FROM old_bars AS old LEFT JOIN told USING (release) ORDER BY row;
+INSERT INTO attempts (release, attempt, peer, at, reason) SELECT old.release, attempt + 1, coalesce(peer, ''), at, reason
+    FROM reopened AS old LEFT JOIN told USING (release) ORDER BY at, old.rowid;
+INSERT INTO outputs (release, attempt, peer, at, outputs) SELECT old.release, attempt, coalesce(peer, ''), at, outputs
+    FROM old_outputs AS old LEFT JOIN told USING (release) ORDER BY at, old.rowid;
+INSERT INTO outputs (release, attempt, peer, at, outputs) SELECT release, attempt, peer, at, '' FROM transcripts
+    WHERE side = 'drawer' AND stage = 3;
+DROP TABLE told;
+DROP TABLE old_debits;
+DROP TABLE old_answers;
+DROP TABLE old_transcripts;
+DROP TABLE old_bars;
+DROP TABLE old_outputs;
+DROP TABLE reopened;
+";
+
+/// Fills an empty file.
+pub(super) fn create(connection: &Connection) -> Result<(), rusqlite::Error> {
+    connection.execute_batch(&format!("BEGIN; {SETTINGS} {SCHEMA} {} COMMIT;", triggers()))?;
+    let key = *base::Seed::from_system().expose();
+    connection.execute("INSERT INTO settings VALUES ('data key', ?1)", [&key[..]])?;
+    connection.pragma_update(None, "user_version", VERSION)
+}
+
+/// Brings a file of layout 1 or 2 up to this one, in one step. What was in it becomes the beginning of the chains.
+pub(super) fn update(connection: &Connection) -> Result<(), rusqlite::Error> {
+    let write = rusqlite::Transaction::new_unchecked(connection, rusqlite::TransactionBehavior::Immediate)?;
+    let version: i32 = write.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    // Another process may have done it meanwhile.
+    if version < VERSION {
+        if version == 1 {
+            // Until then nothing was charged a delta.
+            write.execute_batch("ALTER TABLE debits ADD COLUMN delta TEXT NOT NULL DEFAULT '0'")?;
+        }
+        write.execute_batch(FROM_2)?;
+        write.execute_batch(SCHEMA)?;
+        write.execute_batch(COPY)?;
+        write.execute_batch(&triggers())?;
+        chain::link_all(&write)?;
+        write.pragma_update(None, "user_version", VERSION)?;
+    }
+    write.commit()
+}
+
+fn triggers() -> String {
+    let trigger = |table: &str, verb: &str| {
+        format!(
+            "CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} BEGIN \
+             SELECT RAISE(ABORT, 'the ledger only grows'); END;"
+        )
+    };
+    GROW.iter().flat_map(|t| [trigger(t, "UPDATE"), trigger(t, "DELETE")]).collect()
+}

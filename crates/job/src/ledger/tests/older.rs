@@ -1,0 +1,70 @@
+//! Ledgers that earlier versions wrote.
+
+use super::*;
+
+/// A ledger that a version of layout 2 wrote, of the publisher of a small trial.
+fn of_layout_2(folder: &TempDir) -> std::path::PathBuf {
+    let path = folder.path().join("l");
+    std::fs::write(&path, include_bytes!("../../../tests/fixtures/layout-2/pub-ledger.db")).unwrap();
+    path
+}
+
+/// Ledgers of earlier layouts go on with what they hold: budgets, deltas, answers; and a release that had ended bars nobody.
+#[test]
+fn older_ledgers_are_brought_up_to_date() {
+    for layout in [1, 2] {
+        let folder = folder();
+        let path = of_layout_2(&folder);
+        if layout == 1 {
+            let raw = Connection::open(&path).unwrap();
+            raw.execute_batch("ALTER TABLE debits DROP COLUMN delta; PRAGMA user_version = 1").unwrap();
+        }
+        let mut ledger = Ledger::open(&path).unwrap();
+        let entries = ledger.entries().unwrap();
+        assert_eq!(entries.iter().map(|e| &*e.rho).collect::<Vec<_>>(), ["0.01", "0.1", "0.1"]);
+        let viewer = entries[0].viewer_key.clone();
+        // The advertiser is the peer of all three, of the publisher's own view too.
+        assert!(entries.iter().all(|e| e.peer_key == viewer && e.lineage == "lin-pub"));
+        assert_eq!(ledger.spent("lin-pub", &viewer).unwrap(), ratio(11, 100));
+        assert_eq!(ledger.spent_delta("lin-pub", &viewer).unwrap().is_zero(), layout == 1);
+        assert_eq!(ledger.answers().unwrap()[0].name, "kept");
+        let towards = Towards { peer: viewer.clone(), lineage: "lin-pub".into() };
+        assert_eq!(ledger.barred(&towards, &[]).unwrap(), None);
+        assert_eq!(ledger.broken_off(&viewer).unwrap(), BrokenOff::default());
+        let sound = ledger.verify().unwrap();
+        assert_eq!((sound.len(), &sound[0].peer, sound[0].count), (1, &viewer, 13));
+        let debit = |release, rho| Debit {
+            lineage: "lin-pub".into(),
+            viewer_key: viewer.clone(),
+            peer_key: viewer.clone(),
+            ..debit(release, rho, ratio(2, 10))
+        };
+        assert!(text(ledger.debit(&debit(9, ratio(1, 10)))).starts_with("budget: 0.11 of 0.2"));
+        ledger.debit(&debit(9, ratio(9, 100))).unwrap();
+        drop(ledger);
+        assert_eq!(Ledger::open(&path).unwrap().spent("lin-pub", &viewer).unwrap(), ratio(1, 5));
+    }
+}
+
+/// A bar of before holds towards the peer whom the study names, and is lifted like any other.
+#[test]
+fn bars_of_older_ledgers_hold() {
+    let folder = folder();
+    let path = of_layout_2(&folder);
+    let raw = Connection::open(&path).unwrap();
+    raw.execute_batch(
+        "INSERT INTO bars SELECT 1, 1, release, 0, 'silence' FROM debits WHERE row = 2; \
+         INSERT INTO reopened SELECT release, 0, 1, 'agreed' FROM debits WHERE row = 2; \
+         INSERT INTO bars SELECT 2, 1, release, 1, 'silence again' FROM debits WHERE row = 2",
+    )
+    .unwrap();
+    drop(raw);
+    let mut ledger = Ledger::open(&path).unwrap();
+    let entry = ledger.entries().unwrap().remove(1);
+    let towards = Towards { peer: entry.peer_key.clone(), lineage: entry.lineage };
+    assert!(ledger.barred(&towards, &[]).unwrap().is_some());
+    let id = crate::study::StudyHash::parse(&entry.release).unwrap();
+    assert_eq!(ledger.next_attempt(id.as_bytes()).unwrap(), 2);
+    ledger.allow(&entry.peer_key, None, "").unwrap();
+    assert_eq!(ledger.barred(&towards, &[]).unwrap(), None);
+}

@@ -1,0 +1,256 @@
+//! Whether this party's ledger lets a study begin: the file itself, what peers say of it, bars and budgets.
+
+use super::agree::{Agreement, others_of, tell_all, tell_each};
+use super::outsourced::Word;
+use super::{Coordinator, Event, Watch};
+use crate::ceremony;
+use crate::compose;
+use crate::ledger::{Ledger, Mismatch, STATEMENT_BYTES, Statement, Towards, barred_error, quoted};
+use crate::party::Party;
+use crate::prepare::Checked;
+use crate::report::BrokeOff;
+use crate::scales::most_charged;
+use base::{Error, Kind, PartyId};
+use net::Session;
+use net::identity::Identity;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+/// What is said last before anything is disclosed: whether it begins, and a statement or zeros.
+const READY_BYTES: usize = 1 + STATEMENT_BYTES;
+
+/// Opens this party's ledger for a run. A new one is announced, and refused where something says that there was one
+/// before, unless the operator says so.
+///
+/// # Errors
+/// Then, and those of [`Ledger::open`].
+pub(super) fn open_ledger(
+    party: &Party,
+    all: &[Checked],
+    watch: &Watch,
+) -> Result<Arc<Mutex<Ledger>>, Error> {
+    if !party.new_ledger
+        && !party.ledger.exists()
+        && let Some(report) = report_of(party)
+    {
+        return Err(Error::refused(format!(
+            "there is no ledger at {}, but {} is the report of an earlier run of this party: a new ledger would forget what \
+             was spent. Correct `ledger` or put the file back; to begin anew all the same, add --new-ledger",
+            party.ledger.display(),
+            report.display()
+        )));
+    }
+    let mut ledger = Ledger::open(&party.ledger)?;
+    if ledger.is_new() {
+        (watch.events)(Event::Note(format!(
+            "a new privacy ledger was made at {}: what was spent before is not in it",
+            party.ledger.display()
+        )));
+    }
+    for (peer, statement) in ledger.claims()? {
+        let member = all.iter().flat_map(|run| &run.study.parties).find(|member| member.key == peer);
+        let Some(member) = member else { continue };
+        if !party.new_ledger {
+            return Err(claimed(&ledger, &member.name, &peer, &statement));
+        }
+        ledger.settle(&peer, &statement)?;
+    }
+    Ok(Arc::new(Mutex::new(ledger)))
+}
+
+/// A report of this party in its report folder, or in one of the folders in it.
+fn report_of(party: &Party) -> Option<PathBuf> {
+    let inner = std::fs::read_dir(&party.report).into_iter().flatten().flatten();
+    let inner = inner.map(|entry| entry.path().join("report.json"));
+    std::iter::once(party.report.join("report.json")).chain(inner).find(|path| {
+        let reports = std::fs::read_to_string(path).ok().and_then(|text| compose::all_from_json(&text).ok());
+        reports.is_some_and(|all| all.iter().any(|report| report.party == party.as_party))
+    })
+}
+
+/// A peer gave back a statement that this party signed and its ledger does not hold.
+fn claimed(ledger: &Ledger, name: &str, key: &str, statement: &Statement) -> Error {
+    let path = ledger.path().display();
+    let own = ledger.chain(key).map_or(0, |head| head.count);
+    Error::refused(format!(
+        "{name} holds a statement that this party signed on {}: its ledger had {} entries with {name} then. {path} has {own} \
+         and is not that ledger: it was made anew, put back from an older copy or changed. Put the newest copy back, or \
+         take over what was signed: tacit ledger recover {} --lineage NAME; to go on without, add --new-ledger",
+        statement.date(),
+        statement.head.count,
+        quoted(&path.to_string()),
+    ))
+}
+
+impl Coordinator<'_> {
+    /// All sides say whether their ledgers allow all releases, before anything is disclosed: matching tells exact
+    /// sizes, which a run that is refused later would have given away for nothing. Who finds that a peer's ledger is
+    /// another one gives it back what it signed.
+    pub(super) fn ready(&mut self, agreement: &Agreement) -> Result<(), Error> {
+        let (mine, owners) = (self.allowed(agreement), others_of(&self.checked));
+        let (word, changed) = (u8::from(mine.is_ok()), &agreement.changed);
+        let said = |peer: PartyId| {
+            let held = changed.iter().find(|(other, ..)| *other == peer).map(|(.., held)| held.bytes());
+            let all = [&[word][..], &held.unwrap_or([0; STATEMENT_BYTES])].concat();
+            Ok(<[u8; READY_BYTES]>::try_from(all).expect("the parts add up"))
+        };
+        let theirs = self.session.step("agree", |session| tell_each(session, &owners, said))?;
+        let begin = mine.is_ok() && theirs.iter().all(|(_, theirs)| theirs[0] == 1);
+        self.tell_servers(if begin { Word::Begin } else { Word::Refused })?;
+        let claims: Vec<Result<(), Error>> =
+            theirs.iter().map(|(peer, theirs)| self.hear_claim(*peer, &theirs[1..])).collect();
+        self.session.step("agree", |session| {
+            mine?;
+            claims.into_iter().collect::<Result<(), _>>()?;
+            match theirs.into_iter().find(|(_, theirs)| theirs[0] != 1) {
+                None => Ok(()),
+                Some((peer, _)) => Err(Error::new(
+                    session.at(Some(peer)),
+                    Kind::Refused(
+                        "the peer's privacy ledger does not allow this study: its budget is spent or a release is \
+                         barred there; see the peer's own output"
+                            .into(),
+                    ),
+                )),
+            }
+        })
+    }
+
+    /// The last words: owners keep a statement of each other that has this run in it, and everybody is there to the end.
+    pub(super) fn part(&mut self) -> Result<(), Error> {
+        let (study, identity, owners) = (&self.checked.study, &self.identity, others_of(&self.checked));
+        let lock = || self.ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"));
+        let key = |peer: PartyId| &*study.parties[peer.index()].key;
+        self.session.step("done", |session| {
+            let said = |peer| Ok(lock()?.statement(identity, key(peer).parse()?)?.bytes());
+            for (peer, theirs) in tell_each(session, &owners, said)? {
+                let statement = heard(session, peer, key(peer), identity, &theirs)?;
+                lock()?.keep_statement(key(peer), &statement)?;
+            }
+            tell_all(session, [1]).map(|_| ())
+        })
+    }
+
+    /// What a peer gives back as signed by this party, if anything.
+    fn hear_claim(&self, peer: PartyId, bytes: &[u8]) -> Result<(), Error> {
+        let member = &self.checked.study.parties[peer.index()];
+        let Some(statement) = Statement::read(bytes) else { return Ok(()) };
+        let (own, settle) = (self.identity.fingerprint(), self.party.new_ledger);
+        let mut ledger = self.lock()?;
+        match ledger.claim(&statement, own, member.key.parse()?, settle)? {
+            Some(statement) => Err(claimed(&ledger, &member.name, &member.key, &statement)),
+            None => Ok(()),
+        }
+    }
+
+    fn allowed(&self, agreement: &Agreement) -> Result<(), Error> {
+        self.lock()?.verify()?;
+        for (peer, mismatch, _) in &agreement.changed {
+            return Err(self.changed(*peer, mismatch));
+        }
+        if !self.checked.built.program.mechanisms.is_empty() {
+            others_of(&self.checked).into_iter().try_for_each(|peer| self.not_barred(peer, agreement))?;
+        }
+        for viewer in self.checked.roster.parties() {
+            let most = most_charged(&self.checked.study, &self.checked.built.audit, viewer);
+            if !num_traits::Zero::is_zero(&most) {
+                // The match comes first and leaves the less.
+                let most = most + self.match_rho(viewer, agreement)?;
+                let debit = self.debit(viewer, most, agreement)?;
+                let mut ledger = self.lock()?;
+                ledger.begin_attempt(
+                    &debit.release_id,
+                    agreement.attempts[viewer.index()],
+                    &debit.peer_key,
+                )?;
+                ledger.check_debit(&debit)?;
+            }
+        }
+        for (_, debit) in self.match_debits(agreement)? {
+            self.lock()?.check_debit(&debit)?;
+        }
+        Ok(())
+    }
+
+    /// Nothing broke off with this peer that this side's operator has not looked at.
+    fn not_barred(&self, peer: PartyId, agreement: &Agreement) -> Result<(), Error> {
+        let towards = self.towards(peer);
+        let releases: Vec<_> =
+            self.checked.roster.parties().map(|viewer| agreement.release_id(viewer)).collect();
+        let ledger = self.lock()?;
+        match ledger.barred(&towards, &releases)? {
+            None => Ok(()),
+            Some(reason) if self.checked.study.servers.is_some() && !reason.contains("a server may be") => {
+                Err(barred_error(ledger.path(), &towards, &format!("{reason}; {}", ceremony::SERVERS)))
+            }
+            Some(reason) => Err(barred_error(ledger.path(), &towards, &reason)),
+        }
+    }
+
+    fn changed(&self, peer: PartyId, mismatch: &Mismatch) -> Error {
+        let member = &self.checked.study.parties[peer.index()];
+        Error::refused(format!(
+            "{}. Nothing was sent. {} can put back its newest copy or take over what it signed, which it is told now; to go on \
+             with its ledger as it is: tacit ledger allow {} {} --reason \"...\"",
+            mismatch.text(&member.name),
+            member.name,
+            quoted(&path_text(&self.party.ledger)),
+            member.key
+        ))
+    }
+
+    /// With whom this run is and about which of this party's data.
+    pub(super) fn towards(&self, peer: PartyId) -> Towards {
+        let peer = self.checked.study.parties[peer.index()].key.clone();
+        Towards { peer, lineage: self.party.lineage.clone() }
+    }
+
+    /// How many releases broke off with each peer, where any did.
+    pub(super) fn broke_off(&self) -> Result<Vec<BrokeOff>, Error> {
+        let mut all = Vec::new();
+        for peer in others_of(&self.checked) {
+            let member = &self.checked.study.parties[peer.index()];
+            let count = self.lock()?.broken_off(&member.key)?;
+            if count.releases > 0 {
+                let (releases, after_index) = (count.releases, count.after_index);
+                all.push(BrokeOff { peer: member.name.clone(), releases, after_index });
+            }
+        }
+        Ok(all)
+    }
+
+    /// Says what broke off before this run.
+    pub(super) fn tell_broke_off(&self) -> Result<(), Error> {
+        self.broke_off()?.iter().for_each(|count| (self.watch.events)(Event::Note(count.text())));
+        Ok(())
+    }
+
+    /// What this party's operator has allowed of peers' ledgers.
+    pub(super) fn noticed(&self) -> Result<Vec<String>, Error> {
+        let mut all = Vec::new();
+        for peer in others_of(&self.checked) {
+            let member = &self.checked.study.parties[peer.index()];
+            for text in self.lock()?.noticed(&member.key)? {
+                all.push(text.replace("this peer", &member.name));
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// A statement that a peer signed towards this party.
+pub(super) fn heard(
+    session: &mut Session,
+    peer: PartyId,
+    key: &str,
+    own: &Identity,
+    bytes: &[u8],
+) -> Result<Statement, Error> {
+    let signed =
+        Statement::read(bytes).filter(|said| key.parse().is_ok_and(|key| said.is_of(key, own.fingerprint())));
+    signed.ok_or_else(|| session.link(peer).malformed("a signed statement of its ledger"))
+}
+
+fn path_text(path: &Path) -> String {
+    path.display().to_string()
+}

@@ -1,0 +1,392 @@
+//! Privacy ledgers against a party that leaves, forgets or rewrites: two parties in two threads, TLS on loopback, real files.
+
+use base::Error;
+use job::ledger::Ledger;
+use job::party::{Party, PartySettings};
+use job::report::Report;
+use job::run::{Event, Watch, run};
+use net::Progress;
+use net::identity::Identity;
+use release::rational::ratio;
+use rusqlite::Connection;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+
+/// The viewer, and the drawer of its noise.
+const NAMES: [&str; 2] = ["clinic", "works"];
+const EXAMPLE: &str = include_str!("../../../examples/program.toml");
+
+struct World {
+    folder: TempDir,
+    keys: [String; 2],
+    study: String,
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let keys = NAMES.map(|name| {
+            let identity = Identity::generate().unwrap();
+            identity.save(&folder.path().join(format!("{name}.key"))).unwrap();
+            identity.fingerprint().to_string()
+        });
+        let study = EXAMPLE
+            .replace("tacit1:00112233445566778899aabbccddeeff", &keys[0])
+            .replace("tacit1:ffeeddccbbaa99887766554433221100", &keys[1]);
+        let clinic: String = (0..60).map(|i| format!("p{i},{}\n", ["ill", "healthy"][i % 2])).collect();
+        std::fs::write(folder.path().join("clinic.csv"), format!("person,diagnosis\n{clinic}")).unwrap();
+        let world = Self { folder, keys, study };
+        world.data_of_works(0);
+        world
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The drawer's data, with so many more lines.
+    fn data_of_works(&self, more: u32) {
+        let rows: String = (20..90 + more).map(|i| format!("p{i},{}\n", i % 60)).collect();
+        std::fs::write(self.path("works.csv"), format!("person,exposed_days\n{rows}")).unwrap();
+    }
+
+    fn ledger(&self, party: usize) -> Ledger {
+        Ledger::open(&self.path(&format!("{}.ledger", NAMES[party]))).unwrap()
+    }
+
+    fn raw(&self, party: usize) -> Connection {
+        Connection::open(self.path(&format!("{}.ledger", NAMES[party]))).unwrap()
+    }
+
+    /// Both parties, of a study with this title: another title is another study.
+    fn parties(&self, title: &str) -> [Party; 2] {
+        let (head, tail) = self.study.split_once("\ntitle").expect("the example has a title");
+        let (_, rest) = tail.split_once('\n').unwrap();
+        std::fs::write(self.path("study.toml"), format!("{head}\ntitle = \"{title}\"\n{rest}")).unwrap();
+        let at = net::connect::free_address().unwrap();
+        let sides = [format!("listen = \"{at}\""), format!("peer = \"{at}\"")];
+        [0, 1].map(|i| {
+            let name = NAMES[i];
+            let text = format!(
+                "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \"{name}.csv\"\n{}\n\
+                 ledger = \"{name}.ledger\"\nreport = \"out-{name}\"\ndeadline = \"20s\"\nlineage = \"data-{name}\"\n\
+                 [policy]\nkinds = [\"program\"]\nbudget = 5\n",
+                sides[i]
+            );
+            let file = self.path(&format!("{name}.toml"));
+            std::fs::write(&file, text).unwrap();
+            PartySettings::read(&file).unwrap().complete().unwrap()
+        })
+    }
+
+    fn run(&self, title: &str) -> [Result<Report, Error>; 2] {
+        both(&self.parties(title), &Watch::none())
+    }
+
+    /// A run in which the drawer, whose program is modified, leaves as soon as it knows the index.
+    fn leave(&self, title: &str) -> [String; 2] {
+        drop(self.ledger(1));
+        let leave = "CREATE TRIGGER leave BEFORE INSERT ON transcripts WHEN NEW.side = 'drawer' AND NEW.stage = 3 BEGIN \
+                     SELECT RAISE(ABORT, 'gone'); END";
+        self.raw(1).execute_batch(leave).unwrap();
+        let errors = texts(self.run(title));
+        self.raw(1).execute_batch("DROP TRIGGER leave").unwrap();
+        errors
+    }
+
+    /// The drawer begins with a new ledger and other data.
+    fn forget(&self, more: u32) {
+        std::fs::remove_file(self.path("works.ledger")).unwrap();
+        self.data_of_works(more);
+    }
+
+    fn allow(&self, party: usize) {
+        let mut ledger = self.ledger(party);
+        let peer = ledger.peer_by(&self.keys[1 - party][..20]).unwrap();
+        assert_eq!(peer, self.keys[1 - party]);
+        ledger.allow(&peer, None, "looked into").unwrap();
+    }
+}
+
+fn both(parties: &[Party; 2], watch: &Watch) -> [Result<Report, Error>; 2] {
+    std::thread::scope(|scope| {
+        let threads = parties.each_ref().map(|p| scope.spawn(move || run(p, watch)));
+        threads.map(|t| t.join().unwrap())
+    })
+}
+
+fn texts(done: [Result<Report, Error>; 2]) -> [String; 2] {
+    done.map(|done| done.map(|_| ()).expect_err("it must not run").to_string())
+}
+
+fn whole(done: [Result<Report, Error>; 2]) -> [Report; 2] {
+    done.map(|done| done.unwrap_or_else(|e| panic!("{e}")))
+}
+
+/// M1 of the review of releases: with files, not with constant tags.
+#[test]
+fn a_drawer_that_left_is_barred_whatever_it_changes() {
+    let world = World::new();
+    world.leave("first");
+    // The same again; a row more; another study; its ledger deleted.
+    for (title, change) in [("first", 0), ("first", 1), ("second", 2)] {
+        world.data_of_works(change);
+        let [clinic, works] = texts(world.run(title));
+        assert!(clinic.contains("are barred (silence after the noise index was named"), "{clinic}");
+        let command = format!("clinic.ledger {} --lineage data-clinic --reason", world.keys[1]);
+        assert!(clinic.contains("tacit ledger allow") && clinic.contains(&command), "{clinic}");
+        assert!(works.contains("the index of a release's noise was named on"), "{works}");
+    }
+    for title in ["first", "third"] {
+        world.forget(7);
+        let [clinic, works] = texts(world.run(title));
+        assert!(clinic.contains("the ledger of works went back from"), "{clinic}");
+        assert!(works.contains("clinic holds a statement that this party signed on"), "{works}");
+    }
+    // Its operator goes on without what it lost: the bar at the clinic holds all the same.
+    world.forget(8);
+    let mut parties = world.parties("first");
+    parties[1].new_ledger = true;
+    let [clinic, works] = texts(both(&parties, &Watch::none()));
+    assert!(clinic.contains("the ledger of works went back from"), "{clinic}");
+    assert!(works.contains("the peer's privacy ledger does not allow this study"), "{works}");
+    let ledger = world.ledger(0);
+    let count = ledger.broken_off(&world.keys[1]).unwrap();
+    assert_eq!((count.releases, count.after_index), (1, 1));
+    assert!(ledger.answers().unwrap().is_empty());
+}
+
+/// The review's fourteen runs in a row, none of which an operator looked at: no answer came of them.
+#[test]
+fn thirteen_times_and_never_an_answer() {
+    let world = World::new();
+    world.leave("study");
+    for more in 1..13 {
+        world.forget(more);
+        let mut parties = world.parties("study");
+        parties[1].new_ledger = true;
+        let [clinic, _] = texts(both(&parties, &Watch::none()));
+        assert!(clinic.contains("tacit ledger allow"), "{clinic}");
+    }
+    assert!(world.ledger(0).answers().unwrap().is_empty());
+    assert!(world.ledger(1).answers().unwrap().is_empty());
+}
+
+/// The viewer's operator alone ends what the drawer began by leaving, although that side has done nothing but forget.
+#[test]
+fn one_operator_suffices_for_its_own_side() {
+    let world = World::new();
+    whole(world.run("before"));
+    world.leave("study");
+    world.forget(1);
+    texts(world.run("study"));
+    world.allow(0);
+    let notes = Arc::new(Mutex::new(Vec::new()));
+    let heard = notes.clone();
+    let events = move |event| {
+        if let Event::Note(text) = event {
+            heard.lock().unwrap().push(text);
+        }
+    };
+    let mut parties = world.parties("study");
+    parties[1].new_ledger = true;
+    let watch = Watch { progress: Progress::none(), events: Arc::new(events) };
+    let [clinic, works] = whole(both(&parties, &watch));
+    let text = "1 release with works broke off, 1 after the noise index was named";
+    assert_eq!(clinic.broke_off.iter().map(|count| count.text()).collect::<Vec<_>>(), [text]);
+    assert!(notes.lock().unwrap().iter().any(|note| note == text), "{notes:?}");
+    assert!(works.broke_off.is_empty());
+    assert!(clinic.warnings.iter().any(|w| w.contains("the ledger of works went back from")));
+    for shown in [job::summary::terminal(&clinic), job::html::render(&clinic)] {
+        assert!(shown.replace("\n  ", " ").contains(text), "{shown}");
+    }
+}
+
+/// After a crash of both each operator allows for its own side; the new attempt is charged again at the side that protects.
+#[test]
+fn a_new_attempt_is_agreed_on_and_charged_again() {
+    let world = World::new();
+    world.leave("study");
+    world.allow(0);
+    let [_, works] = texts(world.run("study"));
+    assert!(works.contains("works.ledger") && works.contains("tacit ledger allow"), "{works}");
+    world.allow(1);
+    whole(world.run("study"));
+    let entries = world.ledger(1).entries().unwrap();
+    let charged: Vec<_> = entries.iter().filter(|e| e.delta == "0").map(|e| (e.attempt, &*e.rho)).collect();
+    assert_eq!(charged, [(0, "0.1"), (1, "0.1")]);
+    assert_eq!(entries[entries.len() - 1].release, entries[entries.len() - 2].release);
+    // Now it is an answer like any other.
+    assert!(whole(world.run("study")).iter().all(|report| report.stored));
+}
+
+/// The peer names a ledger that was put back from an older copy, with both counts; what it signed itself leads back.
+#[test]
+fn an_older_copy_is_named_and_recovered() {
+    let world = World::new();
+    whole(world.run("first"));
+    let copy = world.path("copy.ledger");
+    world.ledger(1).backup(&copy).unwrap();
+    whole(world.run("second"));
+    whole(world.run("third"));
+    let newest = world.path("newest.ledger");
+    world.ledger(1).backup(&newest).unwrap();
+    let count = world.ledger(1).chain(&world.keys[0]).unwrap().count;
+    std::fs::copy(&copy, world.path("works.ledger")).unwrap();
+    let old = world.ledger(1).chain(&world.keys[0]).unwrap().count;
+    let [clinic, works] = texts(world.run("fourth"));
+    assert!(clinic.contains("the ledger of works went back from"), "{clinic}");
+    assert!(
+        clinic.contains(&format!("to {old}: it was made anew or put back from an older copy")),
+        "{clinic}"
+    );
+    assert!(works.contains("clinic holds a statement that this party signed on"), "{works}");
+    assert!(works.contains("works.ledger has ") && works.contains(" and is not that ledger"), "{works}");
+    for way in ["Put the newest copy back", "tacit ledger recover", "--new-ledger"] {
+        assert!(works.contains(way), "{works}");
+    }
+    // It is said again without meeting anybody.
+    let again = run(&world.parties("fourth")[1], &Watch::none()).unwrap_err().to_string();
+    assert!(again.contains("clinic holds a statement"), "{again}");
+    // The first way out.
+    std::fs::copy(&newest, world.path("works.ledger")).unwrap();
+    assert!(world.ledger(1).chain(&world.keys[0]).unwrap().count == count);
+    whole(world.run("fourth"));
+    // The second: the clinic's operator is not needed. It signed for three studies, and the fourth was begun after that.
+    std::fs::copy(&copy, world.path("works.ledger")).unwrap();
+    let [_, works] = texts(world.run("fifth"));
+    assert!(works.contains("tacit ledger recover"), "{works}");
+    let mut ledger = world.ledger(1);
+    let spent = ledger.spent("data-works", &world.keys[0]).unwrap();
+    let recovered = ledger.recover(None, None).unwrap();
+    assert_eq!((recovered.len(), &*recovered[0].lineage), (1, "data-works"));
+    assert!(
+        recovered[0].barred && ledger.spent("data-works", &world.keys[0]).unwrap() > &spent * ratio(2, 1)
+    );
+    ledger.verify().unwrap();
+    let [clinic, works] = texts(world.run("fifth"));
+    assert!(
+        works.contains("recovered from a statement of") && !clinic.contains("went back"),
+        "{works}, {clinic}"
+    );
+    world.allow(1);
+    whole(world.run("fifth"));
+    assert!(world.ledger(1).recover(None, None).unwrap_err().to_string().contains("nothing to recover"));
+}
+
+/// What was spent is known from reports: it is charged, and nothing is barred.
+#[test]
+fn what_the_operator_says_was_spent_is_charged() {
+    let world = World::new();
+    whole(world.run("first"));
+    whole(world.run("second"));
+    std::fs::remove_file(world.path("works.ledger")).unwrap();
+    texts(world.run("third"));
+    let mut ledger = world.ledger(1);
+    assert!(ledger.recover(None, Some(&ratio(1, 1))).unwrap_err().to_string().contains("--lineage"));
+    let recovered = ledger.recover(Some("data-works"), Some(&ratio(7, 10))).unwrap();
+    assert!(!recovered[0].barred && recovered[0].charged == "0.7", "{recovered:?}");
+    assert_eq!(ledger.spent("data-works", &world.keys[0]).unwrap(), ratio(7, 10));
+    drop(ledger);
+    whole(world.run("third"));
+}
+
+/// M4 of the review: debits made cheaper by another program. The party's own run stops, and its peer names it.
+#[test]
+fn a_rewritten_ledger_is_named_on_both_sides() {
+    let world = World::new();
+    whole(world.run("first"));
+    whole(world.run("second"));
+    let cheaper = "INSERT OR REPLACE INTO debits SELECT row, at, release, attempt, lineage, viewer, peer, study, my_tag, \
+                   peer_tag, '1/1000000', budget, protects, delta FROM debits";
+    world.raw(1).execute_batch(cheaper).unwrap();
+    let [clinic, works] = texts(world.run("third"));
+    assert!(clinic.contains("the ledger of works was rewritten: entry"), "{clinic}");
+    assert!(works.contains("was changed by another program: row"), "{works}");
+    // It is said again without meeting anybody, in whatever words.
+    let again = run(&world.parties("third")[1], &Watch::none()).unwrap_err().to_string();
+    assert!(again.contains("clinic holds a statement"), "{again}");
+}
+
+/// A mistyped path is not a new budget.
+#[test]
+fn a_new_ledger_is_announced_and_asked_for_where_there_was_one() {
+    let world = World::new();
+    let parties = world.parties("study");
+    let notes = Arc::new(Mutex::new(Vec::new()));
+    let heard = notes.clone();
+    let events = move |event| {
+        if let Event::Note(text) = event {
+            heard.lock().unwrap().push(text);
+        }
+    };
+    let watch = Watch { progress: Progress::none(), events: Arc::new(events) };
+    let [_, works] = whole(both(&parties, &watch));
+    let mut said = notes.lock().unwrap().clone();
+    said.sort();
+    let line = |name: &str| {
+        let path = world.path(name);
+        format!("a new privacy ledger was made at {}: what was spent before is not in it", path.display())
+    };
+    assert_eq!(said, [line("clinic.ledger"), line("works.ledger")]);
+    std::fs::create_dir(world.path("out-works")).unwrap();
+    let report = world.path("out-works/report.json");
+    std::fs::write(&report, job::compose::to_json(&works).unwrap()).unwrap();
+    let mut party = parties[1].clone();
+    party.ledger = world.path("typo.ledger");
+    let error = run(&party, &Watch::none()).unwrap_err().to_string();
+    assert!(error.contains("there is no ledger at") && error.contains("add --new-ledger"), "{error}");
+    assert!(error.contains(&report.display().to_string()), "{error}");
+    assert!(!world.path("typo.ledger").exists());
+    // The report of another party says nothing of this one.
+    let other = job::report::Report { party: "others".into(), ..works };
+    std::fs::write(&report, job::compose::to_json(&other).unwrap()).unwrap();
+    let mut parties = world.parties("study");
+    parties[1].ledger = world.path("typo.ledger");
+    let [_, works] = texts(both(&parties, &Watch::none()));
+    assert!(works.contains("clinic holds a statement that this party signed"), "{works}");
+}
+
+/// Two parties whose ledgers a version of layout 2 wrote find the answer of then, although tags are others now.
+#[test]
+fn an_answer_of_an_older_version_is_found() {
+    let folder = TempDir::new().unwrap();
+    let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/layout-2");
+    let to = |name: &str| folder.path().join(name);
+    // Person i: arm by i % 2, seen on day 100 + i % 50; every third has an outcome.
+    let rows = |header: &str, lines: &mut dyn Iterator<Item = String>| {
+        std::iter::once(header.to_owned()).chain(lines).map(|line| line + "\n").collect::<String>()
+    };
+    let mut lines = (0..2400).map(|i| format!("u{i},{},{}", ["t", "c"][i % 2], 100 + i % 50));
+    std::fs::write(to("pub.csv"), rows("id,arm,seen", &mut lines)).unwrap();
+    let mut lines = (0..3000).step_by(3).map(|i| format!("u{i},{},{}", 200 + i % 100, 1 + i % 7));
+    std::fs::write(to("adv.csv"), rows("id,at,amount", &mut lines)).unwrap();
+    std::fs::copy(fixtures.join("study.toml"), to("study.toml")).unwrap();
+    let at = net::connect::free_address().unwrap();
+    let sides = [("pub", format!("listen = \"{at}\"")), ("adv", format!("peer = \"{at}\""))];
+    let parties = sides.map(|(name, side)| {
+        std::fs::copy(fixtures.join(format!("{name}-ledger.db")), to(&format!("{name}.ledger"))).unwrap();
+        let key = to(&format!("{name}.key"));
+        std::fs::copy(fixtures.join(format!("{name}-key.pem")), &key).unwrap();
+        std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let text = format!(
+            "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \"{name}.csv\"\n{side}\n\
+             ledger = \"{name}.ledger\"\nlineage = \"lin-{name}\"\ndeadline = \"20s\"\n"
+        );
+        std::fs::write(to("party.toml"), text).unwrap();
+        PartySettings::read(&to("party.toml")).unwrap().complete().unwrap()
+    });
+    let reports = whole(both(&parties, &Watch::none()));
+    assert!(reports.iter().all(|report| report.stored));
+    for name in ["pub", "adv"] {
+        assert_eq!(Ledger::open(&to(&format!("{name}.ledger"))).unwrap().entries().unwrap().len(), 3);
+    }
+    // With other data at one side there is no such answer, and the study is run and charged.
+    let data = std::fs::read_to_string(to("adv.csv")).unwrap();
+    std::fs::write(to("adv.csv"), data + "newcomer,300,1\n").unwrap();
+    let reports = whole(both(&parties, &Watch::none()));
+    assert!(reports.iter().all(|report| !report.stored));
+    let ledger = Ledger::open(&to("pub.ledger")).unwrap();
+    assert_eq!(ledger.entries().unwrap().iter().filter(|e| e.rho == "0.1").count(), 4);
+}
