@@ -152,6 +152,9 @@ pub struct Check {
     /// Rows per side that the price is stated for: N or N,M; else the rows of this party's data, or 1M for a study alone
     #[arg(long, value_name = "N[,M]", value_parser = rows_pair)]
     pub rows: Option<[u64; 2]>,
+    /// What the operator will say to the run
+    #[command(flatten)]
+    pub said: Said,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -208,6 +211,9 @@ pub struct Run {
     /// Begin with a new ledger although reports or a peer say that there was one: what was spent is forgotten
     #[arg(long)]
     pub new_ledger: bool,
+    /// What the operator says for this run alone
+    #[command(flatten)]
+    pub said: Said,
     /// Print the report as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -239,6 +245,9 @@ pub struct Match {
     /// Begin with a new ledger although reports or a peer say that there was one: what was spent is forgotten
     #[arg(long)]
     pub new_ledger: bool,
+    /// What the operator says for this run alone
+    #[command(flatten)]
+    pub said: Said,
     /// Print one JSON object: rows, sizes disclosed, stages
     #[arg(long)]
     pub json: bool,
@@ -301,7 +310,7 @@ pub struct Settings {
     /// The folder for reports
     #[arg(long, value_name = "FOLDER")]
     pub report: Option<PathBuf>,
-    /// The stable name of this data: the budget is kept under it
+    /// The stable name of this data over all its versions: the budget is kept under it
     #[arg(long, value_name = "NAME")]
     pub lineage: Option<String>,
     /// A private folder for what a match keeps while it runs: a match that breaks off goes on there
@@ -329,6 +338,15 @@ pub struct Settings {
     /// Policy: most rho all studies together may spend on one viewer of this data
     #[arg(long, value_name = "RHO", value_parser = rho)]
     pub budget: Option<Decimal>,
+    /// Policy: most rho all studies together may spend on all viewers of this data
+    #[arg(long, value_name = "RHO", value_parser = rho)]
+    pub total: Option<Decimal>,
+    /// Policy: least noise candidates of a study; a bent noise goes unnoticed once in so many times
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1024))]
+    pub candidates: Option<u32>,
+    /// Policy: made-up rows of a match kept for a rerun, or drawn afresh and paid for each time that it begins
+    #[arg(long, value_name = "HOW", value_parser = ["kept", "fresh"])]
+    pub dummies_seed: Option<String>,
     /// Policy: most cells of one study
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub max_cells: Option<u64>,
@@ -338,6 +356,23 @@ pub struct Settings {
     /// Policy: most that the deltas of all matches may come to, towards one viewer of this data: 1e-6
     #[arg(long, value_name = "DELTA", value_parser = delta)]
     pub delta: Option<u8>,
+}
+
+/// What the operator says for one run.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct Said {
+    /// These data are none of those that the ledger knows under other names, however alike they look; kept in the ledger
+    #[arg(long)]
+    pub new_lineage: bool,
+    /// Spend rho on arms and cells that are too small to be shown
+    #[arg(long)]
+    pub spend_anyway: bool,
+}
+
+impl From<Said> for job::party::Consent {
+    fn from(said: Said) -> Self {
+        Self { new_lineage: said.new_lineage, spend_anyway: said.spend_anyway }
+    }
 }
 
 impl From<ServerSettings> for PartySettings {
@@ -378,6 +413,9 @@ impl From<Settings> for PartySettings {
             max_cells: flags.max_cells,
             allow_exact: flags.allow_exact,
             delta_places: flags.delta,
+            total: flags.total,
+            candidates: flags.candidates,
+            fresh_dummies: flags.dummies_seed.map(|how| how == "fresh"),
             work: flags.work,
             keep_spine: flags.keep_spine,
             spine: flags.spine,
@@ -725,7 +763,7 @@ mod tests {
     fn every_line_of_a_party_file_is_a_flag() {
         let line = "run --study s --as a --identity i --data d --listen 0.0.0.0:1 --allow 10.0.0.0/8 --memory 64M --ledger l --report r \
                     --deadline 1m --lineage x --allow-kind lift --max-rho 0.5 --budget 1 --max-cells 2 --allow-exact \
-                    --delta 1e-7 --work w --keep-spine k";
+                    --delta 1e-7 --total 2 --candidates 8 --dummies-seed fresh --work w --keep-spine k";
         let cli = Cli::try_parse_from(std::iter::once("tacit").chain(line.split_whitespace())).unwrap();
         let Command::Run(run) = cli.command else { panic!("a run") };
         let settings = PartySettings::from(run.settings);
@@ -734,6 +772,8 @@ mod tests {
         assert_eq!((settings.max_cells, settings.allow_exact), (Some(2), Some(true)));
         assert_eq!(settings.allow_kinds, Some(vec!["lift".to_owned()]));
         assert_eq!((settings.delta_places, &settings.keep_spine), (Some(7), &Some("k".into())));
+        assert_eq!((settings.total, settings.candidates), (Decimal::parse("2"), Some(8)));
+        assert_eq!(settings.fresh_dummies, Some(true));
         assert!(settings.complete().is_ok());
     }
 }

@@ -3,8 +3,9 @@
 use crate::progress::Working;
 use crate::{args, output, plan};
 use base::{Error, limits};
+use job::budget::{self, Outlook, Towards};
 use job::data::InputReport;
-use job::party::PartySettings;
+use job::party::{Party, PartySettings};
 use job::plan::{Assumed, Link, Plan, Speeds};
 use job::prepare::{self, Built, build};
 use job::study::{self, Protocol, Study};
@@ -31,6 +32,8 @@ struct Checked {
     inputs: Option<InputReport>,
     /// What this party should know before it runs; with a party file only.
     warnings: Vec<String>,
+    /// What this party's ledger says; with a party file only.
+    budget: Option<Outlook>,
     /// Whether the peer's study says the same; with `--peer` only.
     peer_agrees: Option<bool>,
 }
@@ -51,7 +54,7 @@ pub fn run(args: args::Check) -> Result<(), Error> {
     if let Some(peer) = args.peer.as_deref() {
         expect_study(peer)?;
     }
-    let Side { study, text, built, inputs, warnings, serves, transport } = side(&args)?;
+    let Side { study, text, built, inputs, warnings, budget, serves, transport } = side(&args)?;
     let peer_agrees = args.peer.as_deref().map(|peer| compare(&text, peer)).transpose()?;
     if let Some(rows) = args.rows {
         plan::same_rows(&study, rows)?;
@@ -68,14 +71,51 @@ pub fn run(args: args::Check) -> Result<(), Error> {
     if let Some(transport) = transport {
         plan = plan.over(&study, &transport, link);
     }
-    let checked = Checked { warnings, ..describe(&study, &built, plan, inputs, peer_agrees)? };
+    let refused = refusal(budget.as_ref());
+    let checked = Checked { warnings, budget, ..describe(&study, &built, plan, inputs, peer_agrees)? };
     let file = args.party.as_ref().or(args.file.as_ref());
     let file = file.map_or_else(|| "PARTY_FILE".to_owned(), |file| file.display().to_string());
-    if args.json {
-        output::print_json(&checked)
-    } else {
-        output::print(&text_of(&checked, &study, &file, serves))
+    match (args.json, refused) {
+        // Standard output holds one object, and the error is it.
+        (true, Err(error)) => Err(error),
+        (true, Ok(())) => output::print_json(&checked),
+        (false, refused) => {
+            output::print(&text_of(&checked, &study, &file, serves))?;
+            refused
+        }
     }
+}
+
+/// What a run would be refused for by this side's own ledger and policy.
+fn refusal(budget: Option<&Outlook>) -> Result<(), Error> {
+    match budget.map_or(&[][..], |budget| &budget.refusals) {
+        [] => Ok(()),
+        refusals => Err(Error::refused(refusals.join(". "))),
+    }
+}
+
+/// What the ledger says of this study, by viewer.
+fn budget_lines(budget: &Outlook) -> Vec<String> {
+    let Some(lineage) = &budget.lineage else {
+        return vec!["budget     nothing is charged to this party's data".to_owned()];
+    };
+    let of = |towards: &Towards| {
+        let Towards { viewer, spent, budget, takes, .. } = towards;
+        format!("budget     {spent} of {budget} spent towards {viewer}; this study takes up to {takes}")
+    };
+    let mut lines: Vec<String> = budget.towards.iter().map(of).collect();
+    lines.push(match &budget.total {
+        Some(total) => format!("budget     {} of {total} spent by all viewers of lineage {lineage}", budget.spent_by_all),
+        None => format!(
+            "budget     {} spent by all viewers of lineage {lineage}; no bound beside each viewer's (policy.total)",
+            budget.spent_by_all
+        ),
+    });
+    if budget.ledger_is_new {
+        lines.push("budget     the ledger is not there yet: the first run makes it".to_owned());
+    }
+    lines.extend(budget.notes.iter().map(|note| format!("warning    {note}")));
+    lines
 }
 
 /// Rows to state the price for: those that were asked for, else those of the data that was just read, else a million.
@@ -92,6 +132,7 @@ struct Side {
     built: Vec<Built>,
     inputs: Option<InputReport>,
     warnings: Vec<String>,
+    budget: Option<Outlook>,
     /// Whether this side is a server, which has no data.
     serves: bool,
     /// What this side computes over, if it is one of the four servers.
@@ -102,15 +143,24 @@ struct Side {
 fn side(args: &args::Check) -> Result<Side, Error> {
     if let Some(path) = &args.party {
         expect_party(path)?;
-        return whole(PartySettings::read(path)?);
+        return whole(PartySettings::read(path)?, args.said);
     }
     let file = args.file.as_ref().ok_or_else(|| Error::input("name a study file or a party file"))?;
     if is_party_file(file) {
-        return whole(PartySettings::read(file)?);
+        return whole(PartySettings::read(file)?, args.said);
     }
     let (study, text) = Study::read(file)?;
     let built = alone(&study)?;
-    Ok(Side { study, text, built, inputs: None, warnings: Vec::new(), serves: false, transport: None })
+    Ok(Side {
+        study,
+        text,
+        built,
+        inputs: None,
+        warnings: Vec::new(),
+        budget: None,
+        serves: false,
+        transport: None,
+    })
 }
 
 /// The programs of a study by itself. Nobody's policy is at hand: everything well-formed passes.
@@ -124,18 +174,22 @@ fn alone(study: &Study) -> Result<Vec<Built>, Error> {
     study.runs().iter().map(|run| build(run, &policy)).collect()
 }
 
-fn whole(settings: PartySettings) -> Result<Side, Error> {
+fn whole(settings: PartySettings, said: args::Said) -> Result<Side, Error> {
     if let Some(side) = server(&settings)? {
         return Ok(side);
     }
-    let party = settings.complete()?;
+    let party = Party { consent: said.into(), ..settings.complete()? };
     let working = Working::on(format!("reading {}", party.data.display()));
     let checked = prepare::check(&party)?;
     drop(working);
     let (study, text) = Study::read(&party.study)?;
     identity(&party.identity, &study, &party.as_party)?;
+    let budget = Some(budget::outlook(&party, &checked)?);
     let inputs = checked.first().map(|run| run.inputs.clone());
-    let warnings = checked.first().map(|run| run.warnings.clone()).unwrap_or_default();
+    let mut warnings = checked.first().map(|run| run.warnings.clone()).unwrap_or_default();
+    if said.spend_anyway {
+        warnings.extend(checked.first().into_iter().flat_map(|run| run.too_small.clone()));
+    }
     let transport = study.server(&party.as_party).map(|_| party.transport);
     Ok(Side {
         study,
@@ -143,6 +197,7 @@ fn whole(settings: PartySettings) -> Result<Side, Error> {
         built: checked.into_iter().map(|run| run.built).collect(),
         inputs,
         warnings,
+        budget,
         serves: false,
         transport,
     })
@@ -170,6 +225,7 @@ fn server(settings: &PartySettings) -> Result<Option<Side>, Error> {
         built,
         inputs: None,
         warnings: Vec::new(),
+        budget: None,
         serves: true,
         transport: Some(node.transport),
     }))
@@ -308,6 +364,7 @@ fn describe(
         plan,
         inputs,
         warnings: Vec::new(),
+        budget: None,
         peer_agrees,
     })
 }
@@ -347,8 +404,21 @@ fn text_of(checked: &Checked, study: &Study, file: &str, serves: bool) -> String
     }
     lines.push(String::new());
     lines.push(plan::text(&checked.plan));
+    if checked.plan.total.values().next().is_some() {
+        let candidates = study.candidates();
+        lines.push(format!(
+            "noise      {candidates} candidates: a party that bends its noise is caught {} times of {candidates}; fewer are \
+             faster and catch less (policy.candidates is a party's floor)",
+            candidates - 1
+        ));
+    }
     lines.push(String::new());
-    lines.push(if serves {
+    if let Some(budget) = &checked.budget {
+        lines.extend(budget_lines(budget));
+    }
+    lines.push(if checked.budget.as_ref().is_some_and(|budget| !budget.refusals.is_empty()) {
+        "This side is not ready: see the error".to_owned()
+    } else if serves {
         format!("This server is ready: tacit serve {file}, or tacit run {file}")
     } else if checked.inputs.is_some() {
         match study.only_matches() {

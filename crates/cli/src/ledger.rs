@@ -105,7 +105,10 @@ fn show(path: &Path, as_json: bool) -> Result<(), Error> {
     let (entries, answers) = (ledger.entries()?, ledger.answers()?);
     if as_json {
         let path = path.display().to_string();
-        return output::print_json(&json!({ "ledger": path, "entries": entries, "answers": answers }));
+        let totals = ledger.totals()?;
+        return output::print_json(
+            &json!({ "ledger": path, "entries": entries, "totals": totals, "answers": answers }),
+        );
     }
     let mut lines = Vec::new();
     if entries.is_empty() {
@@ -113,6 +116,15 @@ fn show(path: &Path, as_json: bool) -> Result<(), Error> {
     } else {
         lines.push(format!("{:20}  {:12}  {:>6} of {:6}  viewer", "data", "study", "rho", "budget"));
         lines.extend(entries.iter().map(line));
+        lines.extend(ledger.totals()?.iter().map(|spent| {
+            format!(
+                "spent      {} by {}: rho {}, with its delta {}",
+                spent.lineage,
+                spent.viewer_key,
+                spent.rho,
+                spent.total.words()
+            )
+        }));
     }
     if !answers.is_empty() {
         lines.push("Answers kept:".to_owned());

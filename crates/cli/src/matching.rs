@@ -10,7 +10,8 @@ use base::Error;
 /// Input, policy, network or a deviating peer; or a disk that does not take the file.
 pub fn run(args: args::Match) -> Result<(), Error> {
     let usage = "tacit match registry.toml --out spine.parquet";
-    let (mut party, _, board) = run::start(args.party.as_deref(), args.settings, args.events, usage)?;
+    let (mut party, _, board) =
+        run::start(args.party.as_deref(), args.settings, args.said, args.events, usage)?;
     party.new_ledger = args.new_ledger;
     board.show(&Line::Waiting { text: format!("reading {}", party.data.display()) });
     let done = job::run::match_rows(&party, &args.out, &board.watch());

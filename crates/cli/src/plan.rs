@@ -73,8 +73,8 @@ pub fn text(plan: &Plan) -> String {
             lines.push(format!("privacy    no noised value is for {viewer}: nothing is charged"));
             continue;
         }
-        let epsilon = release::scale::rho_to_epsilon(*rho, 1e-6);
-        lines.push(format!("privacy    {viewer} sees the result at rho {rho}: ({epsilon:.2}, 1e-6)-DP"));
+        let Some(total) = plan.total.get(viewer) else { continue };
+        lines.push(format!("privacy    {viewer}: {} = {}", job::privacy::charged(total), total.words()));
     }
     if let Some(effect) = plan.minimum_detectable_effect {
         lines.push(format!(

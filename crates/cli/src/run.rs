@@ -33,7 +33,7 @@ fn steps(args: args::Run, answer: &mut Option<Report>) -> Result<(), Error> {
         return Ok(());
     }
     let (mut party, study, board) =
-        start(args.party.as_deref(), args.settings, args.events, "tacit run registry.toml")?;
+        start(args.party.as_deref(), args.settings, args.said, args.events, "tacit run registry.toml")?;
     party.new_ledger = args.new_ledger;
     // Before anything is read at length, sent or charged.
     try_folder(&party.report)?;
@@ -84,6 +84,7 @@ fn watch(board: &Board, folder: &Path) -> Watch {
 pub fn start(
     file: Option<&Path>,
     settings: args::Settings,
+    said: args::Said,
     events: bool,
     usage: &str,
 ) -> Result<(Party, Study, Board), Error> {
@@ -95,7 +96,7 @@ pub fn start(
         }
         None => {}
     }
-    let party = args::settings(file, settings)?.complete()?;
+    let party = Party { consent: said.into(), ..args::settings(file, settings)?.complete()? };
     let board = if events {
         machine::end_with_parent();
         Board::events()

@@ -1,6 +1,6 @@
 //! Writes sample report pages, to look at: `cargo run --release -p job --example report_page -- DIRECTORY`.
 
-use job::{data, report};
+use job::{data, privacy, report};
 
 #[path = "../src/html/samples.rs"]
 mod samples;

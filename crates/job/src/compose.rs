@@ -1,6 +1,7 @@
 //! Puts a report together, and takes a stored one out again.
 
 use crate::prepare::Checked;
+use crate::privacy::{DELTA, Total};
 use crate::report::{
     BrokeOff, Disclosed, FORMAT, PARTS_FORMAT, PartyInfo, Privacy, Report, Reports, ServersInfo, SpentBy,
     Stage, StudyInfo, Uncovered, View,
@@ -14,8 +15,6 @@ use release::Rational;
 use release::scale::{Mode, Viewer, rho_to_epsilon};
 
 const UNREVIEWED: &str = "The implementation has not been reviewed independently.";
-/// The delta at which epsilon is quoted.
-const DELTA: f64 = 1e-6;
 
 /// What a finished run knows.
 pub(crate) struct Facts<'a> {
@@ -24,8 +23,12 @@ pub(crate) struct Facts<'a> {
     pub settings: String,
     /// What servers computed over.
     pub transport: String,
-    /// zCDP charged to this party's view.
+    /// zCDP charged to this party's view for its release.
     pub charge: &'a Rational,
+    /// That, and the sizes of the match.
+    pub total: Total,
+    /// The lineage of this party's data.
+    pub lineage: Option<String>,
     /// Spent so far by each other viewer on this party's data, and the budget of each.
     pub viewers: Vec<SpentBy>,
     /// What broke off with each peer.
@@ -82,6 +85,7 @@ pub(crate) fn report(facts: &Facts<'_>, view: View, disclosed: Disclosed) -> Rep
         );
     }
     warnings.extend(facts.noticed.iter().cloned());
+    warnings.extend(checked.notes.iter().cloned());
     let servers = ServersInfo::of(study, &disclosed, &facts.transport);
     let inputs = &checked.inputs;
     if inputs.events_cut > 0 {
@@ -117,6 +121,8 @@ pub(crate) fn report(facts: &Facts<'_>, view: View, disclosed: Disclosed) -> Rep
             rho_value: rho,
             epsilon: noised.then(|| rho_to_epsilon(rho, DELTA)),
             delta: noised.then_some(DELTA),
+            total: noised.then(|| facts.total.clone()),
+            lineage: facts.lineage.clone(),
             spent: facts.viewers.iter().map(|viewer| viewer.rho).fold(0.0, f64::max),
             budget: facts.budget,
             viewers: facts.viewers.clone(),
@@ -304,8 +310,9 @@ fn by_servers(servers: &ServersInfo, disclosed: &Disclosed, noise: &Noise) -> Ve
 fn one_row(reach: u32, what: &str) -> Option<String> {
     (reach > 1).then(|| {
         format!(
-            "One row = up to {reach} {what}: the match lets it change so many, and the noise is scaled for that. A row \
-             is one as matched, after lines that share identifiers were settled by `duplicates`."
+            "One row = up to {reach} {what}: the match lets it change so many, and the noise is scaled for that, sums of one \
+             party's rows alone included. By `duplicates = \"first\"` one line of a file is covered; else lines that share \
+             identifiers are refused, or a row is one as matched."
         )
     })
 }

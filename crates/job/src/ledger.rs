@@ -27,7 +27,7 @@ mod tests;
 pub use bars::{ATTEMPTS_AHEAD, BrokenOff, Towards};
 pub(crate) use bars::{barred_error, quoted};
 pub use chain::{Head, Verified};
-pub use lineages::Begun;
+pub use lineages::{Begun, Spent};
 pub use peers::{Held, Mismatch, Recovered};
 pub use records::{AnswerKey, Stage};
 pub use statement::{STATEMENT_BYTES, Statement};
@@ -209,6 +209,16 @@ impl Ledger {
     /// cannot be read or written; the text says what to do.
     pub fn open(path: &Path) -> Result<Self, Error> {
         Self::open_waiting(path, WAIT)
+    }
+
+    /// Looks at the ledger at `path` as it is now: a copy in memory, so that whatever is done to it, the file stays as it is.
+    /// Where there is no file it is an empty one, and [`Ledger::is_new`].
+    ///
+    /// # Errors
+    /// As [`Ledger::open`]; when the folder is not there.
+    pub fn look(path: &Path) -> Result<Self, Error> {
+        let (connection, new) = file::look(path, WAIT)?;
+        Ok(Self { connection, path: path.to_owned(), new })
     }
 
     fn open_waiting(path: &Path, wait: Duration) -> Result<Self, Error> {

@@ -1,6 +1,7 @@
 //! Jobs: study files, data, coordinator, workers, aggregator, privacy ledger and reports.
 
 mod align;
+pub mod budget;
 pub mod ceremony;
 pub mod compose;
 pub mod data;
@@ -14,6 +15,7 @@ pub mod ledger;
 pub mod party;
 pub mod plan;
 pub mod prepare;
+pub mod privacy;
 pub mod report;
 pub mod run;
 pub mod salt;

@@ -55,6 +55,12 @@ pub struct PartySettings {
     pub allow_exact: Option<bool>,
     /// `10^-d` is the most that the deltas of all matches may come to, towards one viewer of this data.
     pub delta_places: Option<u8>,
+    /// Most rho all studies together may spend on all viewers of this data.
+    pub total: Option<Decimal>,
+    /// Least noise candidates of a study.
+    pub candidates: Option<u32>,
+    /// Whether the made-up rows of a match are drawn afresh, and paid for, each time that it begins.
+    pub fresh_dummies: Option<bool>,
     /// The folder for what a match keeps while it runs.
     pub work: Option<PathBuf>,
     /// Where to keep the spine of this run.
@@ -96,8 +102,8 @@ pub struct Party {
     pub deadline_ms: u64,
     /// Networks that connections may come from; none for any.
     pub allow: Vec<Network>,
-    /// The stable name of this data: the budget is kept under it.
-    pub lineage: String,
+    /// The stable name of this data: the budget is kept under it. Studies that charge nothing need none.
+    pub lineage: Option<String>,
     /// The private folder for what a match keeps while it runs: with it, a match that breaks off goes on where it was.
     pub work: Option<PathBuf>,
     /// Where to keep the spine of this run, for later ones of the same parties.
@@ -116,6 +122,33 @@ pub struct Party {
     pub new_ledger: bool,
     /// What this party agrees to at all.
     pub policy: Policy,
+    /// What its operator said for this run alone.
+    pub consent: Consent,
+}
+
+/// What an operator answers where a run asks: flags of the command, in no file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Consent {
+    /// These data are none of those that the ledger knows, however alike they look.
+    pub new_lineage: bool,
+    /// Rho may be spent on cells that are too small to be shown.
+    pub spend_anyway: bool,
+}
+
+impl Party {
+    /// The name under which the budget of these data is kept.
+    ///
+    /// # Errors
+    /// When the party file has none; the text proposes one.
+    pub fn lineage(&self) -> Result<&str, Error> {
+        self.lineage.as_deref().ok_or_else(|| {
+            let stem = self.data.file_stem().map_or_else(|| self.as_party.clone().into(), |stem| stem.to_string_lossy());
+            Error::input(format!(
+                "no lineage: the privacy budget is kept under a name of the data that stays over all their versions, and this \
+                 study spends some; add lineage = \"{stem}\" to the party file, or --lineage {stem} to the command"
+            ))
+        })
+    }
 }
 
 /// Of every two parties one listens and the other connects.
@@ -226,6 +259,12 @@ pub struct Policy {
     pub allow_exact: bool,
     /// `10^-d` is the most that the deltas of all matches together may come to, towards one viewer of this data.
     pub delta_places: u8,
+    /// Most rho all studies together may spend on all viewers of this data; `None`: no bound but each viewer's.
+    pub total: Option<Decimal>,
+    /// Least noise candidates of a study with noise: a party that bends its noise goes unnoticed once in so many times.
+    pub candidates: u32,
+    /// Whether the made-up rows of a match are drawn afresh, and paid for, each time that it begins.
+    pub fresh_dummies: bool,
 }
 
 impl Default for Policy {
@@ -238,6 +277,9 @@ impl Default for Policy {
             max_cells: 100,
             allow_exact: false,
             delta_places: 6,
+            total: None,
+            candidates: 64,
+            fresh_dummies: false,
         }
     }
 }
@@ -271,7 +313,18 @@ const KEYS: &[&str] = &[
     "trusted_network",
     "policy",
 ];
-const POLICY_KEYS: &[&str] = &["studies", "kinds", "max_rho", "budget", "max_cells", "allow_exact", "delta"];
+const POLICY_KEYS: &[&str] = &[
+    "studies",
+    "kinds",
+    "max_rho",
+    "budget",
+    "total",
+    "max_cells",
+    "allow_exact",
+    "delta",
+    "candidates",
+    "dummies_seed",
+];
 
 impl PartySettings {
     /// Reads the text of a party file. Relative paths are kept as they are written.
@@ -335,6 +388,11 @@ impl PartySettings {
         self.max_cells = section.get("max_cells").map(|item| item.integer(1..=1_000_000)).transpose()?;
         self.allow_exact = section.get("allow_exact").map(|item| item.boolean()).transpose()?;
         self.delta_places = section.get("delta").as_ref().map(crate::study::matching::delta).transpose()?;
+        self.total = section.get("total").as_ref().map(crate::study::rho).transpose()?;
+        let candidates = section.get("candidates").map(|item| item.integer(2..=1024)).transpose()?;
+        self.candidates = candidates.map(|n| u32::try_from(n).expect("at most 1024"));
+        let seeds = [("kept", false), ("fresh", true)];
+        self.fresh_dummies = section.get("dummies_seed").map(|item| item.choice(&seeds, &[])).transpose()?;
         Ok(())
     }
 
@@ -396,6 +454,9 @@ impl PartySettings {
             max_cells: self.max_cells.or(below.max_cells),
             allow_exact: self.allow_exact.or(below.allow_exact),
             delta_places: self.delta_places.or(below.delta_places),
+            total: self.total.or(below.total),
+            candidates: self.candidates.or(below.candidates),
+            fresh_dummies: self.fresh_dummies.or(below.fresh_dummies),
             work: self.work.or(below.work),
             // One of the two in either form replaces the file's.
             keep_spine: self.keep_spine.clone().or(below.keep_spine.filter(|_| self.spine.is_none())),
@@ -408,7 +469,7 @@ impl PartySettings {
         }
     }
 
-    /// Settings with nothing missing. Memory, deadline, ledger, report, lineage and policy have defaults.
+    /// Settings with nothing missing. Memory, deadline, ledger, report and policy have defaults.
     ///
     /// # Errors
     /// Names the setting that is missing, or the two that contradict each other.
@@ -438,12 +499,6 @@ impl PartySettings {
         }
         let as_party = need(self.as_party, "as")?;
         let data = need(self.data, "data")?;
-        let lineage = match self.lineage {
-            Some(lineage) => lineage,
-            None => {
-                data.file_stem().map_or_else(|| as_party.clone(), |stem| stem.to_string_lossy().into_owned())
-            }
-        };
         let default = Policy::default();
         Ok(Party {
             study: need(self.study, "study")?,
@@ -454,7 +509,7 @@ impl PartySettings {
             report: self.report.unwrap_or_else(|| Path::new("out").join(&as_party)),
             deadline_ms: self.deadline_ms.unwrap_or(limits::DEADLINE_MS),
             allow: self.allow.unwrap_or_default(),
-            lineage,
+            lineage: self.lineage,
             work: self.work,
             keep_spine: self.keep_spine,
             spine: self.spine,
@@ -471,7 +526,11 @@ impl PartySettings {
                 max_cells: self.max_cells.unwrap_or(default.max_cells),
                 allow_exact: self.allow_exact.unwrap_or(default.allow_exact),
                 delta_places: self.delta_places.unwrap_or(default.delta_places),
+                total: self.total,
+                candidates: self.candidates.unwrap_or(default.candidates),
+                fresh_dummies: self.fresh_dummies.unwrap_or(default.fresh_dummies),
             },
+            consent: Consent::default(),
             as_party,
             data,
         })
@@ -479,21 +538,22 @@ impl PartySettings {
 }
 
 impl Policy {
-    /// Whether this party agrees to a study at all, before anything is sent.
+    /// Whether the party called `own` agrees to a study at all, before anything is sent. What it is to see itself is the
+    /// others' to limit.
     ///
     /// # Errors
     /// Says which rule the study breaks and how its owner may change the rule.
-    pub fn admit(&self, study: &Study) -> Result<(), Error> {
+    pub fn admit(&self, study: &Study, own: &str) -> Result<(), Error> {
         let hash = study.hash();
         if let Some(allowed) = &self.studies
             && !allowed.contains(&hash)
         {
             return Err(not_listed(study, &hash));
         }
-        self.admit_kind(study)
+        self.admit_kind(study, own)
     }
 
-    fn admit_kind(&self, study: &Study) -> Result<(), Error> {
+    fn admit_kind(&self, study: &Study, own: &str) -> Result<(), Error> {
         let (kind, to, cells) = match &study.kind {
             Kind::Lift(lift) => {
                 let values =
@@ -501,7 +561,7 @@ impl Policy {
                 let cells = 1 + values(&lift.publisher.breakdown) + values(&lift.advertiser.cohort);
                 ("lift", &lift.release.to, cells)
             }
-            Kind::Lifts(parts) => return parts.iter().try_for_each(|part| self.admit_kind(part)),
+            Kind::Lifts(parts) => return parts.iter().try_for_each(|part| self.admit_kind(part, own)),
             Kind::Program(program) => (if program.computes { "program" } else { "match" }, &program.to, 1),
         };
         if !self.kinds.iter().any(|allowed| allowed == kind) {
@@ -509,7 +569,7 @@ impl Policy {
                 "this party's policy does not allow studies of kind \"{kind}\"; to allow them, add it to policy.kinds"
             )));
         }
-        if let Some((viewer, rho)) = to.iter().find(|(_, rho)| *rho > self.max_rho) {
+        if let Some((viewer, rho)) = to.iter().find(|(viewer, rho)| viewer != own && *rho > self.max_rho) {
             return Err(Error::refused(format!(
                 "the study spends rho {rho} on {viewer}; this party's policy.max_rho is {}",
                 self.max_rho

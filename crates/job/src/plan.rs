@@ -8,6 +8,7 @@ use crate::ceremony::{self, Noise};
 use crate::engines::{Engines, Estimate};
 use crate::hiding;
 use crate::prepare::{Built, build};
+use crate::privacy::Total;
 use crate::run::join::{Payloads, column_layouts};
 use crate::run::measure;
 use crate::run::outsourced::{price_match, servers_apart};
@@ -105,8 +106,10 @@ pub struct Plan {
     pub stages: Vec<PlanStage>,
     /// Every engine that could run the study, on these sizes; empty where nothing is computed.
     pub engines: Vec<Choice>,
-    /// zCDP by viewer.
+    /// zCDP of the release by viewer.
     pub rho: BTreeMap<String, f64>,
+    /// All that a viewer gets where it sees noised values, the sizes of the match included.
+    pub total: BTreeMap<String, Total>,
     /// Smallest difference of mean outcome per person that the first viewer would detect with 80 % power; lift only.
     pub minimum_detectable_effect: Option<f64>,
     /// What the numbers rest on.
@@ -159,6 +162,7 @@ pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
             Some(whole) => {
                 whole.stages.append(&mut plan.stages);
                 whole.rho.append(&mut plan.rho);
+                whole.total.append(&mut plan.total);
                 choice::add(&mut whole.engines, plan.engines);
                 // What every release would detect.
                 whole.minimum_detectable_effect =
@@ -196,8 +200,8 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
         let mut assumptions = assumptions(assumed, &matched, link, speeds);
         assumptions.extend(hidden_sizes(study)?);
         let stages = vec![matched.stage(study, link, speeds)];
-        let (engines, rho) = (Vec::new(), BTreeMap::new());
-        return Ok(Plan { stages, engines, rho, minimum_detectable_effect: None, assumptions });
+        let (engines, rho, total) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        return Ok(Plan { stages, engines, rho, total, minimum_detectable_effect: None, assumptions });
     }
     let half = [rows[0] / 2, rows[0] - rows[0] / 2];
     let scales = Scales::new(study, &built.program, &built.audit, Some(half))?;
@@ -212,6 +216,13 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     let rho = names
         .map(|(i, m)| (m.name.clone(), release::rational::to_f64(scales.charge(PartyId(i as u8)))))
         .collect();
+    let mut total = BTreeMap::new();
+    for (i, member) in study.parties.iter().enumerate() {
+        let viewer = PartyId(i as u8);
+        if built.program.mechanisms.iter().any(|mechanism| mechanism.to == viewer) {
+            total.insert(member.name.clone(), Total::of_view(study, viewer, scales.charge(viewer))?);
+        }
+    }
     let effect = effect(study, &built, &scales, half, assumed.mean)?;
     let mut assumptions = assumptions(assumed, &matched, link, speeds);
     let settings = engines.settings(&built.program);
@@ -223,7 +234,7 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     }
     assumptions.extend(hidden_sizes(study)?);
     let engines = choice::choices(&sizes)?;
-    Ok(Plan { stages, engines, rho, minimum_detectable_effect: effect, assumptions })
+    Ok(Plan { stages, engines, rho, total, minimum_detectable_effect: effect, assumptions })
 }
 
 fn assumptions(

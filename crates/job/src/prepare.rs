@@ -106,6 +106,20 @@ pub struct Checked {
     pub inputs: InputReport,
     /// What its owner should know before a run, and no other party.
     pub warnings: Vec<String>,
+    /// Arms and cells of this party's rows that are too small to be shown, whatever the others have.
+    pub too_small: Vec<String>,
+    /// What this party's ledger says that belongs into the report: see [`crate::budget::admit`].
+    pub notes: Vec<String>,
+}
+
+impl Checked {
+    /// Whether a run of it charges something to the budget of this party's data, or records what it sees itself.
+    ///
+    /// # Errors
+    /// When the study's dummies are out of range.
+    pub fn charges(&self, party: &Party) -> Result<bool, Error> {
+        charges(party, &self.study, &self.built)
+    }
 }
 
 /// Reads and checks this side: study, policy, program, data. Nothing is sent. One entry per run: the publisher of a
@@ -115,7 +129,7 @@ pub struct Checked {
 /// Whatever is wrong, with file, line and column; or the rule of the verifier or of the policy that refuses the study.
 pub fn check(party: &Party) -> Result<Vec<Checked>, Error> {
     let (study, text) = Study::read(&party.study)?;
-    party.policy.admit(&study)?;
+    party.policy.admit(&study, &party.as_party)?;
     study.refuse_clear()?;
     if study.member(&party.as_party).is_none() {
         let names: Vec<&str> = study.parties.iter().map(|m| m.name.as_str()).collect();
@@ -132,13 +146,18 @@ pub fn check(party: &Party) -> Result<Vec<Checked>, Error> {
     for run in study.runs().iter().filter(|run| run.member(&party.as_party).is_some()) {
         let checked = build(run, &policy(party)?)?;
         within_policy(party, run, &checked)?;
+        if charges(party, run, &checked)? {
+            party.lineage()?;
+        }
         built.push((run, Engines::of(run, &checked.program)?, checked));
     }
     let Some((first, ..)) = built.first() else { return Err(Error::misuse("a member takes part in a run")) };
     let (rows, data, inputs) = read(party, first, place(first, party))?;
     check_memory(party, &rows, &inputs, built.len() as u64 * match_bytes_per_row(first))?;
-    let mut warnings = group_warnings(first, &rows);
-    warnings.extend(work_warning(party, first));
+    let warnings: Vec<String> = work_warning(party, first).into_iter().collect();
+    let runs = built.iter().map(|(run, ..)| *run);
+    let mut too_small: Vec<String> = runs.flat_map(|run| too_small(run, &rows)).collect();
+    too_small.dedup();
     let rows = Arc::new(rows);
     let checked = |(run, engines, built): (&Study, Engines, Built)| Checked {
         study: run.clone(),
@@ -152,6 +171,8 @@ pub fn check(party: &Party) -> Result<Vec<Checked>, Error> {
         data,
         inputs: inputs.clone(),
         warnings: warnings.clone(),
+        too_small: too_small.clone(),
+        notes: Vec::new(),
     };
     Ok(built.into_iter().map(checked).collect())
 }
@@ -211,11 +232,24 @@ fn check_servers(party: &Party, study: &Study) -> Result<(), Error> {
     }
 }
 
-/// Holds the local cap against what a viewer can truly be charged, which may be more than the study states: by its release,
-/// and by the sizes that the match shows.
+/// Whether noise is released, or the sizes of a match are charged.
+fn charges(party: &Party, study: &Study, built: &Built) -> Result<bool, Error> {
+    let sizes = party.spine.is_none() && hiding::charge(study, place(study, party))?.is_some();
+    Ok(sizes || !built.program.mechanisms.is_empty())
+}
+
+/// Holds the local caps against the study: what another viewer can truly be charged, which may be more than the study states,
+/// by its release and by the sizes that the match shows; and how many candidates of noise there are at least.
 fn within_policy(party: &Party, study: &Study, built: &Built) -> Result<(), Error> {
+    let (asked, least) = (study.candidates(), party.policy.candidates);
+    if !built.program.mechanisms.is_empty() && asked < least {
+        return Err(Error::refused(format!(
+            "the study has {asked} noise candidates: a party that bends its noise goes unnoticed once in {asked} times; \
+             this party's policy.candidates is {least}. Agree on more in [release] candidates, or allow fewer"
+        )));
+    }
     let cap = rational(ratio(party.policy.max_rho)?);
-    for (i, member) in study.parties.iter().enumerate() {
+    for (i, member) in study.parties.iter().enumerate().filter(|(_, member)| member.name != party.as_party) {
         let viewer = PartyId(i as u8);
         let sizes = if party.spine.is_some() { Zero::zero() } else { hiding::rho(study, viewer)? };
         let most = most_charged(study, &built.audit, viewer) + &sizes;
@@ -260,19 +294,55 @@ fn work_warning(party: &Party, study: &Study) -> Option<String> {
     })
 }
 
-/// The publisher knows its arms before anything is sent: too small a one costs rho and shows nothing.
-fn group_warnings(study: &Study, rows: &Rows) -> Vec<String> {
-    let (Kind::Lift(lift), Some(groups)) = (&study.kind, rows.groups()) else { return Vec::new() };
+/// What costs rho and can show nothing: the publisher knows its arms and breakdowns before anything is sent, the advertiser
+/// how many rows a cohort has at most.
+fn too_small(study: &Study, rows: &Rows) -> Vec<String> {
+    let Kind::Lift(lift) = &study.kind else { return Vec::new() };
     let least = lift.release.minimum_group;
-    let arms = [("test", &lift.publisher.test), ("control", &lift.publisher.control)];
-    let small = arms.into_iter().zip(groups).filter(|(_, rows)| *rows < least);
-    let warning = |((arm, label), rows): ((&str, &String), u64)| {
+    let text = |what: String, has: u64| {
         format!(
-            "the {arm} arm ({label}) has {rows} rows, fewer than the study's minimum_group of {least}: nothing would be \
-             released and rho would be spent"
+            "{what} has {has} rows, and no result is shown of fewer than the study's minimum_group of {least}"
         )
     };
-    small.map(warning).collect()
+    let mut small = Vec::new();
+    if let (Rows::Publisher(own), Some(groups)) = (rows, rows.groups()) {
+        let arms = [
+            ("test", &lift.publisher.test, Arm::Test, groups[0]),
+            ("control", &lift.publisher.control, Arm::Control, groups[1]),
+        ];
+        for (arm, label, of, all) in arms {
+            if all < least {
+                small.push(text(format!("the {arm} arm ({label})"), all));
+                continue;
+            }
+            let cells =
+                own.arm.iter().zip(&own.breakdown).filter(|(arm, _)| **arm == of).map(|(_, value)| *value);
+            let values = lift.publisher.breakdown.as_ref().map_or(&[][..], |breakdown| &breakdown.values);
+            for (value, has) in values.iter().zip(counts(cells, values.len())).filter(|(_, has)| *has < least)
+            {
+                small.push(text(format!("the {arm} arm ({label}) of breakdown {value}"), has));
+            }
+        }
+    }
+    if let Rows::Advertiser(own) = rows {
+        let values = lift.advertiser.cohort.as_ref().map_or(&[][..], |cohort| &cohort.values);
+        let has = counts(own.cohort.iter().copied(), values.len());
+        for (value, has) in values.iter().zip(has).filter(|(_, has)| *has < 2 * least) {
+            small.push(text(format!("cohort {value}, of both arms together,"), has));
+        }
+    }
+    small
+}
+
+/// How often each of the numbers below `of` comes.
+fn counts(numbers: impl Iterator<Item = u8>, of: usize) -> Vec<u64> {
+    let mut counts = vec![0; of];
+    for number in numbers {
+        if let Some(count) = counts.get_mut(usize::from(number)) {
+            *count += 1;
+        }
+    }
+    counts
 }
 
 fn read(party: &Party, study: &Study, me: PartyId) -> Result<(Rows, DataHash, InputReport), Error> {
@@ -293,9 +363,11 @@ fn read(party: &Party, study: &Study, me: PartyId) -> Result<(Rows, DataHash, In
     })
 }
 
+/// What the verifier holds a program to; rho is held to the policy by [`within_policy`], viewer by viewer.
 fn policy(party: &Party) -> Result<program::Policy, Error> {
     Ok(program::Policy {
-        max_rho: ratio(party.policy.max_rho)?,
+        max_rho: Ratio::new(u128::from(study::MAX_RHO), 1)
+            .ok_or_else(|| Error::misuse("a whole number is a ratio"))?,
         max_outputs: OUTPUTS,
         allow_exact: party.policy.allow_exact,
     })
@@ -343,6 +415,14 @@ fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Erro
         let name = &program.parties[party];
         return Err(place(format!(
             "matched by several identifiers, one row of {name} can change {spread} rows: write `degree {name} {spread}`"
+        )));
+    }
+    let alone = alone(&study.matching);
+    if let (Class::Dp, Some(party)) = (program.class, program.alone.iter().position(|rows| *rows < alone)) {
+        let name = &program.parties[party];
+        return Err(place(format!(
+            "with duplicates = \"first\" one line of {name} can take identifiers from others and change {alone} of its own \
+             rows: write `alone {name} {alone}`"
         )));
     }
     let names: Vec<&String> = study.parties.iter().map(|m| &m.name).collect();
@@ -454,12 +534,12 @@ fn lift_matching(matching: &study::Matching) -> lift::Matching {
         Protocol::Pid | Protocol::Ps3i { .. } | Protocol::Aligned | Protocol::SaltedKey => one,
         Protocol::MultiPid { .. } => {
             let reach = multi::influence(keys, hiding::repeats(matching));
-            lift::Matching { degree: [count(reach); 2], ..one }
+            lift::Matching { degree: [count(reach); 2], alone: [alone(matching); 2], ..one }
         }
         Protocol::CircuitPsi => lift::Matching { masked: true, ..one },
         Protocol::Collecting { slots, degree, .. } => {
             let sizes = collecting::Sizes { rows: [0; 2], keys: [keys; 2], slots, degree };
-            lift::Matching { masked: true, slots: slots as u8, degree: sizes.reach().map(count) }
+            lift::Matching { masked: true, slots: slots as u8, degree: sizes.reach().map(count), ..one }
         }
     }
 }
@@ -476,6 +556,17 @@ fn spread(matching: &study::Matching) -> u32 {
     match (matching.protocol, hiding::repeats(matching)) {
         (Protocol::MultiPid { .. }, multi::Repeats::Error) => 2 * keys,
         (Protocol::MultiPid { .. }, multi::Repeats::Replace) => 3 * keys + 1,
+        _ => 1,
+    }
+}
+
+/// How many rows of a party one line of its data can change, whatever they match: where the first line keeps an identifier, a
+/// new one takes K from K others, each of which may have had no other and go; and it comes itself. By one identifier that is
+/// one row in the place of another.
+fn alone(matching: &study::Matching) -> u32 {
+    let keys = matching.identifiers.len() as u32;
+    match (matching.protocol, hiding::repeats(matching)) {
+        (Protocol::MultiPid { .. }, multi::Repeats::Replace) => keys + 1,
         _ => 1,
     }
 }
@@ -498,7 +589,8 @@ mod tests {
             let text = PROGRAM.replacen(list, "[ \"person\", \"mail\" ]", 1);
             let text = text.replacen("= \"error\"", &format!("= \"{rule}\""), 1);
             let party = "party works\n";
-            let degrees = format!("{party}degree clinic {degree}\ndegree works {degree}\n");
+            let alone = if rule == "first" { "alone clinic 3\nalone works 3\n" } else { "" };
+            let degrees = format!("{party}degree clinic {degree}\ndegree works {degree}\n{alone}");
             let text = text.replacen(party, &degrees, 1);
             let study = Study::parse("study.toml", &text).unwrap_or_else(|e| panic!("{e}"));
             build(&study, &program::Policy::default()).map(|built| built.audit.charges[0].sensitivity.clone())

@@ -2,6 +2,7 @@
 //! `tacit run --json`; fields are added, never renamed.
 
 use crate::data::InputReport;
+use crate::privacy::Total;
 use crate::study::{Protocol, Server, Study, security_name};
 use base::Cost;
 use release::modes::Estimate;
@@ -288,19 +289,26 @@ pub struct CountView {
 /// What a view cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Privacy {
-    /// zCDP charged to this viewer, exact: `1/10`.
+    /// zCDP charged to this viewer for its release, exact: `1/10`.
     pub rho: String,
     /// The same as a number.
     pub rho_value: f64,
-    /// The epsilon of (epsilon, delta)-DP that this rho implies; absent where the study has no noise.
+    /// The epsilon of (epsilon, delta)-DP that this rho implies, of the release alone; absent where the study has no noise.
     pub epsilon: Option<f64>,
     /// Its delta; absent likewise.
     pub delta: Option<f64>,
+    /// All that this viewer got, the sizes of the match included: the guarantee to quote. Absent where the study has no noise,
+    /// and in reports of earlier versions.
+    #[serde(default)]
+    pub total: Option<Total>,
     /// What this party's own ledger says of the *other* viewer: spent so far on this party's data. Of several viewers
     /// the one with the most.
     pub spent: f64,
     /// The budget of each other viewer on this party's data.
     pub budget: f64,
+    /// The lineage of this party's data; absent where nothing is charged, and in reports of earlier versions.
+    #[serde(default)]
+    pub lineage: Option<String>,
     /// What this party's own ledger says of every other viewer, in the order of the parties.
     #[serde(default)]
     pub viewers: Vec<SpentBy>,

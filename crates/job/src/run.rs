@@ -25,11 +25,12 @@ use crate::ceremony::{self, Noise};
 use crate::ledger::{AnswerKey, Debit, Ledger, attempt_id, rational, small};
 use crate::party::{Address, Party, Places};
 use crate::prepare::{self, Built, Checked};
+use crate::privacy::Total;
 use crate::report::{Disclosed, Report, SpentBy, Stage, View};
 use crate::scales::Scales;
 use crate::study::{Kind, Member, Study};
 use crate::transport::Transport;
-use crate::{compose, interpret};
+use crate::{budget, compose, interpret};
 use agree::{Agreement, others_of};
 use base::{Cost, Error, PartyId, Seed};
 use engine::{NoNoise, Shares};
@@ -148,7 +149,7 @@ pub struct Part {
 /// # Errors
 /// What is wrong before anybody is met.
 pub fn run_parts(party: &Party, watch: &Watch) -> Result<Vec<Part>, Error> {
-    let all = prepare::check(party)?;
+    let mut all = prepare::check(party)?;
     if let Some(checked) = all.iter().find(|checked| checked.study.only_matches()) {
         return Err(Error::input(format!(
             "study {} only matches rows: use `tacit match`",
@@ -156,9 +157,8 @@ pub fn run_parts(party: &Party, watch: &Watch) -> Result<Vec<Part>, Error> {
         )));
     }
     let ledger = ready::open_ledger(party, &all, watch)?;
-    for warning in all.first().into_iter().flat_map(|first| &first.warnings) {
-        (watch.events)(Event::Warning(warning.clone()));
-    }
+    budget::admit(party, &mut all, &mut *lock(&ledger)?)?;
+    warn(&all, watch);
     let several = all.len() > 1;
     let mut ready = Vec::with_capacity(all.len());
     for checked in all {
@@ -188,6 +188,22 @@ pub fn run_parts(party: &Party, watch: &Watch) -> Result<Vec<Part>, Error> {
         };
         threads.into_iter().map(join).collect()
     }))
+}
+
+fn lock(ledger: &Mutex<Ledger>) -> Result<std::sync::MutexGuard<'_, Ledger>, Error> {
+    ledger.lock().map_err(|_| Error::misuse("another thread panicked while it held the ledger"))
+}
+
+/// Says what the operator should know of all runs, each thing once.
+fn warn(all: &[Checked], watch: &Watch) {
+    let mut said: Vec<&String> = Vec::new();
+    let own = all.first().into_iter().flat_map(|first| &first.warnings);
+    for warning in own.chain(all.iter().flat_map(|run| &run.notes)) {
+        if !said.contains(&warning) {
+            said.push(warning);
+            (watch.events)(Event::Warning(warning.clone()));
+        }
+    }
 }
 
 /// Where this party meets the others of a run. Among several advertisers the publisher goes to each: one address could
@@ -625,7 +641,7 @@ impl<'a> Coordinator<'a> {
     fn debit(&self, viewer: PartyId, rho: release::Rational, agreement: &Agreement) -> Result<Debit, Error> {
         let me = self.checked.me;
         Ok(Debit {
-            lineage: self.party.lineage.clone(),
+            lineage: self.party.lineage()?.to_owned(),
             viewer_key: self.checked.study.parties[viewer.index()].key.clone(),
             peer_key: self.towards(me.other()).peer,
             study: *self.checked.hash.as_bytes(),
@@ -634,11 +650,16 @@ impl<'a> Coordinator<'a> {
             release_id: agreement.release_id(viewer),
             rho,
             budget: rational(prepare::ratio(self.party.policy.budget)?),
-            total: None,
+            total: self.total()?,
             delta: num_traits::Zero::zero(),
             most_delta: num_traits::Zero::zero(),
             protects: viewer != me,
         })
+    }
+
+    /// What all viewers of these data may be charged together.
+    fn total(&self) -> Result<Option<release::Rational>, Error> {
+        self.party.policy.total.map(|total| prepare::ratio(total).map(rational)).transpose()
     }
 
     /// What this party's ledger says of each other party.
@@ -646,7 +667,7 @@ impl<'a> Coordinator<'a> {
         let (ledger, me) = (self.lock()?, self.checked.me.index());
         let others = self.checked.study.parties.iter().enumerate().filter(|(i, _)| *i != me);
         let spent = |(_, member): (usize, &Member)| {
-            let lineage = &self.party.lineage;
+            let lineage = self.party.lineage.as_deref().unwrap_or_default();
             Ok(SpentBy {
                 viewer: member.name.clone(),
                 rho: release::rational::to_f64(&ledger.spent(lineage, &member.key)?),
@@ -671,6 +692,8 @@ impl<'a> Coordinator<'a> {
             settings: self.transport.in_settings(self.settings()),
             transport: self.transport.to_string(),
             charge,
+            total: Total::of_view(&self.checked.study, self.checked.me, charge)?,
+            lineage: self.checked.charges(self.party)?.then(|| self.party.lineage.clone()).flatten(),
             viewers,
             broke_off: self.broke_off()?,
             noticed: self.noticed()?,

@@ -394,10 +394,13 @@ fn released_lines(out: &mut String, view: &LiftView, style: Style) {
     }
     let all: usize = view.cells.iter().map(|cell| cell.counts.len()).sum();
     let what = match all {
-        0 => "No number was released.".to_owned(),
-        all => format!("All {all} released numbers are in report.html."),
+        0 => "No number is shown.".to_owned(),
+        all => format!("All {all} numbers that are shown are in report.html."),
     };
     line(out, &format!("  {what}"));
+    if let Some(note) = wording::multiplicity(view) {
+        paragraph(out, "  ", &note);
+    }
 }
 
 /// What the interval is about, which is not the unclamped mean.
@@ -469,16 +472,18 @@ fn privacy_lines(out: &mut String, report: &Report, style: Style) {
         }
         return;
     };
-    line(
-        out,
-        &format!(
-            "  privacy   rho {} for this view = ({}, {})-DP; noise candidates {candidates}, {} opened and checked",
+    let paid = match &privacy.total {
+        Some(total) => format!("{} = {}", style.text(&wording::charged(total)), total.words()),
+        // A stored answer of an earlier version knows its release alone.
+        None => format!(
+            "rho {} for this release = ({}, {})-DP",
             style.text(&rho(&privacy.rho, privacy.rho_value)),
             short(epsilon, 3),
-            short(delta, 3),
-            candidates.saturating_sub(1)
+            short(delta, 3)
         ),
-    );
+    };
+    let opened = candidates.saturating_sub(1);
+    line(out, &format!("  privacy   {paid}; noise candidates {candidates}, {opened} opened and checked"));
     spent_lines(out, report, style);
 }
 

@@ -7,6 +7,7 @@ pub mod numbers;
 #[cfg(test)]
 mod tests;
 
+use crate::privacy::Total;
 use crate::report::{CellView, Disclosed, LiftView, ProgramOutput, Report, SpentBy, Stage, Uncovered, View};
 use numbers::{MISSING, fixed, scientific};
 use release::modes::Estimate;
@@ -370,6 +371,30 @@ pub fn drew_the_noise(report: &Report) -> Option<String> {
 
 /// What stands in place of privacy parameters where a study has none.
 pub const NO_NOISE: &str = "no noise: results are exact; every party's policy allowed it";
+
+/// What a view cost: `rho 0.11 for this view (0.1 for the release, 0.01 for the sizes of the match)`.
+pub fn charged(total: &Total) -> String {
+    let rho = numbers::short(total.rho_value, 4);
+    let Some(sizes) = total.sizes_value().filter(|sizes| *sizes > 0.0) else {
+        return format!("rho {} for this view", numbers::rho(&total.rho, total.rho_value));
+    };
+    let release = numbers::short(total.rho_value - sizes, 4);
+    format!("rho {rho} for this view ({release} release, {} sizes)", numbers::short(sizes, 4))
+}
+
+/// How often chance alone shows a difference where many cells are looked at.
+pub fn multiplicity(view: &LiftView) -> Option<String> {
+    let cells = view.cells.iter().filter(|cell| cell.estimate.is_some()).count();
+    let misses = (1.0 - view.confidence) * cells as f64;
+    (cells >= 4).then(|| {
+        format!(
+            "{cells} intervals of {} each: expect about {} of them to miss the truth by chance; a p-value of one cell among \
+             them counts {cells} times.",
+            numbers::percent(view.confidence),
+            numbers::short(misses, 2)
+        )
+    })
+}
 
 /// The other parties' names.
 pub fn others(report: &Report) -> Vec<String> {

@@ -5,7 +5,7 @@ mod common;
 use base::Error;
 use common::{ALIGNED, CLINICS, DISTRICTS, cases, total, write_clinics};
 use job::generate::{Format, LiftOptions, lift};
-use job::party::{Address, Party, PartySettings};
+use job::party::{Address, Consent, Party, PartySettings};
 use job::report::{Report, View};
 use job::run::{Event, Watch, run, run_parts};
 use net::connect::free_address;
@@ -31,12 +31,13 @@ fn with_keys(folder: &Path, names: &[&str], mut text: String) {
 fn party(folder: &Path, name: &str, addresses: &str) -> Party {
     let text = format!(
         "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \"{name}.csv\"\n\
-         ledger = \"{name}.ledger\"\nreport = \"out-{name}\"\ndeadline = \"60s\"\n{addresses}\n\
+         ledger = \"{name}.ledger\"\nlineage = \"{name}\"\nreport = \"out-{name}\"\ndeadline = \"60s\"\n{addresses}\n\
          [policy]\nkinds = [\"lift\", \"program\"]\nallow_exact = true\n"
     );
     let path = folder.join(format!("{name}.toml"));
     std::fs::write(&path, text).unwrap();
-    PartySettings::read(&path).unwrap().complete().unwrap()
+    let consent = Consent { spend_anyway: true, ..Consent::default() };
+    Party { consent, ..PartySettings::read(&path).unwrap().complete().unwrap() }
 }
 
 /// Three parties with their own orders of the same districts.

@@ -59,7 +59,7 @@ fn party(folder: &Path, name: &str, address: Address) -> Party {
         ledger: folder.join(format!("{name}.ledger")),
         report: folder.join(format!("out-{name}")),
         deadline_ms: 60_000,
-        lineage: name.into(),
+        lineage: Some(name.into()),
         work: None,
         keep_spine: None,
         spine: None,
@@ -68,6 +68,7 @@ fn party(folder: &Path, name: &str, address: Address) -> Party {
         new_ledger: false,
         transport: job::transport::Transport::Tls,
         policy: Policy { kinds: vec!["match".into()], ..Policy::default() },
+        consent: job::party::Consent::default(),
     }
 }
 

@@ -3,7 +3,7 @@
 use base::Error;
 use job::data::InputReport;
 use job::generate::{Format, Generated, LiftOptions, lift, lift_study};
-use job::party::{Address, Party, Policy};
+use job::party::{Address, Consent, Party, Policy};
 use job::report::{LiftView, Report, View};
 use job::run::{Event, Watch, run, run_parts};
 use job::study::Decimal;
@@ -58,7 +58,7 @@ fn party(folder: &Path, name: &str, address: Address, data: &Path) -> Party {
         ledger: folder.join(format!("{name}.ledger")),
         report: folder.join(format!("out-{name}")),
         deadline_ms: 60_000,
-        lineage: name.into(),
+        lineage: Some(name.into()),
         work: None,
         keep_spine: None,
         spine: None,
@@ -67,6 +67,7 @@ fn party(folder: &Path, name: &str, address: Address, data: &Path) -> Party {
         new_ledger: false,
         transport: job::transport::Transport::Tls,
         policy: Policy::default(),
+        consent: Consent { spend_anyway: true, ..Consent::default() },
     }
 }
 
@@ -368,8 +369,8 @@ fn the_true_charge_of_the_published_algorithm_meets_the_cap_first() {
 fn a_group_too_small_to_publish_is_not_said() {
     let world = world(1500, &|s| s.replace("mode = \"sums\"", "mode = \"variance\""));
     let checked = job::run::check(&world.parties[0]).unwrap();
-    assert!(checked[0].warnings[0].contains("fewer than the study's minimum_group of 1000"));
-    assert!(job::run::check(&world.parties[1]).unwrap()[0].warnings.is_empty());
+    assert!(checked[0].too_small[0].contains("fewer than the study's minimum_group of 1000"));
+    assert!(job::run::check(&world.parties[1]).unwrap()[0].too_small.is_empty());
     let [publisher, advertiser] =
         both(&world.parties, &Watch::none()).map(|r| r.expect_err("groups of 750").to_string());
     assert!(publisher.contains("minimum"), "{publisher}");

@@ -249,3 +249,43 @@ fn keys_are_for_their_owner_alone() {
         assert_eq!(mode(&file.unwrap().path()), 0o600);
     }
 }
+
+/// Whoever still has its half is asked before a match begins afresh with the same dummies; a refusal forgets the half, and no run
+/// after that finds one half alone.
+#[test]
+fn beginning_afresh_is_asked_for_and_may_be_refused() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    let (x, y) = (ids(0..5000), ids(4000..9000));
+    let columns = [Column::new(&x), Column::new(&y)];
+    let dir = tempfile::tempdir().unwrap();
+    let asked = Arc::new(AtomicU32::new(0));
+    let run = |seed: u8, allowed: bool, faults| {
+        let (sessions, _) = tapped(seed, 10_000, faults);
+        run_both(sessions, |session| {
+            let me = session.me().index();
+            let asked = asked.clone();
+            let may = move || {
+                asked.fetch_add(1, Ordering::Relaxed);
+                if allowed { Ok(()) } else { Err(base::Error::refused("not again")) }
+            };
+            let options = Options { afresh: Some(pid::Afresh(Arc::new(may))), ..options(dir.path(), me) };
+            pid::run(session, &columns[me].flat(), &options).map_err(|e| e.to_string())
+        })
+    };
+    let forget = |party: usize| std::fs::remove_dir_all(dir.path().join(format!("party {party}"))).unwrap();
+    let halves = || [0, 1].map(|party| pid::is_cut(&dir.path().join(format!("party {party}"))));
+    let _ = run(1, true, [Fault::None, Fault::Cut("pid/e", 1)]);
+    assert_eq!((halves(), asked.load(Ordering::Relaxed)), ([true; 2], 0));
+    forget(1);
+    // Allowed, it begins; the party that had none keeps none, since the other one may yet forget its own.
+    let _ = run(2, true, [Fault::None, Fault::Cut("pid/e", 1)]);
+    assert_eq!((halves(), asked.load(Ordering::Relaxed)), ([true, false], 1));
+    // Refused, nothing is left of it, and the next run is a first one for both.
+    let done = run(3, false, [Fault::None, Fault::None]);
+    assert!(done[0].as_ref().unwrap_err().contains("not again") && done[1].is_err(), "{done:?}");
+    assert_eq!(halves(), [false; 2]);
+    let done = run(4, false, [Fault::None, Fault::None]);
+    check(&x, &y, done);
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
+}

@@ -4,7 +4,7 @@
 //! another key is refused. The certificate around the key exists because TLS wants one; its dates, names and
 //! self-signature mean nothing here.
 
-use base::{Error, Secret};
+use base::{Error, Secret, Seed};
 use rcgen::{CertificateParams, KeyPair, PKCS_ED25519};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
@@ -146,6 +146,21 @@ impl Identity {
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
+    }
+
+    /// A secret that only the owner of this key has, for one purpose, told by `context`: the same for the same key, however
+    /// its file is written.
+    ///
+    /// # Errors
+    /// When the private key is not Ed25519.
+    pub fn secret_for(&self, context: &str) -> Result<Seed, Error> {
+        let key = PrivateKeyDer::from_pem_slice(self.pem.expose().as_bytes());
+        let key = key.map_err(|_| Error::misuse("an identity has a private key"))?;
+        // PKCS #8 of Ed25519, version 1 or 2: a head of 12 bytes, then the 32 bytes in two octet strings.
+        match key.secret_der().get(12..48) {
+            Some([4, 34, 4, 32, secret @ ..]) => Ok(Seed::from_bytes(blake3::derive_key(context, secret))),
+            _ => Err(Error::input("the identity's private key is not Ed25519: make one with `tacit keygen`")),
+        }
     }
 
     /// Writes the identity to a new file that only its owner may read (mode 0600).
@@ -328,6 +343,18 @@ mod tests {
             return println!("skipped: there is no openssl here");
         };
         assert_eq!(run(["x509", "-noout", "-pubkey"]), Some(public));
+    }
+
+    #[test]
+    fn a_secret_hangs_on_the_key_and_the_purpose() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("registry.key");
+        let made = Identity::generate().unwrap();
+        made.save(&path).unwrap();
+        let secret = |identity: &Identity, what| *identity.secret_for(what).unwrap().expose();
+        assert_eq!(secret(&made, "a"), secret(&Identity::load(&path).unwrap(), "a"));
+        assert_ne!(secret(&made, "a"), secret(&made, "b"));
+        assert_ne!(secret(&made, "a"), secret(&Identity::generate().unwrap(), "a"));
     }
 
     #[test]

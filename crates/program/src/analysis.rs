@@ -80,9 +80,10 @@ impl Program {
         if self.parties.is_empty() || self.parties.len() > limits::PARTIES {
             return Err(Error::input(format!("a program has 1 to {} parties", limits::PARTIES)));
         }
-        let known = self.degrees.len() == self.parties.len();
-        if !known || self.degrees.iter().any(|d| !(1..=DEGREE).contains(d)) {
-            return Err(Error::input(format!("every party has a degree, 1 to {DEGREE}")));
+        for all in [&self.degrees, &self.alone] {
+            if all.len() != self.parties.len() || all.iter().any(|d| !(1..=DEGREE).contains(d)) {
+                return Err(Error::input(format!("every party has a degree, 1 to {DEGREE}")));
+            }
         }
         crate::names::check(self).map_err(Error::input)?;
         for (name, section) in [("row", &self.row), ("release", &self.release)] {

@@ -29,6 +29,7 @@ impl Builder {
             name: name.to_owned(),
             class,
             degrees: vec![1; parties.len()],
+            alone: vec![1; parties.len()],
             parties,
             columns: Vec::new(),
             row: Section::default(),
@@ -44,6 +45,11 @@ impl Builder {
     /// How many joined rows one row of a party can change; 1 unless it is said.
     pub fn degree(&mut self, party: PartyId, degree: u32) {
         self.program.degrees[party.index()] = degree;
+    }
+
+    /// How many of its own rows one line of a party can change; 1 unless it is said.
+    pub fn alone(&mut self, party: PartyId, rows: u32) {
+        self.program.alone[party.index()] = rows;
     }
 
     /// From here on nodes belong to the release section.

@@ -422,6 +422,9 @@ pub struct Program {
     /// By party: how many rows of the joined table one of its own rows can change, 1 to [`DEGREE`]. It is 1 unless a row
     /// may be joined to several others.
     pub degrees: Vec<u32>,
+    /// By party: how many of its own rows one line of its data can change, 1 to [`DEGREE`]: sums of its columns alone move by
+    /// so many. It is 1 unless lines that share identifiers are settled among themselves.
+    pub alone: Vec<u32>,
     /// Columns of the row section.
     pub columns: Vec<Column>,
     /// What is computed for one row.

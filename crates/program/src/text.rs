@@ -25,6 +25,9 @@ impl Program {
         for (party, degree) in self.parties.iter().zip(&self.degrees).filter(|(_, d)| **d != 1) {
             let _ = writeln!(t, "degree {party} {degree}");
         }
+        for (party, rows) in self.parties.iter().zip(&self.alone).filter(|(_, d)| **d != 1) {
+            let _ = writeln!(t, "alone {party} {rows}");
+        }
         for c in &self.columns {
             let holder = match c.holder {
                 Holder::Public => "public",
@@ -296,6 +299,7 @@ impl Default for Parser {
             class: Class::Dp,
             parties: Vec::new(),
             degrees: Vec::new(),
+            alone: Vec::new(),
             columns: Vec::new(),
             row: Section::default(),
             folds: Vec::new(),
@@ -373,14 +377,19 @@ impl Parser {
                 }
                 self.program.parties.push(name);
                 self.program.degrees.push(1);
+                self.program.alone.push(1);
             }
-            "degree" => {
+            "degree" | "alone" => {
                 let party = self.party(t)?;
                 let plain = |n: &str| !n.starts_with('0') && n.bytes().all(|b| b.is_ascii_digit());
                 let read = |n: &str| n.parse().ok().filter(|d| plain(n) && (2..=DEGREE).contains(d));
-                let degree = t.parsed("a number of joined rows, 2 to 65536", read)?;
-                if std::mem::replace(&mut self.program.degrees[party.index()], degree) != 1 {
-                    return Err((column, "this party's degree is given twice".into()));
+                let number = t.parsed("a number of rows, 2 to 65536", read)?;
+                let (all, what) = match word {
+                    "degree" => (&mut self.program.degrees, "degree"),
+                    _ => (&mut self.program.alone, "number of rows alone"),
+                };
+                if std::mem::replace(&mut all[party.index()], number) != 1 {
+                    return Err((column, format!("this party's {what} is given twice")));
                 }
             }
             "column" => {

@@ -41,7 +41,7 @@ pub struct Charge {
     /// zCDP spent.
     pub rho: Ratio,
     /// Most that one row of a protected party changes each noised total, by output: what one joined row adds times the
-    /// party's degree, which is 1 where all cells are of one party's rows alone; empty for `Difference`, whose scale needs group sizes.
+    /// party's degree, or `alone` where all cells are of one party's rows alone; empty for `Difference`, whose scale needs group sizes.
     pub sensitivity: Vec<u128>,
     /// Whether a row can move between cells when the protected party's data change (both cells then differ).
     pub moves: bool,
@@ -201,8 +201,8 @@ fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
         };
         let value = |f: &u32| &facts[program.folds[*f as usize].value().index()];
         let degree = match cells.iter().all(|f| stands_alone(program, value(f))) {
-            true if !cells.is_empty() => 1,
-            _ => protected_degree(program, mechanism.to),
+            true if !cells.is_empty() => most(&program.alone, mechanism.to),
+            _ => most(&program.degrees, mechanism.to).max(most(&program.alone, mechanism.to)),
         };
         if degree > 1 && matches!(mechanism.kind, MechanismKind::Difference { .. }) {
             let text = format!(
@@ -262,17 +262,17 @@ fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
     Ok(charges)
 }
 
-/// The most joined rows that one row of those who are protected from a viewer changes.
+/// The most joined rows that one row of those who are protected from a viewer changes, or of their own rows one line.
 ///
 /// Each of them changes its cell, or with `moves` its two cells, by at most what a row adds, D. So all cells together move by
 /// a vector that is the sum of `degree` vectors of length D, or D times the root of 2: at most `degree` times as long.
-fn protected_degree(program: &Program, viewer: PartyId) -> u32 {
-    let others = program.degrees.iter().enumerate().filter(|(party, _)| *party != viewer.index());
+fn most(degrees: &[u32], viewer: PartyId) -> u32 {
+    let others = degrees.iter().enumerate().filter(|(party, _)| *party != viewer.index());
     others.map(|(_, degree)| *degree).max().unwrap_or(1)
 }
 
 /// Whether a sum is of one party's columns alone, and a row that the party has not adds nothing to it: then one row of
-/// that party changes one term, and rows of others none, whatever the match joins them to. A row that is not there has 0
+/// that party changes one term, one line of it as many as `alone` says, and rows of others none, whatever the match joins them to. A row that is not there has 0
 /// in every column, or in a lift study a code that stands for nothing; so a term that needs a column to equal a number
 /// above 0 is 0 there.
 ///

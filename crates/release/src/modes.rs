@@ -135,7 +135,7 @@ pub fn read_sums(
     for (name, arm) in [("test", test), ("control", control)] {
         if (arm.n as f64) < least {
             return Err(Error::input(format!(
-                "the {name} group has about {} rows, fewer than the minimum of {least:.0}: not released",
+                "the {name} group has about {} rows, fewer than the minimum of {least:.0}: not shown",
                 arm.n.max(0)
             )));
         }
@@ -291,7 +291,7 @@ pub fn check_public_groups(n_test: u64, n_control: u64, minimum_group: u64) -> R
     if n_test.min(n_control) >= least {
         return Ok(());
     }
-    Err(Error::input(format!("a group has fewer than the minimum of {least} rows: not released")))
+    Err(Error::input(format!("a group has fewer than the minimum of {least} rows: not shown")))
 }
 
 /// The interval, from noise alone, of a further count of `release.also`.

@@ -278,7 +278,10 @@ fn the_documented_cost_is_the_cost() {
 #[test]
 fn joined_studies_charge_their_degrees() {
     for (slots, degree) in [(1, [1, 1]), (1, [1, 3]), (3, [2, 4])] {
-        let mut lift = Lift { matching: Matching { masked: true, slots, degree }, ..full(Mode::Sums) };
+        let mut lift = Lift {
+            matching: Matching { masked: true, slots, degree, ..Matching::default() },
+            ..full(Mode::Sums)
+        };
         if slots > 1 {
             lift.cohorts.clear();
         }
@@ -315,7 +318,7 @@ fn joined_studies_charge_their_degrees() {
 #[test]
 fn matchings_that_a_study_cannot_have_are_refused() {
     let error = |lift: Lift| build(&lift).unwrap_err().to_string();
-    let of = |masked, slots, degree| Matching { masked, slots, degree };
+    let of = |masked, slots, degree| Matching { masked, slots, degree, ..Matching::default() };
     let sums = full(Mode::Sums);
     let refused = [
         (Lift { matching: of(false, 2, [1; 2]), ..sums.clone() }, "some slots hold no match"),

@@ -55,6 +55,8 @@ struct Seen {
     interval: [f64; 2],
     noise_interval: [f64; 2],
     rho: f64,
+    /// All that the party got, the sizes of the match included.
+    total: Option<job::privacy::Total>,
 }
 
 /// Runs the demo.
@@ -131,7 +133,8 @@ fn summary(reports: &[&Report; 2], truth: f64) -> Result<Summary, Error> {
     for report in reports {
         let Estimate { lift, interval, noise_interval, .. } = *estimate(report)?;
         let rho = report.privacy.rho_value;
-        views.insert(report.party.clone(), Seen { lift, interval, noise_interval, rho });
+        let total = report.privacy.total.clone();
+        views.insert(report.party.clone(), Seen { lift, interval, noise_interval, rho, total });
     }
     let Estimate { lift, interval, noise_interval, .. } = *estimate(first)?;
     let contains = |seen: &Seen| (seen.interval[0]..=seen.interval[1]).contains(&truth);

@@ -95,7 +95,7 @@ fn party_text(index: usize, addresses: &[String], study: &Study) -> String {
     );
     if owner {
         text += &format!(
-            "data     = \"{name}.csv\"\nsalt     = \"{SALT}\"\nledger   = \"{name}.ledger\"\nreport   = \"{name}\"\n"
+            "data     = \"{name}.csv\"\nsalt     = \"{SALT}\"\nledger   = \"{name}.ledger\"\nlineage  = \"{name}\"\nreport   = \"{name}\"\n"
         );
     }
     if index == HOST {

@@ -84,8 +84,17 @@ pub fn ledger(reports: [&Report; 2]) -> String {
         Some(n @ 2..) => format!("; noise checked by the other side: {} of {n} opened", n - 1),
         _ => String::new(),
     };
+    let each = match [&first.privacy.total, &second.privacy.total] {
+        [Some(a), Some(b)] if a == b => {
+            format!("\n  privacy  each party: {} = {}", job::privacy::charged(a), a.words())
+        }
+        [Some(a), Some(b)] => {
+            format!("\n  privacy  {}: {}; {}: {}", first.party, a.words(), second.party, b.words())
+        }
+        _ => String::new(),
+    };
     format!(
-        "  {engine}{checked}\n  ledger   rho debited before the reveal: {}; {}",
+        "  {engine}{checked}{each}\n  ledger   rho debited before the reveal: {}; {}",
         side(first, second),
         side(second, first)
     )

@@ -23,7 +23,7 @@ fn an_identity_is_private_and_never_overwritten() {
 fn check_accepts_what_is_sound_and_says_what_it_means() {
     let pair = Pair::csv(300);
     let party = pair.path("publisher.toml");
-    let checked = tacit(["check", party.to_str().unwrap(), "--json"]).fine().json();
+    let checked = tacit(["check", party.to_str().unwrap(), "--spend-anyway", "--json"]).fine().json();
     assert_eq!(checked["inputs"]["rows_kept"], 300);
     assert_eq!((checked["class"].as_str(), checked["rho"]["advertiser"].as_f64()), (Some("dp"), Some(0.1)));
     assert!(checked["revealed"]["publisher"].as_array().unwrap().len() >= 6);
@@ -31,7 +31,7 @@ fn check_accepts_what_is_sound_and_says_what_it_means() {
     let alone = tacit(["check", study.to_str().unwrap(), "--json"]).fine().json();
     assert_eq!(alone["study"]["hash"], checked["study"]["hash"]);
     assert!(alone["inputs"].is_null());
-    let text = tacit(["check", "--party", party.to_str().unwrap()]).fine().stdout;
+    let text = tacit(["check", "--party", party.to_str().unwrap(), "--spend-anyway"]).fine().stdout;
     assert!(text.contains("revealed   to advertiser") && text.contains("This side is ready"), "{text}");
 }
 
@@ -59,7 +59,7 @@ fn check_names_file_line_and_column() {
 fn a_truncated_parquet_file_is_named() {
     let pair = Pair::new(500, Format::Parquet);
     let party = pair.path("publisher.toml");
-    tacit(["check".as_ref(), party.as_os_str()]).fine();
+    tacit(["check".as_ref(), party.as_os_str(), "--spend-anyway".as_ref()]).fine();
     let file = pair.path("publisher.parquet");
     let bytes = std::fs::read(&file).unwrap();
     std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
@@ -156,12 +156,12 @@ fn a_check_is_priced_at_the_rows_that_were_read() {
     let pair = Pair::csv(300);
     let party = pair.path("publisher.toml").to_str().unwrap().to_owned();
     let rows = |more: &[&str]| {
-        let words = ["check", &party, "--json"].into_iter().chain(more.iter().copied());
+        let words = ["check", &party, "--spend-anyway", "--json"].into_iter().chain(more.iter().copied());
         tacit(words).fine().json()["plan"]["assumptions"]["rows"].as_str().unwrap().to_owned()
     };
     assert!(rows(&[]).starts_with("300 of this party's data"));
     assert_eq!(rows(&["--rows", "10k,20k"]), "10000 and 20000");
-    let shown = tacit(["check", &party]).fine().stdout;
+    let shown = tacit(["check", &party, "--spend-anyway"]).fine().stdout;
     assert!(shown.contains(&format!("This side is ready: tacit run {party}")), "{shown}");
 }
 

@@ -31,7 +31,7 @@ impl Three {
         for (i, name) in names.iter().enumerate() {
             let text = format!(
                 "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \"{name}.csv\"\n\
-                 ledger = \"{name}.ledger\"\nreport = \"out-{name}\"\ndeadline = \"60s\"\n{}\n\
+                 ledger = \"{name}.ledger\"\nlineage = \"{name}\"\nreport = \"out-{name}\"\ndeadline = \"60s\"\n{}\n\
                  [policy]\nkinds = [\"lift\", \"program\"]\nallow_exact = true\n",
                 places(i, &addresses)
             );

@@ -146,7 +146,7 @@ impl Pair {
             let extension = format.extension();
             let text = format!(
                 "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \"{name}.{extension}\"\n\
-                 {side} = \"{address}\"\nledger = \"{name}.ledger\"\nreport = \"out-{name}\"\ndeadline = \"60s\"\n"
+                 {side} = \"{address}\"\nledger = \"{name}.ledger\"\nlineage = \"{name}\"\nreport = \"out-{name}\"\ndeadline = \"60s\"\n"
             );
             std::fs::write(folder.path().join(format!("{name}.toml")), text).unwrap();
         }
@@ -164,7 +164,8 @@ impl Pair {
     /// `tacit run` of one party.
     pub fn run(&self, name: &str, more: &[&str]) -> Command {
         let file = self.path(&format!("{name}.toml"));
-        let mut command = command(["run".as_ref(), file.as_os_str(), "--json".as_ref()]);
+        let words = ["run".as_ref(), file.as_os_str(), "--json".as_ref(), "--spend-anyway".as_ref()];
+        let mut command = command(words);
         command.args(more);
         command
     }

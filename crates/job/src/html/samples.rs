@@ -1,6 +1,7 @@
 //! Reports with fixed numbers, for the tests and for `examples/report_page.rs`.
 
 use crate::data::InputReport;
+use crate::privacy::Total;
 use crate::report::{
     CellView, CountView, Disclosed, FORMAT, LiftView, PartyInfo, Privacy, ProgramOutput, Report, SpentBy,
     Stage, StudyInfo, View,
@@ -41,9 +42,9 @@ fn counts(values: [[&str; 2]; 3], exact_rows: bool) -> Vec<CountView> {
 }
 
 fn cell(family: &str, label: &str, estimate: Option<Estimate>, counts: Vec<CountView>) -> CellView {
-    let refused = estimate.is_none().then(|| {
-        "the test group has about 412 rows, fewer than the minimum of 1000: not released".to_owned()
-    });
+    let refused = estimate
+        .is_none()
+        .then(|| "the test group has about 412 rows, fewer than the minimum of 1000: not shown".to_owned());
     CellView { family: family.into(), label: label.into(), estimate, refused, counts }
 }
 
@@ -87,8 +88,16 @@ pub fn registry() -> Report {
         privacy: Privacy {
             rho: "1/10".into(),
             rho_value: 0.1,
-            epsilon: Some(2.4508),
+            epsilon: Some(2.1419),
             delta: Some(1e-6),
+            total: Some(Total {
+                rho: "11/100".into(),
+                rho_value: 0.11,
+                sizes: "1/100".into(),
+                epsilon: 2.2562,
+                delta: 1e-6,
+            }),
+            lineage: Some("registry".into()),
             spent: 0.1,
             budget: 1.0,
             viewers: vec![SpentBy { viewer: "hospitals".into(), rho: 0.1, delta: "0".into() }],
@@ -109,7 +118,7 @@ pub fn registry() -> Report {
             ..Disclosed::default()
         },
         guarantee: vec![
-            "The view is (2.45, 1e-6)-differentially private for the outcome of any one person at the hospitals.".into(),
+            "The view is (2.26, 1e-6)-differentially private for the outcome of any one person at the hospitals.".into(),
             "Not covered: the set sizes and the size of the match, which both sides learned exactly.".into(),
         ],
         stages: vec![
@@ -269,6 +278,9 @@ pub fn broken_numbers() -> Report {
     let privacy = &mut report.privacy;
     (privacy.epsilon, privacy.delta, privacy.spent, privacy.budget) =
         (Some(f64::INFINITY), Some(nan), nan, 0.0);
+    if let Some(total) = &mut privacy.total {
+        (total.rho_value, total.epsilon, total.delta) = (nan, f64::INFINITY, nan);
+    }
     report.stages[0].seconds = nan;
     report.stages[1].bytes_sent = vec![u64::MAX; 2];
     (report.seconds, report.cpu_seconds, report.bytes) = (f64::INFINITY, nan, u64::MAX);

@@ -5,11 +5,11 @@ use super::paragraph;
 use crate::data::InputReport;
 use crate::report::{LiftView, ProgramList, ProgramOutput, Report, Stage};
 use crate::wording::numbers::{
-    MISSING, bytes, count, grouped, p_value, per_second, percent, rho, seconds, short, significant,
+    MISSING, bytes, count, grouped, p_value, per_second, percent, rho, seconds, short, significant, up,
 };
 use crate::wording::{
-    NO_NOISE, Scale, capital, cell_name, clean, drew_the_noise, label, noise, quantity, quantity_title,
-    relative, shortened, spent,
+    NO_NOISE, Scale, capital, cell_name, charged, clean, drew_the_noise, label, noise, quantity,
+    quantity_title, relative, shortened, spent,
 };
 
 /// Longest name of a row.
@@ -157,13 +157,18 @@ pub fn privacy(report: &Report) -> Vec<Markup> {
         return vec![paragraph("note", note), ledger(report)];
     };
     let opened = candidates.saturating_sub(1);
-    let rows = [
-        (
-            "zero-concentrated privacy charged for this view, rho",
-            label(&rho(&privacy.rho, privacy.rho_value)),
+    let (cost, epsilon, delta) = match &privacy.total {
+        Some(total) => (charged(total), up(total.epsilon, 3), up(total.delta, 3)),
+        None => (
+            format!("{} for the release alone", label(&rho(&privacy.rho, privacy.rho_value))),
+            short(epsilon, 3),
+            short(delta, 3),
         ),
-        ("the same as epsilon", short(epsilon, 3)),
-        ("at delta", short(delta, 3)),
+    };
+    let rows = [
+        ("zero-concentrated privacy charged", clean(&cost)),
+        ("the same as epsilon", epsilon),
+        ("at delta", delta),
         ("noise candidates per output", format!("{}, of which {opened} opened and checked", candidates)),
     ];
     let secret = "The other party drew the noise in this view, to protect its own people. Shown these numbers, it could \

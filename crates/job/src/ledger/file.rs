@@ -2,6 +2,7 @@
 
 use super::layout::{self, VERSION};
 use base::{At, Error, Kind};
+use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
@@ -13,26 +14,70 @@ const APPLICATION: i32 = 0x5443_544c;
 /// Opens the ledger at `path`; makes an empty one when nothing is there. Returns whether it was made.
 pub(super) fn open(path: &Path, wait: Duration) -> Result<(Connection, bool), Error> {
     let made = create_if_missing(path)?;
-    let metadata = std::fs::metadata(path).map_err(|e| Error::io(named("open", path), &e))?;
-    if metadata.len() == 0 {
-        return Err(Error::input(format!(
-            "the ledger {} is empty, as if cut off: put back a backup (a new ledger would forget what was spent)",
-            path.display()
-        )));
-    }
+    not_empty(path)?;
     keep_private(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|e| explain(path, "open", &e))?;
-    let checked = configure(&connection, wait).and_then(|()| {
-        let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
-        Ok((pragma("application_id")?, pragma("user_version")?))
-    });
-    match checked.map_err(|e| explain(path, "open", &e))? {
-        (APPLICATION, VERSION) => Ok((connection, made)),
-        (APPLICATION, 1 | 2) => match layout::update(&connection) {
-            Ok(()) => Ok((connection, made)),
-            Err(error) => Err(explain(path, "bring up to date", &error)),
-        },
+    configure(&connection, wait).map_err(|e| explain(path, "open", &e))?;
+    settle(&connection, path)?;
+    Ok((connection, made))
+}
+
+/// A copy in memory of the ledger at `path`, or of an empty one where nothing is there, and whether that is so.
+pub(super) fn look(path: &Path, wait: Duration) -> Result<(Connection, bool), Error> {
+    let failed = |e: rusqlite::Error| explain(path, "read", &e);
+    let mut memory = Connection::open_in_memory().map_err(failed)?;
+    if !path.exists() {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !folder.is_dir() {
+            return Err(Error::input(format!(
+                "the ledger {} cannot be made: the folder {} is not there; make it, or change `ledger`",
+                path.display(),
+                folder.display()
+            )));
+        }
+        fill(&memory).map_err(failed)?;
+        return Ok((memory, true));
+    }
+    not_empty(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let source = Connection::open_with_flags(path, flags).map_err(failed)?;
+    source.busy_timeout(wait).map_err(failed)?;
+    let copied = Backup::new(&source, &mut memory).and_then(|backup| backup.step(-1)).map_err(failed)?;
+    if !matches!(copied, StepResult::Done) {
+        return Err(Error::new(
+            At::default(),
+            Kind::Io(format!(
+                "cannot read the ledger {}: {} holds it; try again",
+                path.display(),
+                holder(path)
+            )),
+        ));
+    }
+    settle(&memory, path)?;
+    Ok((memory, false))
+}
+
+fn not_empty(path: &Path) -> Result<(), Error> {
+    let metadata = std::fs::metadata(path).map_err(|e| Error::io(named("open", path), &e))?;
+    if metadata.len() > 0 {
+        return Ok(());
+    }
+    Err(Error::input(format!(
+        "the ledger {} is empty, as if cut off: put back a backup (a new ledger would forget what was spent)",
+        path.display()
+    )))
+}
+
+/// Whether it is a ledger, of this version after this.
+fn settle(connection: &Connection, path: &Path) -> Result<(), Error> {
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let found = pragma("application_id").and_then(|id| Ok((id, pragma("user_version")?)));
+    match found.map_err(|e| explain(path, "open", &e))? {
+        (APPLICATION, VERSION) => Ok(()),
+        (APPLICATION, 1..VERSION) => {
+            layout::update(connection).map_err(|e| explain(path, "bring up to date", &e))
+        }
         (APPLICATION, version) if version > VERSION => Err(Error::input(format!(
             "the ledger {} has format {version}, written by a newer tacit; this one reads up to {VERSION}: use the \
              newer tacit",
@@ -61,13 +106,11 @@ fn create_if_missing(path: &Path) -> Result<bool, Error> {
     let failed = |e: &std::io::Error| Error::io(named("create", path), e);
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let aside = tempfile::Builder::new().prefix(".ledger-").tempfile_in(folder).map_err(|e| failed(&e))?;
-    let fill = || -> Result<(), rusqlite::Error> {
-        let connection = Connection::open(aside.path())?;
+    let made = Connection::open(aside.path()).and_then(|connection| {
         configure(&connection, Duration::ZERO)?;
-        layout::create(&connection)?;
-        connection.pragma_update(None, "application_id", APPLICATION)
-    };
-    fill().map_err(|e| explain(path, "create", &e))?;
+        fill(&connection)
+    });
+    made.map_err(|e| explain(path, "create", &e))?;
     match aside.persist_noclobber(path) {
         Ok(file) => file.sync_all().map_err(|e| failed(&e))?,
         Err(e) if e.error.kind() == ErrorKind::AlreadyExists => return Ok(false),
@@ -75,6 +118,12 @@ fn create_if_missing(path: &Path) -> Result<bool, Error> {
     }
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(|e| failed(&e))?;
     Ok(true)
+}
+
+/// What an empty ledger holds.
+fn fill(connection: &Connection) -> Result<(), rusqlite::Error> {
+    layout::create(connection)?;
+    connection.pragma_update(None, "application_id", APPLICATION)
 }
 
 /// It holds the seeds of noise: nobody but its owner reads it. SQLite gives its journal the same mode.

@@ -1,11 +1,14 @@
 //! What the ledger keeps of lineages: who has seen them, what they have spent over all viewers, and what they look like; and
 //! how often a match was begun.
 
-use super::{Bytes32, Debit, Ledger, SumExactly, charge, file, now, rational_of};
+use super::{Bytes32, Debit, Ledger, SumExactly, charge, file, now, rational_of, shown};
+use crate::privacy::Total;
 use crate::sketch::Sketch;
 use base::Error;
+use num_traits::Zero;
 use release::Rational;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use serde::Serialize;
 
 /// One beginning of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +19,39 @@ pub struct Begun {
     pub nonce: Bytes32,
 }
 
+/// What one viewer has got of one lineage, over all studies, as one guarantee.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Spent {
+    /// The protected data.
+    pub lineage: String,
+    /// The viewer's key.
+    pub viewer_key: String,
+    /// zCDP: a decimal where it is one, else `p/q`.
+    pub rho: String,
+    /// The same with its epsilon and delta.
+    pub total: Total,
+}
+
 impl Ledger {
+    /// What every viewer has got of every lineage, by name.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn totals(&self) -> Result<Vec<Spent>, Error> {
+        let lineages =
+            self.texts("SELECT DISTINCT lineage FROM debits WHERE protects = 1 ORDER BY lineage", &[])?;
+        let mut all = Vec::new();
+        for lineage in lineages {
+            for viewer_key in self.viewers_of(&lineage)? {
+                let (rho, delta) =
+                    (self.spent(&lineage, &viewer_key)?, self.spent_delta(&lineage, &viewer_key)?);
+                let total = Total::new(&rho, &delta, &Rational::zero());
+                all.push(Spent { lineage: lineage.clone(), viewer_key, rho: shown(&rho), total });
+            }
+        }
+        Ok(all)
+    }
+
     /// What all releases of a lineage were charged so far, to all viewers together, exactly.
     ///
     /// # Errors

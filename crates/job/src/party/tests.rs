@@ -22,9 +22,9 @@ fn the_examples_are_complete() {
     let hospitals =
         PartySettings::parse("party.toml", HOSPITALS).expect("parses").complete().expect("complete");
     assert_eq!(hospitals.address, Address::Peer("registry.example.org:7000".into()));
-    assert_eq!(hospitals.lineage, "hospital-admissions");
+    assert_eq!(hospitals.lineage().expect("it is there"), "hospital-admissions");
     for party in [registry, hospitals] {
-        party.policy.admit(&Study::parse("lift.toml", LIFT).expect("a study")).expect("admitted");
+        party.policy.admit(&Study::parse("lift.toml", LIFT).expect("a study"), "registry").expect("admitted");
     }
 }
 
@@ -98,10 +98,10 @@ fn what_is_missing_is_named() {
 #[test]
 fn the_policy_refuses_what_its_owner_did_not_allow() {
     let study = Study::parse("lift.toml", LIFT).expect("a study");
-    let refused = |policy: Policy| policy.admit(&study).expect_err("refused").to_string();
+    let refused = |policy: Policy| policy.admit(&study, "nobody").expect_err("refused").to_string();
     let base = Policy::default();
-    base.admit(&study).expect("the default admits it");
-    Policy { studies: Some(vec![study.hash()]), ..base.clone() }.admit(&study).expect("listed");
+    base.admit(&study, "nobody").expect("the default admits it");
+    Policy { studies: Some(vec![study.hash()]), ..base.clone() }.admit(&study, "nobody").expect("listed");
     assert!(refused(Policy { studies: Some(Vec::new()), ..base.clone() }).contains("add its hash \""));
     assert!(refused(Policy { kinds: vec!["program".into()], ..base.clone() }).contains("kind \"lift\""));
     assert_eq!(
@@ -110,7 +110,7 @@ fn the_policy_refuses_what_its_owner_did_not_allow() {
     );
     let broken = LIFT.replace("# breakdown ", "breakdown ");
     let study = Study::parse("lift.toml", &broken).expect("a study");
-    let error = Policy { max_cells: 4, ..base }.admit(&study).expect_err("refused").to_string();
+    let error = Policy { max_cells: 4, ..base }.admit(&study, "nobody").expect_err("refused").to_string();
     assert_eq!(error, "the study has 5 cells; this party's policy.max_cells is 4");
 }
 

@@ -112,7 +112,7 @@ impl Coordinator<'_> {
             checked: &self.checked,
             ledger: &self.ledger,
             identity: &self.identity,
-            lineage: &self.party.lineage,
+            lineage: self.party.lineage.as_deref().unwrap_or_default(),
             data_tag,
             spine: spine.unwrap_or_default(),
         };

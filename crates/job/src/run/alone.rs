@@ -2,7 +2,8 @@
 
 use super::join::{REAL, owned};
 use super::matched::{Matched, Placed};
-use super::{Coordinator, Watch, meet, places, ready, stopped};
+use super::{Coordinator, Watch, lock, meet, places, ready, stopped, warn};
+use crate::budget;
 use crate::export::{self, About, Payload};
 use crate::party::Party;
 use crate::prepare::{self, Rows};
@@ -66,7 +67,11 @@ pub fn match_rows(party: &Party, file: &Path, watch: &Watch) -> Result<MatchRepo
     tempfile::tempfile_in(folder).map_err(|e| {
         Error::io(format!("cannot write to {}; make it, or change --out", folder.display()), &e)
     })?;
-    let ledger = ready::open_ledger(party, std::slice::from_ref(&checked), watch)?;
+    let mut all = [checked];
+    let ledger = ready::open_ledger(party, &all, watch)?;
+    budget::admit(party, &mut all, &mut *lock(&ledger)?)?;
+    warn(&all, watch);
+    let [checked] = all;
     let places = places(party, &checked, false)?;
     let meeting = meet(party, &checked, places, watch)?;
     Coordinator::new(party, checked, ledger, watch, meeting)?.match_only(file)

@@ -7,7 +7,7 @@ use super::{Coordinator, aligned, outsourced};
 use crate::align::Aligned;
 use crate::data::Arm;
 use crate::hiding;
-use crate::ledger::{Debit, match_id, rational, small};
+use crate::ledger::{Begun, Bytes32, Debit, begun_id, match_again_id, match_id, rational, small};
 use crate::prepare::{self, Checked, Rows};
 use crate::report::{Disclosed, DummiesInfo, MatchCount};
 use crate::study::{Backend, Contaminated, Protocol};
@@ -16,7 +16,11 @@ use matching::dummies::Dummies;
 use matching::{Joined, circuit_psi, collecting, many, multi, pid, ps3i};
 use num_traits::Zero;
 use release::Rational;
+use std::path::PathBuf;
 use std::sync::Arc;
+
+/// How many matches of one study on the same data may begin with the same dummies, on one charge: a run may break off once.
+const MATCHES_OF_ONE_CHARGE: u64 = 2;
 
 /// What a match gives the computation, and what it told.
 pub(super) struct Matched {
@@ -79,8 +83,8 @@ impl Coordinator<'_> {
                 (Placed::Spine(Arc::new(Aligned::new(rows, &positions, union)?)), disclosed, price)
             }
             None => {
-                self.charge_match(agreement)?;
-                let dummies = self.dummies(agreement)?;
+                let begun = self.begin_match(agreement)?;
+                let dummies = self.dummies(agreement, &begun)?;
                 self.place(dummies, agreement)?
             }
         };
@@ -105,7 +109,7 @@ impl Coordinator<'_> {
     ) -> Result<(Placed, Disclosed, Cost), Error> {
         let spine = match self.checked.study.matching.protocol {
             Protocol::Pid if self.checked.roster.len() > 2 => self.match_many(dummies),
-            Protocol::Pid => self.match_pair(dummies),
+            Protocol::Pid => self.match_pair(dummies, agreement),
             Protocol::MultiPid { contaminated } => self.match_multi(dummies, contaminated),
             Protocol::Aligned => self.align_by_key(),
             Protocol::SaltedKey => return self.place_by_servers(agreement),
@@ -258,14 +262,35 @@ impl Coordinator<'_> {
         Ok(Join { joined: done.joined, disclosed: unseen(&done.rows), price })
     }
 
+    /// Whether a match that was cut may begin afresh with its dummies, because the peer says that it has lost its half: counted
+    /// as any beginning, as often as one charge allows.
+    fn afresh(&self, agreement: &Agreement) -> Result<Option<pid::Afresh>, Error> {
+        let id = self.begun_id(agreement);
+        let Some(last) = self.lock()?.last_begun(&id)? else { return Ok(None) };
+        let (debits, over) = (self.debits_of(agreement, last.number + 1)?, self.is_afresh(last.number + 1));
+        let ledger = self.ledger.clone();
+        Ok(Some(pid::Afresh(Arc::new(move || {
+            if over {
+                return Err(Error::refused(
+                    "the peer does not have its half of the match that was cut, and the made-up rows of this match have \
+                     served before: this side has dropped its half; run again, and a match begins with others",
+                ));
+            }
+            let mut ledger = ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"))?;
+            let debits = |_| Ok(debits.iter().map(|(_, debit)| debit.clone()).collect());
+            ledger.begin_match(&id, &debits).map(|_| ())
+        }))))
+    }
+
     /// Private-ID of two parties.
-    fn match_pair(&mut self, dummies: Option<Dummies>) -> Result<Spine, Error> {
+    fn match_pair(&mut self, dummies: Option<Dummies>, agreement: &Agreement) -> Result<Spine, Error> {
         let rows = self.checked.rows.clone();
         let options = pid::Options {
             memory: Some(self.match_memory()),
-            resume: self.party.work.as_ref().map(|folder| folder.join(self.checked.hash.full())),
+            resume: self.journal(),
             scratch: self.party.work.clone(),
             dummies,
+            afresh: if self.goes_on() { self.afresh(agreement)? } else { None },
             ..pid::Options::default()
         };
         let resumed = options.resume.as_ref().is_some_and(|folder| folder.exists());
@@ -373,16 +398,43 @@ impl Coordinator<'_> {
         self.party.memory.saturating_sub(self.checked.inputs.memory).max(matching::spill::MEMORY_MIN)
     }
 
-    /// This run's dummies: the same in every run of the same study on the same data of all parties.
-    fn dummies(&self, agreement: &Agreement) -> Result<Option<Dummies>, Error> {
+    /// This run's dummies: the same in the first two matches of the same study on the same data of all parties, so that a run
+    /// which broke off shows nothing new; from the third on, and by policy always, drawn for this one.
+    fn dummies(&self, agreement: &Agreement, begun: &Begun) -> Result<Option<Dummies>, Error> {
         let Some(rule) = &self.checked.study.matching.dummies else { return Ok(None) };
-        let seed = self.lock()?.dummies_seed(self.checked.hash.as_bytes(), &agreement.tags, None)?;
+        let afresh = self.is_afresh(begun.number).then_some(begun);
+        let seed = self.lock()?.dummies_seed(self.checked.hash.as_bytes(), &agreement.tags, afresh)?;
         hiding::dummies(rule, &seed).map(Some)
     }
 
-    /// What the sizes of a match are charged towards each peer. Nothing without dummies, when no guarantee covers them,
-    /// and nothing on a kept spine, which was charged when it was made.
+    /// Whether the match of this number has dummies of its own, and is charged for them.
+    fn is_afresh(&self, number: u64) -> bool {
+        number > MATCHES_OF_ONE_CHARGE || self.party.policy.fresh_dummies
+    }
+
+    /// What the sizes of the match are charged towards each peer when it begins, or goes on, in this run. Nothing without
+    /// dummies, when no guarantee covers them, and nothing on a kept spine, which was charged when it was made.
     pub(super) fn match_debits(&self, agreement: &Agreement) -> Result<Vec<(PartyId, Debit)>, Error> {
+        let last = self.lock()?.last_begun(&self.begun_id(agreement))?.map_or(0, |last| last.number);
+        let number = if self.goes_on() { last.max(1) } else { last + 1 };
+        self.debits_of(agreement, number)
+    }
+
+    fn begun_id(&self, agreement: &Agreement) -> Bytes32 {
+        begun_id(self.checked.hash.as_bytes(), &agreement.tags)
+    }
+
+    /// Where a match that goes on after a cut keeps what it has done.
+    fn journal(&self) -> Option<PathBuf> {
+        self.party.work.as_ref().map(|folder| folder.join(self.checked.hash.full()))
+    }
+
+    /// Whether this party has its half of a match that was cut.
+    fn goes_on(&self) -> bool {
+        self.journal().is_some_and(|folder| pid::is_cut(&folder))
+    }
+
+    fn debits_of(&self, agreement: &Agreement, number: u64) -> Result<Vec<(PartyId, Debit)>, Error> {
         let me = self.checked.me;
         let Some(charge) = hiding::charge(&self.checked.study, me)? else { return Ok(Vec::new()) };
         if self.party.spine.is_some() {
@@ -391,17 +443,19 @@ impl Coordinator<'_> {
         let study = *self.checked.hash.as_bytes();
         let peers = self.checked.roster.parties().filter(|peer| *peer != me);
         let debit = |peer: PartyId| {
+            let id = match_id(&study, &agreement.tags, peer);
+            let again = self.is_afresh(number);
             let debit = Debit {
-                lineage: self.party.lineage.clone(),
+                lineage: self.party.lineage()?.to_owned(),
                 viewer_key: self.checked.study.parties[peer.index()].key.clone(),
                 peer_key: self.checked.study.parties[peer.index()].key.clone(),
                 study,
                 my_tag: agreement.tags[me.index()],
                 peer_tag: agreement.answer.peer_tag,
-                release_id: match_id(&study, &agreement.tags, peer),
+                release_id: if again { match_again_id(&id, number) } else { id },
                 rho: charge.rho.clone(),
                 budget: rational(prepare::ratio(self.party.policy.budget)?),
-                total: None,
+                total: self.total()?,
                 delta: charge.delta.clone(),
                 most_delta: Rational::new(
                     1.into(),
@@ -416,8 +470,9 @@ impl Coordinator<'_> {
 
     /// What a release to `viewer` must leave of the budget for the match.
     pub(super) fn match_rho(&self, viewer: PartyId, agreement: &Agreement) -> Result<Rational, Error> {
+        let debits = self.match_debits(agreement)?;
         let ledger = self.lock()?;
-        for (peer, debit) in self.match_debits(agreement)? {
+        for (peer, debit) in debits {
             if peer == viewer && !ledger.is_charged(&debit)? {
                 return Ok(debit.rho);
             }
@@ -425,10 +480,17 @@ impl Coordinator<'_> {
         Ok(Rational::zero())
     }
 
-    fn charge_match(&self, agreement: &Agreement) -> Result<(), Error> {
-        let debits = self.match_debits(agreement)?;
-        let mut ledger = self.lock()?;
-        debits.iter().try_for_each(|(_, debit)| ledger.debit(debit).map(|_| ()))
+    /// Counts the match and charges it, unless it goes on after a cut with the dummies that it began with.
+    fn begin_match(&self, agreement: &Agreement) -> Result<Begun, Error> {
+        let id = self.begun_id(agreement);
+        if self.goes_on()
+            && let Some(last) = self.lock()?.last_begun(&id)?
+        {
+            return Ok(last);
+        }
+        let debits =
+            |number| Ok(self.debits_of(agreement, number)?.into_iter().map(|(_, debit)| debit).collect());
+        self.lock()?.begin_match(&id, &debits)
     }
 
     /// Own rows on a kept spine; that all parties use the same was agreed on before.

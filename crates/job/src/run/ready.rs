@@ -202,7 +202,7 @@ impl Coordinator<'_> {
     /// With whom this run is and about which of this party's data.
     pub(super) fn towards(&self, peer: PartyId) -> Towards {
         let peer = self.checked.study.parties[peer.index()].key.clone();
-        Towards { peer, lineage: self.party.lineage.clone() }
+        Towards { peer, lineage: self.party.lineage.clone().unwrap_or_default() }
     }
 
     /// How many releases broke off with each peer, where any did.

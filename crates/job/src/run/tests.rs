@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::generate::{Format, LiftOptions, lift_study};
-use crate::party::Policy;
+use crate::party::{Consent, Policy};
 use crate::report::{Disclosed, Uncovered};
 use crate::study::Decimal;
 use engine::Share;
@@ -91,7 +91,7 @@ impl World {
                 ledger: folder.join(format!("{name}.ledger")),
                 report: folder.join("out"),
                 deadline_ms: 60_000,
-                lineage: name.into(),
+                lineage: Some(name.into()),
                 work: None,
                 keep_spine: None,
                 spine: None,
@@ -100,6 +100,7 @@ impl World {
                 new_ledger: false,
                 transport: crate::transport::Transport::Tls,
                 policy: Policy { budget: Decimal::parse("50").unwrap(), ..Policy::default() },
+                consent: Consent { spend_anyway: true, ..Consent::default() },
             };
             edit(&mut party);
             party
@@ -245,6 +246,84 @@ fn a_rerun_of_a_match_shows_the_same_sizes_and_is_charged_once() {
     }
 }
 
+/// A peer that begins again and again learns nothing new of the first two sizes; every further match has others, and costs.
+#[test]
+fn the_third_match_that_begins_is_drawn_and_charged_again() {
+    let world = World::new();
+    let study = world.matching("pid", ID, "");
+    let run = |edit: &dyn Fn(&mut Party)| {
+        totals(&world.parties(&study, edit)).map(|(_, told)| told[0].rows.clone())
+    };
+    let sizes: Vec<Vec<u64>> = (0..4).map(|_| run(&|_| ()).unwrap()).collect();
+    assert_eq!(sizes[0], sizes[1]);
+    assert!(sizes[1] != sizes[2] && sizes[2] != sizes[3] && sizes[1] != sizes[3], "{sizes:?}");
+    let charged = |name: &str| {
+        let ledger = Ledger::open(&world.folder.path().join(format!("{name}.ledger"))).unwrap();
+        ledger.entries().unwrap().len()
+    };
+    assert_eq!(NAMES.map(charged), [3; 2]);
+    // What the budget does not pay does not begin.
+    let text = run(&|party| party.policy.budget = Decimal::parse("0.035").unwrap()).unwrap_err().to_string();
+    assert!(
+        text.contains("budget: 0.03 of 0.035 spent") || text.contains("the peer's privacy ledger"),
+        "{text}"
+    );
+    // By policy each match is a charge, the second one too; one party's policy is its own.
+    let other = study.replace("name = \"generated\"", "name = \"other\"");
+    let fresh = |party: &mut Party| party.policy.fresh_dummies = party.as_party == "publisher";
+    let told: Vec<_> = (0..2).map(|_| totals(&world.parties(&other, &fresh)).unwrap().1).collect();
+    let own = |told: &Disclosed| (told.rows[0], told.union);
+    assert!(own(&told[0][0]) != own(&told[1][0]) && told[0][0].rows[1] == told[1][0].rows[1]);
+    assert_eq!(NAMES.map(charged), [5, 4]);
+}
+
+/// A first line with K identifiers takes them from K others, which go: own sums move by more than one settled row, and their
+/// noise is scaled for it.
+#[test]
+fn a_line_that_takes_identifiers_is_covered_in_sums_of_own_rows_too() {
+    let (folder, world) = (TempDir::new().unwrap(), World::new());
+    let ids = "[ \"i0\", \"i1\", \"i2\", \"i3\" ]";
+    let study = |rule: &str| {
+        let text = world
+            .matching("pid", ids, "")
+            .replace("duplicates = \"error\"", &format!("duplicates = \"{rule}\""));
+        assert!(text.contains(rule));
+        text
+    };
+    let head = "i0,i1,i2,i3,arm,seen,impressions\n";
+    let taken: String = (0..4)
+        .map(|j| {
+            let cells: Vec<String> =
+                (0..4).map(|k| if k == j { format!("a{k}") } else { String::new() }).collect();
+            format!("{},test,5,1\n", cells.join(","))
+        })
+        .collect();
+    let rest: String = (0..40).map(|i| format!("r{i},,,,{},5,1\n", ["test", "control"][i % 2])).collect();
+    let data = folder.path().join("publisher.csv");
+    let check = |rule: &str, text: String| {
+        std::fs::write(&data, text).unwrap();
+        let mut parties = world.parties(&study(rule), &|_| ());
+        parties[0].data = data.clone();
+        prepare::check(&parties[0]).unwrap().pop().unwrap()
+    };
+    let without = check("first", format!("{head}{taken}{rest}"));
+    let with = check("first", format!("{head}a0,a1,a2,a3,test,5,1\n{taken}{rest}"));
+    assert_eq!((without.rows.len(), with.rows.len()), (44, 41), "one line more is three rows less");
+    let n_of_advertiser = |checked: &Checked| {
+        let (_, layout) = checked.built.lift.as_ref().unwrap();
+        let scales = Scales::new(&checked.study, &checked.built.program, &checked.built.audit, None).unwrap();
+        let n = layout
+            .outputs
+            .iter()
+            .find(|output| output.viewer == PartyId(1) && output.quantity == studies::lift::Quantity::Rows);
+        let (m, o) = n.unwrap().noised.unwrap();
+        scales.sigma2(m, o).clone()
+    };
+    let (first, error) = (n_of_advertiser(&with), n_of_advertiser(&check("error", format!("{head}{rest}"))));
+    assert_eq!(first, error * release::rational::ratio(25, 1), "K + 1 = 5 rows");
+    assert!(with.built.program.to_text().contains("alone publisher 5"));
+}
+
 #[test]
 fn a_delta_or_rho_beyond_the_policy_ends_the_run_before_the_match() {
     let world = World::new();
@@ -252,8 +331,9 @@ fn a_delta_or_rho_beyond_the_policy_ends_the_run_before_the_match() {
     let refused = |edit: &dyn Fn(&mut Party)| totals(&world.parties(&study, edit)).unwrap_err().to_string();
     let text = refused(&|party| party.policy.delta_places = 12);
     assert!(text.contains("delta: 0 of 1e-12 spent on lineage"), "{text}");
+    // What the publisher is to see itself is the other's to limit.
     let text = refused(&|party| party.policy.max_rho = Decimal::parse("0.1").unwrap());
-    assert!(text.contains("up to rho 0.110000 to publisher, the sizes of the match included"), "{text}");
+    assert!(text.contains("up to rho 0.110000 to advertiser, the sizes of the match included"), "{text}");
     // The budget has room for the release, and not for the match beside it.
     let text = refused(&|party| party.policy.budget = Decimal::parse("0.105").unwrap());
     assert!(text.contains("budget: 0 of 0.105 spent"), "{text}");

@@ -47,12 +47,13 @@ fn one_party() {
             "    p-value of no difference                               < 0.0001",
             "",
             "  Fewer is better: in favour of vaccine. The intervals are for outcomes clamped at 1 per person.",
-            "  All 6 released numbers are in report.html.",
+            "  All 6 numbers that are shown are in report.html.",
             "",
             "  match            402,263 rows       31.2 s     68 MB        13 k rows/s",
             "  compute          402,263 rows        7.9 s     27 MB        51 k rows/s",
             "  release                4 values      0.4 s    1.0 MB        10 values/s",
-            "  privacy   rho 0.1 (1/10) for this view = (2.45, 1e-6)-DP; noise candidates 64, 63 opened and checked",
+            "  privacy   rho 0.11 for this view (0.1 release, 0.01 sizes) = (2.26, 1e-6)-DP; noise candidates 64, 63 opened and \
+             checked",
             "  ledger    spent by hospitals: 0.1 of 1 on this party's data",
             "  Learned besides: the sizes of the sets (401,974 and 1,013), of their union (402,263) and of the match (724).",
             "    Semi-honest parties; not reviewed.",
@@ -118,7 +119,7 @@ fn exact_and_noised_programs_are_told_apart() {
     assert!(text.contains("contains exact numbers") && !text.contains("Do not show"), "{text}");
     assert!(!crate::html::render(&report).contains("drew the noise"));
     let privacy = &mut report.privacy;
-    (privacy.epsilon, privacy.delta, privacy.candidates) = (None, None, None);
+    (privacy.epsilon, privacy.delta, privacy.total, privacy.candidates) = (None, None, None, None);
     let (text, page) = (terminal(&report), crate::html::render(&report));
     assert!(
         text.contains("  privacy   no noise: results are exact; every party's policy allowed it\n"),

@@ -53,6 +53,16 @@ pub fn short(value: f64, digits: i32) -> String {
     }
 }
 
+/// [`short`], rounded up: for what is promised not to be more.
+pub fn up(value: f64, digits: i32) -> String {
+    if !value.is_finite() || value <= 0.0 {
+        return short(value, digits);
+    }
+    let step = 10f64.powi(value.log10().floor() as i32 + 1 - digits);
+    // A number that is short as it is stays so.
+    short((value / step - 1e-6).ceil() * step, digits)
+}
+
 /// A decimal number in text, with thousands separators; other text unchanged.
 pub fn grouped(text: &str) -> String {
     let (sign, rest) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));

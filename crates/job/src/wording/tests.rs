@@ -72,6 +72,12 @@ fn other_numbers() {
         [short(0.1, 4), short(2.4512, 3), short(1.0, 3), short(100.0, 3), short(1e-7, 3)],
         ["0.1", "2.45", "1", "100", "1e-7"]
     );
+    let up = numbers::up;
+    assert_eq!(
+        [up(2.2561, 3), up(2.26, 3), up(1e-6, 3), up(1.001e-6, 3)],
+        ["2.26", "2.26", "1e-6", "1.01e-6"]
+    );
+    assert_eq!([up(2.1419, 3), up(12.01, 3), up(0.0, 3)], ["2.15", "12.1", "0"]);
     assert_eq!(
         [percent(-0.72), percent(0.0041), percent(0.95), percent(f64::NAN)],
         ["-72 %", "0.4 %", "95 %", "n/a"]

@@ -4,7 +4,7 @@
 use base::Error;
 use job::generate::{Format, LiftOptions, lift};
 use job::ledger::Ledger;
-use job::party::{Node, Party, PartySettings};
+use job::party::{Consent, Node, Party, PartySettings};
 use job::report::{Report, View};
 use job::run::{Event, ServerReport, Watch, compute_study, run};
 use job::study::Study;
@@ -68,9 +68,11 @@ impl World {
     }
 
     pub fn owner(&self, name: &str, more: &str) -> Party {
-        let data =
-            format!("data = \"{name}.csv\"\nledger = \"{name}.ledger\"\nreport = \"out-{name}\"\n{more}");
-        self.settings(name, &data).complete().unwrap()
+        let data = format!(
+            "data = \"{name}.csv\"\nledger = \"{name}.ledger\"\nlineage = \"{name}\"\nreport = \"out-{name}\"\n{more}"
+        );
+        let consent = Consent { spend_anyway: true, ..Consent::default() };
+        Party { consent, ..self.settings(name, &data).complete().unwrap() }
     }
 
     pub fn owners(&self, more: &str) -> Vec<Party> {

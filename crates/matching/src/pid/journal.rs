@@ -37,6 +37,11 @@ pub(super) enum Log {
     V,
 }
 
+/// Whether a folder holds the keys of a run.
+pub(super) fn holds_a_run(folder: &Path) -> bool {
+    fs::metadata(folder.join(STATE)).is_ok_and(|state| state.len() == STATE_BYTES as u64)
+}
+
 /// A run: what its keys may be used for.
 pub(super) struct Run {
     /// What both keys are made from.

@@ -51,6 +51,7 @@ use pins::Pins;
 use price::{Beat, HELLO_BYTES};
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use steps::Fault;
 
 /// How this party runs the protocol. All but `dummies` is its own affair and changes no byte on the wire.
@@ -71,14 +72,33 @@ pub struct Options {
     pub resume: Option<PathBuf>,
     /// Rows that hide sizes; the other party must say the same. None: exact sizes are disclosed.
     pub dummies: Option<Dummies>,
+    /// Asked where this party has its half of a match that was cut and the other party says that it has not: a match begins
+    /// afresh then, with the same dummies.
+    pub afresh: Option<Afresh>,
+}
+
+/// Whether a match may begin afresh: a refusal ([`Kind::Refused`]) ends the run and forgets this party's half.
+#[derive(Clone)]
+pub struct Afresh(pub Arc<dyn Fn() -> Result<(), Error> + Send + Sync>);
+
+impl fmt::Debug for Afresh {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Afresh")
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let (peer_rows_max, memory) = (limits::ROWS, None);
-        Self { threads, peer_rows_max, memory, scratch: None, resume: None, dummies: None }
+        Self { threads, peer_rows_max, memory, scratch: None, resume: None, dummies: None, afresh: None }
     }
+}
+
+/// Whether a folder ([`Options::resume`]) holds this party's half of a match that was cut.
+#[must_use]
+pub fn is_cut(folder: &std::path::Path) -> bool {
+    journal::holds_a_run(folder)
 }
 
 /// The public sizes of a match.
@@ -172,9 +192,9 @@ pub fn run(session: &mut Session, own: &dyn Identifiers, options: &Options) -> R
     })
 }
 
-/// Whether an error is one that only a peer's message can cause.
+/// Whether an error is one that only a peer's message can cause, or that of [`Options::afresh`].
 fn is_deviation(error: &Error) -> bool {
-    matches!(error.kind(), Kind::Malformed(_) | Kind::Deviated(_) | Kind::Limit { .. })
+    matches!(error.kind(), Kind::Malformed(_) | Kind::Deviated(_) | Kind::Limit { .. } | Kind::Refused(_))
 }
 
 /// The run itself; `journal` holds the run `before`, if there was one that was cut.
@@ -352,6 +372,13 @@ impl<'r> Party<'r> {
             Some(run) if run.rows != rows => return Err(link.blame("it goes on with as many rows as before")),
             Some(run) => (run, Start::between(mine.positions, theirs.positions, rows)),
             None => {
+                if let (true, Some(Afresh(may))) = (had_one, &options.afresh) {
+                    may()?;
+                }
+                if !had_one && theirs.before != [0; 16] {
+                    // The other party may forget its half now. Were this one kept, the two would never agree.
+                    journal = None;
+                }
                 fresh.name = name_of_run(role, mine.nonce, theirs.nonce);
                 fresh.rows = rows;
                 journal.as_deref_mut().map_or(Ok(()), |journal| journal.begin(&fresh))?;

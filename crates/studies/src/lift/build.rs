@@ -30,6 +30,9 @@ pub fn build(lift: &Lift) -> Result<(Program, Layout), Error> {
     for (party, degree) in [PUBLISHER, ADVERTISER].into_iter().zip(lift.matching.degree) {
         study.b.degree(party, degree);
     }
+    for (party, alone) in [PUBLISHER, ADVERTISER].into_iter().zip(lift.matching.alone) {
+        study.b.alone(party, alone);
+    }
     study.rows();
     study.b.release();
     for viewer in [PUBLISHER, ADVERTISER] {

@@ -85,12 +85,14 @@ pub struct Matching {
     pub slots: u8,
     /// By party: how many joined rows one of its rows can change, from 1.
     pub degree: [u32; 2],
+    /// By party: how many of its own rows one line of its data can change, from 1.
+    pub alone: [u32; 2],
 }
 
 impl Default for Matching {
     /// One row to one row, or to none.
     fn default() -> Self {
-        Self { masked: false, slots: 1, degree: [1; 2] }
+        Self { masked: false, slots: 1, degree: [1; 2], alone: [1; 2] }
     }
 }
 
@@ -275,8 +277,10 @@ impl Lift {
     }
 
     fn check_matching(&self) -> Result<(), Error> {
-        let Matching { masked, slots, degree } = self.matching;
-        if !(1..=MAX_SLOTS).contains(&slots) || degree.iter().any(|d| !(1..=program::DEGREE).contains(d)) {
+        let Matching { masked, slots, degree, alone } = self.matching;
+        if !(1..=MAX_SLOTS).contains(&slots)
+            || degree.iter().chain(&alone).any(|d| !(1..=program::DEGREE).contains(d))
+        {
             return Err(Error::input(format!(
                 "lift: {slots} slots and degrees {degree:?}; write 1 to {MAX_SLOTS} slots and degrees of 1 to {}",
                 program::DEGREE
@@ -293,7 +297,7 @@ impl Lift {
                  match one row to one",
             ));
         }
-        if self.mode != Mode::Sums && degree != [1; 2] {
+        if self.mode != Mode::Sums && (degree != [1; 2] || alone != [1; 2]) {
             return Err(Error::input(
                 "lift: the scale of this mode holds where one row changes one person; use mode \"sums\", or match by one \
                  identifier",

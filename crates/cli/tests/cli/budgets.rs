@@ -1,0 +1,187 @@
+//! Budgets that do not start anew, and what a party is told before it spends.
+
+use crate::support::{Done, Pair, Running, command, read, tacit};
+use std::path::Path;
+
+/// `tacit run` of one party, without what the helper says for it.
+fn alone(pair: &Pair, name: &str, more: &[&str]) -> Done {
+    let file = pair.path(&format!("{name}.toml"));
+    let mut run = command(["run".as_ref(), file.as_os_str(), "--json".as_ref()]);
+    run.args(more);
+    Running::start(run).end()
+}
+
+fn check(pair: &Pair, more: &[&str]) -> Done {
+    let file = pair.path("publisher.toml");
+    tacit(["check", file.to_str().unwrap(), "--spend-anyway"].into_iter().chain(more.iter().copied()))
+}
+
+fn entries(pair: &Pair) -> Vec<serde_json::Value> {
+    let ledger = pair.path("publisher.ledger");
+    let shown = tacit(["ledger", "show", ledger.to_str().unwrap(), "--json"]).fine().json();
+    shown["entries"].as_array().unwrap().clone()
+}
+
+/// The table of the review: one party's data stay the same, and each step once had a budget of its own.
+#[test]
+fn a_budget_does_not_start_anew_in_silence() {
+    let pair = Pair::csv(400);
+    let [first, second] = pair.both([&["--budget", "0.2"], &[]]);
+    let report = first.fine().json();
+    second.fine();
+    let total = &report["privacy"]["total"];
+    assert_eq!((total["rho"].as_str(), total["sizes"].as_str()), (Some("11/100"), Some("1/100")));
+    assert!((total["epsilon"].as_f64().unwrap() - 2.2562).abs() < 1e-3, "{total}");
+    assert_eq!(report["privacy"]["lineage"], "publisher");
+    // Another study on the same data: the budget is spent.
+    pair.edit("study.toml", "name = \"generated\"", "name = \"again\"");
+    let [refused, _] = pair.both([&["--budget", "0.2"], &[]]);
+    refused.failed(5, &["budget: 0.11 of 0.2 spent on lineage publisher", "needs 0.11"]);
+    // The same file under a dated name, and no lineage.
+    std::fs::copy(pair.path("publisher.csv"), pair.path("publisher-2024-05.csv")).unwrap();
+    let dated = pair.path("publisher-2024-05.csv");
+    let dated = dated.to_str().unwrap();
+    pair.edit("publisher.toml", "lineage = \"publisher\"\n", "");
+    alone(&pair, "publisher", &["--data", dated, "--spend-anyway"])
+        .failed(2, &["no lineage", "lineage = \"publisher-2024-05\""]);
+    // With a lineage of that name, before anybody is met.
+    let named = ["--data", dated, "--lineage", "publisher-2024-05", "--spend-anyway"];
+    alone(&pair, "publisher", &named)
+        .failed(5, &["to about 100 %", "lineage = \"publisher\"", "--new-lineage"]);
+    // A tenth of the rows new, and the others in another order.
+    let text = read(&pair.path("publisher.csv"));
+    let mut lines: Vec<&str> = text.lines().skip(1).collect();
+    lines.truncate(lines.len() * 9 / 10);
+    lines.reverse();
+    let head = text.lines().next().unwrap();
+    std::fs::write(dated, format!("{head}\n{}\n", lines.join("\n"))).unwrap();
+    alone(&pair, "publisher", &named).failed(5, &["the rows of lineage publisher under another name"]);
+    assert_eq!(entries(&pair).iter().filter(|entry| entry["protects"] == true).count(), 2);
+    // Said, it is another lineage, and the ledger keeps that it was said.
+    let party = read(&pair.path("publisher.toml"));
+    let party =
+        party.replace("data = \"publisher.csv\"", "data = \"publisher-2024-05.csv\"\nlineage = \"may\"");
+    std::fs::write(pair.path("publisher.toml"), party).unwrap();
+    check(&pair, &[]).failed(5, &["the rows of lineage publisher under another name"]);
+    let [done, other] = pair.both([&["--new-lineage", "--budget", "0.2"], &[]]);
+    (done.fine(), other.fine());
+    let told = check(&pair, &["--json"]).fine().json();
+    assert_eq!(told["budget"]["towards"][0]["spent"], "0.11");
+}
+
+#[test]
+fn a_viewer_with_a_new_key_is_noticed_and_a_total_bounds_it() {
+    let pair = Pair::csv(400);
+    let [first, second] = pair.both([&["--total", "0.2"], &[]]);
+    assert!(!first.stderr.contains("for the first time"), "{}", first.stderr);
+    (first.fine(), second.fine());
+    let study = read(&pair.path("study.toml"));
+    let old = tacit(["check", pair.path("study.toml").to_str().unwrap(), "--json"]).fine().json()["parties"]
+        ["advertiser"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let key = pair.path("advertiser-new.key");
+    let made = tacit(["keygen".as_ref(), "--json".as_ref(), "--out".as_ref(), key.as_os_str()]).fine();
+    let new = made.json()["key"].as_str().unwrap().to_owned();
+    std::fs::write(pair.path("study.toml"), study.replace(&old, &new)).unwrap();
+    pair.edit("advertiser.toml", "advertiser.key", "advertiser-new.key");
+    let told = check(&pair, &["--json"]).fine().json();
+    let notes = told["budget"]["notes"].as_array().unwrap();
+    assert!(notes[0].as_str().unwrap().contains("for the first time"), "{told}");
+    let [refused, _] = pair.both([&["--total", "0.2"], &[]]);
+    refused.failed(5, &["policy.total: 0.11 of 0.2 spent on lineage publisher by all viewers together"]);
+    let [done, other] = pair.both([&[], &[]]);
+    assert!(done.stderr.contains("sees lineage publisher for the first time"), "{}", done.stderr);
+    let warnings = done.fine().json()["warnings"].clone();
+    assert!(warnings.to_string().contains("for the first time"), "{warnings}");
+    other.fine();
+}
+
+#[test]
+fn check_says_what_the_ledger_will() {
+    let pair = Pair::csv(400);
+    let ledger = pair.path("publisher.ledger");
+    let shown = check(&pair, &[]).fine().stdout;
+    assert!(
+        shown.contains("budget     0 of 1 spent towards advertiser; this study takes up to 0.11"),
+        "{shown}"
+    );
+    assert!(shown.contains("advertiser: rho 0.11 for this view (0.1 release, 0.01 sizes) = (2.26, 1e-6)-DP"));
+    assert!(shown.contains("64 candidates") && shown.contains("This side is ready") && !ledger.exists());
+    let [first, second] = pair.both([&[], &[]]);
+    (first.fine(), second.fine());
+    let before = std::fs::read(&ledger).unwrap();
+    let told = check(&pair, &["--json"]).fine().json();
+    assert_eq!(told["budget"]["towards"][0]["spent"], "0.11");
+    assert_eq!(told["plan"]["total"]["advertiser"]["rho"], "11/100");
+    assert_eq!(std::fs::read(&ledger).unwrap(), before, "check changes nothing");
+    let totals = tacit(["ledger", "show", ledger.to_str().unwrap()]).fine().stdout;
+    assert!(totals.contains("rho 0.11, with its delta (2.26, 1e-6)-DP"), "{totals}");
+    // A budget that does not pay.
+    std::fs::write(
+        pair.path("publisher.toml"),
+        read(&pair.path("publisher.toml")) + "[policy]\nbudget = 0.2\n",
+    )
+    .unwrap();
+    let poor = check(&pair, &[]);
+    assert!(poor.stdout.contains("This side is not ready"), "{}", poor.stdout);
+    poor.failed(
+        5,
+        &["budget: 0.11 of 0.2 spent on lineage publisher by advertiser; this study takes up to 0.11"],
+    );
+    check(&pair, &["--json"]).failed(5, &["this study takes up to 0.11"]);
+    // No ledger, half a ledger, and no place for one.
+    let wrong = |path: &Path, text: Option<&str>, says: &str| {
+        if let Some(text) = text {
+            std::fs::write(path, text).unwrap();
+        }
+        let line = format!("ledger = \"{}\"", path.display());
+        let party = read(&pair.path("publisher.toml")).replace("ledger = \"publisher.ledger\"", &line);
+        let file = pair.path("wrong.toml");
+        std::fs::write(&file, party).unwrap();
+        tacit(["check".as_ref(), file.as_os_str(), "--spend-anyway".as_ref()]).failed(2, &[says]);
+        assert_eq!(text.is_some(), path.exists());
+    };
+    let notes = "these are notes ".repeat(100);
+    wrong(&pair.path("notes.txt"), Some(&notes), "is not a privacy ledger of tacit");
+    wrong(&pair.path("empty.ledger"), Some(""), "is empty, as if cut off");
+    wrong(&pair.path("none/such.ledger"), None, "is not there; make it, or change `ledger`");
+}
+
+#[test]
+fn rho_is_not_spent_on_what_cannot_be_shown() {
+    let pair = Pair::csv(400);
+    let refused = alone(&pair, "publisher", &[]);
+    refused.failed(
+        5,
+        &[
+            "rho would be spent on what cannot be shown",
+            "the test arm",
+            "minimum_group of 1000",
+            "--spend-anyway",
+        ],
+    );
+    assert!(!refused.stderr.contains("waiting"), "{}", refused.stderr);
+    tacit(["check", pair.path("publisher.toml").to_str().unwrap()]).failed(5, &["--spend-anyway"]);
+    // Said, it runs, and what is not shown is called that.
+    let [done, other] = pair.both([&[], &[]]);
+    let report = done.fine().json();
+    assert!(report["view"]["cells"][0]["refused"].as_str().unwrap().ends_with("not shown"), "{report}");
+    assert!(report["warnings"].to_string().contains("the test arm"), "{report}");
+    other.fine();
+}
+
+#[test]
+fn a_policy_has_a_floor_of_candidates() {
+    let pair = Pair::csv(400);
+    pair.edit("study.toml", "[release]\n", "[release]\ncandidates = 2\n");
+    let text = "the study has 2 noise candidates";
+    check(&pair, &[]).failed(5, &[text, "policy.candidates is 64"]);
+    std::fs::write(
+        pair.path("publisher.toml"),
+        read(&pair.path("publisher.toml")) + "[policy]\ncandidates = 2\n",
+    )
+    .unwrap();
+    check(&pair, &[]).fine();
+}

@@ -1,0 +1,200 @@
+//! What this party's ledger says of a study before anybody is met: whether these data are known under another name, who sees
+//! them for the first time, and whether the budget pays.
+
+use crate::hiding;
+use crate::ledger::{Ledger, rational, shown};
+use crate::party::Party;
+use crate::prepare::{self, Checked};
+use crate::scales::most_charged;
+use crate::sketch::{ALIKE, PURPOSE, Sketch};
+use base::{Error, PartyId};
+use net::identity::Identity;
+use num_traits::Zero;
+use release::Rational;
+use serde::Serialize;
+
+/// What one other viewer has spent of its budget, and what a study takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Towards {
+    /// The viewer.
+    pub viewer: String,
+    /// zCDP spent so far: a decimal where it is one, else `p/q`.
+    pub spent: String,
+    /// Most that it may come to.
+    pub budget: String,
+    /// Most that this study takes.
+    pub takes: String,
+    /// Whether that is left.
+    pub pays: bool,
+}
+
+/// What a ledger says of a study.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Outlook {
+    /// The lineage of this party's data, where the study charges anything.
+    pub lineage: Option<String>,
+    /// Whether the ledger is there; a run makes it.
+    pub ledger_is_new: bool,
+    /// By other viewer, in the order of the study.
+    pub towards: Vec<Towards>,
+    /// Spent by all viewers of the lineage together.
+    pub spent_by_all: String,
+    /// Most that this may come to; absent: no bound but each viewer's.
+    pub total: Option<String>,
+    /// What the operator should know.
+    pub notes: Vec<String>,
+    /// Why a run would be refused.
+    pub refusals: Vec<String>,
+}
+
+/// Looks into this party's ledger and changes nothing; a ledger that is not there yet is empty.
+///
+/// # Errors
+/// When the ledger is none, is empty or damaged, or its folder is not there.
+pub fn outlook(party: &Party, runs: &[Checked]) -> Result<Outlook, Error> {
+    let ledger = Ledger::look(&party.ledger)?;
+    let mut outlook = Outlook { ledger_is_new: ledger.is_new(), ..Outlook::default() };
+    outlook.refusals.extend(too_small(party, runs).err().map(|error| error.to_string()));
+    if !charging(party, runs)? {
+        return Ok(outlook);
+    }
+    let lineage = party.lineage()?;
+    outlook.lineage = Some(lineage.to_owned());
+    match liken(party, runs, &ledger) {
+        Ok(_) => {}
+        Err(error) => outlook.refusals.push(error.to_string()),
+    }
+    outlook.notes =
+        runs.iter().map(|run| strangers(&ledger, lineage, run)).collect::<Result<Vec<_>, _>>()?.concat();
+    let budget = rational(prepare::ratio(party.policy.budget)?);
+    let mut all = ledger.spent_by_all(lineage)?;
+    outlook.spent_by_all = shown(&all);
+    for run in runs {
+        for (i, member) in run.study.parties.iter().enumerate().filter(|(i, _)| *i != run.me.index()) {
+            let takes = takes(party, run, PartyId(i as u8))?;
+            let spent = ledger.spent(lineage, &member.key)?;
+            let pays = &spent + &takes <= budget;
+            all += &takes;
+            let [spent, budget, takes] = [&spent, &budget, &takes].map(shown);
+            if !pays {
+                outlook.refusals.push(format!(
+                    "budget: {spent} of {budget} spent on lineage {lineage} by {}; this study takes up to {takes}",
+                    member.name
+                ));
+            }
+            outlook.towards.push(Towards { viewer: member.name.clone(), spent, budget, takes, pays });
+        }
+    }
+    if let Some(total) = party.policy.total {
+        let most = rational(prepare::ratio(total)?);
+        outlook.total = Some(shown(&most));
+        if all > most {
+            outlook.refusals.push(format!(
+                "policy.total: {} of {} spent on lineage {lineage} by all viewers together; with this study it would be up \
+                 to {}",
+                outlook.spent_by_all,
+                shown(&most),
+                shown(&all)
+            ));
+        }
+    }
+    Ok(outlook)
+}
+
+/// Refuses what would spend without a word: rho on cells that cannot be shown, or the budget of data under another name.
+/// Keeps what the data look like, and puts into [`Checked::notes`] who sees them for the first time.
+///
+/// # Errors
+/// The refusal; or when the ledger cannot be read or written.
+pub fn admit(party: &Party, runs: &mut [Checked], ledger: &mut Ledger) -> Result<(), Error> {
+    too_small(party, runs)?;
+    if !charging(party, runs)? {
+        return Ok(());
+    }
+    let lineage = party.lineage()?;
+    if let Some((sketch, unlike)) = liken(party, runs, ledger)? {
+        ledger.keep_sketch(lineage, &sketch, unlike.as_deref())?;
+    }
+    for run in runs {
+        run.notes.extend(run.too_small.iter().cloned());
+        run.notes.extend(strangers(ledger, lineage, run)?);
+    }
+    Ok(())
+}
+
+fn charging(party: &Party, runs: &[Checked]) -> Result<bool, Error> {
+    runs.iter().try_fold(false, |any, run| Ok(any | run.charges(party)?))
+}
+
+fn too_small(party: &Party, runs: &[Checked]) -> Result<(), Error> {
+    const SHOWN: usize = 4;
+    let small = runs.first().map_or(&[][..], |run| &run.too_small);
+    if small.is_empty() || party.consent.spend_anyway {
+        return Ok(());
+    }
+    let more = match small.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let some: Vec<&str> = small.iter().take(SHOWN).map(String::as_str).collect();
+    Err(Error::refused(format!(
+        "rho would be spent on what cannot be shown: {}{more}. Agree on fewer cells, wait for more data, or say \
+         --spend-anyway",
+        some.join("; ")
+    )))
+}
+
+/// What these data look like, unless they are those of another lineage; with the one that they resemble and are not, as the
+/// operator says.
+fn liken(
+    party: &Party,
+    runs: &[Checked],
+    ledger: &Ledger,
+) -> Result<Option<(Sketch, Option<String>)>, Error> {
+    let lineage = party.lineage()?;
+    let Some(first) = runs.first() else { return Ok(None) };
+    let key = Identity::load(&party.identity)?.secret_for(PURPOSE)?;
+    let Some(sketch) = Sketch::of(&key, first.rows.identifiers()) else { return Ok(None) };
+    if ledger.knows(lineage)? {
+        return Ok(Some((sketch, None)));
+    }
+    match ledger.most_alike(lineage, &sketch)?.filter(|(_, alike)| *alike >= ALIKE) {
+        None => Ok(Some((sketch, None))),
+        Some((other, _)) if party.consent.new_lineage => Ok(Some((sketch, Some(other)))),
+        Some((other, alike)) => Err(Error::refused(format!(
+            "lineage {lineage} is new, and its data are, to about {:.0} %, the rows of lineage {other} under another name: \
+             use lineage = \"{other}\", whose budget they have, or say --new-lineage, which is kept in the ledger",
+            100.0 * alike
+        ))),
+    }
+}
+
+/// Viewers whose key a lineage has not met, where it has met others: each key has a budget of its own.
+fn strangers(ledger: &Ledger, lineage: &str, run: &Checked) -> Result<Vec<String>, Error> {
+    let known = ledger.viewers_of(lineage)?;
+    if known.is_empty() {
+        return Ok(Vec::new());
+    }
+    let others =
+        run.study.parties.iter().enumerate().filter(|(i, _)| *i != run.me.index()).map(|(_, member)| member);
+    let new = others.filter(|member| !known.contains(&member.key));
+    let note = |member: &crate::study::Member| {
+        format!(
+            "the key {} of {} sees lineage {lineage} for the first time, with a budget of its own; other keys that saw it: \
+             {}. If it is one of these viewers with a new key, they put both budgets together: policy.total bounds all",
+            member.key,
+            member.name,
+            known.len()
+        )
+    };
+    Ok(new.map(note).collect())
+}
+
+/// The most that a run charges towards a viewer.
+fn takes(party: &Party, run: &Checked, viewer: PartyId) -> Result<Rational, Error> {
+    let sizes = match party.spine.is_some() {
+        true => Rational::zero(),
+        false => hiding::charge(&run.study, run.me)?.map_or_else(Rational::zero, |charge| charge.rho),
+    };
+    Ok(most_charged(&run.study, &run.built.audit, viewer) + sizes)
+}
