@@ -473,7 +473,7 @@ fn privacy_lines(out: &mut String, report: &Report, style: Style) {
         return;
     };
     let paid = match &privacy.total {
-        Some(total) => format!("{} = {}", style.text(&wording::charged(total)), total.words()),
+        Some(total) => format!("{} = {}", long_text(&wording::charged(total), style), total.words()),
         // A stored answer of an earlier version knows its release alone.
         None => format!(
             "rho {} for this release = ({}, {})-DP",

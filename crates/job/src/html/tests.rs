@@ -141,7 +141,7 @@ fn the_page_says_what_an_analyst_needs() {
         "in favour of vaccine",
         "Do not pass on this report.",
         "Do not show this report to hospitals: it drew the noise in it.",
-        "0.1 (1/10)",
+        "rho 0.11 for this view (0.1 release, 0.01 sizes)",
         "difference of clamped means",
         "402,263",
         "64, of which 63 opened and checked",

@@ -285,7 +285,7 @@ fn a_line_that_takes_identifiers_is_covered_in_sums_of_own_rows_too() {
     let ids = "[ \"i0\", \"i1\", \"i2\", \"i3\" ]";
     let study = |rule: &str| {
         let text = world
-            .matching("pid", ids, "")
+            .matching("pid", ids, "dummies = \"off\"")
             .replace("duplicates = \"error\"", &format!("duplicates = \"{rule}\""));
         assert!(text.contains(rule));
         text

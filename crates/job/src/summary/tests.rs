@@ -148,7 +148,7 @@ fn counts_released_besides_are_shown() {
         &[
             "  Also released, test / control                               count   noise sigma",
             "    people with a conversion                             1,234 / -5   3.16",
-            "  All 8 released numbers are in report.html.",
+            "  All 8 numbers that are shown are in report.html.",
         ],
     );
 }
