@@ -2,15 +2,15 @@
 
 use crate::progress::Working;
 use crate::{args, output, plan};
-use base::{Error, limits};
+use base::{Error, PartyId, limits};
 use job::budget::{self, Outlook, Towards};
 use job::data::InputReport;
 use job::party::{Party, PartySettings};
 use job::plan::{Assumed, Link, Plan, Speeds};
 use job::prepare::{self, Built, build};
-use job::study::{self, Protocol, Study};
+use job::study::{self, Kind, Protocol, Study};
 use job::transport::{Transport, protects};
-use program::{Class, Ratio};
+use program::{Class, Owners, Program, Ratio, RowSet};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,6 +25,9 @@ struct Checked {
     class: &'static str,
     /// Labels of what each viewer is shown.
     revealed: BTreeMap<String, Vec<String>>,
+    /// Of a program: which rows its folds count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows: Option<String>,
     /// zCDP spent on each viewer.
     rho: BTreeMap<String, f64>,
     plan: Plan,
@@ -360,6 +363,7 @@ fn describe(
         parties: study.parties.iter().map(|m| (m.name.clone(), m.key.clone())).collect(),
         class: if first.program.class == Class::Dp { "dp" } else { "exact" },
         revealed,
+        rows: matches!(study.kind, Kind::Program(_) if !study.only_matches()).then(|| rows(&first.program)),
         rho: plan.rho.clone(),
         plan,
         inputs,
@@ -367,6 +371,38 @@ fn describe(
         budget: None,
         peer_agrees,
     })
+}
+
+/// How rows that some party does not have enter a program: derived from it, not read.
+fn rows(program: &Program) -> String {
+    if program.rows == RowSet::Aligned {
+        return "those of the list that all parties have".to_owned();
+    }
+    let parties = || (0..program.parties.len() as u8).map(PartyId);
+    let mut by_demand: Vec<(Owners, Vec<String>)> = Vec::new();
+    for (fold, demands) in (0..).zip(program.fold_demands()) {
+        let name = program.names.fold_name(fold);
+        match by_demand.iter_mut().find(|(known, _)| *known == demands) {
+            Some((_, folds)) => folds.push(name),
+            None => by_demand.push((demands, vec![name])),
+        }
+    }
+    let all = Owners::all(program.parties.len());
+    if by_demand.iter().all(|(demands, _)| *demands == all) {
+        return "those that all parties have".to_owned();
+    }
+    let counted = by_demand.iter().map(|(demands, folds)| {
+        let (folds, s) = (folds.join(", "), if folds.len() == 1 { "s" } else { "" });
+        let having: Vec<&str> =
+            parties().filter(|p| demands.has(*p)).map(|p| &*program.parties[p.index()]).collect();
+        match having.as_slice() {
+            [] => format!("{folds} count{s} rows of anybody, made-up ones included"),
+            [party] => format!("{folds} count{s} rows that {party} has, the others or not"),
+            _ if *demands == all => format!("{folds} count{s} rows that all parties have"),
+            several => format!("{folds} count{s} rows that {} have", several.join(" and ")),
+        }
+    });
+    format!("of any party; {}", counted.collect::<Vec<_>>().join("; "))
 }
 
 fn text_of(checked: &Checked, study: &Study, file: &str, serves: bool) -> String {
@@ -394,6 +430,7 @@ fn text_of(checked: &Checked, study: &Study, file: &str, serves: bool) -> String
         };
         lines.push(format!("revealed   to {viewer}, {how}: {}", labels.join("; ")));
     }
+    lines.extend(checked.rows.iter().map(|rows| format!("rows       {rows}")));
     lines.push(format!("besides    {}", study.matching.tells()));
     lines.extend(servers(study));
     if study.runs().len() > 1 {

@@ -5,7 +5,7 @@ use crate::prepare::{Built, Rows};
 use base::{Error, PartyId};
 use program::{Holder, Program, Type};
 use std::sync::Arc;
-use studies::lift::{Content, Layout, Lift, NO_VALUE};
+use studies::lift::{Content, Layout, Lift};
 
 /// "This party has no row here."
 const ABSENT: u32 = u32::MAX;
@@ -57,7 +57,8 @@ impl Aligned {
 /// The rows `index, index + of, ...` of the spine: what one worker computes on.
 pub struct Shard {
     aligned: Arc<Aligned>,
-    columns: Vec<Source>,
+    /// By column, with what it holds where this party has no row.
+    columns: Vec<(Source, u128)>,
     index: usize,
     of: usize,
 }
@@ -67,17 +68,12 @@ pub struct Shard {
 enum Source {
     /// Not held by this party.
     Foreign,
-    /// A column of a lift study.
-    Lift(Content, Padding),
+    /// A column of a lift study, of K events.
+    Lift(Content, usize),
     /// Own column of a program study: which one, and its type.
     Own(usize, Type),
-}
-
-/// What a lift column holds where there is no row, and K.
-#[derive(Clone, Copy)]
-struct Padding {
-    no_time: u32,
-    max_events: usize,
+    /// Whether this party has the row.
+    Present,
 }
 
 impl Shard {
@@ -89,17 +85,19 @@ impl Shard {
     }
 }
 
-fn sources(program: &Program, lift: Option<&(Lift, Layout)>, rows: &Rows, me: PartyId) -> Vec<Source> {
+fn sources(
+    program: &Program,
+    lift: Option<&(Lift, Layout)>,
+    rows: &Rows,
+    me: PartyId,
+) -> Vec<(Source, u128)> {
     let source = |(i, column): (usize, &program::Column)| {
         if column.holder != Holder::Party(me) {
             return Source::Foreign;
         }
         match (lift, rows) {
-            (Some((lift, layout)), _) => {
-                let padding =
-                    Padding { no_time: lift.no_time() as u32, max_events: usize::from(lift.max_events) };
-                Source::Lift(layout.columns[i], padding)
-            }
+            _ if column.is_built_in() => Source::Present,
+            (Some((lift, layout)), _) => Source::Lift(layout.columns[i], lift.max_events.into()),
             (None, Rows::Program(rows)) => {
                 let own = rows.names.iter().position(|name| *name == column.name);
                 own.map_or(Source::Foreign, |own| Source::Own(own, column.ty))
@@ -107,7 +105,8 @@ fn sources(program: &Program, lift: Option<&(Lift, Layout)>, rows: &Rows, me: Pa
             (None, _) => Source::Foreign,
         }
     };
-    program.columns.iter().enumerate().map(source).collect()
+    let absent = |column: &program::Column| column.without(me).unwrap_or_default();
+    program.columns.iter().enumerate().map(|(i, c)| (source((i, c)), absent(c))).collect()
 }
 
 impl engine::Rows for Shard {
@@ -116,53 +115,55 @@ impl engine::Rows for Shard {
     }
 
     fn read(&mut self, column: u32, from: u64, into: &mut [u128]) -> Result<(), Error> {
-        let source = self.columns[column as usize];
+        let (source, absent) = self.columns[column as usize];
         let first = self.index + from as usize * self.of;
         let places = self.aligned.spine[first.min(self.aligned.spine.len())..].iter().step_by(self.of);
         let places = places.map(|row| (*row != ABSENT).then_some(*row as usize));
+        let into = into.iter_mut().zip(places);
         match (source, &*self.aligned.rows) {
-            (Source::Lift(content, pad), Rows::Publisher(rows)) => {
-                into.iter_mut().zip(places).for_each(|(v, row)| *v = publisher(rows, row, content, pad));
+            (Source::Lift(content, _), Rows::Publisher(rows)) => {
+                into.for_each(|(v, row)| *v = row.map_or(absent, |row| publisher(rows, row, content)));
             }
-            (Source::Lift(content, pad), Rows::Advertiser(rows)) => {
-                into.iter_mut().zip(places).for_each(|(v, row)| *v = advertiser(rows, row, content, pad));
+            (Source::Lift(content, k), Rows::Advertiser(rows)) => {
+                into.for_each(|(v, row)| *v = row.map_or(absent, |row| advertiser(rows, row, content, k)));
             }
             (Source::Own(own, ty), Rows::Program(rows)) => {
-                for (v, row) in into.iter_mut().zip(places) {
-                    *v = row.map_or(Ok(0), |row| cell(rows, own, row, ty))?;
+                for (v, row) in into {
+                    *v = row.map_or(Ok(absent), |row| cell(rows, own, row, ty))?;
                 }
             }
+            (Source::Present, _) => into.for_each(|(v, row)| *v = row.is_some().into()),
             _ => return Err(Error::misuse(format!("column {column} is not this party's"))),
         }
         Ok(())
     }
 }
 
-fn publisher(rows: &PublisherRows, row: Option<usize>, content: Content, pad: Padding) -> u128 {
+fn publisher(rows: &PublisherRows, row: usize, content: Content) -> u128 {
     match content {
-        Content::Time => row.map_or(pad.no_time, |row| rows.opportunity[row]).into(),
-        Content::Arm => row.map_or(0, |row| match rows.arm[row] {
+        Content::Time => rows.opportunity[row].into(),
+        Content::Arm => match rows.arm[row] {
             Arm::Test => studies::lift::Arm::Test.code(),
             Arm::Control => studies::lift::Arm::Control.code(),
-        }),
-        Content::Reached => row.is_some_and(|row| rows.impressions[row] > 0).into(),
-        Content::Breakdown => row.map_or(NO_VALUE, |row| rows.breakdown[row].into()),
+        },
+        Content::Reached => (rows.impressions[row] > 0).into(),
+        Content::Breakdown => rows.breakdown[row].into(),
         _ => unreachable!("a publisher holds a publisher's columns"),
     }
 }
 
-fn advertiser(rows: &AdvertiserRows, row: Option<usize>, content: Content, pad: Padding) -> u128 {
-    let event = |j: u8, values: bool| {
-        let (times, amounts) = row.map_or((&[][..], &[][..]), |row| rows.events(row));
+fn advertiser(rows: &AdvertiserRows, row: usize, content: Content, max_events: usize) -> u128 {
+    let (times, amounts) = rows.events(row);
+    let event = |j: u8, from: &[u32]| {
         // Left-padded: the last event stands in the last column.
-        let at = usize::from(j).checked_sub(pad.max_events - times.len());
-        at.map_or(0, |at| u128::from(if values { amounts[at] } else { times[at] }))
+        let at = usize::from(j).checked_sub(max_events - times.len());
+        at.map_or(0, |at| u128::from(from[at]))
     };
     match content {
-        Content::EventTime(j) => event(j, false),
-        Content::EventValue(j) => event(j, true),
-        Content::Present => row.is_some().into(),
-        Content::Cohort => row.map_or(NO_VALUE, |row| rows.cohort[row].into()),
+        Content::EventTime(j) => event(j, times),
+        Content::EventValue(j) => event(j, amounts),
+        Content::Present => 1,
+        Content::Cohort => rows.cohort[row].into(),
         _ => unreachable!("an advertiser holds an advertiser's columns"),
     }
 }
@@ -233,6 +234,7 @@ mod tests {
     #[test]
     fn publisher_columns_are_encoded_as_the_study_says() {
         let lift = Lift { breakdown: vec!["n".into(), "s".into()], impressions: true, ..Lift::bench(1) };
+        let lift = Lift { also: vec![studies::lift::Also::ReachedValue], ..lift };
         let mut identifiers = Identifiers::default();
         identifiers.push(b"a");
         let rows = PublisherRows {
@@ -245,10 +247,15 @@ mod tests {
         let user = User { arm: studies::lift::Arm::Control, time: 77, reached: true, breakdown: Some(1) };
         let present = JoinedRow { user: Some(user), outcome: None };
         let absent = JoinedRow { user: None, outcome: None };
-        let pad = Padding { no_time: lift.no_time() as u32, max_events: 1 };
+        let (program, layout) = studies::lift::build(&lift).unwrap();
+        let audit = program::verify(&program, &program::Policy::default(), 10).unwrap();
+        let built = Built { program, audit, lift: Some((lift.clone(), layout.clone())) };
+        let aligned = Arc::new(Aligned::new(Arc::new(Rows::Publisher(rows)), &[1], 2).unwrap());
+        let mut shard = Shard::new(aligned, &built, PartyId(0), 0, 1);
         for content in [Content::Time, Content::Arm, Content::Reached, Content::Breakdown] {
-            assert_eq!(publisher(&rows, Some(0), content, pad), content.encode(&lift, &present));
-            assert_eq!(publisher(&rows, None, content, pad), content.encode(&lift, &absent));
+            let mut values = [0; 2];
+            shard.read(layout.column(content).unwrap(), 0, &mut values).unwrap();
+            assert_eq!(values, [&absent, &present].map(|row| content.encode(&lift, row)), "{content:?}");
         }
     }
 

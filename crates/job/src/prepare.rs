@@ -14,7 +14,7 @@ use crate::transport::Transport;
 use base::{Error, PartyId, Roster, limits};
 use matching::{collecting, multi};
 use num_traits::Zero;
-use program::{Audit, Class, Program, Ratio};
+use program::{Audit, Class, Program, Ratio, RowSet, Type};
 use std::sync::Arc;
 use studies::lift::{self, Layout, Lift};
 
@@ -387,16 +387,30 @@ pub fn build(study: &Study, policy: &program::Policy) -> Result<Built, Error> {
         Kind::Lifts(_) => return Err(Error::misuse("a study of several runs has a program for each")),
         Kind::Program(own) => (own_program(study, own)?, None),
     };
-    let audit = program::verify(&program, policy, limits::ROWS)?;
+    let audit = program::verify(&program, policy, limits::ROWS).map_err(|error| match &study.kind {
+        Kind::Program(own) => placed(own, error),
+        _ => error,
+    })?;
     check_rho(study, &program, &audit)?;
     Ok(Built { program, lift, audit })
 }
 
+/// A refusal of a study's program, whose lines count from its first one.
+fn placed(own: &study::ProgramStudy, error: Error) -> Error {
+    match error.kind() {
+        base::Kind::Refused(text) => Error::refused(format!("{}{text}", place_of(own))),
+        base::Kind::Input(text) => Error::input(format!("{}{text}", place_of(own))),
+        _ => error,
+    }
+}
+
+fn place_of(own: &study::ProgramStudy) -> String {
+    format!("the program that begins at line {} of the study: ", own.text_line)
+}
+
 /// A user's own program: its parties and columns must be the study's.
 fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Error> {
-    let place = |text: String| {
-        Error::input(format!("the program that begins at line {} of the study: {text}", own.text_line))
-    };
+    let place = |text: String| Error::input(place_of(own) + &text);
     let program = Program::parse(&own.text).map_err(|e| place(e.to_string()))?;
     if own.computes
         && study.parties.len() > 2
@@ -432,11 +446,20 @@ fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Erro
             program.parties
         )));
     }
-    for column in &program.columns {
+    if program.rows == RowSet::Aligned && own.computes && study.matching.protocol != Protocol::Aligned {
+        return Err(place(format!(
+            "it says `rows aligned`, and match.protocol \"{}\" gives rows that some parties do not have; leave the line out \
+             (then the rows are those that all parties have), or write `rows any`",
+            study.matching.protocol.name()
+        )));
+    }
+    for column in program.columns.iter().filter(|column| !column.is_built_in()) {
         let mapped = own.columns.iter().find(|c| c.name == column.name);
         let owner = column.holder.only().map(|p| &program.parties[p.index()]);
         match (mapped, owner) {
-            (Some(mapped), Some(owner)) if mapped.party == *owner => {}
+            (Some(mapped), Some(owner)) if mapped.party == *owner => {
+                check_labels(mapped, column.ty).map_err(place)?;
+            }
             (Some(mapped), Some(owner)) => {
                 return Err(place(format!(
                     "column {:?} belongs to {owner} in the program and to {} in the study",
@@ -455,6 +478,21 @@ fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Erro
         }
     }
     Ok(program)
+}
+
+/// Labels are numbers from 1, which the column's type must hold.
+fn check_labels(column: &study::ProgramColumn, ty: Type) -> Result<(), String> {
+    let study::CellType::Label(values) = &column.cell else { return Ok(()) };
+    let count = values.len() as u128;
+    if count <= ty.max() {
+        return Ok(());
+    }
+    Err(format!(
+        "column {:?} has {count} labels, which count from 1 (0: the row is absent), and its type {ty} goes to {}; make it {}",
+        column.name,
+        ty.max(),
+        Type::u((u128::BITS - count.leading_zeros()) as u8)
+    ))
 }
 
 /// The charge that the verifier derived may not be above what the study says it spends.
@@ -546,8 +584,9 @@ fn lift_matching(matching: &study::Matching) -> lift::Matching {
 
 /// By how many rows of a common spine one row of a party can move a sum over them, where each adds 0 to 1.
 ///
-/// More than [`multi::influence`], which counts rows of one party: where a program's rows are those of either, a pair that
-/// comes apart is one row less and two more. A row that comes has edges to at most K rows. Each of these may lose its
+/// More than [`multi::influence`], which counts rows of one party: where a program counts rows of either, a pair that comes
+/// apart is one row less and two more. (Of a program over the rows that both have it is one less: the bound holds there, too.)
+/// A row that comes has edges to at most K rows. Each of these may lose its
 /// partner, and one of them becomes its own: K times one less and two more at most, so 2 K. Where a line takes identifiers
 /// from others, each of the K rows that lose one may find another partner besides, one less at most, or change its value; and
 /// the line may stay alone: 3 K + 1.
@@ -580,7 +619,7 @@ fn bit_length(value: u32) -> u8 {
 mod tests {
     use super::*;
 
-    /// A program's rows are those of either party: a pair that comes apart is one row less and two more.
+    /// The rows of a spine are those of either party: a pair that comes apart is one row less and two more.
     #[test]
     fn a_program_over_several_identifiers_states_what_one_row_can_change() {
         const PROGRAM: &str = include_str!("../../../examples/program.toml");
@@ -595,8 +634,8 @@ mod tests {
             let study = Study::parse("study.toml", &text).unwrap_or_else(|e| panic!("{e}"));
             build(&study, &program::Policy::default()).map(|built| built.audit.charges[0].sensitivity.clone())
         };
-        assert_eq!(of("error", 4).unwrap(), [4]);
-        assert_eq!(of("first", 7).unwrap(), [7]);
+        assert_eq!(of("error", 4).unwrap(), [4, 4]);
+        assert_eq!(of("first", 7).unwrap(), [7, 7]);
         for (rule, degree, wanted) in [("error", 3, "degree clinic 4"), ("first", 6, "degree clinic 7")] {
             let text = of(rule, degree).unwrap_err().to_string();
             assert!(text.contains(wanted), "{text}");

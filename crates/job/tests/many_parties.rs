@@ -104,10 +104,23 @@ fn three_parties_run_a_program_over_aligned_rows() {
     assert!(again.into_iter().all(|report| report.unwrap().stored));
 }
 
-/// The same program when nobody may know which districts the others have: matched in private, made-up rows included.
+/// The same program when nobody may know which districts the others have: matched in private, made-up rows included. A
+/// district counts as soon as one party has it: where another has not, it adds no cases.
 #[test]
 fn three_parties_run_a_program_over_privately_matched_rows() {
-    let (folder, parties) = clinics(&|s| s.replace("\"aligned\"", "\"pid\""));
+    let (folder, parties) = clinics(&|s| {
+        let own = |s: String, letter: &str, party: &str| {
+            let column = format!("{letter}0 = column cases_{party}\n");
+            let here = format!(
+                "{letter}1 = column cases_{party}\n{letter}2 = present {party}\n{letter}0 = select {letter}2 {letter}1 no\n"
+            );
+            assert!(s.contains(&column));
+            s.replace(&column, &here)
+        };
+        let s = s.replace("\"aligned\"", "\"pid\"").replace("rows aligned", "rows any");
+        let s = s.replace("\nrow\n", "\nrow\nno = const 0 u16\n");
+        own(own(own(s, "e", "east"), "n", "north"), "w", "west")
+    });
     const WEST: usize = 250;
     let rows: String = (0..WEST).map(|d| format!("d{d:03},{}\n", cases(2, d))).collect();
     std::fs::write(folder.path().join("west.csv"), format!("district,patients\n{rows}")).unwrap();
@@ -140,6 +153,30 @@ fn three_parties_run_a_program_over_privately_matched_rows() {
         let text = job::summary::terminal(report);
         assert_eq!(text.matches("  ledger    spent by ").count(), 2, "{text}");
     }
+}
+
+/// Without a word the rows are those that all three have, as if the files held no others.
+#[test]
+fn three_parties_count_the_rows_that_all_of_them_have() {
+    let (folder, parties) = clinics(&|s| s.replace("\"aligned\"", "\"pid\"").replace("rows aligned\n", ""));
+    const NORTH: usize = 40;
+    const WEST: usize = 250;
+    let file = |name: &str, column: &str, districts: std::ops::Range<usize>| {
+        let group = CLINICS.iter().position(|clinic| *clinic == name).unwrap();
+        let rows: String = districts.map(|d| format!("d{d:03},{}\n", cases(group, d))).collect();
+        std::fs::write(folder.path().join(format!("{name}.csv")), format!("district,{column}\n{rows}"))
+            .unwrap();
+    };
+    file("north", "cases", NORTH..DISTRICTS);
+    file("west", "patients", 0..WEST);
+    let done = all(&parties, |_| Watch::none());
+    let reports: Vec<Report> = done.into_iter().map(|r| r.unwrap_or_else(|e| panic!("{e}"))).collect();
+    let hits: Vec<String> = (NORTH..WEST).filter(|d| total(*d) > 99).map(|d| format!("d{d:03}")).collect();
+    let (east, (_, mut keys, _)) = (common::outputs(&reports[0]), common::outputs(&reports[1]));
+    assert_eq!(east.0, [(NORTH..WEST).map(total).sum::<u64>().to_string(), hits.len().to_string()]);
+    keys.sort();
+    assert_eq!(keys, hits);
+    assert!(reports.iter().flat_map(|report| &report.stages).all(|stage| stage.price_held));
 }
 
 /// Two parties may run what three can: best rows and lists, at the stated price of bytes, gates and transfers.

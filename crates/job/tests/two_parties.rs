@@ -242,7 +242,7 @@ fn breakdowns_cohorts_and_counts_are_released_too() {
     }
 }
 
-/// The example of a user's own program, with real keys.
+/// The example of a user's own program, with real keys. Each party has people that the other has not.
 fn program_world(edit: &dyn Fn(String) -> String) -> (TempDir, [Party; 2]) {
     let folder = TempDir::new().unwrap();
     let names = ["clinic", "works"];
@@ -284,11 +284,19 @@ fn outputs(report: &Report) -> Vec<(String, f64)> {
 fn a_users_own_program_runs_from_its_text() {
     let (_folder, parties) = program_world(&|s| s);
     let [clinic, works] = both(&parties, &Watch::none()).map(|r| r.unwrap_or_else(|e| panic!("{e}")));
-    let truth = (200..600).filter(|i| i % 2 == 0 && i % 60 > 29).count() as f64;
+    let count = |of: fn(&i32) -> bool| (200..600).filter(of).count() as f64;
+    let truth = [
+        ("healthy, exposed for more than 29 days", count(|i| i % 2 == 1 && i % 60 > 29)),
+        ("ill, exposed for more than 29 days", count(|i| i % 2 == 0 && i % 60 > 29)),
+        ("healthy", count(|i| i % 2 == 1)),
+        ("ill", count(|i| i % 2 == 0)),
+    ];
     let seen = outputs(&clinic);
-    assert_eq!(seen[1], ("ill".to_owned(), 300.0));
-    // sigma^2 = 1 / (2 rho) = 5 for one cell that its viewer's own column bounds.
-    assert!((seen[0].1 - truth).abs() < 8.0 * 5f64.sqrt(), "{seen:?}, {truth}");
+    assert_eq!(seen.len(), truth.len());
+    for ((label, value), (wanted, count)) in seen.iter().zip(truth) {
+        // sigma^2 = 1 / (2 rho) = 10: the viewer's own column tells the cells apart.
+        assert!(label == wanted && (value - count).abs() < 8.0 * 10f64.sqrt(), "{seen:?}, {count}");
+    }
     assert!(outputs(&works).is_empty());
     assert!([&clinic, &works].iter().all(|r| r.stages.iter().all(|s| s.price_held)));
 }
@@ -296,16 +304,26 @@ fn a_users_own_program_runs_from_its_text() {
 #[test]
 fn an_exact_program_needs_every_owners_consent() {
     let exact = |s: String| {
-        let s = s.replace("class dp ", "class exact ").replace("m = gaussian clinic 1/10 cases\n", "");
-        s.replace("seen = noised m 0", "seen = total cases")
+        let s = s.replace("class dp ", "class exact ");
+        let s = s.replace("exposed = gaussian clinic 1/20 healthy-exposed ill-exposed\n", "");
+        let s = s.replace("all = gaussian clinic 1/20 healthy-all ill-all\n", "");
+        let folds = ["healthy-exposed", "ill-exposed", "healthy-all", "ill-all"];
+        (0..4).fold(s, |s, i| {
+            let mechanism = ["exposed", "all"][i / 2];
+            s.replace(&format!("noised {mechanism} {}\n", i % 2), &format!("total {}\n", folds[i]))
+        })
     };
     let (_folder, mut parties) = program_world(&exact);
     let refused = both(&parties, &Watch::none()).map(|r| r.expect_err("nobody consented").to_string());
     assert!(refused.iter().all(|e| e.contains("R6 (exact)")), "{refused:?}");
     parties.iter_mut().for_each(|p| p.policy.allow_exact = true);
     let [clinic, _] = both(&parties, &Watch::none()).map(|r| r.unwrap_or_else(|e| panic!("{e}")));
-    let truth = (200..600).filter(|i| i % 2 == 0 && i % 60 > 29).count() as f64;
-    assert_eq!(outputs(&clinic)[0].1, truth);
+    // Over the rows that both have, with made-up rows among the others.
+    let count = |of: fn(&i32) -> bool| (200..600).filter(of).count() as f64;
+    let seen: Vec<f64> = outputs(&clinic).into_iter().map(|(_, value)| value).collect();
+    assert_eq!(seen[0], count(|i| i % 2 == 1 && i % 60 > 29));
+    assert_eq!(seen[1], count(|i| i % 2 == 0 && i % 60 > 29));
+    assert_eq!(seen[2..], [200.0, 200.0]);
 }
 
 #[test]
@@ -341,7 +359,7 @@ fn a_program_must_fit_its_study() {
             "column exposed u16 clinic",
             "belongs to clinic in the program and to works",
         ),
-        ("column ill bit clinic", "column ill bitt clinic", "column 12: expected a type"),
+        ("column state u2 clinic", "column state u2t clinic", "column 14: expected a type"),
     ];
     for (from, to, expected) in edits {
         let (_folder, parties) = program_world(&|s| s.replace(from, to));

@@ -1,7 +1,7 @@
 //! What is known about a node before it is computed: typing, owners, range, boundedness, guards.
 
 use crate::graph::{Lookup, MechanismKind, Node, Section};
-use crate::{DEGREE, Fold, Holder, NodeId, Op, Owners, Program, Type};
+use crate::{Column, DEGREE, Fold, Holder, NodeId, Op, Owners, Program, Source, Type};
 use base::{Error, limits};
 use std::collections::BTreeSet;
 
@@ -86,6 +86,7 @@ impl Program {
             }
         }
         crate::names::check(self).map_err(Error::input)?;
+        self.columns.iter().try_for_each(check_source).map_err(Error::input)?;
         for (name, section) in [("row", &self.row), ("release", &self.release)] {
             if section.nodes.len() > limits::NODES {
                 return Err(Error::limit(
@@ -245,6 +246,19 @@ impl Program {
     }
 }
 
+fn check_source(column: &Column) -> Result<(), String> {
+    let Column { name, ty, holder, source } = column;
+    match source {
+        Source::Data { absent } if *absent & !ty.mask() != 0 => {
+            Err(format!("the column {name} is {absent} in absent rows, which does not fit {ty}"))
+        }
+        Source::Present if *ty != Type::BIT || *holder == Holder::Public => {
+            Err(format!("the column {name} says whether a row is present: a bit that is not public"))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn check_lookup(l: &Lookup, section: &Section) -> Result<(), String> {
     let (n, key) = (l.keys.len(), section.ty(l.after));
     if n == 0 || n > 64 {
@@ -296,6 +310,9 @@ fn facts_of(program: &Program, node: &Node, section: &Section, facts: &[Facts]) 
                 Holder::Party(party) => Owners::one(party),
                 Holder::Shared => Owners::all(program.parties.len()),
             };
+            if node.ty == Type::BIT {
+                out.guards.insert((*c, 1));
+            }
         }
         Op::Const(value) if !node.ty.signed => {
             out.bounds = Some(Bounds { low: *value, high: *value });

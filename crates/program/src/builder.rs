@@ -2,7 +2,9 @@
 //! text go through the parser, which reports instead.
 
 use crate::graph::{Lookup, Mechanism, MechanismKind, Node, Section};
-use crate::{Class, Column, Fold, Holder, List, NodeId, Op, Order, Output, Program, Ratio, Type};
+use crate::{
+    Class, Column, Fold, Holder, List, Names, NodeId, Op, Order, Output, Program, Ratio, RowSet, Source, Type,
+};
 use base::PartyId;
 use std::collections::HashMap;
 
@@ -28,6 +30,7 @@ impl Builder {
         let program = Program {
             name: name.to_owned(),
             class,
+            rows: RowSet::Any,
             degrees: vec![1; parties.len()],
             alone: vec![1; parties.len()],
             parties,
@@ -38,8 +41,14 @@ impl Builder {
             release: Section::default(),
             outputs: Vec::new(),
             lists: Vec::new(),
+            names: Names::default(),
         };
         Self { program, row: HashMap::new(), release: HashMap::new(), section: Which::Row }
+    }
+
+    /// Which rows the program meets; [`RowSet::Any`] unless it is said.
+    pub fn rows(&mut self, rows: RowSet) {
+        self.program.rows = rows;
     }
 
     /// How many joined rows one row of a party can change; 1 unless it is said.
@@ -62,11 +71,26 @@ impl Builder {
     /// # Panics
     /// When the graph breaks a typing rule: a bug of the study that built it.
     #[must_use]
-    pub fn finish(self) -> Program {
+    pub fn finish(mut self) -> Program {
+        self.order_columns();
         if let Err(error) = self.program.check() {
             panic!("the study built an ill-typed program: {error}");
         }
         self.program
+    }
+
+    /// Built-in columns come last, as they do when the text is parsed.
+    fn order_columns(&mut self) {
+        let columns = std::mem::take(&mut self.program.columns);
+        let mut order: Vec<usize> = (0..columns.len()).collect();
+        order.sort_by_key(|c| columns[*c].is_built_in());
+        let place = |c: u32| order.iter().position(|from| *from == c as usize).expect("a permutation") as u32;
+        for node in &mut self.program.row.nodes {
+            if let Op::Column(c) = &mut node.op {
+                *c = place(*c);
+            }
+        }
+        self.program.columns = order.iter().map(|c| columns[*c].clone()).collect();
     }
 
     fn section(&self) -> &Section {
@@ -94,11 +118,32 @@ impl Builder {
         self.section().ty(a)
     }
 
-    /// A column.
+    /// A column of data that is 0 in rows which its holder does not have.
     pub fn column(&mut self, name: &str, ty: Type, holder: impl Into<Holder>) -> NodeId {
-        let holder = holder.into();
-        let column = Column { name: name.to_owned(), ty, holder };
-        let index = match self.program.columns.iter().position(|c| c.name == name) {
+        self.column_from(name, ty, holder, Source::DATA)
+    }
+
+    /// A column; `source` says where its values come from.
+    pub fn column_from(&mut self, name: &str, ty: Type, holder: impl Into<Holder>, source: Source) -> NodeId {
+        self.read(Column { name: name.to_owned(), ty, holder: holder.into(), source })
+    }
+
+    /// Whether a party has the row, a bit.
+    pub fn present(&mut self, party: PartyId) -> NodeId {
+        let column = Column::present(party, &self.program.parties[party.index()]);
+        self.read(column)
+    }
+
+    /// Whether all parties have the row, a bit.
+    pub fn matched(&mut self) -> NodeId {
+        let parties = 0..self.program.parties.len() as u8;
+        let bits: Vec<NodeId> = parties.map(|party| self.present(PartyId(party))).collect();
+        bits.into_iter().reduce(|a, b| self.and(a, b)).expect("a program has a party")
+    }
+
+    fn read(&mut self, column: Column) -> NodeId {
+        let ty = column.ty;
+        let index = match self.program.columns.iter().position(|c| c.name == column.name) {
             Some(index) => index,
             None => {
                 self.program.columns.push(column);

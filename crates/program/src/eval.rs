@@ -71,7 +71,14 @@ pub fn closure(section: &Section, roots: impl IntoIterator<Item = NodeId>) -> Ve
     wanted
 }
 
-fn apply<'a>(op: &Op, ty: Type, section: &Section, get: &dyn Fn(NodeId) -> &'a [u128], out: &mut [u128]) {
+/// One operation on values of its operands, which `get` gives; not a leaf.
+pub(crate) fn apply<'a>(
+    op: &Op,
+    ty: Type,
+    section: &Section,
+    get: &dyn Fn(NodeId) -> &'a [u128],
+    out: &mut [u128],
+) {
     let mask = ty.mask();
     let sort = |id: NodeId| section.ty(id);
     let mut zip = |a: NodeId, b: NodeId, f: &dyn Fn(u128, u128) -> u128| {

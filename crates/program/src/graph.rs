@@ -1,5 +1,6 @@
 //! The typed SSA graph of a program.
 
+use crate::names::Names;
 use crate::{Ratio, Type};
 use base::PartyId;
 
@@ -228,6 +229,23 @@ impl From<Option<PartyId>> for Holder {
     }
 }
 
+/// Where a column's values come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// The holder's data.
+    Data {
+        /// What it is in a row that its holder does not have. Of a public or shared column it says nothing.
+        absent: u128,
+    },
+    /// The match. A bit: whether its holder has the row; of a shared column, set in no row that a party does not have.
+    Present,
+}
+
+impl Source {
+    /// Data whose absent rows hold zero.
+    pub const DATA: Self = Self::Data { absent: 0 };
+}
+
 /// A column of the row section: one value per row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
@@ -237,6 +255,43 @@ pub struct Column {
     pub ty: Type,
     /// Who holds it.
     pub holder: Holder,
+    /// Where its values come from.
+    pub source: Source,
+}
+
+impl Column {
+    /// Whether a party has the row: what `present PARTY` reads. It has a name that no text can give to a column.
+    #[must_use]
+    pub fn present(party: PartyId, name: &str) -> Self {
+        let name = format!("present {name}");
+        Self { name, ty: Type::BIT, holder: Holder::Party(party), source: Source::Present }
+    }
+
+    /// Whether it is the one of `present PARTY`, which no party's data feed.
+    #[must_use]
+    pub fn is_built_in(&self) -> bool {
+        self.source == Source::Present && self.holder.only().is_some()
+    }
+
+    /// Its value where `party` does not have the row, if that says what it is.
+    #[must_use]
+    pub fn without(&self, party: PartyId) -> Option<u128> {
+        match (self.source, self.holder) {
+            (Source::Data { absent }, Holder::Party(holder)) => (holder == party).then_some(absent),
+            (Source::Present, Holder::Party(holder)) => (holder == party).then_some(0),
+            (Source::Present, Holder::Shared) => Some(0),
+            _ => None,
+        }
+    }
+}
+
+/// Which rows a program meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RowSet {
+    /// Those of any party, and made-up ones: a party need not have a row.
+    Any,
+    /// Those that every party has, by what the parties agreed on beforehand: no row is absent anywhere.
+    Aligned,
 }
 
 /// Which row is the best.
@@ -312,6 +367,15 @@ impl Fold {
     #[must_use]
     pub fn word_mask(&self) -> u128 {
         u128::MAX >> (128 - u32::from(self.word_bits()))
+    }
+
+    /// The row node that decides whether a row counts: where it is 0 the fold is as if the row were not there.
+    #[must_use]
+    pub fn decider(&self) -> NodeId {
+        match self {
+            Self::Sum { value, .. } | Self::Collect { value } => *value,
+            Self::Best { valid, .. } => *valid,
+        }
     }
 
     /// The row nodes that are folded.
@@ -417,6 +481,8 @@ pub struct Program {
     pub name: String,
     /// Guarantee.
     pub class: Class,
+    /// Which rows it meets.
+    pub rows: RowSet,
     /// Names of the parties, in order.
     pub parties: Vec<String>,
     /// By party: how many rows of the joined table one of its own rows can change, 1 to [`DEGREE`]. It is 1 unless a row
@@ -439,6 +505,8 @@ pub struct Program {
     pub outputs: Vec<Output>,
     /// Lists revealed after them.
     pub lists: Vec<List>,
+    /// What its text calls things.
+    pub names: Names,
 }
 
 impl Program {

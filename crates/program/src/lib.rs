@@ -17,6 +17,7 @@ pub mod layers;
 pub mod lower;
 mod names;
 pub mod optimise;
+mod presence;
 pub mod standard;
 mod text;
 mod types;
@@ -28,8 +29,8 @@ pub use analysis::{Bounds, Facts};
 pub use builder::Builder;
 pub use graph::{
     Class, Column, DEGREE, Fold, Holder, List, Lookup, Mechanism, MechanismKind, Node, NodeId, Op, Order,
-    Output, Program, Section, Sharing, Statistic,
+    Output, Program, RowSet, Section, Sharing, Source, Statistic,
 };
-pub use names::{LABEL_BYTES, is_deceptive};
+pub use names::{LABEL_BYTES, Names, is_deceptive};
 pub use types::{Owners, Ratio, Type};
 pub use verify::{Audit, Charge, Policy, verify};

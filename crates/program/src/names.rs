@@ -1,8 +1,71 @@
-//! What people read: names of parties and columns, labels of outputs. A label must not be able to deceive a reader or
-//! to break out of its line, and the text form must print it and read it back unchanged.
+//! What people read: names of parties and columns, labels of outputs, and what a text calls its values. A label must not be
+//! able to deceive a reader or to break out of its line, and the text form must print it and read it back unchanged.
 
-use crate::Program;
+use crate::{NodeId, Program};
 use std::collections::HashSet;
+use std::fmt;
+
+/// What a text calls one of its definitions, and where; both from 1.
+#[derive(Clone, Debug)]
+pub(crate) struct Spot {
+    pub name: String,
+    pub line: usize,
+    pub column: usize,
+}
+
+impl fmt::Display for Spot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (line {}, column {})", self.name, self.line, self.column)
+    }
+}
+
+/// What the text of a program calls its values, for messages. A program that was built has none and is named by number.
+/// The names are no part of the program: any two are equal.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// By row node: nothing for those that the text does not spell out.
+    pub(crate) row: Vec<Option<Spot>>,
+    pub(crate) folds: Vec<Spot>,
+    pub(crate) mechanisms: Vec<Spot>,
+    pub(crate) release: Vec<Spot>,
+}
+
+impl PartialEq for Names {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Names {}
+
+impl Names {
+    /// The name of a fold alone: `cases`, or `f0`.
+    #[must_use]
+    pub fn fold_name(&self, fold: u32) -> String {
+        self.folds.get(fold as usize).map_or_else(|| format!("f{fold}"), |spot| spot.name.clone())
+    }
+
+    /// A fold with its place: `cases (line 20, column 1)`, or `f0`.
+    pub(crate) fn fold(&self, fold: u32) -> String {
+        self.folds.get(fold as usize).map_or_else(|| format!("f{fold}"), Spot::to_string)
+    }
+
+    /// A mechanism with its place, or `m0`.
+    pub(crate) fn mechanism(&self, mechanism: u32) -> String {
+        self.mechanisms.get(mechanism as usize).map_or_else(|| format!("m{mechanism}"), Spot::to_string)
+    }
+
+    /// A release node with its place, or `release v0`.
+    pub(crate) fn release(&self, node: usize) -> String {
+        self.release.get(node).map_or_else(|| format!("release v{node}"), Spot::to_string)
+    }
+
+    /// The name of a row node alone, or `v0`.
+    pub(crate) fn row(&self, node: NodeId) -> String {
+        let spot = self.row.get(node.index()).and_then(Option::as_ref);
+        spot.map_or_else(|| format!("v{}", node.0), |spot| spot.name.clone())
+    }
+}
 
 /// Most bytes of a label or of a program's name.
 pub const LABEL_BYTES: usize = 200;
@@ -29,6 +92,14 @@ pub(crate) fn quote(label: &str) -> String {
     format!("\"{}\"", label.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
+/// An empty one would be a value that nobody can tell from another.
+fn check_output(what: &str, label: &str) -> Result<(), String> {
+    if label.trim().is_empty() {
+        return Err(format!("{what} is empty: say in it what the viewer is shown"));
+    }
+    check_label(what, label)
+}
+
 fn check_label(what: &str, label: &str) -> Result<(), String> {
     if label.len() > LABEL_BYTES {
         return Err(format!("{what} has {} bytes; at most {LABEL_BYTES} are shown", label.len()));
@@ -50,7 +121,11 @@ pub(crate) fn check(program: &Program) -> Result<(), String> {
     }
     let mut seen = HashSet::new();
     for column in &program.columns {
-        if !is_name(&column.name) || !seen.insert(&column.name) {
+        let named = match column.holder.only().and_then(|party| program.parties.get(party.index())) {
+            Some(party) if column.is_built_in() => column.name == format!("present {party}"),
+            _ => is_name(&column.name),
+        };
+        if !named || !seen.insert(&column.name) {
             return Err(format!("the column {:?} is not a name or is named twice", column.name));
         }
         if column.holder.only().is_some_and(|o| o.index() >= program.parties.len()) {
@@ -59,13 +134,13 @@ pub(crate) fn check(program: &Program) -> Result<(), String> {
     }
     let mut seen = HashSet::new();
     for (i, output) in program.outputs.iter().enumerate() {
-        check_label(&format!("the label of output {i}"), &output.label)?;
+        check_output(&format!("the label of output {i}"), &output.label)?;
         if !seen.insert((output.to, &output.label)) {
             return Err(format!("two outputs for one party are labelled {:?}", output.label));
         }
     }
     for (i, list) in program.lists.iter().enumerate() {
-        check_label(&format!("the label of list {i}"), &list.label)?;
+        check_output(&format!("the label of list {i}"), &list.label)?;
         if !seen.insert((list.to, &list.label)) {
             return Err(format!("two outputs for one party are labelled {:?}", list.label));
         }

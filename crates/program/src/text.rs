@@ -2,13 +2,15 @@
 
 use crate::DEGREE;
 use crate::graph::{Fold, Holder, List, Lookup, Mechanism, MechanismKind, Node, Order, Section, Statistic};
-use crate::names::{is_deceptive, is_name, quote};
-use crate::{Class, Column, NodeId, Op, Output, Program, Ratio, Type};
+use crate::names::{Spot, is_deceptive, is_name, quote};
+use crate::{Class, Column, Names, NodeId, Op, Output, Program, Ratio, RowSet, Source, Type};
 use base::{Error, PartyId, limits};
 use std::collections::HashMap;
 use std::fmt::Write;
 
-const HEADER: &str = "tacit-program/1";
+const HEADER: &str = "tacit-program/2";
+/// The form before, in which a row that a party does not have read as its first label and counted.
+const OLD_HEADER: &str = "tacit-program/1";
 /// Most columns of a program from text.
 const COLUMNS: usize = 4096;
 
@@ -18,7 +20,8 @@ impl Program {
     pub fn to_text(&self) -> String {
         let mut t = format!("{HEADER}\nname {}\n", quote(&self.name));
         let class = if self.class == Class::Dp { "dp" } else { "exact" };
-        let _ = writeln!(t, "class {class}");
+        let rows = if self.rows == RowSet::Any { "any" } else { "aligned" };
+        let _ = writeln!(t, "class {class}\nrows {rows}");
         for party in &self.parties {
             let _ = writeln!(t, "party {party}");
         }
@@ -28,13 +31,18 @@ impl Program {
         for (party, rows) in self.parties.iter().zip(&self.alone).filter(|(_, d)| **d != 1) {
             let _ = writeln!(t, "alone {party} {rows}");
         }
-        for c in &self.columns {
+        for c in self.columns.iter().filter(|c| !c.is_built_in()) {
             let holder = match c.holder {
                 Holder::Public => "public",
                 Holder::Shared => "shared",
                 Holder::Party(p) => &self.parties[p.index()],
             };
-            let _ = writeln!(t, "column {} {} {holder}", c.name, c.ty);
+            let source = match c.source {
+                Source::Data { absent: 0 } => String::new(),
+                Source::Data { absent } => format!(" absent {absent}"),
+                Source::Present => " present".to_owned(),
+            };
+            let _ = writeln!(t, "column {} {} {holder}{source}", c.name, c.ty);
         }
         t.push_str("row\n");
         self.print_section(&mut t, &self.row);
@@ -81,6 +89,9 @@ impl Program {
                 text
             };
             let body = match &node.op {
+                Op::Column(c) if self.columns[*c as usize].is_built_in() => {
+                    self.columns[*c as usize].name.clone()
+                }
                 Op::Column(c) => format!("column {}", self.columns[*c as usize].name),
                 Op::Total(f) => format!("total f{f}"),
                 Op::Index(f) => format!("index f{f}"),
@@ -120,10 +131,12 @@ impl Program {
         let mut parser = Parser::default();
         for (number, line) in text.lines().enumerate() {
             let tokens = tokens(line);
+            parser.at.line = number + 1;
             let done = tokens.and_then(|tokens| {
                 if tokens.is_empty() {
                     Ok(())
                 } else {
+                    parser.at.column = line[..tokens[0].column].chars().count() + 1;
                     parser.line(&mut Tokens { tokens, next: 0, end: line.len() })
                 }
             });
@@ -170,6 +183,21 @@ const BINARY: [(&str, Make); 12] = [
     ("max", Op::Max),
     ("select", |a, b| Op::Select(a, b, b)),
 ];
+
+/// A number in digits.
+fn number(text: &str) -> Option<u128> {
+    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+/// What to do with a text of the form before.
+fn old_form() -> String {
+    format!(
+        "this text is of the form {OLD_HEADER}, in which a row that a party does not have counted with zeros, as the first \
+         label; write {HEADER:?} and mind two changes: rows are those that all parties have, unless the head says `rows any` \
+         (of any party; `present PARTY` tells) or `rows aligned`; and labels count from 1, so every constant that a label is \
+         compared with is one more, and the column's type must hold the number of labels"
+    )
+}
 
 fn same_kind(op: &Op, make: &Make) -> bool {
     std::mem::discriminant(op) == std::mem::discriminant(&make(NodeId(0), NodeId(0)))
@@ -290,6 +318,28 @@ struct Parser {
     /// Whether `name` and `class` were given.
     named: bool,
     classed: bool,
+    /// What `rows` said.
+    rows: Option<Rows>,
+    /// Nodes of built-in columns, and of `matched`.
+    present: HashMap<u32, NodeId>,
+    matched: Option<NodeId>,
+    /// Where the current line begins.
+    at: Place,
+}
+
+/// The rows of a program, as its head says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rows {
+    /// Those that all parties have: every fold is written out as one over [`RowSet::Any`] that asks for them.
+    Matched,
+    Any,
+    Aligned,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    line: usize,
+    column: usize,
 }
 
 impl Default for Parser {
@@ -297,6 +347,7 @@ impl Default for Parser {
         let program = Program {
             name: String::new(),
             class: Class::Dp,
+            rows: RowSet::Any,
             parties: Vec::new(),
             degrees: Vec::new(),
             alone: Vec::new(),
@@ -307,6 +358,7 @@ impl Default for Parser {
             release: Section::default(),
             outputs: Vec::new(),
             lists: Vec::new(),
+            names: Names::default(),
         };
         let names = HashMap::new;
         Self {
@@ -317,6 +369,10 @@ impl Default for Parser {
             mechanisms: names(),
             named: false,
             classed: false,
+            rows: None,
+            present: HashMap::new(),
+            matched: None,
+            at: Place { line: 1, column: 1 },
         }
     }
 }
@@ -327,6 +383,7 @@ impl Parser {
         let next = |from: Stage, to: Stage| (self.stage == from).then_some(to);
         let moved = match word.as_str() {
             HEADER => next(Stage::Header, Stage::Head),
+            OLD_HEADER if self.stage == Stage::Header => return Err((column, old_form())),
             _ if self.stage == Stage::Header => {
                 return Err((column, format!("the first line must be {HEADER:?}, found {word:?}")));
             }
@@ -355,10 +412,12 @@ impl Parser {
         let again = match word {
             "name" => std::mem::replace(&mut self.named, true),
             "class" => std::mem::replace(&mut self.classed, true),
+            "rows" => self.rows.is_some(),
             _ => false,
         };
         if again {
-            return Err((column, format!("the {word} is given twice")));
+            let is = if word == "rows" { "are" } else { "is" };
+            return Err((column, format!("the {word} {is} given twice")));
         }
         match word {
             "name" => self.program.name = t.string("the program's name")?,
@@ -369,6 +428,17 @@ impl Parser {
                     _ => None,
                 };
                 self.program.class = t.parsed("dp or exact", class)?;
+            }
+            "rows" => {
+                let rows = |r: &str| match r {
+                    "matched" => Some(Rows::Matched),
+                    "any" => Some(Rows::Any),
+                    "aligned" => Some(Rows::Aligned),
+                    _ => None,
+                };
+                let rows = t.parsed("matched, any or aligned", rows)?;
+                self.rows = Some(rows);
+                self.program.rows = if rows == Rows::Aligned { RowSet::Aligned } else { RowSet::Any };
             }
             "party" => {
                 let name = t.parsed("a party's name", |n| is_name(n).then(|| n.to_owned()))?;
@@ -396,18 +466,19 @@ impl Parser {
                 let name = t.parsed("a column's name", |n| is_name(n).then(|| n.to_owned()))?;
                 let ty = t.parsed("a type such as bit, u32 or i64", Type::parse)?;
                 let holder = self.holder(t)?;
+                let source = Self::source(holder, ty, t)?;
                 if self.program.columns.len() == COLUMNS {
                     return Err((column, format!("a program has at most {COLUMNS} columns")));
                 }
                 if self.program.columns.iter().any(|c| c.name == name) {
                     return Err((column, format!("the column {name:?} is named twice")));
                 }
-                self.program.columns.push(Column { name, ty, holder });
+                self.program.columns.push(Column { name, ty, holder, source });
             }
             _ => {
                 return Err((
                     column,
-                    format!("expected name, class, party, degree, column or row, found {word:?}"),
+                    format!("expected name, class, rows, party, degree, column or row, found {word:?}"),
                 ));
             }
         }
@@ -422,6 +493,69 @@ impl Parser {
         };
         t.take("a holder")?;
         Ok(holder)
+    }
+
+    /// What a column line ends in: `absent N`, or of a shared bit `present`, or nothing.
+    fn source(holder: Holder, ty: Type, t: &mut Tokens) -> Result<Source, Fault> {
+        match (t.peek(), holder) {
+            (Some("absent"), Holder::Party(_)) => {
+                t.take("absent")?;
+                let fits = |n: &str| number(n).filter(|n| n & !ty.mask() == 0);
+                Ok(Source::Data { absent: t.parsed(&format!("a number that fits {ty}"), fits)? })
+            }
+            (Some("present"), Holder::Shared) if ty == Type::BIT => {
+                t.take("present")?;
+                Ok(Source::Present)
+            }
+            _ => Ok(Source::DATA),
+        }
+    }
+
+    /// The node of whether a party has the row.
+    fn present(&mut self, party: PartyId) -> NodeId {
+        let column = Column::present(party, &self.program.parties[party.index()]);
+        let columns = &mut self.program.columns;
+        let index = columns.iter().position(|c| c.name == column.name).unwrap_or_else(|| {
+            columns.push(column);
+            columns.len() - 1
+        }) as u32;
+        if let Some(known) = self.present.get(&index) {
+            return *known;
+        }
+        let node = self.push_row(Op::Column(index), Type::BIT);
+        self.present.insert(index, node);
+        node
+    }
+
+    /// The node of whether all parties have the row.
+    fn matched(&mut self, at: usize) -> Result<NodeId, Fault> {
+        if let Some(known) = self.matched {
+            return Ok(known);
+        }
+        let bits: Vec<NodeId> =
+            (0..self.program.parties.len() as u8).map(|party| self.present(PartyId(party))).collect();
+        let all = bits.into_iter().reduce(|a, b| self.push_row(Op::And(a, b), Type::BIT));
+        self.matched = all;
+        all.ok_or_else(|| (at, "a program has a party".into()))
+    }
+
+    fn push_row(&mut self, op: Op, ty: Type) -> NodeId {
+        self.program.row.nodes.push(Node { op, ty });
+        self.program.names.row.push(None);
+        NodeId(self.program.row.nodes.len() as u32 - 1)
+    }
+
+    /// What decides whether a row counts, in a program over the rows that all parties have: 0 in all others.
+    fn masked(&mut self, value: NodeId, at: usize) -> Result<NodeId, Fault> {
+        if self.rows.unwrap_or(Rows::Matched) != Rows::Matched {
+            return Ok(value);
+        }
+        let (matched, ty) = (self.matched(at)?, self.program.row.ty(value));
+        if ty == Type::BIT {
+            return Ok(self.push_row(Op::And(matched, value), ty));
+        }
+        let zero = self.push_row(Op::Const(0), ty);
+        Ok(self.push_row(Op::Select(matched, value, zero), ty))
     }
 
     fn party(&self, t: &mut Tokens) -> Result<PartyId, Fault> {
@@ -449,28 +583,46 @@ impl Parser {
         }
         t.parsed("=", |e| (e == "=").then_some(()))?;
         let (op, at) = t.take("an operation")?;
+        let spot = Spot { name: name.clone(), line: self.at.line, column: self.at.column };
         let taken = match (self.stage, op.as_str()) {
             (Stage::Combine, _) => {
                 let fold = self.combine(&op, at, t)?;
                 self.program.folds.push(fold);
+                self.program.names.folds.push(spot);
                 self.folds.insert(name.clone(), self.program.folds.len() as u32 - 1)
             }
             (Stage::Release, "gaussian" | "variance" | "algorithm1" | "algorithm1-as-published") => {
                 let mechanism = self.mechanism(&op, at, t)?;
                 self.program.mechanisms.push(mechanism);
+                self.program.names.mechanisms.push(spot);
                 self.mechanisms.insert(name.clone(), self.program.mechanisms.len() as u32 - 1)
+            }
+            (Stage::Row, "present" | "matched") => {
+                let node = match op.as_str() {
+                    "present" => self.party(t).map(|party| self.present(party)),
+                    _ => self.matched(at),
+                }?;
+                self.program.names.row[node.index()] = Some(spot);
+                self.nodes.insert(name.clone(), node.0)
             }
             _ => {
                 let node = self.operation(&op, at, t)?;
                 let (section, row) = (self.section(), self.stage == Stage::Row);
                 let typed = self.program.check_node(&node, section, section.nodes.len(), row);
                 typed.map_err(|text| (at, text))?;
-                let section = match self.stage {
-                    Stage::Row => &mut self.program.row,
-                    _ => &mut self.program.release,
+                let id = match self.stage {
+                    Stage::Row => {
+                        let id = self.push_row(node.op, node.ty);
+                        self.program.names.row[id.index()] = Some(spot);
+                        id
+                    }
+                    _ => {
+                        self.program.release.nodes.push(node);
+                        self.program.names.release.push(spot);
+                        NodeId(self.program.release.nodes.len() as u32 - 1)
+                    }
                 };
-                section.nodes.push(node);
-                self.nodes.insert(name.clone(), section.nodes.len() as u32 - 1)
+                self.nodes.insert(name.clone(), id.0)
             }
         };
         if taken.is_some() {
@@ -479,20 +631,25 @@ impl Parser {
         t.end()
     }
 
-    fn combine(&self, op: &str, at: usize, t: &mut Tokens) -> Result<Fold, Fault> {
+    fn combine(&mut self, op: &str, at: usize, t: &mut Tokens) -> Result<Fold, Fault> {
         let order = match op {
             "sum" => {
                 let value = self.node(t)?;
-                return Ok(Fold::Sum { value, ty: t.parsed("a type such as u64", Type::parse)? });
+                let ty = t.parsed("a type such as u64", Type::parse)?;
+                return Ok(Fold::Sum { value: self.masked(value, at)?, ty });
             }
-            "collect" => return Ok(Fold::Collect { value: self.node(t)? }),
+            "collect" => {
+                let value = self.node(t)?;
+                return Ok(Fold::Collect { value: self.masked(value, at)? });
+            }
             "least" => Order::Least,
             "greatest" => Order::Greatest,
             _ => return Err((at, format!("expected sum, least, greatest or collect, found {op:?}"))),
         };
         let key = self.node(t)?;
         t.parsed("where", |n| (n == "where").then_some(()))?;
-        Ok(Fold::Best { order, key, valid: self.node(t)?, ty: self.program.row.ty(key) })
+        let valid = self.node(t)?;
+        Ok(Fold::Best { order, key, valid: self.masked(valid, at)?, ty: self.program.row.ty(key) })
     }
 
     fn fold(&self, t: &mut Tokens) -> Result<u32, Fault> {
@@ -542,8 +699,6 @@ impl Parser {
     }
 
     fn operation(&self, op: &str, at: usize, t: &mut Tokens) -> Result<Node, Fault> {
-        let number =
-            |n: &str| n.bytes().all(|b| b.is_ascii_digit()).then(|| n.parse::<u128>().ok()).flatten();
         let word = |expected: &'static str| move |n: &str| (n == expected).then_some(());
         let ty = |t: &mut Tokens| t.parsed("a type such as u32", Type::parse);
         if let Some((name, make)) = BINARY.iter().find(|(name, _)| *name == op) {

@@ -116,6 +116,12 @@ impl Owners {
         self.0.is_power_of_two().then(|| PartyId(self.0.trailing_zeros() as u8))
     }
 
+    /// Whether it depends on a party's data.
+    #[must_use]
+    pub fn has(self, party: PartyId) -> bool {
+        self.0 & 1 << party.0 != 0
+    }
+
     /// Whether `party` can compute the value alone.
     #[must_use]
     pub fn within(self, party: PartyId) -> bool {

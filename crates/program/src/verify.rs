@@ -5,7 +5,8 @@
 //! R2 raw totals enter nothing but mechanisms; R3 what a mechanism noises is a sum of rows whose last operation is a
 //! clamp or a bit; R4 sensitivities are derived, degrees of matching included, cells of one mechanism are provably disjoint; R5 the local policy caps
 //! rho per viewer and the number of outputs; R6 `exact` programs need the owner's permission; R7 a sum cannot wrap at
-//! the number of rows at hand; R8 best rows and lists are exact, so a `dp` program has none.
+//! the number of rows at hand; R8 best rows and lists are exact, so a `dp` program has none; R9 a fold adds nothing in a row
+//! that a party of its data does not have, unless it asks whether the party has it.
 
 use crate::analysis::{GUARDS, guard_of};
 use crate::graph::{MechanismKind, Op};
@@ -83,6 +84,7 @@ pub fn verify(program: &Program, policy: &Policy, rows: u64) -> Result<Audit, Er
         return Err(refuse("R5 (outputs)", format!("{met} outputs, the local policy allows {cap}")));
     }
     check_sums(program, &facts, rows).map_err(|t| refuse("R7 (overflow)", t))?;
+    program.check_absent(&facts).map_err(|t| refuse("R9 (absent rows)", t))?;
     let fold_owners = program.fold_owners();
     let charges = match program.class {
         Class::Exact if !policy.allow_exact => {
@@ -99,7 +101,7 @@ pub fn verify(program: &Program, policy: &Policy, rows: u64) -> Result<Audit, Er
             return Err(refuse("R8 (exact folds)", "a dp program has sums only; use class exact".into()));
         }
         Class::Dp => {
-            check_release(program, &fold_owners).map_err(|t| refuse("R1 (reveal)", t))?;
+            check_release(program, &fold_owners).map_err(|(rule, text)| refuse(rule, text))?;
             derive(program, &facts)?
         }
     };
@@ -128,7 +130,7 @@ pub fn verify(program: &Program, policy: &Policy, rows: u64) -> Result<Audit, Er
 }
 
 fn check_sums(program: &Program, facts: &[Facts], rows: u64) -> Result<(), String> {
-    for (i, fold) in program.folds.iter().enumerate() {
+    for (i, fold) in (0..).zip(&program.folds) {
         if !matches!(fold, Fold::Sum { .. }) {
             continue;
         }
@@ -138,7 +140,8 @@ fn check_sums(program: &Program, facts: &[Facts], rows: u64) -> Result<(), Strin
         let total = high.checked_mul(u128::from(rows));
         if total.is_none_or(|t| t > fold.ty().max()) {
             return Err(format!(
-                "f{i}: {rows} rows of up to {high} do not fit {}; use a wider sum",
+                "{}: {rows} rows of up to {high} do not fit {}; use a wider sum",
+                program.names.fold(i),
                 fold.ty()
             ));
         }
@@ -153,7 +156,8 @@ struct Taint {
     noised: Owners,
 }
 
-fn check_release(program: &Program, fold_owners: &[Owners]) -> Result<(), String> {
+/// R2 and R1; an error is the rule and the text.
+fn check_release(program: &Program, fold_owners: &[Owners]) -> Result<(), (&'static str, String)> {
     let mut taints: Vec<Taint> = Vec::with_capacity(program.release.nodes.len());
     for (i, node) in program.release.nodes.iter().enumerate() {
         let mut taint = Taint { raw: Owners::PUBLIC, noised: Owners::PUBLIC };
@@ -169,8 +173,10 @@ fn check_release(program: &Program, fold_owners: &[Owners]) -> Result<(), String
         let mut operands = 0;
         node.op.operands(|_| operands += 1);
         if operands > 0 && !taint.raw.is_public() && taint.raw.only().is_none() {
-            return Err(format!(
-                "rule R2 (raw totals): release v{i} computes on a raw total; only mechanisms may use it"
+            let name = program.names.release(i);
+            return Err((
+                "R2 (raw totals)",
+                format!("{name} computes on a raw total; only mechanisms may use it"),
             ));
         }
         taints.push(taint);
@@ -178,10 +184,13 @@ fn check_release(program: &Program, fold_owners: &[Owners]) -> Result<(), String
     for output in &program.outputs {
         let taint = taints[output.value.index()];
         if !taint.raw.within(output.to) || !taint.noised.within(output.to) {
-            return Err(format!(
-                "{:?} for {} depends on others' data without noise for that viewer",
-                output.label,
-                program.parties[output.to.index()]
+            let viewer = &program.parties[output.to.index()];
+            return Err((
+                "R1 (reveal)",
+                format!(
+                    "{:?} for {viewer} depends on others' data without noise for that viewer",
+                    output.label
+                ),
             ));
         }
     }
@@ -191,9 +200,10 @@ fn check_release(program: &Program, fold_owners: &[Owners]) -> Result<(), String
 fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
     let refuse = |rule: &str, text: String| Error::refused(format!("refused by rule {rule}: {text}"));
     let mut charges = Vec::with_capacity(program.mechanisms.len());
-    for (i, mechanism) in program.mechanisms.iter().enumerate() {
+    for (i, mechanism) in (0..).zip(&program.mechanisms) {
+        let (own, name) = (program.names.mechanism(i), |fold: u32| program.names.fold(fold));
         if mechanism.rho == Ratio::ZERO {
-            return Err(refuse("R5 (rho)", format!("m{i} spends no rho, so its noise would be infinite")));
+            return Err(refuse("R5 (rho)", format!("{own} spends no rho, so its noise would be infinite")));
         }
         let (cells, all): (&[u32], Vec<u32>) = match &mechanism.kind {
             MechanismKind::Gaussian(folds) => (folds, folds.clone()),
@@ -206,7 +216,7 @@ fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
         };
         if degree > 1 && matches!(mechanism.kind, MechanismKind::Difference { .. }) {
             let text = format!(
-                "m{i} noises a difference of means, whose scale holds for rows that change one joined row, not {degree}; \
+                "{own} noises a difference of means, whose scale holds for rows that change one joined row, not {degree}; \
                  release sums instead"
             );
             return Err(refuse("R4 (degree)", text));
@@ -215,13 +225,13 @@ fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
         for fold in &all {
             let facts = value(fold);
             let Some(bounds) = facts.bounds.filter(|_| facts.clamped) else {
-                let text = format!("m{i} noises f{fold}, whose rows do not end in a clamp or a bit");
+                let text = format!("{own} noises {}, whose rows do not end in a clamp or a bit", name(*fold));
                 return Err(refuse("R3 (clamp)", text));
             };
             let Some(most) = bounds.high.checked_mul(degree.into()) else {
                 return Err(refuse(
                     "R4 (degree)",
-                    format!("m{i}: the sensitivity of f{fold} exceeds 128 bits"),
+                    format!("{own}: the sensitivity of {} exceeds 128 bits", name(*fold)),
                 ));
             };
             sensitivity.push(most);
@@ -230,7 +240,7 @@ fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
             MechanismKind::Gaussian(_) => vec![cells],
             MechanismKind::Difference { test, control, .. } => {
                 check_arms(program, facts, test, control)
-                    .map_err(|t| refuse("R4 (arms)", format!("m{i}: {t}")))?;
+                    .map_err(|t| refuse("R4 (arms)", format!("{own}: {t}")))?;
                 vec![&[]]
             }
         };
@@ -239,8 +249,8 @@ fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
             for (k, a) in group.iter().enumerate() {
                 for b in &group[k + 1..] {
                     let Some(columns) = disjoint(value(a), value(b)) else {
-                        let text =
-                            format!("m{i}: f{a} and f{b} are not provably disjoint; charge them apart");
+                        let (a, b) = (name(*a), name(*b));
+                        let text = format!("{own}: {a} and {b} are not provably disjoint; charge them apart");
                         return Err(refuse("R4 (disjoint)", text));
                     };
                     // A cell is fixed for a row when some separating column is the viewer's own.
@@ -251,10 +261,10 @@ fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
         }
         let sensitivity = if cells.is_empty() { Vec::new() } else { sensitivity };
         let (to, rho) = (mechanism.to, mechanism.rho);
-        let charge = Charge { mechanism: i as u32, to, rho, sensitivity, moves };
+        let charge = Charge { mechanism: i, to, rho, sensitivity, moves };
         if (0..cells.len()).any(|output| charge.sigma2(output).is_none()) {
             let text =
-                format!("m{i}: the variance of its noise is no ratio of 128-bit numbers; use a simpler rho");
+                format!("{own}: the variance of its noise is no ratio of 128-bit numbers; use a simpler rho");
             return Err(refuse("R5 (rho)", text));
         }
         charges.push(charge);
@@ -272,16 +282,16 @@ fn most(degrees: &[u32], viewer: PartyId) -> u32 {
 }
 
 /// Whether a sum is of one party's columns alone, and a row that the party has not adds nothing to it: then one row of
-/// that party changes one term, one line of it as many as `alone` says, and rows of others none, whatever the match joins them to. A row that is not there has 0
-/// in every column, or in a lift study a code that stands for nothing; so a term that needs a column to equal a number
-/// above 0 is 0 there.
+/// that party changes one term, one line of it as many as `alone` says, and rows of others none, whatever the match joins
+/// them to. So a term is 0 there if it needs a column to equal another number than the one that the column holds in rows
+/// which are not there.
 ///
 /// All cells of a mechanism must be such: a row that changes a cell of both kinds would change one by D and another by
 /// `degree` D' in units of the noise that is 1 each, the root of 2 together.
 fn stands_alone(program: &Program, facts: &Facts) -> bool {
     let Some(owner) = facts.owners.only() else { return false };
-    let of_owner = |column: u32| program.columns[column as usize].holder == Holder::Party(owner);
-    facts.guards.iter().any(|(column, value)| *value > 0 && of_owner(*column))
+    let absent = |column: u32| program.columns[column as usize].without(owner);
+    facts.guards.iter().any(|(column, value)| absent(*column).is_some_and(|absent| absent != *value))
 }
 
 /// The columns that separate two cells: each demands another constant there. `None` when nothing separates them.
@@ -298,23 +308,27 @@ fn disjoint(a: &Facts, b: &Facts) -> Option<Vec<u32>> {
 /// The shape that a `Difference` mechanism's sensitivity rests on: disjoint arms, n a count, Q the square of S's bound.
 fn check_arms(program: &Program, facts: &[Facts], test: &[u32; 3], control: &[u32; 3]) -> Result<(), String> {
     let value = |f: u32| &facts[program.folds[f as usize].value().index()];
+    let name = |f: &u32| program.names.fold(*f);
     let high = |f: u32| value(f).bounds.map_or(u128::MAX, |b| b.high);
     for [n, s, q] in [test, control] {
         let fold_owners = value(*n).owners;
         if fold_owners.only().is_none() || high(*n) != 1 {
-            return Err(format!("f{n} is not a count of one party's rows"));
+            return Err(format!(
+                "{} is not a count of one party's rows; under `rows any` a party counts its own",
+                name(n)
+            ));
         }
         let square = high(*s).checked_mul(high(*s));
         if square != Some(high(*q)) {
-            return Err(format!("f{q} is not bounded by the square of what bounds f{s}"));
+            return Err(format!("{} is not bounded by the square of what bounds {}", name(q), name(s)));
         }
         let node = |f: &u32| program.folds[*f as usize].value();
         if !is_square(program, node(s), node(q), DEPTH, &mut HashSet::new()) {
-            return Err(format!("f{q} does not sum the squares of what f{s} sums"));
+            return Err(format!("{} does not sum the squares of what {} sums", name(q), name(s)));
         }
         // Else n Q - S^2 could be negative or unbounded, and no sensitivity would hold.
         if !counts(program, facts, node(n), node(s)) {
-            return Err(format!("f{s} sums rows that f{n} does not provably count"));
+            return Err(format!("{} sums rows that {} does not provably count", name(s), name(n)));
         }
     }
     match disjoint(value(test[1]), value(control[1])) {

@@ -6,7 +6,7 @@ use program::lower::combine::Shape;
 use program::lower::{
     BooleanFold, FoldPlan, Inputs, factor, hoist, lower_boolean, lower_pair, lower_release, lower_row,
 };
-use program::{Builder, Class, Lookup, NodeId, Op, Program, Type};
+use program::{Builder, Class, Lookup, NodeId, Op, Policy, Program, Source, Type, verify};
 use proptest::prelude::*;
 
 const LANES: usize = 24;
@@ -38,9 +38,11 @@ fn random(rng: &mut Rng, count: usize) -> Program {
     let mut nodes = Vec::new();
     for (i, ty) in types.into_iter().enumerate() {
         for (o, owner) in [None, Some(0), Some(1)].into_iter().enumerate() {
-            nodes.push(b.column(&format!("c{i}-{o}"), ty, owner.map(PartyId)));
+            let source = Source::Data { absent: owner.map_or(0, |_| number(rng, ty)) };
+            nodes.push(b.column_from(&format!("c{i}-{o}"), ty, owner.map(PartyId), source));
         }
     }
+    nodes.extend([0, 1].map(|party| b.present(PartyId(party))));
     for _ in 0..count {
         let node = step(rng, &mut b, &nodes);
         nodes.push(node);
@@ -140,6 +142,13 @@ fn again(program: &Program, before: &Values) -> Values {
     evaluate(program, &|c| before.get(NodeId(c)).to_vec())
 }
 
+/// Whether a node depends on a column of a kind.
+fn reads(program: &Program, root: NodeId, kind: &dyn Fn(u32) -> bool) -> bool {
+    let wanted = program::eval::closure(&program.row, [root]);
+    let mut nodes = program.row.nodes.iter().zip(wanted).filter(|(_, wanted)| *wanted);
+    nodes.any(|(node, _)| matches!(node.op, Op::Column(c) if kind(c)))
+}
+
 fn evaluate(program: &Program, columns: &dyn Fn(u32) -> Vec<u128>) -> Values {
     let mut values = Values::default();
     let all = vec![true; program.row.nodes.len()];
@@ -184,6 +193,42 @@ proptest! {
                     prop_assert_eq!(values.get(at)[lane], *wanted, "v{} is {} outside its guard", id.0, value);
                 }
             }
+        }
+    }
+
+    /// In rows that a party does not have, values lie in the ranges for it; and a program that passes has nothing to add there
+    /// unless it asks.
+    #[test]
+    fn what_is_said_of_absent_rows_holds(seed: u64, party in 0u8..2) {
+        let mut rng = rng(seed);
+        let (program, party) = (random(&mut rng, 40), PartyId(party));
+        let ranges = program.ranges_without(party);
+        let without = |c: u32| program.columns[c as usize].without(party);
+        let others: Vec<Vec<u128>> =
+            program.columns.iter().map(|c| (0..LANES).map(|_| number(&mut rng, c.ty)).collect()).collect();
+        let values = evaluate(&program, &|c| without(c).map_or(others[c as usize].clone(), |v| vec![v; LANES]));
+        for (id, range) in program.row.ids().zip(&ranges) {
+            for value in values.get(id) {
+                prop_assert!((range.low..=range.high).contains(value), "v{} = {value} is outside {range:?}", id.0);
+            }
+        }
+        let facts = program.row_facts();
+        for (fold, demands) in program.folds.iter().zip(program.fold_demands()) {
+            let (id, mut alone) = (fold.value(), program.clone());
+            let zero = values.get(id).iter().all(|value| *value == 0);
+            prop_assert!(!demands.has(party) || zero);
+            // R9 alone: everything but this fold, and what else there is to refuse, left out.
+            alone.folds = vec![fold.clone()];
+            let policy = Policy { allow_exact: true, ..Policy::default() };
+            let passes = match verify(&alone, &policy, 0) {
+                Ok(_) => true,
+                Err(error) => {
+                    prop_assert!(error.to_string().contains("R9 (absent rows)"), "{error}");
+                    false
+                }
+            };
+            let asks = reads(&alone, id, &|c| program.columns[c as usize].name == format!("present p{}", party.0));
+            prop_assert!(!passes || zero || asks || !facts[id.index()].owners.has(party));
         }
     }
 

@@ -2,7 +2,8 @@
 
 use base::PartyId;
 use program::{
-    Audit, Builder, Class, MechanismKind, NodeId, Order, Policy, Program, Ratio, Statistic, Type, verify,
+    Audit, Builder, Class, MechanismKind, NodeId, Order, Policy, Program, Ratio, RowSet, Statistic, Type,
+    verify,
 };
 
 const P: Option<PartyId> = Some(PartyId(0));
@@ -41,6 +42,8 @@ impl Study {
 
     fn of(class: Class) -> Self {
         let mut b = Builder::new("study", class, ["publisher", "advertiser"]);
+        // Absent rows are the subject of `absent.rs`.
+        b.rows(RowSet::Aligned);
         let arm = b.column("arm", Type::u(2), P);
         let cohort = b.column("cohort", Type::u(4), A);
         let value = b.column("value", Type::u(16), A);
@@ -159,9 +162,8 @@ fn r2_a_raw_total_is_not_laundered() {
         s.b.reveal("answer", PUBLISHER, out);
         let words = refusal(&s.b.finish());
         assert!(
-            words.contains(
-                "rule R2 (raw totals): release v2 computes on a raw total; only mechanisms may use it"
-            ),
+            words
+                == "refused by rule R2 (raw totals): release v2 computes on a raw total; only mechanisms may use it",
             "{words}"
         );
     }
@@ -536,7 +538,7 @@ fn r4_a_difference_is_of_counted_disjoint_arms_and_their_squares() {
                 let one = s.is(s.cohort, 1);
                 [s.b.and(n, one), x, q]
             },
-            "f0 is not a count of one party's rows",
+            "f0 is not a count of one party's rows; under `rows any` a party counts its own",
         ),
         (|s, [_, x, q]| [s.b.lt(s.arm, s.arm), x, q], "f1 sums rows that f0 does not provably count"),
         (
@@ -565,7 +567,7 @@ fn labels_and_names_cannot_deceive() {
         program.outputs[0].label = label.into();
         program
     };
-    for label in ["", "a \"quoted\" back\\slash", "Zürich, e\u{301}té, 漢字", &"x".repeat(200)] {
+    for label in ["a \"quoted\" back\\slash", "Zürich, e\u{301}té, 漢字", &"x".repeat(200)] {
         audit(&labelled(label));
         let program = labelled(label);
         assert_eq!(Program::parse(&program.to_text()).unwrap(), program, "{label}");
@@ -578,6 +580,8 @@ fn labels_and_names_cannot_deceive() {
         ("a\u{1b}[2J", "the label of output 0 holds the control or invisible character U+001B"),
         ("a\u{202e}b", "the label of output 0 holds the control or invisible character U+202E"),
         ("a\u{200b}", "the label of output 0 holds the control or invisible character U+200B"),
+        ("", "the label of output 0 is empty: say in it what the viewer is shown"),
+        (" \u{a0}", "the label of output 0 is empty: say in it what the viewer is shown"),
         (&"x".repeat(201), "the label of output 0 has 201 bytes; at most 200 are shown"),
     ] {
         assert_eq!(refusal(&labelled(label)), words);

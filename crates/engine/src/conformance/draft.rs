@@ -88,6 +88,14 @@ impl Draft {
         Col { node, ty, values: values.into() }
     }
 
+    /// Whether a party has the row; after all other columns.
+    pub(super) fn present(&mut self, party: u8) -> Col {
+        let values: Vec<u128> = (0..self.rows).map(|_| u128::from(self.rng.below(4) > 0)).collect();
+        let node = self.b.present(PartyId(party));
+        self.columns.push(values.clone());
+        Col { node, ty: Type::BIT, values: values.into() }
+    }
+
     /// Sums a row node; `expected` gives its value in a row, extended to 128 bits.
     pub(super) fn sum(&mut self, value: NodeId, ty: Type, expected: impl Fn(usize) -> u128) -> u32 {
         let total = (0..self.rows).fold(0u128, |sum, row| sum.wrapping_add(expected(row)));

@@ -30,6 +30,7 @@ pub(super) fn all(parties: usize, seed: u64) -> Vec<Case> {
     cases.push(market(parties, seed, 37, 0));
     cases.push(market(parties, seed, 37, 8));
     cases.push(lookups(parties, seed, 19));
+    cases.push(present(parties, seed, 65));
     cases
 }
 
@@ -86,6 +87,21 @@ fn market(parties: usize, seed: u64, rows: usize, ones: u64) -> Case {
     let sum = d.b.add(low, high);
     let key = |found: Option<(usize, u128)>| found.map_or(0, |(_, key)| key);
     d.reveal((parties - 1) as u8, sum, key(cheapest) + key(dearest));
+    d.finish()
+}
+
+/// The best of the rows that all parties have, how many these are, and which.
+fn present(parties: usize, seed: u64, rows: usize) -> Case {
+    let mut d = draft("present", parties, rows, seed);
+    let key = d.column(Type::u(9), Some((parties - 1) as u8));
+    let here: Vec<Col> = (0..parties as u8).map(|party| d.present(party)).collect();
+    let matched = d.b.matched();
+    let all = |r: usize| here.iter().all(|bit| bit.at(r) == 1);
+    let (_, found) = best(&mut d, Order::Greatest, &key, matched, all);
+    d.sum(matched, Type::u(40), |r| u128::from(all(r)));
+    d.list(0, matched, all);
+    d.b.release();
+    reveal(&mut d, 0, 0, found);
     d.finish()
 }
 

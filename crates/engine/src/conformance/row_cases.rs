@@ -27,6 +27,7 @@ pub(super) fn all(seed: u64) -> Vec<Case> {
         cases.push(lookups(seed, rows));
         cases.push(linear(seed, rows));
         cases.push(corners(seed, rows));
+        cases.push(present(seed, rows));
     }
     cases.push(Case { split: Some(1001), ..masks(seed ^ 1, 4099) });
     cases.push(Case { split: Some(0), ..lookups(seed ^ 1, 5) });
@@ -70,6 +71,26 @@ fn owners(seed: u64, rows: usize) -> Case {
     // Constants alone; a fold of no column at all.
     let seven = d.b.constant(7, ty);
     d.sum(seven, Type::u(30), |_| 7);
+    Case { random_shares: rows > 2, ..d.finish() }
+}
+
+/// Rows that a party does not have: counts and sums over those that both have, and over those of one alone.
+fn present(seed: u64, rows: usize) -> Case {
+    let mut d = Draft::new(format!("present, {rows} rows"), Class::Exact, rows, seed);
+    let (x, y) = (d.column(Type::u(12), Some(0)), d.column(Type::u(12), Some(1)));
+    let here = [d.present(0), d.present(1)];
+    let matched = d.b.matched();
+    let has = |r: usize, party: usize| here[party].at(r) == 1;
+    let both = |r: usize| has(r, 0) && has(r, 1);
+    for (value, of) in [(&x, [0, 1]), (&y, [1, 0])] {
+        let (all, absent) = (d.b.mask(matched, value.node), d.b.not(here[of[1]].node));
+        d.sum(all, Type::u(50), |r| if both(r) { value.at(r) } else { 0 });
+        let alone = d.b.and(here[of[0]].node, absent);
+        d.sum(alone, Type::u(40), |r| u128::from(has(r, of[0]) && !has(r, of[1])));
+    }
+    let less = d.b.lt(x.node, y.node);
+    let less = d.b.and(matched, less);
+    d.sum(less, Type::u(40), |r| u128::from(both(r) && x.at(r) < y.at(r)));
     Case { random_shares: rows > 2, ..d.finish() }
 }
 

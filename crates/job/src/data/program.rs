@@ -111,7 +111,8 @@ impl Own<'_> {
             (CellType::Time, Some(clock)) => row.time(name, clock, cell).map(i64::from),
             (CellType::Label(values), _) => {
                 let categories = Categories { column: name.clone(), values: values.clone() };
-                row.category(&categories, cell).map(i64::from)
+                // From 1: an absent row has 0.
+                row.category(&categories, cell).map(|index| i64::from(index) + 1)
             }
             _ => return row.integer(name, cell, least, most),
         }?;

@@ -459,7 +459,7 @@ fn program_columns_are_read() {
     let desk = Desk::new();
     let path = desk.file("clinic.csv", "person,diagnosis\nAnn,ill\nbob,healthy\n");
     let (rows, _, report) = read_program_columns(&path, &study, "clinic").expect("read");
-    assert_eq!((rows.names, rows.columns), (vec!["ill".to_owned()], vec![vec![1, 0]]));
+    assert_eq!((rows.names, rows.columns), (vec!["state".to_owned()], vec![vec![2, 1]]));
     assert_eq!(report.rows_kept, 2);
     let path = desk.file("works.csv", "person,exposed_days\nann,12\nANN,13\n");
     let error = read_program_columns(&path, &study, "works").err().expect("duplicate");
@@ -507,10 +507,10 @@ fn a_cell_must_fit_its_type_in_the_program() {
     let wide = typed("i64");
     let extremes = format!("person,exposed_days\na,{}\nb,{}\n", i64::MIN, i64::MAX);
     assert_eq!(read(&wide, "works", &extremes).expect("fits"), [[i64::MIN, i64::MAX]]);
-    let labels = with(&[("\"healthy\", \"ill\"", "\"healthy\", \"ill\", \"unknown\"")]);
-    let error = read(&labels, "clinic", "person,diagnosis\na,ill\nb,unknown\n").expect_err("a bit");
+    let labels = with(&[("\"healthy\", \"ill\"", "\"healthy\", \"ill\", \"unsure\", \"unknown\"")]);
+    let error = read(&labels, "clinic", "person,diagnosis\na,ill\nb,unknown\n").expect_err("two bits");
     assert!(
-        error.contains("line 3, column \"diagnosis\": \"unknown\" is 2 in the program, whose type bit"),
+        error.contains("line 3, column \"diagnosis\": \"unknown\" is 4 in the program, whose type u2"),
         "{error}"
     );
 }

@@ -265,7 +265,8 @@ fn encode_program(program: &ProgramStudy, to: &mut Encoder) {
             CellType::Integer => to.text("type", "integer"),
             CellType::Time => to.text("type", "time"),
             CellType::Label(values) => {
-                to.text("type", "label");
+                // From 1: a study of the same words in which they counted from 0 is another one.
+                to.text("type", "label from 1");
                 to.texts("values", values.iter().map(String::as_str));
             }
         }

@@ -406,8 +406,7 @@ fn protocol(
     let met = all.iter().find(|(name, _)| item.text().is_ok_and(|text| text == *name));
     if let (Some((_, Name::Ps3i | Name::Collecting | Name::CircuitPsi)), KindName::Program) = (met, kind) {
         return Err(item.refuse(
-            "it gives shares of the rows that both have, and a program's rows are those of either; use \"pid\" or \
-             \"aligned\"",
+            "it gives shares of the rows that both have, and a program runs on a common spine; use \"pid\" or \"aligned\"",
         ));
     }
     let whole = |key: &str, most: u32, usual: u32| match section.get(key) {

@@ -540,7 +540,7 @@ fn match_only(root: &Section<'_, '_>, study: &Study) -> Result<ProgramStudy, Err
             )));
         }
     };
-    let mut text = String::from("tacit-program/1\nname \"match\"\nclass dp\n");
+    let mut text = String::from("tacit-program/2\nname \"match\"\nclass dp\n");
     study.parties.iter().for_each(|member| text += &format!("party {}\n", member.name));
     for column in &columns {
         let ty = match column.cell {

@@ -7,7 +7,9 @@
 use super::layout::{Arm, Cell, Content, Family, Layout, Output, Quantity, Total};
 use super::{ADVERTISER, Lift, Mode, PUBLISHER};
 use base::{Error, PartyId, limits};
-use program::{Builder, Class, Holder, Lookup, MechanismKind, NodeId, Program, Ratio, Statistic, Type};
+use program::{
+    Builder, Class, Holder, Lookup, MechanismKind, NodeId, Program, Ratio, Source, Statistic, Type,
+};
 
 /// Builds the program of a study.
 ///
@@ -96,7 +98,11 @@ impl Study<'_> {
             self.layout.columns.push(content);
             self.layout.slots.push(slot);
         }
-        self.b.column(&name, ty, content.owner().map_or(Holder::Shared, Holder::Party))
+        let source = match content {
+            Content::Valid => Source::Present,
+            _ => Source::Data { absent: content.absent(lift) },
+        };
+        self.b.column_from(&name, ty, content.owner().map_or(Holder::Shared, Holder::Party), source)
     }
 
     /// `column == code`, written so that the verifier sees which column separates cells.

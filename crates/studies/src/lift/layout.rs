@@ -167,6 +167,12 @@ impl Content {
         }
     }
 
+    /// The column's value in a row that its owner does not have.
+    #[must_use]
+    pub fn absent(self, lift: &Lift) -> u128 {
+        self.encode(lift, &JoinedRow { user: None, outcome: None })
+    }
+
     /// The column's value for a row of the joined table. Events must be at most K.
     #[must_use]
     pub fn encode(self, lift: &Lift, row: &JoinedRow) -> u128 {

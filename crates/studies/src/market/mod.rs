@@ -23,7 +23,7 @@ use base::{Error, PartyId};
 use program::lower::combine::Shape;
 use program::lower::unroll;
 use program::wired::Wired;
-use program::{Builder, Class, Holder, NodeId, Order, Program, Type};
+use program::{Builder, Class, Holder, NodeId, Order, Program, RowSet, Type};
 use std::fmt;
 use std::str::FromStr;
 
@@ -160,7 +160,9 @@ struct Draft {
 }
 
 fn build(problem: Problem, parties: &[String], form: Form) -> Program {
-    let b = Builder::new(&format!("market-{problem}"), Class::Exact, parties.iter().cloned());
+    let mut b = Builder::new(&format!("market-{problem}"), Class::Exact, parties.iter().cloned());
+    // The list of resources is public: everybody has every row.
+    b.rows(RowSet::Aligned);
     let mut d = Draft { b, providers: parties.len() - 1, form };
     match problem {
         Problem::P2p => {
