@@ -55,6 +55,23 @@ fn every_study_passes_the_policy_at_exactly_its_rho() {
     }
 }
 
+/// People without an outcome count, so a study's rows are those of either party; what columns hold where there is no row keeps
+/// them out of everything else. With a code that is a cohort's, or one that is an arm's, they would be in.
+#[test]
+fn absent_rows_are_in_no_cohort_and_no_arm() {
+    let lift = Lift { cohorts: vec!["x".into(), "y".into()], ..Lift::bench(2) };
+    let (program, layout) = build(&lift).unwrap();
+    verify(&program, &policy(), base::limits::ROWS).unwrap();
+    for (content, party) in [(Content::Cohort, "advertiser"), (Content::Arm, "publisher")] {
+        let mut program = program.clone();
+        let column = &mut program.columns[layout.column(content).unwrap() as usize];
+        column.source = program::Source::Data { absent: 1 };
+        let error = verify(&program, &policy(), base::limits::ROWS).unwrap_err().to_string();
+        assert!(error.starts_with("refused by rule R9 (absent rows): f"), "{error}");
+        assert!(error.contains(&format!("need not be 0 in a row that {party} does not have")), "{error}");
+    }
+}
+
 /// The widths of the totals are derived: they hold the most rows at the largest clamp, and no byte more.
 #[test]
 fn totals_hold_the_largest_study() {

@@ -84,6 +84,40 @@ fn check_names_the_first_line_that_differs() {
 }
 
 #[test]
+fn check_says_which_rows_a_program_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = |text: &str| {
+        let path = folder.path().join("study.toml");
+        std::fs::write(&path, text).unwrap();
+        let path = path.to_str().unwrap();
+        let json = tacit(["check", path, "--json"]).fine().json();
+        let said = json["rows"].as_str().map(str::to_owned);
+        let text = tacit(["check", path]).fine().stdout;
+        assert!(said.iter().all(|said| text.contains(&format!("\nrows       {said}\n"))), "{text}");
+        said
+    };
+    let program = include_str!("../../../../examples/program.toml");
+    assert_eq!(rows(program).unwrap(), "those that all parties have");
+    assert_eq!(
+        rows(&program.replace("rows matched", "rows any")).unwrap(),
+        "of any party; healthy-exposed, ill-exposed count rows that all parties have; healthy-all, ill-all count rows that \
+         clinic has, the others or not"
+    );
+    let constant = program.replace("rows matched", "rows any").replace("sum is-ill", "sum one");
+    let constant = constant.replace("ill = const 2 u2", "ill = const 2 u2\none = const 1 bit");
+    assert!(
+        rows(
+            &constant.replace("healthy-all ill-all", "healthy-all").replace("noised all 1", "total ill-all")
+        )
+        .unwrap()
+        .ends_with("; ill-all counts rows of anybody, made-up ones included")
+    );
+    let aligned = include_str!("../../../../examples/aligned.toml");
+    assert_eq!(rows(aligned).unwrap(), "those of the list that all parties have");
+    assert_eq!(rows(include_str!("../../../../examples/lift.toml")), None, "docs/studies/lift.md says it");
+}
+
+#[test]
 fn an_identity_that_the_study_does_not_name_is_found_before_anything_is_sent() {
     let pair = Pair::csv(20);
     let (party, other) = (pair.path("publisher.toml"), pair.path("advertiser.key"));
