@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn publisher_columns_are_encoded_as_the_study_says() {
         let lift = Lift { breakdown: vec!["n".into(), "s".into()], impressions: true, ..Lift::bench(1) };
-        let lift = Lift { also: vec![studies::lift::Also::ReachedValue], ..lift };
+        let lift = Lift { also: vec![studies::lift::Also::ReachedValue], clamp: 100, ..lift };
         let mut identifiers = Identifiers::default();
         identifiers.push(b"a");
         let rows = PublisherRows {

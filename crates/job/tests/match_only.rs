@@ -156,7 +156,7 @@ fn shares_put_together_are_the_join() {
             .map(|(_, (visits, region))| (visits.cast_signed(), *region))
             .collect();
         met.sort_unstable();
-        let expected: Vec<(i64, u64)> = (25..40).map(|i| (visits(i), i as u64 % 2)).collect();
+        let expected: Vec<(i64, u64)> = (25..40).map(|i| (visits(i), 1 + i as u64 % 2)).collect();
         assert_eq!(met, expected, "{protocol}");
     }
 }

@@ -343,7 +343,7 @@ fn ranges_are_checked() {
 fn a_program_study_is_checked() {
     let cases = [
         ("party = \"works\"", "party = \"work\"", "use \"clinic\" or \"works\" (did you mean \"works\"?)"),
-        ("type = \"label\", ", "", "columns.ill.values needs type = \"label\""),
+        ("type = \"label\", ", "", "columns.state.values needs type = \"label\""),
         ("type = \"label\", values = [\"healthy\", \"ill\"]", "type = \"time\"", "add a section [time]"),
         ("text = \"\"\"\n", "text = \"\"\"\"\"\"\n#", "program.text is empty"),
         ("[compute]", "[lift]\nclamp = 1\n[compute]", "unknown key \"lift\" in the file"),
@@ -376,7 +376,7 @@ fn three_parties_share_their_rows_by_public_keys() {
     assert_eq!(set.compute.circuit, Some(Shape::Shallow));
     assert_ne!(set.hash(), study.hash());
     assert!(error_in(ALIGNED, "circuit = \"auto\"", "circuit = \"round\"").starts_with(
-        "study.toml, line 69, column 11: compute.circuit is \"round\"; use \"auto\" or a name: "
+        "study.toml, line 70, column 11: compute.circuit is \"round\"; use \"auto\" or a name: "
     ));
     assert!(
         error("protocol    = \"pid\"", "protocol    = \"aligned\"").contains("match.protocol is \"aligned\"")
