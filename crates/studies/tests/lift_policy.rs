@@ -59,7 +59,7 @@ fn every_study_passes_the_policy_at_exactly_its_rho() {
 /// them out of everything else. With a code that is a cohort's, or one that is an arm's, they would be in.
 #[test]
 fn absent_rows_are_in_no_cohort_and_no_arm() {
-    let lift = Lift { cohorts: vec!["x".into(), "y".into()], ..Lift::bench(2) };
+    let lift = Lift { cohorts: vec!["x".into(), "y".into()], clamp: 100, ..Lift::bench(2) };
     let (program, layout) = build(&lift).unwrap();
     verify(&program, &policy(), base::limits::ROWS).unwrap();
     for (content, party) in [(Content::Cohort, "advertiser"), (Content::Arm, "publisher")] {
