@@ -228,7 +228,7 @@ fn cases(slots: std::ops::RangeInclusive<u8>, masked: bool) -> impl Strategy<Val
             breakdown: names(breakdown),
             cohorts: names(if slots > 1 { 0 } else { cohorts }),
             also: if also { Also::ALL.to_vec() } else { Vec::new() },
-            matching: Matching { masked, slots, degree: [1, u32::from(slots)] },
+            matching: Matching { masked, slots, degree: [1, u32::from(slots)], ..Matching::default() },
             ..Lift::bench(k)
         };
         let rows = prop::collection::vec(anchor(&lift), 0..100);
@@ -293,7 +293,7 @@ fn made_up(lift: &Lift, rows: u64) -> Vec<Anchor> {
 }
 
 fn masked(slots: u8) -> Lift {
-    let matching = Matching { masked: true, slots, degree: [1, slots.into()] };
+    let matching = Matching { masked: true, slots, degree: [1, slots.into()], ..Matching::default() };
     Lift { matching, impressions: true, also: Also::ALL.to_vec(), ..Lift::bench(2) }
 }
 
@@ -378,7 +378,7 @@ fn few_messages_wait_for_one_another() {
     let own = engine.trips(&build(&Lift::bench(4)).unwrap().0, 64);
     assert_eq!(trips(&Lift::bench(4), [true, true]), own + 1);
     let lift = Lift {
-        matching: Matching { masked: true, slots: 4, degree: [1; 2] },
+        matching: Matching { masked: true, slots: 4, ..Matching::default() },
         clamp: 1 << 20,
         ..Lift::bench(4)
     };
