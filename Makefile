@@ -8,13 +8,17 @@ TARGET    = $(abspath $(or $(CARGO_TARGET_DIR),target))
 TACIT     = $(or $(CARGO_TARGET_DIR),target)/release/tacit
 # Rows of `make bench`; the documentation quotes larger runs.
 ROWS     ?= 200k
+# Seconds of each target of `make fuzz`; FUZZ="study hello" names some.
+FUZZ_SECONDS ?= 30
+FUZZ         ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build boolean ckks fabric demo test constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
+.PHONY: help setup build boolean ckks fabric demo test fuzz constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
 
 help:
 	@echo 'make demo    run a whole study on this machine: two parties, the 1954 poliomyelitis trial'
 	@echo 'make test    all tests'
+	@echo 'make fuzz    every decoder under libFuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) each (needs a C++ compiler; docs/fuzzing.md)'
 	@echo 'make build   the tacit command, in $(TACIT)'
 	@echo 'make boolean osprey and osprey-boolean: five workloads of two parties under garbled circuits'
 	@echo 'make ckks    osprey-ckks beside osprey: Microsoft SEAL under Osprey (needs cmake and a C++20 compiler)'
@@ -94,8 +98,13 @@ timing: setup
 	for portable in 0 1; do \
 	  TACIT_PORTABLE=$$portable $(TIMED) secrets_take_no_time -- --ignored --nocapture --test-threads=1 || exit 1; done
 
+# Its own target folder and toolchain flags; `make test` replays the kept corpora without it.
+fuzz: setup
+	FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run.sh $(FUZZ)
+
 lint: setup
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy $(PROFILE) --workspace --all-targets -- -D warnings
 
 # Advisories need the network every time and are not part of it.

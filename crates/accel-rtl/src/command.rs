@@ -62,7 +62,7 @@ struct Head {
 }
 
 /// What came of a request.
-struct Done {
+pub(crate) struct Done {
     cycles: u64,
     digests: [Block; 2],
     /// A stream is empty where the command has none.
@@ -101,7 +101,7 @@ impl Head {
 }
 
 impl Done {
-    fn read(answer: &[u8], blocks: usize) -> Option<Self> {
+    pub(crate) fn read(answer: &[u8], blocks: usize) -> Option<Self> {
         let (cycles, rest) = answer.split_first_chunk::<8>()?;
         let (digests, rest) = rest.split_at_checked(32)?;
         let (present, rest) = rest.split_first()?;

@@ -6,6 +6,8 @@
 //! shares over its standard input, as a library would get them over a call.
 
 mod command;
+#[doc(hidden)]
+pub mod fuzzing;
 mod process;
 
 pub use process::{PROGRAM, find};

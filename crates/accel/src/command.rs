@@ -95,10 +95,10 @@ pub struct Fold<'a> {
     pub digests: Option<&'a mut [Block; 2]>,
 }
 
-/// Checks the lengths of a command's slices, so that a device need not.
+/// Checks the lengths of a command's slices and its place in the session, so that a device need not.
 ///
 /// # Errors
-/// What does not fit.
+/// What does not fit; a round of 2^48 or more, and blocks beyond 2^64 of a round.
 pub fn check(command: &Command<'_>, seat: Seat) -> Result<(), Error> {
     let fits = match command {
         Command::Add(l) | Command::Sub(l) => {
@@ -123,5 +123,16 @@ pub fn check(command: &Command<'_>, seat: Seat) -> Result<(), Error> {
             f.z.iter().all(|part| part.len() == n) && f.c.len() == received
         }
     };
-    if fits { Ok(()) } else { Err(Error::misuse("the slices of a command do not fit each other")) }
+    if !fits {
+        return Err(Error::misuse("the slices of a command do not fit each other"));
+    }
+    let (round, first, blocks) = match command {
+        Command::Add(_) | Command::Sub(_) => return Ok(()),
+        Command::Multiply(m) => (m.round, m.first, m.a.len()),
+        Command::Fold(f) => (f.round, f.first, f.a.len()),
+    };
+    if round >> 48 != 0 || first.checked_add(blocks as u64).is_none() {
+        return Err(Error::misuse("a session has 2^48 rounds and a round 2^64 blocks"));
+    }
+    Ok(())
 }

@@ -27,7 +27,7 @@ mod table;
 
 pub use ceremony::{Noise, Script};
 pub use run::{
-    Make, check, check_alone, check_among, check_among_alone, check_among_served, check_served, run,
+    Make, check, check_alone, check_among, check_among_alone, check_among_served, check_served, half, run,
     run_alone, run_served,
 };
 pub use table::Table;

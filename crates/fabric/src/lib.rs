@@ -14,6 +14,8 @@
 //! `unsafe` is in `shm/region.rs` (the mapping) and `libfabric/shim.rs` (calls into C) only. The page for the wire is
 //! `docs/protocols/wire.md`.
 
+#[doc(hidden)]
+pub mod fuzzing;
 mod libfabric;
 pub mod sealed;
 mod shm;

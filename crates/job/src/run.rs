@@ -8,6 +8,8 @@
 mod agree;
 mod aligned;
 mod alone;
+#[doc(hidden)]
+pub mod fuzzing;
 pub(crate) mod join;
 mod matched;
 pub(crate) mod measure;

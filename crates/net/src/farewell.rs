@@ -21,7 +21,7 @@ use std::time::Duration;
 /// before the channels are dropped, so it is there at once where there is one.
 pub(crate) const HEAR: Duration = Duration::from_secs(5);
 
-const NOTICE_BYTES: usize = 64;
+pub(crate) const NOTICE_BYTES: usize = 64;
 /// Most that one check accuses: an owner, and two seats that hold something else than a third.
 const ACCUSED: usize = 3;
 const HEAD_BYTES: usize = 4 + ACCUSED;
@@ -170,6 +170,18 @@ impl Notice {
         // Every byte counts: what is nothing is zero.
         (notice.encode() == *bytes).then_some(notice)
     }
+}
+
+/// Decodes a notice and forgets it, for the crate `fuzzing`: what decodes encodes to the same bytes.
+pub(crate) fn try_notice(bytes: &[u8; NOTICE_BYTES]) {
+    if let Some(notice) = Notice::decode(bytes) {
+        assert_eq!(notice.encode(), *bytes, "a farewell has one form");
+    }
+}
+
+/// A notice as it is said.
+pub(crate) fn example() -> [u8; NOTICE_BYTES] {
+    Notice { root: PartyId(1), step: "compute/0".into(), accused: vec![PartyId(0)] }.encode()
 }
 
 #[cfg(test)]

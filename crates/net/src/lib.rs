@@ -12,6 +12,8 @@ mod crowd;
 mod farewell;
 pub mod faults;
 mod free;
+#[doc(hidden)]
+pub mod fuzzing;
 mod hello;
 pub mod identity;
 mod ledger;

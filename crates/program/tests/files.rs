@@ -358,3 +358,14 @@ fn whatever_changes_a_circuit_changes_its_hash() {
     let wider = read(&circuits[0]).deal(3, &|i| PartyId(i as u8)).unwrap();
     assert!(!hashes.contains(&wider.hash()), "a third party");
 }
+
+/// White space beyond ASCII makes no field, so a line of it must not pass for one: found by fuzzing.
+#[test]
+fn a_line_of_other_white_space_is_refused() {
+    for space in ["\u{b}", "\u{2003}", "\u{85} \u{b}"] {
+        for before in ["1 3\n2 1 1\n1 1\n", "n 2\n"] {
+            let error = files::read(format!("{before}{space}\n").as_bytes(), "c").unwrap_err().to_string();
+            assert!(error.starts_with("c, line "), "{error}");
+        }
+    }
+}

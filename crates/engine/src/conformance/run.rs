@@ -208,6 +208,14 @@ fn work(session: &Session, stage: &str) -> [u64; 2] {
     [session.ledger().and_gates(stage), session.ledger().ots(stage)]
 }
 
+/// One party's half of a case, whatever comes of it: for peers that do not follow the protocol.
+///
+/// # Errors
+/// Those of the engine and of the conversation.
+pub fn half(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<(), Error> {
+    play(make, case, session).map(|_| ())
+}
+
 fn play(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<View, Error> {
     let me = session.me();
     let mut engine = session.step("setup", make)?;

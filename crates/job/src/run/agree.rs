@@ -123,6 +123,21 @@ impl Coordinator<'_> {
     }
 }
 
+/// What [`Coordinator::agree`] says and hears, without a run around it: for the crate `fuzzing`.
+pub(super) fn first_words(
+    session: &mut Session,
+    checked: &Checked,
+    identity: &Identity,
+    ledger: &Mutex<Ledger>,
+) -> Result<(), Error> {
+    let (data_tag, spine) = ([5; 32], Name::default());
+    let own = Own { checked, ledger, identity, lineage: "lineage", data_tag, spine };
+    session.step("agree", |session| {
+        let (firsts, tags, name) = own.first(session)?;
+        own.second(session, &firsts, tags, name).map(|_| ())
+    })
+}
+
 impl Own<'_> {
     fn lock(&self) -> Result<MutexGuard<'_, Ledger>, Error> {
         self.ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"))

@@ -171,7 +171,7 @@ impl Kept {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Error> {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     let shown = path.display();
     let failed = |e: &std::io::Error| Error::io(format!("cannot read the kept spine {shown}"), e);
     let mut file = OpenOptions::new().read(true).open(path).map_err(|e| failed(&e))?;

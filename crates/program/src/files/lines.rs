@@ -37,7 +37,7 @@ impl<'f, R: BufRead> Lines<'f, R> {
         }
         let (file, number) = (self.file, self.number);
         let text = std::str::from_utf8(&self.buffer).map_err(|_| self.fail("this line is not text"))?;
-        Ok(Some(Line { file, number, text: text.trim() }))
+        Ok(Some(Line { file, number, text: text.trim_ascii() }))
     }
 
     /// The next line that is not blank, which [`Lines::next_line`] gives again.
@@ -47,7 +47,7 @@ impl<'f, R: BufRead> Lines<'f, R> {
     pub fn peek(&mut self) -> Result<Option<&str>, Error> {
         self.waiting = self.waiting || self.fill()?;
         let text = std::str::from_utf8(&self.buffer).map_err(|_| self.fail("this line is not text"))?;
-        Ok(self.waiting.then(|| text.trim()))
+        Ok(self.waiting.then(|| text.trim_ascii()))
     }
 
     fn fill(&mut self) -> Result<bool, Error> {

@@ -1,0 +1,196 @@
+//! What jobs say to each other around the protocols: the first words of a session, and the ceremony of a release with the
+//! ledger underneath. As in [`crate::talks`] the peer says anything.
+
+use crate::talk::Talk;
+use crate::{Target, disk};
+use base::{Error, PartyId};
+use engine::{Engine, Rows};
+use job::ceremony::{Noise, setup};
+use job::generate::{Format, LiftOptions, lift, lift_study};
+use job::ledger::{Debit, Head, Ledger, STATEMENT_BYTES, Statement, rational, release_id};
+use job::party::PartySettings;
+use job::prepare::{self, Checked};
+use net::{Identity, Session};
+use program::lower::{ReleasePlan, WordKind, lower_release};
+use program::{Builder, Class, MechanismKind, Policy, Program, Ratio, Type};
+use release::choose::{Context, Draw, Setup, Side};
+use release::gaussian::DiscreteGaussian;
+use release::rational::ratio;
+use std::fs;
+use std::sync::{Arc, LazyLock, Mutex};
+use yao::Yao;
+
+static AGREE: LazyLock<Talk> = LazyLock::new(|| {
+    let parties = checked(&KEYS);
+    Talk::new(2, move |s| {
+        let me = s.me().index();
+        let ledger = fresh_ledger(&format!("agree-{me}"))?;
+        job::run::fuzzing::agree(s, &parties[me], &KEYS[me], ledger)
+    })
+});
+
+static CEREMONY: LazyLock<Talk> = LazyLock::new(|| Talk::new(2, release));
+
+pub(crate) const TARGETS: &[Target] = &[
+    Target::new("agree", |data| AGREE.play(data), || AGREE.seeds())
+        .least(20_000)
+        .check(|| AGREE.check().map_err(|e| e.to_string())),
+    Target::new("statement", statement, || vec![vec![7; STATEMENT_BYTES], signed()]).least(1_000_000),
+    Target::new("ceremony", |data| CEREMONY.play(data), || CEREMONY.seeds())
+        .least(5_000)
+        .check(|| CEREMONY.check().map_err(|e| e.to_string())),
+];
+
+/// What a peer signs about its ledger.
+fn statement(data: &[u8]) {
+    let Some(statement) = Statement::read(data) else { return };
+    assert_eq!(&statement.bytes()[..], data, "a statement has one form");
+    let [a, b] = &*KEYS;
+    assert!(data == signed() || !statement.is_of(a.fingerprint(), b.fingerprint()), "a forged statement");
+    let _ = (statement.date(), statement.rho(), statement.delta());
+}
+
+static KEYS: LazyLock<[Identity; 2]> =
+    LazyLock::new(|| [(); 2].map(|()| Identity::generate().expect("a key can be made")));
+
+fn signed() -> Vec<u8> {
+    static SIGNED: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let (head, [a, b]) = (Head { count: 3, hash: [5; 32] }, &*KEYS);
+        let made =
+            Statement::sign(a, b.fingerprint(), head, 1_700_000_000, (&ratio(1, 3), &ratio(1, 1 << 20)));
+        made.expect("an identity signs").bytes().to_vec()
+    });
+    SIGNED.clone()
+}
+
+/// A ledger without a row, made anew.
+fn fresh_ledger(name: &str) -> Result<Ledger, Error> {
+    let path = disk::folder().join(name);
+    for end in ["", "-wal", "-shm", "-journal"] {
+        let _ = fs::remove_file(disk::folder().join(format!("{name}{end}")));
+    }
+    Ledger::open(&path)
+}
+
+/// Both parties of a small lift study, each with its data read.
+fn checked(identities: &[Identity; 2]) -> [Checked; 2] {
+    let folder = disk::folder().join("lift");
+    fs::create_dir_all(&folder).expect("a folder in memory");
+    let options =
+        LiftOptions { rows: 8, overlap: 0.6, max_events: 2, clamp: 9, seed: 3, format: Format::Csv };
+    let made = lift(&folder, &options).expect("made-up data");
+    let keys = identities.each_ref().map(|identity| identity.fingerprint().to_string());
+    let study = lift_study(&options, &keys[0], &keys[1], false);
+    fs::write(folder.join("study.toml"), study).expect("a file in memory");
+    let party = |name: &str, data: &std::path::Path| {
+        let text = format!(
+            "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\nlisten = \"127.0.0.1:7000\"\n\
+             data = \"{}\"\nledger = \"{name}.ledger\"\nreport = \"out\"\nlineage = \"{name}\"\n",
+            data.display()
+        );
+        let file = folder.join(format!("{name}.toml"));
+        fs::write(&file, text).expect("a file in memory");
+        let party = PartySettings::read(&file).and_then(PartySettings::complete).expect("a party file");
+        prepare::check(&party).expect("a study and its data").remove(0)
+    };
+    [party("publisher", &made.publisher), party("advertiser", &made.advertiser)]
+}
+
+const VIEWER: PartyId = PartyId(0);
+const DRAWER: PartyId = PartyId(1);
+const STUDY: [u8; 32] = [1; 32];
+const TAGS: [[u8; 32]; 2] = [[2; 32], [3; 32]];
+
+/// Two counts of what both know a part of, noised for the viewer.
+fn program() -> Program {
+    let mut b = Builder::new("counts", Class::Dp, ["registry", "hospitals"]);
+    let arm = b.column("arm", Type::u(2), Some(VIEWER));
+    let outcome = b.column("outcome", Type::BIT, Some(DRAWER));
+    let cells = [1, 2].map(|which| {
+        let constant = b.constant(which, Type::u(2));
+        let inside = b.eq(arm, constant);
+        let both = b.and(inside, outcome);
+        b.sum(both, Type::u(32))
+    });
+    let rho = Ratio::new(1, 200).expect("a ratio");
+    let m = b.mechanism(VIEWER, rho, MechanismKind::Gaussian(cells.to_vec()));
+    b.release();
+    for output in 0..2 {
+        let noised = b.noised(m, output);
+        b.reveal(&format!("cell {output}"), VIEWER, noised);
+    }
+    b.finish()
+}
+
+struct Columns(Vec<u128>);
+
+impl Rows for Columns {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+    fn read(&mut self, _: u32, from: u64, into: &mut [u128]) -> Result<(), Error> {
+        into.copy_from_slice(&self.0[from as usize..][..into.len()]);
+        Ok(())
+    }
+}
+
+fn plan_and_setup() -> Result<(ReleasePlan, Setup), Error> {
+    let program = program();
+    let audit = program::verify(&program, &Policy::default(), 9)?;
+    let sigma2 = |mechanism: u32, output: u32| {
+        let charge = audit.charges.iter().find(|charge| charge.mechanism == mechanism);
+        let sigma2 = charge.and_then(|charge| charge.sigma2(output as usize));
+        sigma2.map(rational).ok_or_else(|| Error::misuse("no variance"))
+    };
+    let width = |m, o| {
+        let law = DiscreteGaussian::new(&sigma2(m, o).expect("derived")).expect("a variance");
+        u8::try_from(law.width()).expect("a few bits")
+    };
+    let plan = lower_release(&program, VIEWER, &program.fold_owners(), &width, &|_| None)?;
+    let release = release_id(&STUDY, &TAGS, VIEWER);
+    let context = Context {
+        study: STUDY,
+        release,
+        session: release,
+        data: TAGS.to_vec(),
+        viewer: VIEWER,
+        drawer: DRAWER,
+    };
+    let mut draws = Vec::new();
+    for word in &plan.words {
+        if let WordKind::Noise(mechanism, output) = word.kind {
+            draws.push(Draw { sigma2: sigma2(mechanism, output)?, width: word.width.into() });
+        }
+    }
+    let setup = setup(context, draws, 3)?;
+    Ok((plan, setup))
+}
+
+/// Rows, then the release to the viewer.
+fn release(session: &mut Session) -> Result<(), Error> {
+    let me = session.me();
+    let (plan, setup) = plan_and_setup()?;
+    let debit = Debit {
+        lineage: "lineage".into(),
+        viewer_key: "key".into(),
+        peer_key: "key".into(),
+        study: STUDY,
+        my_tag: TAGS[me.index()],
+        peer_tag: TAGS[me.other().index()],
+        release_id: release_id(&STUDY, &TAGS, VIEWER),
+        rho: ratio(1, 200),
+        budget: ratio(1, 200),
+        total: None,
+        delta: ratio(0, 1),
+        most_delta: ratio(0, 1),
+        protects: me == DRAWER,
+    };
+    let side = if me == VIEWER { Side::Checker } else { Side::Drawer };
+    let rng = session.fork_seed("noise").into_rng();
+    let ledger = fresh_ledger(&format!("release-{}", me.0))?;
+    let noise = Noise::new(side, setup, Arc::new(Mutex::new(ledger)), debit, rng);
+    let mut columns = Columns(if me == VIEWER { vec![1, 2, 0] } else { vec![1, 0, 1] });
+    let mut engine = Yao::default();
+    let totals = engine.rows(&program(), &mut columns, session)?;
+    noise.run(&mut engine, &plan, &totals, session).map(|_| ())
+}

@@ -1,0 +1,41 @@
+//! What the crate `fuzzing` feeds with bytes: decoders that nobody else calls from outside.
+
+use crate::farewell::{NOTICE_BYTES, example, try_notice};
+use crate::hello::{HELLO_BYTES, Hello};
+use crate::identity::Fingerprint;
+use rustls::pki_types::CertificateDer;
+
+/// Length of what [`hello`] and [`farewell`] take.
+pub const SIZES: [usize; 2] = [HELLO_BYTES, NOTICE_BYTES];
+
+/// The first words of a connection. What decodes must encode to the same bytes.
+pub fn hello(bytes: &[u8; HELLO_BYTES]) {
+    if let Ok(hello) = Hello::decode(bytes) {
+        assert_eq!(hello.encode(), *bytes, "a hello has one form");
+    }
+}
+
+/// The last words of a party that stops.
+pub fn farewell(bytes: &[u8; NOTICE_BYTES]) {
+    try_notice(bytes);
+}
+
+/// A certificate that a peer shows.
+pub fn certificate(bytes: &[u8]) {
+    let _ = Fingerprint::of_certificate(&CertificateDer::from(bytes));
+}
+
+/// A hello of each sort, and a farewell: what inputs begin with.
+#[must_use]
+pub fn examples() -> Vec<Vec<u8>> {
+    use crate::hello::{FORMAT_VERSION, Topic, Verdict};
+    let topics = [
+        Topic::Control { nonce: [1; 32], agreement: [2; 32] },
+        Topic::Worker { session: [3; 32], lane: 1, first: 2, count: 3 },
+        Topic::Begin { agreement: [4; 32] },
+    ];
+    let (from, to) = (base::PartyId(0), base::PartyId(1));
+    let hello = |topic| Hello { version: FORMAT_VERSION, from, to, verdict: Verdict::Question, topic };
+    let hellos = topics.into_iter().map(|topic| hello(topic).encode().to_vec());
+    hellos.chain([example().to_vec()]).collect()
+}
