@@ -41,7 +41,7 @@ while read -r name least; do
   if grep -qE 'ERROR|SUMMARY: ' "$into/$name.log"; then failed="$failed $name"; fi
   if [ -n "${FUZZ_PACK:-}" ]; then
     rm -rf "$into/least/$name" && mkdir -p "$into/least/$name"
-    TACIT_FUZZ=$name "$fuzz" -merge=1 -max_len=16384 -timeout=20 -verbosity=0 "$into/least/$name" "$corpus" >/dev/null 2>&1
+    TACIT_FUZZ=$name "$fuzz" -set_cover_merge=1 -max_len=16384 -timeout=20 -verbosity=0 "$into/least/$name" "$corpus" >/dev/null 2>&1
     "$tool" pack "$name" "$into/least/$name"
   fi
 done < <("$tool" list)

@@ -33,7 +33,10 @@ pub fn read(path: &Path) -> io::Result<Vec<Vec<u8>>> {
     Ok(inputs)
 }
 
-/// Writes a pack: inputs in the order of their length and then their bytes, each once.
+/// Most bytes of a pack: all together stay small beside the sources.
+pub const PACK_BYTES: usize = 48 << 10;
+
+/// Writes a pack: inputs in the order of their length and then their bytes, each once, as many as [`PACK_BYTES`] hold.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -42,6 +45,9 @@ pub fn write(path: &Path, mut inputs: Vec<Vec<u8>>) -> io::Result<()> {
     inputs.dedup();
     let mut bytes = Vec::new();
     for input in &inputs {
+        if bytes.len() + 4 + input.len() > PACK_BYTES {
+            break;
+        }
         bytes.extend_from_slice(&(input.len() as u32).to_le_bytes());
         bytes.extend_from_slice(input);
     }
