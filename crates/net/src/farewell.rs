@@ -71,7 +71,19 @@ impl Farewell {
         let lost = self.lost(&error);
         let heard = lost.and_then(|peer| self.hear(&mut lane, peer).map(|n| (peer, n)));
         let (error, notice) = match heard {
-            Some((via, notice)) => (self.reword(&error, via, &notice, &mut lane), notice),
+            Some((via, notice)) => {
+                let error = self.reword(&error, via, &notice, &mut lane);
+                let hearsay = error.accusation().is_some_and(|told| told.through.is_some());
+                // What the accuser itself does not confirm is not passed on: others would not see whose word it is.
+                (
+                    error,
+                    if hearsay {
+                        Notice { root: via, step: notice.step, accused: Vec::new() }
+                    } else {
+                        notice
+                    },
+                )
+            }
             None => {
                 let (step, root) = (error.at().step.clone(), lost.unwrap_or(self.me));
                 let accused = self.accused(&error);
@@ -110,7 +122,9 @@ impl Farewell {
         if !notice.accused.is_empty() {
             // The accuser told everybody: who only passes it on is not taken at its word.
             let direct = via == notice.root
-                || self.hear(lane, notice.root).is_some_and(|own| own.accused == notice.accused);
+                || self
+                    .hear(lane, notice.root)
+                    .is_some_and(|own| (own.root, &own.accused) == (notice.root, &notice.accused));
             let accusation = Accusation {
                 by: root,
                 accused: notice.accused.iter().map(|party| self.roster.name(*party)).collect(),
@@ -287,9 +301,17 @@ mod tests {
                 lane.send(&notice.encode()).unwrap();
                 lane.finish().unwrap();
             }
+            // The fourth, whom a tells why it stops.
+            let (d_here, mut d_there) = crate::pair(long);
+            a.state.lock().unwrap().lane.push((PartyId(3), d_here));
             let error = a.stop(cut("a", "b", "x"));
             let suspects: &[&str] = if says { &["c", "d"] } else { &["b", "c", "d"] };
             assert_eq!(error.accusation().unwrap().suspects("a"), suspects, "{error}");
+            let mut bytes = [0; NOTICE_BYTES];
+            d_there.recv(&mut bytes).unwrap();
+            let passed_on = Notice::decode(&bytes).unwrap();
+            let lost = Notice { root: PartyId(1), step: "open".into(), accused: vec![] };
+            assert_eq!(passed_on, if says { notice.clone() } else { lost }, "hearsay goes no further");
         }
     }
 
