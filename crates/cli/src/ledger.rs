@@ -59,7 +59,10 @@ fn verify(path: &Path, as_json: bool) -> Result<(), Error> {
     if as_json {
         return output::print_json(&json!({ "ledger": path.display().to_string(), "chains": chains }));
     }
-    let mut lines = vec!["No row was changed, added or taken away by another program.".to_owned()];
+    let mut lines = vec![
+        "The chains fit their rows. Rows cut off the end show to peers alone; sketches and counts of matches are in no chain."
+            .to_owned(),
+    ];
     lines.extend(chains.iter().map(|chain| {
         let peer = if chain.peer.is_empty() { "(peer unknown)" } else { &chain.peer };
         let head = chain.head.get(..16).unwrap_or(&chain.head);
@@ -85,7 +88,7 @@ fn recover(path: &Path, lineage: Option<&str>, spent: Option<Decimal>, as_json: 
             one.stated
         );
         if one.barred {
-            text += " More may have been spent after that: releases with this peer stay barred until `tacit ledger allow`.";
+            text += " More may have been spent after that: releases with this peer stay barred, on every lineage, until `tacit ledger allow`.";
         }
         text
     });

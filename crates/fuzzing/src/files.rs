@@ -186,9 +186,10 @@ fn ledger(mut data: &[u8]) {
     let _ = (ledger.spent("lineage", "viewer"), ledger.spent_delta("lineage", "viewer"));
     let id = [1; 32];
     let towards = Towards { peer: "viewer".into(), lineage: "lineage".into() };
-    let _ = (ledger.outputs(&id), ledger.barred(&towards, &[id]), ledger.next_attempt(&id));
+    let own = net::Fingerprint::of_ed25519(&id);
+    let _ = (ledger.outputs(&id), ledger.barred(&towards, &[(id, 0)]), ledger.next_attempt(&id));
     let _ = (ledger.broken_off("viewer"), ledger.peer_by("v"), ledger.noticed("viewer"));
-    let _ = (ledger.chain("viewer"), ledger.held("viewer"), ledger.hash_at("viewer", 1));
+    let _ = (ledger.chain("viewer"), ledger.held("viewer", own), ledger.hash_at("viewer", 1));
     let _ = (ledger.verify(), ledger.claims(), ledger.last_begun(&id));
     let _ = (ledger.spent_by_all("lineage"), ledger.viewers_of("lineage"), ledger.knows("lineage"));
     let _ = ledger.old_answer(&id, &id, PartyId(0));

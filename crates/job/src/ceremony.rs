@@ -245,7 +245,8 @@ impl Noise {
     /// it is affordable.
     fn may_begin(&self) -> Result<(), Error> {
         let (id, ledger) = (self.id(), self.ledger()?);
-        if let Some(reason) = ledger.barred(&self.towards, &[id])? {
+        let running = (id, ledger.attempt(&id)?);
+        if let Some(reason) = ledger.barred(&self.towards, &[running])? {
             return Err(barred_error(ledger.path(), &self.towards, &reason));
         }
         if ledger.transcript(&id, self.side)?.is_some_and(|record| Stage::of(&record) >= Stage::Named) {

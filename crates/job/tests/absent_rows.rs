@@ -244,8 +244,8 @@ fn four_servers_count_the_rows_that_both_have() {
             .replace("class exact", &format!("class exact\nrows {rows}"));
         let study = format!("{study}{servers}[compute]\nengine = \"ring4\"\n");
         let world = World::new(folder, &["alpha", "beta"], &SERVERS, &study);
-        let lineage = |name: &str| world.owner(name, &format!("{SALTED}\nlineage = \"{name}\""));
-        let (reports, servers) = all(&["alpha", "beta"].map(lineage), &world.nodes(), quiet);
+        let (reports, servers) =
+            all(&["alpha", "beta"].map(|name| world.owner(name, SALTED)), &world.nodes(), quiet);
         assert!(servers.iter().all(Result::is_ok), "{servers:?}");
         let reports: Vec<Report> = reports.into_iter().map(Result::unwrap).collect();
         let truth = if rows == "any" { files.truth(|_| true) } else { files.matched() };

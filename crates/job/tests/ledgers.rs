@@ -1,7 +1,7 @@
 //! Privacy ledgers against a party that leaves, forgets or rewrites: two parties in two threads, TLS on loopback, real files.
 
 use base::Error;
-use job::ledger::Ledger;
+use job::ledger::{Ledger, Towards};
 use job::party::{Party, PartySettings};
 use job::report::Report;
 use job::run::{Event, Watch, run};
@@ -21,6 +21,8 @@ struct World {
     folder: TempDir,
     keys: [String; 2],
     study: String,
+    /// Of both parties, towards the other.
+    budget: &'static str,
 }
 
 impl World {
@@ -36,7 +38,7 @@ impl World {
             .replace("tacit1:ffeeddccbbaa99887766554433221100", &keys[1]);
         let clinic: String = (0..60).map(|i| format!("p{i},{}\n", ["ill", "healthy"][i % 2])).collect();
         std::fs::write(folder.path().join("clinic.csv"), format!("person,diagnosis\n{clinic}")).unwrap();
-        let world = Self { folder, keys, study };
+        let world = Self { folder, keys, study, budget: "5" };
         world.data_of_works(0);
         world
     }
@@ -71,8 +73,8 @@ impl World {
             let text = format!(
                 "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \"{name}.csv\"\n{}\n\
                  ledger = \"{name}.ledger\"\nreport = \"out-{name}\"\ndeadline = \"20s\"\nlineage = \"data-{name}\"\n\
-                 [policy]\nkinds = [\"program\"]\nbudget = 5\n",
-                sides[i]
+                 [policy]\nkinds = [\"program\"]\nbudget = {}\n",
+                sides[i], self.budget
             );
             let file = self.path(&format!("{name}.toml"));
             std::fs::write(&file, text).unwrap();
@@ -203,6 +205,53 @@ fn one_operator_suffices_for_its_own_side() {
     }
 }
 
+/// A drawer with modified software leaves once the seeds are exchanged, and names a later attempt of the same release each
+/// time: every attempt is other noise, so the third asks the viewer's operator.
+#[test]
+fn attempts_of_one_release_are_no_free_draws() {
+    let world = World::new();
+    drop(world.ledger(1));
+    let leave = "CREATE TRIGGER leave BEFORE INSERT ON transcripts WHEN NEW.side = 'drawer' AND NEW.stage = 1 BEGIN \
+                 SELECT RAISE(ABORT, 'gone'); END";
+    world.raw(1).execute_batch(leave).unwrap();
+    for attempt in 1..3 {
+        let [clinic, _] = texts(world.run("study"));
+        assert!(!clinic.contains("barred"), "{clinic}");
+        let sql = "SELECT release FROM transcripts LIMIT 1";
+        let release: [u8; 32] = world.raw(1).query_row(sql, [], |row| row.get(0)).unwrap();
+        world.ledger(1).begin_attempt(&release, attempt, &world.keys[0]).unwrap();
+    }
+    world.raw(1).execute_batch("DROP TRIGGER leave").unwrap();
+    let [clinic, _] = texts(world.run("study"));
+    assert!(clinic.contains("2 attempts at releases stopped after the seeds"), "{clinic}");
+    world.allow(0);
+    whole(world.run("study"));
+}
+
+/// Both are cut when the viewer has its outputs and neither has its answer: the rerun costs nothing, though the budget does
+/// not pay a second time.
+#[test]
+fn outputs_that_are_kept_are_not_paid_again() {
+    let world = World { budget: "0.11", ..World::new() };
+    let cut = "CREATE TRIGGER cut BEFORE INSERT ON answers BEGIN SELECT RAISE(ABORT, 'gone'); END";
+    for party in [0, 1] {
+        drop(world.ledger(party));
+        world.raw(party).execute_batch(cut).unwrap();
+    }
+    texts(world.run("study"));
+    for party in [0, 1] {
+        world.raw(party).execute_batch("DROP TRIGGER cut").unwrap();
+    }
+    whole(world.run("study"));
+    let entries = world.ledger(1).entries().unwrap();
+    assert_eq!(
+        entries.iter().filter(|e| e.delta == "0").map(|e| (e.attempt, &*e.rho)).collect::<Vec<_>>(),
+        [(0, "0.1")]
+    );
+    let attempts = world.raw(1).query_row("SELECT count(*) FROM attempts", [], |row| row.get::<_, i64>(0));
+    assert_eq!(attempts.unwrap(), 0);
+}
+
 /// After a crash of both each operator allows for its own side; the new attempt is charged again at the side that protects.
 #[test]
 fn a_new_attempt_is_agreed_on_and_charged_again() {
@@ -265,6 +314,9 @@ fn an_older_copy_is_named_and_recovered() {
         recovered[0].barred && ledger.spent("data-works", &world.keys[0]).unwrap() > &spent * ratio(2, 1)
     );
     ledger.verify().unwrap();
+    // A statement does not say on which lineage: all wait for the operator, who may look at one.
+    let on = |lineage: &str| Towards { peer: world.keys[0].clone(), lineage: lineage.into() };
+    assert!(ledger.barred(&on("another"), &[]).unwrap().is_some());
     let [clinic, works] = texts(world.run("fifth"));
     assert!(
         works.contains("recovered from a statement of") && !clinic.contains("went back"),
@@ -307,6 +359,56 @@ fn a_rewritten_ledger_is_named_on_both_sides() {
     // It is said again without meeting anybody, in whatever words.
     let again = run(&world.parties("third")[1], &Watch::none()).unwrap_err().to_string();
     assert!(again.contains("clinic holds a statement"), "{again}");
+}
+
+/// What is allowed on one lineage leaves what was noticed on another.
+#[test]
+fn an_allowance_is_for_its_lineage() {
+    let world = World::new();
+    whole(world.run("first"));
+    world.forget(1);
+    let mut parties = world.parties("second");
+    parties[1].new_ledger = true;
+    texts(both(&parties, &Watch::none()));
+    let mut ledger = world.ledger(0);
+    let another = Towards { peer: world.keys[1].clone(), lineage: "another".into() };
+    ledger.bar(&[7; 32], &another, "silence").unwrap();
+    assert_eq!(ledger.allow(&world.keys[1], Some("another"), "looked into").unwrap(), 1);
+    assert!(ledger.noticed(&world.keys[1]).unwrap().is_empty());
+    let [clinic, _] = texts(both(&parties, &Watch::none()));
+    assert!(clinic.contains("the ledger of works went back from"), "{clinic}");
+    assert_eq!(ledger.allow(&world.keys[1], Some("data-clinic"), "looked into").unwrap(), 1);
+    whole(both(&parties, &Watch::none()));
+    assert_eq!(ledger.noticed(&world.keys[1]).unwrap().len(), 1);
+}
+
+/// What both operators had reopened under layout 2 is allowed, and what they had not is barred.
+#[test]
+fn what_was_reopened_in_an_older_file_stays_allowed() {
+    let folder = TempDir::new().unwrap();
+    let fixture = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/layout-2/adv-ledger.db");
+    let barred = |reopened: bool| {
+        let path = folder.path().join(format!("{reopened}.ledger"));
+        std::fs::copy(&fixture, &path).unwrap();
+        let raw = Connection::open(&path).unwrap();
+        let sql = "SELECT release, viewer FROM debits WHERE protects = 1 ORDER BY row DESC LIMIT 1";
+        let of = |row: &rusqlite::Row<'_>| Ok((row.get::<_, [u8; 32]>(0)?, row.get::<_, String>(1)?));
+        let (release, peer) = raw.query_row(sql, [], of).unwrap();
+        raw.execute(
+            "INSERT INTO bars (at, release, attempt, reason) VALUES (1, ?1, 0, 'silence')",
+            [release],
+        )
+        .unwrap();
+        if reopened {
+            raw.execute("INSERT INTO reopened VALUES (?1, 0, 2, 'both agreed')", [release]).unwrap();
+        }
+        drop(raw);
+        let ledger = Ledger::open(&path).unwrap();
+        ledger.verify().unwrap();
+        ledger.barred(&Towards { peer, lineage: "lin-adv".into() }, &[]).unwrap()
+    };
+    assert_eq!(barred(true), None);
+    assert_eq!(barred(false).as_deref(), Some("silence"));
 }
 
 /// A mistyped path is not a new budget.
@@ -372,7 +474,7 @@ fn an_answer_of_an_older_version_is_found() {
         std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         let text = format!(
             "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \"{name}.csv\"\n{side}\n\
-             ledger = \"{name}.ledger\"\nlineage = \"lin-{name}\"\ndeadline = \"20s\"\n"
+             ledger = \"{name}.ledger\"\nlineage = \"lin-{name}\"\ndeadline = \"20s\"\n[policy]\ncandidates = 4\n"
         );
         std::fs::write(to("party.toml"), text).unwrap();
         PartySettings::read(&to("party.toml")).unwrap().complete().unwrap()

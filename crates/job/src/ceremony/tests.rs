@@ -123,7 +123,9 @@ impl World {
 
     /// What keeps `party` from beginning.
     fn barred(&self, party: PartyId) -> Option<String> {
-        self.ledger(party).barred(&self.towards(party), &[self.release()]).unwrap()
+        let ledger = self.ledger(party);
+        let running = (self.release(), ledger.attempt(&self.release()).unwrap());
+        ledger.barred(&self.towards(party), &[running]).unwrap()
     }
 
     fn allow(&self, party: PartyId) {

@@ -83,12 +83,12 @@ impl Ledger {
         write.commit().map_err(explain)
     }
 
-    /// Why nothing with noise may begin with a peer on a lineage, if so. `releases` are those about to run: one of them
-    /// that stopped before its index was named goes on.
+    /// Why nothing with noise may begin with a peer on a lineage, if so. `running` are the attempts of releases about to run:
+    /// one of them that stopped before its index was named goes on, with the same noise. Another attempt has other noise.
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn barred(&self, towards: &Towards, releases: &[Bytes32]) -> Result<Option<String>, Error> {
+    pub fn barred(&self, towards: &Towards, running: &[(Bytes32, u32)]) -> Result<Option<String>, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
         let lifted = lifted(&self.connection, towards).map_err(explain)?;
         let sql = "SELECT reason FROM bars WHERE kind = 'noise' AND peer IN (?1, '') AND lineage IN (?2, '') \
@@ -98,17 +98,18 @@ impl Ledger {
         if let Some(reason) = found.map_err(explain)? {
             return Ok(Some(reason));
         }
-        let sql = "SELECT max(stage), side, at, release FROM transcripts AS t WHERE peer IN (?1, '') \
+        let sql = "SELECT max(stage), side, at, release, attempt FROM transcripts AS t WHERE peer IN (?1, '') \
                    AND lineage IN (?2, '') AND row > ?3 AND NOT EXISTS (SELECT 1 FROM outputs \
                    WHERE outputs.release = t.release AND outputs.attempt = t.attempt) GROUP BY release, attempt, side";
         let mut query = self.connection.prepare(sql).map_err(explain)?;
         let values = params![towards.peer, towards.lineage, lifted.transcripts];
         let read = |row: &rusqlite::Row<'_>| {
-            Ok((row.get::<_, u32>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?, row.get(3)?))
+            let this: (Bytes32, u32) = (row.get(3)?, row.get(4)?);
+            Ok((row.get::<_, u32>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?, this))
         };
         let mut unnamed = 0;
         for row in query.query_map(values, read).map_err(explain)? {
-            let (stage, side, at, release): (u32, String, i64, Bytes32) = row.map_err(explain)?;
+            let (stage, side, at, this) = row.map_err(explain)?;
             if stage >= records::Stage::Named as u32 {
                 return Ok(Some(format!(
                     "the index of a release's noise was named on {}, and this side keeps no outcome of it; a run that is \
@@ -117,11 +118,11 @@ impl Ledger {
                 )));
             }
             let seeded = stage == records::Stage::Seeded as u32 && side == "checker";
-            unnamed += u32::from(seeded && !releases.contains(&release));
+            unnamed += u32::from(seeded && !running.contains(&this));
         }
         Ok((unnamed >= UNNAMED).then(|| {
             format!(
-                "{unnamed} releases stopped after the seeds of their noise were exchanged and did not go on: who leaves \
+                "{unnamed} attempts at releases stopped after the seeds of their noise were exchanged and did not go on: who leaves \
                  there picks among noises"
             )
         }))
@@ -278,7 +279,8 @@ pub(super) fn is_lifted(
     peer: &str,
     release: &Bytes32,
 ) -> Result<Option<bool>, rusqlite::Error> {
-    let sql = "SELECT row <= (SELECT coalesce(max(bars), 0) FROM allows WHERE peer = ?2) FROM bars \
+    let sql = "SELECT row <= (SELECT coalesce(max(bars), 0) FROM allows WHERE peer = ?2 \
+               AND allows.lineage IN (bars.lineage, '')) FROM bars \
                WHERE kind = ?1 AND peer = ?2 AND release = ?3 ORDER BY row DESC LIMIT 1";
     connection.query_row(sql, params![kind.name(), peer, release], |row| row.get(0)).optional()
 }

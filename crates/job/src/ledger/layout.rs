@@ -81,7 +81,8 @@ CREATE INDEX chain_item ON chain (source, item);
 ";
 
 /// From layout 2. The peer of a release is the viewer of the debits that the same study made of this party's data; where
-/// it made none it is unknown (''), and a bar then holds towards everybody. A drawer kept no outcome: where it had opened
+/// it made none it is unknown (''), and a bar then holds towards everybody. What was reopened counts as allowed, so it comes
+/// before what was not. A drawer kept no outcome: where it had opened
 /// its noise the release counts as ended.
 const FROM_2: &str = "
 DROP INDEX debits_of;
@@ -100,17 +101,36 @@ INSERT INTO debits SELECT row, at, release, attempt, lineage, viewer,
     study, my_tag, peer_tag, rho, budget, protects, delta FROM old_debits ORDER BY row;
 INSERT INTO answers (study, program, my_tag, peer_tag, party, at, report)
     SELECT study, program, my_tag, peer_tag, party, at, report FROM old_answers ORDER BY at, rowid;
+CREATE TEMP TABLE again AS SELECT old.release, attempt, at, coalesce(peer, '') AS peer, coalesce(lineage, '') AS lineage
+    FROM reopened AS old LEFT JOIN told USING (release);
+CREATE TEMP VIEW transcripts_then AS SELECT old.release, attempt, side, stage, coalesce(peer, '') AS peer,
+    coalesce(lineage, '') AS lineage, at, record, old.rowid AS place,
+    EXISTS (SELECT 1 FROM again WHERE again.release = old.release AND again.attempt = old.attempt) AS lifted
+    FROM old_transcripts AS old LEFT JOIN told USING (release);
+CREATE TEMP VIEW bars_then AS SELECT row, at, coalesce(peer, '') AS peer, coalesce(lineage, '') AS lineage, old.release,
+    attempt, reason, EXISTS (SELECT 1 FROM again WHERE again.release = old.release AND again.attempt = old.attempt) AS lifted
+    FROM old_bars AS old LEFT JOIN told USING (release);
 INSERT INTO transcripts (release, attempt, side, stage, peer, lineage, at, record)
-    SELECT old.release, attempt, side, stage, coalesce(peer, ''), coalesce(lineage, ''), at, record
-    FROM old_transcripts AS old LEFT JOIN told USING (release) ORDER BY at, old.rowid;
-INSERT INTO bars SELECT row, at, 'noise', coalesce(peer, ''), coalesce(lineage, ''), old.release, attempt, reason
-    FROM old_bars AS old LEFT JOIN told USING (release) ORDER BY row;
+    SELECT release, attempt, side, stage, peer, lineage, at, record FROM transcripts_then WHERE lifted ORDER BY at, place;
+INSERT INTO bars (at, kind, peer, lineage, release, attempt, reason)
+    SELECT at, 'noise', peer, lineage, release, attempt, reason FROM bars_then WHERE lifted ORDER BY row;
+INSERT INTO allows (at, peer, lineage, bars, transcripts, reason) SELECT max(at), peer, lineage,
+    (SELECT coalesce(max(row), 0) FROM bars), (SELECT coalesce(max(row), 0) FROM transcripts), 'reopened'
+    FROM again GROUP BY peer, lineage;
+INSERT INTO transcripts (release, attempt, side, stage, peer, lineage, at, record)
+    SELECT release, attempt, side, stage, peer, lineage, at, record FROM transcripts_then WHERE NOT lifted
+    ORDER BY at, place;
+INSERT INTO bars (at, kind, peer, lineage, release, attempt, reason)
+    SELECT at, 'noise', peer, lineage, release, attempt, reason FROM bars_then WHERE NOT lifted ORDER BY row;
 INSERT INTO attempts (release, attempt, peer, at, reason) SELECT old.release, attempt + 1, coalesce(peer, ''), at, reason
     FROM reopened AS old LEFT JOIN told USING (release) ORDER BY at, old.rowid;
 INSERT INTO outputs (release, attempt, peer, at, outputs) SELECT old.release, attempt, coalesce(peer, ''), at, outputs
     FROM old_outputs AS old LEFT JOIN told USING (release) ORDER BY at, old.rowid;
 INSERT INTO outputs (release, attempt, peer, at, outputs) SELECT release, attempt, peer, at, '' FROM transcripts
     WHERE side = 'drawer' AND stage = 3;
+DROP VIEW transcripts_then;
+DROP VIEW bars_then;
+DROP TABLE again;
 DROP TABLE told;
 DROP TABLE old_debits;
 DROP TABLE old_answers;

@@ -10,6 +10,11 @@ use release::Rational;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use serde::Serialize;
 
+const OWN_SKETCHES: &str = "SELECT lineage, sketch FROM sketches WHERE lineage = ?1";
+
+/// From this similarity on two versions of a lineage's data are one.
+const MUCH_THE_SAME: f64 = 0.75;
+
 /// One beginning of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begun {
@@ -69,23 +74,36 @@ impl Ledger {
         self.texts(sql, &[&lineage])
     }
 
+    /// Whether a study was charged towards a viewer of a lineage before: on the same data it takes nothing again.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn has_charged(&self, study: &Bytes32, lineage: &str, viewer_key: &str) -> Result<bool, Error> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM debits WHERE study = ?1 AND lineage = ?2 AND viewer = ?3 AND protects = 1)";
+        let found = self.connection.query_row(sql, params![study, lineage, viewer_key], |row| row.get(0));
+        found.map_err(|e| self.explain("read", &e))
+    }
+
     /// The other lineage of which something was charged and whose data are most like these, with the similarity; none where
-    /// none has a sketch. Of a lineage whose data have changed, every version counts.
+    /// none has a sketch. Of a lineage whose data have changed, every kept version counts.
     ///
     /// # Errors
     /// When the ledger cannot be read.
     pub fn most_alike(&self, lineage: &str, sketch: &Sketch) -> Result<Option<(String, f64)>, Error> {
-        let explain = |e: rusqlite::Error| self.explain("read", &e);
         let sql = "SELECT lineage, sketch FROM sketches WHERE lineage <> ?1 \
                    AND lineage IN (SELECT lineage FROM debits WHERE protects = 1)";
-        let mut query = self.connection.prepare(sql).map_err(explain)?;
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?));
-        let rows: Result<Vec<_>, _> = query.query_map([lineage], read).map_err(explain)?.collect();
-        let alike = rows
-            .map_err(explain)?
-            .into_iter()
-            .filter_map(|(name, bytes)| Some((name, Sketch::from_bytes(&bytes)?.similarity(sketch))));
-        Ok(alike.max_by(|(_, a), (_, b)| a.total_cmp(b)))
+        let all = likenesses(&self.connection, sql, lineage, sketch).map_err(|e| self.explain("read", &e))?;
+        Ok(all.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b)))
+    }
+
+    /// How much these data are like a lineage's own, as far as versions of them are kept: 0 where none is.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn alike(&self, lineage: &str, sketch: &Sketch) -> Result<f64, Error> {
+        let own = likenesses(&self.connection, OWN_SKETCHES, lineage, sketch);
+        let own = own.map_err(|e| self.explain("read", &e))?;
+        Ok(own.into_iter().map(|(_, alike)| alike).fold(0.0, f64::max))
     }
 
     /// Whether something of a lineage was charged, or its operator said that it is none of the others.
@@ -98,12 +116,15 @@ impl Ledger {
         self.connection.query_row(sql, [lineage], |row| row.get(0)).map_err(|e| self.explain("read", &e))
     }
 
-    /// Keeps what a lineage's data look like: a row for every version of them. `unlike`: the lineage that they resemble and
-    /// are not, as the operator says.
+    /// Keeps what a lineage's data look like, unless a version that is much the same is kept already: a row for every small
+    /// change would tell who came and went. `unlike`: the lineage that they resemble and are not, as the operator says.
     ///
     /// # Errors
     /// When the ledger cannot be written.
     pub fn keep_sketch(&mut self, lineage: &str, sketch: &Sketch, unlike: Option<&str>) -> Result<(), Error> {
+        if unlike.is_none() && self.alike(lineage, sketch)? >= MUCH_THE_SAME {
+            return Ok(());
+        }
         let sql = "INSERT INTO sketches (at, lineage, sketch, unlike) SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS \
                    (SELECT 1 FROM sketches WHERE lineage = ?2 AND sketch = ?3 AND unlike IS ?4)";
         let values = params![now(), lineage, sketch.as_bytes(), unlike];
@@ -149,6 +170,21 @@ impl Ledger {
         let rows = query.query_map(values, |row| row.get(0)).map_err(explain)?;
         rows.collect::<Result<_, _>>().map_err(explain)
     }
+}
+
+/// Which lineage each row of a query names, and how much these data are like its sketch.
+fn likenesses(
+    connection: &Connection,
+    sql: &str,
+    lineage: &str,
+    sketch: &Sketch,
+) -> Result<Vec<(String, f64)>, rusqlite::Error> {
+    let mut query = connection.prepare(sql)?;
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?));
+    let rows = query.query_map([lineage], read)?.collect::<Result<Vec<_>, _>>()?;
+    let alike =
+        |(name, bytes): (String, Vec<u8>)| Some((name, Sketch::from_bytes(&bytes)?.similarity(sketch)));
+    Ok(rows.into_iter().filter_map(alike).collect())
 }
 
 fn last_begun(connection: &Connection, id: &Bytes32) -> Result<Option<Begun>, rusqlite::Error> {

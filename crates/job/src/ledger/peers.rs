@@ -12,7 +12,7 @@ use base::Error;
 use net::identity::{Fingerprint, Identity};
 use num_traits::{Signed, Zero};
 use release::Rational;
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, TransactionBehavior, params};
 use serde::Serialize;
 
 /// The last statement of a peer that this party keeps.
@@ -89,22 +89,24 @@ impl Ledger {
         Ok(self.walk(peer)?.at(count).unwrap_or_default())
     }
 
-    /// The last statement of a peer that this party keeps.
+    /// The last statement of a peer towards the key `own` that this party keeps. What was said to another key of this
+    /// party's is of another chain.
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn held(&self, peer: &str) -> Result<Held, Error> {
-        held(&self.connection, peer).map_err(|e| self.explain("read", &e))
+    pub fn held(&self, peer: &str, own: Fingerprint) -> Result<Held, Error> {
+        held(&self.connection, peer, own).map_err(|e| self.explain("read", &e))
     }
 
     /// Compares what a peer answers for the count of the statement that is `held` with that statement. Where it fits, or
-    /// this side's operator has allowed it since, `said` is kept; else the mismatch is, and returned.
+    /// this side's operator has allowed it since, `said` is kept; else the mismatch is, and returned. `own` is this party.
     ///
     /// # Errors
     /// When the ledger cannot be read or written.
     pub fn met(
         &mut self,
         towards: &Towards,
+        own: Fingerprint,
         said: &Statement,
         before: &Held,
         answer: &Bytes32,
@@ -127,21 +129,21 @@ impl Ledger {
                 return Ok(Some(mismatch));
             }
         }
-        keep(&write, &towards.peer, said, other.is_some()).map_err(explain)?;
+        keep(&write, (&towards.peer, own), said, other.is_some()).map_err(explain)?;
         write.commit().map_err(explain)?;
         Ok(None)
     }
 
-    /// Keeps what a peer signed, if it says more than what is held.
+    /// Keeps what a peer signed towards the key `own`, if it says more than what is held.
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub fn keep_statement(&mut self, peer: &str, said: &Statement) -> Result<(), Error> {
+    pub fn keep_statement(&mut self, peer: &str, own: Fingerprint, said: &Statement) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "write to", &e);
         let write =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
-        keep(&write, peer, said, false).map_err(explain)?;
+        keep(&write, (peer, own), said, false).map_err(explain)?;
         write.commit().map_err(explain)
     }
 
@@ -151,7 +153,9 @@ impl Ledger {
     /// When the ledger cannot be read.
     pub fn noticed(&self, peer: &str) -> Result<Vec<String>, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
-        let sql = "SELECT at, reason FROM bars WHERE kind = 'ledger' AND peer = ?1 ORDER BY row";
+        let sql = "SELECT at, reason FROM bars WHERE kind = 'ledger' AND peer = ?1 AND row <= (SELECT \
+                   coalesce(max(bars), 0) FROM allows WHERE allows.peer = ?1 AND allows.lineage IN (bars.lineage, '')) \
+                   ORDER BY row";
         let mut query = self.connection.prepare(sql).map_err(explain)?;
         let read =
             |row: &rusqlite::Row<'_>| Ok(format!("{}: {}", date(row.get(0)?), row.get::<_, String>(1)?));
@@ -243,8 +247,8 @@ impl Ledger {
 
     /// Takes over what peers gave back: charges `lineage` with what the statements say was charged towards each of them in
     /// all, beyond what is in this ledger, and goes on with their chains from there. What was spent after a statement is
-    /// not in it, and a peer may have kept back a later one: so the lineage is barred towards that peer until the operator
-    /// allows more, or `spent` says what was spent.
+    /// not in it, a peer may have kept back a later one, and it does not say on which lineage: so every lineage is barred towards
+    /// that peer until the operator allows more, or `spent` says what was spent.
     ///
     /// # Errors
     /// When no peer gave anything back; when several lineages could be meant; when the ledger cannot be written.
@@ -334,7 +338,9 @@ fn recover_one(
             shown(&stated),
             small(&statement.delta())
         );
-        bars::put(write, Bar::Noise, &towards, (&id, 0), &reason)?;
+        // What the peer was charged on other lineages is not told apart: all of them wait for the operator.
+        let everywhere = Towards { peer: peer.clone(), lineage: String::new() };
+        bars::put(write, Bar::Noise, &everywhere, (&id, 0), &reason)?;
     }
     Ok(Recovered {
         peer: peer.clone(),
@@ -359,18 +365,31 @@ fn put_claim(
 
 /// Keeps a statement of a peer, where it is a later one or the operator has allowed it: another run may have heard a later
 /// one meanwhile.
-fn keep(write: &Connection, peer: &str, said: &Statement, allowed: bool) -> Result<(), rusqlite::Error> {
-    if !allowed && held(write, peer)?.is_some_and(|last| last.head.count >= said.head.count) {
+fn keep(
+    write: &Connection,
+    (peer, own): (&str, Fingerprint),
+    said: &Statement,
+    allowed: bool,
+) -> Result<(), rusqlite::Error> {
+    if !allowed && held(write, peer, own)?.is_some_and(|last| last.head.count >= said.head.count) {
         return Ok(());
     }
     let sql = "INSERT INTO statements (at, peer, statement) VALUES (?1, ?2, ?3)";
     super::put(write, "statements", sql, params![now(), peer, said.bytes()], &[peer]).map(|_| ())
 }
 
-fn held(connection: &Connection, peer: &str) -> Result<Held, rusqlite::Error> {
-    let sql = "SELECT statement FROM statements WHERE peer = ?1 ORDER BY row DESC LIMIT 1";
-    let bytes = connection.query_row(sql, [peer], |row| row.get::<_, Vec<u8>>(0)).optional()?;
-    Ok(bytes.and_then(|bytes| Statement::read(&bytes)))
+fn held(connection: &Connection, peer: &str, own: Fingerprint) -> Result<Held, rusqlite::Error> {
+    let Ok(key) = peer.parse::<Fingerprint>() else { return Ok(None) };
+    let mut query =
+        connection.prepare("SELECT statement FROM statements WHERE peer = ?1 ORDER BY row DESC")?;
+    let mut rows = query.query([peer])?;
+    while let Some(row) = rows.next()? {
+        let said = Statement::read(&row.get::<_, Vec<u8>>(0)?).filter(|said| said.is_of(key, own));
+        if said.is_some() {
+            return Ok(said);
+        }
+    }
+    Ok(None)
 }
 
 /// What this party's ledger has charged a peer over all lineages: the sum of a column, `rho` or `delta`.

@@ -211,7 +211,7 @@ impl Ledger {
         text.map(parse).transpose().map_err(|_| Error::input("the noise transcript in the ledger is damaged"))
     }
 
-    pub(super) fn attempt(&self, release_id: &Bytes32) -> Result<u32, Error> {
+    pub(crate) fn attempt(&self, release_id: &Bytes32) -> Result<u32, Error> {
         attempt(&self.connection, release_id).map_err(|e| self.explain("read", &e))
     }
 }
@@ -230,7 +230,6 @@ fn answer(connection: &Connection, key: &AnswerKey) -> Result<Option<String>, ru
 }
 
 /// Why an attempt of a release is barred, if it is.
-
 pub(super) fn bar(
     connection: &Connection,
     release_id: &Bytes32,

@@ -146,7 +146,7 @@ fn filled(path: &Path) -> Ledger {
     ledger.store_outputs(&[1; 32], key, &[1, 2]).unwrap();
     ledger.store_answer(&answer(), &[key], "{}").unwrap();
     ledger.save_transcript(&[1; 32], Side::Drawer, &towards(), committed().transcript()).unwrap();
-    ledger.keep_sketch("hospitals", &sketch(1, 0..9), None).unwrap();
+    ledger.keep_sketch("hospitals", &sketch(1, 0..120), None).unwrap();
     ledger.begin_match(&[4; 32], &|_| Ok(Vec::new())).unwrap();
     ledger
 }
@@ -230,7 +230,7 @@ fn every_table_is_in_the_chains() {
         let identity = net::identity::Identity::generate().unwrap();
         let own = identity.fingerprint();
         let statement = ledger.statement(&identity, own).unwrap();
-        ledger.met(&towards(), &statement, &None, &[0; 32]).unwrap();
+        ledger.met(&towards(), own, &statement, &None, &[0; 32]).unwrap();
         let later = Statement::sign(
             &identity,
             own,
@@ -505,15 +505,15 @@ fn releases_that_stop_after_the_seeds_are_counted() {
         ledger.save_transcript(&[release; 32], Side::Checker, &towards(), checker.transcript()).unwrap();
     };
     record(&mut ledger, 1);
-    assert_eq!(ledger.barred(&towards(), &[[2; 32]]).unwrap(), None);
+    assert_eq!(ledger.barred(&towards(), &[([2; 32], 0)]).unwrap(), None);
     record(&mut ledger, 2);
     // The one that goes on is not counted.
-    assert_eq!(ledger.barred(&towards(), &[[2; 32]]).unwrap(), None);
-    let reason = ledger.barred(&towards(), &[[3; 32]]).unwrap().unwrap();
-    assert!(reason.starts_with("2 releases stopped after the seeds"), "{reason}");
+    assert_eq!(ledger.barred(&towards(), &[([2; 32], 0)]).unwrap(), None);
+    let reason = ledger.barred(&towards(), &[([3; 32], 0)]).unwrap().unwrap();
+    assert!(reason.starts_with("2 attempts at releases stopped after the seeds"), "{reason}");
     assert_eq!(ledger.broken_off("key-of-registry").unwrap(), BrokenOff { releases: 2, after_index: 0 });
     ledger.allow("key-of-registry", None, "asked them").unwrap();
-    assert_eq!(ledger.barred(&towards(), &[[3; 32]]).unwrap(), None);
+    assert_eq!(ledger.barred(&towards(), &[([3; 32], 0)]).unwrap(), None);
     assert_eq!(ledger.broken_off("key-of-registry").unwrap().releases, 2);
 }
 

@@ -40,6 +40,8 @@ pub(super) struct Agreement {
     pub changed: Vec<(PartyId, Mismatch, Statement)>,
     /// Which attempt of each party's view of the two is run.
     pub attempts: [u32; 2],
+    /// Whether each viewer of the two has its outputs: then nothing of that release is run, or charged.
+    pub done: [bool; 2],
     study: Bytes32,
 }
 
@@ -163,8 +165,9 @@ impl Own<'_> {
         ];
         let nonce: Bytes32 = session.fork_seed("name of a match").into_rng().bytes();
         let mut nonces = vec![nonce; tags.len()];
+        let me_key = self.identity.fingerprint();
         let held: Vec<Held> =
-            owners.iter().map(|peer| self.lock()?.held(self.key(*peer))).collect::<Result<_, _>>()?;
+            owners.iter().map(|peer| self.lock()?.held(self.key(*peer), me_key)).collect::<Result<_, _>>()?;
         let knows = |peer| {
             let held = owners.iter().position(|owner| *owner == peer).and_then(|at| held[at].as_ref());
             held.map_or(0, |held| held.head.count)
@@ -227,27 +230,35 @@ impl Own<'_> {
         };
         let mut all_stored = stored.is_some();
         let mut same_old = old.is_some();
+        let mut over = [false; 2];
         let mut changed = Vec::new();
         for ((peer, theirs), first) in tell_each(session, &owners, mine)?.into_iter().zip(firsts) {
             let theirs = Second::read(&theirs);
             all_stored &= theirs.flags & STORED != 0;
             same_old &= theirs.old == old_id;
             let towards = Towards { peer: self.key(peer).to_owned(), lineage: self.lineage.to_owned() };
-            let met = self.lock()?.met(&towards, &first.statement, &first.held, &theirs.hash)?;
+            let met = self.lock()?.met(
+                &towards,
+                self.identity.fingerprint(),
+                &first.statement,
+                &first.held,
+                &theirs.hash,
+            )?;
             if let (Some(mismatch), Some(held)) = (met, &first.held) {
                 changed.push((peer, mismatch, held.clone()));
             }
             if self.other().is_some() {
                 let release = release_id(&study, &tags, peer);
                 let done = theirs.flags & (STORED | KEPT) != 0;
-                self.take_attempts(session, peer, (&mut attempts, theirs.attempts), [kept, done])?;
+                (over[me.index()], over[peer.index()]) = (kept, done);
+                self.take_attempts(session, peer, (&mut attempts, theirs.attempts), over)?;
                 self.end(&release, &towards, done)?;
             }
         }
         if let (true, Some((_, report))) = (same_old, old) {
             (stored, all_stored) = (Some(report), true);
         }
-        Ok(Agreement { tags, answer, stored, all_stored, name, changed, attempts, study })
+        Ok(Agreement { tags, answer, stored, all_stored, name, changed, attempts, done: over, study })
     }
 
     /// The attempt that this side would run of each of two parties' views.
@@ -266,11 +277,10 @@ impl Own<'_> {
         session: &mut Session,
         peer: PartyId,
         (mine, theirs): (&mut [u32; 2], [u32; 2]),
-        [own_done, peer_done]: [bool; 2],
+        over: [bool; 2],
     ) -> Result<(), Error> {
         for viewer in [0, 1] {
-            let done = if usize::from(self.checked.me.0) == viewer { own_done } else { peer_done };
-            if done {
+            if over[viewer] {
                 continue;
             }
             if theirs[viewer] > mine[viewer].saturating_add(ATTEMPTS_AHEAD) {

@@ -69,7 +69,7 @@ pub fn match_rows(party: &Party, file: &Path, watch: &Watch) -> Result<MatchRepo
     })?;
     let mut all = [checked];
     let ledger = ready::open_ledger(party, &all, watch)?;
-    budget::admit(party, &mut all, &mut *lock(&ledger)?)?;
+    budget::admit(party, &mut all, &*lock(&ledger)?)?;
     warn(&all, watch);
     let [checked] = all;
     let places = places(party, &checked, false)?;

@@ -10,6 +10,7 @@ use crate::party::Party;
 use crate::prepare::Checked;
 use crate::report::BrokeOff;
 use crate::scales::most_charged;
+use crate::study::Member;
 use base::{Error, Kind, PartyId};
 use net::Session;
 use net::identity::Identity;
@@ -29,17 +30,7 @@ pub(super) fn open_ledger(
     all: &[Checked],
     watch: &Watch,
 ) -> Result<Arc<Mutex<Ledger>>, Error> {
-    if !party.new_ledger
-        && !party.ledger.exists()
-        && let Some(report) = report_of(party)
-    {
-        return Err(Error::refused(format!(
-            "there is no ledger at {}, but {} is the report of an earlier run of this party: a new ledger would forget what \
-             was spent. Correct `ledger` or put the file back; to begin anew all the same, add --new-ledger",
-            party.ledger.display(),
-            report.display()
-        )));
-    }
+    forgotten(party)?;
     let mut ledger = Ledger::open(&party.ledger)?;
     if ledger.is_new() {
         (watch.events)(Event::Note(format!(
@@ -47,15 +38,44 @@ pub(super) fn open_ledger(
             party.ledger.display()
         )));
     }
+    if !party.new_ledger {
+        unclaimed(&ledger, all)?;
+    }
     for (peer, statement) in ledger.claims()? {
-        let member = all.iter().flat_map(|run| &run.study.parties).find(|member| member.key == peer);
-        let Some(member) = member else { continue };
-        if !party.new_ledger {
-            return Err(claimed(&ledger, &member.name, &peer, &statement));
+        if member_of(all, &peer).is_some() {
+            ledger.settle(&peer, &statement)?;
         }
-        ledger.settle(&peer, &statement)?;
     }
     Ok(Arc::new(Mutex::new(ledger)))
+}
+
+/// Refuses a new ledger where a report of this party says that there was one.
+pub(crate) fn forgotten(party: &Party) -> Result<(), Error> {
+    if party.new_ledger || party.ledger.exists() {
+        return Ok(());
+    }
+    report_of(party).map_or(Ok(()), |report| {
+        Err(Error::refused(format!(
+            "there is no ledger at {}, but {} is the report of an earlier run of this party: a new ledger would forget what \
+             was spent. Correct `ledger` or put the file back; to begin anew all the same, add --new-ledger",
+            party.ledger.display(),
+            report.display()
+        )))
+    })
+}
+
+/// Refuses a ledger that lacks what this party has signed, as a peer of these runs gave back.
+pub(crate) fn unclaimed(ledger: &Ledger, all: &[Checked]) -> Result<(), Error> {
+    for (peer, statement) in ledger.claims()? {
+        if let Some(member) = member_of(all, &peer) {
+            return Err(claimed(ledger, &member.name, &peer, &statement));
+        }
+    }
+    Ok(())
+}
+
+fn member_of<'a>(all: &'a [Checked], key: &str) -> Option<&'a Member> {
+    all.iter().flat_map(|run| &run.study.parties).find(|member| member.key == key)
 }
 
 /// A report of this party in its report folder, or in one of the folders in it.
@@ -74,7 +94,7 @@ fn claimed(ledger: &Ledger, name: &str, key: &str, statement: &Statement) -> Err
     let own = ledger.chain(key).map_or(0, |head| head.count);
     Error::refused(format!(
         "{name} holds a statement that this party signed on {}: its ledger had {} entries with {name} then. {path} has {own} \
-         and is not that ledger: it was made anew, put back from an older copy or changed. Put the newest copy back, or \
+         and is not that ledger: it was made anew, put back from an older copy or changed, or it is another file of the same identity. Put the newest copy back, or \
          take over what was signed: tacit ledger recover {} --lineage NAME; to go on without, add --new-ledger",
         statement.date(),
         statement.head.count,
@@ -113,7 +133,16 @@ impl Coordinator<'_> {
                     ),
                 )),
             }
-        })
+        })?;
+        self.keep_likeness()
+    }
+
+    /// Keeps what the data look like: from now on something is charged under their name.
+    fn keep_likeness(&self) -> Result<(), Error> {
+        let (Some(likeness), Some(lineage)) = (&self.checked.likeness, &self.party.lineage) else {
+            return Ok(());
+        };
+        likeness.keep(lineage, &mut *self.lock()?)
     }
 
     /// The last words: owners keep a statement of each other that has this run in it, and everybody is there to the end.
@@ -125,7 +154,7 @@ impl Coordinator<'_> {
             let said = |peer| Ok(lock()?.statement(identity, key(peer).parse()?)?.bytes());
             for (peer, theirs) in tell_each(session, &owners, said)? {
                 let statement = heard(session, peer, key(peer), identity, &theirs)?;
-                lock()?.keep_statement(key(peer), &statement)?;
+                lock()?.keep_statement(key(peer), identity.fingerprint(), &statement)?;
             }
             tell_all(session, [1]).map(|_| ())
         })
@@ -145,7 +174,7 @@ impl Coordinator<'_> {
 
     fn allowed(&self, agreement: &Agreement) -> Result<(), Error> {
         self.lock()?.verify()?;
-        for (peer, mismatch, _) in &agreement.changed {
+        if let Some((peer, mismatch, _)) = agreement.changed.first() {
             return Err(self.changed(*peer, mismatch));
         }
         if !self.checked.built.program.mechanisms.is_empty() {
@@ -153,7 +182,8 @@ impl Coordinator<'_> {
         }
         for viewer in self.checked.roster.parties() {
             let most = most_charged(&self.checked.study, &self.checked.built.audit, viewer);
-            if !num_traits::Zero::is_zero(&most) {
+            let done = agreement.done.get(viewer.index()) == Some(&true);
+            if !done && !num_traits::Zero::is_zero(&most) {
                 // The match comes first and leaves the less.
                 let most = most + self.match_rho(viewer, agreement)?;
                 let debit = self.debit(viewer, most, agreement)?;
@@ -175,10 +205,11 @@ impl Coordinator<'_> {
     /// Nothing broke off with this peer that this side's operator has not looked at.
     fn not_barred(&self, peer: PartyId, agreement: &Agreement) -> Result<(), Error> {
         let towards = self.towards(peer);
-        let releases: Vec<_> =
-            self.checked.roster.parties().map(|viewer| agreement.release_id(viewer)).collect();
+        let attempts = self.checked.roster.parties().zip(agreement.attempts);
+        let running: Vec<_> =
+            attempts.map(|(viewer, attempt)| (agreement.release_id(viewer), attempt)).collect();
         let ledger = self.lock()?;
-        match ledger.barred(&towards, &releases)? {
+        match ledger.barred(&towards, &running)? {
             None => Ok(()),
             Some(reason) if self.checked.study.servers.is_some() && !reason.contains("a server may be") => {
                 Err(barred_error(ledger.path(), &towards, &format!("{reason}; {}", ceremony::SERVERS)))
