@@ -103,8 +103,12 @@ fn budget_lines(budget: &Outlook) -> Vec<String> {
         return vec!["budget     nothing is charged to this party's data".to_owned()];
     };
     let of = |towards: &Towards| {
-        let Towards { viewer, spent, budget, takes, .. } = towards;
-        format!("budget     {spent} of {budget} spent towards {viewer}; this study takes up to {takes}")
+        let Towards { viewer, spent, budget, takes, charged, .. } = towards;
+        let before =
+            if *charged { "; it was charged before, and on the same data takes nothing again" } else { "" };
+        format!(
+            "budget     {spent} of {budget} spent towards {viewer}; this study takes up to {takes}{before}"
+        )
     };
     let mut lines: Vec<String> = budget.towards.iter().map(of).collect();
     lines.push(match &budget.total {

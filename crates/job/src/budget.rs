@@ -2,13 +2,16 @@
 //! them for the first time, and whether the budget pays.
 
 use crate::hiding;
-use crate::ledger::{Ledger, rational, shown};
+use crate::ledger::{self, Ledger, rational, shown, small};
 use crate::party::Party;
 use crate::prepare::{self, Checked};
+use crate::run::ready;
 use crate::scales::most_charged;
 use crate::sketch::{ALIKE, PURPOSE, Sketch};
+use crate::study::Member;
 use base::{Error, PartyId};
 use net::identity::Identity;
+use num_bigint::BigInt;
 use num_traits::Zero;
 use release::Rational;
 use serde::Serialize;
@@ -26,6 +29,8 @@ pub struct Towards {
     pub takes: String,
     /// Whether that is left.
     pub pays: bool,
+    /// Whether this study was charged before: a run on the same data takes nothing again.
+    pub charged: bool,
 }
 
 /// What a ledger says of a study.
@@ -55,34 +60,40 @@ pub fn outlook(party: &Party, runs: &[Checked]) -> Result<Outlook, Error> {
     let ledger = Ledger::look(&party.ledger)?;
     let mut outlook = Outlook { ledger_is_new: ledger.is_new(), ..Outlook::default() };
     outlook.refusals.extend(too_small(party, runs).err().map(|error| error.to_string()));
+    outlook.refusals.extend(stopped(party, runs, &ledger).err().map(|error| error.to_string()));
     if !charging(party, runs)? {
         return Ok(outlook);
     }
     let lineage = party.lineage()?;
     outlook.lineage = Some(lineage.to_owned());
-    match liken(party, runs, &ledger) {
-        Ok(_) => {}
-        Err(error) => outlook.refusals.push(error.to_string()),
-    }
     outlook.notes =
         runs.iter().map(|run| strangers(&ledger, lineage, run)).collect::<Result<Vec<_>, _>>()?.concat();
+    match liken(party, runs, &ledger) {
+        Ok(likeness) => outlook.notes.extend(stray(lineage, likeness.as_ref(), &ledger)?),
+        Err(error) => outlook.refusals.push(error.to_string()),
+    }
     let budget = rational(prepare::ratio(party.policy.budget)?);
     let mut all = ledger.spent_by_all(lineage)?;
     outlook.spent_by_all = shown(&all);
     for run in runs {
-        for (i, member) in run.study.parties.iter().enumerate().filter(|(i, _)| *i != run.me.index()) {
+        for (i, member) in others(run) {
             let takes = takes(party, run, PartyId(i as u8))?;
             let spent = ledger.spent(lineage, &member.key)?;
             let pays = &spent + &takes <= budget;
-            all += &takes;
+            let charged = ledger.has_charged(run.hash.as_bytes(), lineage, &member.key)?;
+            if !charged {
+                all += &takes;
+                outlook.refusals.extend(delta(party, run, &ledger, (lineage, member))?);
+            }
             let [spent, budget, takes] = [&spent, &budget, &takes].map(shown);
-            if !pays {
+            if !pays && !charged {
                 outlook.refusals.push(format!(
                     "budget: {spent} of {budget} spent on lineage {lineage} by {}; this study takes up to {takes}",
                     member.name
                 ));
             }
-            outlook.towards.push(Towards { viewer: member.name.clone(), spent, budget, takes, pays });
+            let viewer = member.name.clone();
+            outlook.towards.push(Towards { viewer, spent, budget, takes, pays, charged });
         }
     }
     if let Some(total) = party.policy.total {
@@ -101,22 +112,82 @@ pub fn outlook(party: &Party, runs: &[Checked]) -> Result<Outlook, Error> {
     Ok(outlook)
 }
 
+/// What stops a run before it is charged: a ledger that is not the one of before, or a peer that broke off.
+fn stopped(party: &Party, runs: &[Checked], ledger: &Ledger) -> Result<(), Error> {
+    ready::forgotten(party)?;
+    ready::unclaimed(ledger, runs)?;
+    ledger.verify()?;
+    let lineage = party.lineage.clone().unwrap_or_default();
+    for run in runs.iter().filter(|run| !run.built.program.mechanisms.is_empty()) {
+        for (_, member) in others(run) {
+            let towards = ledger::Towards { peer: member.key.clone(), lineage: lineage.clone() };
+            if let Some(reason) = ledger.barred(&towards, &[])? {
+                return Err(ledger::barred_error(&party.ledger, &towards, &reason));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Why the sizes that a match tells cannot be charged, if so.
+fn delta(
+    party: &Party,
+    run: &Checked,
+    ledger: &Ledger,
+    (lineage, member): (&str, &Member),
+) -> Result<Option<String>, Error> {
+    let charge = if party.spine.is_some() { None } else { hiding::charge(&run.study, run.me)? };
+    let Some(charge) = charge else { return Ok(None) };
+    let most = Rational::new(1.into(), BigInt::from(10).pow(party.policy.delta_places.into()));
+    let spent = ledger.spent_delta(lineage, &member.key)?;
+    let [said, bound, needs] = [&spent, &most, &charge.delta].map(small);
+    Ok((spent + &charge.delta > most).then(|| {
+        format!(
+            "delta: {said} of {bound} spent on lineage {lineage} by {}; this match needs {needs}",
+            member.name
+        )
+    }))
+}
+
+/// The other parties of a run, with their places.
+fn others(run: &Checked) -> impl Iterator<Item = (usize, &Member)> {
+    run.study.parties.iter().enumerate().filter(|(i, _)| *i != run.me.index())
+}
+
+/// What the data of a lineage look like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Likeness {
+    sketch: Sketch,
+    /// The lineage that they resemble and are not, as the operator says.
+    unlike: Option<String>,
+}
+
+impl Likeness {
+    /// Keeps it: something is about to be charged under this name.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub fn keep(&self, lineage: &str, ledger: &mut Ledger) -> Result<(), Error> {
+        ledger.keep_sketch(lineage, &self.sketch, self.unlike.as_deref())
+    }
+}
+
 /// Refuses what would spend without a word: rho on cells that cannot be shown, or the budget of data under another name.
-/// Keeps what the data look like, and puts into [`Checked::notes`] who sees them for the first time.
+/// Puts into [`Checked::notes`] who sees them for the first time, and what they look like into [`Checked::likeness`].
 ///
 /// # Errors
-/// The refusal; or when the ledger cannot be read or written.
-pub fn admit(party: &Party, runs: &mut [Checked], ledger: &mut Ledger) -> Result<(), Error> {
+/// The refusal; or when the ledger cannot be read.
+pub fn admit(party: &Party, runs: &mut [Checked], ledger: &Ledger) -> Result<(), Error> {
     too_small(party, runs)?;
     if !charging(party, runs)? {
         return Ok(());
     }
     let lineage = party.lineage()?;
-    if let Some((sketch, unlike)) = liken(party, runs, ledger)? {
-        ledger.keep_sketch(lineage, &sketch, unlike.as_deref())?;
-    }
+    let likeness = liken(party, runs, ledger)?;
+    let stray = stray(lineage, likeness.as_ref(), ledger)?;
     for run in runs {
-        run.notes.extend(run.too_small.iter().cloned());
+        run.likeness.clone_from(&likeness);
+        run.notes.extend(run.too_small.iter().chain(&stray).cloned());
         run.notes.extend(strangers(ledger, lineage, run)?);
     }
     Ok(())
@@ -146,21 +217,17 @@ fn too_small(party: &Party, runs: &[Checked]) -> Result<(), Error> {
 
 /// What these data look like, unless they are those of another lineage; with the one that they resemble and are not, as the
 /// operator says.
-fn liken(
-    party: &Party,
-    runs: &[Checked],
-    ledger: &Ledger,
-) -> Result<Option<(Sketch, Option<String>)>, Error> {
+fn liken(party: &Party, runs: &[Checked], ledger: &Ledger) -> Result<Option<Likeness>, Error> {
     let lineage = party.lineage()?;
     let Some(first) = runs.first() else { return Ok(None) };
     let key = Identity::load(&party.identity)?.secret_for(PURPOSE)?;
     let Some(sketch) = Sketch::of(&key, first.rows.identifiers()) else { return Ok(None) };
     if ledger.knows(lineage)? {
-        return Ok(Some((sketch, None)));
+        return Ok(Some(Likeness { sketch, unlike: None }));
     }
     match ledger.most_alike(lineage, &sketch)?.filter(|(_, alike)| *alike >= ALIKE) {
-        None => Ok(Some((sketch, None))),
-        Some((other, _)) if party.consent.new_lineage => Ok(Some((sketch, Some(other)))),
+        None => Ok(Some(Likeness { sketch, unlike: None })),
+        Some((other, _)) if party.consent.new_lineage => Ok(Some(Likeness { sketch, unlike: Some(other) })),
         Some((other, alike)) => Err(Error::refused(format!(
             "lineage {lineage} is new, and its data are, to about {:.0} %, the rows of lineage {other} under another name: \
              use lineage = \"{other}\", whose budget they have, or say --new-lineage, which is kept in the ledger",
@@ -169,16 +236,32 @@ fn liken(
     }
 }
 
+/// Whether the data of a lineage in use look more like those of another one.
+fn stray(lineage: &str, likeness: Option<&Likeness>, ledger: &Ledger) -> Result<Option<String>, Error> {
+    let Some(Likeness { sketch, unlike: None }) = likeness else { return Ok(None) };
+    if !ledger.knows(lineage)? {
+        return Ok(None);
+    }
+    let own = ledger.alike(lineage, sketch)?;
+    let other = ledger.most_alike(lineage, sketch)?.filter(|(_, alike)| *alike >= ALIKE && *alike > own);
+    Ok(other.map(|(other, alike)| {
+        format!(
+            "these data are, to about {:.0} %, the rows of lineage {other}, and to {:.0} % those of lineage {lineage}, under \
+             which they are charged: is `lineage` right?",
+            100.0 * alike,
+            100.0 * own
+        )
+    }))
+}
+
 /// Viewers whose key a lineage has not met, where it has met others: each key has a budget of its own.
 fn strangers(ledger: &Ledger, lineage: &str, run: &Checked) -> Result<Vec<String>, Error> {
     let known = ledger.viewers_of(lineage)?;
     if known.is_empty() {
         return Ok(Vec::new());
     }
-    let others =
-        run.study.parties.iter().enumerate().filter(|(i, _)| *i != run.me.index()).map(|(_, member)| member);
-    let new = others.filter(|member| !known.contains(&member.key));
-    let note = |member: &crate::study::Member| {
+    let new = others(run).map(|(_, member)| member).filter(|member| !known.contains(&member.key));
+    let note = |member: &Member| {
         format!(
             "the key {} of {} sees lineage {lineage} for the first time, with a budget of its own; other keys that saw it: \
              {}. If it is one of these viewers with a new key, they put both budgets together: policy.total bounds all",

@@ -110,6 +110,8 @@ pub struct Checked {
     pub too_small: Vec<String>,
     /// What this party's ledger says that belongs into the report: see [`crate::budget::admit`].
     pub notes: Vec<String>,
+    /// What the data look like, to be kept when the parties have agreed to begin; likewise.
+    pub likeness: Option<crate::budget::Likeness>,
 }
 
 impl Checked {
@@ -173,6 +175,7 @@ pub fn check(party: &Party) -> Result<Vec<Checked>, Error> {
         warnings: warnings.clone(),
         too_small: too_small.clone(),
         notes: Vec::new(),
+        likeness: None,
     };
     Ok(built.into_iter().map(checked).collect())
 }

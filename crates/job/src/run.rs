@@ -15,7 +15,7 @@ mod matched;
 pub(crate) mod measure;
 mod node;
 pub(crate) mod outsourced;
-mod ready;
+pub(crate) mod ready;
 mod salted;
 mod server;
 mod spine;
@@ -159,7 +159,7 @@ pub fn run_parts(party: &Party, watch: &Watch) -> Result<Vec<Part>, Error> {
         )));
     }
     let ledger = ready::open_ledger(party, &all, watch)?;
-    budget::admit(party, &mut all, &mut *lock(&ledger)?)?;
+    budget::admit(party, &mut all, &*lock(&ledger)?)?;
     warn(&all, watch);
     let several = all.len() > 1;
     let mut ready = Vec::with_capacity(all.len());

@@ -16,6 +16,8 @@ const MINIMA: usize = 128;
 const BITS: usize = 2;
 /// From this similarity on two lineages are taken for the same data.
 pub const ALIKE: f64 = 0.25;
+/// Identifiers below which no sketch is made: it would say too much of each.
+const LEAST: usize = 100;
 /// What the key is derived from an identity for.
 pub const PURPOSE: &str = "tacit 2026-11 sketch of identifiers v1";
 
@@ -24,7 +26,7 @@ pub const PURPOSE: &str = "tacit 2026-11 sketch of identifiers v1";
 pub struct Sketch([u8; MINIMA * BITS / 8]);
 
 impl Sketch {
-    /// The sketch of all identifiers of all rows, whatever their order and place; none of no identifier.
+    /// The sketch of all identifiers of all rows, whatever their order and place; none of fewer than 100.
     #[must_use]
     pub fn of(key: &Seed, identifiers: &Identifiers) -> Option<Self> {
         let offsets: Vec<u64> = {
@@ -33,10 +35,10 @@ impl Sketch {
             stream.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect()
         };
         let mut minima = [u64::MAX; MINIMA];
-        let mut any = false;
+        let mut count = 0;
         for row in 0..identifiers.len() {
             for identifier in identifiers.row(row).filter(|identifier| !identifier.is_empty()) {
-                any = true;
+                count += 1;
                 let hash = blake3::keyed_hash(key.expose(), identifier);
                 let [word, ..] = hash.as_bytes().as_chunks::<8>().0 else { unreachable!("32 bytes") };
                 let word = u64::from_le_bytes(*word);
@@ -49,7 +51,7 @@ impl Sketch {
         for (i, least) in minima.iter().enumerate() {
             bytes[i / 4] |= ((least & 3) as u8) << (BITS * (i % 4));
         }
-        any.then_some(Self(bytes))
+        (count >= LEAST).then_some(Self(bytes))
     }
 
     /// The estimated similarity of two sets, 0 to 1: shared identifiers by all that are in either.
@@ -121,7 +123,7 @@ mod tests {
         let same = Sketch::of(&Seed::from_bytes([1; 32]), &two).expect("somebody");
         assert_eq!(same, sketch(1, 0..1000));
         assert!(sketch(1, 0..1000).similarity(&sketch(2, 0..1000)) < ALIKE);
-        assert!(Sketch::of(&Seed::from_bytes([1; 32]), &Identifiers::new(1)).is_none());
+        assert!(Sketch::of(&Seed::from_bytes([1; 32]), &set(0..99)).is_none());
         assert!(!format!("{same:?}").contains(char::is_numeric));
         assert_eq!(Sketch::from_bytes(same.as_bytes()), Some(same));
         assert_eq!(same.as_bytes().len(), 32);

@@ -64,7 +64,8 @@ fn a_budget_does_not_start_anew_in_silence() {
     std::fs::write(pair.path("publisher.toml"), party).unwrap();
     check(&pair, &[]).failed(5, &["the rows of lineage publisher under another name"]);
     let [done, other] = pair.both([&["--new-lineage", "--budget", "0.2"], &[]]);
-    (done.fine(), other.fine());
+    done.fine();
+    other.fine();
     let told = check(&pair, &["--json"]).fine().json();
     assert_eq!(told["budget"]["towards"][0]["spent"], "0.11");
 }
@@ -74,7 +75,8 @@ fn a_viewer_with_a_new_key_is_noticed_and_a_total_bounds_it() {
     let pair = Pair::csv(400);
     let [first, second] = pair.both([&["--total", "0.2"], &[]]);
     assert!(!first.stderr.contains("for the first time"), "{}", first.stderr);
-    (first.fine(), second.fine());
+    first.fine();
+    second.fine();
     let study = read(&pair.path("study.toml"));
     let old = tacit(["check", pair.path("study.toml").to_str().unwrap(), "--json"]).fine().json()["parties"]
         ["advertiser"]
@@ -110,7 +112,8 @@ fn check_says_what_the_ledger_will() {
     assert!(shown.contains("advertiser: rho 0.11 for this view (0.1 release, 0.01 sizes) = (2.26, 1e-6)-DP"));
     assert!(shown.contains("64 candidates") && shown.contains("This side is ready") && !ledger.exists());
     let [first, second] = pair.both([&[], &[]]);
-    (first.fine(), second.fine());
+    first.fine();
+    second.fine();
     let before = std::fs::read(&ledger).unwrap();
     let told = check(&pair, &["--json"]).fine().json();
     assert_eq!(told["budget"]["towards"][0]["spent"], "0.11");
@@ -118,12 +121,15 @@ fn check_says_what_the_ledger_will() {
     assert_eq!(std::fs::read(&ledger).unwrap(), before, "check changes nothing");
     let totals = tacit(["ledger", "show", ledger.to_str().unwrap()]).fine().stdout;
     assert!(totals.contains("rho 0.11, with its delta (2.26, 1e-6)-DP"), "{totals}");
-    // A budget that does not pay.
+    // The same study on the same data is paid for; another one is not.
     std::fs::write(
         pair.path("publisher.toml"),
         read(&pair.path("publisher.toml")) + "[policy]\nbudget = 0.2\n",
     )
     .unwrap();
+    let again = check(&pair, &[]).fine().stdout;
+    assert!(again.contains("charged before") && again.contains("This side is ready"), "{again}");
+    pair.edit("study.toml", "name = \"generated\"", "name = \"another\"");
     let poor = check(&pair, &[]);
     assert!(poor.stdout.contains("This side is not ready"), "{}", poor.stdout);
     poor.failed(

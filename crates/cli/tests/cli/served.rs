@@ -36,6 +36,8 @@ impl Left {
             for end in ["ledger", "ledger-wal", "ledger-shm"] {
                 let _ = std::fs::remove_file(self.out.join(format!("{owner}.{end}")));
             }
+            // A report would say that there was a ledger.
+            let _ = std::fs::remove_dir_all(self.out.join(owner));
         }
     }
 }
