@@ -68,7 +68,7 @@ fn mistakes_in_the_head_have_a_place() {
         ),
         (
             "tacit-program/2\nparty a\ndegree a 1",
-            "line 3, column 10: expected a number of joined rows, 2 to 65536, found \"1\"",
+            "line 3, column 10: expected a number of rows, 2 to 65536, found \"1\"",
         ),
         (
             "tacit-program/2\nparty a\ndegree a 2\ndegree a 3",
