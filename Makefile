@@ -8,17 +8,20 @@ TARGET    = $(abspath $(or $(CARGO_TARGET_DIR),target))
 TACIT     = $(or $(CARGO_TARGET_DIR),target)/release/tacit
 # Rows of `make bench`; the documentation quotes larger runs.
 ROWS     ?= 200k
+# Seconds of the attacks of `make soak`.
+SOAK_SECONDS ?= 600
 # Seconds of each target of `make fuzz`; FUZZ="study hello" names some.
 FUZZ_SECONDS ?= 30
 FUZZ         ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build boolean ckks fabric demo test fuzz constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
+.PHONY: help setup build boolean ckks fabric demo test fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
 
 help:
 	@echo 'make demo    run a whole study on this machine: two parties, the 1954 poliomyelitis trial'
 	@echo 'make test    all tests'
 	@echo 'make fuzz    every decoder under libFuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) each (needs a C++ compiler; docs/fuzzing.md)'
+	@echo 'make soak    what is too long for every change: attacks on ring4 for SOAK_SECONDS=$(SOAK_SECONDS), and make fuzz'
 	@echo 'make build   the tacit command, in $(TACIT)'
 	@echo 'make boolean osprey and osprey-boolean: five workloads of two parties under garbled circuits'
 	@echo 'make ckks    osprey-ckks beside osprey: Microsoft SEAL under Osprey (needs cmake and a C++20 compiler)'
@@ -101,6 +104,11 @@ timing: setup
 # Its own target folder and toolchain flags; `make test` replays the kept corpora without it.
 fuzz: setup
 	FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run.sh $(FUZZ)
+
+# Attacks at random places for as long as one likes; a failure prints the seed that repeats it.
+soak: setup
+	TACIT_ATTACK_SECONDS=$(SOAK_SECONDS) $(CARGO) test $(PROFILE) -p ring4 --test attack
+	$(MAKE) fuzz
 
 lint: setup
 	$(CARGO) fmt --all --check
