@@ -210,7 +210,7 @@ fn too_small(party: &Party, runs: &[Checked]) -> Result<(), Error> {
     let some: Vec<&str> = small.iter().take(SHOWN).map(String::as_str).collect();
     Err(Error::refused(format!(
         "rho would be spent on what cannot be shown: {}{more}. Agree on fewer cells, wait for more data, or say \
-         --spend-anyway",
+         --spend-anyway; a stored answer is not charged again",
         some.join("; ")
     )))
 }

@@ -28,7 +28,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The format of these files.
-pub const FORMAT: &str = "tacit-match/1";
+pub const FORMAT: &str = "tacit-match/2";
 /// Rows written at once.
 const BATCH: u64 = 1 << 16;
 

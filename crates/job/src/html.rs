@@ -153,10 +153,9 @@ fn lift(report: &Report, view: &LiftView) -> Vec<Markup> {
         // No axis, no rates: there is nothing to draw.
         parts.push(section("Effect", [tables::effects(view, &scale)]));
     } else {
-        parts.push(section(
-            "Effect",
-            [plots::forest(view, &scale), tables::effects(view, &scale), paragraph("note", clamp)],
-        ));
+        let notes = wording::multiplicity(view).into_iter().chain([clamp]);
+        let shown = [plots::forest(view, &scale), tables::effects(view, &scale)];
+        parts.push(section("Effect", shown.into_iter().chain(notes.map(|note| paragraph("note", note)))));
         let why = match &*report.mode {
             "sums" => "The result for everybody was refused, and with it the rate of each arm.",
             _ => "This mode releases the difference only, not the rate of each arm.",

@@ -51,7 +51,12 @@ pub fn view(study: &Study, built: &Built, scales: &Scales, seen: &Seen<'_>) -> R
             lift_view(own, lift, layout, scales, plan.viewer, &numbers).map(View::Lift)
         }
         _ => {
-            let outputs = program_outputs(&built.program, scales, &numbers, seen.aligned);
+            let outputs = program_outputs(
+                &built.program,
+                scales,
+                &numbers,
+                (seen.aligned, study.matching.dummies.is_some()),
+            );
             Ok(View::Program { outputs, lists: program_lists(&built.program, seen) })
         }
     }
@@ -87,13 +92,32 @@ fn origins(section: &Section) -> Vec<Origin> {
     origins
 }
 
+/// Which values of the release section count rows that no party has.
+fn of_made_up_rows(program: &Program) -> Vec<bool> {
+    let folds = program.folds_over_made_up();
+    let mut counts = Vec::with_capacity(program.release.nodes.len());
+    for node in &program.release.nodes {
+        let mut any = match node.op {
+            Op::Total(f) | Op::Index(f) | Op::Found(f) => folds[f as usize],
+            Op::Noised(m, _) => {
+                program.mechanisms[m as usize].kind.folds().iter().any(|f| folds[*f as usize])
+            }
+            _ => false,
+        };
+        node.op.operands(|operand| any |= counts[operand.index()]);
+        counts.push(any);
+    }
+    counts
+}
+
 fn program_outputs(
     program: &Program,
     scales: &Scales,
     numbers: &[(usize, i128)],
-    aligned: Option<&Aligned>,
+    (aligned, dummies): (Option<&Aligned>, bool),
 ) -> Vec<ProgramOutput> {
     let origins = origins(&program.release);
+    let made_up = if dummies { of_made_up_rows(program) } else { vec![false; origins.len()] };
     let output = |(index, value): &(usize, i128)| {
         let output = &program.outputs[*index];
         let node = program.release.node(output.value);
@@ -106,6 +130,7 @@ fn program_outputs(
             value,
             sigma: sigma(scales, noised).map(|s| trimmed(&format!("{s:.6}"))),
             noised: origins[output.value.index()] == Origin::Noised,
+            made_up: made_up[output.value.index()],
             key: row.and_then(|row| aligned?.key(row)),
         }
     };

@@ -225,6 +225,9 @@ pub struct ProgramOutput {
     /// Whether no sum over rows reached it except through noise: it was noised itself, or computed from noised values.
     #[serde(default)]
     pub noised: bool,
+    /// Whether rows that no party has, made up to hide sizes, may be counted in it.
+    #[serde(default)]
+    pub made_up: bool,
     /// Where the value is the index of a row: the row's public key. Row 0 where no row was found.
     #[serde(default)]
     pub key: Option<String>,

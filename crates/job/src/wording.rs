@@ -348,13 +348,15 @@ pub fn quantity(name: &str) -> String {
     words.to_owned()
 }
 
-/// What a program's output says of its noise: a sigma, that it was computed from noised values, or that it is exact.
+/// What a program's output says of its noise: a sigma, that it was computed from noised values, or that it is exact; and
+/// whether made-up rows are in it.
 pub fn noise(output: &ProgramOutput) -> String {
-    match &output.sigma {
+    let noise = match &output.sigma {
         Some(sigma) => numbers::grouped(&label(&numbers::trimmed(sigma))),
         None if output.noised => "computed from noised values".to_owned(),
         None => "exact".to_owned(),
-    }
+    };
+    if output.made_up { noise + ", made-up rows counted" } else { noise }
 }
 
 /// Who must not see the report because it drew the noise in it; nothing where there is no noise.

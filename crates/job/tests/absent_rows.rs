@@ -6,7 +6,7 @@ mod common;
 use base::Error;
 use common::{SALTED, SERVERS, World, all, outputs, quiet};
 use job::party::{Party, PartySettings};
-use job::report::Report;
+use job::report::{Report, View};
 use job::run::{Watch, run};
 use net::connect::free_address;
 use net::identity::Identity;
@@ -192,6 +192,21 @@ fn present_tells_rows_of_a_party_from_others_and_from_made_up_ones() {
     let nobody = (union - 1100).to_string();
     assert_eq!(values[..3], ["200".to_owned(), "400".to_owned(), nobody]);
     assert_eq!(values[3..], files.matched()[3..]);
+}
+
+/// A number in which made-up rows are counted says so: they are of no use to whoever reads it.
+#[test]
+fn outputs_that_count_made_up_rows_say_so() {
+    let (_folder, _, parties) = owners(&|s| {
+        let s = s.replace("class exact", "class exact\nrows any");
+        s.replace("yr = ", "one = const 1 bit\nyr = ").replace("nr = sum isr", "nr = sum one")
+    });
+    let [_, beta] = reports(&parties);
+    let View::Program { outputs, .. } = &beta.view else { panic!("a program's view") };
+    assert_eq!(outputs[0].value, beta.disclosed.union.to_string());
+    assert!(outputs[0].made_up && outputs[1..].iter().all(|output| !output.made_up), "{outputs:?}");
+    let shown = job::summary::terminal(&beta);
+    assert!(shown.contains("exact, made-up rows counted"), "{shown}");
 }
 
 /// The study of the newcomer that this rule is for: before, `n red` was 3,805 where 1,361 was true, marked exact.

@@ -11,34 +11,37 @@ const EPHEMERAL: u16 = 32_768;
 /// First port handed out, where the system leaves that much room below its own.
 const FIRST: u16 = 20_000;
 
-/// Ports that one process takes before it meets those of the process with the next id.
-const PER_PROCESS: u32 = 64;
-
-/// An address on 127.0.0.1, `127.0.0.1:20123`, that nobody listens at right now.
+/// An address on this machine alone, `127.3.21.200:20007`, that nobody listens at right now.
 ///
-/// The port lies below those that the system hands to outgoing connections, so none of them takes it between this
-/// call and the moment somebody listens there. Where the search begins depends on the process and on the calls
-/// before, so that tests and demos side by side get different ports. It reserves nothing: somebody else who asks for
-/// this very port by number can still have it.
+/// Every process has a loopback address of its own, made of its id, so that tests and demos side by side cannot take
+/// each other's ports; where the system knows 127.0.0.1 alone, it is that one. The port lies below those that the
+/// system hands to outgoing connections, and one process gets it again only after all others of the range. It reserves
+/// nothing: somebody else who asks for this very address can still have it.
 ///
 /// # Errors
-/// When every port of the range is in use, or the system lets nobody listen on 127.0.0.1.
+/// When every port of the range is in use, or the system lets nobody listen on a loopback address.
 pub fn free_address() -> Result<String, Error> {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let low = lowest_ephemeral();
     let first = FIRST.min(low / 2 + 512);
     let ports = u32::from(low - first);
-    let start = std::process::id().wrapping_mul(PER_PROCESS) % ports;
+    let ip = own_loopback(std::process::id());
+    let ip = if TcpListener::bind((ip, 0)).is_ok() { ip } else { Ipv4Addr::LOCALHOST };
     for _ in 0..ports {
         let step = CALLS.fetch_add(1, Ordering::Relaxed) % ports;
-        let port = first + ((start + step) % ports) as u16;
-        match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
-            Ok(_) => return Ok(format!("127.0.0.1:{port}")),
+        let port = first + step as u16;
+        match TcpListener::bind((ip, port)) {
+            Ok(_) => return Ok(format!("{ip}:{port}")),
             Err(e) if e.kind() == ErrorKind::AddrInUse => {}
-            Err(e) => return Err(Error::io("cannot listen on 127.0.0.1", &e)),
+            Err(e) => return Err(Error::io(format!("cannot listen on {ip}"), &e)),
         }
     }
-    Err(Error::input(format!("all ports of 127.0.0.1 from {first} to {} are in use", low - 1)))
+    Err(Error::input(format!("all ports of {ip} from {first} to {} are in use", low - 1)))
+}
+
+/// 127.64.0.1 to 127.127.255.255: an address for each of Linux's process ids, which stay below 2^22.
+fn own_loopback(process: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(0x7f40_0000 | process & 0x003f_ffff)
 }
 
 /// The first port that the system gives to outgoing connections.
@@ -72,6 +75,18 @@ mod tests {
         let taken = free_address().unwrap();
         let _listener = TcpListener::bind(&taken).unwrap();
         assert!((0..20).all(|_| free_address().unwrap() != taken));
+    }
+
+    #[test]
+    fn processes_have_addresses_of_their_own() {
+        assert_eq!(own_loopback(1), Ipv4Addr::new(127, 64, 0, 1));
+        assert_eq!(own_loopback((1 << 22) - 1), Ipv4Addr::new(127, 127, 255, 255));
+        assert_ne!(own_loopback(77), own_loopback(78));
+        // Somebody with the same port elsewhere is in nobody's way.
+        let ours = free_address().unwrap();
+        let port = ours.rsplit_once(':').unwrap().1;
+        let _elsewhere = TcpListener::bind(format!("127.0.0.1:{port}"));
+        TcpListener::bind(&ours).unwrap();
     }
 
     #[test]

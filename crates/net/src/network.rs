@@ -37,6 +37,10 @@ impl FromStr for Network {
         let (address, bits) =
             text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
         let address: IpAddr = address.parse().map_err(|_| rule.to_owned())?;
+        if address.to_canonical() != address {
+            // Addresses are compared as IPv4: this network would hold none of them.
+            return Err(format!("write {text} as an IPv4 network, such as 10.0.0.0/8"));
+        }
         let most = if address.is_ipv4() { 32 } else { 128 };
         let bits = bits.map_or(Ok(most), |bits| match bits.bytes().all(|digit| digit.is_ascii_digit()) {
             true => bits.parse().ok().filter(|bits| *bits <= most).ok_or_else(|| rule.to_owned()),
@@ -86,6 +90,8 @@ mod tests {
             assert!(text.parse::<Network>().unwrap_err().starts_with("write a network"), "{text}");
         }
         let error = "10.1.0.0/8".parse::<Network>().unwrap_err();
+        let mapped = "::ffff:10.0.0.0/104".parse::<Network>().unwrap_err();
+        assert_eq!(mapped, "write ::ffff:10.0.0.0/104 as an IPv4 network, such as 10.0.0.0/8");
         assert_eq!(error, "10.1.0.0/8 has bits beyond its first 8: the network is 10.0.0.0/8");
     }
 }

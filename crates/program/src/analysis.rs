@@ -115,10 +115,7 @@ impl Program {
             if mechanism.to.index() >= self.parties.len() {
                 return Err(format!("m{i} is for an unknown party"));
             }
-            let folds: Vec<u32> = match &mechanism.kind {
-                MechanismKind::Gaussian(folds) => folds.clone(),
-                MechanismKind::Difference { test, control, .. } => [*test, *control].concat(),
-            };
+            let folds = mechanism.kind.folds();
             if folds.is_empty() || folds.iter().any(|f| *f as usize >= self.folds.len()) {
                 return Err(format!("m{i} noises an unknown fold"));
             }

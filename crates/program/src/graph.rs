@@ -412,6 +412,17 @@ pub enum MechanismKind {
     },
 }
 
+impl MechanismKind {
+    /// The folds that it noises: of a difference those of the test arm, then those of the control arm.
+    #[must_use]
+    pub fn folds(&self) -> Vec<u32> {
+        match self {
+            Self::Gaussian(folds) => folds.clone(),
+            Self::Difference { test, control, .. } => [*test, *control].concat(),
+        }
+    }
+}
+
 /// What the `Difference` mechanism releases beside the difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statistic {

@@ -5,17 +5,33 @@
 //! have: ranges of all nodes are derived with the party's columns fixed.
 
 use crate::eval::apply;
-use crate::{Bounds, Facts, Fold, NodeId, Op, Owners, Program, RowSet, Section, Source, Type};
+use crate::{Bounds, Column, Facts, Fold, NodeId, Op, Owners, Program, RowSet, Section, Source, Type};
 use base::PartyId;
 
 impl Program {
     /// Ranges of all row nodes, as bit patterns, in a row that `party` does not have.
     #[must_use]
     pub fn ranges_without(&self, party: PartyId) -> Vec<Bounds> {
+        self.ranges_where(|column| column.without(party))
+    }
+
+    /// By fold: whether a row that no party has, a made-up one, can add to it.
+    #[must_use]
+    pub fn folds_over_made_up(&self) -> Vec<bool> {
+        if self.rows == RowSet::Aligned {
+            return vec![false; self.folds.len()];
+        }
+        let parties = || (0..self.parties.len() as u8).map(PartyId);
+        let ranges = self.ranges_where(|column| parties().find_map(|party| column.without(party)));
+        self.folds.iter().map(|fold| ranges[fold.decider().index()].high != 0).collect()
+    }
+
+    /// Ranges of all row nodes where some columns hold what `fixed` says.
+    fn ranges_where(&self, fixed: impl Fn(&Column) -> Option<u128>) -> Vec<Bounds> {
         let mut ranges = Ranges { section: &self.row, low: Vec::new(), all: Vec::new() };
         for node in &self.row.nodes {
             let range = match &node.op {
-                Op::Column(c) => match self.columns[*c as usize].without(party) {
+                Op::Column(c) => match fixed(&self.columns[*c as usize]) {
                     Some(value) => exactly(value),
                     None => full(node.ty),
                 },

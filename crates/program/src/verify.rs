@@ -205,9 +205,10 @@ fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
         if mechanism.rho == Ratio::ZERO {
             return Err(refuse("R5 (rho)", format!("{own} spends no rho, so its noise would be infinite")));
         }
-        let (cells, all): (&[u32], Vec<u32>) = match &mechanism.kind {
-            MechanismKind::Gaussian(folds) => (folds, folds.clone()),
-            MechanismKind::Difference { test, control, .. } => (&[], [*test, *control].concat()),
+        let all = mechanism.kind.folds();
+        let cells: &[u32] = match &mechanism.kind {
+            MechanismKind::Gaussian(folds) => folds,
+            MechanismKind::Difference { .. } => &[],
         };
         let value = |f: &u32| &facts[program.folds[*f as usize].value().index()];
         let degree = match cells.iter().all(|f| stands_alone(program, value(f))) {

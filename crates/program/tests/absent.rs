@@ -204,6 +204,17 @@ fn what_a_fold_demands_is_said_by_party() {
     );
 }
 
+#[test]
+fn folds_that_made_up_rows_reach_are_known() {
+    let reached = |text: &str| parse(text).folds_over_made_up();
+    assert_eq!(reached(GROUPS), [false; 2]);
+    let nobody = [
+        ("isr = eq g red", "a = present alpha\nnone-a = not a\nisr = eq g red"),
+        ("n = sum isr", "n = sum none-a"),
+    ];
+    assert_eq!(reached(&with(&nobody)), [true, false]);
+}
+
 /// Folds over the rows that all have cost no more privacy than the same folds over any rows.
 #[test]
 fn the_mask_raises_no_charge() {

@@ -92,6 +92,19 @@ fn pages_are_well_formed_and_inert() {
     }
 }
 
+/// A reader of many intervals is told how many of them chance alone misleads by.
+#[test]
+fn many_intervals_come_with_what_chance_shows() {
+    let mut told = 0;
+    for (name, report) in all() {
+        let View::Lift(view) = &report.view else { continue };
+        let shown = view.cells.iter().filter(|cell| cell.estimate.is_some()).count();
+        assert_eq!(words(&render(&report)).contains("miss the truth by chance"), shown >= 4, "{name}");
+        told += usize::from(shown >= 4);
+    }
+    assert!(told > 0);
+}
+
 /// Figures have a title and a description, the ids they name exist, and no id is used twice.
 #[test]
 fn figures_are_named() {

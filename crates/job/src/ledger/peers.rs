@@ -313,7 +313,7 @@ fn recover_one(
     let delta = (statement.delta() - charged(write, "delta", peer)?).max(Rational::zero());
     let id = [&statement.bytes()[..], lineage.as_bytes()].concat();
     let id = blake3::derive_key("tacit recovered debit 1", &id);
-    if rho.is_positive() {
+    if rho.is_positive() || delta.is_positive() {
         let debit = Debit {
             lineage: lineage.clone(),
             viewer_key: peer.clone(),

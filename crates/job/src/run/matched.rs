@@ -3,7 +3,7 @@
 use super::agree::{Agreement, others_of};
 use super::join::{self, Attached, Half, Shared};
 use super::spine::{self, Kept};
-use super::{Coordinator, aligned, outsourced};
+use super::{Coordinator, Event, aligned, outsourced};
 use crate::align::Aligned;
 use crate::data::Arm;
 use crate::hiding;
@@ -488,9 +488,22 @@ impl Coordinator<'_> {
         {
             return Ok(last);
         }
-        let debits =
-            |number| Ok(self.debits_of(agreement, number)?.into_iter().map(|(_, debit)| debit).collect());
-        self.lock()?.begin_match(&id, &debits)
+        let of_number = |number| -> Result<Vec<Debit>, Error> {
+            Ok(self.debits_of(agreement, number)?.into_iter().map(|(_, debit)| debit).collect())
+        };
+        let charges = !of_number(1)?.is_empty();
+        if charges && self.goes_on() {
+            // Its rows are not these: it could not go on, and nothing is charged for that.
+            return Err(pid::other_rows());
+        }
+        let begun = self.lock()?.begin_match(&id, &of_number)?;
+        if charges && self.is_afresh(begun.number) {
+            (self.watch.events)(Event::Note(format!(
+                "match {} of this study on these data: its made-up rows are drawn anew, and charged again",
+                begun.number
+            )));
+        }
+        Ok(begun)
     }
 
     /// Own rows on a kept spine; that all parties use the same was agreed on before.

@@ -246,6 +246,25 @@ fn a_rerun_of_a_match_shows_the_same_sizes_and_is_charged_once() {
     }
 }
 
+/// Half of a match of other rows cannot go on: that is said before anything is charged for it.
+#[test]
+fn a_cut_match_of_other_rows_is_refused_before_it_is_charged() {
+    let world = World::new();
+    let work = |party: &Party| world.folder.path().join(format!("{}.work", party.as_party));
+    let parties = world.parties(&world.matching("pid", ID, ""), &|party| party.work = Some(work(party)));
+    for party in &parties {
+        // As a process that was killed leaves it; no match of these data ever began in this ledger.
+        let folder = work(party).join(prepare::check(party).unwrap()[0].hash.full());
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("match"), [&b"tacit pid log 1\n"[..], &[7; 224]].concat()).unwrap();
+    }
+    let text = totals(&parties).unwrap_err().to_string();
+    assert!(text.contains("the match that was cut was of other rows"), "{text}");
+    for party in &parties {
+        assert_eq!(Ledger::open(&party.ledger).unwrap().entries().unwrap(), []);
+    }
+}
+
 /// A peer that begins again and again learns nothing new of the first two sizes; every further match has others, and costs.
 #[test]
 fn the_third_match_that_begins_is_drawn_and_charged_again() {
@@ -256,7 +275,8 @@ fn the_third_match_that_begins_is_drawn_and_charged_again() {
     };
     let sizes: Vec<Vec<u64>> = (0..4).map(|_| run(&|_| ()).unwrap()).collect();
     assert_eq!(sizes[0], sizes[1]);
-    assert!(sizes[1] != sizes[2] && sizes[2] != sizes[3] && sizes[1] != sizes[3], "{sizes:?}");
+    // Two draws may be alike by chance.
+    assert!(sizes[2..].iter().any(|drawn| *drawn != sizes[1]), "{sizes:?}");
     let charged = |name: &str| {
         let ledger = Ledger::open(&world.folder.path().join(format!("{name}.ledger"))).unwrap();
         ledger.entries().unwrap().len()
@@ -271,10 +291,11 @@ fn the_third_match_that_begins_is_drawn_and_charged_again() {
     // By policy each match is a charge, the second one too; one party's policy is its own.
     let other = study.replace("name = \"generated\"", "name = \"other\"");
     let fresh = |party: &mut Party| party.policy.fresh_dummies = party.as_party == "publisher";
-    let told: Vec<_> = (0..2).map(|_| totals(&world.parties(&other, &fresh)).unwrap().1).collect();
-    let own = |told: &Disclosed| (told.rows[0], told.union);
-    assert!(own(&told[0][0]) != own(&told[1][0]) && told[0][0].rows[1] == told[1][0].rows[1]);
-    assert_eq!(NAMES.map(charged), [5, 4]);
+    let told: Vec<_> = (0..3).map(|_| totals(&world.parties(&other, &fresh)).unwrap().1).collect();
+    let own = |told: &[Disclosed; 2]| (told[0].rows[0], told[0].union);
+    assert!(told[1..].iter().any(|later| own(later) != own(&told[0])), "two draws may be alike by chance");
+    assert_eq!(told[0][0].rows[1], told[1][0].rows[1]);
+    assert_eq!(NAMES.map(charged), [6, 5]);
 }
 
 /// A first line with K identifiers takes them from K others, which go: own sums move by more than one settled row, and their

@@ -39,7 +39,8 @@ pub(super) enum Log {
 
 /// Whether a folder holds the keys of a run.
 pub(super) fn holds_a_run(folder: &Path) -> bool {
-    fs::metadata(folder.join(STATE)).is_ok_and(|state| state.len() == STATE_BYTES as u64)
+    let state = Zeroizing::new(fs::read(folder.join(STATE)).unwrap_or_default());
+    state.len() == STATE_BYTES && state.starts_with(MAGIC)
 }
 
 /// A run: what its keys may be used for.

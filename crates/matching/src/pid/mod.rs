@@ -237,10 +237,16 @@ fn check_same(run: &Run, own: &Padded<'_>, fingerprint: [u8; 32]) -> Result<(), 
     if (run.rows[0], run.fingerprint) == (own.rows(), fingerprint) {
         return Ok(());
     }
-    Err(Error::input(
+    Err(other_rows())
+}
+
+/// A match that was cut cannot go on with the rows at hand.
+#[must_use]
+pub fn other_rows() -> Error {
+    Error::input(
         "the match that was cut was of other rows: this party's data or the peer's have changed since. Bring them back, or \
          both delete the folder of the match under `work` and begin afresh",
-    ))
+    )
 }
 
 /// The paper's letters for party 0 and party 1.
