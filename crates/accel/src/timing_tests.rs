@@ -3,7 +3,7 @@
 use crate::{Command, Cpu, Device, Fold, Half, Keys, Multiply, Ring, Seat, Vouch};
 use kernels::{Backend, Block};
 use std::sync::Arc;
-use timing::{Case, check_flow, check_time, done};
+use timing::{Case, done};
 
 /// More than one pass.
 const BLOCKS: usize = 131;
@@ -65,14 +65,4 @@ fn cases() -> Vec<Case<'static>> {
         .collect()
 }
 
-#[test]
-#[ignore = "runs under valgrind: make constant-time"]
-fn secrets_steer_nothing() {
-    check_flow(cases());
-}
-
-#[test]
-#[ignore = "takes minutes: make timing"]
-fn secrets_take_no_time() {
-    check_time(cases());
-}
+timing::tests!(cases);

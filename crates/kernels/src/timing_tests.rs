@@ -2,7 +2,7 @@
 
 use crate::curve::Curve;
 use crate::*;
-use timing::{Case, check_flow, check_time, done, memcheck};
+use timing::{Case, done, memcheck};
 
 /// Not a multiple of any vector.
 const LANES: usize = 67;
@@ -252,14 +252,4 @@ fn cases() -> Vec<Case<'static>> {
     Backend::available().into_iter().flat_map(of).chain(plain()).chain(curves()).collect()
 }
 
-#[test]
-#[ignore = "runs under valgrind: make constant-time"]
-fn secrets_steer_nothing() {
-    check_flow(cases());
-}
-
-#[test]
-#[ignore = "takes minutes: make timing"]
-fn secrets_take_no_time() {
-    check_time(cases());
-}
+timing::tests!(cases);

@@ -2,7 +2,7 @@
 
 use crate::group::{Exponent, Group};
 use curve25519_dalek::MontgomeryPoint;
-use timing::{Case, check_flow, check_time, done};
+use timing::{Case, done};
 
 const POINTS: usize = 3;
 /// Bytes of an identifier; how long it is shows.
@@ -84,14 +84,4 @@ fn cases() -> Vec<Case<'static>> {
     cases
 }
 
-#[test]
-#[ignore = "runs under valgrind: make constant-time"]
-fn secrets_steer_nothing() {
-    check_flow(cases());
-}
-
-#[test]
-#[ignore = "takes minutes: make timing"]
-fn secrets_take_no_time() {
-    check_time(cases());
-}
+timing::tests!(cases);

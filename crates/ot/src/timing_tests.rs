@@ -5,7 +5,7 @@ use crate::ferret::tree;
 use crate::{BASE_OTS, flavours, softspoken};
 use base::{PartyId, Roster, Seed};
 use kernels::{Backend, Block, TweakedHash};
-use timing::{Case, check_flow, check_time, done};
+use timing::{Case, done};
 
 const START: Block = Block(99);
 /// OTs of an extension; not a multiple of what is worked on at once.
@@ -121,14 +121,4 @@ fn cases() -> Vec<Case<'static>> {
     base_ots().into_iter().chain(extensions()).chain(silent()).collect()
 }
 
-#[test]
-#[ignore = "runs under valgrind: make constant-time"]
-fn secrets_steer_nothing() {
-    check_flow(cases());
-}
-
-#[test]
-#[ignore = "takes minutes: make timing"]
-fn secrets_take_no_time() {
-    check_time(cases());
-}
+timing::tests!(cases);

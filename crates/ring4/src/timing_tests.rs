@@ -5,7 +5,7 @@ use crate::Settings;
 use accel::Keys;
 use kernels::Backend;
 use std::sync::Arc;
-use timing::{Case, check_flow, check_time, done};
+use timing::{Case, done};
 
 const BLOCKS: usize = 37;
 /// K and the element of tags, by part.
@@ -34,14 +34,4 @@ fn cases() -> Vec<Case<'static>> {
     ]
 }
 
-#[test]
-#[ignore = "runs under valgrind: make constant-time"]
-fn secrets_steer_nothing() {
-    check_flow(cases());
-}
-
-#[test]
-#[ignore = "takes minutes: make timing"]
-fn secrets_take_no_time() {
-    check_time(cases());
-}
+timing::tests!(cases);

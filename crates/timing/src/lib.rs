@@ -81,6 +81,24 @@ fn flow(case: &mut Case<'_>, random: &mut Random) -> (usize, bool) {
     (memcheck::errors() - before, memcheck::a_result_is_secret())
 }
 
+/// The two tests of the cases that a function lists.
+#[macro_export]
+macro_rules! tests {
+    ($cases:path) => {
+        #[test]
+        #[ignore = "runs under valgrind: make constant-time"]
+        fn secrets_steer_nothing() {
+            $crate::check_flow($cases());
+        }
+
+        #[test]
+        #[ignore = "takes minutes: make timing"]
+        fn secrets_take_no_time() {
+            $crate::check_time($cases());
+        }
+    };
+}
+
 /// Kernels that leak: a branch on a secret bit, and a table read at a secret place.
 fn controls() -> Vec<Case<'static>> {
     const PLACES: usize = 1 << 16;

@@ -5,7 +5,7 @@ use crate::masks::{self, Group, Pads, Slice, Temps};
 use kernels::Backend;
 use program::circuit::Input;
 use program::lower::Source;
-use timing::{Case, check_flow, check_time, done};
+use timing::{Case, done};
 
 const LANES: usize = 67;
 const BIT_BLOCKS: usize = LANES.div_ceil(128);
@@ -126,14 +126,4 @@ fn cases() -> Vec<Case<'static>> {
     ]
 }
 
-#[test]
-#[ignore = "runs under valgrind: make constant-time"]
-fn secrets_steer_nothing() {
-    check_flow(cases());
-}
-
-#[test]
-#[ignore = "takes minutes: make timing"]
-fn secrets_take_no_time() {
-    check_time(cases());
-}
+timing::tests!(cases);

@@ -2,7 +2,7 @@
 
 use super::*;
 use kernels::Backend;
-use timing::{Case, check_flow, check_time, done};
+use timing::{Case, done};
 
 /// Whole blocks and a rest.
 const BODY: usize = 1000;
@@ -23,14 +23,4 @@ fn cases() -> Vec<Case<'static>> {
     vec![Case::new("frame: keys, content", 2 * KEY_BYTES + BODY, |secret| frame(secret))]
 }
 
-#[test]
-#[ignore = "runs under valgrind: make constant-time"]
-fn secrets_steer_nothing() {
-    check_flow(cases());
-}
-
-#[test]
-#[ignore = "takes minutes: make timing"]
-fn secrets_take_no_time() {
-    check_time(cases());
-}
+timing::tests!(cases);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::bits::Bits;
 use kernels::Backend;
-use timing::{Case, check_flow, check_time, done};
+use timing::{Case, done};
 
 const LANES: usize = 67;
 
@@ -50,14 +50,4 @@ fn cases() -> Vec<Case<'static>> {
     ]
 }
 
-#[test]
-#[ignore = "runs under valgrind: make constant-time"]
-fn secrets_steer_nothing() {
-    check_flow(cases());
-}
-
-#[test]
-#[ignore = "takes minutes: make timing"]
-fn secrets_take_no_time() {
-    check_time(cases());
-}
+timing::tests!(cases);

@@ -155,7 +155,7 @@ fn a_plaintext_that_reaches_the_top_bit_opens_like_any_other() {
 /// Encryption and decryption by the owner. The plaintext is secret, and so is the ciphertext that comes back; of the key
 /// what it computes with, but for the primes: a division tells how long its divisor is, which of a prime is public but
 /// not to memcheck.
-fn owner() -> timing::Case<'static> {
+fn owner() -> Vec<timing::Case<'static>> {
     let mut key = given();
     for factor in &mut key.factors {
         timing::memcheck::secret(&mut factor.order);
@@ -163,23 +163,14 @@ fn owner() -> timing::Case<'static> {
     }
     timing::memcheck::secret(&mut key.inverse);
     timing::memcheck::secret(&mut key.inverse_square);
-    timing::Case::new("Paillier, owner: plaintext, exponents", KEY_BYTES, move |secret| {
+    let case = move |secret: &mut [u8]| {
         let mut m = U2048::from_le_slice(secret).to_words();
         m[LIMBS - 1] &= u64::MAX >> 1;
         let sealed = key.encrypt(&Plaintext(U2048::from_words(m)), Randomiser(U4096::ONE));
         timing::done(&sealed.0);
         timing::done(&key.decrypt(&sealed).0);
-    })
+    };
+    vec![timing::Case::new("Paillier, owner: plaintext, exponents", KEY_BYTES, case)]
 }
 
-#[test]
-#[ignore = "runs under valgrind: make constant-time"]
-fn secrets_steer_nothing() {
-    timing::check_flow(vec![owner()]);
-}
-
-#[test]
-#[ignore = "takes minutes: make timing"]
-fn secrets_take_no_time() {
-    timing::check_time(vec![owner()]);
-}
+timing::tests!(owner);
