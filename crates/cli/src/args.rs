@@ -443,8 +443,8 @@ pub struct Demo {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// polio, ring4: one child in so many; all the cases. For tests
-    #[arg(long, hide = true, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
+    /// polio, ring4: one child in so many, and all the cases: a quicker demo
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub scale: u64,
 }
 

@@ -104,8 +104,13 @@ fn budget_lines(budget: &Outlook) -> Vec<String> {
     };
     let of = |towards: &Towards| {
         let Towards { viewer, spent, budget, takes, charged, .. } = towards;
-        let before =
-            if *charged { "; it was charged before, and on the same data takes nothing again" } else { "" };
+        let before = match charged.as_str() {
+            "0" => String::new(),
+            charged => format!(
+                "; {charged} of it was charged before and is not taken again while the data of both sides are the same (but from \
+                 the third match on)"
+            ),
+        };
         format!(
             "budget     {spent} of {budget} spent towards {viewer}; this study takes up to {takes}{before}"
         )

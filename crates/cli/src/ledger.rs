@@ -50,7 +50,8 @@ fn allow(
     let on = lineage.map_or_else(|| "all lineages".to_owned(), |lineage| format!("lineage {lineage}"));
     output::print(&format!(
         "Releases with {peer} on {on} may begin again. What is run again has new noise and is charged again; what breaks off \
-         later bars again."
+         later bars again. Lifted:\n  {}",
+        lifted.join("\n  ")
     ))
 }
 
@@ -106,12 +107,13 @@ fn open(path: &Path) -> Result<Ledger, Error> {
 fn show(path: &Path, as_json: bool) -> Result<(), Error> {
     let ledger = open(path)?;
     let (entries, answers) = (ledger.entries()?, ledger.answers()?);
+    let warning = ledger.verify().err().map(|error| error.to_string());
     if as_json {
         let path = path.display().to_string();
         let totals = ledger.totals()?;
-        return output::print_json(
-            &json!({ "ledger": path, "entries": entries, "totals": totals, "answers": answers }),
-        );
+        return output::print_json(&json!({
+            "ledger": path, "entries": entries, "totals": totals, "answers": answers, "warning": warning,
+        }));
     }
     let mut lines = Vec::new();
     if entries.is_empty() {
@@ -133,6 +135,7 @@ fn show(path: &Path, as_json: bool) -> Result<(), Error> {
         lines.push("Answers kept:".to_owned());
         lines.extend(answers.iter().map(answered));
     }
+    lines.extend(warning.map(|warning| format!("warning    {warning}")));
     output::print(&lines.join("\n"))
 }
 
@@ -159,7 +162,10 @@ fn line(entry: &EntryRow) -> String {
         _ if entry.delta != "0" => format!("   (sizes of a match; delta {})", entry.delta),
         _ => String::new(),
     };
-    let study = entry.study.get(..12).unwrap_or(&entry.study);
-    let EntryRow { lineage, rho, budget, viewer_key, .. } = entry;
+    let EntryRow { lineage, rho, viewer_key, .. } = entry;
+    // What was taken over from a statement is of no one study, and was allowed then.
+    let recovered = entry.study.bytes().all(|digit| digit == b'0');
+    let study = if recovered { "(recovered)" } else { entry.study.get(..12).unwrap_or(&entry.study) };
+    let budget = if recovered { "-" } else { &entry.budget };
     format!("{lineage:20}  {study:12}  {rho:>6} of {budget:6}  {viewer_key}{note}")
 }

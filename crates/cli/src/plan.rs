@@ -70,7 +70,7 @@ pub fn text(plan: &Plan) -> String {
     lines.push(String::new());
     for (viewer, rho) in &plan.rho {
         if *rho == 0.0 {
-            lines.push(format!("privacy    no noised value is for {viewer}: nothing is charged"));
+            lines.push(format!("privacy    no noised value is for {viewer}: its release charges nothing"));
             continue;
         }
         let Some(total) = plan.total.get(viewer) else { continue };

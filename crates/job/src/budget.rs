@@ -27,10 +27,10 @@ pub struct Towards {
     pub budget: String,
     /// Most that this study takes.
     pub takes: String,
-    /// Whether that is left.
+    /// What of that was charged before and is not taken again, as long as the peer's data are those of the last run, too.
+    pub charged: String,
+    /// Whether the rest is left.
     pub pays: bool,
-    /// Whether this study was charged before: a run on the same data takes nothing again.
-    pub charged: bool,
 }
 
 /// What a ledger says of a study.
@@ -79,21 +79,23 @@ pub fn outlook(party: &Party, runs: &[Checked]) -> Result<Outlook, Error> {
         for (i, member) in others(run) {
             let takes = takes(party, run, PartyId(i as u8))?;
             let spent = ledger.spent(lineage, &member.key)?;
-            let pays = &spent + &takes <= budget;
-            let charged = ledger.has_charged(run.hash.as_bytes(), lineage, &member.key)?;
-            if !charged {
-                all += &takes;
+            let charged = charged_before(run, &ledger, (lineage, member))?;
+            let rest = (&takes - &charged).max(Rational::zero());
+            let pays = &spent + &rest <= budget;
+            all += &rest;
+            if charged.is_zero() {
                 outlook.refusals.extend(delta(party, run, &ledger, (lineage, member))?);
             }
-            let [spent, budget, takes] = [&spent, &budget, &takes].map(shown);
-            if !pays && !charged {
+            let [spent, budget, takes, charged, rest] = [&spent, &budget, &takes, &charged, &rest].map(shown);
+            if !pays {
                 outlook.refusals.push(format!(
-                    "budget: {spent} of {budget} spent on lineage {lineage} by {}; this study takes up to {takes}",
-                    member.name
+                    "budget: {spent} of {budget} spent on lineage {lineage} by {}; this study takes up to {rest} more: {}",
+                    member.name,
+                    ledger::MORE_BUDGET
                 ));
             }
             let viewer = member.name.clone();
-            outlook.towards.push(Towards { viewer, spent, budget, takes, pays, charged });
+            outlook.towards.push(Towards { viewer, spent, budget, takes, charged, pays });
         }
     }
     if let Some(total) = party.policy.total {
@@ -110,6 +112,18 @@ pub fn outlook(party: &Party, runs: &[Checked]) -> Result<Outlook, Error> {
         }
     }
     Ok(outlook)
+}
+
+/// What of a study was charged before and would not be taken again on the same data at both sides.
+fn charged_before(
+    run: &Checked,
+    ledger: &Ledger,
+    (lineage, member): (&str, &Member),
+) -> Result<Rational, Error> {
+    // As parties say it: of two each says its tag to the other.
+    let to = if run.roster.len() == 2 { member } else { &run.study.parties[run.me.index()] };
+    let tag = ledger::tag_towards(&ledger.data_tag(&run.data)?, &to.key);
+    ledger.charged_before(run.hash.as_bytes(), lineage, &member.key, &tag)
 }
 
 /// What stops a run before it is charged: a ledger that is not the one of before, or a peer that broke off.
@@ -157,7 +171,8 @@ fn others(run: &Checked) -> impl Iterator<Item = (usize, &Member)> {
 /// What the data of a lineage look like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Likeness {
-    sketch: Sketch,
+    /// One per column that has enough.
+    sketches: Vec<Sketch>,
     /// The lineage that they resemble and are not, as the operator says.
     unlike: Option<String>,
 }
@@ -168,21 +183,24 @@ impl Likeness {
     /// # Errors
     /// When the ledger cannot be written.
     pub fn keep(&self, lineage: &str, ledger: &mut Ledger) -> Result<(), Error> {
-        ledger.keep_sketch(lineage, &self.sketch, self.unlike.as_deref())
+        self.sketches
+            .iter()
+            .try_for_each(|sketch| ledger.keep_sketch(lineage, sketch, self.unlike.as_deref()))
     }
 }
 
 /// Refuses what would spend without a word: rho on cells that cannot be shown, or the budget of data under another name.
 /// Puts into [`Checked::notes`] who sees them for the first time, and what they look like into [`Checked::likeness`].
+/// Makes no ledger where there is none.
 ///
 /// # Errors
 /// The refusal; or when the ledger cannot be read.
-pub fn admit(party: &Party, runs: &mut [Checked], ledger: &Ledger) -> Result<(), Error> {
+pub fn admit(party: &Party, runs: &mut [Checked]) -> Result<(), Error> {
     too_small(party, runs)?;
     if !charging(party, runs)? {
         return Ok(());
     }
-    let lineage = party.lineage()?;
+    let (lineage, ledger) = (party.lineage()?, &Ledger::look(&party.ledger)?);
     let likeness = liken(party, runs, ledger)?;
     let stray = stray(lineage, likeness.as_ref(), ledger)?;
     for run in runs {
@@ -221,29 +239,50 @@ fn liken(party: &Party, runs: &[Checked], ledger: &Ledger) -> Result<Option<Like
     let lineage = party.lineage()?;
     let Some(first) = runs.first() else { return Ok(None) };
     let key = Identity::load(&party.identity)?.secret_for(PURPOSE)?;
-    let Some(sketch) = Sketch::of(&key, first.rows.identifiers()) else { return Ok(None) };
+    let sketches = Sketch::all(&key, first.rows.identifiers());
+    if sketches.is_empty() {
+        return Ok(None);
+    }
     if ledger.knows(lineage)? {
-        return Ok(Some(Likeness { sketch, unlike: None }));
+        return Ok(Some(Likeness { sketches, unlike: None }));
     }
-    match ledger.most_alike(lineage, &sketch)?.filter(|(_, alike)| *alike >= ALIKE) {
-        None => Ok(Some(Likeness { sketch, unlike: None })),
-        Some((other, _)) if party.consent.new_lineage => Ok(Some(Likeness { sketch, unlike: Some(other) })),
-        Some((other, alike)) => Err(Error::refused(format!(
-            "lineage {lineage} is new, and its data are, to about {:.0} %, the rows of lineage {other} under another name: \
-             use lineage = \"{other}\", whose budget they have, or say --new-lineage, which is kept in the ledger",
-            100.0 * alike
-        ))),
+    let alike = ledger.most_alike(lineage, &sketches)?.filter(|(_, alike)| *alike >= ALIKE);
+    let (other, why) = match alike {
+        Some((other, alike)) => {
+            let why = format!(
+                "its data are, to about {:.0} %, the rows of lineage {other} under another name",
+                100.0 * alike
+            );
+            (other, why)
+        }
+        None => match ledger.without_sketch(lineage)? {
+            Some(other) => {
+                let why = format!(
+                    "this ledger does not know what the data of lineage {other} look like (it was recovered, charged by an older \
+                     tacit, or has few rows): they may be these"
+                );
+                (other, why)
+            }
+            None => return Ok(Some(Likeness { sketches, unlike: None })),
+        },
+    };
+    if party.consent.new_lineage {
+        return Ok(Some(Likeness { sketches, unlike: Some(other) }));
     }
+    Err(Error::refused(format!(
+        "lineage {lineage} is new, and {why}: use lineage = \"{other}\", whose budget they have, or say --new-lineage, which \
+         is kept in the ledger"
+    )))
 }
 
 /// Whether the data of a lineage in use look more like those of another one.
 fn stray(lineage: &str, likeness: Option<&Likeness>, ledger: &Ledger) -> Result<Option<String>, Error> {
-    let Some(Likeness { sketch, unlike: None }) = likeness else { return Ok(None) };
+    let Some(Likeness { sketches, unlike: None }) = likeness else { return Ok(None) };
     if !ledger.knows(lineage)? {
         return Ok(None);
     }
-    let own = ledger.alike(lineage, sketch)?;
-    let other = ledger.most_alike(lineage, sketch)?.filter(|(_, alike)| *alike >= ALIKE && *alike > own);
+    let own = ledger.alike(lineage, sketches)?;
+    let other = ledger.most_alike(lineage, sketches)?.filter(|(_, alike)| *alike >= ALIKE && *alike > own);
     Ok(other.map(|(other, alike)| {
         format!(
             "these data are, to about {:.0} %, the rows of lineage {other}, and to {:.0} % those of lineage {lineage}, under \

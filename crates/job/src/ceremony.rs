@@ -44,6 +44,7 @@ use release::choose::{
     resume,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 /// First word between the two sides.
 const READY: u8 = 1;
@@ -53,6 +54,10 @@ const DONE: u8 = 2;
 const REFUSED: u8 = 3;
 
 const SETUP_BYTES: usize = 32;
+
+/// How long a release waits for another one with the same peer to end, before the viewer says seeds or an index.
+const TURN: Duration = Duration::from_secs(5);
+const TURN_PAUSE: Duration = Duration::from_millis(50);
 
 /// Who may be the cause where servers compute and the error names nobody.
 pub(crate) const SERVERS: &str = "a server may be the cause: suspect whoever reports a deviation (it may lie), the sender, \
@@ -277,8 +282,18 @@ impl Noise {
         Ok(())
     }
 
+    /// Keeps a transcript. Where another release with this peer is at the same point, it waits for its turn.
     fn save(&self, transcript: &release::choose::Transcript) -> Result<(), Error> {
-        self.ledger()?.save_transcript(&self.id(), self.side, &self.towards, transcript)
+        let until = Instant::now() + TURN;
+        loop {
+            let kept = self.ledger()?.save_transcript(&self.id(), self.side, &self.towards, transcript);
+            match kept {
+                Err(e) if matches!(e.kind(), Kind::Refused(_)) && Instant::now() < until => {
+                    std::thread::sleep(TURN_PAUSE);
+                }
+                kept => return kept,
+            }
+        }
     }
 
     /// The drawer's half of `draw`: the same messages whether it is the first time or a rerun.
@@ -538,9 +553,7 @@ pub fn hear(session: &mut Session, sides: [PartyId; 2]) -> Result<bool, Error> {
                 }
             }
             if words[0] != words[1] {
-                return Err(s
-                    .link(sides[1])
-                    .blame("it says another thing about the release than the other side"));
+                return Err(s.accuse_one_of(&sides, "both sides say different things about the release"));
             }
             if words[0] == READY {
                 for side in sides {

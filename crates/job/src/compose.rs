@@ -266,6 +266,7 @@ fn guarantee(noise: &Noise, disclosed: &Disclosed, reach: u32, servers: Option<&
              party that drew its noise, reveals the data behind it."
         ),
     });
+    lines.extend(wording::membership(&disclosed.protocol));
     lines.push(UNREVIEWED.into());
     lines
 }

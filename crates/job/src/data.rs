@@ -24,7 +24,7 @@ pub use advertiser::{AdvertiserRows, read_advertiser};
 pub use complaints::SHOWN_PER_FILE;
 pub use identifiers::Identifiers;
 pub(crate) use keys::shown;
-pub use keys::{IdentifierReport, StepReport};
+pub use keys::{IdentifierReport, StepReport, plain_text};
 pub use program::{ProgramRows, read_program_columns};
 pub use publisher::{Arm, PublisherRows, read_publisher};
 pub use report::{DataHash, InputReport};

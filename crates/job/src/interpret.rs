@@ -66,27 +66,28 @@ fn sigma(scales: &Scales, noised: Option<(u32, u32)>) -> Option<f64> {
     noised.map(|(m, o)| release::rational::to_f64(scales.sigma2(m, o)).sqrt())
 }
 
-/// Where a value of the release section comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Origin {
-    /// Constants only.
-    Constant,
-    /// Noised values, and constants.
-    Noised,
-    /// At least one total without noise. Noise elsewhere does not hide it: who knows the noised part takes it out.
-    Raw,
+/// What a value of the release section was computed from, beside constants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Origin {
+    /// Values with noise.
+    noised: bool,
+    /// Totals without noise. Noise elsewhere does not hide them: who knows the noised part takes it out.
+    raw: bool,
 }
 
-/// The origin of every node: the worst one of its operands, which come first.
+/// The origin of every node: its own, and those of its operands, which come first.
 fn origins(section: &Section) -> Vec<Origin> {
     let mut origins = Vec::with_capacity(section.nodes.len());
     for node in &section.nodes {
-        let mut origin = match node.op {
-            Op::Noised(..) => Origin::Noised,
-            Op::Total(_) | Op::Index(_) | Op::Found(_) | Op::Column(_) => Origin::Raw,
-            _ => Origin::Constant,
+        let mut origin = Origin {
+            noised: matches!(node.op, Op::Noised(..)),
+            raw: matches!(node.op, Op::Total(_) | Op::Index(_) | Op::Found(_) | Op::Column(_)),
         };
-        node.op.operands(|operand| origin = origin.max(origins[operand.index()]));
+        node.op.operands(|operand| {
+            let Origin { noised, raw } = origins[operand.index()];
+            origin.noised |= noised;
+            origin.raw |= raw;
+        });
         origins.push(origin);
     }
     origins
@@ -121,6 +122,7 @@ fn program_outputs(
     let output = |(index, value): &(usize, i128)| {
         let output = &program.outputs[*index];
         let node = program.release.node(output.value);
+        let origin = origins[output.value.index()];
         let noised = if let Op::Noised(m, o) = node.op { Some((m, o)) } else { None };
         let row = matches!(node.op, Op::Index(_)).then(|| u64::try_from(*value).ok()).flatten();
         // An unsigned 128-bit value has no signed form.
@@ -129,7 +131,8 @@ fn program_outputs(
             label: output.label.clone(),
             value,
             sigma: sigma(scales, noised).map(|s| trimmed(&format!("{s:.6}"))),
-            noised: origins[output.value.index()] == Origin::Noised,
+            noised: origin.noised && !origin.raw,
+            mixed: origin.noised && origin.raw,
             made_up: made_up[output.value.index()],
             key: row.and_then(|row| aligned?.key(row)),
         }
@@ -265,24 +268,26 @@ mod tests {
     use super::*;
     use program::{Node, NodeId, Type};
 
-    /// A difference of noised values is not exact; one with a bare total in it is not called noised.
+    /// A difference of noised values is not exact; one with a bare total in it is neither.
     #[test]
     fn origins_follow_operands() {
         let ty = Type::parse("i64").expect("a type");
         let v = NodeId;
+        let (constant, noised, raw) = ((false, false), (true, false), (false, true));
         let ops = [
-            (Op::Noised(0, 0), Origin::Noised),
-            (Op::Noised(0, 1), Origin::Noised),
-            (Op::Sub(v(0), v(1)), Origin::Noised),
-            (Op::Total(0), Origin::Raw),
-            (Op::Const(7), Origin::Constant),
-            (Op::Mul(v(2), v(4)), Origin::Noised),
-            (Op::Add(v(5), v(3)), Origin::Raw),
-            (Op::Shl(v(4), 1), Origin::Constant),
-            (Op::Select(v(7), v(5), v(6)), Origin::Raw),
+            (Op::Noised(0, 0), noised),
+            (Op::Noised(0, 1), noised),
+            (Op::Sub(v(0), v(1)), noised),
+            (Op::Total(0), raw),
+            (Op::Const(7), constant),
+            (Op::Mul(v(2), v(4)), noised),
+            (Op::Add(v(5), v(3)), (true, true)),
+            (Op::Shl(v(4), 1), constant),
+            (Op::Select(v(7), v(5), v(6)), (true, true)),
         ];
         let nodes = ops.iter().map(|(op, _)| Node { op: op.clone(), ty }).collect();
-        let expected: Vec<Origin> = ops.iter().map(|(_, origin)| *origin).collect();
+        let expected: Vec<Origin> =
+            ops.iter().map(|(_, (noised, raw))| Origin { noised: *noised, raw: *raw }).collect();
         assert_eq!(origins(&Section { nodes }), expected);
     }
 }

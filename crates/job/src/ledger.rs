@@ -480,7 +480,7 @@ fn afford(connection: &Connection, path: &Path, debit: &Debit) -> Result<(), Err
     let (rho, delta) = (total("rho")?, total("delta")?);
     if &rho + &debit.rho > debit.budget {
         return Err(Error::refused(format!(
-            "budget: {} of {} spent on lineage {} by viewer {}; this release needs {}",
+            "budget: {} of {} spent on lineage {} by viewer {}; this release needs {}: {MORE_BUDGET}",
             shown(&rho),
             shown(&debit.budget),
             debit.lineage,
@@ -493,7 +493,8 @@ fn afford(connection: &Connection, path: &Path, debit: &Debit) -> Result<(), Err
             .map_err(|e| file::explain(path, "read", &e))?;
         if &all + &debit.rho > *most {
             return Err(Error::refused(format!(
-                "policy.total: {} of {} spent on lineage {} by all viewers together; this release to viewer {} needs {}",
+                "policy.total: {} of {} spent on lineage {} by all viewers together; this release to viewer {} needs {}: agree \
+                 on less rho, or raise policy.total, which bounds what viewers learn together",
                 shown(&all),
                 shown(most),
                 debit.lineage,
@@ -515,6 +516,10 @@ fn afford(connection: &Connection, path: &Path, debit: &Debit) -> Result<(), Err
     }
     Ok(())
 }
+
+/// What to do when a budget does not pay.
+pub(crate) const MORE_BUDGET: &str =
+    "agree on less rho, or raise policy.budget, which bounds what this viewer learns of these data in all";
 
 /// The sum of a column, `rho` or `delta`.
 fn spent(

@@ -225,6 +225,9 @@ pub struct ProgramOutput {
     /// Whether no sum over rows reached it except through noise: it was noised itself, or computed from noised values.
     #[serde(default)]
     pub noised: bool,
+    /// Whether it was computed from noised values and from exact ones: there is noise in it, of a size that is not stated.
+    #[serde(default)]
+    pub mixed: bool,
     /// Whether rows that no party has, made up to hide sizes, may be counted in it.
     #[serde(default)]
     pub made_up: bool,
@@ -237,7 +240,7 @@ impl ProgramOutput {
     /// Whether it holds no noise at all.
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        self.sigma.is_none() && !self.noised
+        self.sigma.is_none() && !self.noised && !self.mixed
     }
 }
 

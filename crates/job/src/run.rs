@@ -158,8 +158,8 @@ pub fn run_parts(party: &Party, watch: &Watch) -> Result<Vec<Part>, Error> {
             checked.study.name
         )));
     }
+    budget::admit(party, &mut all)?;
     let ledger = ready::open_ledger(party, &all, watch)?;
-    budget::admit(party, &mut all, &*lock(&ledger)?)?;
     warn(&all, watch);
     let several = all.len() > 1;
     let mut ready = Vec::with_capacity(all.len());
@@ -190,10 +190,6 @@ pub fn run_parts(party: &Party, watch: &Watch) -> Result<Vec<Part>, Error> {
         };
         threads.into_iter().map(join).collect()
     }))
-}
-
-fn lock(ledger: &Mutex<Ledger>) -> Result<std::sync::MutexGuard<'_, Ledger>, Error> {
-    ledger.lock().map_err(|_| Error::misuse("another thread panicked while it held the ledger"))
 }
 
 /// Says what the operator should know of all runs, each thing once.
@@ -371,6 +367,7 @@ impl<'a> Coordinator<'a> {
             return compose::stored(stored);
         }
         self.tell_broke_off()?;
+        self.tell_other_data(&agreement)?;
         self.ready(&agreement)?;
         self.settle_transport()?;
         let start = Instant::now();
@@ -519,7 +516,7 @@ impl<'a> Coordinator<'a> {
                 groups.iter().try_for_each(|group| s.link(peer).send(&group.to_le_bytes()))?;
                 s.link(peer).flush()?;
             }
-            Ok(groups)
+            same_groups(s, groups)
         })?;
         Ok(Some(groups))
     }
@@ -719,7 +716,22 @@ fn hear_groups(session: &mut Session, disclosed: &Disclosed, minimum: u64) -> Re
         return Err(session.link(publisher).blame("its group sizes do not add up to the rows it matched"));
     }
     release::modes::check_public_groups(groups[0], groups[1], minimum)?;
-    Ok(groups)
+    same_groups(session, groups)
+}
+
+/// With servers, everybody compares the group sizes: who computes with other ones would be blamed for it.
+fn same_groups(session: &mut Session, groups: [u64; 2]) -> Result<[u64; 2], Error> {
+    if session.roster().len() == 2 {
+        return Ok(groups);
+    }
+    let mine: [u8; 16] = groups.map(u64::to_le_bytes).as_flattened().try_into().expect("two sizes");
+    match agree::tell_all(session, mine)?.into_iter().find(|(_, theirs)| *theirs != mine) {
+        None => Ok(groups),
+        Some((peer, _)) => {
+            let said = [studies::lift::PUBLISHER, peer];
+            Err(session.accuse_one_of(&said, "they say different things about the group sizes"))
+        }
+    }
 }
 
 /// The kept spine that this party is to use. What cannot be kept later is found out now.

@@ -1,13 +1,14 @@
-//! Whether two lineages are the same data under different names: 32 bytes per lineage that say how alike two sets of
-//! identifiers are, and nothing of who is in them.
+//! Whether two lineages are the same data under different names: 32 bytes per lineage and identifier column that say how alike
+//! two columns are, and nothing of who is in them. Case, white space, what sort an identifier is of and which others a study
+//! matches by make no difference.
 //!
-//! Of a set, 128 minima of keyed hashes are taken and 2 bits of each are kept (b-bit minwise hashing, Li and König 2010). Two
+//! Of a column, 128 minima of keyed hashes are taken and 2 bits of each are kept (b-bit minwise hashing, Li and König 2010). Two
 //! sets with Jaccard similarity J agree in a place with probability J + (1 - J) / 4, so J is estimated as
 //! (agreement - 1/4) / (3/4), with a standard error of about 0.05. A larger sketch would be a membership list: whoever has the
 //! key tests names against it. The key is that of this party's identity file, so that the ledger alone holds nothing to test;
 //! neither is ever sent. `docs/decisions/042-lineages-are-named-and-compared.md`.
 
-use crate::data::Identifiers;
+use crate::data::{Identifiers, plain_text};
 use base::Seed;
 use std::fmt;
 
@@ -21,14 +22,18 @@ const LEAST: usize = 100;
 /// What the key is derived from an identity for.
 pub const PURPOSE: &str = "tacit 2026-11 sketch of identifiers v1";
 
-/// What a set of identifiers looks like. It does not print.
+/// What a column of identifiers looks like. It does not print.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Sketch([u8; MINIMA * BITS / 8]);
 
 impl Sketch {
-    /// The sketch of all identifiers of all rows, whatever their order and place; none of fewer than 100.
+    /// The sketches of all identifier columns, whatever the order of rows; none of columns with fewer than 100.
     #[must_use]
-    pub fn of(key: &Seed, identifiers: &Identifiers) -> Option<Self> {
+    pub fn all(key: &Seed, identifiers: &Identifiers) -> Vec<Self> {
+        (0..identifiers.keys()).filter_map(|column| Self::of(key, identifiers, column)).collect()
+    }
+
+    fn of(key: &Seed, identifiers: &Identifiers, column: usize) -> Option<Self> {
         let offsets: Vec<u64> = {
             let mut stream = vec![0; 8 * MINIMA];
             blake3::Hasher::new_keyed(key.expose()).update(b"offsets").finalize_xof().fill(&mut stream);
@@ -37,14 +42,21 @@ impl Sketch {
         let mut minima = [u64::MAX; MINIMA];
         let mut count = 0;
         for row in 0..identifiers.len() {
-            for identifier in identifiers.row(row).filter(|identifier| !identifier.is_empty()) {
-                count += 1;
-                let hash = blake3::keyed_hash(key.expose(), identifier);
-                let [word, ..] = hash.as_bytes().as_chunks::<8>().0 else { unreachable!("32 bytes") };
-                let word = u64::from_le_bytes(*word);
-                for (least, offset) in minima.iter_mut().zip(&offsets) {
-                    *least = (*least).min(mixed(word ^ offset));
-                }
+            let identifier = identifiers.get(row, column);
+            if identifier.is_empty() {
+                continue;
+            }
+            count += 1;
+            let text: String = plain_text(identifier, identifiers.keys())
+                .chars()
+                .filter(|c| !c.is_whitespace())
+                .flat_map(char::to_lowercase)
+                .collect();
+            let hash = blake3::keyed_hash(key.expose(), text.as_bytes());
+            let [word, ..] = hash.as_bytes().as_chunks::<8>().0 else { unreachable!("32 bytes") };
+            let word = u64::from_le_bytes(*word);
+            for (least, offset) in minima.iter_mut().zip(&offsets) {
+                *least = (*least).min(mixed(word ^ offset));
             }
         }
         let mut bytes = [0; MINIMA * BITS / 8];
@@ -99,7 +111,7 @@ mod tests {
     }
 
     fn sketch(key: u8, people: std::ops::Range<u32>) -> Sketch {
-        Sketch::of(&Seed::from_bytes([key; 32]), &set(people)).expect("somebody")
+        Sketch::of(&Seed::from_bytes([key; 32]), &set(people), 0).expect("somebody")
     }
 
     #[test]
@@ -114,16 +126,17 @@ mod tests {
     }
 
     #[test]
-    fn order_places_and_repeats_change_nothing_and_the_key_does_everything() {
+    fn order_case_and_other_columns_change_nothing_and_the_key_does_everything() {
         let mut two = Identifiers::new(2);
-        (0..500).rev().for_each(|i| {
-            two.push(format!("person-{}@example.org", 2 * i).as_bytes());
-            two.push(format!("person-{}@example.org", 2 * i + 1).as_bytes());
+        (0..1000).rev().for_each(|i| {
+            two.push(format!("number\0{i}").as_bytes());
+            two.push(format!("email\0 Person-{i}@Example.org").as_bytes());
         });
-        let same = Sketch::of(&Seed::from_bytes([1; 32]), &two).expect("somebody");
+        let [other, same] = Sketch::all(&Seed::from_bytes([1; 32]), &two)[..] else { panic!("two columns") };
         assert_eq!(same, sketch(1, 0..1000));
+        assert!(other.similarity(&same) < ALIKE);
         assert!(sketch(1, 0..1000).similarity(&sketch(2, 0..1000)) < ALIKE);
-        assert!(Sketch::of(&Seed::from_bytes([1; 32]), &set(0..99)).is_none());
+        assert!(Sketch::all(&Seed::from_bytes([1; 32]), &set(0..99)).is_empty());
         assert!(!format!("{same:?}").contains(char::is_numeric));
         assert_eq!(Sketch::from_bytes(same.as_bytes()), Some(same));
         assert_eq!(same.as_bytes().len(), 32);

@@ -354,9 +354,20 @@ pub fn noise(output: &ProgramOutput) -> String {
     let noise = match &output.sigma {
         Some(sigma) => numbers::grouped(&label(&numbers::trimmed(sigma))),
         None if output.noised => "computed from noised values".to_owned(),
+        None if output.mixed => "computed from noised and exact values".to_owned(),
         None => "exact".to_owned(),
     };
     if output.made_up { noise + ", made-up rows counted" } else { noise }
+}
+
+/// What a modified program reads in a match and no report can show; nothing where no such way is known.
+pub fn membership(protocol: &str) -> Option<String> {
+    let tells = ["pid", "ps3i", "collecting"].contains(&protocol);
+    tells.then(|| {
+        "In matching, a modified program reads which of its own identifiers another party has; an honest run looks the same, so \
+         no report can tell."
+            .to_owned()
+    })
 }
 
 /// Who must not see the report because it drew the noise in it; nothing where there is no noise.

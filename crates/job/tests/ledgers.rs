@@ -373,11 +373,11 @@ fn an_allowance_is_for_its_lineage() {
     let mut ledger = world.ledger(0);
     let another = Towards { peer: world.keys[1].clone(), lineage: "another".into() };
     ledger.bar(&[7; 32], &another, "silence").unwrap();
-    assert_eq!(ledger.allow(&world.keys[1], Some("another"), "looked into").unwrap(), 1);
+    assert_eq!(ledger.allow(&world.keys[1], Some("another"), "looked into").unwrap().len(), 1);
     assert!(ledger.noticed(&world.keys[1]).unwrap().is_empty());
     let [clinic, _] = texts(both(&parties, &Watch::none()));
     assert!(clinic.contains("the ledger of works went back from"), "{clinic}");
-    assert_eq!(ledger.allow(&world.keys[1], Some("data-clinic"), "looked into").unwrap(), 1);
+    assert_eq!(ledger.allow(&world.keys[1], Some("data-clinic"), "looked into").unwrap().len(), 1);
     whole(both(&parties, &Watch::none()));
     assert_eq!(ledger.noticed(&world.keys[1]).unwrap().len(), 1);
 }
@@ -491,4 +491,102 @@ fn an_answer_of_an_older_version_is_found() {
     assert!(reports.iter().all(|report| !report.stored));
     let ledger = Ledger::open(&to("pub.ledger")).unwrap();
     assert_eq!(ledger.entries().unwrap().iter().filter(|e| e.rho == "0.1").count(), 4);
+}
+
+/// The viewer begins several studies with one peer at once; the drawer, modified, leaves each after the seeds. Bars that are
+/// asked for at the beginning alone would be too late.
+#[test]
+fn runs_begun_together_are_no_free_tries() {
+    let world = World::new();
+    whole(world.run("warm"));
+    let leave = "CREATE TRIGGER leave BEFORE INSERT ON transcripts WHEN NEW.side = 'drawer' AND NEW.stage = 1 BEGIN \
+                 SELECT RAISE(ABORT, 'gone'); END";
+    world.raw(1).execute_batch(leave).unwrap();
+    let all: Vec<[Party; 2]> = (0..5)
+        .map(|i| {
+            let mut parties = world.parties(&format!("study {i}"));
+            let study = world.path(&format!("study-{i}.toml"));
+            std::fs::copy(world.path("study.toml"), &study).unwrap();
+            for party in &mut parties {
+                party.study.clone_from(&study);
+                party.report = world.path(&format!("out-{i}-{}", party.as_party));
+            }
+            parties
+        })
+        .collect();
+    std::thread::scope(|scope| {
+        all.iter().for_each(|parties| _ = scope.spawn(|| texts(both(parties, &Watch::none()))));
+    });
+    let sql = "SELECT count(*) FROM (SELECT release FROM transcripts AS t WHERE side = 'checker' AND NOT EXISTS \
+               (SELECT 1 FROM outputs WHERE outputs.release = t.release) GROUP BY release HAVING max(stage) >= 1)";
+    let seeded: u32 = world.raw(0).query_row(sql, [], |row| row.get(0)).unwrap();
+    assert!(seeded <= 2, "{seeded} noises to choose from");
+}
+
+/// The command that takes a peer's new ledger lifts bars as well, so the refusal says which, and it is for one lineage.
+#[test]
+fn a_changed_ledger_is_refused_with_what_else_is_barred() {
+    let world = World::new();
+    whole(world.run("warm"));
+    world.leave("first");
+    world.forget(1);
+    let mut parties = world.parties("second");
+    parties[1].new_ledger = true;
+    let [clinic, _] = texts(both(&parties, &Watch::none()));
+    assert!(clinic.contains("went back from") && clinic.contains("No row was sent"), "{clinic}");
+    assert!(clinic.contains("barred as well, and this would lift that: silence"), "{clinic}");
+    assert!(clinic.contains(&format!("{} --lineage data-clinic --reason", world.keys[1])), "{clinic}");
+    let lifted = world.ledger(0).allow(&world.keys[1], Some("data-clinic"), "looked into").unwrap();
+    assert_eq!(lifted.len(), 2, "{lifted:?}");
+    assert!(lifted[0].contains("silence after the noise index was named"), "{lifted:?}");
+    assert!(lifted[1].contains("went back from"), "{lifted:?}");
+}
+
+/// After an honest loss this ledger does not know what the recovered data look like: another name is asked about.
+#[test]
+fn a_recovered_lineage_is_not_renamed_in_silence() {
+    let world = World::new();
+    world.data_of_works(60);
+    whole(world.run("first"));
+    std::fs::remove_file(world.path("works.ledger")).unwrap();
+    std::fs::remove_dir_all(world.path("out-works")).ok();
+    texts(world.run("second"));
+    world.ledger(1).recover(Some("data-works"), Some(&ratio(7, 10))).unwrap();
+    let mut works = world.parties("third").into_iter().nth(1).unwrap();
+    works.lineage = Some("dated".into());
+    let error = run(&works, &Watch::none()).unwrap_err().to_string();
+    assert!(error.contains("does not know what the data of lineage data-works look like"), "{error}");
+    assert!(error.contains("use lineage = \"data-works\"") && error.contains("--new-lineage"), "{error}");
+}
+
+/// What was charged is not taken again while the data stay; when one side's change, both hear that it is another release.
+#[test]
+fn changed_data_are_another_release_and_that_is_said() {
+    let world = World::new();
+    let charged = || {
+        let works = &world.parties("study")[1];
+        let checked = job::run::check(works).unwrap();
+        job::budget::outlook(works, &checked).unwrap().towards.remove(0)
+    };
+    let before = charged();
+    assert_eq!(before.charged, "0");
+    whole(world.run("study"));
+    assert_eq!(charged().charged, before.takes);
+    world.data_of_works(1);
+    assert_eq!(charged().charged, "0");
+    let notes = Arc::new(Mutex::new(Vec::new()));
+    let heard = notes.clone();
+    let note = move |event| {
+        if let Event::Note(text) = event {
+            heard.lock().unwrap().push(text);
+        }
+    };
+    let watch = Watch { progress: Progress::none(), events: Arc::new(note) };
+    whole(both(&world.parties("study"), &watch));
+    let notes = notes.lock().unwrap().join("; ");
+    assert!(
+        notes.contains("the data of works are not those that this study was charged for before"),
+        "{notes}"
+    );
+    assert!(notes.contains("these data are not those"), "{notes}");
 }

@@ -21,7 +21,7 @@ use crate::network::Network;
 use crate::refusal::{Terms, Wording, short};
 use crate::socket::SocketChannel;
 use crate::tls::{Refusal, Tls};
-use base::{At, ChannelError, Error, Kind, PartyId, Roster, Seed, limits};
+use base::{Accusation, At, ChannelError, Error, Kind, PartyId, Roster, Seed, limits};
 use door::Door;
 use effort::Effort;
 use std::collections::BTreeMap;
@@ -339,11 +339,19 @@ impl Meet {
             channel.begin(self.deadline).map_err(|e| self.error(*peer, Kind::Channel(e)))?;
             channel.recv(&mut theirs).map_err(|e| self.error(*peer, Kind::Channel(e)))?;
             if theirs != *session {
-                let what = "its session id is not ours: the parties are in different meetings; start all of them again";
-                return Err(self.error(*peer, Kind::Deviated(what)));
+                let what = "its session id is not ours: the parties are in different meetings, or one of them tells others \
+                            different things; start all of them again";
+                return Err(self.error(*peer, Kind::Deviated(what)).accusing(self.anyone()));
             }
         }
         Ok(())
+    }
+
+    /// Any other party may have told different things to different ones.
+    fn anyone(&self) -> Accusation {
+        let others = self.roster.parties().filter(|party| *party != self.me);
+        let accused = others.map(|party| self.roster.name(party)).collect();
+        Accusation { by: self.roster.name(self.me), accused, step: String::new(), through: None }
     }
 
     /// Ends an effort when a peer that was met has left before its lanes were there.

@@ -9,11 +9,10 @@
 //! whoever hears it cannot know whether the accuser lies. So all of them are suspects, to everybody but themselves.
 //!
 //! Nothing else is said: no text of an error leaves this machine. A notice has 64 bytes: `1` (stopped) or `2` (deviated), the
-//! party where it began, the length of the step, the number of the accused (0 in a `1`), three places for them, the step,
-//! zeros. It is not counted as application bytes: a run that goes well sends none.
+//! party where it began, the length of the step, the accused as 16 bits (none in a `1`), the step, zeros. It is not counted as application bytes: a run that goes well sends none.
 
 use crate::connect::Channels;
-use base::{Accusation, At, ChannelError, Error, Kind, PartyId, Roster};
+use base::{Accusation, At, ChannelError, Error, Kind, PartyId, Roster, limits};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -22,9 +21,7 @@ use std::time::Duration;
 pub(crate) const HEAR: Duration = Duration::from_secs(5);
 
 pub(crate) const NOTICE_BYTES: usize = 64;
-/// Most that one check accuses: an owner, and two seats that hold something else than a third.
-const ACCUSED: usize = 3;
-const HEAD_BYTES: usize = 4 + ACCUSED;
+const HEAD_BYTES: usize = 5;
 const STEP_BYTES: usize = NOTICE_BYTES - HEAD_BYTES;
 const STOPPED: u8 = 1;
 const DEVIATED: u8 = 2;
@@ -112,7 +109,7 @@ impl Farewell {
             Some(told) => told.accused.iter().map(String::as_str).collect(),
             None => error.at().peer.as_deref().into_iter().collect(),
         };
-        names.into_iter().filter_map(|name| self.roster.find(name)).take(ACCUSED).collect()
+        names.into_iter().filter_map(|name| self.roster.find(name)).collect()
     }
 
     fn reword(&self, error: &Error, via: PartyId, notice: &Notice, lane: &mut Channels) -> Error {
@@ -165,10 +162,8 @@ impl Notice {
         let step = &step[..step.len().min(STEP_BYTES)];
         bytes[0] = if self.accused.is_empty() { STOPPED } else { DEVIATED };
         (bytes[1], bytes[2]) = (self.root.0, step.len() as u8);
-        for (place, party) in bytes[4..HEAD_BYTES].iter_mut().zip(&self.accused) {
-            *place = party.0;
-        }
-        bytes[3] = self.accused.len().min(ACCUSED) as u8;
+        let accused = self.accused.iter().fold(0u16, |all, party| all | 1 << party.0);
+        bytes[3..HEAD_BYTES].copy_from_slice(&accused.to_le_bytes());
         bytes[HEAD_BYTES..HEAD_BYTES + step.len()].copy_from_slice(step);
         bytes
     }
@@ -177,8 +172,9 @@ impl Notice {
     fn decode(bytes: &[u8; NOTICE_BYTES]) -> Option<Self> {
         let step = bytes[HEAD_BYTES..].get(..usize::from(bytes[2]))?;
         let fine = |b: &u8| b.is_ascii_alphanumeric() || b"/-_ ".contains(b);
-        let accused = bytes[4..HEAD_BYTES].get(..usize::from(bytes[3]))?;
-        let accused = accused.iter().map(|party| PartyId(*party)).collect();
+        let accused = u16::from_le_bytes([bytes[3], bytes[4]]);
+        let accused =
+            (0..limits::PARTIES as u8).filter(|party| accused >> party & 1 == 1).map(PartyId).collect();
         let step = step.iter().all(fine).then(|| String::from_utf8(step.to_vec()).ok())??;
         let notice = Self { root: PartyId(bytes[1]), step, accused };
         // Every byte counts: what is nothing is zero.
@@ -317,7 +313,8 @@ mod tests {
 
     #[test]
     fn a_notice_has_one_form() {
-        for accused in [vec![], vec![PartyId(0)], vec![PartyId(1), PartyId(3), PartyId(0)]] {
+        let all = (0..limits::PARTIES as u8).map(PartyId).collect();
+        for accused in [vec![], vec![PartyId(0)], vec![PartyId(0), PartyId(1), PartyId(3)], all] {
             let notice = Notice { root: PartyId(2), step: "release/1/noise".into(), accused };
             assert_eq!(Notice::decode(&notice.encode()), Some(notice));
         }
@@ -325,9 +322,9 @@ mod tests {
         assert_eq!(Notice::decode(&long.encode()).unwrap().step.len(), STEP_BYTES);
         let good = Notice { root: PartyId(0), step: "a".into(), accused: vec![] }.encode();
         assert!(Notice::decode(&good).is_some());
-        // A kind that does not fit, a length too long, more accused than places, one that is not counted, a step that would
-        // be printed as something else, and what must be zero.
-        for (at, byte) in [(0, DEVIATED), (0, 3), (2, 200), (3, 4), (5, 1), (HEAD_BYTES, 0x1b), (63, 1)] {
+        // A kind that does not fit, a length too long, somebody accused without that kind, a step that would be printed as
+        // something else, and what must be zero.
+        for (at, byte) in [(0, DEVIATED), (0, 3), (2, 200), (3, 4), (4, 1), (HEAD_BYTES, 0x1b), (63, 1)] {
             let mut bytes = good;
             bytes[at] = byte;
             assert_eq!(Notice::decode(&bytes), None, "{at}");

@@ -240,6 +240,16 @@ impl Session {
         Error::new(at, Kind::Deviated(check)).accusing(accusation)
     }
 
+    /// The same where several parties should have said the same thing and did not: each of them, this party aside, may be the
+    /// one that lies.
+    #[must_use]
+    pub fn accuse_one_of(&self, said: &[PartyId], check: &'static str) -> Error {
+        let mut others: Vec<PartyId> = said.iter().copied().filter(|party| *party != self.me).collect();
+        others.dedup();
+        let words: Vec<String> = others.iter().map(|party| self.roster.name(*party)).collect();
+        self.accuse(&others, words.join(" or "), check)
+    }
+
     /// Waits until everything queued has left for every peer. Call at the end of a conversation.
     ///
     /// # Errors

@@ -184,11 +184,14 @@ fn check_release(program: &Program, fold_owners: &[Owners]) -> Result<(), (&'sta
     for output in &program.outputs {
         let taint = taints[output.value.index()];
         if !taint.raw.within(output.to) || !taint.noised.within(output.to) {
-            let viewer = &program.parties[output.to.index()];
+            let (viewer, name) =
+                (&program.parties[output.to.index()], program.names.release(output.value.index()));
             return Err((
                 "R1 (reveal)",
                 format!(
-                    "{:?} for {viewer} depends on others' data without noise for that viewer",
+                    "{:?} for {viewer} depends on others' data without noise for that viewer: {name}. Noise it by a mechanism \
+                     for {viewer}; a sum of {viewer}'s own columns is its own under `rows any` only, since over matched rows it \
+                     tells which of them the others have",
                     output.label
                 ),
             ));

@@ -258,9 +258,7 @@ fn settle(
             let theirs = u32::from_le_bytes(session.link(owner).recv_array()?) as usize;
             if *chosen.get_or_insert(theirs) != theirs {
                 let owners: Vec<PartyId> = release.owners().collect();
-                let words: Vec<_> = owners.iter().map(|owner| session.roster().name(*owner)).collect();
-                let check = "the owners name different candidates of noise";
-                return Err(session.accuse(&owners, words.join(" or "), check));
+                return Err(session.accuse_one_of(&owners, "the owners name different candidates of noise"));
             }
         }
     }

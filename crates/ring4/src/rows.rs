@@ -178,9 +178,8 @@ impl Prepared {
             difference.xor(&Bits::of(shares));
             if server.open(session, &difference.into_shares())?.iter().any(|block| *block != Block::ZERO) {
                 let both = [PartyId(0), owner];
-                let words = both.map(|party| session.roster().name(party)).join(", or ");
                 let check = "they entered different values of a public column: one of both deviates, or their data differ";
-                return Err(session.accuse(&both, words, check));
+                return Err(session.accuse_one_of(&both, check));
             }
         }
         Ok(())

@@ -124,9 +124,8 @@ fn compare(
                 // The third holder may have opened two things, or the peer says something else than it holds.
                 let third = Seat::new(6 - me.index() - peer.index() - key.index());
                 let both = [peer, third].map(|seat| seats[seat.index()]);
-                let words = both.map(|party| session.roster().name(party)).join(", or ");
                 let check = "the holders of a key hold different ones: one of both deviates";
-                return Err(session.accuse(&both, words, check));
+                return Err(session.accuse_one_of(&both, check));
             }
         }
     }

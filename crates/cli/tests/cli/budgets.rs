@@ -169,6 +169,7 @@ fn rho_is_not_spent_on_what_cannot_be_shown() {
         ],
     );
     assert!(!refused.stderr.contains("waiting"), "{}", refused.stderr);
+    assert!(!pair.path("publisher.ledger").exists(), "a refusal makes no ledger");
     tacit(["check", pair.path("publisher.toml").to_str().unwrap()]).failed(5, &["--spend-anyway"]);
     // Said, it runs, and what is not shown is called that.
     let [done, other] = pair.both([&[], &[]]);

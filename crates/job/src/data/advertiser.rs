@@ -171,6 +171,11 @@ impl<'a> Reading<'a> {
                 self.no_value_without_time(row, i, name, cells);
                 continue;
             }
+            // A line of somebody without an event: nothing is in any of its cells.
+            let no_value = |at: &usize| cells[*at].trimmed() == Cell::Empty;
+            if cell == Cell::Empty && self.values.iter().all(no_value) {
+                continue;
+            }
             let time = row.time(name, &self.lift.clock, cell);
             let value = match &advertiser.value {
                 Value::Constant(value) => Some(*value),

@@ -198,7 +198,8 @@ fn abroad(text: &str) -> Result<String, BadPhone> {
         _ => all,
     };
     if let Some(plan) = plan {
-        let national = &number[plan.code.to_string().len()..];
+        // A bracket within the code is none behind the country.
+        let national = number.strip_prefix(&*plan.code.to_string()).ok_or(BadPhone::NotANumber)?;
         // Behind its calling code such a number has neither the prefix nor another length.
         let fits = plan.code > 9 || (plan.digits.contains(&national.len()) && plan.begins(national));
         if !fits || (national.starts_with('0') && !plan.zero) {
@@ -329,6 +330,8 @@ mod tests {
             // A bracket that may be a digit.
             (44, "+39 (0)6 1234 5678", Ambiguous),
             (44, "+55 (0)11 1234 5678", Ambiguous),
+            (44, "+4(0)", NotANumber),
+            (44, "+4(0) 21 123 4567", NotANumber),
             (44, "020 7946", NotANumber),
             (44, "020 7946 0000 123", NotANumber),
         ];

@@ -200,6 +200,8 @@ pub(crate) fn locate(file: &str, found: &[String], wanted: &[String]) -> Result<
                 let hint = nearest(name, &names)
                     .map_or(String::new(), |near| format!("; did you mean \"{}\"?", printable(near)));
                 let list: Vec<String> = names.iter().take(50).map(|name| printable(name)).collect();
+                let one = names.len() == 1 && names[0].contains([';', '\t', '|']);
+                let hint = if one { "; fields are separated by commas" } else { &hint };
                 Err(Error::input(format!(
                     "{file}: no column \"{name}\"; the file has: {}{hint}",
                     list.join(", ")

@@ -706,3 +706,25 @@ fn complaints_name_the_same_line_whatever_ends_it() {
         }
     }
 }
+
+/// A line without a time and without a value is of somebody without an event; half of an event is refused.
+#[test]
+fn a_line_may_be_of_somebody_without_an_event() {
+    let desk = Desk::new();
+    let text = "child_id,onset,severity,amount\na,200,paralytic,5\nb,,paralytic,\nb,,paralytic,\n";
+    let (rows, _, report) = read_advertiser(&desk.file("hospitals.csv", text), &study(AMOUNT)).unwrap();
+    assert_eq!((rows.len(), report.without_events, report.events_seen), (2, 1, 1));
+    for half in ["a,,paralytic,5", "a,200,paralytic,"] {
+        let error = hospitals_error(format!("child_id,onset,severity,amount\n{half}\n"), AMOUNT);
+        assert!(error.contains(": empty is not a "), "{error}");
+    }
+}
+
+#[test]
+fn other_separators_are_named() {
+    let error = registry_error("child_id;arm;injected\na;vaccine;1954-04-26\n", &[]);
+    assert!(
+        error.ends_with("the file has: child_id;arm;injected; fields are separated by commas"),
+        "{error}"
+    );
+}

@@ -219,6 +219,7 @@ pub fn program() -> Report {
         value: value.into(),
         sigma: sigma.map(str::to_owned),
         noised: sigma.is_some() || label == "owed by each",
+        mixed: false,
         made_up: label == "customers of both",
         key: None,
     };

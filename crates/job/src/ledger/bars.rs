@@ -89,66 +89,22 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn barred(&self, towards: &Towards, running: &[(Bytes32, u32)]) -> Result<Option<String>, Error> {
-        let explain = |e: rusqlite::Error| self.explain("read", &e);
-        let lifted = lifted(&self.connection, towards).map_err(explain)?;
-        let sql = "SELECT reason FROM bars WHERE kind = 'noise' AND peer IN (?1, '') AND lineage IN (?2, '') \
-                   AND row > ?3 ORDER BY row LIMIT 1";
-        let values = params![towards.peer, towards.lineage, lifted.bars];
-        let found = self.connection.query_row(sql, values, |row| row.get::<_, String>(0)).optional();
-        if let Some(reason) = found.map_err(explain)? {
-            return Ok(Some(reason));
-        }
-        let sql = "SELECT max(stage), side, at, release, attempt FROM transcripts AS t WHERE peer IN (?1, '') \
-                   AND lineage IN (?2, '') AND row > ?3 AND NOT EXISTS (SELECT 1 FROM outputs \
-                   WHERE outputs.release = t.release AND outputs.attempt = t.attempt) GROUP BY release, attempt, side";
-        let mut query = self.connection.prepare(sql).map_err(explain)?;
-        let values = params![towards.peer, towards.lineage, lifted.transcripts];
-        let read = |row: &rusqlite::Row<'_>| {
-            let this: (Bytes32, u32) = (row.get(3)?, row.get(4)?);
-            Ok((row.get::<_, u32>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?, this))
-        };
-        let mut unnamed = 0;
-        for row in query.query_map(values, read).map_err(explain)? {
-            let (stage, side, at, this) = row.map_err(explain)?;
-            if stage >= records::Stage::Named as u32 {
-                return Ok(Some(format!(
-                    "the index of a release's noise was named on {}, and this side keeps no outcome of it; a run that is \
-                     still going on looks the same",
-                    super::date(at)
-                )));
-            }
-            let seeded = stage == records::Stage::Seeded as u32 && side == "checker";
-            unnamed += u32::from(seeded && !running.contains(&this));
-        }
-        Ok((unnamed >= UNNAMED).then(|| {
-            format!(
-                "{unnamed} attempts at releases stopped after the seeds of their noise were exchanged and did not go on: who leaves \
-                 there picks among noises"
-            )
-        }))
+        standing(&self.connection, towards, running).map_err(|e| self.explain("read", &e))
     }
 
     /// Lifts what bars a peer, on one lineage or on all: what breaks off later bars again. Takes nothing back that was
-    /// charged. Returns how many bars and unfinished releases that was.
+    /// charged. Returns what that was, in words: bars with their reasons, and releases that were not finished.
     ///
     /// # Errors
     /// When nothing bars this peer; when the ledger cannot be written.
-    pub fn allow(&mut self, peer: &str, lineage: Option<&str>, reason: &str) -> Result<u32, Error> {
+    pub fn allow(&mut self, peer: &str, lineage: Option<&str>, reason: &str) -> Result<Vec<String>, Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "write to", &e);
         let write =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
         let towards = Towards { peer: peer.to_owned(), lineage: lineage.unwrap_or_default().to_owned() };
-        let before = lifted(&write, &towards).map_err(explain)?;
-        let sql = "SELECT (SELECT count(*) FROM bars WHERE peer IN (?1, '') AND (?2 = '' OR lineage IN (?2, '')) \
-                   AND row > ?3) + (SELECT count(*) FROM (SELECT DISTINCT release, attempt FROM transcripts AS t \
-                   WHERE peer IN (?1, '') AND (?2 = '' OR lineage IN (?2, '')) AND row > ?4 AND stage > 0 \
-                   AND NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = t.release \
-                   AND outputs.attempt = t.attempt) AND NOT EXISTS (SELECT 1 FROM bars WHERE \
-                   bars.release = t.release AND bars.attempt = t.attempt)))";
-        let values = params![towards.peer, towards.lineage, before.bars, before.transcripts];
-        let open: u32 = write.query_row(sql, values, |row| row.get(0)).map_err(explain)?;
-        if open == 0 {
+        let open = open(&write, &towards).map_err(explain)?;
+        if open.is_empty() {
             return Err(Error::input(format!(
                 "nothing bars {peer} in this ledger{}; there is nothing to allow",
                 lineage.map_or_else(String::new, |lineage| format!(" on lineage {lineage}"))
@@ -242,6 +198,73 @@ impl Ledger {
         super::put(&write, "attempts", sql, values, &[peer]).map_err(explain)?;
         write.commit().map_err(explain)
     }
+}
+
+/// What an operator would lift for a peer, on one lineage or, where that is empty, on all.
+fn open(connection: &Connection, towards: &Towards) -> Result<Vec<String>, rusqlite::Error> {
+    let before = lifted(connection, towards)?;
+    let values = params![towards.peer, towards.lineage, before.bars];
+    let sql = "SELECT at, reason FROM bars WHERE peer IN (?1, '') AND (?2 = '' OR lineage IN (?2, '')) AND row > ?3 ORDER BY row";
+    let read =
+        |row: &rusqlite::Row<'_>| Ok(format!("{}: {}", super::date(row.get(0)?), row.get::<_, String>(1)?));
+    let mut all = connection.prepare(sql)?.query_map(values, read)?.collect::<Result<Vec<_>, _>>()?;
+    let sql = "SELECT max(at), max(stage) FROM transcripts AS t WHERE peer IN (?1, '') AND (?2 = '' OR lineage IN (?2, '')) \
+               AND row > ?3 AND stage > 0 AND NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = t.release \
+               AND outputs.attempt = t.attempt) AND NOT EXISTS (SELECT 1 FROM bars WHERE bars.release = t.release \
+               AND bars.attempt = t.attempt) GROUP BY release, attempt ORDER BY min(row)";
+    let values = params![towards.peer, towards.lineage, before.transcripts];
+    let read = |row: &rusqlite::Row<'_>| {
+        let named = row.get::<_, u32>(1)? >= records::Stage::Named as u32;
+        let when =
+            if named { "after its index was named" } else { "after the seeds of its noise were exchanged" };
+        Ok(format!("{}: a release that was not finished, {when}", super::date(row.get(0)?)))
+    };
+    all.extend(connection.prepare(sql)?.query_map(values, read)?.collect::<Result<Vec<_>, _>>()?);
+    Ok(all)
+}
+
+/// Why nothing with noise may begin with a peer on a lineage, if so: see [`Ledger::barred`].
+pub(super) fn standing(
+    connection: &Connection,
+    towards: &Towards,
+    running: &[(Bytes32, u32)],
+) -> Result<Option<String>, rusqlite::Error> {
+    let lifted = lifted(connection, towards)?;
+    let sql = "SELECT reason FROM bars WHERE kind = 'noise' AND peer IN (?1, '') AND lineage IN (?2, '') \
+               AND row > ?3 ORDER BY row LIMIT 1";
+    let values = params![towards.peer, towards.lineage, lifted.bars];
+    let found = connection.query_row(sql, values, |row| row.get::<_, String>(0)).optional()?;
+    if found.is_some() {
+        return Ok(found);
+    }
+    let sql = "SELECT max(stage), side, at, release, attempt FROM transcripts AS t WHERE peer IN (?1, '') \
+               AND lineage IN (?2, '') AND row > ?3 AND NOT EXISTS (SELECT 1 FROM outputs \
+               WHERE outputs.release = t.release AND outputs.attempt = t.attempt) GROUP BY release, attempt, side";
+    let mut query = connection.prepare(sql)?;
+    let values = params![towards.peer, towards.lineage, lifted.transcripts];
+    let read = |row: &rusqlite::Row<'_>| {
+        let this: (Bytes32, u32) = (row.get(3)?, row.get(4)?);
+        Ok((row.get::<_, u32>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?, this))
+    };
+    let mut unnamed = 0;
+    for row in query.query_map(values, read)? {
+        let (stage, side, at, this) = row?;
+        if stage >= records::Stage::Named as u32 {
+            return Ok(Some(format!(
+                "the index of a release's noise was named on {}, and this side keeps no outcome of it; a run that is \
+                 still going on looks the same",
+                super::date(at)
+            )));
+        }
+        let seeded = stage == records::Stage::Seeded as u32 && side == "checker";
+        unnamed += u32::from(seeded && !running.contains(&this));
+    }
+    Ok((unnamed >= UNNAMED).then(|| {
+        format!(
+            "{unnamed} attempts at releases stopped after the seeds of their noise were exchanged and did not go on: who leaves \
+             there picks among noises; runs that are still going on look the same"
+        )
+    }))
 }
 
 /// Why an attempt of a release was barred, and whether this side's operator has lifted that.

@@ -23,7 +23,8 @@ pub(super) fn open(path: &Path, wait: Duration) -> Result<(Connection, bool), Er
     Ok((connection, made))
 }
 
-/// A copy in memory of the ledger at `path`, or of an empty one where nothing is there, and whether that is so.
+/// A copy in memory of the ledger at `path`, or of an empty one where nothing is there, and whether that is so. The file stays
+/// as it is, but that a transaction of a process that was killed is taken back.
 pub(super) fn look(path: &Path, wait: Duration) -> Result<(Connection, bool), Error> {
     let failed = |e: rusqlite::Error| explain(path, "read", &e);
     let mut memory = Connection::open_in_memory().map_err(failed)?;
@@ -40,7 +41,14 @@ pub(super) fn look(path: &Path, wait: Duration) -> Result<(Connection, bool), Er
         return Ok((memory, true));
     }
     not_empty(path)?;
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    // A run that was killed leaves a journal, whose transaction is taken back before anything can be read.
+    let mut journal = path.as_os_str().to_owned();
+    journal.push("-journal");
+    let access = match Path::new(&journal).exists() {
+        true => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        false => OpenFlags::SQLITE_OPEN_READ_ONLY,
+    };
+    let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let source = Connection::open_with_flags(path, flags).map_err(failed)?;
     source.busy_timeout(wait).map_err(failed)?;
     let copied = Backup::new(&source, &mut memory).and_then(|backup| backup.step(-1)).map_err(failed)?;

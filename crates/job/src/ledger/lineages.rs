@@ -74,14 +74,53 @@ impl Ledger {
         self.texts(sql, &[&lineage])
     }
 
-    /// Whether a study was charged towards a viewer of a lineage before: on the same data it takes nothing again.
+    /// What a study on these data was charged towards a viewer of a lineage, and would not be charged again if the peer's data
+    /// are those of the last run as well. `my_tag` is that of these data.
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn has_charged(&self, study: &Bytes32, lineage: &str, viewer_key: &str) -> Result<bool, Error> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM debits WHERE study = ?1 AND lineage = ?2 AND viewer = ?3 AND protects = 1)";
-        let found = self.connection.query_row(sql, params![study, lineage, viewer_key], |row| row.get(0));
-        found.map_err(|e| self.explain("read", &e))
+    pub fn charged_before(
+        &self,
+        study: &Bytes32,
+        lineage: &str,
+        viewer_key: &str,
+        my_tag: &Bytes32,
+    ) -> Result<Rational, Error> {
+        let explain = |e: rusqlite::Error| self.explain("read", &e);
+        // Of each release the latest attempt, unless that broke off: another one would be charged.
+        let sql = "SELECT rho FROM debits AS d WHERE study = ?1 AND lineage = ?2 AND viewer = ?3 AND my_tag = ?4 \
+                   AND protects = 1 AND peer_tag = (SELECT peer_tag FROM debits WHERE study = ?1 AND lineage = ?2 \
+                   AND viewer = ?3 AND my_tag = ?4 AND protects = 1 ORDER BY row DESC LIMIT 1) \
+                   AND attempt = (SELECT max(attempt) FROM debits WHERE release = d.release AND protects = 1) \
+                   AND NOT EXISTS (SELECT 1 FROM bars WHERE bars.release = d.release AND bars.attempt = d.attempt) \
+                   AND (EXISTS (SELECT 1 FROM outputs WHERE outputs.release = d.release AND outputs.attempt = d.attempt) \
+                   OR NOT EXISTS (SELECT 1 FROM transcripts AS t WHERE t.release = d.release AND t.attempt = d.attempt \
+                   AND stage >= 2))";
+        let mut query = self.connection.prepare(sql).map_err(explain)?;
+        let rows =
+            query.query_map(params![study, lineage, viewer_key, my_tag], |row| rational_of(row, "rho"));
+        rows.map_err(explain)?.sum_exactly().map_err(explain)
+    }
+
+    /// Whether a study was charged towards a viewer of a lineage before, and never on the data that have these tags; then
+    /// whose data were others in the last run: this party's, the peer's.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn other_data(
+        &self,
+        (study, lineage, viewer_key): (&Bytes32, &str, &str),
+        (my_tag, peer_tag): (&Bytes32, &Bytes32),
+    ) -> Result<Option<[bool; 2]>, Error> {
+        let sql = "SELECT my_tag, peer_tag FROM debits WHERE study = ?1 AND lineage = ?2 AND viewer = ?3 \
+                   AND protects = 1 ORDER BY row DESC";
+        let explain = |e: rusqlite::Error| self.explain("read", &e);
+        let mut query = self.connection.prepare(sql).map_err(explain)?;
+        let read = |row: &rusqlite::Row<'_>| Ok([row.get::<_, Bytes32>(0)?, row.get::<_, Bytes32>(1)?]);
+        let rows = query.query_map(params![study, lineage, viewer_key], read).map_err(explain)?;
+        let all: Vec<[Bytes32; 2]> = rows.collect::<Result<_, _>>().map_err(explain)?;
+        let these = [*my_tag, *peer_tag];
+        Ok(all.first().filter(|_| !all.contains(&these)).map(|last| [0, 1].map(|i| last[i] != these[i])))
     }
 
     /// The other lineage of which something was charged and whose data are most like these, with the similarity; none where
@@ -89,10 +128,11 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn most_alike(&self, lineage: &str, sketch: &Sketch) -> Result<Option<(String, f64)>, Error> {
+    pub fn most_alike(&self, lineage: &str, sketches: &[Sketch]) -> Result<Option<(String, f64)>, Error> {
         let sql = "SELECT lineage, sketch FROM sketches WHERE lineage <> ?1 \
                    AND lineage IN (SELECT lineage FROM debits WHERE protects = 1)";
-        let all = likenesses(&self.connection, sql, lineage, sketch).map_err(|e| self.explain("read", &e))?;
+        let all =
+            likenesses(&self.connection, sql, lineage, sketches).map_err(|e| self.explain("read", &e))?;
         Ok(all.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b)))
     }
 
@@ -100,8 +140,8 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn alike(&self, lineage: &str, sketch: &Sketch) -> Result<f64, Error> {
-        let own = likenesses(&self.connection, OWN_SKETCHES, lineage, sketch);
+    pub fn alike(&self, lineage: &str, sketches: &[Sketch]) -> Result<f64, Error> {
+        let own = likenesses(&self.connection, OWN_SKETCHES, lineage, sketches);
         let own = own.map_err(|e| self.explain("read", &e))?;
         Ok(own.into_iter().map(|(_, alike)| alike).fold(0.0, f64::max))
     }
@@ -116,13 +156,23 @@ impl Ledger {
         self.connection.query_row(sql, [lineage], |row| row.get(0)).map_err(|e| self.explain("read", &e))
     }
 
-    /// Keeps what a lineage's data look like, unless a version that is much the same is kept already: a row for every small
+    /// Another lineage of which something was charged and no sketch is kept: what its data look like is not known.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn without_sketch(&self, lineage: &str) -> Result<Option<String>, Error> {
+        let sql = "SELECT DISTINCT lineage FROM debits WHERE lineage <> ?1 AND protects = 1 \
+                   AND lineage NOT IN (SELECT lineage FROM sketches) ORDER BY lineage";
+        Ok(self.texts(sql, &[&lineage])?.into_iter().next())
+    }
+
+    /// Keeps what a column of a lineage's data looks like, unless a version that is much the same is kept already: a row for every small
     /// change would tell who came and went. `unlike`: the lineage that they resemble and are not, as the operator says.
     ///
     /// # Errors
     /// When the ledger cannot be written.
     pub fn keep_sketch(&mut self, lineage: &str, sketch: &Sketch, unlike: Option<&str>) -> Result<(), Error> {
-        if unlike.is_none() && self.alike(lineage, sketch)? >= MUCH_THE_SAME {
+        if unlike.is_none() && self.alike(lineage, std::slice::from_ref(sketch))? >= MUCH_THE_SAME {
             return Ok(());
         }
         let sql = "INSERT INTO sketches (at, lineage, sketch, unlike) SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS \
@@ -172,18 +222,20 @@ impl Ledger {
     }
 }
 
-/// Which lineage each row of a query names, and how much these data are like its sketch.
+/// Which lineage each row of a query names, and how much the column of these data that is most like its sketch is.
 fn likenesses(
     connection: &Connection,
     sql: &str,
     lineage: &str,
-    sketch: &Sketch,
+    sketches: &[Sketch],
 ) -> Result<Vec<(String, f64)>, rusqlite::Error> {
     let mut query = connection.prepare(sql)?;
     let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?));
     let rows = query.query_map([lineage], read)?.collect::<Result<Vec<_>, _>>()?;
-    let alike =
-        |(name, bytes): (String, Vec<u8>)| Some((name, Sketch::from_bytes(&bytes)?.similarity(sketch)));
+    let alike = |(name, bytes): (String, Vec<u8>)| {
+        let kept = Sketch::from_bytes(&bytes)?;
+        Some((name, sketches.iter().map(|sketch| kept.similarity(sketch)).fold(0.0, f64::max)))
+    };
     Ok(rows.into_iter().filter_map(alike).collect())
 }
 

@@ -1,6 +1,6 @@
 //! What the ledger keeps of releases besides debits: answers, outputs and transcripts of noise.
 
-use super::{Bytes32, Ledger, Towards, file, now};
+use super::{Bytes32, Ledger, Towards, bars, file, now};
 use base::{Error, PartyId};
 use release::choose::{Side, Transcript};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
@@ -136,10 +136,12 @@ impl Ledger {
         outputs.map(Some).map_err(|_| Error::input("the outputs in the ledger are damaged"))
     }
 
-    /// Keeps a transcript at its stage. On return it is on stable storage.
+    /// Keeps a transcript at its stage. On return it is on stable storage. Of a viewer's seeds and index only where nothing
+    /// bars the peer at that moment: runs that were begun together would give it as many tries.
     ///
     /// # Errors
-    /// When this attempt of the release has a transcript at this stage or a later one; when the ledger cannot be written.
+    /// When this attempt of the release has a transcript at this stage or a later one; [`base::Kind::Refused`] when a viewer's is
+    /// barred, or another one is under way; when the ledger cannot be written.
     pub fn save_transcript(
         &mut self,
         release_id: &Bytes32,
@@ -162,6 +164,12 @@ impl Ledger {
             return Err(Error::input(
                 "another run took this release further meanwhile; end one of the two runs and start again",
             ));
+        }
+        if side == Side::Checker && [Stage::Seeded as u32, Stage::Named as u32].contains(&stage) {
+            let barred = bars::standing(&write, towards, &[(*release_id, attempt)]).map_err(explain)?;
+            if let Some(reason) = barred {
+                return Err(bars::barred_error(path, towards, &reason));
+            }
         }
         let Towards { peer, lineage } = towards;
         let values = params![release_id, attempt, name(side), stage, peer, lineage, now(), record];

@@ -2,7 +2,7 @@
 
 use super::join::{REAL, owned};
 use super::matched::{Matched, Placed};
-use super::{Coordinator, Watch, lock, meet, places, ready, stopped, warn};
+use super::{Coordinator, Watch, meet, places, ready, stopped, warn};
 use crate::budget;
 use crate::export::{self, About, Payload};
 use crate::party::Party;
@@ -68,8 +68,8 @@ pub fn match_rows(party: &Party, file: &Path, watch: &Watch) -> Result<MatchRepo
         Error::io(format!("cannot write to {}; make it, or change --out", folder.display()), &e)
     })?;
     let mut all = [checked];
+    budget::admit(party, &mut all)?;
     let ledger = ready::open_ledger(party, &all, watch)?;
-    budget::admit(party, &mut all, &*lock(&ledger)?)?;
     warn(&all, watch);
     let [checked] = all;
     let places = places(party, &checked, false)?;

@@ -145,12 +145,11 @@ pub(crate) fn price_match(study: &Study, rows: &[u64]) -> Result<Cost, Error> {
 /// The number of rows, as every owner tells a server.
 pub(super) fn hear_rows(session: &mut Session, owners: usize) -> Result<u64, Error> {
     let mut rows = None;
-    for owner in (0..owners as u8).map(PartyId) {
+    let owners: Vec<PartyId> = (0..owners as u8).map(PartyId).collect();
+    for (at, &owner) in owners.iter().enumerate() {
         let told = session.link(owner).recv_count("rows of an owner", limits::ROWS)?;
         if *rows.get_or_insert(told) != told {
-            return Err(session
-                .link(owner)
-                .blame("it tells another number of rows than the owners before it"));
+            return Err(session.accuse_one_of(&owners[..=at], "the owners tell different numbers of rows"));
         }
     }
     rows.ok_or_else(|| Error::misuse("a study has owners"))

@@ -175,7 +175,7 @@ impl Coordinator<'_> {
     fn allowed(&self, agreement: &Agreement) -> Result<(), Error> {
         self.lock()?.verify()?;
         if let Some((peer, mismatch, _)) = agreement.changed.first() {
-            return Err(self.changed(*peer, mismatch));
+            return Err(self.changed(*peer, mismatch)?);
         }
         if !self.checked.built.program.mechanisms.is_empty() {
             others_of(&self.checked).into_iter().try_for_each(|peer| self.not_barred(peer, agreement))?;
@@ -218,16 +218,42 @@ impl Coordinator<'_> {
         }
     }
 
-    fn changed(&self, peer: PartyId, mismatch: &Mismatch) -> Error {
-        let member = &self.checked.study.parties[peer.index()];
-        Error::refused(format!(
-            "{}. Nothing was sent. {} can put back its newest copy or take over what it signed, which it is told now; to go on \
-             with its ledger as it is: tacit ledger allow {} {} --reason \"...\"",
+    fn changed(&self, peer: PartyId, mismatch: &Mismatch) -> Result<Error, Error> {
+        let (member, towards) = (&self.checked.study.parties[peer.index()], self.towards(peer));
+        // The same command lifts this, so it is said.
+        let barred = self.lock()?.barred(&towards, &[])?;
+        let barred = barred.map_or_else(String::new, |reason| {
+            format!(". Releases with it are barred as well, and this would lift that: {reason}")
+        });
+        Ok(Error::refused(format!(
+            "{}. No row was sent. {} can put back its newest copy or take over what it signed, which it is told now; to go on \
+             with its ledger as it is: tacit ledger allow {} {} --lineage {} --reason \"...\"{barred}",
             mismatch.text(&member.name),
             member.name,
             quoted(&path_text(&self.party.ledger)),
-            member.key
-        ))
+            member.key,
+            quoted(&towards.lineage),
+        )))
+    }
+
+    /// Says that a study was charged before on other data: this run is another release, and charged as one.
+    pub(super) fn tell_other_data(&self, agreement: &Agreement) -> Result<(), Error> {
+        let (me, study, lineage) = (self.checked.me, &self.checked.study, self.party.lineage.as_deref());
+        let (Some(lineage), 2) = (lineage, self.checked.roster.len()) else { return Ok(()) };
+        let peer = &study.parties[me.other().index()];
+        let tags = (&agreement.tags[me.index()], &agreement.tags[me.other().index()]);
+        let hash = *self.checked.hash.as_bytes();
+        let other = self.lock()?.other_data((&hash, lineage, &peer.key), tags)?;
+        let whose = match other {
+            None => return Ok(()),
+            Some([true, true]) => format!("neither these data nor those of {} are", peer.name),
+            Some([true, false]) => "these data are not".to_owned(),
+            Some([false, _]) => format!("the data of {} are not", peer.name),
+        };
+        (self.watch.events)(Event::Note(format!(
+            "{whose} those that this study was charged for before: this is another release, and charged again"
+        )));
+        Ok(())
     }
 
     /// With whom this run is and about which of this party's data.

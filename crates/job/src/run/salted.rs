@@ -216,9 +216,9 @@ fn agree(session: &mut Session, cast: &Cast, lists: &[Vec<Key>], seed: &Seed) ->
     if theirs == mine {
         return Ok(());
     }
-    Err(session
-        .link(peer)
-        .blame("it was sent other rows than this server: it deviates, or an owner told both different ones"))
+    // An owner may have sent both different rows.
+    let check = "two servers say that they were sent different rows";
+    Err(session.accuse_one_of(&[&cast.owners[..], &[peer]].concat(), check))
 }
 
 /// The place of every row on a spine in random order, and how many places there are.

@@ -200,10 +200,10 @@ impl Server<'_> {
 
     /// What the owners agreed on.
     fn hear_word(&mut self) -> Result<Word, Error> {
-        let owners = self.owners();
+        let owners: Vec<PartyId> = self.owners().collect();
         self.session.step("agree", |session| {
             let mut all = None;
-            for owner in owners {
+            for (at, &owner) in owners.iter().enumerate() {
                 let [byte] = session.link(owner).recv_array()?;
                 let word = Word::of(byte)
                     .ok_or_else(|| session.link(owner).malformed("whether the study begins"))?;
@@ -213,7 +213,8 @@ impl Server<'_> {
                     return Err(Error::new(session.at(Some(owner)), Fault::Refused(text.into())));
                 }
                 if *all.get_or_insert(word) != word {
-                    return Err(session.link(owner).blame("it begins something else than the owners before it"));
+                    let check = "the owners say different things about whether the study begins";
+                    return Err(session.accuse_one_of(&owners[..=at], check));
                 }
             }
             all.ok_or_else(|| Error::misuse("a study has owners"))

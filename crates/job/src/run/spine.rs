@@ -150,8 +150,10 @@ impl Kept {
         let (party, parties) = (take(1)[0], usize::from(take(1)[0]));
         let mut number = || u64::from_le_bytes(take(8).try_into().expect("eight bytes"));
         let (union, count) = (number(), number());
-        let length = HEAD_BYTES as u64 + 8 * parties as u64 + count.saturating_mul(ENTRY_BYTES as u64);
-        if body.len() as u64 != length || union > limits::ROWS {
+        let length = count
+            .checked_mul(ENTRY_BYTES as u64)
+            .and_then(|all| all.checked_add(HEAD_BYTES as u64 + 8 * parties as u64));
+        if Some(body.len() as u64) != length || union > limits::ROWS {
             return Err(damaged());
         }
         let rows = (0..parties).map(|_| number()).collect();
@@ -253,6 +255,13 @@ mod tests {
             fs::write(&path, &bytes[..at]).unwrap();
             assert!(text(read(LIFT, 0)).contains("damaged"), "{at}");
         }
+        // So many entries that their length wraps to that of a file that is a byte short.
+        let mut body = bytes[..HEAD_BYTES + 8 * 2 - 1].to_vec();
+        let at = MAGIC.len() + 3 * 32 + 2 + 8;
+        body[at..at + 8].fill(0xff);
+        let digest = *blake3::hash(&body).as_bytes();
+        fs::write(&path, [&body[..], &digest].concat()).unwrap();
+        assert!(text(read(LIFT, 0)).contains("damaged"));
     }
 
     #[cfg(unix)]

@@ -414,3 +414,48 @@ fn a_kept_spine_serves_another_study_without_a_match() {
         text.unwrap_err().to_string().starts_with("1 rows of this party's data are not on the kept spine")
     );
 }
+
+/// What a party that hears several others makes of `say`: the suspects that it names.
+fn suspects(parties: usize, say: &(dyn Fn(&mut Session) -> Result<(), Error> + Sync)) -> Vec<String> {
+    let done = net::cluster::Cluster::new(parties, 21).run(|session| say(session));
+    let last = done.into_iter().next_back().unwrap().unwrap_err();
+    let me = last.at().party.clone();
+    last.accusation().expect("an accusation").suspects(&me).iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// Whoever says to one what it does not say to others is among those that are suspected, whoever is heard first.
+#[test]
+fn whoever_says_another_thing_is_a_suspect() {
+    let tell = |session: &mut Session, to: u8, bytes: &[u8]| {
+        session.link(PartyId(to)).send(bytes)?;
+        session.link(PartyId(to)).flush()
+    };
+    // Three owners tell a server how many rows there are; the first lies.
+    let rows = suspects(4, &|session| match session.me().0 {
+        3 => outsourced::hear_rows(session, 3).map(|_| ()),
+        0 => tell(session, 3, &7u64.to_le_bytes()),
+        _ => tell(session, 3, &8u64.to_le_bytes()),
+    });
+    assert_eq!(rows, ["p0", "p1"]);
+    // Both sides of a release.
+    let release = suspects(3, &|session| match session.me().0 {
+        2 => ceremony::hear(session, [PartyId(1), PartyId(0)]).map(|_| ()),
+        me => session.step("release", |s| s.step("noise", |s| tell(s, 2, &[1 + me]))),
+    });
+    assert_eq!(release, ["p0", "p1"]);
+    // The publisher tells the last party other group sizes than the second one, and goes on as if they were.
+    let disclosed = Disclosed { rows: vec![5000, 5000, 5000], ..Disclosed::default() };
+    let groups = suspects(3, &|session| {
+        let said = |test: u64| [test, 5000 - test].map(u64::to_le_bytes).concat();
+        match session.me().0 {
+            0 => {
+                for (to, test) in [(1, 2400), (2, 2500), (1, 2400), (2, 2500)] {
+                    tell(session, to, &said(test))?;
+                }
+                [1, 2].into_iter().try_for_each(|peer| session.link(PartyId(peer)).recv(&mut [0; 16]))
+            }
+            _ => hear_groups(session, &disclosed, 1000).map(|_| ()),
+        }
+    });
+    assert_eq!(groups, ["p0", "p1"]);
+}

@@ -113,13 +113,13 @@ fn tell_owners(
 /// What the four servers tell an owner without a seat.
 fn hear(session: &mut Session, seats: &[PartyId]) -> Result<Transport, Error> {
     let mut all = None;
-    for &seat in seats {
+    for (at, &seat) in seats.iter().enumerate() {
         let told: [u8; NAME_BYTES] = session.link(seat).recv_array()?;
         let told = Transport::heard(&told)
             .ok_or_else(|| session.link(seat).malformed("the transport that the servers use"))?;
         if *all.get_or_insert(told.clone()) != told {
-            let check = "it computes over another transport than the servers before it";
-            return Err(session.link(seat).blame(check));
+            let check = "the servers say that they compute over different transports";
+            return Err(session.accuse_one_of(&seats[..=at], check));
         }
     }
     all.ok_or_else(|| Error::misuse("a study by ring4 has four servers"))
