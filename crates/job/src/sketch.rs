@@ -40,19 +40,15 @@ impl Sketch {
             stream.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect()
         };
         let mut minima = [u64::MAX; MINIMA];
-        let mut count = 0;
+        let (mut count, mut text) = (0, Vec::new());
         for row in 0..identifiers.len() {
             let identifier = identifiers.get(row, column);
             if identifier.is_empty() {
                 continue;
             }
             count += 1;
-            let text: String = plain_text(identifier, identifiers.keys())
-                .chars()
-                .filter(|c| !c.is_whitespace())
-                .flat_map(char::to_lowercase)
-                .collect();
-            let hash = blake3::keyed_hash(key.expose(), text.as_bytes());
+            fold_case(plain_text(identifier, identifiers.keys()), &mut text);
+            let hash = blake3::keyed_hash(key.expose(), &text);
             let [word, ..] = hash.as_bytes().as_chunks::<8>().0 else { unreachable!("32 bytes") };
             let word = u64::from_le_bytes(*word);
             for (least, offset) in minima.iter_mut().zip(&offsets) {
@@ -91,6 +87,18 @@ impl fmt::Debug for Sketch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Sketch(..)")
     }
+}
+
+/// A text in lower case, without white space.
+fn fold_case(text: &[u8], into: &mut Vec<u8>) {
+    into.clear();
+    if text.is_ascii() {
+        into.extend(text.iter().filter(|byte| !byte.is_ascii_whitespace()).map(u8::to_ascii_lowercase));
+        return;
+    }
+    let text = String::from_utf8_lossy(text);
+    let folded = text.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase);
+    into.extend_from_slice(folded.collect::<String>().as_bytes());
 }
 
 /// A permutation of 64-bit words in which every bit depends on all.

@@ -126,26 +126,41 @@ impl Lines {
         self.ended + 1
     }
 
-    /// Counts a byte. Whether its line is not too long.
-    fn count(&mut self, byte: u8) -> bool {
-        let first = self.offset == 0 || self.at_start;
-        match byte {
-            b'\n' if self.after_cr => {}
-            b'\n' | b'\r' => {
-                self.ended += 1;
-                self.line_bytes = 0;
+    /// Counts bytes. Whether no line is too long; where one is, it is the line of the last byte that was counted.
+    fn count(&mut self, mut bytes: &[u8]) -> bool {
+        while !bytes.is_empty() {
+            let end = memchr::memchr2(b'\n', b'\r', bytes);
+            if !self.content(end.unwrap_or(bytes.len())) {
+                return false;
             }
-            _ => {
-                if first {
-                    self.starts.push_back((self.offset, self.line()));
-                }
-                self.line_bytes += 1;
-            }
+            let Some(end) = end else { break };
+            self.line_end(bytes[end]);
+            bytes = &bytes[end + 1..];
         }
-        self.after_cr = byte == b'\r';
-        self.at_start = matches!(byte, b'\n' | b'\r');
-        self.offset += 1;
+        true
+    }
+
+    /// Counts so many bytes that end no line.
+    fn content(&mut self, count: usize) -> bool {
+        if count == 0 {
+            return true;
+        }
+        if self.offset == 0 || self.at_start {
+            self.starts.push_back((self.offset, self.line()));
+        }
+        (self.at_start, self.after_cr) = (false, false);
+        self.line_bytes += count;
+        self.offset += count as u64;
         self.line_bytes <= limits::LINE_BYTES
+    }
+
+    fn line_end(&mut self, byte: u8) {
+        if byte == b'\r' || !self.after_cr {
+            self.ended += 1;
+            self.line_bytes = 0;
+        }
+        (self.at_start, self.after_cr) = (true, byte == b'\r');
+        self.offset += 1;
     }
 
     /// The line on which a record begins: the first one with content from where its reader was.
@@ -194,7 +209,7 @@ impl<R: Read> Checked<R> {
         let bad = self.utf8(bytes);
         let mut lines = self.lines.borrow_mut();
         let good = &bytes[..bad.unwrap_or(bytes.len())];
-        if !good.iter().all(|byte| lines.count(*byte)) {
+        if !lines.count(good) {
             return Err(BadBytes::LongLine { line: lines.line() });
         }
         if let Some(good) = bad {

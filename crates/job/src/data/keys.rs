@@ -15,9 +15,9 @@ const SORT_ENDS: u8 = 0;
 
 /// The text of an identifier among so many of a row: without its sort.
 #[must_use]
-pub fn plain_text(identifier: &[u8], keys: usize) -> std::borrow::Cow<'_, str> {
-    let sorted = identifier.iter().position(|byte| *byte == SORT_ENDS).filter(|_| keys > 1);
-    String::from_utf8_lossy(sorted.map_or(identifier, |end| &identifier[end + 1..]))
+pub fn plain_text(identifier: &[u8], keys: usize) -> &[u8] {
+    let sorted = if keys > 1 { identifier.iter().position(|byte| *byte == SORT_ENDS) } else { None };
+    sorted.map_or(identifier, |end| &identifier[end + 1..])
 }
 
 /// What normalising one identifier column did. For its owner; it names places, never values.
