@@ -296,7 +296,7 @@ fn keys_that_differ_are_noticed_and_nobody_is_accused_alone() {
     let ended =
         cluster.fault_towards(SEATS[1], SEATS[3], "setup", fault).run(|s| party(s, settings).map(|_| ()));
     let error = ended[3].as_ref().expect_err("holders differ");
-    assert_eq!(error.at().peer.as_deref(), Some("p1, or p2"), "{error}");
+    assert_eq!(error.at().peer.as_deref(), Some("p1 or p2"), "{error}");
 }
 
 /// Owners' values and outputs never go where others could listen, masked or not.

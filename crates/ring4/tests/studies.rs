@@ -348,7 +348,7 @@ fn public_columns_that_differ_are_noticed() {
                 matches!(error.kind(), Kind::Deviated(what) if what.contains("public column")),
                 "{error}"
             );
-            assert_eq!(error.at().peer.as_deref(), Some("p0, or p1"));
+            assert_eq!(error.at().peer.as_deref(), Some("p0 or p1"));
         }
     }
 }

@@ -156,7 +156,11 @@ impl Kept {
         if Some(body.len() as u64) != length || union > limits::ROWS {
             return Err(damaged());
         }
-        let rows = (0..parties).map(|_| number()).collect();
+        let rows: Vec<u64> = (0..parties).map(|_| number()).collect();
+        let possible = |rows: &u64| *rows <= union;
+        if !rows.iter().all(possible) || rows.iter().sum::<u64>() < union {
+            return Err(damaged());
+        }
         if matching != *study.matching_hash().as_bytes() || party != me.0 {
             return Err(Error::input(format!(
                 "the spine {shown} is of another match: its parties, or what its study said under [match], differ from \
@@ -262,6 +266,14 @@ mod tests {
         let digest = *blake3::hash(&body).as_bytes();
         fs::write(&path, [&body[..], &digest].concat()).unwrap();
         assert!(text(read(LIFT, 0)).contains("damaged"));
+        // More rows of a party than places, and fewer of all.
+        for rows in [u64::MAX, 7, 0] {
+            let mut body = bytes[..bytes.len() - DIGEST_BYTES].to_vec();
+            body[HEAD_BYTES..HEAD_BYTES + 8].copy_from_slice(&rows.to_le_bytes());
+            let digest = *blake3::hash(&body).as_bytes();
+            fs::write(&path, [&body[..], &digest].concat()).unwrap();
+            assert!(text(read(LIFT, 0)).contains("damaged"), "{rows}");
+        }
     }
 
     #[cfg(unix)]
