@@ -38,6 +38,7 @@ pub(crate) const TARGETS: &[Target] = &[
 
 const LIFT: &str = include_str!("../../../examples/lift.toml");
 const IDENTIFIERS: &str = include_str!("../../../examples/lift-identifiers.toml");
+const GENERATED: &str = include_str!("../../../examples/generated.toml");
 const PROGRAM: &str = include_str!("../../../examples/program.toml");
 
 /// Studies whose data are read: every normaliser, layout and type of cell is in one of them.
@@ -48,10 +49,13 @@ fn studies() -> &'static [Study] {
             .replace("normalise = [\"no-spaces\", \"lowercase\"]", every)
             .replace("[\"email-untagged\"]", "[\"email\"]")
             .replace("[\"phone:44\"]", "[\"phone\"]")
+            .replace("duplicates   = \"error\"", "duplicates   = \"first\"")
             .replace("# breakdown", "breakdown");
         let merge =
             LIFT.replace("[\"trim\", \"lowercase\"]", "[\"digits\"]").replace("\"error\"", "\"merge\"");
-        let texts = [LIFT.to_owned(), IDENTIFIERS.to_owned(), wide, merge, PROGRAM.to_owned()];
+        let [lift, identifiers, program, generated] =
+            [LIFT, IDENTIFIERS, PROGRAM, GENERATED].map(str::to_owned);
+        let texts = [lift, identifiers, wide, merge, program, generated];
         let parse = |text: String| Study::parse("study.toml", &text).unwrap_or_else(|e| panic!("{e}"));
         texts.map(parse).into()
     });
@@ -115,7 +119,7 @@ fn parquet_seeds() -> Vec<Vec<u8>> {
         let key = "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11";
         assert!(Study::parse("s", &lift_study(&options, key, &key.replace('3', "4"), false)).is_ok());
         for (which, path) in [(0, made.publisher), (1, made.advertiser)] {
-            seeds.push([&[2 + which], &fs::read(path).expect("it was written")[..]].concat());
+            seeds.push([&[10 + which], &fs::read(path).expect("it was written")[..]].concat());
         }
     }
     seeds
