@@ -10,9 +10,10 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
-use base::Error;
+use base::{Error, limits};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::metadata::RowGroupMetaData;
 use std::fs::File;
 
 /// Rows decoded at a time.
@@ -26,15 +27,21 @@ pub(super) fn read(
     complaints: &mut Complaints,
 ) -> Result<u64, Error> {
     let name = files.name().to_owned();
+    let length = file.metadata().map_or(0, |metadata| metadata.len());
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| {
         Error::input(format!("{name}: not a complete Parquet file ({e}); was it cut short? Write it again"))
     })?;
     let found: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
     let positions = locate(&name, &found, wanted)?;
     let mut first = 1;
-    for group in builder.metadata().row_groups() {
+    for (i, group) in builder.metadata().row_groups().iter().enumerate() {
+        let rows = rows_of(group, length).ok_or_else(|| {
+            Error::input(format!(
+                "{name}: damaged Parquet data: row group {i} lies outside the file; write it again"
+            ))
+        })?;
         files.current().groups.push(first);
-        first += u64::try_from(group.num_rows()).unwrap_or(0);
+        first += rows;
     }
     let mask = ProjectionMask::roots(builder.parquet_schema(), positions);
     let reader = builder.with_projection(mask).with_batch_size(BATCH).build();
@@ -46,6 +53,18 @@ pub(super) fn read(
         rows += deliver(&batch, rows, wanted, files, sink, complaints)?;
     }
     Ok(rows)
+}
+
+/// Rows of a group; `None` where its columns do not lie in a file of so many bytes, which the library takes for granted.
+fn rows_of(group: &RowGroupMetaData, length: u64) -> Option<u64> {
+    for column in group.columns() {
+        let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
+        let end = u64::try_from(start).ok()?.checked_add(u64::try_from(column.compressed_size()).ok()?)?;
+        if end > length || column.data_page_offset() < start || column.num_values() < 0 {
+            return None;
+        }
+    }
+    u64::try_from(group.num_rows()).ok().filter(|rows| *rows <= limits::ROWS)
 }
 
 fn deliver(
