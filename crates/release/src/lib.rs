@@ -4,6 +4,7 @@
 //! noised estimate with an honest interval, with a stated zCDP charge, and with noise that the party that did not
 //! draw it has checked. Nothing here talks to anybody: `job` carries the messages and holds the ledger.
 //!
+//! * [`alias`]: the discrete Gaussian from coins alone, for circuits.
 //! * [`gaussian`]: the exact discrete Gaussian and Laplace, integers only, over the caller's generator.
 //! * [`scale`]: sensitivities, splits of rho and noise variances as exact rationals.
 //! * [`fixed`]: the fixed-point values of `variance` and `algorithm1`, the reference for the circuit.
@@ -13,6 +14,7 @@
 //!
 //! Guarantees, formulas and errata: `docs/protocols/release.md`.
 
+pub mod alias;
 pub mod choose;
 pub mod coverage;
 pub mod fixed;
