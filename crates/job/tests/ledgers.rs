@@ -118,6 +118,18 @@ fn both(parties: &[Party; 2], watch: &Watch) -> [Result<Report, Error>; 2] {
     })
 }
 
+/// A watch, and the notes that it hears.
+fn listening() -> (Watch, Arc<Mutex<Vec<String>>>) {
+    let notes = Arc::new(Mutex::new(Vec::new()));
+    let heard = notes.clone();
+    let note = move |event| {
+        if let Event::Note(text) = event {
+            heard.lock().unwrap().push(text);
+        }
+    };
+    (Watch { progress: Progress::none(), events: Arc::new(note) }, notes)
+}
+
 fn texts(done: [Result<Report, Error>; 2]) -> [String; 2] {
     done.map(|done| done.map(|_| ()).expect_err("it must not run").to_string())
 }
@@ -416,14 +428,7 @@ fn what_was_reopened_in_an_older_file_stays_allowed() {
 fn a_new_ledger_is_announced_and_asked_for_where_there_was_one() {
     let world = World::new();
     let parties = world.parties("study");
-    let notes = Arc::new(Mutex::new(Vec::new()));
-    let heard = notes.clone();
-    let events = move |event| {
-        if let Event::Note(text) = event {
-            heard.lock().unwrap().push(text);
-        }
-    };
-    let watch = Watch { progress: Progress::none(), events: Arc::new(events) };
+    let (watch, notes) = listening();
     let [_, works] = whole(both(&parties, &watch));
     let mut said = notes.lock().unwrap().clone();
     said.sort();
@@ -574,14 +579,7 @@ fn changed_data_are_another_release_and_that_is_said() {
     assert_eq!(charged().charged, before.takes);
     world.data_of_works(1);
     assert_eq!(charged().charged, "0");
-    let notes = Arc::new(Mutex::new(Vec::new()));
-    let heard = notes.clone();
-    let note = move |event| {
-        if let Event::Note(text) = event {
-            heard.lock().unwrap().push(text);
-        }
-    };
-    let watch = Watch { progress: Progress::none(), events: Arc::new(note) };
+    let (watch, notes) = listening();
     whole(both(&world.parties("study"), &watch));
     let notes = notes.lock().unwrap().join("; ");
     assert!(
