@@ -196,16 +196,9 @@ fn one_operator_suffices_for_its_own_side() {
     world.forget(1);
     texts(world.run("study"));
     world.allow(0);
-    let notes = Arc::new(Mutex::new(Vec::new()));
-    let heard = notes.clone();
-    let events = move |event| {
-        if let Event::Note(text) = event {
-            heard.lock().unwrap().push(text);
-        }
-    };
+    let (watch, notes) = listening();
     let mut parties = world.parties("study");
     parties[1].new_ledger = true;
-    let watch = Watch { progress: Progress::none(), events: Arc::new(events) };
     let [clinic, works] = whole(both(&parties, &watch));
     let text = "1 release with works broke off, 1 after the noise index was named";
     assert_eq!(clinic.broke_off.iter().map(|count| count.text()).collect::<Vec<_>>(), [text]);
