@@ -8,7 +8,7 @@ use job::data::InputReport;
 use job::party::{Party, PartySettings};
 use job::plan::{Assumed, Link, Plan, Speeds};
 use job::prepare::{self, Built, build};
-use job::study::{self, Kind, Protocol, Study};
+use job::study::{self, Kind, NoiseFrom, Protocol, Study};
 use job::transport::{Transport, protects};
 use program::{Class, Owners, Program, Ratio, RowSet};
 use serde::Serialize;
@@ -352,9 +352,10 @@ fn describe(
         study.parties.iter().map(|m| (m.name.clone(), Vec::new())).collect();
     for Built { program, .. } in built {
         let outputs = program.outputs.iter().map(|output| (output.to, output.label.clone()));
-        let list = |list: &program::List| (list.to, format!("which rows: {}", list.label));
+        let list = |list: &program::List| (list.to.into(), format!("which rows: {}", list.label));
         for (to, label) in outputs.chain(program.lists.iter().map(list)) {
-            let labels = revealed.entry(program.parties[to.index()].clone()).or_default();
+            let who = to.only().map_or("everybody", |_| to.name(&program.parties));
+            let labels = revealed.entry(who.to_owned()).or_default();
             // Every run of a publisher shows it the same fields.
             if !labels.contains(&label) {
                 labels.push(label);
@@ -430,10 +431,11 @@ fn text_of(checked: &Checked, study: &Study, file: &str, serves: bool) -> String
     lines.extend(checked.warnings.iter().map(|warning| format!("warning    {warning}")));
     for (viewer, labels) in &checked.revealed {
         if labels.is_empty() {
-            lines.push(format!("revealed   nothing is revealed to {viewer}"));
+            lines.push(format!("revealed   nothing is revealed to {viewer} alone"));
             continue;
         }
         let how = match checked.class {
+            "dp" if viewer == "everybody" => "with noise that protects the data of all",
             "dp" => "with noise, but for what it knows itself",
             _ => "EXACTLY",
         };
@@ -451,12 +453,15 @@ fn text_of(checked: &Checked, study: &Study, file: &str, serves: bool) -> String
     lines.push(String::new());
     lines.push(plan::text(&checked.plan));
     if checked.plan.total.values().next().is_some() {
-        let candidates = study.candidates();
-        lines.push(format!(
-            "noise      {candidates} candidates: a party that bends its noise is caught {} times of {candidates}; fewer are \
-             faster and catch less (policy.candidates is a party's floor)",
-            candidates - 1
-        ));
+        lines.push(match study.noise() {
+            NoiseFrom::Inside => "noise      drawn inside the computation, from coins of all parties: nobody knows it".to_owned(),
+            NoiseFrom::CutAndChoose(candidates) => format!(
+                "noise      {candidates} candidates: a party that bends its noise is caught {} times of {candidates}; fewer are \
+                 faster and catch less (policy.candidates is a party's floor). It knows the noise: with noise = \"inside\" nobody \
+                 does",
+                candidates - 1
+            ),
+        });
     }
     lines.push(String::new());
     if let Some(budget) = &checked.budget {

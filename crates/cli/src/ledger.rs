@@ -158,6 +158,7 @@ fn line(entry: &EntryRow) -> String {
     let note = match (&entry.barred, entry.lifted, entry.protects) {
         (Some(why), false, _) => format!("   barred with {}: {why}", entry.peer_key),
         (Some(why), true, _) => format!("   broke off, allowed since: {why}"),
+        _ if entry.given_back => "   (given back: the release was never opened)".to_owned(),
         (None, _, false) => "   (own view: counted in the peer's ledger)".to_owned(),
         _ if entry.delta != "0" => format!("   (sizes of a match; delta {})", entry.delta),
         _ => String::new(),

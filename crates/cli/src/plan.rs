@@ -76,14 +76,17 @@ pub fn text(plan: &Plan) -> String {
         let Some(total) = plan.total.get(viewer) else { continue };
         lines.push(format!("privacy    {viewer}: {} = {}", job::privacy::charged(total), total.words()));
     }
-    if let Some(effect) = plan.minimum_detectable_effect {
+    let effects =
+        [("the publisher's view", plan.minimum_detectable_effect), ("the public result", plan.public_effect)];
+    for (what, effect) in effects.into_iter().filter_map(|(what, effect)| Some((what, effect?))) {
         lines.push(format!(
-            "effect     smallest difference of means it would detect: {effect:.3e} per person"
+            "effect     smallest difference of means that {what} would detect: {effect:.3e} per person"
         ));
     }
     // Only a lift study has arms, a mean and an effect.
     let of_lift = |name: &str| ["arms", "mean_outcome", "power"].contains(&name);
-    let shown = |name: &str| plan.minimum_detectable_effect.is_some() || !of_lift(name);
+    let lift = plan.minimum_detectable_effect.is_some() || plan.public_effect.is_some();
+    let shown = |name: &str| lift || !of_lift(name);
     let assumed = plan.assumptions.iter().filter(|(name, _)| shown(name));
     lines.extend(assumed.map(|(name, what)| format!("assumed    {name}: {what}")));
     lines.join("\n")

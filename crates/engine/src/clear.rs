@@ -1,11 +1,11 @@
 //! The clear engine: one process, all columns, no protection. It defines what a program means; tests and dry runs use it.
 
-use crate::{Ceremony, Engine, Rows, Share, Shares};
+use crate::{Engine, Entered, OutputShares, Rows, Share, Shares};
 use base::{Cost, Error, PartyId};
 use net::Session;
 use program::circuit::Wire;
 use program::eval::{Values, closure};
-use program::lower::{ReleasePlan, WordKind};
+use program::lower::ReleasePlan;
 use program::{Fold, Op, Order, Program, Section};
 
 /// Rows evaluated at once.
@@ -45,49 +45,29 @@ impl Engine for Clear {
         Ok(Shares::new(totals.into_iter().zip(&program.folds).map(|(t, f)| t.share(f)).collect()))
     }
 
-    fn price_release(&self, _: &ReleasePlan, _: usize) -> Cost {
-        Cost::zero(2)
+    fn price_release(&self, plan: &ReleasePlan) -> Cost {
+        Cost::zero(plan.parties)
     }
 
-    /// Holds both parties' roles: the ceremony draws, chooses and checks here.
+    fn holders(&self, _: usize) -> Vec<PartyId> {
+        vec![PartyId(0)]
+    }
+
+    /// Holds all parties' words ([`Entered::whole`]); its share is the outputs.
     fn release(
         &mut self,
         plan: &ReleasePlan,
-        totals: &Shares,
-        ceremony: &mut dyn Ceremony,
-        session: &mut Session,
-    ) -> Result<Vec<u128>, Error> {
-        let candidates = ceremony.draw(session)?;
-        let chosen = ceremony.choose(session)?;
-        let opened: Vec<_> =
-            (0..candidates.len()).filter(|j| *j != chosen).map(|j| candidates[j].clone()).collect();
-        ceremony.check(&opened, session)?;
-        let mut noises = candidates[chosen].iter();
-        let mut words = Vec::with_capacity(plan.words.len());
-        for word in &plan.words {
-            words.push(match word.kind {
-                WordKind::Noise(..) => *noises.next().ok_or_else(|| Error::misuse("too few noises"))? as u128,
-                WordKind::Summand(..) => {
-                    return Err(Error::misuse(
-                        "the clear engine releases totals that are split, not replicated",
-                    ));
-                }
-                // In one process the whole total is one party's "share" and the others hold zero.
-                WordKind::Share(fold) | WordKind::Alone(fold) => match &totals.folds()[fold as usize] {
-                    Share::Known(total) if word.kind == WordKind::Alone(fold) || word.owner.0 == 0 => *total,
-                    Share::Known(_) => 0,
-                    _ => return Err(Error::misuse("the clear engine needs whole totals")),
-                },
-            });
-        }
+        entered: &Entered,
+        _: &mut Session,
+    ) -> Result<OutputShares, Error> {
+        let words: Result<Vec<u128>, Error> = (0..plan.words.len()).map(|word| entered.need(word)).collect();
+        let words = words?;
         let bits = plan.circuit.evaluate(|input| words[input.word as usize] >> input.bit & 1 == 1);
         debug_assert!(matches!(plan.circuit.wires[0], Wire::False));
-        let value = |lits: &[program::circuit::Lit]| {
-            let bit = |l: &program::circuit::Lit| u128::from(bits[l.wire()] ^ l.inverted());
-            lits.iter().enumerate().fold(0, |v, (i, l)| v | bit(l) << i)
-        };
-        Ok(plan.outputs.iter().map(|(_, lits)| value(lits)).collect())
+        let roots: Vec<bool> = plan.roots().map(|root| bits[root.wire()] ^ root.inverted()).collect();
+        Ok(OutputShares::of_bits(&roots))
     }
+
     fn price_lists(&self, program: &Program, _: u64, _: PartyId) -> Cost {
         Cost::zero(program.parties.len())
     }

@@ -14,9 +14,9 @@
 //! engine::conformance::check(&|session| Ok(Box::new(Yao::new(session)?))).unwrap();
 //! ```
 
-mod ceremony;
 pub mod circuits;
 mod draft;
+mod noise;
 mod operations;
 mod party_cases;
 mod release_cases;
@@ -25,7 +25,7 @@ mod row_cases;
 mod run;
 mod table;
 
-pub use ceremony::{Noise, Script};
+pub use noise::Noise;
 pub use run::{
     Make, check, check_alone, check_among, check_among_alone, check_among_served, check_served, half, run,
     run_alone, run_served,
@@ -48,11 +48,14 @@ pub struct Case {
     pub columns: Vec<Vec<u128>>,
     /// The total of every fold, as a bit pattern of its word; 0 for a list.
     pub totals: Vec<u128>,
-    /// The value of every output, in the order of `Program::outputs`, as a bit pattern of its node's type.
+    /// The value of every output, in the order of `Program::outputs`, as a bit pattern of its node's type; with candidates of
+    /// noise those of the first one.
     pub outputs: Vec<u128>,
+    /// The same of every further candidate.
+    pub others: Vec<Vec<u128>>,
     /// The bits of every list by row, in the order of `Program::lists`.
     pub lists: Vec<Vec<bool>>,
-    /// The noise that is drawn, and which candidate is used.
+    /// The noise that is drawn.
     pub noise: Noise,
     /// Parameters of `Difference` mechanisms, by mechanism.
     pub differences: Vec<Option<Difference>>,
@@ -64,7 +67,7 @@ pub struct Case {
 }
 
 /// The cases for a seed. Every operation, in the row and in the release section; columns of either party and public
-/// ones; 0, 1, 2, 1000 and 4097 rows; exact outputs to both parties; noise with one and with several candidates; the
+/// ones; 0, 1, 2, 1000 and 4097 rows; exact outputs to both parties and to the public; noise of coins and of candidates; the
 /// `Difference` mechanisms.
 #[must_use]
 pub fn suite(seed: u64) -> Vec<Case> {

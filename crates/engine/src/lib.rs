@@ -2,26 +2,30 @@
 //! conformance suite that every engine passes.
 //!
 //! An engine is called once per program, never per gate. [`Engine::rows`] is what a worker pair does with one shard:
-//! row and combine; what leaves it are [`Shares`]. [`Engine::release`] is what the aggregator pair does for one viewer.
+//! row and combine; what leaves it are [`Shares`]. [`Engine::release`] is what the aggregators do for one viewer: what leaves
+//! it are [`OutputShares`], so that nobody learns anything before all have paid.
 //!
 //! Where an engine computes among servers, those that hold no data take part in the same calls, after the program's parties
-//! in the roster: their rows have no column, of a ceremony they ask for the number of candidates only, and they get no
-//! outputs.
+//! in the roster: their rows have no column, and they see no outputs.
 
 pub mod circuits;
 mod clear;
 pub mod conformance;
+mod entered;
 mod joined;
+pub mod outputs;
 mod shares;
 
 pub use circuits::Circuits;
 pub use clear::{Clear, Total};
+pub use entered::Entered;
 pub use joined::{Entries, alone};
+pub use outputs::OutputShares;
 pub use shares::{SERVERS, Share, Shares};
 
 use base::{Cost, Error, PartyId};
 use net::Session;
-use program::lower::{ReleasePlan, Totals};
+use program::lower::{Depth, ReleasePlan, Totals};
 use program::{Program, Sharing};
 
 /// Columns of one shard, row by row on demand, so that memory does not grow with rows.
@@ -65,33 +69,6 @@ pub trait JoinedRows: Send {
     /// # Errors
     /// When the fold is not this party's alone, or its source fails.
     fn alone(&mut self, fold: u32) -> Result<u128, Error>;
-}
-
-/// How the noise of one viewer's release is drawn, chosen and checked. The engine calls these at the points that the
-/// protocol fixes, at both parties, in this order; the implementation talks over the same session.
-pub trait Ceremony {
-    /// Candidates per noise word; public. One candidate means that nothing is opened.
-    fn candidates(&self) -> usize;
-
-    /// Called at both parties, before anything is entered. The drawer returns its candidates, `[candidate][noise word]`,
-    /// each within the word's width; what the viewer returns is not looked at.
-    ///
-    /// # Errors
-    /// When drawing fails.
-    fn draw(&mut self, session: &mut Session) -> Result<Vec<Vec<i128>>, Error>;
-
-    /// All candidates are entered. Debits the ledger and settles which candidate is used. Called at both parties.
-    ///
-    /// # Errors
-    /// When the ledger refuses or the peer deviates.
-    fn choose(&mut self, session: &mut Session) -> Result<usize, Error>;
-
-    /// What the computation revealed of the other candidates, in order of candidate, `[opened][noise word]`. Called at
-    /// the viewer only.
-    ///
-    /// # Errors
-    /// When what was entered is not what the drawer committed to.
-    fn check(&mut self, opened: &[Vec<i128>], session: &mut Session) -> Result<(), Error>;
 }
 
 /// One party's half of one engine.
@@ -176,21 +153,30 @@ pub trait Engine: Send {
         })
     }
 
-    /// Cost of [`Engine::release`] with so many noise candidates, without the ceremony's own messages. Exact.
-    fn price_release(&self, plan: &ReleasePlan, candidates: usize) -> Cost;
+    /// Adders and comparisons of its releases among so many parties.
+    fn release_depth(&self, _parties: usize) -> Depth {
+        Depth::Ripple
+    }
 
-    /// Runs the release of one viewer. Returns, at the viewer, the values of `plan.outputs` as bit patterns of their
-    /// type, in order; elsewhere nothing.
+    /// Who holds shares of a release's outputs, in order: the parties, or servers.
+    fn holders(&self, parties: usize) -> Vec<PartyId> {
+        (0..parties as u8).map(PartyId).collect()
+    }
+
+    /// Cost of [`Engine::release`]. Exact.
+    fn price_release(&self, plan: &ReleasePlan) -> Cost;
+
+    /// Computes a release of what the participants enter and leaves shares of the outputs' bits: nobody has learned
+    /// anything then, and everything that an engine checks was checked. Who opens them: [`outputs`].
     ///
     /// # Errors
-    /// Those of the ceremony and of the conversation.
+    /// Those of the conversation.
     fn release(
         &mut self,
         plan: &ReleasePlan,
-        totals: &Shares,
-        ceremony: &mut dyn Ceremony,
+        entered: &Entered,
         session: &mut Session,
-    ) -> Result<Vec<u128>, Error>;
+    ) -> Result<OutputShares, Error>;
 
     /// Cost of [`Engine::lists`] of `rows` rows. Exact.
     fn price_lists(&self, program: &Program, _rows: u64, _viewer: PartyId) -> Cost {
@@ -219,27 +205,3 @@ pub trait Engine: Send {
 
 // Fails to compile if an engine could no longer be chosen at run time.
 const _: Option<&dyn Engine> = None;
-
-/// A release without noise words: `exact` programs and a party's own totals.
-pub struct NoNoise;
-
-impl Ceremony for NoNoise {
-    fn candidates(&self) -> usize {
-        1
-    }
-    fn draw(&mut self, _: &mut Session) -> Result<Vec<Vec<i128>>, Error> {
-        Ok(vec![Vec::new()])
-    }
-    fn choose(&mut self, _: &mut Session) -> Result<usize, Error> {
-        Ok(0)
-    }
-    fn check(&mut self, _: &[Vec<i128>], _: &mut Session) -> Result<(), Error> {
-        Ok(())
-    }
-}
-
-/// The party that holds the noise of a viewer's release.
-#[must_use]
-pub fn drawer(plan: &ReleasePlan) -> PartyId {
-    plan.viewer.other()
-}

@@ -79,7 +79,16 @@ impl Shares {
         Ok(())
     }
 
-    /// What this party enters for a word of a release.
+    /// A summand of a fold's word, where this participant holds it.
+    #[must_use]
+    pub fn summand(&self, fold: u32, j: u8) -> Option<u128> {
+        match self.folds.get(fold as usize) {
+            Some(Share::Replicated(summands)) => summands[usize::from(j)],
+            _ => None,
+        }
+    }
+
+    /// What this party enters for a word of a release: a share of a total, or a total.
     ///
     /// # Errors
     /// When the word is not this party's to enter.
@@ -91,16 +100,11 @@ impl Shares {
                 Share::Additive(value) | Share::Boolean(value) => Ok(*value),
                 _ => Err(Error::misuse(format!("{me} holds no share of fold {fold}"))),
             },
-            WordKind::Summand(fold, j) => match share(fold) {
-                Share::Replicated(summands) => summands[usize::from(j)]
-                    .ok_or_else(|| Error::misuse(format!("{me} does not hold summand {j} of fold {fold}"))),
-                _ => Err(Error::misuse(format!("{me} holds no summands of fold {fold}"))),
-            },
             WordKind::Alone(fold) => match share(fold) {
                 Share::Known(value) => Ok(*value),
                 _ => Err(Error::misuse(format!("{me} does not know the total of fold {fold}"))),
             },
-            WordKind::Noise(..) => Err(Error::misuse("noise comes from the ceremony, not from shares")),
+            _ => Err(Error::misuse("only totals and their shares are entered from shares")),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use base::{Cost, Error, PartyId, Rng, Seed};
 use engine::conformance::{check, check_alone, check_among_alone};
-use engine::{Ceremony, Clear, Engine, Rows, Share, Shares, drawer};
+use engine::{Clear, Engine, Entered, OutputShares, Rows, Share, Shares, outputs};
 use net::Session;
 use program::eval::Values;
 use program::lower::{FoldPlan, ReleasePlan, RowPlan, WordKind, lower_row};
@@ -17,16 +17,12 @@ enum Fault {
     PlainShare,
     KnownShare,
     Output,
-    OutputToBoth,
     ExtraByte,
     ExtraTurn,
     ReleaseByte,
     ForeignColumn,
-    Opened,
-    Unchecked,
-    UnusedChoice,
-    NotChosen,
-    DrawTwice,
+    OwnCoins,
+    LongShare,
 }
 
 /// Two parties that show each other everything and run the plans by their definition.
@@ -150,14 +146,11 @@ impl Engine for Open {
         Ok(Shares::new(folds.collect()))
     }
 
-    fn price_release(&self, plan: &ReleasePlan, candidates: usize) -> Cost {
-        let of = |p: u8| {
-            let words = plan.words.iter().filter(|w| w.owner == PartyId(p));
-            words
-                .map(|w| if matches!(w.kind, WordKind::Noise(..)) { candidates as u64 } else { 1 })
-                .sum::<u64>()
-                * 16
-        };
+    fn price_release(&self, plan: &ReleasePlan) -> Cost {
+        if plan.alone().is_some() {
+            return Cost::zero(2);
+        }
+        let of = |p: u8| 16 * plan.words.iter().filter(|w| w.owner == PartyId(p)).count() as u64;
         let sent = vec![of(0), of(1)];
         let rounds = u64::from(sent.iter().all(|s| *s > 0));
         Cost { and_gates: 0, ots: 0, rounds, sent }
@@ -166,71 +159,39 @@ impl Engine for Open {
     fn release(
         &mut self,
         plan: &ReleasePlan,
-        totals: &Shares,
-        ceremony: &mut dyn Ceremony,
+        entered: &Entered,
         session: &mut Session,
-    ) -> Result<Vec<u128>, Error> {
-        let (me, peer, k) = (session.me(), session.me().other(), ceremony.candidates());
-        let drawn = ceremony.draw(session)?;
-        if self.fault == Fault::DrawTwice && me == drawer(plan) {
-            ceremony.draw(session)?;
+    ) -> Result<OutputShares, Error> {
+        let (me, peer) = (session.me(), session.me().other());
+        if let Some(alone) = outputs::alone(plan, entered, me)? {
+            return Ok(alone);
         }
-        // Words of each party in order; noise words have one value per candidate.
-        let size =
-            |w: &program::lower::ReleaseWord| if matches!(w.kind, WordKind::Noise(..)) { k } else { 1 };
-        let mut mine = Vec::new();
-        let mut noises = 0;
-        for word in plan.words.iter().filter(|w| w.owner == me) {
-            match word.kind {
-                WordKind::Noise(..) => {
-                    mine.extend(drawn.iter().map(|d| d[noises] as u128));
-                    noises += 1;
-                }
-                kind => mine.push(totals.word(kind, me)?),
-            }
-        }
-        let bytes: Vec<u8> = mine.iter().flat_map(|v| v.to_le_bytes()).collect();
-        let count: usize = plan.words.iter().filter(|w| w.owner == peer).map(size).sum();
-        let mut theirs = vec![0; count * 16];
-        session.link(peer).exchange(&bytes, &mut theirs)?;
+        let of = |party| (0..plan.words.len()).filter(move |w| plan.words[*w].owner == party);
+        let mut words: Vec<u128> = (0..plan.words.len()).map(|w| entered.get(w).unwrap_or(0)).collect();
+        let mine: Vec<u8> = of(me).flat_map(|w| words[w].to_le_bytes()).collect();
+        let mut theirs = vec![0; 16 * of(peer).count()];
+        session.link(peer).exchange(&mine, &mut theirs)?;
         if self.fault == Fault::ReleaseByte {
             session.link(peer).exchange(&[0], &mut [0])?;
         }
-        let theirs: Vec<u128> =
-            theirs.chunks_exact(16).map(|b| u128::from_le_bytes(b.try_into().unwrap())).collect();
-        let mut chosen = if self.fault == Fault::NotChosen { 0 } else { ceremony.choose(session)? };
-        if self.fault == Fault::UnusedChoice {
-            chosen = 0;
-        }
-        let mut streams = [mine.into_iter(), theirs.into_iter()];
-        let (mut words, mut opened) = (Vec::new(), vec![Vec::new(); k]);
-        for word in &plan.words {
-            let values: Vec<u128> =
-                streams[usize::from(word.owner != me)].by_ref().take(size(word)).collect();
-            let noise = matches!(word.kind, WordKind::Noise(..));
-            words.push(values[if noise { chosen } else { 0 }]);
-            if noise {
-                opened.iter_mut().zip(values).for_each(|(o, v)| o.push(v as i128));
+        for (w, value) in of(peer).zip(theirs.chunks_exact(16)) {
+            let coins = matches!(plan.words[w].kind, WordKind::Coins(..));
+            if self.fault != Fault::OwnCoins || !coins || me.0 != 0 {
+                words[w] = u128::from_le_bytes(value.try_into().unwrap());
             }
         }
-        opened.remove(chosen);
-        if self.fault == Fault::Opened
-            && let Some(value) = opened.first_mut().and_then(|o| o.first_mut())
-        {
-            *value += 1;
-        }
-        if me == plan.viewer && self.fault != Fault::Unchecked {
-            ceremony.check(&opened, session)?;
-        }
         let wires = plan.circuit.evaluate(|i| words[i.word as usize] >> i.bit & 1 == 1);
-        let bit = |l: &program::circuit::Lit| u128::from(wires[l.wire()] ^ l.inverted());
-        let value =
-            |(_, lits): &(usize, Vec<_>)| lits.iter().enumerate().fold(0, |v, (i, l)| v | bit(l) << i);
-        let mut outputs: Vec<u128> = plan.outputs.iter().map(value).collect();
-        if self.fault == Fault::Output && outputs.len() > 2 {
-            outputs[2] ^= 1;
+        let mut bits: Vec<bool> = plan.roots().map(|l| wires[l.wire()] ^ l.inverted()).collect();
+        if me.0 == 1 {
+            bits.fill(false);
         }
-        Ok(if me == plan.viewer || self.fault == Fault::OutputToBoth { outputs } else { Vec::new() })
+        if self.fault == Fault::Output && bits.len() > 2 {
+            bits[2] ^= me.0 == 1;
+        }
+        if self.fault == Fault::LongShare {
+            bits.extend([false; 8]);
+        }
+        Ok(OutputShares::of_bits(&bits))
     }
 }
 
@@ -264,16 +225,12 @@ fn wrong_engines_are_caught() {
         (PlainShare, "a share is not random"),
         (KnownShare, "the wrong kinds of shares"),
         (Output, "expected"),
-        (OutputToBoth, "not the viewer"),
+        (OwnCoins, "expected"),
+        (LongShare, "another length"),
         (ExtraByte, "rows: priced at"),
         (ExtraTurn, "rounds, took"),
         (ReleaseByte, "release-0: priced at"),
         (ForeignColumn, "is not held here"),
-        (Opened, "are not what was drawn"),
-        (Unchecked, "the ceremony was called as"),
-        (UnusedChoice, "are not what was drawn"),
-        (NotChosen, "the ceremony was called as"),
-        (DrawTwice, "the ceremony was called as"),
     ] {
         let error = open(1, fault).expect_err(&format!("{fault:?} must be caught"));
         assert!(error.contains(words), "{fault:?}: {error}");
@@ -305,21 +262,21 @@ impl Engine for Flipped {
         }
         Ok(Shares::new(folds))
     }
-    fn price_release(&self, plan: &ReleasePlan, candidates: usize) -> Cost {
-        Clear.price_release(plan, candidates)
+    fn price_release(&self, plan: &ReleasePlan) -> Cost {
+        Clear.price_release(plan)
     }
     fn release(
         &mut self,
         plan: &ReleasePlan,
-        totals: &Shares,
-        ceremony: &mut dyn Ceremony,
+        entered: &Entered,
         session: &mut Session,
-    ) -> Result<Vec<u128>, Error> {
-        let mut outputs = Clear.release(plan, totals, ceremony, session)?;
-        if let (false, Some(last)) = (self.total, outputs.last_mut()) {
-            *last ^= 1;
+    ) -> Result<OutputShares, Error> {
+        let left = Clear.release(plan, entered, session)?;
+        let mut bits = left.bits(0..plan.bits());
+        if let (false, Some(last)) = (self.total, bits.last_mut()) {
+            *last ^= true;
         }
-        Ok(outputs)
+        Ok(OutputShares::of_bits(&bits))
     }
 }
 

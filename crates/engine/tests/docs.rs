@@ -1,29 +1,11 @@
 //! The example of `docs/program.md` parses, is allowed, and gives what its text says.
 
-use base::{Error, PartyId, Roster, Seed};
+use base::{PartyId, Roster, Seed};
 use engine::conformance::Table;
-use engine::{Ceremony, Clear, Engine};
+use engine::{Clear, Engine, Entered};
 use net::Session;
-use program::lower::lower_release;
+use program::lower::{Lowering, Noise, lower_release};
 use program::{Policy, Program, Ratio, verify};
-
-/// Fixed noises for the two noised sums.
-struct Fixed;
-
-impl Ceremony for Fixed {
-    fn candidates(&self) -> usize {
-        1
-    }
-    fn draw(&mut self, _: &mut Session) -> Result<Vec<Vec<i128>>, Error> {
-        Ok(vec![vec![-300, 7]])
-    }
-    fn choose(&mut self, _: &mut Session) -> Result<usize, Error> {
-        Ok(0)
-    }
-    fn check(&mut self, _: &[Vec<i128>], _: &mut Session) -> Result<(), Error> {
-        Ok(())
-    }
-}
 
 fn example() -> Program {
     let page = include_str!("../../../docs/program.md");
@@ -46,8 +28,15 @@ fn the_example_runs() {
     let mut session = Session::alone(Roster::new(["all"]), Seed::from_bytes([1; 32]));
     let mut table = Table::new(&program, &columns, 5, None);
     let totals = Clear.rows(&program, &mut table, &mut session).unwrap();
-    let plan = lower_release(&program, PartyId(0), &program.fold_owners(), &|_, _| 16, &|_| None).unwrap();
-    let outputs = Clear.release(&plan, &totals, &mut Fixed, &mut session).unwrap();
+    let owners = program.fold_owners();
+    let width = |_| 16;
+    let how = Lowering { noise: Noise::Candidates(1, &width), ..Lowering::exact(&owners) };
+    let plan = lower_release(&program, PartyId(0).into(), &how).unwrap();
+    let mut coins = Seed::from_bytes([2; 32]).into_rng();
+    let entered = Entered::whole(&plan, &totals, &mut coins).unwrap();
+    let entered = entered.with_candidates(&plan, &[vec![-300, 7]]).unwrap();
+    let outputs = Clear.release(&plan, &entered, &mut session).unwrap();
+    let outputs = plan.values(&outputs.bits(plan.outputs_of(0)));
     // Two people in the test arm; 30 + 100 - 300 and 100 + 1 + 7; values are 56-bit two's complement.
     let signed = |v: i128| (v as u128) % (1 << 56);
     assert_eq!(outputs, [2, signed(-170), signed(108), signed(-278)]);

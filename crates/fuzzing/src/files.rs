@@ -70,7 +70,7 @@ fn data(data: &[u8], name: &str) {
     if matches!(study.kind, job::study::Kind::Program(_)) {
         let _ = read_program_columns(&path, study, if second { "works" } else { "clinic" });
     } else if second {
-        let _ = read_advertiser(&path, study);
+        let _ = read_advertiser(&path, study, base::PartyId(1));
     } else {
         let _ = read_publisher(&path, study);
     }

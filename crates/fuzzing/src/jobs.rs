@@ -4,15 +4,15 @@
 use crate::talk::Talk;
 use crate::{Target, disk};
 use base::{Error, PartyId};
-use engine::{Engine, Rows};
-use job::ceremony::{Noise, setup};
+use engine::{Engine, OutputShares, Rows, outputs};
+use job::cut_and_choose::{Noise, setup};
 use job::generate::{Format, LiftOptions, lift, lift_study};
 use job::ledger::{Debit, Head, Ledger, STATEMENT_BYTES, Statement, rational, release_id};
 use job::party::PartySettings;
 use job::prepare::{self, Checked};
 use net::{Identity, Session};
-use program::lower::{ReleasePlan, WordKind, lower_release};
-use program::{Builder, Class, MechanismKind, Policy, Program, Ratio, Type};
+use program::lower::{self, Lowering, NoisedAt, ReleasePlan, WordKind, lower_release};
+use program::{Builder, Class, MechanismKind, Policy, Program, Ratio, Type, Viewer};
 use release::choose::{Context, Draw, Setup, Side};
 use release::gaussian::DiscreteGaussian;
 use release::rational::ratio;
@@ -31,6 +31,8 @@ static AGREE: LazyLock<Talk> = LazyLock::new(|| {
 
 static CEREMONY: LazyLock<Talk> = LazyLock::new(|| Talk::new(2, release));
 
+static HOLD: LazyLock<Talk> = LazyLock::new(|| Talk::new(2, hold));
+
 pub(crate) const TARGETS: &[Target] = &[
     Target::new("agree", |data| AGREE.play(data), || AGREE.seeds())
         .least(20_000)
@@ -39,6 +41,9 @@ pub(crate) const TARGETS: &[Target] = &[
     Target::new("ceremony", |data| CEREMONY.play(data), || CEREMONY.seeds())
         .least(5_000)
         .check(|| CEREMONY.check().map_err(|e| e.to_string())),
+    Target::new("hold", |data| HOLD.play(data), || HOLD.seeds())
+        .least(5_000)
+        .check(|| HOLD.check().map_err(|e| e.to_string())),
 ];
 
 /// What a peer signs about its ledger.
@@ -142,12 +147,15 @@ fn plan_and_setup() -> Result<(ReleasePlan, Setup), Error> {
         let sigma2 = charge.and_then(|charge| charge.sigma2(output as usize));
         sigma2.map(rational).ok_or_else(|| Error::misuse("no variance"))
     };
-    let width = |m, o| {
-        let law = DiscreteGaussian::new(&sigma2(m, o).expect("derived")).expect("a variance");
+    let width = |at: NoisedAt| {
+        let law =
+            DiscreteGaussian::new(&sigma2(at.mechanism, at.output).expect("derived")).expect("a variance");
         u8::try_from(law.width()).expect("a few bits")
     };
-    let plan = lower_release(&program, VIEWER, &program.fold_owners(), &width, &|_| None)?;
-    let release = release_id(&STUDY, &TAGS, VIEWER);
+    let owners = program.fold_owners();
+    let how = Lowering { noise: lower::Noise::Candidates(3, &width), ..Lowering::exact(&owners) };
+    let plan = lower_release(&program, VIEWER.into(), &how)?;
+    let release = release_id(&STUDY, &TAGS, VIEWER.into());
     let context = Context {
         study: STUDY,
         release,
@@ -158,37 +166,53 @@ fn plan_and_setup() -> Result<(ReleasePlan, Setup), Error> {
     };
     let mut draws = Vec::new();
     for word in &plan.words {
-        if let WordKind::Noise(mechanism, output) = word.kind {
-            draws.push(Draw { sigma2: sigma2(mechanism, output)?, width: word.width.into() });
+        if let WordKind::Candidate(at, 0) = word.kind {
+            draws.push(Draw { sigma2: sigma2(at.mechanism, at.output)?, width: word.width.into() });
         }
     }
     let setup = setup(context, draws, 3)?;
     Ok((plan, setup))
 }
 
-/// Rows, then the release to the viewer.
-fn release(session: &mut Session) -> Result<(), Error> {
-    let me = session.me();
-    let (plan, setup) = plan_and_setup()?;
-    let debit = Debit {
+/// What this party's ledger books for the release.
+fn debit(me: PartyId) -> Debit {
+    Debit {
         lineage: "lineage".into(),
         viewer_key: "key".into(),
         peer_key: "key".into(),
         study: STUDY,
         my_tag: TAGS[me.index()],
         peer_tag: TAGS[me.other().index()],
-        release_id: release_id(&STUDY, &TAGS, VIEWER),
+        release_id: release_id(&STUDY, &TAGS, VIEWER.into()),
         rho: ratio(1, 200),
         budget: ratio(1, 200),
         total: None,
         delta: ratio(0, 1),
         most_delta: ratio(0, 1),
+        tau: ratio(0, 1),
         protects: me == DRAWER,
-    };
+    }
+}
+
+/// What both hold of a release to the public, opened.
+fn hold(session: &mut Session) -> Result<(), Error> {
+    let me = session.me();
+    let (plan, _) = plan_and_setup()?;
+    let plan = ReleasePlan { viewer: Viewer::Public, ..plan };
+    let left = OutputShares::of_bytes(vec![me.0; outputs::share_bytes(&plan)]);
+    let debit = Debit { protects: true, ..debit(me) };
+    let ledger = fresh_ledger(&format!("hold-{}", me.0))?;
+    job::run::fuzzing::hold(session, &plan, left, debit, ledger)
+}
+
+/// Rows, then the release to the viewer.
+fn release(session: &mut Session) -> Result<(), Error> {
+    let me = session.me();
+    let (plan, setup) = plan_and_setup()?;
     let side = if me == VIEWER { Side::Checker } else { Side::Drawer };
     let rng = session.fork_seed("noise").into_rng();
     let ledger = fresh_ledger(&format!("release-{}", me.0))?;
-    let noise = Noise::new(side, setup, Arc::new(Mutex::new(ledger)), debit, rng);
+    let noise = Noise::new(side, setup, Arc::new(Mutex::new(ledger)), debit(me), rng);
     let mut columns = Columns(if me == VIEWER { vec![1, 2, 0] } else { vec![1, 0, 1] });
     let mut engine = Yao::default();
     let totals = engine.rows(&program(), &mut columns, session)?;

@@ -3,7 +3,7 @@
 use crate::Target;
 use crate::talk::Talk;
 use base::{Error, PartyId};
-use engine::conformance::{Case, half, suite, suite_among};
+use engine::conformance::{Case, Noise, half, suite, suite_among};
 use engine::{Circuits, Engine};
 use kernels::Block;
 use matching::{Field, Flat, Identifiers, Layout, Table};
@@ -203,11 +203,11 @@ fn flavours(session: &mut Session, kind: OtKind) -> Result<(), Error> {
     }
 }
 
-/// Engines over small cases of the conformance suite: with noise and several candidates, and with lists and best rows
+/// Engines over small cases of the conformance suite: with noise, and with lists and best rows
 /// where there are any.
 fn engines(cases: Vec<Case>, parties: usize, make: fn() -> Box<dyn Engine>) -> Talk {
-    let small = |case: &&Case| (1..=2).contains(&case.rows) && case.split.is_none();
-    let noisy = cases.iter().filter(small).find(|case| case.noise.candidates.len() > 1);
+    let small = |case: &&Case| (0..=2).contains(&case.rows) && case.split.is_none();
+    let noisy = cases.iter().filter(small).find(|case| matches!(case.noise, Noise::Coins(_)));
     let lists = cases.iter().filter(small).find(|case| !case.program.lists.is_empty());
     let chosen: Vec<Case> =
         noisy.or(lists).or(cases.iter().find(small)).into_iter().chain(lists).cloned().collect();

@@ -1,13 +1,13 @@
 //! GMW as an engine of programs: sums between two parties by correlated OT alone ([`crate::pair`]), everything else as
-//! gates over lanes ([`crate::rows`]). Between two parties `yao` keeps the release section, with its noise.
+//! gates over lanes ([`crate::rows`]). Between two parties `yao` keeps the release section.
 
 use crate::{pair, release, rows};
-use ::engine::{Ceremony, Engine, JoinedRows, Rows, Shares};
+use ::engine::{Engine, Entered, JoinedRows, OutputShares, Rows, Shares};
 use base::{Cost, Error, PartyId};
 use net::Session;
 use ot::{Bases, OtKind};
 use program::lower::combine::Shape;
-use program::lower::{ReleasePlan, WordKind};
+use program::lower::{Depth, ReleasePlan};
 use program::{Program, Sharing};
 use yao::Yao;
 
@@ -122,13 +122,7 @@ impl Engine for Gmw {
         if program.sharing() == Sharing::Additive {
             return self.pair(program, PartyId(0)).map(|_| ());
         }
-        if program.mechanisms.is_empty() {
-            return Ok(());
-        }
-        Err(Error::input(format!(
-            "the program {} draws noise, which gmw does for sums between two parties only",
-            program.name
-        )))
+        Ok(())
     }
 
     fn price_rows(&self, program: &Program, rows: u64) -> Cost {
@@ -188,9 +182,14 @@ impl Engine for Gmw {
         session.step("rows", |session| prepared.run_joined(rows, bases, session))
     }
 
-    fn price_release(&self, plan: &ReleasePlan, candidates: usize) -> Cost {
+    /// Among more than two parties every level of gates is a round of all.
+    fn release_depth(&self, parties: usize) -> Depth {
+        if parties > 2 { Depth::Shallow } else { Depth::Ripple }
+    }
+
+    fn price_release(&self, plan: &ReleasePlan) -> Cost {
         match by_yao(plan) {
-            true => self.yao().price_release(plan, candidates),
+            true => self.yao().price_release(plan),
             false => release::price(plan, self.kind),
         }
     }
@@ -198,15 +197,14 @@ impl Engine for Gmw {
     fn release(
         &mut self,
         plan: &ReleasePlan,
-        totals: &Shares,
-        ceremony: &mut dyn Ceremony,
+        entered: &Entered,
         session: &mut Session,
-    ) -> Result<Vec<u128>, Error> {
+    ) -> Result<OutputShares, Error> {
         check_parties(plan.parties, session)?;
         if by_yao(plan) {
-            return self.yao().release(plan, totals, ceremony, session);
+            return self.yao().release(plan, entered, session);
         }
-        session.step("release", |session| release::run(plan, self.kind, totals, ceremony, session))
+        session.step("release", |session| release::run(plan, self.kind, entered, session))
     }
 
     fn price_lists(&self, program: &Program, rows: u64, viewer: PartyId) -> Cost {
@@ -229,8 +227,7 @@ impl Engine for Gmw {
 /// Whether `yao` runs a release: between two parties, where there are gates or noise. What only takes shares apart is
 /// one message here.
 fn by_yao(plan: &ReleasePlan) -> bool {
-    let noise = plan.words.iter().any(|w| matches!(w.kind, WordKind::Noise(..)));
-    plan.parties == 2 && (noise || plan.circuit.and_gates() > 0)
+    plan.parties == 2 && (plan.is_noised() || plan.circuit.and_gates() > 0)
 }
 
 fn check_parties(parties: usize, session: &Session) -> Result<(), Error> {

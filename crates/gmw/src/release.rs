@@ -1,88 +1,68 @@
-//! The release of one viewer, and its lists, among n parties.
+//! Releases, and a party's lists, among n parties.
 //!
-//! **Functionality.** Every party enters its shares of the totals; the viewer learns the outputs meant for it.
+//! **Functionality.** Every party enters its shares of the totals and its coins; every party gets an exclusive-or share of the
+//! outputs' bits.
 //!
-//! **Security model, who learns what.** That of the engine. Shares are refreshed before they leave for the viewer; nobody
-//! else hears anything.
+//! **Security model, who learns what.** That of the engine. Shares are refreshed; nobody hears anything. A party's coins are
+//! its share of the coins: they cost no message.
 //!
-//! **Cost.** The ANDs of the release section, and one message from every party to the viewer. A release that only takes
-//! shares apart, as a best row's, has no AND: it needs no oblivious transfer, only a seed between every pair.
-//!
-//! Noise is drawn between two parties: a plan with noise words is not run here.
+//! **Cost.** The ANDs of the release section. A release that only takes shares apart, as a best row's, has no AND: it needs no
+//! oblivious transfer, only a seed between every pair.
 
 use crate::rows::list_words;
 use crate::{Layers, Party, Quote};
-use ::engine::{Ceremony, Share, Shares};
+use ::engine::{Entered, OutputShares, Share, Shares, outputs};
 use base::{Cost, Error, PartyId};
 use net::Session;
 use ot::OtKind;
 use program::Program;
 use program::circuit::{Input, Lit};
-use program::lower::{ReleasePlan, WordKind};
+use program::lower::ReleasePlan;
 use program::wired::Viewers;
 
 fn layers(plan: &ReleasePlan) -> Layers {
-    let roots: Vec<Lit> = plan.outputs.iter().flat_map(|(_, bits)| bits.iter().copied()).collect();
+    let roots: Vec<Lit> = plan.roots().collect();
     Layers::new(&plan.circuit, &roots)
 }
 
 pub(crate) fn price(plan: &ReleasePlan, kind: OtKind) -> Cost {
-    let layers = layers(plan);
-    let outputs: usize = plan.outputs.iter().map(|(_, bits)| bits.len()).sum();
-    if outputs == 0 {
+    if plan.alone().is_some() || plan.bits() == 0 {
         return Cost::zero(plan.parties);
     }
+    let layers = layers(plan);
     let mut quote = match layers.and_gates() {
         0 => Quote::without_triples(plan.parties),
         ands => Quote::new(plan.parties, kind, ands),
     };
     quote.eval(&layers, 1);
-    let to = Viewers::Parties(vec![plan.viewer]);
-    quote.reveal(1, &vec![&to; outputs]);
     quote.total()
 }
 
 pub(crate) fn run(
     plan: &ReleasePlan,
     kind: OtKind,
-    totals: &Shares,
-    ceremony: &mut dyn Ceremony,
+    entered: &Entered,
     session: &mut Session,
-) -> Result<Vec<u128>, Error> {
-    let me = session.me();
-    if plan.words.iter().any(|w| matches!(w.kind, WordKind::Noise(..))) {
-        return Err(Error::misuse("gmw releases what needs no noise"));
+) -> Result<OutputShares, Error> {
+    if let Some(alone) = outputs::alone(plan, entered, session.me())? {
+        return Ok(alone);
     }
-    let word = |w: &program::lower::ReleaseWord| match w.owner == me {
-        true => totals.word(w.kind, me).map(Some),
-        false => Ok(None),
-    };
-    let words: Vec<Option<u128>> = plan.words.iter().map(word).collect::<Result<_, _>>()?;
+    if plan.bits() == 0 {
+        return Ok(OutputShares::none());
+    }
     let layers = layers(plan);
-    let outputs: usize = plan.outputs.iter().map(|(_, bits)| bits.len()).sum();
-    if outputs == 0 {
-        ceremony.choose(session)?;
-        return Ok(Vec::new());
-    }
     let mut party = match layers.and_gates() {
         0 => Party::without_triples(session)?,
         ands => Party::new(session, kind, ands)?,
     };
     let mut known = |input: &Input, place: &mut [u64]| {
-        let word = words[input.word as usize].ok_or_else(|| Error::misuse("another party's word"))?;
-        place[0] = (word >> input.bit) as u64 & 1;
+        place[0] = (entered.need(input.word as usize)? >> input.bit) as u64 & 1;
         Ok(())
     };
-    let shares = party.eval(&layers, 1, &mut known, session)?;
-    ceremony.choose(session)?;
-    let to = Viewers::Parties(vec![plan.viewer]);
-    let bits = party.reveal(shares, 1, &vec![&to; outputs], session)?;
-    let mut bits = bits.into_iter().flatten().map(|bit| u128::from(bit[0]));
-    if me != plan.viewer {
-        return Ok(Vec::new());
-    }
-    let value = |width: usize| bits.by_ref().take(width).enumerate().fold(0, |v, (i, bit)| v | bit << i);
-    Ok(plan.outputs.iter().map(|(_, bits)| bits.len()).map(value).collect())
+    let mut shares = party.eval(&layers, 1, &mut known, session)?;
+    party.refresh(&mut shares);
+    let bits: Vec<bool> = shares.iter().map(|share| share[0] & 1 == 1).collect();
+    Ok(OutputShares::of_bits(&bits))
 }
 
 pub(crate) fn price_lists(program: &Program, rows: u64, viewer: PartyId) -> Cost {

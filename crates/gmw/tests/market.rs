@@ -1,15 +1,14 @@
 //! Marketplaces among n parties: the true answers, the paper's gates in the ledger, faults, narrow windows, limits.
 
 use base::{Error, PartyId};
-use engine::{Engine, NoNoise, Rows};
+use engine::{Engine, Rows, outputs};
 use gmw::Gmw;
 use net::Session;
 use net::cluster::Cluster;
 use net::faults::Fault;
 use ot::OtKind;
 use program::lower::combine::Shape;
-use program::lower::lower_release;
-use program::{Builder, Class, MechanismKind, Order, Ratio, Type};
+use program::lower::{Lowering, lower_release};
 use std::time::Duration;
 use studies::market::{Answer, CUSTOMER, Problem, Sample, program};
 
@@ -33,8 +32,9 @@ fn play(sample: &Sample, shape: Shape, session: &mut Session) -> Result<Option<A
         };
         return Ok(lists.first().map(|list| Answer::All(bits(list))));
     }
-    let plan = lower_release(program, CUSTOMER, &program.fold_owners(), &|_, _| 1, &|_| None)?;
-    let values = engine.release(&plan, &shares, &mut NoNoise, session)?;
+    let owners = program.fold_owners();
+    let plan = lower_release(program, CUSTOMER.into(), &Lowering::exact(&owners))?;
+    let values = outputs::exact(&mut engine, &plan, &shares, session)?.unwrap_or_default();
     Ok(match values[..] {
         [row, score] => Some(Answer::Best((score != 0).then_some((row as u64, score)))),
         [row, score, found] => Some(Answer::Best((found == 1).then_some((row as u64, score)))),
@@ -86,11 +86,11 @@ fn narrow_windows_do_not_stop_it() {
 fn a_party_lost_at_any_step_stops_all_others() {
     let sample = sample(Problem::P2p, 3, Shape::Small, 9);
     for lost in [0, 2] {
-        for step in ["rows/setup", "rows/triples", "rows/online", "release/setup", "release/reveal"] {
+        for step in ["rows/setup", "rows/triples", "rows/online", "release/setup", "release/open"] {
             let cluster = Cluster::new(3, 2).deadline(Duration::from_secs(20));
             let done = cluster.fault(PartyId(lost), step, Fault::Cut).run(|s| play(&sample, Shape::Small, s));
             // The customer sends nothing at the end, so losing what it sends then is no loss.
-            if lost == 0 && step == "release/reveal" {
+            if lost == 0 && step == "release/open" {
                 continue;
             }
             let error = done[0].as_ref().expect_err("no answer");
@@ -106,7 +106,7 @@ fn revealed_shares_are_refreshed() {
     let sent = |seed| {
         let done = Cluster::new(3, seed).digests().run(|s| {
             play(&sample, Shape::Small, s)?;
-            Ok(s.digests().into_iter().find(|(_, step, _)| step == "release/reveal").map(|(.., hash)| hash))
+            Ok(s.digests().into_iter().find(|(_, step, _)| step == "release/open").map(|(.., hash)| hash))
         });
         done.into_iter().map(Result::unwrap).collect::<Vec<_>>()
     };
@@ -143,14 +143,6 @@ fn too_many_rows_are_refused_before_anything_is_sent() {
 
 #[test]
 fn what_it_cannot_run_is_said() {
-    let mut b = Builder::new("noisy", Class::Dp, ["a", "b", "c"]);
-    let bit = b.column("bit", Type::BIT, PartyId(1));
-    let sum = b.sum(bit, Type::u(20));
-    b.best(Order::Least, bit, bit);
-    let rho = Ratio::new(1, 8).unwrap();
-    b.mechanism(PartyId(0), rho, MechanismKind::Gaussian(vec![sum]));
-    let error = engine(Shape::Small).check(&b.finish()).unwrap_err().to_string();
-    assert!(error.contains("draws noise, which gmw does for sums between two parties only"), "{error}");
     let sample = sample(Problem::P2p, 3, Shape::Small, 1);
     assert!(engine(Shape::Small).check(sample.program()).is_ok());
     let done = Cluster::new(2, 1).run(|s| {

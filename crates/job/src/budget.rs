@@ -6,13 +6,14 @@ use crate::ledger::{self, Ledger, rational, shown, small};
 use crate::party::Party;
 use crate::prepare::{self, Checked};
 use crate::run::ready;
-use crate::scales::most_charged;
+use crate::scales::{most_charged, most_seen};
 use crate::sketch::{ALIKE, PURPOSE, Sketch};
 use crate::study::Member;
 use base::{Error, PartyId};
 use net::identity::Identity;
 use num_bigint::BigInt;
 use num_traits::Zero;
+use program::Viewer;
 use release::Rational;
 use serde::Serialize;
 
@@ -76,13 +77,16 @@ pub fn outlook(party: &Party, runs: &[Checked]) -> Result<Outlook, Error> {
     let mut all = ledger.spent_by_all(lineage)?;
     outlook.spent_by_all = shown(&all);
     for run in runs {
+        let mut shared = most_charged(&run.study, &run.built.audit, Viewer::Public);
         for (i, member) in others(run) {
             let takes = takes(party, run, PartyId(i as u8))?;
             let spent = ledger.spent(lineage, &member.key)?;
             let charged = charged_before(run, &ledger, (lineage, member))?;
             let rest = (&takes - &charged).max(Rational::zero());
             let pays = &spent + &rest <= budget;
-            all += &rest;
+            // What everybody sees counts once.
+            all += &rest - shared.clone().min(rest.clone());
+            shared = shared.min(rest.clone());
             if charged.is_zero() {
                 outlook.refusals.extend(delta(party, run, &ledger, (lineage, member))?);
             }
@@ -97,6 +101,7 @@ pub fn outlook(party: &Party, runs: &[Checked]) -> Result<Outlook, Error> {
             let viewer = member.name.clone();
             outlook.towards.push(Towards { viewer, spent, budget, takes, charged, pays });
         }
+        all += shared;
     }
     if let Some(total) = party.policy.total {
         let most = rational(prepare::ratio(total)?);
@@ -318,5 +323,5 @@ fn takes(party: &Party, run: &Checked, viewer: PartyId) -> Result<Rational, Erro
         true => Rational::zero(),
         false => hiding::charge(&run.study, run.me)?.map_or_else(Rational::zero, |charge| charge.rho),
     };
-    Ok(most_charged(&run.study, &run.built.audit, viewer) + sizes)
+    Ok(most_seen(&run.study, &run.built.audit, viewer) + sizes)
 }

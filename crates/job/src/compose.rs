@@ -4,13 +4,14 @@ use crate::prepare::Checked;
 use crate::privacy::{DELTA, Total};
 use crate::report::{
     BrokeOff, Disclosed, FORMAT, PARTS_FORMAT, PartyInfo, Privacy, Report, Reports, ServersInfo, SpentBy,
-    Stage, StudyInfo, Uncovered, View,
+    Stage, StudyInfo, Uncovered,
 };
+use crate::run::released::Views;
 use crate::scales::release_mode;
-use crate::study::{Kind, Role};
+use crate::study::{Kind, NoiseFrom, Role};
 use crate::usage;
 use crate::wording;
-use base::Error;
+use base::{Error, PartyId};
 use release::Rational;
 use release::scale::{Mode, Viewer, rho_to_epsilon};
 
@@ -23,8 +24,10 @@ pub(crate) struct Facts<'a> {
     pub settings: String,
     /// What servers computed over.
     pub transport: String,
-    /// zCDP charged to this party's view for its release.
+    /// zCDP charged for all that this party sees, sizes aside.
     pub charge: &'a Rational,
+    /// How far the law of its noise is off, at most.
+    pub distance: Rational,
     /// That, and the sizes of the match.
     pub total: Total,
     /// The lineage of this party's data.
@@ -41,12 +44,6 @@ pub(crate) struct Facts<'a> {
 }
 
 impl Checked {
-    /// Noise candidates of the cut-and-choose.
-    #[must_use]
-    pub fn candidates(&self) -> u32 {
-        self.study.candidates()
-    }
-
     /// Name of the release mode.
     #[must_use]
     pub fn mode(&self) -> &'static str {
@@ -65,12 +62,12 @@ impl Checked {
 }
 
 /// The report of a finished run.
-pub(crate) fn report(facts: &Facts<'_>, view: View, disclosed: Disclosed) -> Report {
+pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosed) -> Result<Report, Error> {
     let checked = facts.checked;
     let study = &checked.study;
     let member = &study.parties[checked.me.index()];
     let rho = release::rational::to_f64(facts.charge);
-    let noise = noise(checked);
+    let noise = noise(checked, seen.own.is_none());
     let noised = !matches!(noise, Noise::None);
     let parties = study.parties.iter().zip(&disclosed.rows).map(|(m, rows)| PartyInfo {
         name: m.name.clone(),
@@ -94,7 +91,11 @@ pub(crate) fn report(facts: &Facts<'_>, view: View, disclosed: Disclosed) -> Rep
             inputs.events_cut, inputs.identifiers_cut
         ));
     }
-    Report {
+    warnings.extend(bent(checked, &seen.benders));
+    let attempt = seen.attempts.iter().max().filter(|attempt| **attempt > 0).map(|attempt| attempt + 1);
+    let view = seen.own.or_else(|| seen.public.clone());
+    let view = view.ok_or_else(|| Error::misuse("every party sees something"))?;
+    Ok(Report {
         format: FORMAT.into(),
         study: StudyInfo {
             name: study.name.clone(),
@@ -116,6 +117,7 @@ pub(crate) fn report(facts: &Facts<'_>, view: View, disclosed: Disclosed) -> Rep
         mode: checked.mode().into(),
         shards: study.compute.shards,
         view,
+        public: seen.public,
         privacy: Privacy {
             rho: facts.charge.to_string(),
             rho_value: rho,
@@ -126,7 +128,12 @@ pub(crate) fn report(facts: &Facts<'_>, view: View, disclosed: Disclosed) -> Rep
             spent: facts.viewers.iter().map(|viewer| viewer.rho).fold(0.0, f64::max),
             budget: facts.budget,
             viewers: facts.viewers.clone(),
-            candidates: noised.then(|| checked.candidates()),
+            candidates: match study.noise() {
+                NoiseFrom::CutAndChoose(candidates) => noised.then_some(candidates),
+                NoiseFrom::Inside => None,
+            },
+            off: crate::privacy::off(facts.charge, &facts.distance),
+            attempt,
         },
         broke_off: facts.broke_off.clone(),
         inputs: inputs.clone(),
@@ -139,24 +146,49 @@ pub(crate) fn report(facts: &Facts<'_>, view: View, disclosed: Disclosed) -> Rep
         cpu_seconds: usage::cpu_seconds(),
         stored: false,
         warnings,
-    }
+    })
+}
+
+/// What is said of servers that gave something else than two others.
+fn bent(checked: &Checked, benders: &[PartyId]) -> Option<String> {
+    let roster = checked.study.roster();
+    let mut names: Vec<String> = benders.iter().map(|server| roster.name(*server)).collect();
+    names.dedup();
+    (!names.is_empty()).then(|| {
+        format!(
+            "{} gave another share of the result than the one that two other servers hold, or none: the result is right all \
+             the same",
+            names.join(", ")
+        )
+    })
+}
+
+/// Who knows the noise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Known {
+    /// The other party drew it.
+    by_peer: bool,
+    /// All see the result.
+    public: bool,
 }
 
 /// What the noise of a view is for.
 enum Noise {
     /// A lift study, clamped at so much per person.
-    Lift { mode: Mode, viewer: Viewer, clamp: u64 },
+    Lift { mode: Mode, viewer: Viewer, clamp: u64, known: Known },
     /// A user's own program with noised outputs.
-    Program,
+    Program(Known),
     /// A user's own program without noise.
     None,
 }
 
-fn noise(checked: &Checked) -> Noise {
+fn noise(checked: &Checked, public: bool) -> Noise {
+    let known = Known { by_peer: matches!(checked.study.noise(), NoiseFrom::CutAndChoose(_)), public };
     match &checked.study.kind {
         Kind::Lift(lift) => Noise::Lift {
+            known,
             mode: release_mode(lift.release.mode),
-            viewer: if checked.me == studies::lift::PUBLISHER {
+            viewer: if checked.me == studies::lift::PUBLISHER && !public {
                 Viewer::Publisher
             } else {
                 Viewer::Advertiser
@@ -164,7 +196,7 @@ fn noise(checked: &Checked) -> Noise {
             clamp: lift.rule.clamp.into(),
         },
         _ if checked.built.program.mechanisms.is_empty() => Noise::None,
-        _ => Noise::Program,
+        _ => Noise::Program(known),
     }
 }
 
@@ -185,7 +217,7 @@ fn guarantee(noise: &Noise, disclosed: &Disclosed, reach: u32, servers: Option<&
     };
     let hidden = wording::hidden(disclosed);
     match noise {
-        Noise::Lift { mode, viewer, clamp } => {
+        Noise::Lift { mode, viewer, clamp, .. } => {
             let exact_arms = disclosed.uncovered.contains(&Uncovered::ArmSizes);
             lines.push(format!(
                 "The noise taken by itself is calibrated for adding or removing a row, or changing its values: {}.",
@@ -213,7 +245,7 @@ fn guarantee(noise: &Noise, disclosed: &Disclosed, reach: u32, servers: Option<&
                 "The interval covers the mean of outcomes clamped at {clamp} per person, not of unclamped ones."
             ));
         }
-        Noise::Program => {
+        Noise::Program(_) => {
             lines.push(
                 "The noise taken by itself is calibrated for adding or removing one row of the other party, or changing \
                  its values (zero-concentrated differential privacy). Outputs computed from noised values are covered \
@@ -260,11 +292,9 @@ fn guarantee(noise: &Noise, disclosed: &Disclosed, reach: u32, servers: Option<&
     };
     lines.push(match noise {
         Noise::None => format!("{honest} A modified program could falsify its shares or its circuit."),
-        _ => format!(
-            "{honest} The choice of noise is checked by cut-and-choose; a modified program could still falsify its \
-             shares or its circuit. The noise protects the other party's data from you alone: who shows a view to the \
-             party that drew its noise, reveals the data behind it."
-        ),
+        Noise::Lift { known, .. } | Noise::Program(known) => {
+            format!("{honest} A modified program could falsify its shares or its circuit. {}", known.words())
+        }
     });
     lines.extend(wording::membership(&disclosed.protocol));
     lines.push(UNREVIEWED.into());
@@ -297,14 +327,29 @@ fn by_servers(servers: &ServersInfo, disclosed: &Disclosed, noise: &Noise) -> Ve
                 .into(),
         );
     }
-    if !matches!(noise, Noise::None) {
-        lines.push(
-            "The choice of noise is checked by cut-and-choose. The noise protects the other party's data from you alone: \
-             who shows a view to the party that drew its noise, reveals the data behind it."
-                .into(),
-        );
+    if let Noise::Lift { known, .. } | Noise::Program(known) = noise {
+        lines.push(known.words().into());
     }
     lines
+}
+
+impl Known {
+    fn words(self) -> &'static str {
+        match (self.by_peer, self.public) {
+            (true, _) => {
+                "The choice of noise is checked by cut-and-choose. The noise protects the other party's data from you alone: who \
+                 shows a view to the party that drew its noise, reveals the data behind it."
+            }
+            (false, true) => {
+                "Nobody knows the noise: it was drawn inside the computation, from coins of all. It protects the data of every \
+                 party, so all see the same result and may publish it."
+            }
+            (false, false) => {
+                "Nobody knows the noise: it was drawn inside the computation, from coins of all. It protects the others' data \
+                 from you alone; what may be published is a public result, whose noise protects your data too."
+            }
+        }
+    }
 }
 
 /// What "one row" means where it is matched by several identifiers, or with several rows.
@@ -372,6 +417,8 @@ pub(crate) fn stored(json: &str) -> Result<Report, Error> {
 mod tests {
     use super::*;
 
+    const KNOWN: Known = Known { by_peer: true, public: false };
+
     fn lines(noise: &Noise) -> Vec<String> {
         let disclosed =
             Disclosed { rows: vec![11, 7], union: 13, matched_upper_bound: 5, ..Disclosed::default() };
@@ -383,7 +430,7 @@ mod tests {
     fn a_lift_study_is_not_promised_more_than_the_run_keeps() {
         for mode in [Mode::Sums, Mode::Variance, Mode::Algorithm1, Mode::Algorithm1AsPublished] {
             for viewer in [Viewer::Publisher, Viewer::Advertiser] {
-                let lines = lines(&Noise::Lift { mode, viewer, clamp: 3 });
+                let lines = lines(&Noise::Lift { mode, viewer, clamp: 3, known: KNOWN });
                 assert!(
                     lines[0].starts_with("The noise taken by itself")
                         && lines[0].contains(mode.guarantee(viewer))
@@ -409,7 +456,7 @@ mod tests {
             dummies: Some(dummies),
             ..Disclosed::default()
         };
-        let noise = Noise::Lift { mode: Mode::Sums, viewer: Viewer::Publisher, clamp: 3 };
+        let noise = Noise::Lift { mode: Mode::Sums, viewer: Viewer::Publisher, clamp: 3, known: KNOWN };
         let lines = guarantee(&noise, &disclosed, 1, None);
         assert!(lines[1].contains("made-up rows") && lines[1].contains("rho 1/100"), "{}", lines[1]);
         assert!(!lines.concat().contains("exact sizes disclosed"), "{lines:?}");
@@ -435,7 +482,7 @@ mod tests {
             published_groups: Some([6, 5]),
             ..Disclosed::default()
         };
-        let noise = Noise::Lift { mode: Mode::Sums, viewer: Viewer::Advertiser, clamp: 3 };
+        let noise = Noise::Lift { mode: Mode::Sums, viewer: Viewer::Advertiser, clamp: 3, known: KNOWN };
         let lines = guarantee(&noise, &disclosed, 3, None);
         assert!(lines[1].starts_with("One row = up to 3 people"), "{lines:?}");
         let sizes = &lines[2];
@@ -462,7 +509,7 @@ mod tests {
 
     #[test]
     fn a_program_is_not_spoken_of_as_a_lift_study() {
-        for noise in [Noise::Program, Noise::None] {
+        for noise in [Noise::Program(KNOWN), Noise::None] {
             let text = lines(&noise).join(" ");
             for word in [" arm", " time", "opportunit", "clamped", "outcome"] {
                 assert!(!text.contains(word), "{word}: {text}");

@@ -126,12 +126,12 @@ impl Engines {
 
     /// What computing a release takes of an engine: its price, AND gates as [`Estimate`] has them, and round trips.
     #[must_use]
-    pub fn price_release(&self, plan: &ReleasePlan, candidates: usize) -> (Cost, u64, u64) {
-        let cost = self.make().price_release(plan, candidates);
+    pub fn price_release(&self, plan: &ReleasePlan) -> (Cost, u64, u64) {
+        let cost = self.make().price_release(plan);
         match self.name {
             Name::Ring4(settings, seats) => {
                 let engine = self.ring4(settings, seats);
-                let [and_gates, trips] = engine.release_work(plan, candidates);
+                let [and_gates, trips] = engine.release_work(plan);
                 (cost, and_gates, trips.div_ceil(2))
             }
             Name::Yao | Name::Gmw => {

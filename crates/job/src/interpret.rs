@@ -6,17 +6,26 @@ use crate::report::{CellView, CountView, LiftView, ProgramList, ProgramOutput, V
 use crate::scales::{Scales, release_mode};
 use crate::study::{self, Study};
 use crate::wording::numbers::trimmed;
-use base::{Error, PartyId};
+use base::Error;
 use program::lower::ReleasePlan;
-use program::{Op, Program, Section};
-use release::modes::{Estimate, NoisyTotals, Reading, SumsSigma, read_fixed, read_sums};
+use program::{Op, Program, Section, Viewer};
+use release::joint::{self, Joint};
+use release::modes::{Estimate, Reading, read_fixed, read_sums};
 use studies::lift::{Arm, Cell, Layout, Lift, Output, Quantity};
 
-/// A released number with the standard deviation of its noise.
+/// A released number with mean and standard deviation of its noise.
 struct Released<'a> {
     output: &'a Output,
     value: i128,
+    mean: f64,
     sigma: Option<f64>,
+}
+
+impl Released<'_> {
+    /// The number without the mean of its noise.
+    fn centred(&self) -> f64 {
+        self.value as f64 - self.mean
+    }
 }
 
 /// What a release showed to this party.
@@ -141,7 +150,7 @@ fn program_outputs(
 }
 
 fn program_lists(program: &Program, seen: &Seen<'_>) -> Vec<ProgramList> {
-    let own = program.lists.iter().filter(|list| list.to == seen.plan.viewer);
+    let own = program.lists.iter().filter(|list| seen.plan.viewer.only() == Some(list.to));
     own.zip(seen.lists)
         .map(|(list, bits)| {
             let matched =
@@ -160,14 +169,15 @@ fn lift_view(
     lift: &Lift,
     layout: &Layout,
     scales: &Scales,
-    viewer: PartyId,
+    viewer: Viewer,
     numbers: &[(usize, i128)],
 ) -> Result<LiftView, Error> {
     let released: Vec<Released<'_>> = numbers
         .iter()
         .map(|(index, value)| {
             let output = &layout.outputs[*index];
-            Released { output, value: *value, sigma: sigma(scales, output.noised) }
+            let mean = output.noised.map_or(0.0, |(m, o)| scales.mean(m, o));
+            Released { output, value: *value, mean, sigma: sigma(scales, output.noised) }
         })
         .collect();
     let reading = Reading {
@@ -176,16 +186,17 @@ fn lift_view(
         minimum_group: own.release.minimum_group,
     };
     let cells = lift.families().into_iter().flat_map(|family| lift.cells(family));
+    let cells = cells.filter(|_| !released.is_empty());
     let cells = cells.map(|cell| cell_view(lift, scales, &released, cell, &reading));
     debug_assert!(released.iter().all(|r| r.output.viewer == viewer), "a viewer sees its own outputs");
     Ok(LiftView {
         test: lift.arms[0].clone(),
         control: lift.arms[1].clone(),
         clamp: own.rule.clamp.into(),
-        unit: match &own.advertiser.value {
+        unit: own.advertisers.iter().find_map(|advertiser| match &advertiser.value {
             study::Value::Columns { unit, .. } => unit.clone(),
             study::Value::Constant(_) => None,
-        },
+        }),
         confidence: reading.confidence,
         lower_is_better: own.rule.lower_is_better,
         cells: cells.collect::<Result<_, _>>()?,
@@ -205,19 +216,19 @@ fn cell_view(
         Cell::Breakdown(i) => ("breakdown", lift.breakdown[usize::from(i)].clone()),
         Cell::Cohort(i) => ("cohort", lift.cohorts[usize::from(i)].clone()),
     };
-    let (estimate, refused) = match estimate(lift, scales, &here, reading)? {
+    let cell = CellNumbers { scales, here };
+    let (estimate, refused) = match cell.estimate(lift, reading)? {
         Ok(estimate) => (Some(estimate), None),
         Err(why) => (None, Some(why)),
     };
     // A cell that is too small shows no number at all.
-    let shown = if refused.is_some() { &[][..] } else { &here };
-    let counts = shown.iter().map(|r| CountView {
-        quantity: quantity(r.output.quantity),
-        arm: r.output.arm.map(|a| if a == Arm::Test { "test".into() } else { "control".into() }),
-        value: r.value.to_string(),
-        sigma: r.sigma,
-    });
-    Ok(CellView { family: family.into(), label, estimate, refused, counts: counts.collect() })
+    let counts = if refused.is_some() { Vec::new() } else { cell.counts()? };
+    Ok(CellView { family: family.into(), label, estimate, refused, counts })
+}
+
+/// The name of an arm in the JSON report.
+fn arm_name(arm: Arm) -> String {
+    if arm == Arm::Test { "test".into() } else { "control".into() }
 }
 
 /// The name of a quantity in the JSON report.
@@ -228,39 +239,79 @@ fn quantity(quantity: Quantity) -> String {
     }
 }
 
-/// The estimate of a cell, or why there is none.
-fn estimate(
-    lift: &Lift,
-    scales: &Scales,
-    here: &[&Released<'_>],
-    reading: &Reading,
-) -> Result<Result<Estimate, String>, Error> {
-    let find = |arm: Option<Arm>, quantity: Quantity| {
-        let found = here.iter().find(|r| r.output.arm == arm && r.output.quantity == quantity);
-        found.ok_or_else(|| Error::misuse(format!("the release has no {}", quantity.name())))
-    };
-    if lift.mode == studies::lift::Mode::Sums {
-        return sums(&find, reading);
-    }
-    let (lift_value, spread) = (find(None, Quantity::Difference)?, find(None, Quantity::Spread)?);
-    let scale = lift_value.output.noised.and_then(|(m, _)| scales.fixed(m));
-    let scale = scale.ok_or_else(|| Error::misuse("a difference has a fixed-point scale"))?;
-    read_fixed(release_mode(lift.mode), lift_value.value, spread.value, scale, reading.confidence).map(Ok)
+/// What was released for one cell.
+struct CellNumbers<'a> {
+    scales: &'a Scales,
+    here: Vec<&'a Released<'a>>,
 }
 
-/// Finds a released number of a cell.
-type Find<'a, 'b> = dyn Fn(Option<Arm>, Quantity) -> Result<&'a &'a Released<'b>, Error> + 'a;
+impl CellNumbers<'_> {
+    fn find(&self, arm: Option<Arm>, quantity: Quantity) -> Option<&Released<'_>> {
+        let found = self.here.iter().find(|r| r.output.arm == arm && r.output.quantity == quantity);
+        found.copied()
+    }
 
-/// The estimate from rows, sums and squares.
-fn sums(find: &Find<'_, '_>, reading: &Reading) -> Result<Result<Estimate, String>, Error> {
-    let [n, s, q] = Quantity::CORE;
-    let arm = |arm| -> Result<NoisyTotals, Error> {
-        let value = |quantity| Ok::<_, Error>(find(Some(arm), quantity)?.value);
-        Ok(NoisyTotals { n: value(n)?, s: value(s)?, q: value(q)? })
-    };
-    let deviation = |quantity| Ok::<_, Error>(find(Some(Arm::Test), quantity)?.sigma.unwrap_or(0.0));
-    let sigma = SumsSigma { n: deviation(n)?, s: deviation(s)?, q: deviation(q)? };
-    Ok(read_sums(&arm(Arm::Test)?, &arm(Arm::Control)?, &sigma, reading).map_err(|e| e.to_string()))
+    /// One that has to be there.
+    fn of(&self, arm: Option<Arm>, quantity: Quantity) -> Result<&Released<'_>, Error> {
+        let missing = || Error::misuse(format!("the release has no {}", quantity.name()));
+        self.find(arm, quantity).ok_or_else(missing)
+    }
+
+    /// How n, S and Q are read, in mode `sums`.
+    fn joint(&self) -> Option<&Joint> {
+        let mut noised = self.here.iter().filter_map(|r| r.output.noised);
+        noised.find_map(|(m, _)| self.scales.joint(m))
+    }
+
+    /// n, S and Q of an arm.
+    fn sums(&self, joint: &Joint, arm: Arm) -> Result<[f64; 3], Error> {
+        let value = |c: &joint::Output| Ok::<_, Error>(self.of(Some(arm), c.combination.into())?.value);
+        let noised: Vec<i128> = joint.outputs().iter().map(value).collect::<Result<_, _>>()?;
+        let rows = if joint.change().knows_rows() { self.of(Some(arm), Quantity::Rows)?.value } else { 0 };
+        Ok(joint.decode(&noised, rows))
+    }
+
+    /// The estimate, or why there is none.
+    fn estimate(&self, lift: &Lift, reading: &Reading) -> Result<Result<Estimate, String>, Error> {
+        if lift.mode == studies::lift::Mode::Sums {
+            let joint = self.joint().ok_or_else(|| Error::misuse("sums are noised by a joint mechanism"))?;
+            let [test, control] = [self.sums(joint, Arm::Test)?, self.sums(joint, Arm::Control)?];
+            return Ok(read_sums(test, control, joint, reading).map_err(|e| e.to_string()));
+        }
+        let (lift_value, spread) = (self.of(None, Quantity::Difference)?, self.of(None, Quantity::Spread)?);
+        let scale = lift_value.output.noised.and_then(|(m, _)| self.scales.fixed(m));
+        let scale = scale.ok_or_else(|| Error::misuse("a difference has a fixed-point scale"))?;
+        let mode = release_mode(lift.mode);
+        read_fixed(mode, lift_value.centred(), spread.centred(), scale, reading.confidence).map(Ok)
+    }
+
+    /// Every number as released, and what n, S and Q are by them.
+    fn counts(&self) -> Result<Vec<CountView>, Error> {
+        let released = self.here.iter().map(|r| CountView {
+            quantity: quantity(r.output.quantity),
+            arm: r.output.arm.map(arm_name),
+            value: r.value.to_string(),
+            sigma: r.sigma,
+            derived: false,
+        });
+        let mut counts: Vec<CountView> = released.collect();
+        let Some(joint) = self.joint() else { return Ok(counts) };
+        let covariance = joint.covariance();
+        for (i, name) in Quantity::CORE.into_iter().enumerate() {
+            for arm in Arm::BOTH {
+                if self.find(Some(arm), name).is_none() {
+                    counts.push(CountView {
+                        quantity: quantity(name),
+                        arm: Some(arm_name(arm)),
+                        value: trimmed(&format!("{:.1}", self.sums(joint, arm)?[i])),
+                        sigma: Some(covariance[i][i].sqrt()),
+                        derived: true,
+                    });
+                }
+            }
+        }
+        Ok(counts)
+    }
 }
 
 #[cfg(test)]

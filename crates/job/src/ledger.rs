@@ -16,6 +16,7 @@ mod backup;
 mod bars;
 mod chain;
 mod file;
+mod holding;
 mod layout;
 mod lineages;
 mod peers;
@@ -27,14 +28,17 @@ mod tests;
 pub use bars::{ATTEMPTS_AHEAD, BrokenOff, Towards};
 pub(crate) use bars::{barred_error, quoted};
 pub use chain::{Head, Verified};
+pub use holding::{HeldShare, Progress};
 pub use lineages::{Begun, Spent};
 pub use peers::{Held, Mismatch, Recovered};
 pub use records::{AnswerKey, Stage};
 pub use statement::{STATEMENT_BYTES, Statement};
 
 use crate::data::DataHash;
+use crate::privacy;
 use base::{Error, PartyId, Seed};
 use num_traits::{Signed, Zero};
+use program::Viewer;
 use release::Rational;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use serde::Serialize;
@@ -60,9 +64,9 @@ pub struct Ledger {
 pub struct Debit {
     /// Stable name of the protected data, over all its versions.
     pub lineage: String,
-    /// The viewer's key, as the study names it.
+    /// The keys of those who see it, as the study names them, with a space between; [`PUBLIC`] among them where anybody may.
     pub viewer_key: String,
-    /// The other side's key: the viewer's, or where this party is the viewer the drawer's.
+    /// The other parties' keys, likewise.
     pub peer_key: String,
     /// Hash of the study.
     pub study: Bytes32,
@@ -82,6 +86,8 @@ pub struct Debit {
     pub delta: Rational,
     /// Most that the deltas of this lineage to this viewer may come to.
     pub most_delta: Rational,
+    /// How far, at most, the law of the noise is from the one that the rho is of. Distances add up.
+    pub tau: Rational,
     /// Whether this party's data are protected. `false`: this party is the viewer, and only records.
     pub protects: bool,
 }
@@ -93,6 +99,9 @@ impl Debit {
         Towards { peer: self.peer_key.clone(), lineage: self.lineage.clone() }
     }
 }
+
+/// Among the viewers of a debit: anybody.
+pub const PUBLIC: &str = "public";
 
 /// One debit, for listing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -125,6 +134,8 @@ pub struct EntryRow {
     pub barred: Option<String>,
     /// Whether this side's operator has lifted that since.
     pub lifted: bool,
+    /// Whether it was given back: nobody can have seen what it was for.
+    pub given_back: bool,
 }
 
 /// One stored answer, for listing.
@@ -149,17 +160,17 @@ pub fn tag_towards(data_tag: &Bytes32, peer_key: &str) -> Bytes32 {
     *hasher.finalize().as_bytes()
 }
 
-/// The identity of a viewer's release: study, data of all parties (by tag, in party order) and viewer. The same study
+/// The identity of a release to `viewer`: study, data of all parties (by tag, in party order) and viewer. The same study
 /// on the same data is the same release, so that nobody is charged or answered twice. Of two parties both have the same
 /// tags, those that they told each other; among more the ids are of this party's own ledger alone.
 #[must_use]
-pub fn release_id(study: &Bytes32, tags: &[Bytes32], viewer: PartyId) -> Bytes32 {
+pub fn release_id(study: &Bytes32, tags: &[Bytes32], viewer: Viewer) -> Bytes32 {
     let mut hasher = blake3::Hasher::new_derive_key("tacit release 1");
     hasher.update(study).update(&(tags.len() as u64).to_le_bytes());
     for tag in tags {
         hasher.update(tag);
     }
-    hasher.update(&[viewer.0]);
+    hasher.update(&[viewer.number()]);
     *hasher.finalize().as_bytes()
 }
 
@@ -172,7 +183,7 @@ pub fn attempt_id(release: &Bytes32, attempt: u32) -> Bytes32 {
 /// The identity of what a match shows one viewer of sizes: as [`release_id`], and never equal to one.
 #[must_use]
 pub fn match_id(study: &Bytes32, tags: &[Bytes32], viewer: PartyId) -> Bytes32 {
-    blake3::derive_key("tacit match 1", &release_id(study, tags, viewer))
+    blake3::derive_key("tacit match 1", &release_id(study, tags, viewer.into()))
 }
 
 /// What the sizes of a match that is begun once more are charged under.
@@ -339,7 +350,9 @@ impl Ledger {
     /// When the ledger cannot be read.
     pub fn entries(&self) -> Result<Vec<EntryRow>, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
-        let sql = format!("SELECT {COLUMNS}, row, at, attempt FROM debits ORDER BY row");
+        let sql = format!(
+            "SELECT {COLUMNS}, row, at, attempt, NOT ({VOIDED}) AS given_back FROM debits ORDER BY row"
+        );
         let mut query = self.connection.prepare(&sql).map_err(explain)?;
         let read = |row: &rusqlite::Row<'_>| {
             let debit = debit_of(row)?;
@@ -360,6 +373,7 @@ impl Ledger {
                 protects: debit.protects,
                 barred,
                 lifted,
+                given_back: row.get("given_back")?,
             })
         };
         let rows = query.query_map([], read).map_err(explain)?;
@@ -426,7 +440,7 @@ fn check(debit: &Debit) -> Result<(), Error> {
         return Err(Error::misuse("a debit names the lineage of the data and the viewer's key"));
     }
     if !debit.rho.is_positive()
-        || [&debit.budget, &debit.delta, &debit.most_delta].iter().any(|n| n.is_negative())
+        || [&debit.budget, &debit.delta, &debit.most_delta, &debit.tau].iter().any(|n| n.is_negative())
     {
         return Err(Error::misuse("a debit has a positive rho, and no negative delta or bound"));
     }
@@ -450,7 +464,7 @@ fn put(
 /// Writes a debit in a transaction of the caller's.
 fn record(write: &Connection, debit: &Debit, attempt: u32) -> Result<i64, rusqlite::Error> {
     let sql = "INSERT INTO debits (at, release, attempt, lineage, viewer, peer, study, my_tag, peer_tag, rho, budget, \
-               protects, delta) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+               protects, delta, tau) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
     let values = params![
         now(),
         debit.release_id,
@@ -464,54 +478,71 @@ fn record(write: &Connection, debit: &Debit, attempt: u32) -> Result<i64, rusqli
         debit.rho.to_string(),
         debit.budget.to_string(),
         debit.protects,
-        debit.delta.to_string()
+        debit.delta.to_string(),
+        (!debit.tau.is_zero()).then(|| debit.tau.to_string())
     ];
-    put(write, "debits", sql, values, &[&debit.peer_key])
+    let peers: Vec<&str> = debit.peer_key.split(' ').collect();
+    put(write, "debits", sql, values, &peers)
 }
 
 fn afford(connection: &Connection, path: &Path, debit: &Debit) -> Result<(), Error> {
     if !debit.protects {
         return Ok(());
     }
-    let total = |what: &str| {
-        spent(connection, what, &debit.lineage, &debit.viewer_key)
-            .map_err(|e| file::explain(path, "read", &e))
-    };
-    let (rho, delta) = (total("rho")?, total("delta")?);
-    if &rho + &debit.rho > debit.budget {
+    debit.viewer_key.split(' ').try_for_each(|viewer| afford_viewer(connection, path, debit, viewer))?;
+    afford_total(connection, path, debit)
+}
+
+/// Whether what all viewers learn together stays within its bound; what several see is counted once.
+fn afford_total(connection: &Connection, path: &Path, debit: &Debit) -> Result<(), Error> {
+    let Some(most) = &debit.total else { return Ok(()) };
+    let all =
+        lineages::spent_by_all(connection, &debit.lineage).map_err(|e| file::explain(path, "read", &e))?;
+    if &all + &debit.rho > *most {
         return Err(Error::refused(format!(
-            "budget: {} of {} spent on lineage {} by viewer {}; this release needs {}: {MORE_BUDGET}",
-            shown(&rho),
-            shown(&debit.budget),
+            "policy.total: {} of {} spent on lineage {} by all viewers together; this release to viewer {} needs {}: agree \
+             on less rho, or raise policy.total, which bounds what viewers learn together",
+            shown(&all),
+            shown(most),
             debit.lineage,
             debit.viewer_key,
             shown(&debit.rho)
         )));
     }
-    if let Some(most) = &debit.total {
-        let all = lineages::spent_by_all(connection, &debit.lineage)
-            .map_err(|e| file::explain(path, "read", &e))?;
-        if &all + &debit.rho > *most {
-            return Err(Error::refused(format!(
-                "policy.total: {} of {} spent on lineage {} by all viewers together; this release to viewer {} needs {}: agree \
-                 on less rho, or raise policy.total, which bounds what viewers learn together",
-                shown(&all),
-                shown(most),
-                debit.lineage,
-                debit.viewer_key,
-                shown(&debit.rho)
-            )));
-        }
+    Ok(())
+}
+
+/// Whether one of those who see a release may.
+fn afford_viewer(connection: &Connection, path: &Path, debit: &Debit, viewer: &str) -> Result<(), Error> {
+    let explain = |e: rusqlite::Error| file::explain(path, "read", &e);
+    let total = |what: &str| spent(connection, what, &debit.lineage, viewer).map_err(explain);
+    let (rho, delta) = (total("rho")?, total("delta")?);
+    if &rho + &debit.rho > debit.budget {
+        return Err(Error::refused(format!(
+            "budget: {} of {} spent on lineage {} by viewer {viewer}; this release needs {}: {MORE_BUDGET}",
+            shown(&rho),
+            shown(&debit.budget),
+            debit.lineage,
+            shown(&debit.rho)
+        )));
     }
     if debit.delta.is_positive() && &delta + &debit.delta > debit.most_delta {
         return Err(Error::refused(format!(
-            "delta: {} of {} spent on lineage {} by viewer {}; this match needs {}: raise policy.delta, or agree on a \
+            "delta: {} of {} spent on lineage {} by viewer {viewer}; this match needs {}: raise policy.delta, or agree on a \
              smaller delta of match.dummies",
             small(&delta),
             small(&debit.most_delta),
             debit.lineage,
-            debit.viewer_key,
             small(&debit.delta)
+        )));
+    }
+    let tau = holding::spent_tau(connection, &debit.lineage, viewer).map_err(explain)? + &debit.tau;
+    if debit.tau.is_positive() && !privacy::bears(&(&rho + &debit.rho), &tau) {
+        return Err(Error::refused(format!(
+            "delta: with this release the noise of all releases of lineage {} to viewer {viewer} could be told from exact noise \
+             by more than 1e-9 of delta at rho {}: agree on less rho",
+            debit.lineage,
+            shown(&(rho + &debit.rho))
         )));
     }
     Ok(())
@@ -521,6 +552,14 @@ fn afford(connection: &Connection, path: &Path, debit: &Debit) -> Result<(), Err
 pub(crate) const MORE_BUDGET: &str =
     "agree on less rho, or raise policy.budget, which bounds what this viewer learns of these data in all";
 
+/// Of debits: those that were not given back.
+const VOIDED: &str = "row NOT IN (SELECT debit FROM voids)";
+
+/// Of debits: those of what the viewer with the key in a parameter sees.
+fn sees(parameter: u8) -> String {
+    format!("instr(' ' || viewer || ' ', ' ' || ?{parameter} || ' ') > 0")
+}
+
 /// The sum of a column, `rho` or `delta`.
 fn spent(
     connection: &Connection,
@@ -528,7 +567,10 @@ fn spent(
     lineage: &str,
     viewer: &str,
 ) -> Result<Rational, rusqlite::Error> {
-    let sql = format!("SELECT {column} FROM debits WHERE lineage = ?1 AND viewer = ?2 AND protects = 1");
+    let sql = format!(
+        "SELECT {column} FROM debits WHERE lineage = ?1 AND {} AND protects = 1 AND {VOIDED}",
+        sees(2)
+    );
     sum(connection, &sql, &[lineage, viewer], column)
 }
 
@@ -555,7 +597,8 @@ impl<I: Iterator<Item = Result<Rational, rusqlite::Error>>> SumExactly for I {
     }
 }
 
-const COLUMNS: &str = "release, lineage, viewer, peer, study, my_tag, peer_tag, rho, budget, protects, delta";
+const COLUMNS: &str =
+    "release, lineage, viewer, peer, study, my_tag, peer_tag, rho, budget, protects, delta, tau";
 
 fn charged(
     connection: &Connection,
@@ -582,6 +625,10 @@ fn debit_of(row: &rusqlite::Row<'_>) -> Result<Debit, rusqlite::Error> {
         total: None,
         delta: rational_of(row, "delta")?,
         most_delta: Rational::zero(),
+        tau: match row.get_ref("tau")? {
+            rusqlite::types::ValueRef::Null => Rational::zero(),
+            _ => rational_of(row, "tau")?,
+        },
         protects: row.get("protects")?,
     })
 }

@@ -2,13 +2,14 @@
 
 mod align;
 pub mod budget;
-pub mod ceremony;
 pub mod compose;
+pub mod cut_and_choose;
 pub mod data;
 pub mod engines;
 pub mod export;
 pub mod generate;
 pub mod hiding;
+mod hold;
 pub mod html;
 mod interpret;
 pub mod ledger;

@@ -554,15 +554,17 @@ impl Policy {
     }
 
     fn admit_kind(&self, study: &Study, own: &str) -> Result<(), Error> {
-        let (kind, to, cells) = match &study.kind {
+        let (kind, to, public, cells) = match &study.kind {
             Kind::Lift(lift) => {
                 let values =
                     |c: &Option<crate::study::Categories>| c.as_ref().map_or(0, |c| c.values.len() as u64);
-                let cells = 1 + values(&lift.publisher.breakdown) + values(&lift.advertiser.cohort);
-                ("lift", &lift.release.to, cells)
+                let cells = 1 + values(&lift.publisher.breakdown) + values(&lift.advertisers[0].cohort);
+                ("lift", &lift.release.to, lift.release.public, cells)
             }
             Kind::Lifts(parts) => return parts.iter().try_for_each(|part| self.admit_kind(part, own)),
-            Kind::Program(program) => (if program.computes { "program" } else { "match" }, &program.to, 1),
+            Kind::Program(program) => {
+                (if program.computes { "program" } else { "match" }, &program.to, program.public, 1)
+            }
         };
         if !self.kinds.iter().any(|allowed| allowed == kind) {
             return Err(Error::refused(format!(
@@ -572,6 +574,12 @@ impl Policy {
         if let Some((viewer, rho)) = to.iter().find(|(viewer, rho)| viewer != own && *rho > self.max_rho) {
             return Err(Error::refused(format!(
                 "the study spends rho {rho} on {viewer}; this party's policy.max_rho is {}",
+                self.max_rho
+            )));
+        }
+        if let Some(rho) = public.filter(|rho| *rho > self.max_rho) {
+            return Err(Error::refused(format!(
+                "the study spends rho {rho} on what everybody sees; this party's policy.max_rho is {}",
                 self.max_rho
             )));
         }

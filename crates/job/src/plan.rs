@@ -4,25 +4,26 @@ mod choice;
 
 pub use choice::Choice;
 
-use crate::ceremony::{self, Noise};
 use crate::engines::{Engines, Estimate};
 use crate::hiding;
+use crate::hold::Ran;
 use crate::prepare::{Built, build};
 use crate::privacy::Total;
 use crate::run::join::{Payloads, column_layouts};
 use crate::run::measure;
-use crate::run::outsourced::{price_match, servers_apart};
+use crate::run::outsourced::price_match;
+use crate::run::released;
 use crate::scales::{Scales, release_mode};
 use crate::study::{Backend, Kind, Mode, Protocol, Study};
 use base::{Cost, Error, PartyId, limits};
 use matching::group::Group;
 use matching::{circuit_psi, collecting, many, multi, pid, ps3i};
-use program::Ratio;
-use release::modes::{Guess, Reading, SumsSigma, minimum_detectable_effect, minimum_detectable_effect_fixed};
+use program::{Ratio, Viewer};
+use release::modes::{Guess, Reading, minimum_detectable_effect, minimum_detectable_effect_fixed};
 use ring4::Security;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use studies::lift::{Arm, Cell, Quantity};
+use studies::lift::Quantity;
 
 /// The wire between the parties.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -110,8 +111,10 @@ pub struct Plan {
     pub rho: BTreeMap<String, f64>,
     /// All that a viewer gets where it sees noised values, the sizes of the match included.
     pub total: BTreeMap<String, Total>,
-    /// Smallest difference of mean outcome per person that the first viewer would detect with 80 % power; lift only.
+    /// Smallest difference of mean outcome per person that the publisher's own view would detect with 80 % power; lift only.
     pub minimum_detectable_effect: Option<f64>,
+    /// The same of what everybody sees.
+    pub public_effect: Option<f64>,
     /// What the numbers rest on.
     pub assumptions: BTreeMap<String, String>,
 }
@@ -165,11 +168,10 @@ pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
                 whole.total.append(&mut plan.total);
                 choice::add(&mut whole.engines, plan.engines);
                 // What every release would detect.
+                let both = |a: Option<f64>, b: Option<f64>| Some(a?.max(b?));
                 whole.minimum_detectable_effect =
-                    match [whole.minimum_detectable_effect, plan.minimum_detectable_effect] {
-                        [Some(a), Some(b)] => Some(a.max(b)),
-                        _ => None,
-                    };
+                    both(whole.minimum_detectable_effect, plan.minimum_detectable_effect);
+                whole.public_effect = both(whole.public_effect, plan.public_effect);
             }
         }
     }
@@ -201,7 +203,16 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
         assumptions.extend(hidden_sizes(study)?);
         let stages = vec![matched.stage(study, link, speeds)];
         let (engines, rho, total) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        return Ok(Plan { stages, engines, rho, total, minimum_detectable_effect: None, assumptions });
+        let (minimum_detectable_effect, public_effect) = (None, None);
+        return Ok(Plan {
+            stages,
+            engines,
+            rho,
+            total,
+            minimum_detectable_effect,
+            public_effect,
+            assumptions,
+        });
     }
     let half = [rows[0] / 2, rows[0] - rows[0] / 2];
     let scales = Scales::new(study, &built.program, &built.audit, Some(half))?;
@@ -214,16 +225,18 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     }
     let names = study.parties.iter().enumerate();
     let rho = names
-        .map(|(i, m)| (m.name.clone(), release::rational::to_f64(scales.charge(PartyId(i as u8)))))
+        .map(|(i, m)| (m.name.clone(), release::rational::to_f64(&scales.seen_by(PartyId(i as u8)))))
         .collect();
     let mut total = BTreeMap::new();
     for (i, member) in study.parties.iter().enumerate() {
         let viewer = PartyId(i as u8);
-        if built.program.mechanisms.iter().any(|mechanism| mechanism.to == viewer) {
-            total.insert(member.name.clone(), Total::of_view(study, viewer, scales.charge(viewer))?);
+        if built.program.mechanisms.iter().any(|mechanism| mechanism.to.has(viewer)) {
+            total.insert(member.name.clone(), Total::of_view(study, viewer, &scales.seen_by(viewer))?);
         }
     }
-    let effect = effect(study, &built, &scales, half, assumed.mean)?;
+    let smallest = |viewer| effect(study, &built, &scales, (half, assumed.mean), viewer);
+    let effect = smallest(studies::lift::PUBLISHER.into())?;
+    let public_effect = smallest(Viewer::Public)?;
     let mut assumptions = assumptions(assumed, &matched, link, speeds);
     let settings = engines.settings(&built.program);
     let engine = [engines.make().name(), &settings].into_iter().filter(|text| !text.is_empty());
@@ -234,7 +247,8 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     }
     assumptions.extend(hidden_sizes(study)?);
     let engines = choice::choices(&sizes)?;
-    Ok(Plan { stages, engines, rho, total, minimum_detectable_effect: effect, assumptions })
+    let minimum_detectable_effect = effect;
+    Ok(Plan { stages, engines, rho, total, minimum_detectable_effect, public_effect, assumptions })
 }
 
 fn assumptions(
@@ -433,26 +447,22 @@ impl Sizes<'_> {
     fn release(&self, engines: &Engines) -> Result<(PlanStage, u64), Error> {
         let Sizes { study, built, scales, link, .. } = *self;
         let owners = built.program.fold_owners();
-        let (engine, candidates, parties) = (engines.make(), study.candidates(), study.parties.len());
+        let engine = engines.make();
         let (mut cost, mut and_gates, mut rounds) = (Cost::zero(study.roster().len()), 0, 0);
-        for viewer in (0..parties as u8).map(PartyId) {
-            let plan = scales.plan(engine.totals(), &built.program, &owners, viewer)?;
-            let draws = scales.draws(&plan);
-            let drawn = if draws.is_empty() { 1 } else { candidates as usize };
-            let (price, gates, trips) = engines.price_release(&plan, drawn);
-            cost += &price;
-            and_gates += gates;
-            rounds += trips;
+        for viewer in built.program.viewers() {
+            if released::sees(built, viewer) {
+                let plan = scales.plan(&*engine, &built.program, &owners, viewer)?;
+                let all = released::price(study, &*engine, scales, &plan, Ran::Whole)?;
+                let (own, gates, trips) = engines.price_release(&plan);
+                and_gates += gates;
+                rounds += trips + all.rounds.saturating_sub(own.rounds);
+                cost += &all;
+            }
+            let Some(viewer) = viewer.only() else { continue };
             if built.program.lists.iter().any(|list| list.to == viewer) {
                 let lists = engine.price_lists(&built.program, self.rows, viewer);
                 rounds += lists.rounds;
                 cost += &lists;
-            }
-            if !draws.is_empty() {
-                let setup = ceremony::setup_for_price(draws, viewer, candidates)?;
-                let noise = Noise::price_among(&setup, &servers_apart(study));
-                rounds += noise.rounds;
-                cost += &noise;
             }
         }
         let work = cost.and_gates as f64 / self.speeds.and_per_s;
@@ -462,39 +472,32 @@ impl Sizes<'_> {
     }
 }
 
-/// The smallest effect the publisher's view would detect.
+/// The smallest effect that what a viewer sees would detect; none where it sees nothing.
 fn effect(
     study: &Study,
     built: &Built,
     scales: &Scales,
-    [n_test, n_control]: [u64; 2],
-    mean: f64,
+    ([n_test, n_control], mean): ([u64; 2], f64),
+    viewer: Viewer,
 ) -> Result<Option<f64>, Error> {
     let (Kind::Lift(own), Some((lift, layout))) = (&study.kind, &built.lift) else { return Ok(None) };
     let guess = Guess { n_test, n_control, mean, variance: None };
     let confidence = f64::from(own.release.confidence.percent()) / 100.0;
     const POWER: f64 = 0.8;
-    let noised = |quantity: Quantity, arm: Option<Arm>| {
-        let found = layout.outputs.iter().find(|o| {
-            o.viewer == studies::lift::PUBLISHER
-                && o.cell == Cell::Overall
-                && o.quantity == quantity
-                && o.arm == arm
-        });
-        found.and_then(|o| o.noised)
-    };
     let reading =
         Reading { clamp: lift.bound() as u64, confidence, minimum_group: own.release.minimum_group };
+    if !built.program.mechanisms.iter().any(|mechanism| mechanism.to == viewer) {
+        return Ok(None);
+    }
     let effect = if own.release.mode == Mode::Sums {
-        let sigma = |quantity| {
-            let at = noised(quantity, Some(Arm::Test));
-            at.map_or(0.0, |(m, o)| release::rational::to_f64(scales.sigma2(m, o)).sqrt())
-        };
-        let [n, s, q] = Quantity::CORE;
-        let sigma = SumsSigma { n: sigma(n), s: sigma(s), q: sigma(q) };
-        minimum_detectable_effect(&sigma, &guess, &reading, POWER)
+        let mechanism = layout.outputs.iter().filter(|o| o.viewer == viewer).find_map(|o| o.noised);
+        let Some(joint) = mechanism.and_then(|(m, _)| scales.joint(m)) else { return Ok(None) };
+        minimum_detectable_effect(joint, &guess, &reading, POWER)
     } else {
-        let scale = noised(Quantity::Difference, None).and_then(|(m, _)| scales.fixed(m));
+        let difference =
+            |o: &&studies::lift::Output| o.viewer == viewer && o.quantity == Quantity::Difference;
+        let noised = layout.outputs.iter().find(difference).and_then(|o| o.noised);
+        let scale = noised.and_then(|(m, _)| scales.fixed(m));
         let Some(scale) = scale else { return Ok(None) };
         let mode = release_mode(own.release.mode);
         minimum_detectable_effect_fixed(mode, scale, &guess, &reading, POWER)

@@ -8,13 +8,13 @@ use crate::engines::Engines;
 use crate::hiding;
 use crate::ledger::rational;
 use crate::party::Party;
-use crate::scales::most_charged;
-use crate::study::{self, Contaminated, Decimal, Kind, Protocol, Study, StudyHash};
+use crate::scales::most_seen;
+use crate::study::{self, Contaminated, Decimal, Kind, NoiseFrom, Protocol, Study, StudyHash};
 use crate::transport::Transport;
 use base::{Error, PartyId, Roster, limits};
 use matching::{collecting, multi};
 use num_traits::Zero;
-use program::{Audit, Class, Program, Ratio, RowSet, Type};
+use program::{Audit, Class, Program, Ratio, RowSet, Type, Viewer};
 use std::sync::Arc;
 use studies::lift::{self, Layout, Lift};
 
@@ -244,8 +244,11 @@ fn charges(party: &Party, study: &Study, built: &Built) -> Result<bool, Error> {
 /// Holds the local caps against the study: what another viewer can truly be charged, which may be more than the study states,
 /// by its release and by the sizes that the match shows; and how many candidates of noise there are at least.
 fn within_policy(party: &Party, study: &Study, built: &Built) -> Result<(), Error> {
-    let (asked, least) = (study.candidates(), party.policy.candidates);
-    if !built.program.mechanisms.is_empty() && asked < least {
+    let least = party.policy.candidates;
+    if let NoiseFrom::CutAndChoose(asked) = study.noise()
+        && !built.program.mechanisms.is_empty()
+        && asked < least
+    {
         return Err(Error::refused(format!(
             "the study has {asked} noise candidates: a party that bends its noise goes unnoticed once in {asked} times; \
              this party's policy.candidates is {least}. Agree on more in [release] candidates, or allow fewer"
@@ -255,7 +258,7 @@ fn within_policy(party: &Party, study: &Study, built: &Built) -> Result<(), Erro
     for (i, member) in study.parties.iter().enumerate().filter(|(_, member)| member.name != party.as_party) {
         let viewer = PartyId(i as u8);
         let sizes = if party.spine.is_some() { Zero::zero() } else { hiding::rho(study, viewer)? };
-        let most = most_charged(study, &built.audit, viewer) + &sizes;
+        let most = most_seen(study, &built.audit, viewer) + &sizes;
         if most > cap {
             let of = if sizes.is_zero() { "" } else { ", the sizes of the match included" };
             return Err(Error::refused(format!(
@@ -327,8 +330,8 @@ fn too_small(study: &Study, rows: &Rows) -> Vec<String> {
             }
         }
     }
-    if let Rows::Advertiser(own) = rows {
-        let values = lift.advertiser.cohort.as_ref().map_or(&[][..], |cohort| &cohort.values);
+    if let (Rows::Advertiser(own), [advertiser]) = (rows, &lift.advertisers[..]) {
+        let values = advertiser.cohort.as_ref().map_or(&[][..], |cohort| &cohort.values);
         let has = counts(own.cohort.iter().copied(), values.len());
         for (value, has) in values.iter().zip(has).filter(|(_, has)| *has < 2 * least) {
             small.push(text(format!("cohort {value}, of both arms together,"), has));
@@ -355,7 +358,7 @@ fn read(party: &Party, study: &Study, me: PartyId) -> Result<(Rows, DataHash, In
             (Rows::Publisher(rows), hash, report)
         }
         (Kind::Lift(_), _) => {
-            let (rows, hash, report) = read_advertiser(&party.data, study)?;
+            let (rows, hash, report) = read_advertiser(&party.data, study, me)?;
             (Rows::Advertiser(rows), hash, report)
         }
         (Kind::Lifts(_), _) => return Err(Error::misuse("a study of several runs has no rows of its own")),
@@ -395,6 +398,15 @@ pub fn build(study: &Study, policy: &program::Policy) -> Result<Built, Error> {
         _ => error,
     })?;
     check_rho(study, &program, &audit)?;
+    if study.servers.is_some()
+        && matches!(study.noise(), NoiseFrom::CutAndChoose(_))
+        && !audit.charges.is_empty()
+    {
+        return Err(Error::input(
+            "release.noise: cut-and-choose is for two parties who compute themselves; where servers compute, write noise = \
+             \"inside\", or leave it out",
+        ));
+    }
     Ok(Built { program, lift, audit })
 }
 
@@ -415,16 +427,6 @@ fn place_of(own: &study::ProgramStudy) -> String {
 fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Error> {
     let place = |text: String| Error::input(place_of(own) + &text);
     let program = Program::parse(&own.text).map_err(|e| place(e.to_string()))?;
-    if own.computes
-        && study.parties.len() > 2
-        && (program.class == Class::Dp || !program.mechanisms.is_empty())
-    {
-        return Err(place(format!(
-            "it is of class dp, and noise is drawn between exactly two parties; the study has {}. Make it `class exact`, \
-             which every owner's policy must allow, or leave two parties",
-            study.parties.len()
-        )));
-    }
     let spread = spread(&study.matching);
     if let (Class::Dp, Some(party)) =
         (program.class, program.degrees.iter().position(|degree| *degree < spread))
@@ -500,20 +502,23 @@ fn check_labels(column: &study::ProgramColumn, ty: Type) -> Result<(), String> {
 
 /// The charge that the verifier derived may not be above what the study says it spends.
 fn check_rho(study: &Study, program: &Program, audit: &Audit) -> Result<(), Error> {
-    let to = match &study.kind {
-        Kind::Lift(lift) => &lift.release.to,
-        Kind::Lifts(_) => return Ok(()),
-        Kind::Program(own) => &own.to,
-    };
-    if program.class == Class::Exact {
+    if program.class == Class::Exact || matches!(study.kind, Kind::Lifts(_)) {
         return Ok(());
     }
-    for (party, charged) in program.parties.iter().zip(&audit.rho) {
-        let stated = to.iter().find(|(name, _)| name == party).map_or(Decimal::ZERO, |(_, rho)| *rho);
-        if *charged > ratio(stated)? {
+    for viewer in program.viewers() {
+        let charged = viewer.only().map_or(audit.public, |party| audit.rho[party.index()]);
+        let stated = study.stated(viewer).unwrap_or(Decimal::ZERO);
+        if charged > ratio(stated)? {
+            let (who, section) = match viewer.only() {
+                Some(party) => {
+                    let party = &program.parties[party.index()];
+                    (party.clone(), format!("[release.to.{party}]"))
+                }
+                None => ("everybody".to_owned(), "[release.public]".to_owned()),
+            };
             return Err(Error::input(format!(
-                "the program spends rho {charged} on what {party} sees, the study states {stated}; raise \
-                 [release.to.{party}] rho or spend less"
+                "the program spends rho {charged} on what {who} sees, the study states {stated}; raise {section} rho or spend \
+                 less"
             )));
         }
     }
@@ -540,30 +545,32 @@ fn lift_of(study: &Study) -> Result<Lift, Error> {
         )));
     };
     let values = |c: &Option<study::Categories>| c.as_ref().map_or_else(Vec::new, |c| c.values.clone());
-    let rho = |party: &study::Member| {
-        let stated = own.release.to.iter().find(|(name, _)| *name == party.name);
-        ratio(stated.map_or(Decimal::ZERO, |(_, rho)| *rho))
-    };
+    let rho = |viewer: Viewer| ratio(study.stated(viewer).unwrap_or(Decimal::ZERO));
     Ok(Lift {
         publisher: study.parties[0].name.clone(),
-        advertiser: study.parties[1].name.clone(),
+        advertisers: study.parties[1..].iter().map(|member| member.name.clone()).collect(),
         time_bits: bit_length(codes),
-        max_events: own.advertiser.max_events,
-        value_bits: match own.advertiser.value {
-            study::Value::Constant(value) => bit_length(value.max(1)),
-            study::Value::Columns { .. } => 32,
-        },
+        max_events: own.advertisers.iter().map(|advertiser| advertiser.max_events).max().unwrap_or(1),
+        value_bits: own.advertisers.iter().map(value_bits).max().unwrap_or(1),
         clamp: u128::from(own.rule.clamp),
         within: own.rule.within,
         impressions: own.publisher.impressions.is_some(),
         arms: [own.publisher.test.clone(), own.publisher.control.clone()],
         breakdown: values(&own.publisher.breakdown),
-        cohorts: values(&own.advertiser.cohort),
+        cohorts: values(&own.advertisers.iter().find_map(|advertiser| advertiser.cohort.clone())),
         mode: own.release.mode,
-        rho: [rho(&study.parties[0])?, rho(&study.parties[1])?],
+        rho: (0..study.parties.len()).map(|p| rho(PartyId(p as u8).into())).collect::<Result<_, _>>()?,
+        public: rho(Viewer::Public)?,
         also: own.release.also.clone(),
         matching: lift_matching(&study.matching),
     })
+}
+
+fn value_bits(advertiser: &study::Advertiser) -> u8 {
+    match advertiser.value {
+        study::Value::Constant(value) => bit_length(value.max(1)),
+        study::Value::Columns { .. } => 32,
+    }
 }
 
 /// What a lift study's program must know of the match: where rows may hold none, and how many rows one row can change.

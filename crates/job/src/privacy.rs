@@ -28,6 +28,21 @@ pub struct Total {
     pub delta: f64,
 }
 
+/// What a release may add to delta because its noise is a little off its law: 1e-9.
+const MOST_OFF: f64 = 1e-9;
+
+/// What noise that is within `tau` of the law that `rho` is of adds to a delta at which epsilon is quoted.
+#[must_use]
+pub fn off(rho: &Rational, tau: &Rational) -> f64 {
+    (1.0 + rho_to_epsilon(to_f64(rho), DELTA).exp()) * to_f64(tau)
+}
+
+/// Whether that is little enough to release anything.
+#[must_use]
+pub fn bears(rho: &Rational, tau: &Rational) -> bool {
+    off(rho, tau) <= MOST_OFF
+}
+
 impl Total {
     /// Of charges that add up to `rho`, which holds but for a probability of `delta`; `sizes` of it are for sizes.
     #[must_use]

@@ -37,8 +37,12 @@ pub struct Report {
     pub mode: String,
     /// Worker pairs.
     pub shards: u32,
-    /// What this party sees.
+    /// What this party alone sees; where nothing is for it alone, what everybody sees.
     pub view: View,
+    /// What everybody sees and may publish, the same in all reports. Absent where there is no such result, and in reports of
+    /// earlier versions.
+    #[serde(default)]
+    pub public: Option<View>,
     /// What this view cost the other party's privacy.
     pub privacy: Privacy,
     /// Releases with each peer that broke off so far, where any did: who leaves when noise is against it shows here.
@@ -67,6 +71,12 @@ pub struct Report {
 }
 
 impl Report {
+    /// Whether the view is what everybody sees.
+    #[must_use]
+    pub fn is_public(&self) -> bool {
+        self.public.as_ref() == Some(&self.view)
+    }
+
     /// Everybody who took part, in the order of the bytes of a stage: the parties, then servers that are none.
     #[must_use]
     pub fn participants(&self) -> Vec<&str> {
@@ -274,15 +284,15 @@ pub struct CellView {
     pub estimate: Option<Estimate>,
     /// Why there is no estimate.
     pub refused: Option<String>,
-    /// Every number that was released for this cell.
+    /// Every number that was released for this cell, and rows, value and squares as these give them.
     pub counts: Vec<CountView>,
 }
 
 /// One released number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CountView {
-    /// `rows`, `value`, `squares`, `converters`, `conversions`, `matches`, `clamped_users`, `reached_conversions`,
-    /// `reached_value`, `difference` or `spread`.
+    /// `rows`, `value`, `squares`, `tail`, `centred_value`, `centred_tail`, `converters`, `conversions`, `matches`,
+    /// `clamped_users`, `reached_conversions`, `reached_value`, `difference` or `spread`.
     pub quantity: String,
     /// `test` or `control`; absent for what spans both.
     pub arm: Option<String>,
@@ -290,6 +300,9 @@ pub struct CountView {
     pub value: String,
     /// Standard deviation of the noise in it; absent when exact.
     pub sigma: Option<f64>,
+    /// Whether it is computed from the numbers that were released, the mean of their noise taken off.
+    #[serde(default)]
+    pub derived: bool,
 }
 
 /// What a view cost.
@@ -318,8 +331,15 @@ pub struct Privacy {
     /// What this party's own ledger says of every other viewer, in the order of the parties.
     #[serde(default)]
     pub viewers: Vec<SpentBy>,
-    /// Noise candidates per output; one was used, the others were opened and checked. Absent without noise.
+    /// Noise candidates per output of cut-and-choose: the other party drew them and knows the noise; one was used, the others
+    /// were opened and checked. Absent without noise, and where nobody knows the noise.
     pub candidates: Option<u32>,
+    /// What the noise may add to delta because its law is off by a little: 0 for exact noise.
+    #[serde(default)]
+    pub off: f64,
+    /// Which attempt at a release this is, from 1; absent where the first one came through, and in reports of earlier versions.
+    #[serde(default)]
+    pub attempt: Option<u32>,
 }
 
 /// Releases with a peer that broke off, over all studies and data of this party.

@@ -16,6 +16,7 @@ pub(crate) mod measure;
 mod node;
 pub(crate) mod outsourced;
 pub(crate) mod ready;
+pub(crate) mod released;
 mod salted;
 mod server;
 mod spine;
@@ -23,26 +24,25 @@ mod stages;
 mod transport;
 
 use crate::align::Shard;
-use crate::ceremony::{self, Noise};
-use crate::ledger::{AnswerKey, Debit, Ledger, attempt_id, rational, small};
+use crate::ledger::{AnswerKey, Ledger, rational, small};
 use crate::party::{Address, Party, Places};
 use crate::prepare::{self, Built, Checked};
 use crate::privacy::Total;
-use crate::report::{Disclosed, Report, SpentBy, Stage, View};
+use crate::report::{Disclosed, Report, SpentBy, Stage};
 use crate::scales::Scales;
 use crate::study::{Kind, Member, Study};
 use crate::transport::Transport;
-use crate::{budget, compose, interpret};
-use agree::{Agreement, others_of};
+use crate::{budget, compose};
+use agree::others_of;
 use base::{Cost, Error, PartyId, Seed};
-use engine::{NoNoise, Shares};
+use engine::Shares;
 use matched::{Matched, Placed};
 use net::connect::{Meet, Meeting, Status};
 use net::identity::{Fingerprint, Identity};
 use net::{Channels, Farewell, Ledger as Said, Progress, Session};
 use ot::{Bases, Hubs};
-use outsourced::{Word, servers_apart};
-use release::choose::{Context, Setup, Side};
+use outsourced::Word;
+use released::Views;
 use spine::Kept;
 use stages::Stages;
 use std::path::Path;
@@ -362,7 +362,7 @@ impl<'a> Coordinator<'a> {
         self.answer = agreement.stored.as_deref().map(compose::stored).transpose()?;
         if let (Some(stored), true) = (agreement.stored.as_deref(), agreement.all_stored) {
             (self.watch.events)(Event::Stored);
-            self.tell_servers(Word::Stored)?;
+            self.tell_servers(Word::Stored, &agreement.common)?;
             self.session.finish()?;
             return compose::stored(stored);
         }
@@ -381,12 +381,12 @@ impl<'a> Coordinator<'a> {
             let Built { program, audit, .. } = &self.checked.built;
             Scales::new(&self.checked.study, program, audit, groups)?
         };
-        let view = self.release(&totals, &rows, &scales, &agreement, (&disclosed, start))?;
+        let seen = self.release(&totals, &rows, &scales, &agreement, (&disclosed, start))?;
         // A run that broke off after this side had its answer ends with that answer: there is one per study and data.
         let report = match agreement.stored.as_deref() {
             Some(stored) => compose::stored(stored)?,
             None => {
-                let report = self.report(view, disclosed, &scales, start)?;
+                let report = self.report(seen, disclosed, &scales, start)?;
                 self.store_answer(&agreement.answer, &report)?;
                 (self.answer, self.unkept) = (Some(report.clone()), None);
                 report
@@ -521,141 +521,6 @@ impl<'a> Coordinator<'a> {
         Ok(Some(groups))
     }
 
-    /// The aggregator: one release per viewer. Returns this party's view.
-    fn release(
-        &mut self,
-        totals: &Shares,
-        rows: &Placed,
-        scales: &Scales,
-        agreement: &Agreement,
-        (disclosed, start): (&Disclosed, Instant),
-    ) -> Result<View, Error> {
-        let owners = self.checked.built.program.fold_owners();
-        let mut view = None;
-        let mut price = Cost::zero(self.checked.roster.len());
-        let revealed = self.checked.built.program.outputs.len() + self.checked.built.program.lists.len();
-        self.stages.begin("release", revealed as u64);
-        for viewer in self.checked.roster.parties() {
-            let mut engine = self.checked.engines.make();
-            let plan = scales.plan(engine.totals(), &self.checked.built.program, &owners, viewer)?;
-            let draws = scales.draws(&plan);
-            let name = format!("release/{}", viewer.0);
-            let values = if draws.is_empty() {
-                price += &engine.price_release(&plan, 1);
-                self.session.step(&name, |s| engine.release(&plan, totals, &mut NoNoise, s))?
-            } else {
-                let setup = self.setup(viewer, draws, agreement)?;
-                price += &engine.price_release(&plan, self.checked.candidates() as usize);
-                let servers = servers_apart(&self.checked.study);
-                price += &Noise::price_among(&setup, &servers);
-                let noise = self.noise(setup, viewer, scales, agreement)?.among(servers);
-                self.session.step(&name, |s| noise.run(&mut *engine, &plan, totals, s))?
-            };
-            let lists = self.lists(&name, viewer, totals, rows.count(), &mut price)?;
-            if viewer == self.checked.me {
-                let Checked { study, built, .. } = &self.checked;
-                let seen =
-                    interpret::Seen { plan: &plan, values: &values, lists: &lists, aligned: rows.aligned() };
-                let own = interpret::view(study, built, scales, &seen)?;
-                if viewer.index() + 1 < self.checked.roster.len() {
-                    self.keep_answer(own.clone(), disclosed.clone(), scales, start)?;
-                    self.unkept = agreement.stored.is_none().then_some(agreement.answer);
-                }
-                view = Some(own);
-            }
-        }
-        self.stages.end(self.session.ledger(), "release", revealed as u64, price);
-        view.ok_or_else(|| Error::misuse("every party is a viewer"))
-    }
-
-    /// This party's own answer is complete, and nothing that the others do takes it away: it is handed on before their
-    /// releases begin.
-    fn keep_answer(
-        &mut self,
-        view: View,
-        disclosed: Disclosed,
-        scales: &Scales,
-        start: Instant,
-    ) -> Result<(), Error> {
-        if self.answer.is_none() {
-            let mut report = self.report(view, disclosed, scales, start)?;
-            report.warnings.push(BROKEN_OFF.into());
-            (self.watch.events)(Event::Answer { with: None, report: Box::new(report.clone()) });
-            self.answer = Some(report);
-        }
-        Ok(())
-    }
-
-    /// Which rows matched, for one viewer.
-    fn lists(
-        &mut self,
-        name: &str,
-        viewer: PartyId,
-        totals: &Shares,
-        rows: u64,
-        price: &mut Cost,
-    ) -> Result<Vec<Vec<u64>>, Error> {
-        if !self.checked.built.program.lists.iter().any(|list| list.to == viewer) {
-            return Ok(Vec::new());
-        }
-        let mut engine = self.checked.engines.make();
-        let program = &self.checked.built.program;
-        *price += &engine.price_lists(program, rows, viewer);
-        self.session.step(name, |s| engine.lists(program, rows, viewer, totals, s))
-    }
-
-    fn setup(
-        &self,
-        viewer: PartyId,
-        draws: Vec<release::choose::Draw>,
-        agreement: &Agreement,
-    ) -> Result<Setup, Error> {
-        let release = agreement.release_id(viewer);
-        let context = Context {
-            study: *self.checked.hash.as_bytes(),
-            release,
-            // One attempt of a release is one session: a resumed run continues the same transcript.
-            session: attempt_id(&release, agreement.attempts[viewer.index()]),
-            data: agreement.tags.to_vec(),
-            viewer,
-            drawer: viewer.other(),
-        };
-        ceremony::setup(context, draws, self.checked.candidates() as usize)
-    }
-
-    fn noise(
-        &mut self,
-        setup: Setup,
-        viewer: PartyId,
-        scales: &Scales,
-        agreement: &Agreement,
-    ) -> Result<Noise, Error> {
-        let debit = self.debit(viewer, scales.charge(viewer).clone(), agreement)?;
-        let side = if debit.protects { Side::Drawer } else { Side::Checker };
-        let rng = self.session.fork_seed("noise").into_rng();
-        Ok(Noise::new(side, setup, self.ledger.clone(), debit, rng))
-    }
-
-    /// What this party's ledger books for a viewer's release.
-    fn debit(&self, viewer: PartyId, rho: release::Rational, agreement: &Agreement) -> Result<Debit, Error> {
-        let me = self.checked.me;
-        Ok(Debit {
-            lineage: self.party.lineage()?.to_owned(),
-            viewer_key: self.checked.study.parties[viewer.index()].key.clone(),
-            peer_key: self.towards(me.other()).peer,
-            study: *self.checked.hash.as_bytes(),
-            my_tag: agreement.tags[me.index()],
-            peer_tag: agreement.tags[me.other().index()],
-            release_id: agreement.release_id(viewer),
-            rho,
-            budget: rational(prepare::ratio(self.party.policy.budget)?),
-            total: self.total()?,
-            delta: num_traits::Zero::zero(),
-            most_delta: num_traits::Zero::zero(),
-            protects: viewer != me,
-        })
-    }
-
     /// What all viewers of these data may be charged together.
     fn total(&self) -> Result<Option<release::Rational>, Error> {
         self.party.policy.total.map(|total| prepare::ratio(total).map(rational)).transpose()
@@ -678,19 +543,20 @@ impl<'a> Coordinator<'a> {
 
     fn report(
         &self,
-        view: View,
+        seen: Views,
         disclosed: Disclosed,
         scales: &Scales,
         start: Instant,
     ) -> Result<Report, Error> {
         let viewers = self.viewers()?;
-        let charge = scales.charge(self.checked.me);
+        let charge = &scales.seen_by(self.checked.me);
         let facts = compose::Facts {
             checked: &self.checked,
             engine: self.checked.engines.make().name(),
             settings: self.transport.in_settings(self.settings()),
             transport: self.transport.to_string(),
             charge,
+            distance: scales.most_distance(self.checked.me),
             total: Total::of_view(&self.checked.study, self.checked.me, charge)?,
             lineage: self.checked.charges(self.party)?.then(|| self.party.lineage.clone()).flatten(),
             viewers,
@@ -700,7 +566,7 @@ impl<'a> Coordinator<'a> {
             seconds: start.elapsed().as_secs_f64(),
             stages: self.stages.all(),
         };
-        Ok(compose::report(&facts, view, disclosed))
+        compose::report(&facts, seen, disclosed)
     }
 }
 

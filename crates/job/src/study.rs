@@ -88,9 +88,9 @@ pub enum Role {
 /// What a study computes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Conversion lift of a randomised trial.
+    /// Conversion lift of a randomised trial. Of several advertisers, a person's outcome is what the events of all add up to.
     Lift(Box<Lift>),
-    /// Conversion lift with several advertisers: one lift study of the publisher with each, in the order of the
+    /// Conversion lift with several advertisers apart: one lift study of the publisher with each, in the order of the
     /// advertisers. Each runs by itself and has a release of its own.
     Lifts(Vec<Study>),
     /// The user's own program.
@@ -104,8 +104,8 @@ pub struct Lift {
     pub clock: Clock,
     /// The publisher's columns.
     pub publisher: Publisher,
-    /// The advertiser's columns.
-    pub advertiser: Advertiser,
+    /// The columns of each advertiser, in the order of the roster.
+    pub advertisers: Vec<Advertiser>,
     /// Which outcomes count.
     pub rule: LiftRule,
     /// What is released.
@@ -216,14 +216,25 @@ pub struct Release {
     pub mode: Mode,
     /// Confidence of the intervals.
     pub confidence: Confidence,
-    /// Noise candidates of the seeded cut-and-choose; a cheater is caught with probability 1 - 1/candidates.
-    pub candidates: u32,
+    /// Where noise comes from.
+    pub noise: NoiseFrom,
     /// Smallest (noisy) arm that is reported.
     pub minimum_group: u64,
     /// Further counts, in the order of [`Also::NAMES`].
     pub also: Vec<Also>,
-    /// The zCDP rho spent on what each viewer sees, by party name in the order of the roster.
+    /// The zCDP rho spent on what each viewer alone sees, by party name in the order of the roster.
     pub to: Vec<(String, Decimal)>,
+    /// The zCDP rho spent on what everybody sees, if there is such a number.
+    pub public: Option<Decimal>,
+}
+
+/// Where the noise of a study comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoiseFrom {
+    /// It is drawn inside the computation, from coins of all parties: nobody knows it.
+    Inside,
+    /// One party draws so many candidates for the other, which chooses one and looks at the rest: between two parties.
+    CutAndChoose(u32),
 }
 
 /// Confidence of an interval.
@@ -265,8 +276,10 @@ pub struct ProgramStudy {
     pub clock: Option<Clock>,
     /// The zCDP rho each viewer may be shown, by party name; empty for a program without noise.
     pub to: Vec<(String, Decimal)>,
-    /// Noise candidates of the seeded cut-and-choose.
-    pub candidates: u32,
+    /// The zCDP rho of what everybody may be shown.
+    pub public: Option<Decimal>,
+    /// Where noise comes from.
+    pub noise: NoiseFrom,
 }
 
 /// One column of a program.
@@ -337,6 +350,14 @@ impl Engine {
     }
 }
 
+impl Lift {
+    /// The columns of a party that is no publisher, by its place in the roster.
+    #[must_use]
+    pub fn advertiser(&self, party: base::PartyId) -> Option<&Advertiser> {
+        self.advertisers.get(party.index().checked_sub(1)?)
+    }
+}
+
 impl Study {
     /// Reads and checks the text of a study; `file` is its name in messages.
     ///
@@ -355,14 +376,27 @@ impl Study {
         Ok((Self::parse(&path.display().to_string(), &text)?, text))
     }
 
-    /// Noise candidates of the cut-and-choose.
+    /// Where noise comes from.
     #[must_use]
-    pub fn candidates(&self) -> u32 {
+    pub fn noise(&self) -> NoiseFrom {
         match &self.kind {
-            Kind::Lift(lift) => lift.release.candidates,
-            Kind::Lifts(parts) => parts.first().map_or(1, Study::candidates),
-            Kind::Program(own) => own.candidates,
+            Kind::Lift(lift) => lift.release.noise,
+            Kind::Lifts(parts) => parts.first().map_or(NoiseFrom::Inside, Study::noise),
+            Kind::Program(own) => own.noise,
         }
+    }
+
+    /// zCDP that the study spends on what a viewer sees, as far as it says.
+    #[must_use]
+    pub fn stated(&self, viewer: program::Viewer) -> Option<Decimal> {
+        let (to, public) = match &self.kind {
+            Kind::Lift(lift) => (&lift.release.to, lift.release.public),
+            Kind::Lifts(parts) => return parts.first().and_then(|part| part.stated(viewer)),
+            Kind::Program(own) => (&own.to, own.public),
+        };
+        let Some(party) = viewer.only() else { return public };
+        let name = &self.parties[party.index()].name;
+        to.iter().find(|(viewer, _)| viewer == name).map(|(_, rho)| *rho)
     }
 
     /// Whether rows are matched and nothing is computed.

@@ -85,6 +85,9 @@ pub fn terminal_in(report: &Report, style: Style) -> String {
             program_lists(&mut out, lists, style);
         }
     }
+    if let Some(public) = &report.public {
+        public_lines(&mut out, report, public, style);
+    }
     line(&mut out, "");
     stage_lines(&mut out, &report.stages, style);
     privacy_lines(&mut out, report, style);
@@ -104,7 +107,7 @@ pub fn terminal_in(report: &Report, style: Style) -> String {
         let what = format!("Do not show this report to {peer}: it drew the noise in it and can take it out.");
         paragraph(&mut out, "  ", &style.paint("31", &what));
     }
-    if has_exact_numbers(&report.view) {
+    if has_exact_numbers(&report.view) && !report.is_public() {
         line(&mut out, "  Do not pass on: this view contains exact numbers.");
     }
     line(
@@ -118,6 +121,24 @@ pub fn terminal_in(report: &Report, style: Style) -> String {
         ),
     );
     out
+}
+
+/// What everybody sees: that it is the view above, or another table.
+fn public_lines(out: &mut String, report: &Report, public: &View, style: Style) {
+    line(out, "");
+    if report.is_public() {
+        return paragraph(out, "  ", wording::PUBLIC);
+    }
+    line(out, &style.bold("What everybody sees"));
+    match public {
+        View::Lift(view) => {
+            let shown = Report { view: public.clone(), public: Some(public.clone()), ..report.clone() };
+            *out += &lift_table_in(&[&shown], None, style);
+            verdict_line(out, view, style);
+        }
+        View::Program { outputs, .. } => program_table(out, outputs, style),
+    }
+    paragraph(out, "  ", wording::PUBLIC);
 }
 
 /// Of two parties one knows all that was sent; of more, what it sent and got itself.
@@ -139,7 +160,11 @@ pub fn lift_table_in(views: &[&Report], truth: Option<f64>, style: Style) -> Str
     let columns: Vec<Column<'_>> = views
         .iter()
         .filter_map(|report| match &report.view {
-            View::Lift(view) => Some(Column { party: style.text(&report.party), view }),
+            View::Lift(view) => {
+                let party =
+                    if report.is_public() { "everybody".to_owned() } else { style.text(&report.party) };
+                Some(Column { party, view })
+            }
             View::Program { .. } => None,
         })
         .collect();
@@ -457,8 +482,7 @@ fn stage_lines(out: &mut String, stages: &[Stage], style: Style) {
 
 fn privacy_lines(out: &mut String, report: &Report, style: Style) {
     let privacy = &report.privacy;
-    let (Some(epsilon), Some(delta), Some(candidates)) = (privacy.epsilon, privacy.delta, privacy.candidates)
-    else {
+    let (Some(epsilon), Some(delta)) = (privacy.epsilon, privacy.delta) else {
         line(out, &format!("  privacy   {}", wording::NO_NOISE));
         let charged = match &report.disclosed.dummies {
             Some(dummies) => {
@@ -482,8 +506,7 @@ fn privacy_lines(out: &mut String, report: &Report, style: Style) {
             short(delta, 3)
         ),
     };
-    let opened = candidates.saturating_sub(1);
-    line(out, &format!("  privacy   {paid}; noise candidates {candidates}, {opened} opened and checked"));
+    line(out, &format!("  privacy   {paid}; {}", wording::noise_of(privacy)));
     spent_lines(out, report, style);
 }
 

@@ -8,7 +8,9 @@ pub mod numbers;
 mod tests;
 
 use crate::privacy::Total;
-use crate::report::{CellView, Disclosed, LiftView, ProgramOutput, Report, SpentBy, Stage, Uncovered, View};
+use crate::report::{
+    CellView, Disclosed, LiftView, Privacy, ProgramOutput, Report, SpentBy, Stage, Uncovered, View,
+};
 use numbers::{MISSING, fixed, scientific};
 use release::modes::Estimate;
 
@@ -326,7 +328,10 @@ fn interval_sentence(view: &LiftView, estimate: &Estimate, scale: &Scale) -> Str
 
 /// Whether the estimates are made of this quantity, rather than it being released besides.
 pub fn is_core(quantity: &str) -> bool {
-    matches!(quantity, "rows" | "value" | "squares" | "difference" | "spread")
+    matches!(
+        quantity,
+        "rows" | "value" | "squares" | "tail" | "centred_value" | "centred_tail" | "difference" | "spread"
+    )
 }
 
 /// What a released quantity is, for a reader.
@@ -335,6 +340,9 @@ pub fn quantity(name: &str) -> String {
         "rows" => "people",
         "value" => "sum of clamped outcomes",
         "squares" => "sum of their squares",
+        "tail" => "R times the sum, minus the squares",
+        "centred_value" => "twice the sum, minus R per person",
+        "centred_tail" => "32 tails, minus R squared per person",
         "converters" => "people with a conversion",
         "conversions" => "conversions",
         "matches" => "people on both sides",
@@ -370,7 +378,7 @@ pub fn membership(protocol: &str) -> Option<String> {
     })
 }
 
-/// Who must not see the report because it drew the noise in it; nothing where there is no noise.
+/// Who must not see the report because it drew the noise in it; nothing where nobody knows the noise, or there is none.
 pub fn drew_the_noise(report: &Report) -> Option<String> {
     let noised = match &report.view {
         View::Lift(view) => {
@@ -379,7 +387,22 @@ pub fn drew_the_noise(report: &Report) -> Option<String> {
         View::Program { outputs, .. } => outputs.iter().any(|output| !output.is_exact()),
     };
     let peers = others(report);
-    (noised && !peers.is_empty()).then(|| peers.join(" or "))
+    (noised && report.privacy.candidates.is_some() && !peers.is_empty()).then(|| peers.join(" or "))
+}
+
+/// What is said of a result that all see.
+pub const PUBLIC: &str = "This result is the same at all parties, and everybody may publish it: nobody knows the noise in it, and \
+                          it protects the data of all.";
+
+/// Where the noise of a view comes from.
+pub fn noise_of(privacy: &Privacy) -> String {
+    let from = match privacy.candidates {
+        Some(candidates) => {
+            format!("noise candidates {candidates}, {} opened and checked", candidates.saturating_sub(1))
+        }
+        None => "noise drawn inside, known to nobody".to_owned(),
+    };
+    privacy.attempt.map_or(from.clone(), |attempt| format!("{from}; attempt {attempt} of this release"))
 }
 
 /// What stands in place of privacy parameters where a study has none.
@@ -437,6 +460,9 @@ pub fn spent(report: &Report) -> Vec<String> {
 /// advertiser.
 pub fn seen_by(report: &Report) -> String {
     let (party, role) = (label(&report.party), label(&report.role));
+    if report.is_public() {
+        return format!("everybody, as {party} has it");
+    }
     match &report.view {
         View::Program { .. } if party == role => party,
         View::Program { .. } => format!("{party} ({role})"),

@@ -1,4 +1,5 @@
-//! Privacy ledgers against a party that leaves, forgets or rewrites: two parties in two threads, TLS on loopback, real files.
+//! Privacy ledgers against a party that leaves, forgets or rewrites, and the cut-and-choose of noise that they keep: two parties
+//! in two threads, TLS on loopback, real files.
 
 use base::Error;
 use job::ledger::{Ledger, Towards};
@@ -34,6 +35,7 @@ impl World {
             identity.fingerprint().to_string()
         });
         let study = EXAMPLE
+            .replace("[release]\n", "[release]\nnoise = \"cut-and-choose\"\n")
             .replace("tacit1:00112233445566778899aabbccddeeff", &keys[0])
             .replace("tacit1:ffeeddccbbaa99887766554433221100", &keys[1]);
         let clinic: String = (0..60).map(|i| format!("p{i},{}\n", ["ill", "healthy"][i % 2])).collect();
@@ -356,7 +358,7 @@ fn a_rewritten_ledger_is_named_on_both_sides() {
     whole(world.run("first"));
     whole(world.run("second"));
     let cheaper = "INSERT OR REPLACE INTO debits SELECT row, at, release, attempt, lineage, viewer, peer, study, my_tag, \
-                   peer_tag, '1/1000000', budget, protects, delta FROM debits";
+                   peer_tag, '1/1000000', budget, protects, delta, tau FROM debits";
     world.raw(1).execute_batch(cheaper).unwrap();
     let [clinic, works] = texts(world.run("third"));
     assert!(clinic.contains("the ledger of works was rewritten: entry"), "{clinic}");

@@ -5,6 +5,7 @@ mod common;
 use base::Error;
 use common::{ALIGNED, CLINICS, DISTRICTS, cases, total, write_clinics};
 use job::generate::{Format, LiftOptions, lift};
+use job::ledger::{Ledger, PUBLIC};
 use job::party::{Address, Consent, Party, PartySettings};
 use job::report::{Report, View};
 use job::run::{Event, Watch, run, run_parts};
@@ -19,7 +20,7 @@ const SEVERAL: &str = include_str!("../../../examples/lift-several.toml");
 
 /// Writes a study with real keys of these parties, in the order in which the text names them.
 fn with_keys(folder: &Path, names: &[&str], mut text: String) {
-    for (name, digit) in names.iter().zip(["1", "2", "3"]) {
+    for (name, digit) in names.iter().zip(["1", "2", "3", "4"]) {
         let identity = Identity::generate().unwrap();
         identity.save(&folder.join(format!("{name}.key"))).unwrap();
         text = text.replace(&format!("tacit1:{}", digit.repeat(32)), &identity.fingerprint().to_string());
@@ -143,8 +144,7 @@ fn three_parties_run_a_program_over_privately_matched_rows() {
         assert!(told.dummies.is_some() && !told.public_keys && told.union > DISTRICTS as u64, "{told:?}");
         assert!(report.stages.iter().all(|stage| stage.price_held), "{:?}", report.stages);
         // Towards both peers.
-        let ledger =
-            job::ledger::Ledger::open(&folder.path().join(format!("{}.ledger", report.party))).unwrap();
+        let ledger = Ledger::open(&folder.path().join(format!("{}.ledger", report.party))).unwrap();
         assert_eq!(ledger.entries().unwrap().len(), 2);
         // The report says it of each, delta included.
         let spent = &report.privacy.viewers;
@@ -249,7 +249,7 @@ fn what_more_parties_cannot_do_is_said_before_anything_is_sent() {
         job::run::check(&parties[0]).err().unwrap().to_string()
     };
     let error = refused("class exact", "class dp");
-    assert!(error.contains("noise is drawn between exactly two parties; the study has 3"), "{error}");
+    assert!(error.contains("a dp program has sums only"), "{error}");
     let error = refused("engine  = \"gmw\"", "engine  = \"yao\"");
     assert!(error.contains("compute.engine: yao runs sums between two parties"), "{error}");
     let error = refused("engine  = \"gmw\"", "shards = 2");
@@ -302,12 +302,20 @@ fn everybody_names_a_party_that_died() {
     }
 }
 
+/// The example, with the advertisers apart and a release to each party.
+fn apart() -> String {
+    let to = |name: &str| format!("[release.to.{name}]\nrho = 0.1\n");
+    let text = SEVERAL.replace("\"together\"", "\"apart\"");
+    let at = text.find("[release.public]").unwrap();
+    text[..at].to_owned() + &["paper", "bakery", "cinema"].map(to).concat()
+}
+
 /// The publisher and two advertisers with the same purchases, in files of their own columns.
 fn advertisers(rows: u32) -> (TempDir, Vec<Party>, f64) {
     let folder = TempDir::new().unwrap();
     let options = LiftOptions { rows, overlap: 0.6, max_events: 4, clamp: 100, seed: 5, format: Format::Csv };
     let made = lift(folder.path(), &options).unwrap();
-    with_keys(folder.path(), &["paper", "bakery", "cinema"], SEVERAL.to_owned());
+    with_keys(folder.path(), &["paper", "bakery", "cinema"], apart());
     std::fs::rename(&made.publisher, folder.path().join("paper.csv")).unwrap();
     let events = std::fs::read_to_string(&made.advertiser).unwrap();
     let renamed = events.replacen("bought", "visited", 1).replacen("amount", "spent", 1);
@@ -367,7 +375,7 @@ fn a_publisher_measures_lift_with_each_advertiser() {
     let stages = stages.lock().unwrap();
     assert!(stages.contains(&"bakery/match".to_owned()) && stages.contains(&"cinema/release".to_owned()));
     // A charge for each release, towards each viewer.
-    let ledger = job::ledger::Ledger::open(&parties[0].ledger).unwrap();
+    let ledger = Ledger::open(&parties[0].ledger).unwrap();
     let viewers: std::collections::BTreeSet<String> =
         ledger.entries().unwrap().into_iter().filter(|row| row.protects).map(|row| row.viewer_key).collect();
     assert_eq!(viewers.len(), 2);
@@ -397,4 +405,109 @@ fn with_several_advertisers_the_publisher_goes_to_each() {
     assert!(fails(&parties[0]).starts_with("no address of cinema"));
     parties[1].address = Address::Peer("127.0.0.1:1".into());
     assert!(fails(&parties[1]).starts_with("with several advertisers each of them listens"));
+}
+
+/// Three advertisers with a third of the purchases each, and the publisher: one study on one spine.
+fn together(rows: u32) -> (TempDir, Vec<Party>, f64) {
+    const NAMES: [&str; 4] = ["paper", "bakery", "cinema", "market"];
+    let folder = TempDir::new().unwrap();
+    let options = LiftOptions { rows, overlap: 0.6, max_events: 4, clamp: 100, seed: 5, format: Format::Csv };
+    let made = lift(folder.path(), &options).unwrap();
+    let market = "[party.market]\nrole = \"advertiser\"\nkey  = \"tacit1:44444444444444444444444444444444\"\n\n[match]";
+    let columns = SEVERAL.split("[advertiser.cinema]").nth(1).unwrap().split("[lift]").next().unwrap();
+    let text = SEVERAL.replacen("[match]", market, 1);
+    let text = text.replacen("[lift]", &format!("[advertiser.market]{columns}[lift]"), 1);
+    with_keys(folder.path(), &NAMES, text);
+    std::fs::rename(&made.publisher, folder.path().join("paper.csv")).unwrap();
+    let events = std::fs::read_to_string(&made.advertiser).unwrap();
+    let (head, lines) = events.split_once('\n').unwrap();
+    for (i, name) in NAMES[1..].iter().enumerate() {
+        let renamed = head.replacen("bought", "visited", 1).replacen("amount", "spent", 1);
+        let own = lines.lines().skip(i).step_by(3).map(|line| format!("{line}\n")).collect::<String>();
+        let head = if i == 0 { head.to_owned() } else { renamed };
+        std::fs::write(folder.path().join(format!("{name}.csv")), format!("{head}\n{own}")).unwrap();
+    }
+    let addresses: Vec<_> = NAMES.iter().map(|_| free_address().unwrap()).collect();
+    let one = |(i, name): (usize, &&str)| {
+        let peers = NAMES.iter().zip(&addresses).take(i).map(|(name, at)| format!("{name} = \"{at}\"\n"));
+        let peers = if i == 0 { String::new() } else { format!("[peers]\n{}", peers.collect::<String>()) };
+        party(folder.path(), name, &format!("listen = \"{}\"\n{peers}", addresses[i]))
+    };
+    let parties = NAMES.iter().enumerate().map(one).collect();
+    (folder, parties, made.truth.lift())
+}
+
+/// A public lift of three advertisers and one publisher: one number for all, one charge in each ledger.
+#[test]
+fn a_publisher_and_three_advertisers_see_one_public_lift() {
+    let (folder, parties, truth) = together(4000);
+    let reports: Vec<Report> = all(&parties, |_| Watch::none())
+        .into_iter()
+        .map(|report| report.unwrap_or_else(|e| panic!("{e}")))
+        .collect();
+    for report in &reports {
+        // Eight standard deviations: fails once in 10^14 runs if the program is right.
+        assert!(off(report, truth) < 8.0, "{:?} {truth}", report.view);
+        assert_eq!(report.public, reports[0].public, "the same for all");
+        assert!(report.is_public() && report.engine == "gmw" && report.parties.len() == 4);
+        assert!(report.stages.iter().all(|stage| stage.price_held), "{:?}", report.stages);
+        let ledger = Ledger::open(&folder.path().join(format!("{}.ledger", report.party))).unwrap();
+        let spent = |viewer: &str| ledger.spent(&report.party, viewer).unwrap();
+        let rows: Vec<_> = ledger.entries().unwrap().into_iter().filter(|row| row.protects).collect();
+        let public: Vec<_> = rows.iter().filter(|row| row.viewer_key.contains(PUBLIC)).collect();
+        assert_eq!(public.len(), 1, "one row for one number");
+        assert_eq!(spent(PUBLIC), release::rational::ratio(1, 10));
+        for other in reports[0].parties.iter().filter(|other| other.name != report.party) {
+            assert!(spent(&other.key) >= release::rational::ratio(1, 10), "{}", other.name);
+        }
+    }
+}
+
+/// The districts' figures with noise that nobody knows: one result for all three, and one for the north alone.
+fn noised(text: String) -> String {
+    let text = text
+        .replace("class exact", "class dp")
+        .replace("sum = add en w", "whole = add en w\nsum = clamp whole 200");
+    let (head, rest) = text.split_once("worst = greatest").unwrap();
+    let (_, tail) = rest.split_once("\"\"\"\n\n[compute]").unwrap();
+    let release = "release\nall-noised = gaussian public 1/8 all\nmany-noised = gaussian public 1/8 districts\n\
+                   for-north = gaussian north 1/8 districts\na = noised all-noised 0\nb = noised many-noised 0\n\
+                   c = noised for-north 0\nreveal a public \"cases\"\nreveal b public \"districts\"\n\
+                   reveal c north \"districts\"\n\"\"\"\n[release.public]\nrho = 0.25\n[release.to.north]\nrho = 0.125\n";
+    format!("{head}{release}[compute]{tail}")
+}
+
+#[test]
+fn three_parties_see_one_number_that_nobody_knows_the_noise_of() {
+    let (folder, parties) = clinics(&noised);
+    let reports: Vec<Report> = all(&parties, |_| Watch::none())
+        .into_iter()
+        .map(|report| report.unwrap_or_else(|e| panic!("{e}")))
+        .collect();
+    let shown = |report: &Report| match report.public.as_ref() {
+        Some(View::Program { outputs, .. }) => {
+            outputs.iter().map(|output| output.value.parse::<f64>().unwrap()).collect::<Vec<f64>>()
+        }
+        _ => panic!("a public result"),
+    };
+    let numbers: Vec<Vec<f64>> = reports.iter().map(shown).collect();
+    assert!(numbers.iter().all(|all| *all == numbers[0]), "{numbers:?}");
+    let clamped: u64 = (0..DISTRICTS).map(|d| total(d).min(200)).sum();
+    let hits = (0..DISTRICTS).filter(|d| total(*d) > 99).count() as f64;
+    // sigma = D / sqrt(2 rho): 400 and 2; ten of them.
+    assert!((numbers[0][0] - clamped as f64).abs() < 4_000.0, "{} from {clamped}", numbers[0][0]);
+    assert!((numbers[0][1] - hits).abs() < 20.0, "{} from {hits}", numbers[0][1]);
+    for (report, name) in reports.iter().zip(CLINICS) {
+        assert_eq!(report.is_public(), name != "north");
+        assert!(report.stages.iter().all(|stage| stage.price_held), "{:?}", report.stages);
+        let ledger = Ledger::open(&folder.path().join(format!("{name}.ledger"))).unwrap();
+        let charged = |row: &job::ledger::EntryRow| row.protects.then(|| row.rho.clone());
+        let rows: Vec<String> = ledger.entries().unwrap().iter().filter_map(charged).collect();
+        // One row for what all see, one for the north's view of the others' data.
+        assert_eq!(rows, if name == "north" { vec!["0.25"] } else { vec!["0.125", "0.25"] }, "{name}");
+        ledger.verify().unwrap();
+        assert!(ledger.spent(name, PUBLIC).unwrap() == release::rational::ratio(1, 4));
+    }
+    let again: Vec<Report> = all(&parties, |_| Watch::none()).into_iter().map(Result::unwrap).collect();
+    assert!(again.iter().all(|report| report.stored));
 }

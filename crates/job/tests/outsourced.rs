@@ -64,8 +64,8 @@ fn servers_join_rows_by_keyed_hashes_and_compute_a_lift() {
         assert_eq!(server.disclosed, Disclosed { uncovered: Vec::new(), ..told.clone() });
         assert!(server.stages.iter().all(|stage| stage.price_held), "{:?}", server.stages);
     }
-    // Both views were paid for before anything was revealed.
-    assert_eq!([world.entries("publisher"), world.entries("advertiser")], [2, 2]);
+    // One row for what all see.
+    assert_eq!([world.entries("publisher"), world.entries("advertiser")], [1, 1]);
 }
 
 #[test]

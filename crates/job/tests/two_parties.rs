@@ -373,7 +373,7 @@ fn a_program_must_fit_its_study() {
 fn the_true_charge_of_the_published_algorithm_meets_the_cap_first() {
     let published = |s: String| {
         let s = s.replace("mode = \"sums\"", "mode = \"algorithm1-as-published\"");
-        s.replace("[release.to.advertiser]\nrho = 0.1", "[release.to.advertiser]\nrho = 0.4")
+        s.replace("[release.public]\nrho = 0.1", "[release.public]\nrho = 0.4")
     };
     let world = world(1500, &published);
     let error = job::run::check(&world.parties[0]).err().expect("0.4 costs up to 0.6").to_string();
@@ -414,7 +414,8 @@ fn rename_tables(ledger: &Path, from: &str, to: &str) {
 /// given again when the next run fails before its release.
 #[test]
 fn an_answer_that_is_complete_is_given_though_the_run_breaks() {
-    let world = world(1500, &|s| s);
+    let own = "[release.to.publisher]\nrho = 0.1\n[release.to.advertiser]\nrho = 0.1";
+    let world = world(1500, &|s| s.replace("[release.public]\nrho = 0.1", own));
     let theirs = world.parties[1].ledger.clone();
     let early = Arc::new(Mutex::new(None));
     let (seen, again) = (early.clone(), Arc::new(AtomicBool::new(false)));

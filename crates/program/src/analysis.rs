@@ -3,6 +3,7 @@
 use crate::graph::{Lookup, MechanismKind, Node, Section};
 use crate::{Column, DEGREE, Fold, Holder, NodeId, Op, Owners, Program, Source, Type};
 use base::{Error, limits};
+use release::joint::{CLAMP, Combination};
 use std::collections::BTreeSet;
 
 /// Most AND gates that one section may cost by the schoolbook bounds: beyond it a study could exhaust its peer's memory
@@ -68,6 +69,18 @@ impl Program {
                 let fold = self.folds.get(*folds.get(output as usize)? as usize)?;
                 Some(Type::i((u32::from(fold.ty().width) + 8).min(limits::WIDTH) as u8))
             }
+            kind @ MechanismKind::Joint { .. } => {
+                let (combination, [n, s, q]) = kind.combination(output)?;
+                // V is at most 7 R^2 for each row, the others are below what bounds n, S or Q.
+                let (fold, more) = match combination {
+                    Combination::Rows => (n, 0),
+                    Combination::Value | Combination::Centred => (s, 0),
+                    Combination::Tail => (q, 0),
+                    Combination::CentredTail => (q, 3),
+                };
+                let width = u32::from(self.folds.get(fold as usize)?.ty().width) + more + 8;
+                Some(Type::i(width.min(limits::WIDTH) as u8))
+            }
             MechanismKind::Difference { .. } => (output < 2).then_some(Type::i(64)),
         }
     }
@@ -112,7 +125,7 @@ impl Program {
             self.check_fold(fold).map_err(|text| format!("f{i}: {text}"))?;
         }
         for (i, mechanism) in self.mechanisms.iter().enumerate() {
-            if mechanism.to.index() >= self.parties.len() {
+            if mechanism.to.only().is_some_and(|to| to.index() >= self.parties.len()) {
                 return Err(format!("m{i} is for an unknown party"));
             }
             let folds = mechanism.kind.folds();
@@ -125,6 +138,18 @@ impl Program {
             {
                 return Err(format!("m{i} noises f{f}, which is wider than 120 bits: no room for noise"));
             }
+            if let MechanismKind::Joint { clamp, cells, .. } = &mechanism.kind {
+                if !(1..=CLAMP).contains(clamp) {
+                    return Err(format!("m{i} has a clamp of {clamp}; it is between 1 and {CLAMP}"));
+                }
+                let sum = |f: &u32| {
+                    let fold = &self.folds[*f as usize];
+                    matches!(fold, Fold::Sum { .. }) && !fold.ty().signed
+                };
+                if let Some(f) = cells.as_flattened().iter().find(|f| !sum(f)) {
+                    return Err(format!("m{i} is joint, and f{f} is no unsigned sum"));
+                }
+            }
         }
         for list in &self.lists {
             let fold = self.folds.get(list.fold as usize);
@@ -133,7 +158,8 @@ impl Program {
             }
         }
         for output in &self.outputs {
-            if output.to.index() >= self.parties.len() || output.value.index() >= self.release.nodes.len() {
+            let unknown = output.to.only().is_some_and(|to| to.index() >= self.parties.len());
+            if unknown || output.value.index() >= self.release.nodes.len() {
                 return Err(format!("the output {:?} names an unknown party or node", output.label));
             }
         }

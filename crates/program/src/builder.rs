@@ -3,7 +3,8 @@
 
 use crate::graph::{Lookup, Mechanism, MechanismKind, Node, Section};
 use crate::{
-    Class, Column, Fold, Holder, List, Names, NodeId, Op, Order, Output, Program, Ratio, RowSet, Source, Type,
+    Class, Column, Fold, Holder, List, Names, NodeId, Op, Order, Output, Program, Ratio, RowSet, Source,
+    Type, Viewer,
 };
 use base::PartyId;
 use std::collections::HashMap;
@@ -183,8 +184,8 @@ impl Builder {
     }
 
     /// Adds a mechanism; returns its index.
-    pub fn mechanism(&mut self, to: PartyId, rho: Ratio, kind: MechanismKind) -> u32 {
-        self.program.mechanisms.push(Mechanism { to, rho, kind });
+    pub fn mechanism(&mut self, to: impl Into<Viewer>, rho: Ratio, kind: MechanismKind) -> u32 {
+        self.program.mechanisms.push(Mechanism { to: to.into(), rho, kind });
         self.program.mechanisms.len() as u32 - 1
     }
 
@@ -211,8 +212,8 @@ impl Builder {
     }
 
     /// Reveals a release node to one party under a label.
-    pub fn reveal(&mut self, label: &str, to: PartyId, value: NodeId) {
-        self.program.outputs.push(Output { label: label.to_owned(), to, value });
+    pub fn reveal(&mut self, label: &str, to: impl Into<Viewer>, value: NodeId) {
+        self.program.outputs.push(Output { label: label.to_owned(), to: to.into(), value });
     }
 
     /// Reveals a collected bit of every row to one party under a label.

@@ -24,21 +24,47 @@ fn add_carry(g: &mut Gates, a: &[Lit], b: &[Lit], mut carry: Lit) -> (Word, Lit)
     (sum, carry)
 }
 
+/// `a + b + carry` modulo 2^width, for a carry of 0 or 1.
+pub fn add_with(g: &mut Gates, a: &[Lit], b: &[Lit], carry: Lit) -> Word {
+    // The carry out of the top bit is not wanted, so that bit is an XOR only.
+    let Some(top) = a.len().checked_sub(1) else { return Word::new() };
+    let (mut sum, carry) = add_carry(g, &a[..top], &b[..top], carry);
+    let last = g.xor(a[top], b[top]);
+    sum.push(g.xor(last, carry));
+    sum
+}
+
+/// [`add_with`] in logarithmic depth, after Sklansky (1960): about log2(width) / 2 + 1 times the gates.
+pub fn add_shallow(g: &mut Gates, a: &[Lit], b: &[Lit], carry: Lit) -> Word {
+    let differ: Word = a.iter().zip(b).map(|(x, y)| g.xor(*x, *y)).collect();
+    // Of each place: whether a carry leaves the run of places that ends there, and whether one passes through it.
+    let both = |(x, y): (&Lit, &Lit)| g.and(*x, *y);
+    let mut leaves: Word = std::iter::once(carry).chain(a.iter().zip(b).map(both)).collect();
+    let mut passes: Word = std::iter::once(Lit::FALSE).chain(differ.iter().copied()).collect();
+    // The carry out of the top bit is not wanted.
+    leaves.truncate(a.len());
+    passes.truncate(a.len());
+    let mut run = 1;
+    while run < leaves.len() {
+        for place in (0..leaves.len()).filter(|place| place & run != 0) {
+            let before = (place & !(run - 1)) - 1;
+            let through = g.and(passes[place], leaves[before]);
+            leaves[place] = g.xor(leaves[place], through);
+            // Runs that begin at the first place pass nothing on.
+            passes[place] = if before < run { Lit::FALSE } else { g.and(passes[place], passes[before]) };
+        }
+        run *= 2;
+    }
+    differ.iter().zip(leaves).map(|(bit, carry)| g.xor(*bit, carry)).collect()
+}
+
 fn complement(a: &[Lit]) -> Word {
     a.iter().map(|x| !*x).collect()
 }
 
 /// `a + b` modulo 2^width.
 pub fn add(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Word {
-    // The carry out of the top bit is not wanted, so that bit is an XOR only.
-    let (top, low) = match a.len().checked_sub(1) {
-        Some(top) => (top, add_carry(g, &a[..top], &b[..top], Lit::FALSE)),
-        None => return Word::new(),
-    };
-    let (mut sum, carry) = low;
-    let last = g.xor(a[top], b[top]);
-    sum.push(g.xor(last, carry));
-    sum
+    add_with(g, a, b, Lit::FALSE)
 }
 
 /// Sum of words of one width modulo 2^width: full adders over columns of equal weight, one AND each, until every column
@@ -68,6 +94,26 @@ pub fn sum(g: &mut Gates, words: &[Word]) -> Word {
         total.push(column.first().copied().unwrap_or(Lit::FALSE));
     }
     total
+}
+
+/// [`sum`] in logarithmic depth: three words become two by full adders side by side, until two are left.
+pub fn sum_shallow(g: &mut Gates, mut words: Vec<Word>) -> Word {
+    while words.len() > 2 {
+        let (a, b, c) = (words.remove(0), words.remove(0), words.remove(0));
+        let (mut sum, mut carries) = (Word::new(), vec![Lit::FALSE]);
+        for ((x, y), z) in a.iter().zip(&b).zip(&c) {
+            let (xz, yz) = (g.xor(*x, *z), g.xor(*y, *z));
+            sum.push(g.xor(xz, *y));
+            let both = g.and(xz, yz);
+            carries.push(g.xor(both, *z));
+        }
+        carries.truncate(sum.len());
+        words.extend([sum, carries]);
+    }
+    match &words[..] {
+        [a, b] => add_shallow(g, a, b, Lit::FALSE),
+        _ => words.pop().unwrap_or_default(),
+    }
 }
 
 /// `a - b` modulo 2^width.

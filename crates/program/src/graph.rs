@@ -3,6 +3,7 @@
 use crate::names::Names;
 use crate::{Ratio, Type};
 use base::PartyId;
+use release::joint::{Change, Combination};
 
 /// Index of a node within its section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,6 +14,56 @@ impl NodeId {
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
+    }
+}
+
+/// Who sees a value of a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Viewer {
+    /// One party.
+    Party(PartyId),
+    /// Every party, and whoever they show it to.
+    Public,
+}
+
+impl Viewer {
+    /// What a text calls [`Viewer::Public`]; no party has this name.
+    pub const PUBLIC: &str = "public";
+
+    /// The one party that it is.
+    #[must_use]
+    pub fn only(self) -> Option<PartyId> {
+        if let Self::Party(party) = self { Some(party) } else { None }
+    }
+
+    /// Whether a party is among those who see.
+    #[must_use]
+    pub fn has(self, party: PartyId) -> bool {
+        self.only().is_none_or(|only| only == party)
+    }
+
+    /// Whether all who see it know what depends on the data of `owners` alone.
+    #[must_use]
+    pub fn knows(self, owners: crate::Owners) -> bool {
+        self.only().map_or(owners.is_public(), |party| owners.within(party))
+    }
+
+    /// Its name among those of the parties.
+    #[must_use]
+    pub fn name(self, parties: &[String]) -> &str {
+        self.only().map_or(Self::PUBLIC, |party| &parties[party.index()])
+    }
+
+    /// A number of its own: a party's, or the one after the last that a party can have.
+    #[must_use]
+    pub fn number(self) -> u8 {
+        self.only().map_or(u8::MAX, |party| party.0)
+    }
+}
+
+impl From<PartyId> for Viewer {
+    fn from(party: PartyId) -> Self {
+        Self::Party(party)
     }
 }
 
@@ -389,7 +440,7 @@ impl Fold {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mechanism {
     /// The viewer whose view this noise makes private.
-    pub to: PartyId,
+    pub to: Viewer,
     /// Share of zero-concentrated differential privacy spent on it.
     pub rho: Ratio,
     /// What is noised.
@@ -401,6 +452,15 @@ pub struct Mechanism {
 pub enum MechanismKind {
     /// One total per disjoint cell, each plus a discrete Gaussian.
     Gaussian(Vec<u32>),
+    /// n, S and Q of every cell by [`release::joint`]: rows, the sum and the sum of squares of what each adds.
+    Joint {
+        /// What is hidden; it says which combinations of the three are released.
+        change: Change,
+        /// R: the most that a row adds to S.
+        clamp: u128,
+        /// Folds n, S, Q of each cell.
+        cells: Vec<[u32; 3]>,
+    },
     /// Difference of two arms' means with a measure of its uncertainty, in fixed point (`release.md`).
     Difference {
         /// Which uncertainty is released, and how it is calibrated.
@@ -418,6 +478,7 @@ impl MechanismKind {
     pub fn folds(&self) -> Vec<u32> {
         match self {
             Self::Gaussian(folds) => folds.clone(),
+            Self::Joint { cells, .. } => cells.concat(),
             Self::Difference { test, control, .. } => [*test, *control].concat(),
         }
     }
@@ -440,18 +501,28 @@ impl MechanismKind {
     pub fn outputs(&self) -> usize {
         match self {
             Self::Gaussian(folds) => folds.len(),
+            Self::Joint { change, clamp, cells } => cells.len() * change.combinations(*clamp).len(),
             Self::Difference { .. } => 2,
         }
     }
+
+    /// Of an output of a joint mechanism: the folds of its cell, and which combination of them it is.
+    #[must_use]
+    pub fn combination(&self, output: u32) -> Option<(Combination, [u32; 3])> {
+        let Self::Joint { change, clamp, cells } = self else { return None };
+        let each = change.combinations(*clamp);
+        let cell = cells.get(output as usize / each.len())?;
+        Some((each[output as usize % each.len()], *cell))
+    }
 }
 
-/// A value revealed to one party.
+/// A value revealed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
     /// Label shown to the user.
     pub label: String,
     /// Who learns it.
-    pub to: PartyId,
+    pub to: Viewer,
     /// Release node.
     pub value: NodeId,
 }
@@ -534,8 +605,13 @@ impl Program {
         if self.parties.len() == 2 && sums { Sharing::Additive } else { Sharing::Boolean }
     }
 
-    /// Positions in `outputs` of what `viewer` sees.
-    pub fn outputs_to(&self, viewer: PartyId) -> impl Iterator<Item = usize> {
+    /// Positions in `outputs` of what is revealed to exactly this viewer.
+    pub fn outputs_to(&self, viewer: Viewer) -> impl Iterator<Item = usize> {
         self.outputs.iter().enumerate().filter(move |(_, o)| o.to == viewer).map(|(i, _)| i)
+    }
+
+    /// Everybody to whom a release may go: the parties in order, and the public.
+    pub fn viewers(&self) -> impl Iterator<Item = Viewer> + use<> {
+        (0..self.parties.len() as u8).map(|party| PartyId(party).into()).chain([Viewer::Public])
     }
 }

@@ -29,7 +29,7 @@ pub use analysis::{Bounds, Facts};
 pub use builder::Builder;
 pub use graph::{
     Class, Column, DEGREE, Fold, Holder, List, Lookup, Mechanism, MechanismKind, Node, NodeId, Op, Order,
-    Output, Program, RowSet, Section, Sharing, Source, Statistic,
+    Output, Program, RowSet, Section, Sharing, Source, Statistic, Viewer,
 };
 pub use names::{LABEL_BYTES, Names, is_deceptive};
 pub use types::{Owners, Ratio, Type};

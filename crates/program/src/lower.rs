@@ -20,6 +20,7 @@ pub mod combine;
 mod factor;
 mod hoist;
 mod joined;
+mod noise;
 mod numbers;
 mod payload;
 mod reference;
@@ -34,7 +35,8 @@ pub use joined::{Entry, EntryKind, Gap, JoinedPlan, Term, Word, lower_joined};
 pub use numbers::{Number, NumberSum, Numbers};
 pub use payload::{Payload, PayloadField};
 pub use release::{
-    Difference, ReleasePlan, ReleaseWord, SUMMANDS, Totals, WordKind, lower_release, lower_release_of,
+    Depth, Difference, Lowering, Noise, NoisedAt, ReleasePlan, ReleaseWord, SUMMANDS, Totals, WordKind,
+    lower_release,
 };
 pub use row::{Compare, Field, FoldPlan, Mask, RowPlan, Source, Step, lower_pair, lower_row};
 pub use unroll::{UNROLLED_ROWS, UNROLLED_WIRES, unroll};

@@ -141,7 +141,7 @@ pub(crate) fn check(program: &Program) -> Result<(), String> {
     }
     for (i, list) in program.lists.iter().enumerate() {
         check_output(&format!("the label of list {i}"), &list.label)?;
-        if !seen.insert((list.to, &list.label)) {
+        if !seen.insert((list.to.into(), &list.label)) {
             return Err(format!("two outputs for one party are labelled {:?}", list.label));
         }
     }

@@ -3,8 +3,9 @@
 use crate::DEGREE;
 use crate::graph::{Fold, Holder, List, Lookup, Mechanism, MechanismKind, Node, Order, Section, Statistic};
 use crate::names::{Spot, is_deceptive, is_name, quote};
-use crate::{Class, Column, Names, NodeId, Op, Output, Program, Ratio, RowSet, Source, Type};
+use crate::{Class, Column, Names, NodeId, Op, Output, Program, Ratio, RowSet, Source, Type, Viewer};
 use base::{Error, PartyId, limits};
+use release::joint::Change;
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -59,10 +60,15 @@ impl Program {
         }
         t.push_str("release\n");
         for (i, m) in self.mechanisms.iter().enumerate() {
-            let to = &self.parties[m.to.index()];
+            let to = m.to.name(&self.parties);
             let _ = match &m.kind {
                 MechanismKind::Gaussian(folds) => {
                     writeln!(t, "m{i} = gaussian {to} {}{}", m.rho, list("f", folds.iter().copied()))
+                }
+                MechanismKind::Joint { change, clamp, cells } => {
+                    let (rows, folds) =
+                        (change_word(*change), list("f", cells.as_flattened().iter().copied()));
+                    writeln!(t, "m{i} = joint {to} {} rows {rows} clamp {clamp}{folds}", m.rho)
                 }
                 MechanismKind::Difference { statistic, test, control } => {
                     let (word, arms) = (statistic_word(*statistic), test.iter().chain(control).copied());
@@ -72,7 +78,7 @@ impl Program {
         }
         self.print_section(&mut t, &self.release);
         for o in &self.outputs {
-            let _ = writeln!(t, "reveal v{} {} {}", o.value.0, self.parties[o.to.index()], quote(&o.label));
+            let _ = writeln!(t, "reveal v{} {} {}", o.value.0, o.to.name(&self.parties), quote(&o.label));
         }
         for l in &self.lists {
             let _ = writeln!(t, "reveal-rows f{} {} {}", l.fold, self.parties[l.to.index()], quote(&l.label));
@@ -156,6 +162,13 @@ impl Program {
 
 fn list(prefix: &str, ids: impl Iterator<Item = u32>) -> String {
     ids.fold(String::new(), |t, i| t + &format!(" {prefix}{i}"))
+}
+
+fn change_word(change: Change) -> &'static str {
+    match change {
+        Change::Outcome => "known",
+        Change::Person => "hidden",
+    }
 }
 
 fn statistic_word(statistic: Statistic) -> &'static str {
@@ -563,10 +576,17 @@ impl Parser {
         t.parsed("a party's name", find)
     }
 
+    fn viewer(&self, t: &mut Tokens) -> Result<Viewer, Fault> {
+        if t.peek().is_some_and(|word| word == Viewer::PUBLIC) {
+            return t.parsed("a viewer", |_| Some(Viewer::Public));
+        }
+        self.party(t).map(Viewer::Party)
+    }
+
     fn definition(&mut self, name: String, column: usize, t: &mut Tokens) -> Result<(), Fault> {
         if self.stage == Stage::Release && name == "reveal" {
             let value = self.node(t)?;
-            let to = self.party(t)?;
+            let to = self.viewer(t)?;
             let label = t.string("a label")?;
             self.program.outputs.push(Output { label, to, value });
             return t.end();
@@ -591,7 +611,10 @@ impl Parser {
                 self.program.names.folds.push(spot);
                 self.folds.insert(name.clone(), self.program.folds.len() as u32 - 1)
             }
-            (Stage::Release, "gaussian" | "variance" | "algorithm1" | "algorithm1-as-published") => {
+            (
+                Stage::Release,
+                "gaussian" | "joint" | "variance" | "algorithm1" | "algorithm1-as-published",
+            ) => {
                 let mechanism = self.mechanism(&op, at, t)?;
                 self.program.mechanisms.push(mechanism);
                 self.program.names.mechanisms.push(spot);
@@ -657,13 +680,20 @@ impl Parser {
     }
 
     fn mechanism(&self, op: &str, at: usize, t: &mut Tokens) -> Result<Mechanism, Fault> {
-        let to = self.party(t)?;
+        let to = self.viewer(t)?;
         let rho = t.parsed("a share of rho such as 1/40 or 0.025", Ratio::parse)?;
+        let joint = if op == "joint" { Some(Self::joint(t)?) } else { None };
         let mut folds = Vec::new();
         while t.peek().is_some() {
             folds.push(self.fold(t)?);
         }
-        let kind = if op == "gaussian" {
+        let kind = if let Some((change, clamp)) = joint {
+            let (cells, rest) = folds.as_chunks();
+            if !rest.is_empty() {
+                return Err((at, "joint takes n, S, Q of each cell: three folds a cell".to_owned()));
+            }
+            MechanismKind::Joint { change, clamp, cells: cells.to_vec() }
+        } else if op == "gaussian" {
             MechanismKind::Gaussian(folds)
         } else {
             let &[a, b, c, d, e, f] = folds.as_slice() else {
@@ -680,6 +710,17 @@ impl Parser {
             MechanismKind::Difference { statistic, test: [a, b, c], control: [d, e, f] }
         };
         Ok(Mechanism { to, rho, kind })
+    }
+
+    /// `rows hidden clamp 200`: whether the viewer knows n, and R.
+    fn joint(t: &mut Tokens) -> Result<(Change, u128), Fault> {
+        t.parsed("rows", |word| (word == "rows").then_some(()))?;
+        let both = [Change::Outcome, Change::Person];
+        let change =
+            t.parsed("known or hidden", |word| both.into_iter().find(|c| change_word(*c) == word))?;
+        t.parsed("clamp", |word| (word == "clamp").then_some(()))?;
+        let clamp = t.parsed("the most that a row adds, a whole number", |word| word.parse().ok())?;
+        Ok((change, clamp))
     }
 
     fn section(&self) -> &Section {

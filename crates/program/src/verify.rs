@@ -8,10 +8,11 @@
 //! the number of rows at hand; R8 best rows and lists are exact, so a `dp` program has none; R9 a fold adds nothing in a row
 //! that a party of its data does not have, unless it asks whether the party has it.
 
-use crate::analysis::{GUARDS, guard_of};
-use crate::graph::{MechanismKind, Op};
-use crate::{Class, Facts, Fold, Holder, NodeId, Owners, Program, Ratio, Type};
+use crate::analysis::guard_of;
+use crate::graph::{Mechanism, MechanismKind, Op};
+use crate::{Class, Facts, Fold, Holder, NodeId, Owners, Program, Ratio, Type, Viewer};
 use base::{Error, PartyId};
+use release::joint::Change;
 use std::collections::HashSet;
 
 /// What the local policy file allows.
@@ -38,12 +39,16 @@ pub struct Charge {
     /// Index of the mechanism.
     pub mechanism: u32,
     /// The viewer.
-    pub to: PartyId,
+    pub to: Viewer,
     /// zCDP spent.
     pub rho: Ratio,
     /// Most that one row of a protected party changes each noised total, by output: what one joined row adds times the
-    /// party's degree, or `alone` where all cells are of one party's rows alone; empty for `Difference`, whose scale needs group sizes.
+    /// party's degree, or `alone` where all cells are of one party's rows alone. Empty for `Joint`, which has `joint`, and for
+    /// `Difference`, whose scale needs group sizes.
     pub sensitivity: Vec<u128>,
+    /// Of a joint mechanism: with which rho [`release::joint`] gives its noise. Its own, by the square of how many joined
+    /// rows one row of a protected party changes: their changes add up, at most in length.
+    pub joint: Option<Ratio>,
     /// Whether a row can move between cells when the protected party's data change (both cells then differ).
     pub moves: bool,
 }
@@ -64,10 +69,12 @@ impl Charge {
 pub struct Audit {
     /// One entry per mechanism.
     pub charges: Vec<Charge>,
-    /// zCDP by viewer, in party order.
+    /// zCDP by party, of what it alone sees.
     pub rho: Vec<Ratio>,
+    /// zCDP of what everybody sees; each party is charged it as well.
+    pub public: Ratio,
     /// For `exact` programs: labels revealed, by viewer, for the consent screen.
-    pub exact: Vec<(PartyId, String)>,
+    pub exact: Vec<(Viewer, String)>,
 }
 
 /// Checks a program against a policy for a number of rows of the joined table.
@@ -105,28 +112,36 @@ pub fn verify(program: &Program, policy: &Policy, rows: u64) -> Result<Audit, Er
             derive(program, &facts)?
         }
     };
-    let mut rho = vec![Ratio::ZERO; program.parties.len()];
-    for charge in &charges {
-        let spent = &mut rho[charge.to.index()];
-        *spent = spent
-            .checked_add(charge.rho)
+    let spent = |viewer: Viewer| {
+        let of_viewer = charges.iter().filter(|charge| charge.to == viewer);
+        let sum = |sum: Option<Ratio>, charge: &Charge| sum?.checked_add(charge.rho);
+        let spent = of_viewer.fold(Some(Ratio::ZERO), sum);
+        spent.ok_or_else(|| refuse("R5 (rho)", "the shares of rho have no exact sum".into()))
+    };
+    let public = spent(Viewer::Public)?;
+    let mut rho = Vec::with_capacity(program.parties.len());
+    for (i, party) in program.parties.iter().enumerate() {
+        let own = spent(PartyId(i as u8).into())?;
+        let all = own
+            .checked_add(public)
             .ok_or_else(|| refuse("R5 (rho)", "the shares of rho have no exact sum".into()))?;
-        if *spent > policy.max_rho {
-            let (party, cap) = (&program.parties[charge.to.index()], policy.max_rho);
+        if all > policy.max_rho {
+            let cap = policy.max_rho;
             return Err(refuse(
                 "R5 (rho)",
-                format!("{party} would be charged {spent}, the policy allows {cap}"),
+                format!("{party} would be charged {all}, the policy allows {cap}"),
             ));
         }
+        rho.push(own);
     }
     let exact = match program.class {
         Class::Exact => {
-            let lists = program.lists.iter().map(|l| (l.to, l.label.clone()));
+            let lists = program.lists.iter().map(|l| (l.to.into(), l.label.clone()));
             program.outputs.iter().map(|o| (o.to, o.label.clone())).chain(lists).collect()
         }
         Class::Dp => Vec::new(),
     };
-    Ok(Audit { charges, rho, exact })
+    Ok(Audit { charges, rho, public, exact })
 }
 
 fn check_sums(program: &Program, facts: &[Facts], rows: u64) -> Result<(), String> {
@@ -167,7 +182,11 @@ fn check_release(program: &Program, fold_owners: &[Owners]) -> Result<(), (&'sta
         });
         match node.op {
             Op::Total(f) => taint.raw = fold_owners[f as usize],
-            Op::Noised(m, _) => taint.noised = Owners::one(program.mechanisms[m as usize].to),
+            // What is noised for the public is so for everybody.
+            Op::Noised(m, _) => {
+                let to = program.mechanisms[m as usize].to.only();
+                taint.noised = to.map_or(Owners::PUBLIC, Owners::one);
+            }
             _ => {}
         }
         let mut operands = 0;
@@ -183,9 +202,9 @@ fn check_release(program: &Program, fold_owners: &[Owners]) -> Result<(), (&'sta
     }
     for output in &program.outputs {
         let taint = taints[output.value.index()];
-        if !taint.raw.within(output.to) || !taint.noised.within(output.to) {
+        if !output.to.knows(taint.raw) || !output.to.knows(taint.noised) {
             let (viewer, name) =
-                (&program.parties[output.to.index()], program.names.release(output.value.index()));
+                (output.to.name(&program.parties), program.names.release(output.value.index()));
             return Err((
                 "R1 (reveal)",
                 format!(
@@ -208,16 +227,8 @@ fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
         if mechanism.rho == Ratio::ZERO {
             return Err(refuse("R5 (rho)", format!("{own} spends no rho, so its noise would be infinite")));
         }
-        let all = mechanism.kind.folds();
-        let cells: &[u32] = match &mechanism.kind {
-            MechanismKind::Gaussian(folds) => folds,
-            MechanismKind::Difference { .. } => &[],
-        };
         let value = |f: &u32| &facts[program.folds[*f as usize].value().index()];
-        let degree = match cells.iter().all(|f| stands_alone(program, value(f))) {
-            true if !cells.is_empty() => most(&program.alone, mechanism.to),
-            _ => most(&program.degrees, mechanism.to).max(most(&program.alone, mechanism.to)),
-        };
+        let degree = degree(program, facts, mechanism);
         if degree > 1 && matches!(mechanism.kind, MechanismKind::Difference { .. }) {
             let text = format!(
                 "{own} noises a difference of means, whose scale holds for rows that change one joined row, not {degree}; \
@@ -226,47 +237,74 @@ fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
             return Err(refuse("R4 (degree)", text));
         }
         let mut sensitivity = Vec::new();
-        for fold in &all {
-            let facts = value(fold);
+        for fold in mechanism.kind.folds() {
+            let facts = value(&fold);
             let Some(bounds) = facts.bounds.filter(|_| facts.clamped) else {
-                let text = format!("{own} noises {}, whose rows do not end in a clamp or a bit", name(*fold));
+                let text = format!("{own} noises {}, whose rows do not end in a clamp or a bit", name(fold));
                 return Err(refuse("R3 (clamp)", text));
             };
             let Some(most) = bounds.high.checked_mul(degree.into()) else {
                 return Err(refuse(
                     "R4 (degree)",
-                    format!("{own}: the sensitivity of {} exceeds 128 bits", name(*fold)),
+                    format!("{own}: the sensitivity of {} exceeds 128 bits", name(fold)),
                 ));
             };
             sensitivity.push(most);
         }
-        let groups: Vec<&[u32]> = match &mechanism.kind {
-            MechanismKind::Gaussian(_) => vec![cells],
+        let separated: Vec<u32> = match &mechanism.kind {
+            MechanismKind::Gaussian(folds) => folds.clone(),
+            MechanismKind::Joint { clamp, cells, .. } => {
+                check_cells(program, facts, *clamp, cells)
+                    .map_err(|t| refuse("R4 (cells)", format!("{own}: {t}")))?;
+                // Where n is 0, S and Q are.
+                cells.iter().map(|[n, ..]| *n).collect()
+            }
             MechanismKind::Difference { test, control, .. } => {
                 check_arms(program, facts, test, control)
                     .map_err(|t| refuse("R4 (arms)", format!("{own}: {t}")))?;
-                vec![&[]]
+                Vec::new()
             }
         };
         let mut moves = false;
-        for group in groups {
-            for (k, a) in group.iter().enumerate() {
-                for b in &group[k + 1..] {
-                    let Some(columns) = disjoint(value(a), value(b)) else {
-                        let (a, b) = (name(*a), name(*b));
-                        let text = format!("{own}: {a} and {b} are not provably disjoint; charge them apart");
-                        return Err(refuse("R4 (disjoint)", text));
-                    };
-                    // A cell is fixed for a row when some separating column is the viewer's own.
-                    let own = |c: &u32| program.columns[*c as usize].holder == Holder::Party(mechanism.to);
-                    moves |= !columns.iter().any(own);
-                }
+        for (k, a) in separated.iter().enumerate() {
+            for b in &separated[k + 1..] {
+                let Some(columns) = disjoint(value(a), value(b)) else {
+                    let (a, b) = (name(*a), name(*b));
+                    let text = format!("{own}: {a} and {b} are not provably disjoint; charge them apart");
+                    return Err(refuse("R4 (disjoint)", text));
+                };
+                // A cell is fixed for a row when some separating column is the viewer's own.
+                let own = |c: &u32| {
+                    let viewer = mechanism.to.only();
+                    viewer.is_some_and(|party| program.columns[*c as usize].holder == Holder::Party(party))
+                };
+                moves |= !columns.iter().any(own);
             }
         }
-        let sensitivity = if cells.is_empty() { Vec::new() } else { sensitivity };
+        if let MechanismKind::Joint { change: Change::Outcome, .. } = mechanism.kind
+            && let Some(n) = separated.iter().find(|n| moves || !mechanism.to.knows(value(n).owners))
+        {
+            let text =
+                format!("{own} takes {} as known to {}", name(*n), mechanism.to.name(&program.parties));
+            return Err(refuse(
+                "R4 (known rows)",
+                text + ", whose own columns do not decide it; write `rows hidden`",
+            ));
+        }
         let (to, rho) = (mechanism.to, mechanism.rho);
-        let charge = Charge { mechanism: i, to, rho, sensitivity, moves };
-        if (0..cells.len()).any(|output| charge.sigma2(output).is_none()) {
+        let joint = match &mechanism.kind {
+            MechanismKind::Joint { .. } => {
+                let square = u128::from(degree) * u128::from(degree);
+                let least = Ratio::new(1, square).and_then(|part| rho.checked_mul(part));
+                Some(least.ok_or_else(|| refuse("R5 (rho)", format!("{own}: rho has too many digits")))?)
+            }
+            _ => None,
+        };
+        if !matches!(mechanism.kind, MechanismKind::Gaussian(_)) {
+            sensitivity.clear();
+        }
+        let charge = Charge { mechanism: i, to, rho, sensitivity, joint, moves };
+        if (0..charge.sensitivity.len()).any(|output| charge.sigma2(output).is_none()) {
             let text =
                 format!("{own}: the variance of its noise is no ratio of 128-bit numbers; use a simpler rho");
             return Err(refuse("R5 (rho)", text));
@@ -276,12 +314,23 @@ fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
     Ok(charges)
 }
 
+/// How many joined rows, or of their own rows, one row of those who are protected changes.
+fn degree(program: &Program, facts: &[Facts], mechanism: &Mechanism) -> u32 {
+    let alone = most(&program.alone, mechanism.to);
+    let stands = |f: &u32| stands_alone(program, &facts[program.folds[*f as usize].value().index()]);
+    match &mechanism.kind {
+        MechanismKind::Gaussian(folds) if !folds.is_empty() && folds.iter().all(stands) => alone,
+        _ => most(&program.degrees, mechanism.to).max(alone),
+    }
+}
+
 /// The most joined rows that one row of those who are protected from a viewer changes, or of their own rows one line.
 ///
 /// Each of them changes its cell, or with `moves` its two cells, by at most what a row adds, D. So all cells together move by
 /// a vector that is the sum of `degree` vectors of length D, or D times the root of 2: at most `degree` times as long.
-fn most(degrees: &[u32], viewer: PartyId) -> u32 {
-    let others = degrees.iter().enumerate().filter(|(party, _)| *party != viewer.index());
+fn most(degrees: &[u32], viewer: Viewer) -> u32 {
+    let is_viewer = |party: usize| viewer.only().is_some_and(|viewer| viewer.index() == party);
+    let others = degrees.iter().enumerate().filter(|(party, _)| !is_viewer(*party));
     others.map(|(_, degree)| *degree).max().unwrap_or(1)
 }
 
@@ -309,36 +358,57 @@ fn disjoint(a: &Facts, b: &Facts) -> Option<Vec<u32>> {
     (!columns.is_empty()).then_some(columns)
 }
 
+/// The shape that a joint mechanism's charge rests on.
+fn check_cells(program: &Program, facts: &[Facts], clamp: u128, cells: &[[u32; 3]]) -> Result<(), String> {
+    let high = |f: u32| facts[program.folds[f as usize].value().index()].bounds.map_or(u128::MAX, |b| b.high);
+    for cell @ [n, s, _] in cells {
+        if high(*n) != 1 {
+            return Err(format!("{} is not a count of rows", program.names.fold(*n)));
+        }
+        // The clamp's multiples of n have the room that the sums were checked for.
+        if high(*s) != clamp {
+            let name = program.names.fold(*s);
+            return Err(format!("{name} adds up to {} for a row; the clamp is that, not {clamp}", high(*s)));
+        }
+        check_squares(program, facts, cell)?;
+    }
+    Ok(())
+}
+
 /// The shape that a `Difference` mechanism's sensitivity rests on: disjoint arms, n a count, Q the square of S's bound.
 fn check_arms(program: &Program, facts: &[Facts], test: &[u32; 3], control: &[u32; 3]) -> Result<(), String> {
     let value = |f: u32| &facts[program.folds[f as usize].value().index()];
-    let name = |f: &u32| program.names.fold(*f);
-    let high = |f: u32| value(f).bounds.map_or(u128::MAX, |b| b.high);
-    for [n, s, q] in [test, control] {
-        let fold_owners = value(*n).owners;
-        if fold_owners.only().is_none() || high(*n) != 1 {
+    for arm @ [n, ..] in [test, control] {
+        if value(*n).owners.only().is_none() || value(*n).bounds.is_none_or(|b| b.high != 1) {
             return Err(format!(
                 "{} is not a count of one party's rows; under `rows any` a party counts its own",
-                name(n)
+                program.names.fold(*n)
             ));
         }
-        let square = high(*s).checked_mul(high(*s));
-        if square != Some(high(*q)) {
-            return Err(format!("{} is not bounded by the square of what bounds {}", name(q), name(s)));
-        }
-        let node = |f: &u32| program.folds[*f as usize].value();
-        if !is_square(program, node(s), node(q), DEPTH, &mut HashSet::new()) {
-            return Err(format!("{} does not sum the squares of what {} sums", name(q), name(s)));
-        }
-        // Else n Q - S^2 could be negative or unbounded, and no sensitivity would hold.
-        if !counts(program, facts, node(n), node(s)) {
-            return Err(format!("{} sums rows that {} does not provably count", name(s), name(n)));
-        }
+        check_squares(program, facts, arm)?;
     }
     match disjoint(value(test[1]), value(control[1])) {
         Some(_) => Ok(()),
         None => Err("the arms are not provably disjoint".into()),
     }
+}
+
+/// Whether Q sums the squares of what S sums, in rows that n counts.
+fn check_squares(program: &Program, facts: &[Facts], [n, s, q]: &[u32; 3]) -> Result<(), String> {
+    let name = |f: &u32| program.names.fold(*f);
+    let node = |f: &u32| program.folds[*f as usize].value();
+    let high = |f: &u32| facts[node(f).index()].bounds.map_or(u128::MAX, |b| b.high);
+    if high(s).checked_mul(high(s)) != Some(high(q)) {
+        return Err(format!("{} is not bounded by the square of what bounds {}", name(q), name(s)));
+    }
+    if !is_square(program, node(s), node(q), DEPTH, &mut HashSet::new()) {
+        return Err(format!("{} does not sum the squares of what {} sums", name(q), name(s)));
+    }
+    // Else n Q - S^2 could be negative or unbounded, and no sensitivity would hold.
+    if !counts(program, facts, node(n), node(s)) {
+        return Err(format!("{} sums rows that {} does not provably count", name(s), name(n)));
+    }
+    Ok(())
 }
 
 /// How deep the structural comparisons below look. Beyond it a study is refused, not followed.
@@ -381,23 +451,14 @@ fn is_square(
     square
 }
 
-/// Whether a row in which `s` is not zero is one in which `n`, a bit, is set: by the guards of `s`, or because `s` is
-/// selected by `n` itself.
+/// Whether a row in which `s` is not zero is one in which `n`, a bit, is set: `n` is made of bits that are, or that the
+/// guards of `s` demand.
 fn counts(program: &Program, facts: &[Facts], n: NodeId, s: NodeId) -> bool {
     let row = &program.row;
-    let mut bit = n;
-    while let Op::Cast(a) = &row.node(bit).op
-        && facts[a.index()].bounds.is_some_and(|b| b.high == 1)
-    {
-        bit = *a;
-    }
-    let (mut nodes, mut seen) = (vec![s], HashSet::new());
+    let (mut nodes, mut set) = (vec![s], HashSet::new());
     // Each of these is not zero wherever `s` is not zero.
     while let Some(id) = nodes.pop() {
-        if id == bit {
-            return true;
-        }
-        if !seen.insert(id) {
+        if !set.insert(id) {
             continue;
         }
         match &row.node(id).op {
@@ -407,31 +468,26 @@ fn counts(program: &Program, facts: &[Facts], n: NodeId, s: NodeId) -> bool {
             _ => {}
         }
     }
-    let guards = &facts[bit.index()].guards;
-    is_conjunction(program, bit) && !guards.is_empty() && guards.is_subset(&facts[s.index()].guards)
-}
-
-/// Whether a bit is set exactly when its guards hold: equalities of columns with constants, and ANDs of such bits.
-fn is_conjunction(program: &Program, bit: NodeId) -> bool {
-    let row = &program.row;
-    let (mut nodes, mut equalities) = (vec![bit], HashSet::new());
-    let mut seen = HashSet::new();
+    let guards = &facts[s.index()].guards;
+    let (mut nodes, mut seen) = (vec![n], HashSet::new());
     while let Some(id) = nodes.pop() {
-        if !seen.insert(id) {
+        if !seen.insert(id) || (set.contains(&id) && is_bit(facts, id)) {
             continue;
         }
         match &row.node(id).op {
-            Op::Eq(a, b) => match guard_of(row, *a, *b) {
-                Some(guard) => equalities.insert(guard),
-                None => return false,
-            },
-            Op::And(a, b) if row.ty(id) == Type::BIT => {
-                nodes.extend([*a, *b]);
-                true
+            Op::Eq(a, b) if guard_of(row, *a, *b).is_some_and(|guard| guards.contains(&guard)) => {}
+            Op::And(a, b) if row.ty(id) == Type::BIT => nodes.extend([*a, *b]),
+            Op::Select(c, a, b) if row.node(*b).op == Op::Const(0) && is_bit(facts, *a) => {
+                nodes.extend([*c, *a])
             }
+            Op::Cast(a) if is_bit(facts, *a) => nodes.push(*a),
             _ => return false,
-        };
+        }
     }
-    // With more, some guards were forgotten, and the rest would not be all.
-    equalities.len() <= GUARDS
+    true
+}
+
+/// Whether a value is 0 or 1.
+fn is_bit(facts: &[Facts], id: NodeId) -> bool {
+    facts[id.index()].bounds.is_some_and(|b| b.high <= 1)
 }

@@ -74,3 +74,45 @@ fn constants_are_free() {
     assert_eq!(gadget::select(&mut g, Lit::TRUE, &a, &zero), a);
     assert_eq!(g.finish().and_gates(), 0);
 }
+
+/// Shallow adders are right on every input of few bits, at every carry, and as shallow as they say.
+#[test]
+fn shallow_sums_are_sums() {
+    for width in 1..=5usize {
+        let mut g = Gates::default();
+        let bit = |g: &mut Gates, word, bit| g.input(Input { owner: None, word, bit });
+        let words: Vec<Vec<Lit>> =
+            (0..4).map(|w| (0..width as u16).map(|b| bit(&mut g, w, b)).collect()).collect();
+        let carry = bit(&mut g, 4, 0);
+        let two = gadget::add_shallow(&mut g, &words[0], &words[1], carry);
+        let four = gadget::sum_shallow(&mut g, words.clone());
+        let circuit = g.finish();
+        let mask = (1u32 << width) - 1;
+        for case in 0..1u32 << (2 * width + 1) {
+            let value = |word: u32| match word {
+                0 => case & mask,
+                1 => case >> width & mask,
+                2 => case.wrapping_mul(0x9e37_79b9) >> 7 & mask,
+                3 => case.wrapping_mul(0x85eb_ca6b) >> 11 & mask,
+                _ => case >> (2 * width) & 1,
+            };
+            let wires = circuit.evaluate(|i| value(i.word) >> i.bit & 1 == 1);
+            let read = |lits: &[Lit]| {
+                lits.iter()
+                    .enumerate()
+                    .fold(0, |v, (i, l)| v | u32::from(wires[l.wire()] ^ l.inverted()) << i)
+            };
+            assert_eq!(read(&two), (value(0) + value(1) + value(4)) & mask);
+            assert_eq!(read(&four), (0..4).map(value).sum::<u32>() & mask);
+        }
+    }
+    for (width, depth) in [(8, 4), (40, 7), (64, 7), (128, 8)] {
+        let mut g = Gates::default();
+        let word = |g: &mut Gates, word| -> Vec<Lit> {
+            (0..width).map(|bit| g.input(Input { owner: None, word, bit })).collect()
+        };
+        let (a, b) = (word(&mut g, 0), word(&mut g, 1));
+        gadget::add_shallow(&mut g, &a, &b, Lit::FALSE);
+        assert!(g.finish().and_depth() <= depth, "{width}");
+    }
+}

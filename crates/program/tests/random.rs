@@ -4,7 +4,8 @@ use base::{PartyId, Rng, Seed};
 use program::eval::Values;
 use program::lower::combine::Shape;
 use program::lower::{
-    BooleanFold, FoldPlan, Inputs, factor, hoist, lower_boolean, lower_pair, lower_release, lower_row,
+    BooleanFold, FoldPlan, Inputs, Lowering, factor, hoist, lower_boolean, lower_pair, lower_release,
+    lower_row,
 };
 use program::{Builder, Class, Lookup, NodeId, Op, Policy, Program, Source, Type, verify};
 use proptest::prelude::*;
@@ -315,7 +316,8 @@ proptest! {
             b.reveal(&format!("{i}"), PartyId(1), *node);
         }
         let program = b.finish();
-        let plan = lower_release(&program, PartyId(1), &program.fold_owners(), &|_, _| 1, &|_| None).unwrap();
+        let owners = program.fold_owners();
+        let plan = lower_release(&program, PartyId(1).into(), &Lowering::exact(&owners)).unwrap();
         let inputs = folds.map(|f| number(&mut rng, program.folds[f as usize].ty()));
         let mut clear = Values::default();
         let all = vec![true; program.release.nodes.len()];

@@ -5,6 +5,7 @@ use program::{
     Audit, Builder, Class, MechanismKind, NodeId, Order, Policy, Program, Ratio, RowSet, Statistic, Type,
     verify,
 };
+use release::joint::Change;
 
 const P: Option<PartyId> = Some(PartyId(0));
 const A: Option<PartyId> = Some(PartyId(1));
@@ -477,7 +478,7 @@ fn r6_exact_values_need_permission_and_are_all_listed() {
     );
     let policy = Policy { allow_exact: true, ..Policy::default() };
     let exact = verify(&program().b.finish(), &policy, ROWS).unwrap().exact;
-    assert_eq!(exact, [(PUBLISHER, "total".to_owned()), (ADVERTISER, "root".to_owned())]);
+    assert_eq!(exact, [(PUBLISHER.into(), "total".to_owned()), (ADVERTISER.into(), "root".to_owned())]);
     let mut s = program();
     s.gaussian(PUBLISHER, rho(1, 10), &[0]);
     let error = verify(&s.b.finish(), &policy, ROWS).unwrap_err().to_string();
@@ -527,6 +528,105 @@ fn difference(spoil: impl Fn(&mut Study, [NodeId; 3]) -> [NodeId; 3]) -> Program
     let kind = MechanismKind::Difference { statistic: Statistic::Variance, test, control };
     let m = s.b.mechanism(PUBLISHER, rho(1, 10), kind);
     s.show(m, PUBLISHER)
+}
+
+/// n, S and Q of two arms for the publisher, whose column is `arm`; `spoil` may spoil those of the first one.
+fn joint(change: Change, clamp: u128, spoil: Spoil) -> Program {
+    let mut s = Study::new();
+    let clamped = s.b.clamp(s.value, 50);
+    let square = s.b.mul(clamped, clamped);
+    let cells = [1, 2].map(|which| {
+        let inside = s.is(s.arm, which);
+        let parts = [inside, s.b.mask(inside, clamped), s.b.mask(inside, square)];
+        let parts = if which == 1 { spoil(&mut s, parts) } else { parts };
+        parts.map(|node| s.b.sum(node, Type::u(60)))
+    });
+    let kind = MechanismKind::Joint { change, clamp, cells: cells.to_vec() };
+    let m = s.b.mechanism(PUBLISHER, rho(1, 10), kind);
+    s.show(m, PUBLISHER)
+}
+
+/// What the charge of [`release::joint`] rests on.
+#[test]
+fn r4_joint_sums_are_of_counted_disjoint_cells_and_their_squares() {
+    let fine: Spoil = |_, parts| parts;
+    for change in [Change::Outcome, Change::Person] {
+        let charge = audit(&joint(change, 50, fine)).charges.remove(0);
+        assert_eq!((charge.joint, charge.sensitivity.len(), charge.moves), (Some(rho(1, 10)), 0, false));
+    }
+    let of_both: Spoil = |s, [n, x, q]| {
+        let one = s.is(s.cohort, 1);
+        [n, x, q].map(|node| s.b.mask(one, node))
+    };
+    audit(&joint(Change::Person, 50, of_both));
+    let cases: [(Change, u128, Spoil, &str); 9] = [
+        (
+            Change::Outcome,
+            50,
+            of_both,
+            "R4 (known rows): m0 takes f0 as known to publisher, whose own columns do not decide it; write `rows hidden`",
+        ),
+        (Change::Person, 51, fine, "R4 (cells): m0: f1 adds up to 50 for a row; the clamp is that, not 51"),
+        (Change::Person, 49, fine, "R4 (cells): m0: f1 adds up to 50 for a row; the clamp is that, not 49"),
+        (
+            Change::Person,
+            50,
+            |s, [n, x, _]| [n, x, s.b.clamp(s.value, 2500)],
+            "R4 (cells): m0: f2 does not sum the squares of what f1 sums",
+        ),
+        (
+            Change::Person,
+            50,
+            |s, [n, _, q]| [n, s.b.clamp(s.value, 40), q],
+            "R4 (cells): m0: f1 adds up to 40 for a row; the clamp is that, not 50",
+        ),
+        (
+            Change::Person,
+            50,
+            |s, [_, x, q]| [s.is(s.arm, 3), x, q],
+            "R4 (cells): m0: f1 sums rows that f0 does not provably count",
+        ),
+        (
+            Change::Person,
+            50,
+            |s, [_, x, q]| [s.b.clamp(s.value, 2), x, q],
+            "R4 (cells): m0: f0 is not a count of rows",
+        ),
+        (
+            Change::Person,
+            50,
+            |s, [n, x, q]| {
+                let one = s.is(s.cohort, 1);
+                [s.b.and(n, one), x, q]
+            },
+            "R4 (cells): m0: f1 sums rows that f0 does not provably count",
+        ),
+        (
+            Change::Outcome,
+            50,
+            |s, _| {
+                let (n, c) = (s.is(s.arm, 2), s.b.clamp(s.value, 50));
+                let q = s.b.mul(c, c);
+                [n, s.b.mask(n, c), s.b.mask(n, q)]
+            },
+            "R4 (disjoint): m0: f0 and f0 are not provably disjoint; charge them apart",
+        ),
+    ];
+    for (change, clamp, spoil, words) in cases {
+        assert_eq!(refusal(&joint(change, clamp, spoil)), format!("refused by rule {words}"));
+    }
+    for wrong in [
+        "joint publisher 1/10 rows hidden clamp 0 f0 f1 f2",
+        "joint publisher 1/10 rows some clamp 5 f0 f1 f2",
+        "joint publisher 1/10 rows hidden clamp 50 f0 f1",
+        "joint publisher 1/10 f0 f1 f2",
+    ] {
+        let text = joint(Change::Person, 50, fine).to_text();
+        let at = text.find("m0 = ").unwrap();
+        let end = at + text[at..].find('\n').unwrap();
+        let text = format!("{}m0 = {wrong}{}", &text[..at], &text[end..]);
+        assert!(Program::parse(&text).is_err(), "{wrong}");
+    }
 }
 
 #[test]

@@ -10,10 +10,10 @@
 //! Gaussians on lattices is one, up to 2^-60.9: `PARTS_SMOOTH`.
 //! A table is made with integers alone, so every party has the same one; it is public and part of a program's hash.
 //! Timing: tables and parts are public; what a circuit does with coins depends on neither. [`Sampler::draw`] is for the clear.
-//! Vectors: `tests/noise-vectors.json`. Nothing draws by it yet: it is for releases whose noise nobody knows (`docs/roadmap.md`).
+//! Vectors: `tests/noise-vectors.json`.
 
 use crate::rational::{Rational, exp2, ratio};
-use base::Error;
+use base::{Error, Rng};
 use num_bigint::{BigInt, BigUint, Sign};
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
@@ -139,14 +139,38 @@ impl Sampler {
     /// # Errors
     /// When an argument is not positive, or the standard deviation of Y would pass what [`MAX_PARTS`] parts reach.
     pub fn new(sensitivity: &BigInt, cells: u32, rho: &Rational) -> Result<Self, Error> {
-        if !sensitivity.is_positive() || cells == 0 || !rho.is_positive() {
-            return Err(Error::misuse("sensitivity, cells and rho are positive"));
-        }
+        check_cost(sensitivity, cells, rho)?;
+        let (low_bits, _) = low_bits(sensitivity, &(rho / BigInt::from(cells)));
+        Self::with_low_bits(sensitivity, cells, rho, low_bits)
+    }
+
+    /// The same with a given number of low bits, where the charge of several outputs was counted in their steps
+    /// ([`crate::joint`]).
+    ///
+    /// # Errors
+    /// Those of [`Sampler::new`].
+    pub fn with_low_bits(
+        sensitivity: &BigInt,
+        cells: u32,
+        rho: &Rational,
+        low_bits: u32,
+    ) -> Result<Self, Error> {
+        check_cost(sensitivity, cells, rho)?;
         let rho = rho / BigInt::from(cells);
-        let (low_bits, steps) = low_bits(sensitivity, &rho);
+        let steps = (sensitivity + (BigInt::one() << low_bits) - 1) >> low_bits;
         let variance_y = Rational::from_integer(&steps * &steps) / (&rho * BigInt::from(2));
         let parts = parts(&variance_y)?;
         Ok(Self { low_bits, steps, variance_y, parts })
+    }
+
+    /// Noise of a given variance on a lattice of step 2^`low_bits`, whatever one change moves; uniform below.
+    ///
+    /// # Errors
+    /// When the variance is not positive or too long, or the standard deviation of Y would pass what [`MAX_PARTS`] parts reach.
+    pub fn on_lattice(variance: &Rational, low_bits: u32) -> Result<Self, Error> {
+        let variance_y = variance / exp2(2 * low_bits.cast_signed());
+        let parts = parts(&variance_y)?;
+        Ok(Self { low_bits, steps: BigInt::one(), variance_y, parts })
     }
 
     /// Coins of one draw: the low bits first, then each part's cell, fraction and sign, least significant first.
@@ -168,6 +192,15 @@ impl Sampler {
         (exp2(self.low_bits.cast_signed()) - BigInt::one()) / BigInt::from(2)
     }
 
+    /// What a circuit takes off Z, 2^(e - 1), so that its noise has a mean of -1/2; 0 where e = 0, and then the mean is 0.
+    ///
+    /// # Panics
+    /// Never: e is below the bits of a sensitivity that a program can have.
+    #[must_use]
+    pub fn centre(&self) -> i128 {
+        if self.low_bits == 0 { 0 } else { 1i128 << (self.low_bits - 1) }
+    }
+
     /// The largest magnitude of Y.
     #[must_use]
     pub fn most(&self) -> BigInt {
@@ -181,6 +214,19 @@ impl Sampler {
         let smoothing = exp2(-60) * BigInt::from(self.parts.len() - 1);
         let own: Rational = self.parts.iter().map(|part| part.table.distance.clone()).sum();
         (own + smoothing).max(exp2(LEAST_DISTANCE_EXPONENT))
+    }
+
+    /// A draw as a circuit leaves it, [`Sampler::centre`] taken off, for simulations.
+    ///
+    /// # Panics
+    /// Never: a draw fits where [`Sampler::new`] gave the sampler for a value of a program.
+    #[must_use]
+    pub fn sample(&self, rng: &mut Rng) -> i128 {
+        let mut words = std::iter::repeat_with(|| rand_core::Rng::next_u64(rng))
+            .flat_map(|word| (0..64).map(move |i| word >> i & 1 == 1));
+        let coins: Vec<bool> = words.by_ref().take(self.coins()).collect();
+        let (_, z) = self.draw(&coins);
+        z.to_i128().expect("noise of a value of 128 bits") - self.centre()
     }
 
     /// Y and Z of given coins.
@@ -241,12 +287,12 @@ fn ands(bits: u32) -> u32 {
 /// The parts of least ANDs whose sum has a variance.
 fn parts(variance: &Rational) -> Result<Vec<Part>, Error> {
     check(variance)?;
-    let mut search = Search { variance, best: None };
+    let mut search = Search { variance, above: variance.ceil().to_integer().to_u128(), best: None };
     if let Some((bits, _)) = SIZES.into_iter().find(|(_, most)| *variance <= whole(*most)) {
         search.best = Some((ands(bits), vec![(bits, 0, variance.clone())]));
     }
     for (bits, most) in SIZES {
-        search.grow(&[(bits, 0, whole(most))], &whole(most), ands(bits));
+        search.grow(&[(bits, 0)], most.into(), ands(bits));
     }
     let Some((_, planned)) = search.best else {
         return Err(Error::input(format!(
@@ -258,8 +304,11 @@ fn parts(variance: &Rational) -> Result<Vec<Part>, Error> {
     planned.into_iter().map(one).collect()
 }
 
+/// Parts below the last one have the largest variance of their size, so that all but the last step is in whole numbers.
 struct Search<'a> {
     variance: &'a Rational,
+    /// The least whole number that is not below it; none: it is out of reach.
+    above: Option<u128>,
     best: Option<(u32, Vec<Planned>)>,
 }
 
@@ -268,9 +317,10 @@ impl Search<'_> {
         self.best.as_ref().is_none_or(|(best, _)| ands < *best)
     }
 
-    /// Puts one more part above those of a variance `sum` together, in the order of size and shift.
-    fn grow(&mut self, below: &[Planned], sum: &Rational, so_far: u32) {
-        if below.len() >= MAX_PARTS || !self.better(so_far) {
+    /// Puts one more part above those, of a variance `sum` together, in the order of size and shift.
+    fn grow(&mut self, below: &[(u32, u32)], sum: u128, so_far: u32) {
+        let Some(above) = self.above else { return };
+        if below.len() >= MAX_PARTS || !self.better(so_far) || above <= sum {
             return;
         }
         let last = below[below.len() - 1].1;
@@ -278,19 +328,33 @@ impl Search<'_> {
             for shift in last + 1..=last + SHIFTS {
                 // Its own gates, and the adder that joins it.
                 let ands = so_far + ands(bits) + bits + shift + 1 - last;
-                let square = exp2(2 * shift.cast_signed());
-                let rest = (self.variance - sum) / &square;
-                if rest > whole(most) {
-                    if smooth(&whole(most), &square, sum) {
-                        let all = [below, &[(bits, shift, whole(most))]].concat();
-                        self.grow(&all, &(sum + whole(most) * &square), ands);
+                let (square, most) = (1u128 << (2 * shift), u128::from(most));
+                if !self.better(ands) {
+                    continue;
+                }
+                if above > sum + most * square {
+                    if 1000 * most * sum >= 2177 * (sum + most * square) {
+                        self.grow(&[below, &[(bits, shift)]].concat(), sum + most * square, ands);
                     }
-                } else if rest.is_positive() && smooth(&rest, &square, sum) && self.better(ands) {
-                    self.best = Some((ands, [below, &[(bits, shift, rest)]].concat()));
+                    continue;
+                }
+                let (whole, square) =
+                    (Rational::from_integer(sum.into()), Rational::from_integer(square.into()));
+                let rest = (self.variance - &whole) / &square;
+                if rest.is_positive() && smooth(&rest, &square, &whole) {
+                    let full = |(bits, shift): &(u32, u32)| (*bits, *shift, largest(*bits));
+                    let all = below.iter().map(full).chain([(bits, shift, rest)]).collect();
+                    self.best = Some((ands, all));
                 }
             }
         }
     }
+}
+
+/// The largest variance of a size.
+fn largest(bits: u32) -> Rational {
+    let (_, most) = SIZES.into_iter().find(|(size, _)| *size == bits).expect("a size of a table");
+    whole(most)
 }
 
 /// Whether a part of some variance on a lattice of step 2^shift, above parts of a variance `sum`, leaves no trace of its
@@ -302,6 +366,13 @@ fn smooth(variance: &Rational, square: &Rational, sum: &Rational) -> bool {
 
 fn whole(number: u32) -> Rational {
     Rational::from_integer(number.into())
+}
+
+fn check_cost(sensitivity: &BigInt, cells: u32, rho: &Rational) -> Result<(), Error> {
+    if sensitivity.is_positive() && cells > 0 && rho.is_positive() {
+        return Ok(());
+    }
+    Err(Error::misuse("sensitivity, cells and rho are positive"))
 }
 
 fn check(variance: &Rational) -> Result<(), Error> {

@@ -3,12 +3,14 @@
 //! A trial draws both arms' totals from an outcome law, noises them with the shipped scales and sampler, reads them
 //! with the shipped rules, and asks whether the interval holds the law's difference of clamped means.
 
+use crate::alias::Sampler;
 use crate::fixed::{self, Totals};
 use crate::gaussian::DiscreteGaussian;
-use crate::modes::{self, NoisyTotals, Reading, SumsSigma};
+use crate::joint::{self, Change, Joint};
+use crate::modes::{self, Reading};
 use crate::normal::{ln_gamma, normal_quantile_upper};
 use crate::rational::Rational;
-use crate::scale::{self, Bounds, Family, Mechanism, Mode, Viewer};
+use crate::scale::{self, Bounds, Mechanism, Mode, Viewer};
 use base::{Error, Rng, Seed};
 
 /// An outcome law: values in 0..=clamp with their probabilities, per arm.
@@ -112,21 +114,24 @@ pub fn simulate(law: &Law, plan: &Plan, seed: Seed) -> Result<Coverage, Error> {
 
 /// The mechanisms of a plan, prepared once.
 enum Release {
-    Sums { n: Option<DiscreteGaussian>, s: DiscreteGaussian, q: DiscreteGaussian, sigma: SumsSigma },
+    Sums { joint: Joint, noises: Vec<Sampler> },
     Fixed { scale: scale::FixedScale, lift: DiscreteGaussian, spread: DiscreteGaussian },
 }
 
 impl Release {
     fn new(law: &Law, plan: &Plan) -> Result<Self, Error> {
-        let bounds = Bounds { clamp: law.clamp, max_events: 1 };
         let gaussian = |m: &Mechanism| DiscreteGaussian::new(&m.sigma2);
         if plan.mode == Mode::Sums {
-            let scale = scale::sums(plan.viewer, Family::Overall, bounds, &plan.rho, &[])?;
-            let n = scale.n.as_ref().map(gaussian).transpose()?;
-            let sigma = SumsSigma::from(&scale);
-            return Ok(Self::Sums { n, s: gaussian(&scale.s)?, q: gaussian(&scale.q)?, sigma });
+            let change = match plan.viewer {
+                Viewer::Publisher => Change::Outcome,
+                Viewer::Advertiser | Viewer::Public => Change::Person,
+            };
+            let joint = Joint::on_lattices(change, law.clamp.into(), &plan.rho)?;
+            let noises = joint.outputs().iter().map(joint::Output::sampler).collect::<Result<_, _>>()?;
+            return Ok(Self::Sums { joint, noises });
         }
-        let scale = scale::fixed_point(plan.mode, plan.viewer, (plan.n, plan.n), bounds, &plan.rho, &[])?;
+        let bounds = Bounds { clamp: law.clamp };
+        let scale = scale::fixed_point(plan.mode, plan.viewer, (plan.n, plan.n), bounds, &plan.rho)?;
         let (lift, spread) = (gaussian(&scale.lift)?, gaussian(&scale.spread)?);
         Ok(Self::Fixed { scale, lift, spread })
     }
@@ -139,25 +144,24 @@ impl Release {
         rng: &mut Rng,
     ) -> Result<modes::Estimate, Error> {
         match self {
-            Self::Sums { n, s, q, sigma } => {
-                let mut noisy = |arm: &Totals| -> Result<NoisyTotals, Error> {
-                    let n = n.as_ref().map_or(Ok(0), |law| law.sample_within(rng, law.width()))?;
-                    Ok(NoisyTotals {
-                        n: i128::from(arm.n) + n,
-                        s: i128::from(arm.s) + s.sample_within(rng, s.width())?,
-                        q: arm.q as i128 + q.sample_within(rng, q.width())?,
-                    })
+            Self::Sums { joint, noises } => {
+                let mut read = |arm: &Totals| {
+                    let totals = [i128::from(arm.n), i128::from(arm.s), arm.q as i128];
+                    let exact = joint.encode(totals).into_iter();
+                    let noised: Vec<i128> =
+                        exact.zip(noises).map(|(value, noise)| value + noise.sample(rng)).collect();
+                    joint.decode(&noised, totals[0])
                 };
-                let (test, control) = (noisy(&totals[0])?, noisy(&totals[1])?);
+                let (test, control) = (read(&totals[0]), read(&totals[1]));
                 let reading = Reading { clamp: law.clamp, confidence: plan.confidence, minimum_group: 0 };
-                modes::read_sums(&test, &control, sigma, &reading)
+                modes::read_sums(test, control, joint, &reading)
             }
             Self::Fixed { scale, lift, spread } => {
                 let values = fixed::values(&totals[0], &totals[1], law.clamp)?;
                 let exact = if plan.mode == Mode::Variance { values.v } else { values.se };
                 let lift = i128::from(values.lift) + lift.sample_within(rng, lift.width())?;
                 let spread = i128::from(exact) + spread.sample_within(rng, spread.width())?;
-                modes::read_fixed(plan.mode, lift, spread, scale, plan.confidence)
+                modes::read_fixed(plan.mode, lift as f64, spread as f64, scale, plan.confidence)
             }
         }
     }

@@ -6,7 +6,8 @@
 //!
 //! * [`alias`]: the discrete Gaussian from coins alone, for circuits.
 //! * [`gaussian`]: the exact discrete Gaussian and Laplace, integers only, over the caller's generator.
-//! * [`scale`]: sensitivities, splits of rho and noise variances as exact rationals.
+//! * [`joint`]: n, S and Q by one mechanism, charged for what one row does to all three.
+//! * [`scale`]: sensitivities and noise variances of the fixed-point modes as exact rationals, and rho as epsilon.
 //! * [`fixed`]: the fixed-point values of `variance` and `algorithm1`, the reference for the circuit.
 //! * [`modes`]: noised values to estimate, interval, p-value; the smallest detectable effect.
 //! * [`choose`]: seeded cut-and-choose, as states that are consumed; [`statistical`]: the paper's tests.
@@ -19,6 +20,7 @@ pub mod choose;
 pub mod coverage;
 pub mod fixed;
 pub mod gaussian;
+pub mod joint;
 pub mod modes;
 pub mod normal;
 pub mod rational;

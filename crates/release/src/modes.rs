@@ -4,9 +4,10 @@
 //! `docs/protocols/release.md`. All results are per person, in the units of the outcome.
 
 use crate::fixed::Grid;
+use crate::joint::{Arm, Joint, standard_error};
 use crate::normal;
 use crate::rational::{exp2, to_f64};
-use crate::scale::{FixedScale, Mechanism, Mode, SumsScale};
+use crate::scale::{FixedScale, Mechanism, Mode};
 use base::Error;
 use serde::{Deserialize, Serialize};
 
@@ -14,17 +15,6 @@ use serde::{Deserialize, Serialize};
 pub const MINIMUM_GROUP: u64 = 1000;
 /// And the fewest in standard deviations of the noise on n.
 pub const MINIMUM_GROUP_SIGMAS: f64 = 20.0;
-
-/// The noised totals of one arm. `n` is exact where the viewer knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NoisyTotals {
-    /// Rows.
-    pub n: i128,
-    /// Sum.
-    pub s: i128,
-    /// Sum of squares.
-    pub q: i128,
-}
 
 /// What an estimate is read against.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,91 +57,43 @@ pub struct Estimate {
     pub rates: Option<[Rate; 2]>,
 }
 
-/// Standard deviations of the noise in the units of the totals.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SumsSigma {
-    /// Of n; 0 where n is exact.
-    pub n: f64,
-    /// Of S.
-    pub s: f64,
-    /// Of Q.
-    pub q: f64,
+/// The smallest n, as read, of an arm that may be shown.
+#[must_use]
+pub fn minimum_group(joint: &Joint, study: u64) -> f64 {
+    let sigma_n = joint.covariance()[0][0].sqrt();
+    (MINIMUM_GROUP.max(study) as f64).max(MINIMUM_GROUP_SIGMAS * sigma_n)
 }
 
-impl From<&SumsScale> for SumsSigma {
-    fn from(scale: &SumsScale) -> Self {
-        let sigma = |m: &Mechanism| to_f64(&m.sigma2).sqrt();
-        Self { n: scale.n.as_ref().map_or(0.0, sigma), s: sigma(&scale.s), q: sigma(&scale.q) }
-    }
-}
-
-/// The variances of one arm's mean.
-struct ArmVariance {
-    mean: f64,
-    /// Sampling variance, unbiased under the noise; may be negative.
-    sampling: f64,
-    /// Variance that the noise on S and n adds to the mean.
-    noise: f64,
-    /// Variance of `sampling` from the noise on Q and S.
-    tau2: f64,
-}
-
-impl SumsSigma {
-    fn noise(&self, mean: f64, n: f64) -> f64 {
-        (self.s * self.s + mean * mean * self.n * self.n) / (n * n)
-    }
-
-    fn tau2(&self, mean: f64, n: f64) -> f64 {
-        (self.q * self.q + 4.0 * mean * mean * self.s * self.s) / n.powi(4)
-    }
-
-    fn arm(&self, totals: &NoisyTotals, clamp: f64) -> ArmVariance {
-        let (n, s, q) = (totals.n as f64, totals.s as f64, totals.q as f64);
-        let mean = (s / n).clamp(0.0, clamp);
-        // E of a noised S squared is S^2 + sigma_S^2.
-        let sampling = (q - (s * s - self.s * self.s) / n) / ((n - 1.0) * n);
-        ArmVariance { mean, sampling, noise: self.noise(mean, n), tau2: self.tau2(mean, n) }
-    }
-
-    /// The smallest noisy arm that may be read.
-    #[must_use]
-    pub fn minimum_group(&self, study: u64) -> f64 {
-        (MINIMUM_GROUP.max(study) as f64).max(MINIMUM_GROUP_SIGMAS * self.n)
-    }
-}
-
-/// Reads the noised totals of mode `sums`.
+/// Reads n, S and Q of both arms, as [`Joint::decode`] gives them, in mode `sums`.
 ///
 /// # Errors
 /// When an arm is below the minimum group, which is tested on the noised count.
 pub fn read_sums(
-    test: &NoisyTotals,
-    control: &NoisyTotals,
-    sigma: &SumsSigma,
+    test: [f64; 3],
+    control: [f64; 3],
+    joint: &Joint,
     reading: &Reading,
 ) -> Result<Estimate, Error> {
     check_confidence(reading.confidence)?;
-    let least = sigma.minimum_group(reading.minimum_group);
-    for (name, arm) in [("test", test), ("control", control)] {
-        if (arm.n as f64) < least {
+    let least = minimum_group(joint, reading.minimum_group);
+    for (name, [n, ..]) in [("test", test), ("control", control)] {
+        if n < least {
             return Err(Error::input(format!(
-                "the {name} group has about {} rows, fewer than the minimum of {least:.0}: not shown",
-                arm.n.max(0)
+                "the {name} group has about {:.0} rows, fewer than the minimum of {least:.0}: not shown",
+                n.max(0.0)
             )));
         }
     }
-    let clamp = reading.clamp as f64;
-    let (t, c) = (sigma.arm(test, clamp), sigma.arm(control, clamp));
-    let lift = test.s as f64 / test.n as f64 - control.s as f64 / control.n as f64;
+    let (t, c) = (joint.arm(test), joint.arm(control));
+    let lift = test[1] / test[0] - control[1] / control[0];
     let noise = t.noise + c.noise;
-    let total = (t.sampling + c.sampling + (t.tau2 + c.tau2).sqrt()).max(0.0) + noise;
     let z = normal::critical(reading.confidence);
-    let rate = |arm: &ArmVariance| Rate {
+    let rate = |arm: &Arm| Rate {
         mean: arm.mean,
         half_width: z * ((arm.sampling + arm.tau2.sqrt()).max(0.0) + arm.noise).sqrt(),
         noise_half_width: z * arm.noise.sqrt(),
     };
-    let mut estimate = around(lift, total.sqrt(), noise.sqrt(), z);
+    let mut estimate = around(lift, standard_error(&t, &c), noise.sqrt(), z);
     estimate.relative = (c.mean > 0.0).then(|| lift / c.mean);
     estimate.rates = Some([rate(&t), rate(&c)]);
     Ok(estimate)
@@ -164,8 +106,8 @@ pub fn read_sums(
 /// When `mode` is `sums` or the confidence is not in 0..1.
 pub fn read_fixed(
     mode: Mode,
-    lift: i128,
-    spread: i128,
+    lift: f64,
+    spread: f64,
     scale: &FixedScale,
     confidence: f64,
 ) -> Result<Estimate, Error> {
@@ -176,13 +118,13 @@ pub fn read_fixed(
     let lift_sigma = sigma(&scale.lift, lift_point);
     let variance = match mode {
         Mode::Sums => return Err(Error::misuse("mode sums is read by read_sums")),
-        Mode::Variance => (real(spread as f64, v_point) + sigma(&scale.spread, v_point)).max(0.0),
-        Mode::Algorithm1 => (real(spread as f64, se_point) + sigma(&scale.spread, se_point)).max(0.0).powi(2),
+        Mode::Variance => (real(spread, v_point) + sigma(&scale.spread, v_point)).max(0.0),
+        Mode::Algorithm1 => (real(spread, se_point) + sigma(&scale.spread, se_point)).max(0.0).powi(2),
         // Step 10 squares a noised standard error, negative or not.
-        Mode::Algorithm1AsPublished => real(spread as f64, se_point).powi(2),
+        Mode::Algorithm1AsPublished => real(spread, se_point).powi(2),
     };
     let total = (variance + lift_sigma * lift_sigma).sqrt();
-    Ok(around(real(lift as f64, lift_point), total, lift_sigma, normal::critical(confidence)))
+    Ok(around(real(lift, lift_point), total, lift_sigma, normal::critical(confidence)))
 }
 
 fn around(lift: f64, total: f64, noise: f64, z: f64) -> Estimate {
@@ -235,23 +177,20 @@ impl Guess {
 /// # Errors
 /// When an arm is below the minimum group, or confidence, power or the guessed mean are out of range.
 pub fn minimum_detectable_effect(
-    sigma: &SumsSigma,
+    joint: &Joint,
     guess: &Guess,
     reading: &Reading,
     power: f64,
 ) -> Result<f64, Error> {
     let person = guess.person(reading)?;
-    let least = sigma.minimum_group(reading.minimum_group);
+    let least = minimum_group(joint, reading.minimum_group);
     if (guess.n_test.min(guess.n_control) as f64) < least {
         return Err(Error::input(format!(
             "a group has fewer than {least:.0} rows: nothing will be released"
         )));
     }
-    let arms = guess.arms();
-    let sampling: f64 = arms.iter().map(|n| person / n).sum();
-    let noise: f64 = arms.iter().map(|&n| sigma.noise(guess.mean, n)).sum();
-    let tau: f64 = arms.iter().map(|&n| sigma.tau2(guess.mean, n)).sum::<f64>().sqrt();
-    Ok(both_z(reading.confidence, power)? * (sampling + tau + noise).sqrt())
+    let [t, c] = guess.arms().map(|n| joint.expected(n, guess.mean, person));
+    Ok(both_z(reading.confidence, power)? * standard_error(&t, &c))
 }
 
 /// The same for the fixed-point modes, at the scale made for the guessed arm sizes.
@@ -270,8 +209,8 @@ pub fn minimum_detectable_effect_fixed(
         Mode::Variance => (variance, scale.grid.v),
         _ => (variance.sqrt(), scale.grid.se),
     };
-    let spread = (expected * to_f64(&exp2(point))) as i128;
-    let typical = read_fixed(mode, 0, spread, scale, reading.confidence)?;
+    let spread = expected * to_f64(&exp2(point));
+    let typical = read_fixed(mode, 0.0, spread, scale, reading.confidence)?;
     Ok(both_z(reading.confidence, power)? * typical.standard_error)
 }
 
@@ -294,16 +233,6 @@ pub fn check_public_groups(n_test: u64, n_control: u64, minimum_group: u64) -> R
     Err(Error::input(format!("a group has fewer than the minimum of {least} rows: not shown")))
 }
 
-/// The interval, from noise alone, of a further count of `release.also`.
-///
-/// # Errors
-/// When the confidence is not in 0..1.
-pub fn count_interval(count: i128, mechanism: &Mechanism, confidence: f64) -> Result<[f64; 2], Error> {
-    check_confidence(confidence)?;
-    let half = normal::critical(confidence) * to_f64(&mechanism.sigma2).sqrt();
-    Ok([count as f64 - half, count as f64 + half])
-}
-
 fn check_confidence(value: f64) -> Result<(), Error> {
     if value > 0.0 && value < 1.0 {
         Ok(())
@@ -315,103 +244,70 @@ fn check_confidence(value: f64) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::joint::Change;
+    use crate::rational::ratio;
 
     const READING: Reading = Reading { clamp: 1, confidence: 0.95, minimum_group: 0 };
 
-    /// Without noise the estimate is the textbook two-sample one.
+    /// So much rho that noise is nothing beside the sums.
+    fn exact(change: Change, clamp: u128) -> Joint {
+        Joint::new(change, clamp, &ratio(1_000_000_000_000i64, 1)).unwrap()
+    }
+
     #[test]
     fn without_noise_it_is_the_textbook() {
-        let sigma = SumsSigma { n: 0.0, s: 0.0, q: 0.0 };
-        let (t, c) = (NoisyTotals { n: 200_745, s: 33, q: 33 }, NoisyTotals { n: 201_229, s: 115, q: 115 });
-        let estimate = read_sums(&t, &c, &sigma, &READING).unwrap();
+        let (t, c) = ([200_745.0, 33.0, 33.0], [201_229.0, 115.0, 115.0]);
+        let estimate = read_sums(t, c, &exact(Change::Outcome, 1), &READING).unwrap();
         let arm = |n: f64, k: f64| (k / n) * (1.0 - k / n) / (n - 1.0);
         let se = (arm(200_745.0, 33.0) + arm(201_229.0, 115.0)).sqrt();
         let lift = 33.0 / 200_745.0 - 115.0 / 201_229.0;
-        assert!((estimate.lift - lift).abs() < 1e-18 && (estimate.standard_error / se - 1.0).abs() < 1e-12);
-        assert_eq!(estimate.noise_interval, [lift, lift]);
-        assert!((estimate.interval[1] - lift - 1.959_963_984_540_054_5 * se).abs() < 1e-15);
+        assert!((estimate.lift - lift).abs() < 1e-18 && (estimate.standard_error / se - 1.0).abs() < 1e-6);
+        assert!(estimate.noise_interval.iter().all(|end| (end - lift).abs() < 1e-10));
+        assert!((estimate.interval[1] - lift - 1.959_963_984_540_054_5 * se).abs() < 1e-10);
         assert!(estimate.p_value < 1e-10);
         assert!((estimate.relative.unwrap() + 0.7124).abs() < 1e-4);
     }
 
-    /// The standard deviation of what noise does to lift and vhat, drawn, against nu and tau.
-    #[test]
-    fn nu_and_tau_are_the_spread_of_the_noise() {
-        let mut rng = base::Seed::from_bytes([5; 32]).into_rng();
-        let sigma = SumsSigma { n: 0.0, s: 400.0, q: 30_000.0 };
-        let law = |s: f64| {
-            crate::gaussian::DiscreteGaussian::new(&crate::rational::ratio((s * s) as i64, 1)).unwrap()
-        };
-        let (noise_s, noise_q) = (law(sigma.s), law(sigma.q));
-        let (n, s, q) = (50_000i128, 100_000i128, 900_000i128);
-        let reading = Reading { clamp: 100, ..READING };
-        let control = NoisyTotals { n: 1 << 60, s: 0, q: 0 };
-        let trials = 4000;
-        let (mut lifts, mut spreads) = (Vec::new(), Vec::new());
-        let mut arm = sigma.arm(&NoisyTotals { n, s, q }, 100.0);
-        for _ in 0..trials {
-            let draw = |law: &crate::gaussian::DiscreteGaussian, rng: &mut base::Rng| {
-                law.sample_within(rng, 64).unwrap()
-            };
-            let noised = NoisyTotals { n, s: s + draw(&noise_s, &mut rng), q: q + draw(&noise_q, &mut rng) };
-            lifts.push(read_sums(&noised, &control, &sigma, &reading).unwrap().lift);
-            spreads.push(sigma.arm(&noised, 100.0).sampling);
-        }
-        let sd = |xs: &[f64]| {
-            let mean = xs.iter().sum::<f64>() / xs.len() as f64;
-            (mean, (xs.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / xs.len() as f64).sqrt())
-        };
-        // The relative error of a standard deviation from 4000 draws is 1.1 %.
-        assert!((sd(&lifts).1 / arm.noise.sqrt() - 1.0).abs() < 0.05);
-        assert!((sd(&spreads).1 / arm.tau2.sqrt() - 1.0).abs() < 0.05);
-        arm.sampling = (q as f64 - (s as f64).powi(2) / n as f64) / (n as f64 * (n as f64 - 1.0));
-        assert!((sd(&spreads).0 - arm.sampling).abs() < 5.0 * arm.tau2.sqrt() / (trials as f64).sqrt());
-    }
-
     #[test]
     fn small_groups_are_refused_on_the_noised_count() {
-        let big = NoisyTotals { n: 5000, s: 10, q: 10 };
-        let check = |n, sigma_n, study| {
-            let sigma = SumsSigma { n: sigma_n, s: 1.0, q: 1.0 };
+        let big = [5000.0, 10.0, 10.0];
+        let check = |n, joint: &Joint, study| {
             let reading = Reading { minimum_group: study, ..READING };
-            let small = NoisyTotals { n, ..big };
-            (
-                read_sums(&small, &big, &sigma, &reading).is_ok(),
-                read_sums(&big, &small, &sigma, &reading).is_ok(),
-            )
+            let small = [n, 10.0, 10.0];
+            (read_sums(small, big, joint, &reading).is_ok(), read_sums(big, small, joint, &reading).is_ok())
         };
-        assert_eq!(check(999, 1.0, 0), (false, false));
-        assert_eq!(check(1000, 1.0, 0), (true, true));
-        assert_eq!(check(1000, 50.0, 0), (true, true));
-        assert_eq!(check(1000, 50.1, 0), (false, false));
-        assert_eq!(check(1499, 1.0, 1500), (false, false));
-        assert_eq!(check(-3, 1.0, 0), (false, false));
+        let known = exact(Change::Outcome, 1);
+        assert_eq!(check(999.0, &known, 0), (false, false));
+        assert_eq!(check(1000.0, &known, 0), (true, true));
+        assert_eq!(check(1499.0, &known, 1500), (false, false));
+        assert_eq!(check(-3.0, &known, 0), (false, false));
+        // n has a standard deviation of sqrt(2 / rho): 50 at 2 / 2500.
+        let hidden = |rho: (i64, i64)| Joint::new(Change::Person, 1, &ratio(rho.0, rho.1)).unwrap();
+        assert_eq!(check(1000.0, &hidden((2, 2500)), 0), (true, true));
+        assert_eq!(check(1000.0, &hidden((2, 2511)), 0), (false, false));
     }
 
     #[test]
     fn an_effect_of_the_detectable_size_is_found_as_often_as_said() {
-        let sigma = SumsSigma { n: 0.0, s: 2.4, q: 5.8 };
+        let joint = Joint::new(Change::Outcome, 1, &ratio(1, 10)).unwrap();
         let guess = Guess { n_test: 200_000, n_control: 200_000, mean: 0.00037, variance: None };
-        let effect = minimum_detectable_effect(&sigma, &guess, &READING, 0.8).unwrap();
+        let effect = minimum_detectable_effect(&joint, &guess, &READING, 0.8).unwrap();
         assert!((1.5e-4..2.2e-4).contains(&effect), "{effect:e}");
-        assert!(minimum_detectable_effect(&sigma, &Guess { mean: 2.0, ..guess }, &READING, 0.8).is_err());
-        assert!(minimum_detectable_effect(&sigma, &Guess { n_test: 9, ..guess }, &READING, 0.8).is_err());
-        assert!(minimum_detectable_effect(&sigma, &guess, &READING, 1.0).is_err());
+        assert!(minimum_detectable_effect(&joint, &Guess { mean: 2.0, ..guess }, &READING, 0.8).is_err());
+        assert!(minimum_detectable_effect(&joint, &Guess { n_test: 9, ..guess }, &READING, 0.8).is_err());
+        assert!(minimum_detectable_effect(&joint, &guess, &READING, 1.0).is_err());
     }
 
     #[test]
     fn the_modes_see_effects_of_like_size() {
-        let (rho, guess) = (
-            crate::rational::ratio(1, 1),
-            Guess { n_test: 100_000, n_control: 100_000, mean: 0.05, variance: None },
-        );
-        let bounds = crate::scale::Bounds { clamp: 1, max_events: 1 };
+        let (rho, guess) =
+            (ratio(1, 1), Guess { n_test: 100_000, n_control: 100_000, mean: 0.05, variance: None });
+        let bounds = crate::scale::Bounds { clamp: 1 };
         let viewer = crate::Viewer::Advertiser;
-        let sums = crate::scale::sums(viewer, crate::scale::Family::Overall, bounds, &rho, &[]).unwrap();
-        let of_sums = minimum_detectable_effect(&SumsSigma::from(&sums), &guess, &READING, 0.8).unwrap();
+        let joint = Joint::on_lattices(Change::Person, 1, &rho).unwrap();
+        let of_sums = minimum_detectable_effect(&joint, &guess, &READING, 0.8).unwrap();
         for mode in [Mode::Variance, Mode::Algorithm1, Mode::Algorithm1AsPublished] {
-            let scale =
-                crate::scale::fixed_point(mode, viewer, (100_000, 100_000), bounds, &rho, &[]).unwrap();
+            let scale = crate::scale::fixed_point(mode, viewer, (100_000, 100_000), bounds, &rho).unwrap();
             let effect = minimum_detectable_effect_fixed(mode, &scale, &guess, &READING, 0.8).unwrap();
             // Chance alone: 2.8 sqrt(2 * .0475 / 1e5) = .00273.
             assert!(
@@ -419,25 +315,13 @@ mod tests {
                 "{mode:?} {effect}"
             );
         }
-        assert!(
-            minimum_detectable_effect_fixed(
-                Mode::Sums,
-                &crate::scale::fixed_point(Mode::Variance, viewer, (1000, 1000), bounds, &rho, &[]).unwrap(),
-                &guess,
-                &READING,
-                0.8
-            )
-            .is_err()
-        );
+        let scale = crate::scale::fixed_point(Mode::Variance, viewer, (1000, 1000), bounds, &rho).unwrap();
+        assert!(minimum_detectable_effect_fixed(Mode::Sums, &scale, &guess, &READING, 0.8).is_err());
     }
 
     #[test]
-    fn public_groups_and_counts() {
+    fn public_groups() {
         assert!(check_public_groups(1000, 1000, 0).is_ok() && check_public_groups(1000, 999, 0).is_err());
         assert!(check_public_groups(1499, 5000, 1500).is_err());
-        let mechanism =
-            Mechanism { rho: crate::rational::ratio(1, 10), sigma2: crate::rational::ratio(100, 1) };
-        let [low, high] = count_interval(50, &mechanism, 0.95).unwrap();
-        assert!((low - 30.4).abs() < 0.01 && (high - 69.6).abs() < 0.01);
     }
 }

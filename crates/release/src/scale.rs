@@ -9,7 +9,7 @@ use crate::fixed::{self, Grid};
 use crate::rational::{Rational, ceil_sqrt, exp2, parse_decimal, ratio};
 use base::Error;
 use num_bigint::BigInt;
-use num_traits::{One, Signed, Zero};
+use num_traits::{Signed, Zero};
 use serde::{Deserialize, Serialize};
 
 /// What is noised and released.
@@ -38,43 +38,11 @@ pub enum Viewer {
     Public,
 }
 
-/// A disjoint partition of the rows whose cells are each released. One family is one charge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Family {
-    /// All rows.
-    Overall,
-    /// By the publisher's breakdown column.
-    Breakdown,
-    /// By the advertiser's cohort column.
-    Cohort,
-}
-
-/// A further count of `release.also`, released per cell and arm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Count {
-    /// Users with at least one counted conversion.
-    Converters,
-    /// Users of the publisher that the advertiser knows.
-    Matches,
-    /// Users whose total met the clamp.
-    ClampedUsers,
-    /// Counted conversions.
-    Conversions,
-    /// Counted conversions of users with an impression.
-    ReachedConversions,
-    /// Clamped value of users with an impression.
-    ReachedValue,
-}
-
 /// The public bounds that sensitivities come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
     /// R: the most that one user adds to S. At least 1, at most [`fixed::CLAMP`].
     pub clamp: u64,
-    /// K: the most conversions of one user.
-    pub max_events: u64,
 }
 
 /// One Gaussian mechanism: its variance and its charge. The same variance is used in every cell and arm it covers.
@@ -93,29 +61,6 @@ impl Mechanism {
     }
 }
 
-/// The mechanisms of one family in mode `sums`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SumsScale {
-    /// The row counts; `None` where the viewer knows them exactly.
-    pub n: Option<Mechanism>,
-    /// The sums.
-    pub s: Mechanism,
-    /// The sums of squares.
-    pub q: Mechanism,
-    /// The counts of `also`, in its order.
-    pub also: Vec<(Count, Mechanism)>,
-}
-
-impl SumsScale {
-    /// The charge of everything together: the rho it was made from, exactly.
-    #[must_use]
-    pub fn charge(&self) -> Rational {
-        let n = self.n.as_ref().map_or_else(Rational::zero, |n| n.rho.clone());
-        let also: Rational = self.also.iter().map(|(_, m)| m.rho.clone()).sum();
-        n + &self.s.rho + &self.q.rho + also
-    }
-}
-
 /// The mechanisms of the fixed-point modes; variances in grid units, squared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FixedScale {
@@ -125,8 +70,6 @@ pub struct FixedScale {
     pub lift: Mechanism,
     /// `variance`: v in units of 2^-grid.v. Otherwise se in units of 2^-grid.se.
     pub spread: Mechanism,
-    /// The counts of `also`, in its order.
-    pub also: Vec<(Count, Mechanism)>,
     /// The zCDP charge the ledger books. Equals rho but for `algorithm1-as-published`, where it is the true cost.
     pub charge: Rational,
 }
@@ -196,46 +139,6 @@ pub fn rho_to_epsilon(rho: f64, delta: f64) -> f64 {
     bound(low).min(closed).max(0.0)
 }
 
-/// An equal share of rho for each of `families` (at least 1) families: their charges add up.
-#[must_use]
-pub fn family_share(rho: &Rational, families: usize) -> Rational {
-    rho / BigInt::from(families.max(1))
-}
-
-/// The mechanisms of one family in mode `sums`.
-///
-/// # Errors
-/// When rho or the bounds are out of range, or a count is listed twice.
-pub fn sums(
-    viewer: Viewer,
-    family: Family,
-    bounds: Bounds,
-    rho: &Rational,
-    also: &[Count],
-) -> Result<SumsScale, Error> {
-    check(bounds, rho, also)?;
-    // The publisher knows n of cells that its own columns define. Everything else moves two cells at once: a user
-    // changes arm, or cohort.
-    let n_known = viewer == Viewer::Publisher && family != Family::Cohort;
-    let cells = BigInt::from(if n_known { 1 } else { 2 });
-    let clamp = BigInt::from(bounds.clamp);
-    let delta2 = |one: &BigInt| Rational::from_integer(&cells * one * one);
-    let (core, counts) = split_also(rho, also);
-    let mechanism = |one: &BigInt, parts: i64| {
-        Mechanism::new(&delta2(one), &core * BigInt::from(parts) / BigInt::from(20))
-    };
-    let squared = &clamp * &clamp;
-    Ok(SumsScale {
-        n: (!n_known).then(|| mechanism(&BigInt::one(), 1)),
-        s: mechanism(&clamp, if n_known { 17 } else { 16 }),
-        q: mechanism(&squared, 3),
-        also: counts
-            .into_iter()
-            .map(|(c, rho)| (c, Mechanism::new(&delta2(&c.bound(bounds)), rho)))
-            .collect(),
-    })
-}
-
 /// The mechanisms of the fixed-point modes for public arm sizes.
 ///
 /// # Errors
@@ -246,18 +149,16 @@ pub fn fixed_point(
     (n_test, n_control): (u64, u64),
     bounds: Bounds,
     rho: &Rational,
-    also: &[Count],
 ) -> Result<FixedScale, Error> {
-    check(bounds, rho, also)?;
+    check(bounds, rho)?;
     let grid = Grid::new(n_test, n_control, bounds.clamp)?;
-    let (core, counts) = split_also(rho, also);
     let lift_parts = match mode {
-        Mode::Sums => return Err(Error::misuse("mode sums has no fixed point; use scale::sums")),
+        Mode::Sums => return Err(Error::misuse("mode sums has no fixed point; the sums are release::joint")),
         Mode::Variance => 17,
         Mode::Algorithm1 | Mode::Algorithm1AsPublished => 10,
     };
-    let rho_lift = &core * BigInt::from(lift_parts) / BigInt::from(20);
-    let rho_spread = &core - &rho_lift;
+    let rho_lift = rho * BigInt::from(lift_parts) / BigInt::from(20);
+    let rho_spread = rho - &rho_lift;
     let exact = Sensitivity::of(viewer, n_test, n_control, bounds.clamp);
     let lift2 = on_grid(&(&exact.lift * &exact.lift), grid.lift, fixed::LIFT_SLACK);
     let spread2 = match mode {
@@ -274,40 +175,14 @@ pub fn fixed_point(
         (Mechanism::new(&lift2, rho_lift), Mechanism::new(&spread2, rho_spread))
     };
     let cost = |delta2: &Rational, m: &Mechanism| delta2 / (&m.sigma2 * BigInt::from(2));
-    let core_charge = cost(&lift2, &lift) + cost(&spread2, &spread);
-    let cells = BigInt::from(if viewer == Viewer::Publisher { 1 } else { 2 });
-    let also: Vec<_> = counts
-        .into_iter()
-        .map(|(c, rho)| (c, Mechanism::new(&Rational::from_integer(&cells * c.bound(bounds).pow(2)), rho)))
-        .collect();
-    let charge = core_charge + also.iter().map(|(_, m)| m.rho.clone()).sum::<Rational>();
-    Ok(FixedScale { grid, lift, spread, also, charge })
+    let charge = cost(&lift2, &lift) + cost(&spread2, &spread);
+    Ok(FixedScale { grid, lift, spread, charge })
 }
 
 /// The square of ceil(delta 2^f) + slack: what two neighbours' fixed-point values may differ by.
 fn on_grid(delta2: &Rational, f: i32, slack: u32) -> Rational {
     let steps = ceil_sqrt(&(delta2 * exp2(2 * f))) + slack;
     Rational::from_integer(&steps * &steps)
-}
-
-/// The core keeps all of rho, or .8 of it when counts are listed; the counts share .2 equally.
-fn split_also(rho: &Rational, also: &[Count]) -> (Rational, Vec<(Count, Rational)>) {
-    if also.is_empty() {
-        return (rho.clone(), Vec::new());
-    }
-    let each = rho / BigInt::from(5 * also.len());
-    (rho * ratio(4, 5), also.iter().map(|&count| (count, each.clone())).collect())
-}
-
-impl Count {
-    /// The most one user adds to it.
-    fn bound(self, bounds: Bounds) -> BigInt {
-        match self {
-            Self::Converters | Self::Matches | Self::ClampedUsers => BigInt::one(),
-            Self::Conversions | Self::ReachedConversions => bounds.max_events.into(),
-            Self::ReachedValue => bounds.clamp.into(),
-        }
-    }
 }
 
 impl Mode {
@@ -338,16 +213,13 @@ impl Mode {
     }
 }
 
-fn check(bounds: Bounds, rho: &Rational, also: &[Count]) -> Result<(), Error> {
+fn check(bounds: Bounds, rho: &Rational) -> Result<(), Error> {
     check_rho(rho)?;
-    if bounds.clamp == 0 || bounds.max_events == 0 {
-        return Err(Error::input("clamp and max_events are at least 1"));
+    if bounds.clamp == 0 {
+        return Err(Error::input("the clamp is at least 1"));
     }
     if bounds.clamp > fixed::CLAMP {
         return Err(Error::limit("release::fixed::CLAMP", bounds.clamp, fixed::CLAMP));
-    }
-    if (1..also.len()).any(|i| also[..i].contains(&also[i])) {
-        return Err(Error::input("release.also lists a count twice; list each once"));
     }
     Ok(())
 }
@@ -361,48 +233,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const BOUNDS: Bounds = Bounds { clamp: 7, max_events: 4 };
+    const BOUNDS: Bounds = Bounds { clamp: 7 };
     const VIEWERS: [Viewer; 3] = [Viewer::Publisher, Viewer::Advertiser, Viewer::Public];
-
-    /// Charge by definition: sum of squared differences over twice the variances, for a move of one user.
-    fn charge_of_a_move(scale: &SumsScale, cells: i64) -> Rational {
-        let cost = |delta: u64, m: &Mechanism| ratio(cells * (delta * delta) as i64, 2) / &m.sigma2;
-        let n = scale.n.as_ref().map_or_else(Rational::zero, |m| cost(1, m));
-        n + cost(7, &scale.s) + cost(49, &scale.q)
-    }
-
-    #[test]
-    fn the_worst_move_costs_rho() {
-        let rho = ratio(1, 10);
-        for viewer in VIEWERS {
-            for family in [Family::Overall, Family::Breakdown, Family::Cohort] {
-                let scale = sums(viewer, family, BOUNDS, &rho, &[]).unwrap();
-                let one_cell = viewer == Viewer::Publisher && family != Family::Cohort;
-                assert_eq!(scale.n.is_none(), one_cell);
-                assert_eq!(charge_of_a_move(&scale, if one_cell { 1 } else { 2 }), rho);
-            }
-        }
-    }
-
-    #[test]
-    fn the_table_of_the_design() {
-        let rho = ratio(1, 10);
-        let scale = sums(Viewer::Publisher, Family::Overall, BOUNDS, &rho, &[]).unwrap();
-        assert_eq!(scale.s.sigma2, ratio(49 * 1000, 2 * 85));
-        assert_eq!(scale.q.sigma2, ratio(2401 * 1000, 2 * 15));
-        let scale = sums(Viewer::Advertiser, Family::Overall, BOUNDS, &rho, &[]).unwrap();
-        assert_eq!(scale.n.unwrap().sigma2, ratio(200, 1));
-        assert_eq!(scale.s.sigma2, ratio(4900, 8));
-        assert_eq!(scale.q.sigma2, ratio(2401 * 200, 3));
-        let also = [Count::Converters, Count::Conversions, Count::ReachedValue];
-        let scale = sums(Viewer::Publisher, Family::Overall, BOUNDS, &rho, &also).unwrap();
-        let each = ratio(1, 150);
-        for ((_, mechanism), d) in scale.also.iter().zip([1i64, 4, 7]) {
-            assert_eq!(mechanism.rho, each);
-            assert_eq!(mechanism.sigma2, ratio(d * d * 75, 1));
-        }
-        assert_eq!(scale.s.rho, ratio(68, 1000));
-    }
 
     #[test]
     fn as_published_is_charged_what_it_costs() {
@@ -410,14 +242,14 @@ mod tests {
         let n = 1_000_000;
         for (viewer, expected) in [(Viewer::Advertiser, 1.5), (Viewer::Publisher, 0.625)] {
             let mode = Mode::Algorithm1AsPublished;
-            let scale = fixed_point(mode, viewer, (n, n), BOUNDS, &rho, &[]).unwrap();
+            let scale = fixed_point(mode, viewer, (n, n), BOUNDS, &rho).unwrap();
             // rho1 + 2 rho2 for a swap; rho1 / 4 + rho2 for one outcome; the grid adds a few millionths.
             let charge = crate::rational::to_f64(&scale.charge);
             assert!((charge - expected).abs() < 2e-5 && charge > expected, "{charge}");
         }
         for mode in [Mode::Variance, Mode::Algorithm1] {
             for viewer in VIEWERS {
-                let scale = fixed_point(mode, viewer, (n, 1000), BOUNDS, &rho, &[Count::Matches]).unwrap();
+                let scale = fixed_point(mode, viewer, (n, 1000), BOUNDS, &rho).unwrap();
                 assert_eq!(scale.charge, rho);
             }
         }
@@ -455,23 +287,16 @@ mod tests {
         for bad in ["0", "-1", "", "a", "0.0"] {
             assert!(parse_rho(bad).is_err());
         }
-        let with = |clamp| sums(Viewer::Public, Family::Overall, Bounds { clamp, max_events: 1 }, &rho, &[]);
+        let with = |clamp| fixed_point(Mode::Variance, Viewer::Public, (1000, 1000), Bounds { clamp }, &rho);
         assert!(with(fixed::CLAMP).is_ok() && with(fixed::CLAMP + 1).is_err() && with(0).is_err());
-        let twice = [Count::Matches, Count::Matches];
-        assert!(sums(Viewer::Public, Family::Overall, BOUNDS, &rho, &twice).is_err());
-        assert!(fixed_point(Mode::Sums, Viewer::Public, (10, 10), BOUNDS, &rho, &[]).is_err());
+        assert!(fixed_point(Mode::Sums, Viewer::Public, (10, 10), BOUNDS, &rho).is_err());
     }
 
     proptest! {
         #[test]
-        fn shares_add_up_exactly(millis in 1u64..100_000, clamp in 1u64..=fixed::CLAMP, count in 0usize..=3, v in 0usize..3) {
+        fn shares_add_up_exactly(millis in 1u64..100_000, clamp in 1u64..=fixed::CLAMP, v in 0usize..3) {
             let rho = ratio(millis, 1000);
-            let also = &[Count::Converters, Count::Conversions, Count::Matches][..count];
-            let bounds = Bounds { clamp, max_events: 4 };
-            for family in [Family::Overall, Family::Cohort] {
-                prop_assert_eq!(sums(VIEWERS[v], family, bounds, &rho, also).unwrap().charge(), rho.clone());
-            }
-            let fixed = fixed_point(Mode::Variance, VIEWERS[v], (1000, 2000), bounds, &rho, also).unwrap();
+            let fixed = fixed_point(Mode::Variance, VIEWERS[v], (1000, 2000), Bounds { clamp }, &rho).unwrap();
             prop_assert_eq!(fixed.charge, rho);
         }
     }

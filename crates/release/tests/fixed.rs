@@ -5,7 +5,7 @@ use num_traits::{Signed, ToPrimitive};
 use proptest::prelude::*;
 use release::fixed::{self, Totals};
 use release::rational::{Rational, exp2, ratio, to_f64};
-use release::scale::{Bounds, Count, Sensitivity, fixed_point};
+use release::scale::{Bounds, Sensitivity, fixed_point};
 use release::{Mode, Viewer};
 
 /// Totals of `k` people at R, `m` people at y and the rest at 0.
@@ -90,11 +90,11 @@ fn neighbours_stay_within_the_integer_sensitivity() {
             std::mem::swap(&mut test[0], &mut control[0]);
         }
         let after = fixed::values(&sum(&test), &sum(&control), clamp).unwrap();
-        let bounds = Bounds { clamp, max_events: 1 };
+        let bounds = Bounds { clamp };
         for (mode, difference) in
             [(Mode::Variance, before.v.abs_diff(after.v)), (Mode::Algorithm1, before.se.abs_diff(after.se))]
         {
-            let scale = fixed_point(mode, viewer, (n, m), bounds, &ratio(1, 1), &[]).unwrap();
+            let scale = fixed_point(mode, viewer, (n, m), bounds, &ratio(1, 1)).unwrap();
             let allowed = |m: &release::scale::Mechanism| {
                 let square = &m.sigma2 * &m.rho * BigInt::from(2);
                 assert!(square.is_integer());
@@ -123,9 +123,9 @@ fn caps_hold_at_the_cap_and_beyond() {
     ] {
         assert!(fixed::Grid::new(n, m, clamp).is_err(), "{n} {m} {clamp}");
     }
-    let bounds = Bounds { clamp: 1, max_events: 1 };
+    let bounds = Bounds { clamp: 1 };
     let rho = ratio(1, 1);
-    assert!(fixed_point(Mode::Variance, Viewer::Public, (1, 5), bounds, &rho, &[Count::Matches]).is_err());
+    assert!(fixed_point(Mode::Variance, Viewer::Public, (1, 5), bounds, &rho).is_err());
     for impossible in [
         Totals { n: 2, s: 21, q: 221 },
         Totals { n: 2, s: 10, q: 101 },

@@ -188,14 +188,14 @@ fn the_modes_agree_with_the_vectors() {
     let mut compared = 0;
     for case in cases() {
         let n = (case.test.n, case.control.n);
-        let bounds = Bounds { clamp: case.clamp, max_events: 1 };
+        let bounds = Bounds { clamp: case.clamp };
         let values = fixed::values(&case.test, &case.control, case.clamp).unwrap();
         for w in case.json["w"].as_array().unwrap() {
             let (z, confidence) = z_of(w);
             let (rho1, rho2) = (rational(&w["rho1"]), rational(&w["rho2"]));
             let rho = &rho1 + &rho2;
             let mode = if rho1 == rho2 { Mode::Algorithm1AsPublished } else { Mode::Variance };
-            let scale = fixed_point(mode, Viewer::Publisher, n, bounds, &rho, &[]).unwrap();
+            let scale = fixed_point(mode, Viewer::Publisher, n, bounds, &rho).unwrap();
             assert_eq!((&scale.lift.rho, &scale.spread.rho), (&rho1, &rho2), "{}", case.name);
             let sigma2 = |m: &release::scale::Mechanism, f: i32| &m.sigma2 * exp2(-2 * f);
             if mode == Mode::Algorithm1AsPublished {
@@ -209,7 +209,7 @@ fn the_modes_agree_with_the_vectors() {
                     &square(&rational(&w["sigma2_paper"])),
                     &case.name,
                 );
-                let read = modes::read_fixed(mode, values.lift.into(), values.se.into(), &scale, confidence);
+                let read = modes::read_fixed(mode, values.lift as f64, values.se as f64, &scale, confidence);
                 let read = read.unwrap();
                 let width = 0.5 * (read.interval[1] - read.interval[0]);
                 let expected = to_f64(&rational(&w["w_paper_zero_noise"]));
@@ -221,7 +221,8 @@ fn the_modes_agree_with_the_vectors() {
                 // The margin sigma_v is part of the width; take it out again to meet the vector.
                 let sigma_steps = to_f64(&scale.spread.sigma2).sqrt().round() as i128;
                 let spread = i128::from(values.v) - sigma_steps;
-                let read = modes::read_fixed(mode, values.lift.into(), spread, &scale, confidence).unwrap();
+                let read =
+                    modes::read_fixed(mode, values.lift as f64, spread as f64, &scale, confidence).unwrap();
                 let width = to_f64(&z) * read.standard_error;
                 let expected = to_f64(&rational(&w["w_publisher_var_zero_noise"]));
                 assert!((width / expected - 1.0).abs() < 4e-6, "{}: {width} {expected}", case.name);

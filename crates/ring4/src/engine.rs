@@ -7,11 +7,11 @@ use crate::member::Member;
 use crate::{Quote, Seat, Settings, release, rows};
 use accel::Queue;
 use base::{Cost, Error, PartyId};
-use engine::{Ceremony, Engine, Rows, Shares};
+use engine::{Engine, Entered, OutputShares, Rows, Shares};
 use net::Session;
 use program::Program;
 use program::lower::combine::Shape;
-use program::lower::{Inputs, ReleasePlan, Totals};
+use program::lower::{Depth, Inputs, ReleasePlan, Totals};
 
 type Devices = dyn FnMut() -> Result<Queue, Error> + Send;
 
@@ -67,8 +67,8 @@ impl Ring4 {
 
     /// ANDs of shares of a release, and its messages that follow one another.
     #[must_use]
-    pub fn release_work(&self, plan: &ReleasePlan, candidates: usize) -> [u64; 2] {
-        let quote = release::quote(plan, candidates, self.quote(plan.parties));
+    pub fn release_work(&self, plan: &ReleasePlan) -> [u64; 2] {
+        let quote = release::quote(plan, self.quote(plan.parties));
         [release::and_gates(plan, self.inputs()), quote.trips()]
     }
 
@@ -117,15 +117,8 @@ impl Engine for Ring4 {
         "ring4"
     }
 
-    fn check(&self, program: &Program) -> Result<(), Error> {
-        if program.mechanisms.is_empty() || program.parties.len() == 2 {
-            return Ok(());
-        }
-        Err(Error::input(format!(
-            "the program {} draws noise among {} parties; noise is drawn between two",
-            program.name,
-            program.parties.len()
-        )))
+    fn check(&self, _: &Program) -> Result<(), Error> {
+        Ok(())
     }
 
     fn totals(&self) -> Totals {
@@ -153,20 +146,28 @@ impl Engine for Ring4 {
         session.step("rows", |s| rows::run(&prepared, seat, |s| self.member(s), rows, s))
     }
 
-    fn price_release(&self, plan: &ReleasePlan, candidates: usize) -> Cost {
-        release::quote(plan, candidates, self.quote(plan.parties)).total()
+    /// Every level of gates is a round of the four.
+    fn release_depth(&self, _: usize) -> Depth {
+        Depth::Shallow
+    }
+
+    fn holders(&self, _: usize) -> Vec<PartyId> {
+        self.seats.to_vec()
+    }
+
+    fn price_release(&self, plan: &ReleasePlan) -> Cost {
+        release::quote(plan, self.quote(plan.parties)).total()
     }
 
     fn release(
         &mut self,
         plan: &ReleasePlan,
-        totals: &Shares,
-        ceremony: &mut dyn Ceremony,
+        entered: &Entered,
         session: &mut Session,
-    ) -> Result<Vec<u128>, Error> {
+    ) -> Result<OutputShares, Error> {
         self.check_roster(plan.parties, session)?;
         let inputs = self.inputs();
-        session.step("release", |s| release::run((plan, inputs), |s| self.member(s), totals, ceremony, s))
+        session.step("release", |s| release::run((plan, inputs), |s| self.member(s), entered, s))
     }
 
     fn price_lists(&self, program: &Program, rows: u64, viewer: PartyId) -> Cost {

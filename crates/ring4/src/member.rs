@@ -393,7 +393,7 @@ impl Quote {
         if let Some(seat) = Seat::ALL.into_iter().find(|&seat| self.party(seat) == viewer) {
             return self.open_to(ring, len, &[seat]);
         }
-        self.joint(&[0, 1, 2].map(|k| (zero_input(k), ring, len)));
+        self.refresh(ring, len);
         self.trip(1);
         let hash = if self.settings().checked() { COMPARISON_BYTES as u64 } else { 0 };
         let bytes = Block::BYTES as u64 * ring.blocks(len) as u64 + hash;
@@ -402,6 +402,11 @@ impl Quote {
             self.say(from, viewer, bytes);
             self.listen(viewer, from);
         }
+    }
+
+    /// [`Party::refresh`].
+    pub(crate) fn refresh(&mut self, ring: Ring, len: usize) {
+        self.joint(&[0, 1, 2].map(|k| (zero_input(k), ring, len)));
     }
 
     /// [`Member::confirm`].

@@ -1,26 +1,25 @@
-//! The release of one viewer, and its lists.
+//! Releases, and a viewer's lists.
 //!
-//! **Functionality.** The seats hold the totals, owners know some alone, the viewer's peer draws noise; the viewer learns the
-//! outputs meant for it.
+//! **Functionality.** The seats hold the totals, owners know some alone; the seats get shares of the outputs' bits. Noise is
+//! drawn of coins that nobody knows: summand j of a coin is of a stream of K_j, which its three holders tossed coins for.
 //!
-//! **Protocol.** 1. The drawer draws its candidates. 2. Owners enter their totals, the drawer all candidates: from here on
-//! they are fixed. 3. The ceremony settles the candidate (and debits the ledger); every owner tells every seat which, and a
-//! seat that hears two numbers stops. 4. The seats open the other candidates to the viewer, whose ceremony checks them
-//! against what the drawer committed to. 5. They evaluate, and reveal the outputs. Before 4 and 5 the seats tell each other
-//! that everything was checked.
+//! **Protocol.** 1. Owners enter their totals: from here on they are fixed. 2. The seats evaluate. 3. Where somebody without a
+//! seat is to see the outputs they add shares of zero, for summands as they lie could tell how a value was computed. 4. They
+//! tell each other that everything was checked. Who sees the outputs gets all that a seat holds from each
+//! (`engine::outputs`), so that one of them can neither stop nor bend what follows.
 //!
-//! **Security, who learns what.** That of the engine. One corrupted seat, or one corrupted owner, or both in one, cannot
-//! make the others use another candidate, or reveal anything after an error.
+//! **Security, who learns what.** That of the engine; nothing is revealed here. A corrupted seat lacks one summand of every
+//! coin, of a key that an honest one tossed for.
 //!
-//! **Cost.** The gates of the release on one lane: rounds, not bytes.
+//! **Cost.** The gates of the release on one lane: rounds, not bytes. Coins cost nothing.
 
 use crate::bits::Bits;
 use crate::evaluate::{Compiled, Evaluator};
 use crate::member::Member;
 use crate::rows::unlist;
 use crate::{Quote, Ring};
-use base::{Error, PartyId, limits};
-use engine::{Ceremony, Share, Shares, drawer};
+use base::{Error, PartyId};
+use engine::{Entered, OutputShares, Share, Shares, outputs};
 use kernels::Block;
 use net::Session;
 use program::Program;
@@ -28,48 +27,43 @@ use program::circuit::{Input, Lit};
 use program::entries::Knows;
 use program::lower::{Inputs, ReleasePlan, ReleaseWord, WordKind};
 
-/// Bytes in which an owner tells a seat the candidate.
-const CHOICE_BYTES: u64 = 4;
-
 /// A release made ready.
 struct Prepared<'a> {
     plan: &'a ReleasePlan,
     circuit: Compiled,
-    /// Noise words, and their bits.
-    noises: Vec<&'a ReleaseWord>,
-    noise_bits: usize,
     outputs: usize,
 }
 
 impl<'a> Prepared<'a> {
     fn new(plan: &'a ReleasePlan, inputs: Inputs) -> Self {
-        let roots: Vec<Lit> = plan.outputs.iter().flat_map(|(_, bits)| bits.iter().copied()).collect();
+        let roots: Vec<Lit> = plan.roots().collect();
         let knows = |input: &Input| match plan.words[input.word as usize] {
-            ReleaseWord { kind: WordKind::Alone(_), owner, .. } => Knows::Party(owner),
+            ReleaseWord { kind: WordKind::Alone(_) | WordKind::Candidate(..), owner, .. } => {
+                Knows::Party(owner)
+            }
             _ => Knows::Nobody,
         };
         let circuit = Compiled::new(&plan.circuit, &roots, plan.parties, &knows, inputs);
-        let noises: Vec<&ReleaseWord> =
-            plan.words.iter().filter(|w| matches!(w.kind, WordKind::Noise(..))).collect();
-        let noise_bits = noises.iter().map(|w| usize::from(w.width)).sum();
-        Self { plan, circuit, noises, noise_bits, outputs: roots.len() }
+        Self { plan, circuit, outputs: roots.len() }
     }
 
-    /// Whether the viewer knows everything itself.
+    /// Whether nothing is computed together.
     fn is_local(&self) -> bool {
-        let own = |w: &ReleaseWord| matches!(w.kind, WordKind::Alone(_)) && w.owner == self.plan.viewer;
-        self.plan.words.iter().all(own)
+        self.outputs == 0 || self.plan.alone().is_some()
     }
 
-    /// Where a noise word begins among the bits of a candidate.
-    fn noise_at(&self, word: u32) -> usize {
-        let before = self.plan.words[..word as usize].iter();
-        let noises = before.filter(|w| matches!(w.kind, WordKind::Noise(..)));
-        noises.map(|w| usize::from(w.width)).sum()
+    /// Bits of coins, by summand.
+    fn coins(&self) -> usize {
+        let bits = |word: &ReleaseWord| match word.kind {
+            WordKind::CoinSummand(_, _, 0) => usize::from(word.width),
+            _ => 0,
+        };
+        self.plan.words.iter().map(bits).sum()
     }
 
-    fn owners(&self) -> impl Iterator<Item = PartyId> + use<> {
-        (0..self.plan.parties as u8).map(PartyId)
+    /// Whether somebody without a seat sees the outputs.
+    fn leaves(&self, seats: [PartyId; 4]) -> bool {
+        outputs::viewers(self.plan).any(|viewer| !seats.contains(&viewer))
     }
 }
 
@@ -80,37 +74,20 @@ pub(crate) fn and_gates(plan: &ReleasePlan, inputs: Inputs) -> u64 {
 }
 
 /// Goes through the motions of [`run`].
-pub(crate) fn quote(plan: &ReleasePlan, candidates: usize, mut quote: Quote) -> Quote {
+pub(crate) fn quote(plan: &ReleasePlan, mut quote: Quote) -> Quote {
     let release = Prepared::new(plan, quote.settings().inputs());
     if release.is_local() {
         return quote;
     }
-    let (viewer, checked) = (plan.viewer, quote.settings().checked());
-    let confirm = |quote: &mut Quote| {
-        if checked {
-            quote.confirm()
-        }
-    };
     quote.member_setup();
-    if release.noise_bits > 0 {
-        quote.enter(drawer(plan), Ring::Z2, candidates * release.noise_bits);
-    }
     release.circuit.quote_enter(&mut quote, 1);
-    if release.noise_bits > 0 {
-        let seats = quote.seats();
-        quote.trip(1);
-        let pairs =
-            || release.owners().flat_map(|o| seats.into_iter().filter(move |s| *s != o).map(move |s| (o, s)));
-        pairs().for_each(|(owner, seat)| quote.say(owner, seat, CHOICE_BYTES));
-        pairs().for_each(|(owner, seat)| quote.listen(seat, owner));
-        if candidates > 1 {
-            confirm(&mut quote);
-            quote.reveal(Ring::Z2, (candidates - 1) * release.noise_bits, viewer);
-        }
-    }
     release.circuit.quote_join(&mut quote, 1);
-    confirm(&mut quote);
-    quote.reveal(Ring::Z2, release.outputs, viewer);
+    if release.leaves(quote.seats()) {
+        quote.refresh(Ring::Z2, release.outputs);
+    }
+    if quote.settings().checked() {
+        quote.confirm();
+    }
     quote
 }
 
@@ -118,181 +95,111 @@ pub(crate) fn quote(plan: &ReleasePlan, candidates: usize, mut quote: Quote) -> 
 pub(crate) fn run(
     (plan, inputs): (&ReleasePlan, Inputs),
     member: impl FnOnce(&mut Session) -> Result<Member, Error>,
-    totals: &Shares,
-    ceremony: &mut dyn Ceremony,
+    entered: &Entered,
     session: &mut Session,
-) -> Result<Vec<u128>, Error> {
-    let release = Prepared::new(plan, inputs);
-    let me = session.me();
-    let owner = me.index() < plan.parties;
-    if release.is_local() {
-        if owner {
-            session.step("noise", |s| ceremony.choose(s))?;
-        }
-        return if me == plan.viewer { local(plan, totals, me) } else { Ok(Vec::new()) };
+) -> Result<OutputShares, Error> {
+    if let Some(alone) = outputs::alone(plan, entered, session.me())? {
+        return Ok(alone);
     }
-    let candidates = ceremony.candidates();
-    if candidates == 0 || candidates > limits::CANDIDATES {
-        return Err(Error::limit("limits::CANDIDATES", candidates as u64, limits::CANDIDATES as u64));
+    let release = Prepared::new(plan, inputs);
+    if release.is_local() {
+        return Ok(OutputShares::none());
     }
     let mut member = member(session)?;
+    let coins = Coins::toss(&release, entered, &mut member);
     let mut evaluator = Evaluator::new(&mut member, session);
-    let noise = enter_noise(&release, candidates, &mut member, ceremony, session)?;
     let mut known = |input: &Input, [place]: [&mut [Block]; 1]| {
-        let word = totals.word(plan.words[input.word as usize].kind, me)?;
-        place[0].0 = word >> input.bit & 1;
+        place[0].0 = entered.need(input.word as usize)? >> input.bit & 1;
         Ok(())
     };
-    let entered =
+    let owned =
         session.step("enter", |s| evaluator.enter(&mut member, s, &release.circuit, 1, &mut known))?;
-    let own = if owner { Some(session.step("noise", |s| ceremony.choose(s))?) } else { None };
-    let mut chosen = 0;
-    if !release.noises.is_empty() {
-        chosen = session.step("choose", |s| settle(&release, own, candidates, &mut member, s))?;
-        if candidates > 1 {
-            let opened = session
-                .step("open", |s| open_others(&release, &noise, (candidates, chosen), &mut member, s))?;
-            if let Some(opened) = opened {
-                session.step("noise", |s| ceremony.check(&opened, s))?;
-            }
-        }
-    }
-    let numbers = member.server().map(|server| [0, 1, 2].map(|k| server.seat().summand(k).index()));
+    let numbers = numbers(&mut member);
     let mut held = |input: &Input, into: [&mut [Block]; 3]| {
-        let word = &plan.words[input.word as usize];
-        if let WordKind::Summand(_, j) = word.kind {
-            let part = numbers.and_then(|numbers| numbers.iter().position(|n| *n == usize::from(j)));
-            if let Some(part) = part {
-                into[part][0].0 = totals.word(word.kind, me)? >> input.bit & 1;
+        let Some(numbers) = numbers else { return Ok(()) };
+        match plan.words[input.word as usize].kind {
+            WordKind::CoinSummand(_, _, j) => {
+                if let Some(part) = numbers.iter().position(|n| *n == usize::from(j)) {
+                    into[part][0].0 = coins.bit(input, part);
+                }
             }
-            return Ok(());
+            WordKind::Summand(_, j) => {
+                if let Some(part) = numbers.iter().position(|n| *n == usize::from(j)) {
+                    into[part][0].0 = entered.need(input.word as usize)? >> input.bit & 1;
+                }
+            }
+            _ => return Err(Error::misuse("a word that an owner enters")),
         }
-        let at = chosen * release.noise_bits + release.noise_at(input.word) + usize::from(input.bit);
-        noise.read(at, 1, into);
         Ok(())
     };
     let roots = session
-        .step("circuit", |s| evaluator.join(&mut member, s, &release.circuit, 1, &entered, &mut held))?;
-    let bits = session.step("reveal", |s| reveal(&roots, release.outputs, plan.viewer, &mut member, s))?;
-    Ok(bits.map_or_else(Vec::new, |bits| values(plan, (0..release.outputs).map(|i| bits.bit(0, i)))))
+        .step("circuit", |s| evaluator.join(&mut member, s, &release.circuit, 1, &owned, &mut held))?;
+    session.step("check", |s| leave(&release, &roots, &mut member, s))
 }
 
-fn local(plan: &ReleasePlan, totals: &Shares, me: PartyId) -> Result<Vec<u128>, Error> {
-    let words = plan.words.iter().map(|w| totals.word(w.kind, me)).collect::<Result<Vec<u128>, Error>>()?;
-    let bits = plan.circuit.evaluate(|input| words[input.word as usize] >> input.bit & 1 == 1);
-    Ok(values(plan, plan.outputs.iter().flat_map(|(_, l)| l).map(|l| bits[l.wire()] ^ l.inverted())))
+/// The numbers of the summands that this participant holds, in order of its parts.
+fn numbers(member: &mut Member) -> Option<[usize; 3]> {
+    member.server().map(|server| [0, 1, 2].map(|k| server.seat().summand(k).index()))
 }
 
-/// Cuts output bits into values.
-fn values(plan: &ReleasePlan, mut bits: impl Iterator<Item = bool>) -> Vec<u128> {
-    let value = |lits: &Vec<Lit>| {
-        let bits = bits.by_ref().take(lits.len()).enumerate();
-        bits.fold(0, |v, (i, bit)| v | u128::from(bit) << i)
-    };
-    plan.outputs.iter().map(|(_, lits)| lits).map(value).collect()
+/// What a seat holds of the coins.
+struct Coins {
+    /// Random bits of all words, one after the other.
+    bits: Bits<3>,
+    /// By word: where its bits begin, and another value of this seat's if one was given.
+    words: Vec<(usize, Option<u128>)>,
 }
 
-/// Shares of all candidates' bits, one candidate after the other; at an owner without a seat nothing.
-fn enter_noise(
-    release: &Prepared<'_>,
-    candidates: usize,
-    member: &mut Member,
-    ceremony: &mut dyn Ceremony,
-    session: &mut Session,
-) -> Result<Bits<3>, Error> {
-    let (plan, me) = (release.plan, session.me());
-    if release.noises.is_empty() {
-        return Ok(Bits::default());
-    }
-    let drawer = drawer(plan);
-    let mut value = Bits::<1>::default();
-    if me == drawer || me == plan.viewer {
-        let drawn = session.step("noise", |s| ceremony.draw(s))?;
-        if me == drawer {
-            value = candidate_bits(release, &drawn, candidates)?;
-        }
-    }
-    let bits = candidates * release.noise_bits;
-    let shares = session.step("enter", |s| member.enter(s, drawer, (Ring::Z2, bits), value.part(0)))?;
-    Ok(shares.map(Bits::of).unwrap_or_default())
-}
-
-fn candidate_bits(release: &Prepared<'_>, drawn: &[Vec<i128>], candidates: usize) -> Result<Bits<1>, Error> {
-    if drawn.len() != candidates {
-        return Err(Error::misuse("the ceremony drew another number of candidates than it announced"));
-    }
-    let mut bits = Bits::default();
-    for candidate in drawn {
-        if candidate.len() != release.noises.len() {
-            return Err(Error::misuse("the ceremony drew another number of noises than the release has"));
-        }
-        for (noise, word) in candidate.iter().zip(&release.noises) {
-            let width = word.width;
-            if width < 128 && !(-(1i128 << (width - 1))..1i128 << (width - 1)).contains(noise) {
-                return Err(Error::misuse("a noise is outside its declared width"));
-            }
-            (0..width).for_each(|bit| bits.push_bit([noise >> bit & 1 == 1]));
-        }
-    }
-    Ok(bits)
-}
-
-/// The candidate that is used: every owner tells every seat, and a seat wants to hear one number.
-fn settle(
-    release: &Prepared<'_>,
-    own: Option<usize>,
-    candidates: usize,
-    member: &mut Member,
-    session: &mut Session,
-) -> Result<usize, Error> {
-    let (me, seats) = (session.me(), member.seats());
-    let mut chosen = own;
-    if let Some(own) = own {
-        for seat in seats.into_iter().filter(|seat| *seat != me) {
-            session.link(seat).send(&(own as u32).to_le_bytes())?;
-            session.link(seat).flush()?;
-        }
-    }
-    if seats.contains(&me) {
-        for owner in release.owners().filter(|owner| *owner != me) {
-            let theirs = u32::from_le_bytes(session.link(owner).recv_array()?) as usize;
-            if *chosen.get_or_insert(theirs) != theirs {
-                let owners: Vec<PartyId> = release.owners().collect();
-                return Err(session.accuse_one_of(&owners, "the owners name different candidates of noise"));
+impl Coins {
+    fn toss(release: &Prepared<'_>, entered: &Entered, member: &mut Member) -> Self {
+        let (mut words, mut at) = (Vec::with_capacity(release.plan.words.len()), 0);
+        for (index, word) in release.plan.words.iter().enumerate() {
+            // The four summands of a piece lie at the same place of their streams.
+            let piece = |j: u8| at - if j > 0 { usize::from(word.width) } else { 0 };
+            match word.kind {
+                WordKind::CoinSummand(_, _, j) => {
+                    words.push((piece(j), entered.get(index)));
+                    at += if j == 0 { usize::from(word.width) } else { 0 };
+                }
+                _ => words.push((0, None)),
             }
         }
+        let count = release.coins();
+        let toss = |server: &mut crate::Party| Bits::of(server.random(Ring::Z2, count));
+        let bits = member.server().filter(|_| count > 0).map(toss).unwrap_or_default();
+        Self { bits, words }
     }
-    let chosen = chosen.ok_or_else(|| Error::misuse("a participant is an owner or has a seat"))?;
-    if chosen >= candidates {
-        return Err(Error::limit("noise candidate", chosen as u64, candidates as u64 - 1));
+
+    fn bit(&self, input: &Input, part: usize) -> u128 {
+        match self.words[input.word as usize] {
+            (_, Some(given)) => given >> input.bit & 1,
+            (at, None) => u128::from(self.bits.bit(part, at + usize::from(input.bit))),
+        }
     }
-    Ok(chosen)
 }
 
-/// Opens all candidates but the chosen one to the viewer.
-fn open_others(
+/// The last words among the seats: fresh summands, and that everything was checked.
+fn leave(
     release: &Prepared<'_>,
-    noise: &Bits<3>,
-    (candidates, chosen): (usize, usize),
+    roots: &[Bits<3>],
     member: &mut Member,
     session: &mut Session,
-) -> Result<Option<Vec<Vec<i128>>>, Error> {
-    let size = release.noise_bits;
-    let others: Vec<Bits<3>> = match member.server() {
-        Some(_) => (0..candidates).filter(|j| *j != chosen).map(|j| noise.cut(j * size, size)).collect(),
-        None => Vec::new(),
-    };
-    let opened = reveal(&others, (candidates - 1) * size, release.plan.viewer, member, session)?;
-    let Some(bits) = opened else { return Ok(None) };
-    let mut at = 0;
-    let mut noise = |word: &&ReleaseWord| {
-        let width = usize::from(word.width);
-        let value = (0..width).fold(0u128, |v, i| v | u128::from(bits.bit(0, at + i)) << i);
-        at += width;
-        let shift = 128 - width;
-        ((value << shift) as i128) >> shift
-    };
-    Ok(Some((1..candidates).map(|_| release.noises.iter().map(&mut noise).collect()).collect()))
+) -> Result<OutputShares, Error> {
+    let (seats, checked) = (member.seats(), member.settings().checked());
+    let Some(server) = member.server() else { return Ok(OutputShares::none()) };
+    let mut all = Bits::with_capacity(release.outputs);
+    roots.iter().for_each(|bits| all.append(bits));
+    if release.leaves(seats) {
+        all = Bits::of(server.refresh(session, &all.into_shares().without_padding())?);
+    }
+    if checked {
+        server.confirm(session)?;
+    }
+    // In order of the summands' numbers, which the parts are not in.
+    let mut parts = [0, 1, 2].map(|k| (server.seat().summand(k).index(), k));
+    parts.sort_unstable();
+    let bits = parts.map(|(_, k)| (0..release.outputs).map(|at| all.bit(k, at)).collect::<Vec<bool>>());
+    Ok(OutputShares::of_summands(bits.each_ref().map(Vec::as_slice)))
 }
 
 /// Reveals bits to one viewer, all at once, after the seats have told each other that everything was checked.

@@ -127,6 +127,58 @@ proptest! {
     }
 }
 
+/// Rows of a table with an outcome of each advertiser.
+struct Several<'a> {
+    lift: &'a Lift,
+    layout: &'a Layout,
+    rows: Vec<(Option<User>, Vec<Option<Outcome>>)>,
+}
+
+impl Rows for Several<'_> {
+    fn len(&self) -> u64 {
+        self.rows.len() as u64
+    }
+    fn read(&mut self, column: u32, from: u64, into: &mut [u128]) -> Result<(), Error> {
+        let (content, slot) = (self.layout.columns[column as usize], self.layout.slots[column as usize]);
+        for (value, (user, outcomes)) in into.iter_mut().zip(&self.rows[from as usize..]) {
+            let row = JoinedRow { user: user.clone(), outcome: outcomes[usize::from(slot)].clone() };
+            *value = content.encode(self.lift, &row);
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// What a person did at several advertisers adds up, and is clamped and squared as a whole.
+    #[test]
+    fn several_advertisers_add_up((lift, rows) in cases(), count in 2u8..=4) {
+        let advertisers = (0..count).map(|i| format!("a{i}")).collect();
+        let rho = vec![program::Ratio::new(1, 10).unwrap(); usize::from(count) + 1];
+        let lift = Lift { advertisers, rho, cohorts: Vec::new(), ..lift };
+        let (program, layout) = build(&lift).unwrap();
+        program::verify(&program, &program::Policy { max_outputs: 4096, ..Default::default() }, base::limits::ROWS).unwrap();
+        prop_assert_eq!(Program::parse(&program.to_text()).unwrap(), program.clone());
+        let outcomes = |i: usize| (0..usize::from(count)).map(|j| {
+            let outcome = rows[(i + j) % rows.len()].outcome.clone();
+            outcome.map(|outcome| Outcome { cohort: None, ..outcome })
+        }).collect::<Vec<_>>();
+        let joined: Vec<_> = (0..rows.len()).map(|i| (rows[i].user.clone(), outcomes(i))).collect();
+        let mut want = Totals::default();
+        for (user, outcomes) in &joined {
+            let outcomes = outcomes.iter().flatten().cloned().collect();
+            want.add_anchor(&lift, &Anchor { user: user.clone(), outcomes });
+        }
+        for (i, column) in program.columns.iter().enumerate() {
+            let (content, slot) = (layout.columns[i], layout.slots[i]);
+            prop_assert_eq!(column.holder.only(), content.owner_in(&lift, slot));
+        }
+        let got = clear_totals(&program, &mut Several { lift: &lift, layout: &layout, rows: joined });
+        assert_totals(&lift, &layout, &got, &want);
+    }
+}
+
 fn person(arm: Arm, time: u64, events: &[(u64, u64)]) -> JoinedRow {
     let user = User { arm, time, reached: false, breakdown: None };
     let events = events.iter().map(|(time, value)| Event { time: *time, value: *value }).collect();

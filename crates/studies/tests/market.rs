@@ -1,10 +1,10 @@
 //! Marketplaces: programs against the reference, answers by hand, circuits of the paper.
 
 use base::{PartyId, Roster, Seed};
-use engine::{Clear, Engine, NoNoise, Rows};
+use engine::{Clear, Engine, Entered, Rows};
 use net::Session;
 use program::lower::combine::{Combine, Shape};
-use program::lower::lower_release;
+use program::lower::{Lowering, lower_release};
 use program::{Policy, Program, verify};
 use studies::market::{Answer, CUSTOMER, Problem, Sample, program, provider, study_program, wired};
 
@@ -19,8 +19,11 @@ fn clear(program: &Program, rows: &mut dyn Rows) -> Answer {
         let bit = |row: u64| lists[0][row as usize / 64] >> (row % 64) & 1 == 1;
         return Answer::All((0..rows.len()).map(bit).collect());
     }
-    let plan = lower_release(program, CUSTOMER, &program.fold_owners(), &|_, _| 1, &|_| None).unwrap();
-    let outputs = Clear.release(&plan, &totals, &mut NoNoise, &mut session).unwrap();
+    let owners = program.fold_owners();
+    let plan = lower_release(program, CUSTOMER.into(), &Lowering::exact(&owners)).unwrap();
+    let entered = Entered::whole(&plan, &totals, &mut Seed::from_bytes([4; 32]).into_rng()).unwrap();
+    let outputs = Clear.release(&plan, &entered, &mut session).unwrap();
+    let outputs = plan.values(&outputs.bits(0..plan.bits()));
     // In the paper's shape the score says whether there was a match.
     let found = outputs.get(2).map_or(outputs[1] != 0, |found| *found == 1);
     Answer::Best(found.then_some((outputs[0] as u64, outputs[1])))
@@ -240,7 +243,7 @@ fn every_program_needs_leave_for_exact_results() {
         let refused = verify(&program, &Policy::default(), 5_000).unwrap_err();
         assert!(refused.to_string().contains("exact"), "{refused}");
         assert!(
-            program.outputs.iter().all(|o| o.to == CUSTOMER)
+            program.outputs.iter().all(|o| o.to == CUSTOMER.into())
                 && program.lists.iter().all(|l| l.to == CUSTOMER)
         );
     }

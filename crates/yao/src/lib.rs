@@ -1,17 +1,15 @@
 //! Two-party garbled circuits: half-gates over many rows at once, streaming, with sums as additive shares.
 //!
 //! **Functionality.** Row and combine: each party enters its columns; each gets an additive share of every total (or the
-//! total itself where it depends on that party's columns alone). Release: the viewer learns the outputs meant for it.
+//! total itself where it depends on that party's columns alone). Release: each gets a share of the outputs' bits.
 //!
 //! **Security model and parameters.** Semi-honest, one of two parties; 128-bit labels with the colour in bit 0 and a
 //! global Delta that is fresh for every connection; half-gates (Zahur, Rosulek, Evans 2015) with the tweaked hash
 //! H(x, t) = AES_{start xor t}(sigma(x)) xor sigma(x) (Guo, Katz, Wang, Weng, Yu 2020), `start` 128 public random bits per
 //! connection, t = batch, gate, half; the lanes of a batch share t. Evaluator inputs by correlated OT (SoftSpoken).
-//! In a release the *viewer garbles*: the other party's inputs, noise candidates above all, are fixed by OT before the
-//! choice of a candidate is known, and what comes back is checked against the labels. A party that runs everything else
-//! as specified but enters one noise and opens another is caught (but for a chance of 2^-90 at k = 2, from an OT extension
-//! without consistency check). It is no more than that: a modified program can enter false shares, and a modified viewer
-//! can garble another circuit.
+//! A release leaves the outputs' bits in two shares, label colours, which neither party can tell from coins; the noise is drawn
+//! inside, from coins of both. No more is claimed: a modified program can enter false shares, shift a result by its share, and
+//! a modified garbler can garble another circuit.
 //!
 //! **Who learns what.** Sizes and the program, which are public. Nothing else but the outputs.
 //!
@@ -38,7 +36,7 @@ mod tests;
 pub mod wires;
 
 use base::{Cost, Error, PartyId};
-use engine::{Ceremony, Circuits, Engine, Rows, Shares};
+use engine::{Circuits, Engine, Entered, OutputShares, Rows, Shares};
 use kernels::{Block, TweakedHash};
 use net::Session;
 use program::Program;
@@ -118,19 +116,18 @@ impl Engine for Yao {
         session.step("rows", |session| rows::run(&prepared, self.k, self.lanes, program, rows, session))
     }
 
-    fn price_release(&self, plan: &ReleasePlan, candidates: usize) -> Cost {
-        release::price(plan, self.k, candidates)
+    fn price_release(&self, plan: &ReleasePlan) -> Cost {
+        release::price(plan, self.k)
     }
 
     fn release(
         &mut self,
         plan: &ReleasePlan,
-        totals: &Shares,
-        ceremony: &mut dyn Ceremony,
+        entered: &Entered,
         session: &mut Session,
-    ) -> Result<Vec<u128>, Error> {
+    ) -> Result<OutputShares, Error> {
         check_parties(2, session)?;
-        session.step("release", |session| release::run(plan, self.k, totals, ceremony, session))
+        session.step("release", |session| release::run(plan, self.k, entered, session))
     }
 }
 

@@ -10,12 +10,12 @@ use crate::progress::Working;
 use ::ring4::{Ring4, Settings};
 use accel::Queue;
 use base::{Cost, Error, PartyId};
-use engine::{Engine, NoNoise};
+use engine::{Engine, outputs};
 use gmw::Gmw;
 use net::{Ledger, Session};
 use program::Program;
 use program::lower::combine::Shape;
-use program::lower::{ReleasePlan, Totals, lower_release_of};
+use program::lower::{Lowering, ReleasePlan, Totals, lower_release};
 use serde::Serialize;
 use std::time::Instant;
 use studies::market::{Answer, CUSTOMER, Problem, Sample, program};
@@ -106,7 +106,8 @@ pub fn measure(args: &Bench) -> Result<Summary, Error> {
     let start = Instant::now();
     let done = parties(&among, |session| party(&mut *engine(), &sample, &plan, session))?;
     let seconds = start.elapsed().as_secs_f64();
-    let price = engine().price_rows(sample.program(), args.resources) + engine().price_release(&plan, 1);
+    let price =
+        engine().price_rows(sample.program(), args.resources) + outputs::price_exact(&*engine(), &plan);
     let depth = gmw().depth(sample.program(), args.resources) + plan.circuit.and_depth() as u64;
     let and_gates =
         if on_servers { ring4().and_gates(sample.program(), args.resources) } else { price.and_gates };
@@ -133,7 +134,8 @@ pub fn measure(args: &Bench) -> Result<Summary, Error> {
 }
 
 fn plan(program: &Program, totals: Totals) -> Result<ReleasePlan, Error> {
-    lower_release_of(totals, program, CUSTOMER, &program.fold_owners(), &|_, _| 1, &|_| None)
+    let owners = program.fold_owners();
+    lower_release(program, CUSTOMER.into(), &Lowering { totals, ..Lowering::exact(&owners) })
 }
 
 fn party(
@@ -144,7 +146,7 @@ fn party(
 ) -> Result<Done, Error> {
     let me = session.me();
     let shares = engine.rows(sample.program(), &mut sample.part(Some(me)), session)?;
-    let values = engine.release(plan, &shares, &mut NoNoise, session)?;
+    let values = outputs::exact(engine, plan, &shares, session)?.unwrap_or_default();
     session.finish()?;
     let answer = match values[..] {
         [row, score] => Some(Answer::Best((score != 0).then_some((row as u64, score)))),

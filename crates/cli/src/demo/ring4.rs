@@ -221,7 +221,7 @@ fn closing(
     let summary = &served.owners;
     let mut out = story::ledger(reports);
     out += "\n\n";
-    out += &text::lift_table(&reports, Some(truth));
+    out += &story::table(reports, truth);
     out += &format!(
         "\n  The truth is from the published counts of cases, 33 and 115.   {}\n",
         if summary.contains_truth { "OK" } else { "NOT OK" }

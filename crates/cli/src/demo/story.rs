@@ -34,14 +34,15 @@ pub fn opening(made: &Made, scale: u64) -> Result<String, Error> {
         let key: net::Fingerprint = member.key.parse()?;
         lines.push(format!("  {:10} {:>9} {what:32} key {}", member.name, grouped(rows), key.short()));
     }
-    let rho: Vec<String> = lift.release.to.iter().map(|(_, rho)| rho.to_string()).collect();
-    lines.push(format!("  study      {}, hash {}   rho {}", study.name, study.hash(), rho.join(" and ")));
+    let rho =
+        lift.release.public.map_or_else(String::new, |rho| format!("   rho {rho} for one public result"));
+    lines.push(format!("  study      {}, hash {}{rho}", study.name, study.hash()));
     let mean = made.generated.truth.overall.iter().map(|arm| arm.sum).sum::<u64>() as f64
         / made.generated.truth.overall.iter().map(|arm| arm.rows).sum::<u64>() as f64;
     let plan = plan(study, &Assumed { rows: counts, mean }, LINK, Speeds::default())?;
     let seconds: f64 = plan.stages.iter().map(|s| s.seconds).sum();
     let sent: u64 = plan.stages.iter().flat_map(|s| s.bytes_sent.values()).sum();
-    let effect = plan.minimum_detectable_effect.map_or_else(String::new, |effect| {
+    let effect = plan.public_effect.map_or_else(String::new, |effect| {
         format!(", smallest effect it can see: {:.0} per 100,000", effect * 1e5)
     });
     lines.push(format!("  plan       {}, {}{effect}", duration(seconds), bytes(sent)));
@@ -53,7 +54,7 @@ pub fn closing(reports: [&Report; 2], truth: f64, contained: bool, folder: &Fold
     let [first, second] = reports;
     let mut text = ledger(reports);
     text += "\n\n";
-    text += &summary::lift_table(&reports, Some(truth));
+    text += &table(reports, truth);
     text += &format!(
         "\n  The truth is from the published counts of cases, 33 and 115.   {}\n",
         if contained { "OK" } else { "NOT OK" }
@@ -71,6 +72,15 @@ pub fn closing(reports: [&Report; 2], truth: f64, contained: bool, folder: &Fold
     text + "  Next: tacit check examples/lift.toml     tacit plan examples/lift.toml --rows 10M --mean 0.0004 --link 1gbps,20ms     docs/cli.md"
 }
 
+/// What the parties saw: one column where all see the same.
+pub fn table(reports: [&Report; 2], truth: f64) -> String {
+    let [first, second] = reports;
+    if first.is_public() && first.public == second.public {
+        return summary::lift_table(&[first], Some(truth));
+    }
+    summary::lift_table(&reports, Some(truth))
+}
+
 /// What each party's own ledger says of the other as a viewer.
 pub fn ledger(reports: [&Report; 2]) -> String {
     let [first, second] = reports;
@@ -82,7 +92,7 @@ pub fn ledger(reports: [&Report; 2]) -> String {
     let engine = format!("engine {}, mode {}, {shards}", first.engine, first.mode);
     let checked = match first.privacy.candidates {
         Some(n @ 2..) => format!("; noise checked by the other side: {} of {n} opened", n - 1),
-        _ => String::new(),
+        _ => "; noise drawn inside, known to nobody".to_owned(),
     };
     let each = match [&first.privacy.total, &second.privacy.total] {
         [Some(a), Some(b)] if a == b => {
@@ -94,7 +104,7 @@ pub fn ledger(reports: [&Report; 2]) -> String {
         _ => String::new(),
     };
     format!(
-        "  {engine}{checked}{each}\n  ledger   rho debited before the reveal: {}; {}",
+        "  {engine}{checked}{each}\n  ledger   rho debited before the result was opened: {}; {}",
         side(first, second),
         side(second, first)
     )

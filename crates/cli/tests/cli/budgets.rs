@@ -110,7 +110,7 @@ fn check_says_what_the_ledger_will() {
         "{shown}"
     );
     assert!(shown.contains("advertiser: rho 0.11 for this view (0.1 release, 0.01 sizes) = (2.26, 1e-6)-DP"));
-    assert!(shown.contains("64 candidates") && shown.contains("This side is ready") && !ledger.exists());
+    assert!(shown.contains("nobody knows it") && shown.contains("This side is ready") && !ledger.exists());
     let [first, second] = pair.both([&[], &[]]);
     first.fine();
     second.fine();
@@ -182,7 +182,8 @@ fn rho_is_not_spent_on_what_cannot_be_shown() {
 #[test]
 fn a_policy_has_a_floor_of_candidates() {
     let pair = Pair::csv(400);
-    pair.edit("study.toml", "[release]\n", "[release]\ncandidates = 2\n");
+    pair.edit("study.toml", "[release]\n", "[release]\nnoise = \"cut-and-choose\"\ncandidates = 2\n");
+    pair.edit("study.toml", "[release.public]", "[release.to.advertiser]");
     let text = "the study has 2 noise candidates";
     check(&pair, &[]).failed(5, &[text, "policy.candidates is 64"]);
     std::fs::write(

@@ -26,13 +26,13 @@ fn check_accepts_what_is_sound_and_says_what_it_means() {
     let checked = tacit(["check", party.to_str().unwrap(), "--spend-anyway", "--json"]).fine().json();
     assert_eq!(checked["inputs"]["rows_kept"], 300);
     assert_eq!((checked["class"].as_str(), checked["rho"]["advertiser"].as_f64()), (Some("dp"), Some(0.1)));
-    assert!(checked["revealed"]["publisher"].as_array().unwrap().len() >= 6);
+    assert!(checked["revealed"]["everybody"].as_array().unwrap().len() >= 6);
     let study = pair.path("study.toml");
     let alone = tacit(["check", study.to_str().unwrap(), "--json"]).fine().json();
     assert_eq!(alone["study"]["hash"], checked["study"]["hash"]);
     assert!(alone["inputs"].is_null());
     let text = tacit(["check", "--party", party.to_str().unwrap(), "--spend-anyway"]).fine().stdout;
-    assert!(text.contains("revealed   to advertiser") && text.contains("This side is ready"), "{text}");
+    assert!(text.contains("revealed   to everybody") && text.contains("This side is ready"), "{text}");
 }
 
 #[test]

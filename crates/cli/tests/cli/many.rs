@@ -56,10 +56,14 @@ impl Three {
         three
     }
 
-    /// A publisher and two advertisers with the same purchases, in columns of other names.
+    /// A publisher and two advertisers, apart, with the same purchases, in columns of other names.
     fn shops() -> (Self, f64) {
-        let study = include_str!("../../../../examples/lift-several.toml");
-        let three = Self::new(["paper", "bakery", "cinema"], study, |i, at| match i {
+        let names = ["paper", "bakery", "cinema"];
+        let text =
+            include_str!("../../../../examples/lift-several.toml").replace("\"together\"", "\"apart\"");
+        let (head, _) = text.split_once("[release.public]").unwrap();
+        let study = head.to_owned() + &names.map(|name| format!("[release.to.{name}]\nrho = 0.1\n")).concat();
+        let three = Self::new(names, &study, |i, at| match i {
             0 => format!("[peers]\nbakery = \"{}\"\ncinema = \"{}\"", at[1], at[2]),
             _ => format!("listen = \"{}\"", at[i]),
         });

@@ -2,7 +2,7 @@
 
 use super::{Case, Noise};
 use base::{PartyId, Rng, Seed};
-use program::{Builder, Class, Holder, NodeId, Order, Type};
+use program::{Builder, Class, Holder, NodeId, Order, Type, Viewer};
 use std::rc::Rc;
 
 /// A column under construction with its values.
@@ -146,7 +146,12 @@ impl Draft {
 
     /// Reveals a release node whose bit pattern must be `expected`.
     pub(super) fn reveal(&mut self, to: u8, value: NodeId, expected: u128) {
-        self.b.reveal(&format!("output {}", self.outputs.len()), PartyId(to), value);
+        self.reveal_to(PartyId(to).into(), value, expected);
+    }
+
+    /// As [`Draft::reveal`], to any viewer.
+    pub(super) fn reveal_to(&mut self, to: Viewer, value: NodeId, expected: u128) {
+        self.b.reveal(&format!("output {}", self.outputs.len()), to, value);
         self.outputs.push(expected);
     }
 
@@ -159,8 +164,9 @@ impl Draft {
             columns: self.columns,
             totals: self.totals,
             outputs: self.outputs,
+            others: Vec::new(),
             lists: self.lists,
-            noise: Noise::none(),
+            noise: Noise::None,
             differences: vec![None; program.mechanisms.len()],
             random_shares: true,
             split: None,

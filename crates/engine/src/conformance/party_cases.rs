@@ -31,6 +31,10 @@ pub(super) fn all(parties: usize, seed: u64) -> Vec<Case> {
     cases.push(market(parties, seed, 37, 8));
     cases.push(lookups(parties, seed, 19));
     cases.push(present(parties, seed, 65));
+    if parties > 2 {
+        cases.push(super::release_cases::gaussian(parties, seed, 7));
+        cases.push(super::release_cases::joint(parties, seed, 7));
+    }
     cases
 }
 

@@ -4,8 +4,10 @@ use super::draft::{Draft, extend, wrap};
 use super::operations::{operations, root};
 use super::{Case, Noise};
 use base::PartyId;
-use program::lower::Difference;
-use program::{Class, MechanismKind, NodeId, Ratio, Statistic, Type};
+use program::lower::{Difference, NoisedAt};
+use program::{Class, MechanismKind, NodeId, Ratio, Statistic, Type, Viewer};
+use release::alias::Sampler;
+use release::joint::Change;
 
 pub(super) fn all(seed: u64) -> Vec<Case> {
     let types = [
@@ -20,11 +22,9 @@ pub(super) fn all(seed: u64) -> Vec<Case> {
     ];
     let mut cases: Vec<Case> = types.into_iter().map(|ty| every_operation(seed, ty)).collect();
     cases.push(holders(seed));
-    for (rows, candidates, talks) in
-        [(0, 1, false), (7, 1, true), (7, 3, false), (1000, 5, false), (40, 64, true)]
-    {
-        cases.push(gaussian(seed, rows, candidates, talks));
-    }
+    cases.extend([0, 7, 1000].map(|rows| gaussian(2, seed, rows)));
+    cases.push(joint(2, seed, 40));
+    cases.extend([(7, 3), (40, 64)].map(|(rows, count)| candidates(seed, rows, count)));
     for (statistic, places) in [
         (Statistic::Variance, [12, 20]),
         (Statistic::Algorithm1, [0, 10]),
@@ -98,21 +98,122 @@ fn release_lookup(d: &mut Draft, [x, y]: [NodeId; 2], folds: [u32; 2]) {
     d.reveal(0, node, b);
 }
 
-/// Two disjoint cells per mechanism, one mechanism per viewer, and post-processing of what is noised.
-fn gaussian(seed: u64, rows: usize, candidates: usize, talks: bool) -> Case {
-    const WIDTH: u8 = 21;
-    let name =
-        format!("gaussian, {rows} rows, {candidates} candidates{}", if talks { ", talking" } else { "" });
-    let mut d = Draft::new(name, Class::Dp, rows, seed);
+/// Draws whose tables, parts and low bits differ: a sensitivity, cells that one change moves, and 1 / rho.
+const DRAWS: [(u64, u32, u64); 5] = [(1, 1, 8), (1, 2, 200), (10, 2, 12), (256, 1, 12), (40_000, 2, 60)];
+
+/// Coins of a draw of some kind.
+fn draw(d: &mut Draft, which: usize) -> (Sampler, Vec<bool>) {
+    let (sensitivity, cells, inverse) = DRAWS[which % DRAWS.len()];
+    let rho = release::rational::ratio(1, inverse);
+    let sampler = Sampler::new(&sensitivity.into(), cells, &rho).expect("in range");
+    let coins = (0..sampler.coins()).map(|_| d.rng.below(2) == 1).collect();
+    (sampler, coins)
+}
+
+/// Cells of columns of two parties, disjoint by those of the first one.
+fn cells(d: &mut Draft) -> [u32; 2] {
     let arm = d.column(Type::u(2), Some(0));
     let outcome = d.column(Type::BIT, Some(1));
-    let total = Type::u(40);
-    let cells = [1, 2].map(|which| {
+    [1, 2].map(|which| {
         let constant = d.b.constant(which, Type::u(2));
         let inside = d.b.eq(arm.node, constant);
         let both = d.b.and(inside, outcome.node);
-        d.sum(both, total, |r| u128::from(arm.at(r) == which) & outcome.at(r))
+        d.sum(both, Type::u(40), |r| u128::from(arm.at(r) == which) & outcome.at(r))
+    })
+}
+
+/// Two disjoint cells per mechanism, a mechanism for each of two parties and one for the public, and post-processing of what
+/// is noised. What is for the public may go to a party in another form.
+pub(super) fn gaussian(parties: usize, seed: u64, rows: usize) -> Case {
+    let name = format!("gaussian among {parties}, {rows} rows");
+    let mut d = Draft::among(parties, name, Class::Dp, rows, seed);
+    let cells = cells(&mut d);
+    let rho = Ratio::new(1, 8).expect("not zero");
+    let viewers = [PartyId(0).into(), PartyId(1).into(), Viewer::Public];
+    let mechanisms = viewers.map(|to| d.b.mechanism(to, rho, MechanismKind::Gaussian(cells.to_vec())));
+    let drawn: Vec<Vec<(Sampler, Vec<bool>)>> =
+        (0..3).map(|m| (0..2).map(|o| draw(&mut d, 2 * m + o)).collect()).collect();
+    let noise = Noise::Coins(drawn);
+    d.b.release();
+    let ty = Type::i(48);
+    let mut noised = Vec::new();
+    for (to, mechanism) in viewers.into_iter().zip(mechanisms) {
+        let values = [0, 1].map(|output| {
+            let value = d.totals[cells[output as usize] as usize];
+            let value = value.wrapping_add(noise.drawn(NoisedAt { mechanism, output }) as u128);
+            (d.b.noised(mechanism, output), wrap(value, ty))
+        });
+        for (node, value) in values {
+            d.reveal_to(to, node, value);
+        }
+        let difference = d.b.sub(values[0].0, values[1].0);
+        d.reveal_to(to, difference, wrap(values[0].1.wrapping_sub(values[1].1), ty));
+        noised.push(values);
+    }
+    let [(a, x), (b, y)] = noised[2];
+    let sum = d.b.add(a, b);
+    d.reveal(1, sum, wrap(x.wrapping_add(y), ty));
+    Case { random_shares: parties == 2 && rows > 2, noise, ..d.finish() }
+}
+
+/// n, S and Q of two cells by joint mechanisms: for one that knows n, one that does not, and the public.
+pub(super) fn joint(parties: usize, seed: u64, rows: usize) -> Case {
+    // Its digits are of either sign.
+    const R: u64 = 11;
+    let mut d = Draft::among(parties, format!("joint among {parties}, {rows} rows"), Class::Dp, rows, seed);
+    let arm = d.column(Type::u(2), Some(0));
+    let outcome = d.column(Type::u(6), Some(1));
+    let clamped = d.b.clamp(outcome.node, R.into());
+    let squared = d.b.cast(clamped, Type::u(12));
+    let squared = d.b.mul(squared, squared);
+    let cells = [1, 2].map(|which| {
+        let constant = d.b.constant(which, Type::u(2));
+        let inside = d.b.eq(arm.node, constant);
+        let (s, q) = (d.b.mask(inside, clamped), d.b.mask(inside, squared));
+        let (arm, outcome) = (arm.clone(), outcome.clone());
+        let counts = move |r: usize, power: u32| match arm.at(r) == which {
+            true => outcome.at(r).min(R.into()).pow(power),
+            false => 0,
+        };
+        let of = |power| {
+            let counts = counts.clone();
+            move |r: usize| counts(r, power)
+        };
+        [d.sum(inside, Type::u(16), of(0)), d.sum(s, Type::u(24), of(1)), d.sum(q, Type::u(32), of(2))]
     });
+    let rho = Ratio::new(1, 8).expect("not zero");
+    let viewers = [
+        (PartyId(0).into(), Change::Outcome),
+        (PartyId(1).into(), Change::Person),
+        (Viewer::Public, Change::Person),
+    ];
+    let mechanisms = viewers.map(|(to, change)| {
+        let kind = MechanismKind::Joint { change, clamp: R.into(), cells: cells.to_vec() };
+        (to, change.combinations(R.into()), d.b.mechanism(to, rho, kind))
+    });
+    let drawn = mechanisms
+        .map(|(_, each, m)| (0..2 * each.len()).map(|o| draw(&mut d, m as usize + o)).collect::<Vec<_>>());
+    let noise = Noise::Coins(drawn.into());
+    d.b.release();
+    for (to, each, mechanism) in mechanisms {
+        let all = cells.iter().flat_map(|cell| each.iter().map(move |combination| (cell, combination)));
+        for (output, (cell, combination)) in (0..).zip(all) {
+            let totals = cell.map(|fold| d.totals[fold as usize].cast_signed());
+            let exact: i128 = combination.weights(R.into()).iter().zip(totals).map(|(w, t)| w * t).sum();
+            let value = exact + noise.drawn(NoisedAt { mechanism, output });
+            let node = d.b.noised(mechanism, output);
+            let ty = d.b.ty(node);
+            d.reveal_to(to, node, wrap(value.cast_unsigned(), ty));
+        }
+    }
+    Case { random_shares: parties == 2 && rows > 2, noise, ..d.finish() }
+}
+
+/// Cells with candidates that one party draws for the other.
+fn candidates(seed: u64, rows: usize, count: usize) -> Case {
+    const WIDTH: u8 = 21;
+    let mut d = Draft::new(format!("gaussian, {rows} rows, {count} candidates"), Class::Dp, rows, seed);
+    let cells = cells(&mut d);
     let rho = Ratio::new(1, 8).expect("not zero");
     let mechanisms =
         [0, 1].map(|to| d.b.mechanism(PartyId(to), rho, MechanismKind::Gaussian(cells.to_vec())));
@@ -121,24 +222,30 @@ fn gaussian(seed: u64, rows: usize, candidates: usize, talks: bool) -> Case {
         extend(wrap(number, Type::i(WIDTH)), Type::i(WIDTH)) as i128
     };
     let drawn: Vec<Vec<Vec<i128>>> =
-        (0..candidates).map(|_| (0..2).map(|_| (0..2).map(|_| noise(&mut d)).collect()).collect()).collect();
-    let chosen = candidates / 2;
+        (0..count).map(|_| (0..2).map(|_| (0..2).map(|_| noise(&mut d)).collect()).collect()).collect();
     d.b.release();
+    let ty = Type::i(48);
+    let mut others = vec![Vec::new(); count - 1];
     for (to, mechanism) in [(0, mechanisms[0]), (1, mechanisms[1])] {
-        let ty = Type::i(48);
-        let values = [0, 1].map(|o| {
-            let noised =
-                d.totals[cells[o] as usize].wrapping_add(drawn[chosen][mechanism as usize][o] as u128);
-            (d.b.noised(mechanism, o as u32), wrap(noised, ty))
-        });
-        for (node, value) in values {
-            d.reveal(to, node, value);
+        let value = |d: &Draft, j: usize, o: usize| {
+            let noise: i128 = drawn[j][mechanism as usize][o];
+            wrap(d.totals[cells[o] as usize].wrapping_add(noise as u128), ty)
+        };
+        let nodes = [0, 1].map(|output| d.b.noised(mechanism, output));
+        let difference = d.b.sub(nodes[0], nodes[1]);
+        for j in 0..count {
+            let [x, y] = [0, 1].map(|o| value(&d, j, o));
+            let values = [x, y, wrap(x.wrapping_sub(y), ty)];
+            match j {
+                0 => [nodes[0], nodes[1], difference]
+                    .into_iter()
+                    .zip(values)
+                    .for_each(|(node, value)| d.reveal(to, node, value)),
+                _ => others[j - 1].extend(values),
+            }
         }
-        let difference = d.b.sub(values[0].0, values[1].0);
-        d.reveal(to, difference, wrap(values[0].1.wrapping_sub(values[1].1), ty));
     }
-    let noise = Noise { width: WIDTH, candidates: drawn, chosen, talks };
-    Case { random_shares: rows > 2, noise, ..d.finish() }
+    Case { random_shares: rows > 2, noise: Noise::Candidates(WIDTH, drawn), others, ..d.finish() }
 }
 
 /// Two arms of the first party, outcomes of the second; difference and uncertainty in fixed point, for both viewers.
@@ -172,19 +279,19 @@ fn difference(seed: u64, statistic: Statistic, places: [i32; 2]) -> Case {
     let parameters = Difference { n: [sizes[0], sizes[1]], lift_places: places[0], spread_places: places[1] };
     let [test, control] = groups;
     let value = expected_difference(&d.totals, [test, control], statistic, &parameters);
-    let drawn: Vec<Vec<Vec<i128>>> = vec![vec![vec![-77, 123], vec![5, -9]], vec![vec![1, 2], vec![3, 4]]];
+    let drawn = (0..2).map(|m| (0..2).map(|o| draw(&mut d, m + 2 * o)).collect()).collect();
+    let noise = Noise::Coins(drawn);
     let kind = || MechanismKind::Difference { statistic, test, control };
     let rho = Ratio::new(1, 8).expect("not zero");
     let mechanisms = [0, 1].map(|to| d.b.mechanism(PartyId(to), rho, kind()));
     d.b.release();
     for (to, mechanism) in [(0, mechanisms[0]), (1, mechanisms[1])] {
         for output in 0..2 {
-            let node = d.b.noised(mechanism, output as u32);
-            let noise = drawn[0][mechanism as usize][output];
-            d.reveal(to, node, wrap((value[output] + noise) as u128, Type::i(64)));
+            let node = d.b.noised(mechanism, output);
+            let noise = noise.drawn(NoisedAt { mechanism, output });
+            d.reveal(to, node, wrap((value[output as usize] + noise) as u128, Type::i(64)));
         }
     }
-    let noise = Noise { width: 12, candidates: drawn, chosen: 0, talks: false };
     Case { noise, differences: vec![Some(parameters); 2], random_shares: false, ..d.finish() }
 }
 

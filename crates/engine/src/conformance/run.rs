@@ -1,12 +1,12 @@
 //! Runs cases and compares.
 
-use super::{Case, Script, Table, replicated, suite, suite_among};
-use crate::{Engine, Share, Shares, drawer};
+use super::{Case, Noise, Table, replicated, suite, suite_among};
+use crate::{Engine, Entered, Share, Shares, outputs};
 use base::{Cost, Error, Kind, PartyId, Roster, Seed};
 use net::Session;
 use net::cluster::Cluster;
-use program::lower::{ReleasePlan, Totals, lower_release_of};
-use program::{Fold, Sharing};
+use program::lower::{self, Depth, Lowering, ReleasePlan, Totals, lower_release};
+use program::{Fold, Sharing, Viewer};
 
 /// Makes one party's engine; it may talk to the peer's over the session.
 pub type Make<'a> = dyn Fn(&mut Session) -> Result<Box<dyn Engine>, Error> + Sync + 'a;
@@ -70,9 +70,9 @@ pub fn check_among_alone(parties: usize, make: &Make<'_>) -> Result<(), String> 
 /// What one party saw of a run.
 struct View {
     shares: Shares,
-    /// Outputs of the release of every viewer.
-    outputs: Vec<Vec<u128>>,
-    /// Lists of every viewer.
+    /// The bits that left each release, where this party saw them.
+    outputs: Vec<Option<Vec<bool>>>,
+    /// Lists of every party.
     lists: Vec<Vec<Vec<u64>>>,
     /// What the ledger booked and what the engine had said, by stage.
     stages: Vec<Measured>,
@@ -101,7 +101,7 @@ pub fn run(make: &Make<'_>, case: &Case) -> Result<Vec<Shares>, String> {
 /// # Errors
 /// What differs from what the case expects.
 pub fn run_served(servers: usize, make: &Make<'_>, case: &Case) -> Result<Vec<Shares>, String> {
-    let plans = plans(case, Totals::Split).map_err(|e| format!("{}: {e}", case.name))?;
+    let plans = plans(case, (Totals::Split, Depth::Ripple)).map_err(|e| format!("{}: {e}", case.name))?;
     let parties = case.program.parties.len() + servers;
     let done = Cluster::new(parties, SEED).run(|session| play(make, case, session));
     let views = together(done).map_err(|e| format!("{}: {e}", case.name))?;
@@ -126,7 +126,7 @@ fn together(done: Vec<Result<View, Error>>) -> Result<Vec<View>, Error> {
 /// What differs from what the case expects.
 pub fn run_alone(make: &Make<'_>, case: &Case) -> Result<(), String> {
     let word = |e: Error| format!("{}: {e}", case.name);
-    let plans = plans(case, Totals::Split).map_err(word)?;
+    let plans = plans(case, (Totals::Split, Depth::Ripple)).map_err(word)?;
     let mut session = Session::alone(Roster::new(["all"]), Seed::from_bytes([3; 32]));
     let mut engine = make(&mut session).map_err(word)?;
     let shares = fold_rows(&mut *engine, case, None, &mut session).map_err(word)?;
@@ -139,26 +139,48 @@ pub fn run_alone(make: &Make<'_>, case: &Case) -> Result<(), String> {
     if totals.as_deref() != Some(&case.totals) {
         return Err(format!("{}: totals {totals:?}, expected {:?}", case.name, case.totals));
     }
+    let mut coins = Seed::from_bytes([4; 32]).into_rng();
     for plan in &plans {
-        let mut script = Script::new(&case.noise, plan);
-        let outputs = engine.release(plan, &shares, &mut script, &mut session).map_err(word)?;
-        script.finish(true, true, true).map_err(|text| format!("{}: {text}", case.name))?;
-        compare_outputs(case, plan, &outputs).map_err(|text| format!("{}: {text}", case.name))?;
-        let lists =
-            engine.lists(&case.program, case.rows, plan.viewer, &shares, &mut session).map_err(word)?;
-        compare_lists(case, plan.viewer, &lists).map_err(|text| format!("{}: {text}", case.name))?;
+        // One process enters for all.
+        let mut entered = Entered::whole(plan, &shares, &mut coins).map_err(word)?;
+        for party in (0..plan.parties as u8).map(PartyId) {
+            entered = case.noise.script(plan, entered, party).map_err(word)?;
+        }
+        let outputs = engine.release(plan, &entered, &mut session).map_err(word)?;
+        compare_outputs(case, plan, &outputs.bits(0..plan.bits()))
+            .map_err(|text| format!("{}: {text}", case.name))?;
+    }
+    for viewer in (0..case.program.parties.len() as u8).map(PartyId) {
+        let lists = engine.lists(&case.program, case.rows, viewer, &shares, &mut session).map_err(word)?;
+        compare_lists(case, viewer, &lists).map_err(|text| format!("{}: {text}", case.name))?;
     }
     Ok(())
 }
 
-/// The release of each viewer.
-fn plans(case: &Case, totals: Totals) -> Result<Vec<ReleasePlan>, Error> {
+/// The release of each party, and of the public where it sees anything.
+fn plans(case: &Case, (totals, depth): (Totals, Depth)) -> Result<Vec<ReleasePlan>, Error> {
     let owners = case.program.fold_owners();
-    let width = |_, _| case.noise.width;
+    let sampler = |at| case.noise.sampler(at);
+    let mut width = 1;
+    let noise = match &case.noise {
+        Noise::None => None,
+        Noise::Coins(_) => Some(None),
+        Noise::Candidates(bits, all) => {
+            width = *bits;
+            Some(Some(all.len()))
+        }
+    };
+    let width = |_| width;
+    let noise = match noise {
+        None => lower::Noise::None,
+        Some(None) => lower::Noise::Coins(&sampler),
+        Some(Some(count)) => lower::Noise::Candidates(count, &width),
+    };
     let difference = |m: u32| case.differences[m as usize];
-    let viewers = (0..case.program.parties.len() as u8).map(PartyId);
-    let lower = |viewer| lower_release_of(totals, &case.program, viewer, &owners, &width, &difference);
-    viewers.map(lower).collect()
+    let how = Lowering { totals, depth, owners: &owners, noise, difference: &difference };
+    let sees =
+        |viewer: &Viewer| *viewer != Viewer::Public || case.program.outputs_to(*viewer).next().is_some();
+    case.program.viewers().filter(sees).map(|viewer| lower_release(&case.program, viewer, &how)).collect()
 }
 
 /// Row and combine, in one shard or in two whose shares are added.
@@ -219,7 +241,7 @@ pub fn half(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<(), E
 fn play(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<View, Error> {
     let me = session.me();
     let mut engine = session.step("setup", make)?;
-    let plans = plans(case, engine.totals())?;
+    let plans = plans(case, (engine.totals(), engine.release_depth(case.program.parties.len())))?;
     let mut stages = Vec::new();
     barrier(session)?;
     let price = match case.split {
@@ -237,27 +259,49 @@ fn play(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<View, Err
     stages.push(Measured { stage: "rows".into(), price, sent, turns: turns_of_rows, work: work_of_rows });
     let (mut outputs, mut lists) = (Vec::new(), Vec::new());
     for plan in &plans {
-        let stage = format!("release-{}", plan.viewer.0);
-        barrier(session)?;
-        let mut script = Script::new(&case.noise, plan);
-        let price = engine.price_release(plan, case.noise.candidates.len());
-        let values = session.step(&stage, |s| engine.release(plan, &shares, &mut script, s))?;
-        let drawer = case.program.parties.len() == 2 && me == drawer(plan);
-        let party = me.index() < case.program.parties.len();
-        script.finish(party, drawer, me == plan.viewer).map_err(Error::misuse)?;
-        let sent = session.ledger().sent(&stage) - script.sent;
-        let turns = (!case.noise.talks).then(|| turns(session, &stage));
-        let work = work(session, &stage);
-        stages.push(Measured { stage, price, sent, turns, work });
-        if me != plan.viewer && !values.is_empty() {
-            return Err(Error::misuse("outputs were returned to a party that is not the viewer"));
-        }
-        outputs.push(values);
-        let (bits, measured) = reveal(&mut *engine, case, plan.viewer, &shares, session)?;
+        let (seen, measured) = release(&mut *engine, case, plan, &shares, session)?;
+        stages.extend(measured);
+        outputs.push(seen);
+    }
+    for viewer in (0..case.program.parties.len() as u8).map(PartyId) {
+        let (bits, measured) = reveal(&mut *engine, case, viewer, &shares, session)?;
         stages.push(measured);
         lists.push(bits);
     }
     Ok(View { shares, outputs, lists, stages })
+}
+
+/// The release of one viewer, and its opening.
+fn release(
+    engine: &mut dyn Engine,
+    case: &Case,
+    plan: &ReleasePlan,
+    shares: &Shares,
+    session: &mut Session,
+) -> Result<(Option<Vec<bool>>, [Measured; 2]), Error> {
+    let (me, participants) = (session.me(), session.roster().len());
+    let mut coins = session.fork_seed("coins").into_rng();
+    let entered = case.noise.script(plan, Entered::new(plan, shares, me, &mut coins)?, me)?;
+    let measure = |stage: String, price: Cost, session: &Session| {
+        let (sent, turns) = (session.ledger().sent(&stage), Some(turns(session, &stage)));
+        let work = work(session, &stage);
+        Measured { stage, price, sent, turns, work }
+    };
+    let stage = format!("release-{}", plan.viewer.number());
+    barrier(session)?;
+    let price = engine.price_release(plan);
+    let left = session.step(&stage, |s| engine.release(plan, &entered, s))?;
+    let computed = measure(stage, price, session);
+    let stage = format!("open-{}", plan.viewer.number());
+    barrier(session)?;
+    let holders = engine.holders(plan.parties);
+    let bytes = if holders.contains(&me) { outputs::share_bytes(plan) } else { 0 };
+    if plan.alone().is_none() && left.bytes().len() != bytes {
+        return Err(Error::misuse("a share of the outputs has another length"));
+    }
+    let price = outputs::price(plan, &holders, participants);
+    let seen = session.step(&stage, |s| outputs::open(plan, &holders, &left, s))?;
+    Ok((seen, [computed, measure(stage, price, session)]))
 }
 
 /// The lists of one viewer.
@@ -283,12 +327,27 @@ fn reveal(
 fn compare(case: &Case, plans: &[ReleasePlan], views: &[View]) -> Result<(), String> {
     for (at, total) in case.totals.iter().enumerate() {
         let shares: Vec<&Share> = views.iter().map(|view| &view.shares.folds()[at]).collect();
-        let (parties, servers) = shares.split_at(plans.len());
+        let (parties, servers) = shares.split_at(case.program.parties.len());
         compare_fold(case, at, *total, parties, servers)?;
     }
-    for (plan, view) in plans.iter().zip(views) {
-        compare_outputs(case, plan, &view.outputs[plan.viewer.index()])?;
-        compare_lists(case, plan.viewer, &view.lists[plan.viewer.index()])?;
+    for (p, view) in views.iter().enumerate().take(case.program.parties.len()) {
+        let party = PartyId(p as u8);
+        compare_lists(case, party, &view.lists[p])?;
+        for (plan, bits) in plans.iter().zip(&view.outputs) {
+            match bits {
+                Some(bits) => compare_outputs(case, plan, bits)?,
+                None if plan.viewer.has(party) => return Err(format!("{party} sees nothing")),
+                None => {}
+            }
+        }
+    }
+    let stranger = |(p, view): (usize, &View)| {
+        let seen = view.outputs.iter().zip(plans).filter(|(bits, _)| bits.is_some());
+        seen.map(|(_, plan)| plan.viewer)
+            .any(|viewer| p >= case.program.parties.len() || !viewer.has(PartyId(p as u8)))
+    };
+    if views.iter().enumerate().any(stranger) {
+        return Err("outputs went to somebody who is no viewer".into());
     }
     for stage in 0..views[0].stages.len() {
         let measured: Vec<&Measured> = views.iter().map(|view| &view.stages[stage]).collect();
@@ -385,17 +444,31 @@ fn compare_lists(case: &Case, viewer: PartyId, lists: &[Vec<u64>]) -> Result<(),
     Err(format!("lists for {viewer}: {lists:x?}, expected {expected:x?}"))
 }
 
-fn compare_outputs(case: &Case, plan: &ReleasePlan, values: &[u128]) -> Result<(), String> {
-    let expected: Vec<u128> = case.program.outputs_to(plan.viewer).map(|i| case.outputs[i]).collect();
-    if values == expected {
-        return Ok(());
+fn compare_outputs(case: &Case, plan: &ReleasePlan, bits: &[bool]) -> Result<(), String> {
+    if let Noise::Candidates(width, _) = case.noise {
+        let value = |word: &[bool]| word.iter().enumerate().fold(0, |v, (i, bit)| v | i128::from(*bit) << i);
+        let signed = |word: &[bool]| {
+            let value = value(word);
+            value - (i128::from(word[word.len() - 1]) << word.len())
+        };
+        let words = |j| bits[plan.noise_of(j)].chunks(width.into()).map(signed).collect::<Vec<i128>>();
+        let drawn: Vec<i128> = (0..plan.candidates.len()).flat_map(words).collect();
+        let Noise::Candidates(_, all) = &case.noise else { return Ok(()) };
+        let of = |m: usize| (0..all.len()).flat_map(move |j| all[j][m].clone());
+        let number = plan.viewer.only().map_or(0, PartyId::index);
+        if drawn != of(number).collect::<Vec<i128>>() {
+            return Err(format!("candidates for viewer {number}: {drawn:?}"));
+        }
     }
-    let wrong =
-        (0..expected.len().max(values.len())).find(|i| values.get(*i) != expected.get(*i)).unwrap_or(0);
-    let label =
-        plan.outputs.get(wrong).map_or("one too many", |(i, _)| case.program.outputs[*i].label.as_str());
-    let (value, wanted) = (values.get(wrong), expected.get(wrong));
-    Err(format!("{label} for {}: {value:?}, expected {wanted:?}", plan.viewer))
+    for (j, outputs) in std::iter::once(&case.outputs).chain(&case.others).enumerate() {
+        let values = plan.values(&bits[plan.outputs_of(j)]);
+        let expected: Vec<u128> = case.program.outputs_to(plan.viewer).map(|i| outputs[i]).collect();
+        let Some(wrong) = (0..expected.len()).find(|i| values.get(*i) != expected.get(*i)) else { continue };
+        let label = &case.program.outputs[plan.outputs[wrong].0].label;
+        let (value, wanted) = (values.get(wrong), expected.get(wrong));
+        return Err(format!("{label} for {:?}: {value:?}, expected {wanted:?}", plan.viewer));
+    }
+    Ok(())
 }
 
 fn compare_price(all: &[&Measured]) -> Result<(), String> {

@@ -7,7 +7,7 @@ use super::report::DataHasher;
 use super::table::{Cell, Files, Place, Sink, read};
 use super::{DataHash, Identifiers, InputReport, Row, repeated, want};
 use crate::study::{Advertiser, Duplicates, Identifier, Kind, Layout, Lift, Overflow, Study, Value};
-use base::{Error, limits};
+use base::{Error, PartyId, limits};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -76,15 +76,21 @@ impl AdvertiserRows {
     }
 }
 
-/// Reads the advertiser's file or folder.
+/// Reads the file or folder of the advertiser at this place of the roster.
 ///
 /// # Errors
 /// Everything that is wrong with the input, a line each, with file, line and column; or that the study is no lift study.
-pub fn read_advertiser(path: &Path, study: &Study) -> Result<(AdvertiserRows, DataHash, InputReport), Error> {
+pub fn read_advertiser(
+    path: &Path,
+    study: &Study,
+    me: PartyId,
+) -> Result<(AdvertiserRows, DataHash, InputReport), Error> {
     let Kind::Lift(lift) = &study.kind else {
         return Err(Error::misuse("only a lift study has an advertiser"));
     };
-    let mut sink = Reading::new(&study.matching.identifiers, lift);
+    let advertiser =
+        lift.advertiser(me).ok_or_else(|| Error::misuse("an advertiser's place is in the study"))?;
+    let mut sink = Reading::new(&study.matching.identifiers, lift, advertiser);
     let mut complaints = Complaints::default();
     let (files, rows_read) = read(path, &mut sink, &mut complaints)?;
     let report = InputReport {
@@ -108,6 +114,7 @@ pub fn read_advertiser(path: &Path, study: &Study) -> Result<(AdvertiserRows, Da
 struct Reading<'a> {
     keys: Keys<'a>,
     lift: &'a Lift,
+    advertiser: &'a Advertiser,
     columns: Vec<String>,
     events: Vec<usize>,
     values: Vec<usize>,
@@ -124,8 +131,7 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn new(identifiers: &'a [Identifier], lift: &'a Lift) -> Self {
-        let advertiser = &lift.advertiser;
+    fn new(identifiers: &'a [Identifier], lift: &'a Lift, advertiser: &'a Advertiser) -> Self {
         let keys = Keys::new(identifiers);
         let mut columns = keys.columns();
         let events = advertiser.events.iter().map(|name| want(&mut columns, name)).collect();
@@ -140,6 +146,7 @@ impl<'a> Reading<'a> {
         Self {
             keys,
             lift,
+            advertiser,
             columns,
             events,
             values,
@@ -163,7 +170,7 @@ impl<'a> Reading<'a> {
 
     /// The events of a line; complains about cells and returns what is left.
     fn events(&self, row: &mut Row<'_>, cells: &[Cell<'_>]) -> Vec<(u32, u32)> {
-        let advertiser = &self.lift.advertiser;
+        let advertiser = self.advertiser;
         let mut events = Vec::new();
         for (i, (&column, name)) in self.events.iter().zip(&advertiser.events).enumerate() {
             let cell = cells[column].trimmed();
@@ -189,7 +196,7 @@ impl<'a> Reading<'a> {
     }
 
     fn no_value_without_time(&self, row: &mut Row<'_>, i: usize, time: &str, cells: &[Cell<'_>]) {
-        if let Value::Columns { columns, .. } = &self.lift.advertiser.value {
+        if let Value::Columns { columns, .. } = &self.advertiser.value {
             let value = cells[self.values[i]].trimmed();
             if value != Cell::Empty {
                 row.complain(&columns[i], || {
@@ -212,7 +219,7 @@ impl Sink for Reading<'_> {
         cells: &[Cell<'_>],
         complaints: &mut Complaints,
     ) -> Result<(), Error> {
-        let advertiser = &self.lift.advertiser;
+        let advertiser = self.advertiser;
         let mut row = Row { files, place, complaints };
         let identified = self.keys.read(&mut row, cells);
         let cohort = match (&advertiser.cohort, self.cohort) {
@@ -270,7 +277,7 @@ impl Grouping<'_> {
             starts: vec![0],
             ..AdvertiserRows::default()
         };
-        let wide = lines.lift.advertiser.layout == Layout::Wide;
+        let wide = lines.advertiser.layout == Layout::Wide;
         let apart = wide && self.rule == Duplicates::Keep;
         let same = |a: &u32, b: &u32| !apart && lines.identifiers.same(*a, *b);
         let mut one: Vec<u32> = Vec::new();
@@ -338,7 +345,7 @@ impl Grouping<'_> {
         let places = &self.lines.places;
         let there = places[group[0] as usize];
         let files = self.files;
-        let wide = self.lines.lift.advertiser.layout == Layout::Wide;
+        let wide = self.lines.advertiser.layout == Layout::Wide;
         if wide && group.len() > 1 {
             match self.rule {
                 Duplicates::Keep => {}
@@ -386,7 +393,7 @@ impl Grouping<'_> {
     /// Sorts the events of an identifier by time and keeps at most K.
     fn cut(&mut self, events: &mut Vec<(u32, u32)>, group: &[u32], complaints: &mut Complaints) {
         events.sort_unstable();
-        let advertiser = &self.lines.lift.advertiser;
+        let advertiser = self.lines.advertiser;
         let (seen, most) = (events.len(), usize::from(advertiser.max_events));
         if seen <= most {
             return;
@@ -426,7 +433,7 @@ impl People {
         let place = |row: u32| lines.places[groups[row as usize][0] as usize];
         // What is put together does not depend on the order of lines; which line is the first one does.
         let rank = |row: u32| (rule != Duplicates::Merge).then(|| place(row)).ok_or(row);
-        let absorb = lines.lift.advertiser.layout == Layout::Events && rule != Duplicates::Keep;
+        let absorb = lines.advertiser.layout == Layout::Events && rule != Duplicates::Keep;
         let reports = &mut grouping.report.identifiers;
         let settled = repeats::settle(&identifiers, rank, rule, absorb, |repeat| {
             let (here, there) = (place(repeat.row), place(repeat.earlier));

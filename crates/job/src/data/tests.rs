@@ -7,10 +7,11 @@ use arrow_array::{
     UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema};
-use base::limits;
+use base::{PartyId, limits};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+const ADVERTISER: PartyId = PartyId(1);
 const LIFT: &str = include_str!("../../../../examples/lift.toml");
 
 /// A folder with the files of one test.
@@ -55,8 +56,9 @@ fn registry_error(bytes: impl AsRef<[u8]>, changes: &[(&str, &str)]) -> String {
 
 fn hospitals_error(bytes: impl AsRef<[u8]>, changes: &[(&str, &str)]) -> String {
     let desk = Desk::new();
-    let error =
-        read_advertiser(&desk.file("hospitals.csv", bytes), &study(changes)).err().expect("wrong input");
+    let error = read_advertiser(&desk.file("hospitals.csv", bytes), &study(changes), ADVERTISER)
+        .err()
+        .expect("wrong input");
     desk.clean(&error)
 }
 
@@ -207,7 +209,8 @@ fn too_many_events_are_an_error_or_counted() {
          \"keep-earliest\""
     );
     let desk = Desk::new();
-    let (rows, _, report) = read_advertiser(&desk.file("h.csv", &text), &study(&[])).expect("read");
+    let (rows, _, report) =
+        read_advertiser(&desk.file("h.csv", &text), &study(&[]), ADVERTISER).expect("read");
     let a = (0..2).find(|&i| rows.identifiers.get(i, 0) == b"a").expect("there");
     assert_eq!(rows.events(a), (&[200, 201, 202, 203][..], &[1, 1, 1, 1][..]));
     assert_eq!(
@@ -392,7 +395,8 @@ fn rules_of_the_study_are_applied_and_counted() {
     assert!(report.to_string().contains("1 rows left out: no opportunity"), "{report}");
 
     let text = format!("{EVENTS}a,1954-07-01,paralytic\na,,not-polio\nb,nonsense,not-polio\n");
-    let (rows, _, report) = read_advertiser(&desk.file("h.csv", text), &study(&[])).expect("read");
+    let (rows, _, report) =
+        read_advertiser(&desk.file("h.csv", text), &study(&[]), ADVERTISER).expect("read");
     assert_eq!((rows.len(), rows.times.len()), (2, 1), "filtered rows keep their identifier");
     assert_eq!((report.filtered, report.without_events, report.events_seen), (2, 1, 1));
 }
@@ -410,16 +414,16 @@ fn wide_rows_are_read_and_merged() {
     };
     let desk = Desk::new();
     let path = desk.file("h.csv", "child_id,t1,v1,t2,v2\na,30,3,20,2\na,10,1,,\nb,,,,\n");
-    let (rows, _, report) = read_advertiser(&path, &wide("\"merge\"")).expect("read");
+    let (rows, _, report) = read_advertiser(&path, &wide("\"merge\""), ADVERTISER).expect("read");
     let a = (0..2).find(|&i| rows.identifiers.get(i, 0) == b"a").expect("there");
     assert_eq!(rows.events(a), (&[10, 20, 30][..], &[1, 2, 3][..]));
     assert_eq!((report.duplicates_merged, report.without_events), (1, 1));
-    let (rows, _, report) = read_advertiser(&path, &wide("\"first\"")).expect("read");
+    let (rows, _, report) = read_advertiser(&path, &wide("\"first\""), ADVERTISER).expect("read");
     let a = (0..2).find(|&i| rows.identifiers.get(i, 0) == b"a").expect("there");
     assert_eq!(rows.events(a).0, [20, 30]);
     assert_eq!((report.duplicates_dropped, report.events_seen), (1, 2));
     let path = desk.file("hospitals.csv", "child_id,t1,v1,t2,v2\na,,3,20,2\n");
-    let error = read_advertiser(&path, &wide("\"merge\"")).err().expect("wrong");
+    let error = read_advertiser(&path, &wide("\"merge\""), ADVERTISER).err().expect("wrong");
     assert_eq!(
         desk.clean(&error),
         "hospitals.csv, line 2, column \"v1\": \"3\" is a value without a time in column \"t1\""
@@ -599,7 +603,11 @@ fn lines_of_one_advertiser_row_are_found_by_all_their_identifiers() {
         [line("a@x,1111112222", 1), line("b@x,", 2), line("a@x,", 3), line("a@x,1111112222", 4)].concat();
     let desk = Desk::new();
     let read = |text: &str, changes: &[(&str, &str)]| {
-        read_advertiser(&desk.file("hospitals.csv", format!("{MAIL_EVENTS}{text}")), &study(changes))
+        read_advertiser(
+            &desk.file("hospitals.csv", format!("{MAIL_EVENTS}{text}")),
+            &study(changes),
+            ADVERTISER,
+        )
     };
     let (rows, _, report) = read(&good, &[TWO]).expect("good");
     assert_eq!(texts(&rows.identifiers), ["a@x +441111112222", "b@x -"]);
@@ -712,7 +720,8 @@ fn complaints_name_the_same_line_whatever_ends_it() {
 fn a_line_may_be_of_somebody_without_an_event() {
     let desk = Desk::new();
     let text = "child_id,onset,severity,amount\na,200,paralytic,5\nb,,paralytic,\nb,,paralytic,\n";
-    let (rows, _, report) = read_advertiser(&desk.file("hospitals.csv", text), &study(AMOUNT)).unwrap();
+    let (rows, _, report) =
+        read_advertiser(&desk.file("hospitals.csv", text), &study(AMOUNT), ADVERTISER).unwrap();
     assert_eq!((rows.len(), report.without_events, report.events_seen), (2, 1, 1));
     for half in ["a,,paralytic,5", "a,200,paralytic,"] {
         let error = hospitals_error(format!("child_id,onset,severity,amount\n{half}\n"), AMOUNT);

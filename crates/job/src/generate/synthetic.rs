@@ -83,10 +83,7 @@ clamp = {clamp}
 [release]
 mode = "sums"
 confidence = 0.95
-noise = "seeded-cut-and-choose"
-[release.to.publisher]
-rho = 0.1
-[release.to.advertiser]
+[release.public]
 rho = 0.1
 "#
     )

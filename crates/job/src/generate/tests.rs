@@ -13,7 +13,7 @@ fn count(study: &Study, publisher: &PublisherRows, advertiser: &AdvertiserRows) 
     let values = |c: &Option<crate::study::Categories>| c.as_ref().map_or(0, |c| c.values.len());
     let mut truth = Truth {
         breakdown: vec![Default::default(); values(&lift.publisher.breakdown)],
-        cohort: vec![Default::default(); values(&lift.advertiser.cohort)],
+        cohort: vec![Default::default(); values(&lift.advertisers[0].cohort)],
         ..Truth::default()
     };
     let known: HashMap<&[u8], usize> =
@@ -62,7 +62,8 @@ fn count(study: &Study, publisher: &PublisherRows, advertiser: &AdvertiserRows) 
 
 fn read(study: &Study, made: &Generated) -> (PublisherRows, AdvertiserRows) {
     let publisher = read_publisher(&made.publisher, study).unwrap_or_else(|e| panic!("{e}"));
-    let advertiser = read_advertiser(&made.advertiser, study).unwrap_or_else(|e| panic!("{e}"));
+    let advertiser =
+        read_advertiser(&made.advertiser, study, base::PartyId(1)).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(publisher.2.rows_read, made.publisher_rows);
     assert_eq!(advertiser.2.rows_read, made.advertiser_rows);
     (publisher.0, advertiser.0)
@@ -138,7 +139,8 @@ fn both_formats_hold_the_same_data() {
         let made = lift(folder.path(), &options).expect("written");
         let study = Study::parse("s", &lift_study(&options, keys[0], keys[1], false)).expect("a study");
         let publisher = read_publisher(&made.publisher, &study).unwrap_or_else(|e| panic!("{e}"));
-        let advertiser = read_advertiser(&made.advertiser, &study).unwrap_or_else(|e| panic!("{e}"));
+        let advertiser =
+            read_advertiser(&made.advertiser, &study, base::PartyId(1)).unwrap_or_else(|e| panic!("{e}"));
         hashes.push((*publisher.1.as_bytes(), *advertiser.1.as_bytes()));
     }
     assert_eq!(hashes[0], hashes[1]);

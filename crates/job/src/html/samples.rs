@@ -32,6 +32,7 @@ fn counts(values: [[&str; 2]; 3], exact_rows: bool) -> Vec<CountView> {
             let sigma = (quantity != "rows" || !exact_rows).then_some(sigma);
             counts.push(CountView {
                 quantity: quantity.into(),
+                derived: false,
                 arm: Some(arm.into()),
                 value: value.into(),
                 sigma,
@@ -76,6 +77,7 @@ pub fn registry() -> Report {
         servers: None,
         mode: "sums".into(),
         shards: 2,
+        public: None,
         view: View::Lift(LiftView {
             test: "vaccine".into(),
             control: "placebo".into(),
@@ -102,6 +104,8 @@ pub fn registry() -> Report {
             budget: 1.0,
             viewers: vec![SpentBy { viewer: "hospitals".into(), rho: 0.1, delta: "0".into() }],
             candidates: Some(64),
+            off: 0.0,
+            attempt: None,
         },
         inputs: InputReport {
             rows_read: 402_118,

@@ -8,7 +8,7 @@ use crate::wording::numbers::{
     MISSING, bytes, count, grouped, p_value, per_second, percent, rho, seconds, short, significant, up,
 };
 use crate::wording::{
-    NO_NOISE, Scale, capital, cell_name, charged, clean, drew_the_noise, label, noise, quantity,
+    NO_NOISE, Scale, capital, cell_name, charged, clean, drew_the_noise, label, noise, noise_of, quantity,
     quantity_title, relative, shortened, spent,
 };
 
@@ -116,7 +116,11 @@ pub fn released(view: &LiftView) -> Markup {
             let shown = released.sigma.map(|sigma| significant(sigma, 3));
             let cells = [
                 name,
-                plain(quantity(&released.quantity)),
+                plain(if released.derived {
+                    format!("{}, as read", quantity(&released.quantity))
+                } else {
+                    quantity(&released.quantity)
+                }),
                 plain(arm),
                 cell(&grouped(&released.value)),
                 sigma(shown),
@@ -124,7 +128,7 @@ pub fn released(view: &LiftView) -> Markup {
             element("tr", &[], cells)
         })
     });
-    table("As released, before any reading. Sigma is the standard deviation of the noise.", &columns, rows)
+    table("As released. Sigma is the standard deviation of the noise.", &columns, rows)
 }
 
 /// The outputs of a program.
@@ -147,8 +151,7 @@ fn facts(caption: &str, rows: &[(&str, String)]) -> Markup {
 /// What the view cost.
 pub fn privacy(report: &Report) -> Vec<Markup> {
     let privacy = &report.privacy;
-    let (Some(epsilon), Some(delta), Some(candidates)) = (privacy.epsilon, privacy.delta, privacy.candidates)
-    else {
+    let (Some(epsilon), Some(delta)) = (privacy.epsilon, privacy.delta) else {
         let no_noise = capital(NO_NOISE);
         if report.disclosed.dummies.is_none() {
             return vec![paragraph("note", format!("{no_noise}. Nothing was charged."))];
@@ -156,7 +159,6 @@ pub fn privacy(report: &Report) -> Vec<Markup> {
         let note = format!("{no_noise}. The sizes that the match showed were charged.");
         return vec![paragraph("note", note), ledger(report)];
     };
-    let opened = candidates.saturating_sub(1);
     let (cost, epsilon, delta) = match &privacy.total {
         Some(total) => (charged(total), up(total.epsilon, 3), up(total.delta, 3)),
         None => (
@@ -169,7 +171,7 @@ pub fn privacy(report: &Report) -> Vec<Markup> {
         ("zero-concentrated privacy charged", clean(&cost)),
         ("the same as epsilon", epsilon),
         ("at delta", delta),
-        ("noise candidates per output", format!("{}, of which {opened} opened and checked", candidates)),
+        ("the noise", noise_of(privacy)),
     ];
     let secret = "The other party drew the noise in this view, to protect its own people. Shown these numbers, it could \
         take the noise out again and read exact values, which depend on your data too.";

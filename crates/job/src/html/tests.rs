@@ -157,7 +157,7 @@ fn the_page_says_what_an_analyst_needs() {
         "rho 0.11 for this view (0.1 release, 0.01 sizes)",
         "difference of clamped means",
         "402,263",
-        "64, of which 63 opened and checked",
+        "noise candidates 64, 63 opened and checked",
         "1e-6",
         "For you only",
         "[-53.2, -28.4]",

@@ -110,8 +110,9 @@ impl Ledger {
                 lineage.map_or_else(String::new, |lineage| format!(" on lineage {lineage}"))
             )));
         }
-        let sql = "INSERT INTO allows (at, peer, lineage, bars, transcripts, reason) SELECT ?1, ?2, ?3, \
-                   (SELECT coalesce(max(row), 0) FROM bars), (SELECT coalesce(max(row), 0) FROM transcripts), ?4";
+        let sql = "INSERT INTO allows (at, peer, lineage, bars, transcripts, reason, numbers) SELECT ?1, ?2, ?3, \
+                   (SELECT coalesce(max(row), 0) FROM bars), (SELECT coalesce(max(row), 0) FROM transcripts), ?4, \
+                   (SELECT coalesce(max(row), 0) FROM sent)";
         super::put(&write, "allows", sql, params![now(), towards.peer, towards.lineage, reason], &[peer])
             .map_err(explain)?;
         write.commit().map_err(explain)?;
@@ -218,6 +219,19 @@ fn open(connection: &Connection, towards: &Towards) -> Result<Vec<String>, rusql
         let when =
             if named { "after its index was named" } else { "after the seeds of its noise were exchanged" };
         Ok(format!("{}: a release that was not finished, {when}", super::date(row.get(0)?)))
+    };
+    all.extend(connection.prepare(sql)?.query_map(values, read)?.collect::<Result<Vec<_>, _>>()?);
+    let sql = "SELECT sent.at FROM sent JOIN held USING (session) WHERE instr(' ' || held.peer || ' ', ' ' || ?1 || ' ') > 0 \
+               AND (?2 = '' OR held.lineage = ?2) AND NOT EXISTS (SELECT 1 FROM outputs \
+               WHERE outputs.release = sent.release AND outputs.attempt = sent.attempt) \
+               AND sent.row > (SELECT coalesce(max(numbers), 0) FROM allows WHERE allows.peer = ?1 \
+               AND allows.lineage IN (?2, '')) ORDER BY sent.row";
+    let values = params![towards.peer, towards.lineage];
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(format!(
+            "{}: a result that was paid for, and of which this side keeps no outcome",
+            super::date(row.get(0)?)
+        ))
     };
     all.extend(connection.prepare(sql)?.query_map(values, read)?.collect::<Result<Vec<_>, _>>()?);
     Ok(all)

@@ -13,21 +13,27 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 use std::path::Path;
 
-/// The tables whose rows are linked, and the columns that the hash is over.
-pub(super) const LINKED: [(&str, &str); 9] = [
+/// The tables whose rows are linked, and the columns that the hash is over. Columns of [`LATER`] came after rows were written
+/// without them, and are in the hash of those that have them.
+pub(super) const LINKED: [(&str, &str); 10] = [
     (
         "debits",
-        "row, at, release, attempt, lineage, viewer, peer, study, my_tag, peer_tag, rho, budget, protects, delta",
+        "row, at, release, attempt, lineage, viewer, peer, study, my_tag, peer_tag, rho, budget, protects, delta, \
+         tau",
     ),
     ("answers", "row, study, program, my_tag, peer_tag, party, at, report"),
     ("transcripts", "row, release, attempt, side, stage, peer, lineage, at, record"),
     ("bars", "row, at, kind, peer, lineage, release, attempt, reason"),
     ("attempts", "row, release, attempt, peer, at, reason"),
     ("outputs", "row, release, attempt, peer, at, outputs"),
-    ("allows", "row, at, peer, lineage, bars, transcripts, reason"),
+    ("allows", "row, at, peer, lineage, bars, transcripts, reason, numbers"),
     ("statements", "row, at, peer, statement"),
     ("claims", "row, at, peer, settled, statement"),
+    ("voids", "row, at, debit, peer"),
 ];
+
+/// Columns that a row may be without.
+const LATER: [&str; 2] = ["tau", "numbers"];
 
 /// Where a chain goes on from a statement of this party's that a peer gave back; its item is the row in `claims`.
 pub(super) const ANCHOR: &str = "anchor";
@@ -120,6 +126,8 @@ fn digest(connection: &Connection, table: &str, row: i64) -> Result<Option<Bytes
     let sql = format!("SELECT {columns} FROM {table} WHERE row = ?1");
     let mut query = connection.prepare_cached(&sql)?;
     let width = query.column_count();
+    let names: Vec<String> = query.column_names().map(str::to_owned).collect();
+    let later = |column: usize| LATER.contains(&&*names[column]);
     let hash = |found: &rusqlite::Row<'_>| {
         let mut hasher = blake3::Hasher::new_derive_key("tacit ledger row 1");
         let mut put = |kind: u8, bytes: &[u8]| {
@@ -128,6 +136,7 @@ fn digest(connection: &Connection, table: &str, row: i64) -> Result<Option<Bytes
         put(0, table.as_bytes());
         for column in 0..width {
             match found.get_ref(column)? {
+                ValueRef::Null if later(column) => {}
                 ValueRef::Null => put(1, &[]),
                 ValueRef::Integer(value) => put(2, &value.to_le_bytes()),
                 ValueRef::Real(value) => put(3, &value.to_le_bytes()),

@@ -4,11 +4,11 @@ use super::chain;
 use rusqlite::Connection;
 
 /// Version of the layout (SQLite's `user_version`).
-pub(super) const VERSION: i32 = 3;
+pub(super) const VERSION: i32 = 4;
 
-/// Everything but `settings` only grows: a statement that changes or deletes a row aborts, unless it takes the trouble
+/// Everything but `settings` and the shares in `held` only grows: a statement that changes or deletes a row aborts, unless it takes the trouble
 /// to go around the triggers. What was gone around is found by the chains ([`chain::LINKED`]).
-const GROW: [&str; 12] = [
+const GROW: [&str; 14] = [
     "debits",
     "answers",
     "transcripts",
@@ -21,6 +21,8 @@ const GROW: [&str; 12] = [
     "chain",
     "sketches",
     "matches",
+    "voids",
+    "sent",
 ];
 
 const SETTINGS: &str = "CREATE TABLE settings (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;";
@@ -30,7 +32,7 @@ CREATE TABLE debits (
     row INTEGER PRIMARY KEY, at INTEGER NOT NULL, release BLOB NOT NULL, attempt INTEGER NOT NULL,
     lineage TEXT NOT NULL, viewer TEXT NOT NULL, peer TEXT NOT NULL, study BLOB NOT NULL, my_tag BLOB NOT NULL,
     peer_tag BLOB NOT NULL, rho TEXT NOT NULL, budget TEXT NOT NULL, protects INTEGER NOT NULL, delta TEXT NOT NULL,
-    UNIQUE (release, attempt, protects)
+    tau TEXT, UNIQUE (release, attempt, protects)
 ) STRICT;
 CREATE INDEX debits_of ON debits (lineage, viewer);
 CREATE TABLE answers (
@@ -57,7 +59,7 @@ CREATE TABLE outputs (
 ) STRICT;
 CREATE TABLE allows (
     row INTEGER PRIMARY KEY, at INTEGER NOT NULL, peer TEXT NOT NULL, lineage TEXT NOT NULL, bars INTEGER NOT NULL,
-    transcripts INTEGER NOT NULL, reason TEXT NOT NULL
+    transcripts INTEGER NOT NULL, reason TEXT NOT NULL, numbers INTEGER
 ) STRICT;
 CREATE TABLE statements (
     row INTEGER PRIMARY KEY, at INTEGER NOT NULL, peer TEXT NOT NULL, statement BLOB NOT NULL
@@ -80,6 +82,24 @@ CREATE INDEX chain_of ON chain (peer, count);
 CREATE INDEX chain_item ON chain (source, item);
 ";
 
+/// What layout 4 adds.
+const HOLDING: &str = "
+CREATE TABLE voids (
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, debit INTEGER NOT NULL UNIQUE, peer TEXT NOT NULL
+) STRICT;
+CREATE TABLE held (
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, release BLOB NOT NULL, attempt INTEGER NOT NULL,
+    session BLOB NOT NULL UNIQUE, peer TEXT NOT NULL, lineage TEXT NOT NULL, share BLOB NOT NULL, salt BLOB NOT NULL,
+    commitments BLOB NOT NULL, dropped INTEGER NOT NULL
+) STRICT;
+CREATE INDEX held_of ON held (release);
+CREATE TABLE sent (
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, release BLOB NOT NULL, attempt INTEGER NOT NULL,
+    session BLOB NOT NULL UNIQUE, peer TEXT NOT NULL
+) STRICT;
+CREATE INDEX sent_of ON sent (release);
+";
+
 /// From layout 2. The peer of a release is the viewer of the debits that the same study made of this party's data; where
 /// it made none it is unknown (''), and a bar then holds towards everybody. What was reopened counts as allowed, so it comes
 /// before what was not. A drawer kept no outcome: where it had opened
@@ -96,7 +116,8 @@ ALTER TABLE outputs RENAME TO old_outputs;
 const COPY: &str = "
 CREATE TEMP TABLE told AS SELECT release, max(lineage) AS lineage, coalesce((SELECT max(viewer) FROM old_debits AS own
     WHERE own.study = old_debits.study AND own.protects = 1), '') AS peer FROM old_debits GROUP BY release;
-INSERT INTO debits SELECT row, at, release, attempt, lineage, viewer,
+INSERT INTO debits (row, at, release, attempt, lineage, viewer, peer, study, my_tag, peer_tag, rho, budget, protects, delta)
+    SELECT row, at, release, attempt, lineage, viewer,
     CASE protects WHEN 1 THEN viewer ELSE (SELECT peer FROM told WHERE told.release = old_debits.release) END,
     study, my_tag, peer_tag, rho, budget, protects, delta FROM old_debits ORDER BY row;
 INSERT INTO answers (study, program, my_tag, peer_tag, party, at, report)
@@ -142,38 +163,48 @@ DROP TABLE reopened;
 
 /// Fills an empty file.
 pub(super) fn create(connection: &Connection) -> Result<(), rusqlite::Error> {
-    connection.execute_batch(&format!("BEGIN; {SETTINGS} {SCHEMA} {} COMMIT;", triggers()))?;
+    connection.execute_batch(&format!("BEGIN; {SETTINGS} {SCHEMA} {HOLDING} {} COMMIT;", triggers(&GROW)))?;
     let key = *base::Seed::from_system().expose();
     connection.execute("INSERT INTO settings VALUES ('data key', ?1)", [&key[..]])?;
     connection.pragma_update(None, "user_version", VERSION)
 }
 
-/// Brings a file of layout 1 or 2 up to this one, in one step. What was in it becomes the beginning of the chains.
+/// Brings a file of layout 1 to 3 up to this one, in one step. What was in it becomes the beginning of the chains.
 pub(super) fn update(connection: &Connection) -> Result<(), rusqlite::Error> {
     let write = rusqlite::Transaction::new_unchecked(connection, rusqlite::TransactionBehavior::Immediate)?;
     let version: i32 = write.pragma_query_value(None, "user_version", |row| row.get(0))?;
     // Another process may have done it meanwhile.
     if version < VERSION {
-        if version == 1 {
-            // Until then nothing was charged a delta.
-            write.execute_batch("ALTER TABLE debits ADD COLUMN delta TEXT NOT NULL DEFAULT '0'")?;
+        if version == 3 {
+            // Every viewer's release had a debit of its own.
+            write.execute_batch(
+                "ALTER TABLE debits ADD COLUMN tau TEXT; ALTER TABLE allows ADD COLUMN numbers INTEGER",
+            )?;
+            write.execute_batch(HOLDING)?;
+            write.execute_batch(&triggers(&["voids", "sent"]))?;
+        } else {
+            if version == 1 {
+                // Until then nothing was charged a delta.
+                write.execute_batch("ALTER TABLE debits ADD COLUMN delta TEXT NOT NULL DEFAULT '0'")?;
+            }
+            write.execute_batch(FROM_2)?;
+            write.execute_batch(SCHEMA)?;
+            write.execute_batch(COPY)?;
+            write.execute_batch(HOLDING)?;
+            write.execute_batch(&triggers(&GROW))?;
+            chain::link_all(&write)?;
         }
-        write.execute_batch(FROM_2)?;
-        write.execute_batch(SCHEMA)?;
-        write.execute_batch(COPY)?;
-        write.execute_batch(&triggers())?;
-        chain::link_all(&write)?;
         write.pragma_update(None, "user_version", VERSION)?;
     }
     write.commit()
 }
 
-fn triggers() -> String {
+fn triggers(tables: &[&str]) -> String {
     let trigger = |table: &str, verb: &str| {
         format!(
             "CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} BEGIN \
              SELECT RAISE(ABORT, 'the ledger only grows'); END;"
         )
     };
-    GROW.iter().flat_map(|t| [trigger(t, "UPDATE"), trigger(t, "DELETE")]).collect()
+    tables.iter().flat_map(|t| [trigger(t, "UPDATE"), trigger(t, "DELETE")]).collect()
 }

@@ -1,7 +1,7 @@
 //! What the ledger keeps of lineages: who has seen them, what they have spent over all viewers, and what they look like; and
 //! how often a match was begun.
 
-use super::{Bytes32, Debit, Ledger, SumExactly, charge, file, now, rational_of, shown};
+use super::{Bytes32, Debit, Ledger, SumExactly, VOIDED, charge, file, now, rational_of, shown};
 use crate::privacy::Total;
 use crate::sketch::Sketch;
 use base::Error;
@@ -9,6 +9,7 @@ use num_traits::Zero;
 use release::Rational;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 const OWN_SKETCHES: &str = "SELECT lineage, sketch FROM sketches WHERE lineage = ?1";
 
@@ -70,8 +71,10 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn viewers_of(&self, lineage: &str) -> Result<Vec<String>, Error> {
-        let sql = "SELECT DISTINCT viewer FROM debits WHERE lineage = ?1 AND protects = 1 ORDER BY viewer";
-        self.texts(sql, &[&lineage])
+        let sql = "SELECT DISTINCT viewer FROM debits WHERE lineage = ?1 AND protects = 1";
+        let sets = self.texts(sql, &[&lineage])?;
+        let all: BTreeSet<&str> = sets.iter().flat_map(|set| set.split(' ')).collect();
+        Ok(all.into_iter().map(str::to_owned).collect())
     }
 
     /// What a study on these data was charged towards a viewer of a lineage, and would not be charged again if the peer's data
@@ -88,15 +91,18 @@ impl Ledger {
     ) -> Result<Rational, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
         // Of each release the latest attempt, unless that broke off: another one would be charged.
-        let sql = "SELECT rho FROM debits AS d WHERE study = ?1 AND lineage = ?2 AND viewer = ?3 AND my_tag = ?4 \
-                   AND protects = 1 AND peer_tag = (SELECT peer_tag FROM debits WHERE study = ?1 AND lineage = ?2 \
-                   AND viewer = ?3 AND my_tag = ?4 AND protects = 1 ORDER BY row DESC LIMIT 1) \
+        let sees = super::sees(3);
+        let sql = format!(
+            "SELECT rho FROM debits AS d WHERE study = ?1 AND lineage = ?2 AND {sees} AND my_tag = ?4 \
+                   AND protects = 1 AND {VOIDED} AND peer_tag = (SELECT peer_tag FROM debits WHERE study = ?1 AND lineage = ?2 \
+                   AND {sees} AND my_tag = ?4 AND protects = 1 ORDER BY row DESC LIMIT 1) \
                    AND attempt = (SELECT max(attempt) FROM debits WHERE release = d.release AND protects = 1) \
                    AND NOT EXISTS (SELECT 1 FROM bars WHERE bars.release = d.release AND bars.attempt = d.attempt) \
                    AND (EXISTS (SELECT 1 FROM outputs WHERE outputs.release = d.release AND outputs.attempt = d.attempt) \
                    OR NOT EXISTS (SELECT 1 FROM transcripts AS t WHERE t.release = d.release AND t.attempt = d.attempt \
-                   AND stage >= 2))";
-        let mut query = self.connection.prepare(sql).map_err(explain)?;
+                   AND stage >= 2))"
+        );
+        let mut query = self.connection.prepare(&sql).map_err(explain)?;
         let rows =
             query.query_map(params![study, lineage, viewer_key, my_tag], |row| rational_of(row, "rho"));
         rows.map_err(explain)?.sum_exactly().map_err(explain)
@@ -112,10 +118,13 @@ impl Ledger {
         (study, lineage, viewer_key): (&Bytes32, &str, &str),
         (my_tag, peer_tag): (&Bytes32, &Bytes32),
     ) -> Result<Option<[bool; 2]>, Error> {
-        let sql = "SELECT my_tag, peer_tag FROM debits WHERE study = ?1 AND lineage = ?2 AND viewer = ?3 \
-                   AND protects = 1 ORDER BY row DESC";
+        let sql = format!(
+            "SELECT my_tag, peer_tag FROM debits WHERE study = ?1 AND lineage = ?2 AND {} AND protects = 1 \
+             ORDER BY row DESC",
+            super::sees(3)
+        );
         let explain = |e: rusqlite::Error| self.explain("read", &e);
-        let mut query = self.connection.prepare(sql).map_err(explain)?;
+        let mut query = self.connection.prepare(&sql).map_err(explain)?;
         let read = |row: &rusqlite::Row<'_>| Ok([row.get::<_, Bytes32>(0)?, row.get::<_, Bytes32>(1)?]);
         let rows = query.query_map(params![study, lineage, viewer_key], read).map_err(explain)?;
         let all: Vec<[Bytes32; 2]> = rows.collect::<Result<_, _>>().map_err(explain)?;
@@ -250,7 +259,8 @@ fn last_begun(connection: &Connection, id: &Bytes32) -> Result<Option<Begun>, ru
 
 /// The sum over all viewers.
 pub(super) fn spent_by_all(connection: &Connection, lineage: &str) -> Result<Rational, rusqlite::Error> {
-    let mut query = connection.prepare("SELECT rho FROM debits WHERE lineage = ?1 AND protects = 1")?;
+    let sql = format!("SELECT rho FROM debits WHERE lineage = ?1 AND protects = 1 AND {VOIDED}");
+    let mut query = connection.prepare(&sql)?;
     let rows = query.query_map([lineage], |row| rational_of(row, "rho"))?;
     rows.sum_exactly()
 }

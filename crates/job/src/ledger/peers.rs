@@ -7,7 +7,7 @@
 
 use super::bars::{self, Bar};
 use super::chain::{self, Head};
-use super::{Bytes32, Debit, Ledger, Statement, Towards, date, file, now, shown, small};
+use super::{Bytes32, Debit, Ledger, Statement, Towards, VOIDED, date, file, now, shown, small};
 use base::Error;
 use net::identity::{Fingerprint, Identity};
 use num_traits::{Signed, Zero};
@@ -327,6 +327,7 @@ fn recover_one(
             total: None,
             delta,
             most_delta: Rational::zero(),
+            tau: Rational::zero(),
             protects: true,
         };
         super::record(write, &debit, 0)?;
@@ -394,6 +395,6 @@ fn held(connection: &Connection, peer: &str, own: Fingerprint) -> Result<Held, r
 
 /// What this party's ledger has charged a peer over all lineages: the sum of a column, `rho` or `delta`.
 fn charged(connection: &Connection, column: &str, peer: &str) -> Result<Rational, rusqlite::Error> {
-    let sql = format!("SELECT {column} FROM debits WHERE viewer = ?1 AND protects = 1");
+    let sql = format!("SELECT {column} FROM debits WHERE {} AND protects = 1 AND {VOIDED}", super::sees(1));
     super::sum(connection, &sql, &[peer], column)
 }

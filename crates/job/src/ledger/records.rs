@@ -103,16 +103,21 @@ impl Ledger {
     }
 
     /// Keeps how a release ended: at the viewer with what it gave, so that a job that dies later need not reveal it again;
-    /// at the drawer with nothing. The first end stays.
+    /// elsewhere with nothing. The first end stays. `peer` is the others' keys, a space between.
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub fn store_outputs(&mut self, release_id: &Bytes32, peer: &str, outputs: &[u128]) -> Result<(), Error> {
+    pub fn store_outputs(
+        &mut self,
+        release_id: &Bytes32,
+        attempt: u32,
+        peer: &str,
+        outputs: &[u128],
+    ) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "keep the outputs in", &e);
         let write =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
-        let attempt = attempt(&write, release_id).map_err(explain)?;
         let sql = "SELECT EXISTS (SELECT 1 FROM outputs WHERE release = ?1 AND attempt = ?2)";
         if write.query_row(sql, params![release_id, attempt], |row| row.get(0)).map_err(explain)? {
             return Ok(());
@@ -120,7 +125,8 @@ impl Ledger {
         let texts: Vec<String> = outputs.iter().map(u128::to_string).collect();
         let values = params![release_id, attempt, peer, now(), texts.join(" ")];
         let sql = "INSERT INTO outputs (release, attempt, peer, at, outputs) VALUES (?1, ?2, ?3, ?4, ?5)";
-        super::put(&write, "outputs", sql, values, &[peer]).map_err(explain)?;
+        let peers: Vec<&str> = peer.split(' ').collect();
+        super::put(&write, "outputs", sql, values, &peers).map_err(explain)?;
         write.commit().map_err(explain)
     }
 

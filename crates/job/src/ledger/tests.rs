@@ -25,6 +25,7 @@ fn debit(release: u8, rho: Rational, budget: Rational) -> Debit {
         total: None,
         delta: Rational::zero(),
         most_delta: Rational::zero(),
+        tau: ratio(1, 1u64 << 60),
         protects: true,
     }
 }
@@ -128,10 +129,10 @@ fn tags_name_data_and_say_nothing() {
     assert_eq!(towards("tacit1:aa"), towards("tacit1:aa"));
     assert!(towards("tacit1:aa") != towards("tacit1:bb") && towards("tacit1:aa") != tag(&a, 1));
     let ids = [
-        release_id(&[1; 32], &[[2; 32], [3; 32]], PartyId(0)),
-        release_id(&[1; 32], &[[2; 32], [3; 32]], PartyId(1)),
-        release_id(&[1; 32], &[[3; 32], [2; 32]], PartyId(0)),
-        release_id(&[2; 32], &[[2; 32], [3; 32]], PartyId(0)),
+        release_id(&[1; 32], &[[2; 32], [3; 32]], PartyId(0).into()),
+        release_id(&[1; 32], &[[2; 32], [3; 32]], PartyId(1).into()),
+        release_id(&[1; 32], &[[3; 32], [2; 32]], PartyId(0).into()),
+        release_id(&[2; 32], &[[2; 32], [3; 32]], PartyId(0).into()),
     ];
     assert!((0..4).all(|i| (0..i).all(|j| ids[i] != ids[j])));
 }
@@ -144,16 +145,26 @@ fn filled(path: &Path) -> Ledger {
     ledger.bar(&[1; 32], &towards(), "x").unwrap();
     ledger.allow(key, None, "x").unwrap();
     ledger.begin_attempt(&[1; 32], 1, key).unwrap();
-    ledger.store_outputs(&[1; 32], key, &[1, 2]).unwrap();
+    ledger.store_outputs(&[1; 32], 0, key, &[1, 2]).unwrap();
     ledger.store_answer(&answer(), &[key], "{}").unwrap();
     ledger.save_transcript(&[1; 32], Side::Drawer, &towards(), committed().transcript()).unwrap();
     ledger.keep_sketch("hospitals", &sketch(1, 0..120), None).unwrap();
     ledger.begin_match(&[4; 32], &|_| Ok(Vec::new())).unwrap();
+    ledger.hold(&[9; 32], &share(1), key, "hospitals").unwrap();
+    ledger.pay(&debit(9, ratio(1, 8), ratio(1, 1)), 0).unwrap();
+    assert_eq!(ledger.give_back(key, "hospitals", &[]).unwrap(), 1);
     ledger
 }
 
-const FILLED: [&str; 10] = [
+/// A share of the number so named.
+fn share(number: u8) -> HeldShare {
+    let (share, commitments) = (vec![number; 3].into(), vec![[number; 32]; 2]);
+    HeldShare { session: [number; 32], attempt: 0, share, salt: [7; 32], commitments }
+}
+
+const FILLED: [&str; 11] = [
     "debits",
+    "voids",
     "bars",
     "allows",
     "attempts",
@@ -184,7 +195,7 @@ fn nothing_is_changed_or_deleted() {
 
 /// Makes every debit a millionth.
 const CHEAPER: &str = "INSERT OR REPLACE INTO debits SELECT row, at, release, attempt, lineage, viewer, peer, study, \
-                       my_tag, peer_tag, '1/1000000', budget, protects, delta FROM debits";
+                       my_tag, peer_tag, '1/1000000', budget, protects, delta, tau FROM debits";
 
 /// Triggers are gone around by a connection with SQLite's own defaults. The chains find what was done.
 #[test]
@@ -198,7 +209,7 @@ fn what_goes_around_the_triggers_is_named() {
         ),
         (
             "a row of one's own",
-            "INSERT INTO allows VALUES (7, 1, 'key-of-registry', '', 9, 9, 'mine')".to_owned(),
+            "INSERT INTO allows VALUES (7, 1, 'key-of-registry', '', 9, 9, 'mine', 9)".to_owned(),
             "row 7 of allows was added",
         ),
         (
@@ -212,7 +223,7 @@ fn what_goes_around_the_triggers_is_named() {
         let path = folder.path().join("l");
         let ledger = filled(&path);
         let sound = ledger.verify().unwrap();
-        assert_eq!((sound.len(), &*sound[0].peer, sound[0].count), (1, "key-of-registry", 7));
+        assert_eq!((sound.len(), &*sound[0].peer, sound[0].count), (1, "key-of-registry", 9));
         let raw = Connection::open(&path).unwrap();
         raw.execute_batch(&statements).unwrap_or_else(|e| panic!("{what}: {e}"));
         let error = text(ledger.verify());
@@ -294,9 +305,9 @@ fn other_files_are_refused_and_left_alone() {
     std::fs::write(&empty, "").unwrap();
     assert!(text(Ledger::open(&empty)).contains("put back a backup"));
     let newer = folder.path().join("newer");
-    Ledger::open(&newer).unwrap().connection.pragma_update(None, "user_version", 4).unwrap();
+    Ledger::open(&newer).unwrap().connection.pragma_update(None, "user_version", 5).unwrap();
     let error = text(Ledger::open(&newer));
-    assert!(error.contains("format 4, written by a newer tacit"), "{error}");
+    assert!(error.contains("format 5, written by a newer tacit"), "{error}");
     let nowhere = folder.path().join("no/such/folder");
     assert!(text(Ledger::open(&nowhere)).contains("cannot create the ledger"));
     // Damage after the first page.
@@ -400,7 +411,7 @@ fn a_crash_keeps_what_was_committed_and_nothing_else() {
     ledger.connection.execute_batch("BEGIN IMMEDIATE").unwrap();
     for release in 2..200u8 {
         let sql = "INSERT INTO debits SELECT NULL, at, ?1, attempt, lineage, viewer, peer, zeroblob(4000), my_tag, peer_tag, \
-                   rho, budget, protects, delta FROM debits WHERE row = 1";
+                   rho, budget, protects, delta, tau FROM debits WHERE row = 1";
         ledger.connection.execute(sql, [[release; 32]]).unwrap();
     }
     assert!(
@@ -491,9 +502,9 @@ fn a_transcript_only_goes_forward() {
     // A new attempt starts without a transcript, and outputs end it for good.
     ledger.begin_attempt(&release, 1, "key-of-registry").unwrap();
     assert!(ledger.transcript(&release, Side::Drawer).unwrap().is_none());
-    ledger.store_outputs(&release, "key-of-registry", &[0, u128::MAX]).unwrap();
+    ledger.store_outputs(&release, 0, "key-of-registry", &[0, u128::MAX]).unwrap();
     assert_eq!(ledger.outputs(&release).unwrap(), Some(vec![0, u128::MAX]));
-    ledger.store_outputs(&release, "key-of-registry", &[7]).unwrap();
+    ledger.store_outputs(&release, 0, "key-of-registry", &[7]).unwrap();
     assert_eq!(ledger.outputs(&release).unwrap(), Some(vec![0, u128::MAX]));
 }
 
@@ -640,7 +651,7 @@ fn dummies_are_the_same_for_the_same_data_of_all_and_nobody_elses() {
     let others =
         [seed(&a, 1, &tags), seed(&b, 1, &tags), seed(&a, 2, &tags), seed(&a, 1, &[[2; 32], [4; 32]])];
     assert!((0..4).all(|i| (0..i).all(|j| others[i] != others[j])));
-    assert_ne!(match_id(&[1; 32], &tags, PartyId(0)), release_id(&[1; 32], &tags, PartyId(0)));
+    assert_ne!(match_id(&[1; 32], &tags, PartyId(0)), release_id(&[1; 32], &tags, PartyId(0).into()));
     assert_ne!(match_id(&[1; 32], &tags, PartyId(0)), match_id(&[1; 32], &tags, PartyId(1)));
 }
 
@@ -776,4 +787,62 @@ fn a_match_is_counted_and_charged_in_one_step() {
     let seed = |begun: Option<&Begun>| *ledger.dummies_seed(&[1; 32], &tags, begun).unwrap().expose();
     let seeds = [seed(None), seed(Some(&first)), seed(Some(&second))];
     assert!(seeds[0] != seeds[1] && seeds[1] != seeds[2] && seeds[0] != seeds[2]);
+}
+
+/// A debit pays for the next number until a share was sent; then another one is charged.
+#[test]
+fn an_unspent_debit_pays_for_the_next_number() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let (release, key) = ([1; 32], "key-of-registry");
+    let debit = debit(1, ratio(1, 2), ratio(1, 1));
+    let spent = |ledger: &Ledger| ledger.spent("hospitals", key).unwrap();
+    ledger.hold(&release, &share(1), key, "hospitals").unwrap();
+    ledger.pay(&debit, 0).unwrap();
+    // It broke off before anything was sent: the next number is paid for, and the first one can never be sent.
+    ledger.hold(&release, &share(2), key, "hospitals").unwrap();
+    ledger.pay(&debit, 0).unwrap();
+    assert!(text(ledger.send(&[1; 32])).contains("has dropped what this release held"));
+    assert_eq!((spent(&ledger), ledger.numbers_sent(&release).unwrap()), (ratio(1, 2), 0));
+    ledger.send(&[2; 32]).unwrap();
+    ledger.send(&[2; 32]).unwrap();
+    assert_eq!(ledger.held_share(&release).unwrap().unwrap().1, Progress::Sent);
+    // What was sent is never given back, and the next number is charged.
+    assert_eq!(ledger.give_back(key, "hospitals", &[]).unwrap(), 0);
+    assert_eq!(ledger.numbers_sent(&release).unwrap(), 1);
+    ledger.hold(&release, &HeldShare { attempt: 1, ..share(3) }, key, "hospitals").unwrap();
+    ledger.pay(&debit, 1).unwrap();
+    assert_eq!(spent(&ledger), ratio(1, 1));
+    assert!(text(ledger.check_pay(&Debit { release_id: [8; 32], ..debit.clone() })).contains("budget"));
+    ledger.store_outputs(&release, 1, key, &[5]).unwrap();
+    assert_eq!(ledger.held_share(&release).unwrap().unwrap().1, Progress::Out);
+    ledger.verify().unwrap();
+}
+
+/// What several see is one row, which the budget of each counts, and the total once; several debits are looked at together.
+#[test]
+fn what_all_see_counts_once_in_the_total() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let all = Debit {
+        viewer_key: format!("a b {PUBLIC}"),
+        peer_key: "a b".into(),
+        total: Some(ratio(3, 4)),
+        ..debit(1, ratio(1, 2), ratio(3, 4))
+    };
+    let own =
+        Debit { viewer_key: "a".into(), ..Debit { release_id: [2; 32], rho: ratio(1, 4), ..all.clone() } };
+    ledger.check_together(&[all.clone(), own.clone()]).unwrap();
+    let more = Debit { rho: ratio(1, 3), ..own.clone() };
+    assert!(text(ledger.check_together(&[all.clone(), more])).contains("budget: 0 of 0.75"));
+    ledger.pay(&all, 0).unwrap();
+    for viewer in ["a", "b", PUBLIC] {
+        assert_eq!(ledger.spent("hospitals", viewer).unwrap(), ratio(1, 2));
+    }
+    assert_eq!(ledger.spent_by_all("hospitals").unwrap(), ratio(1, 2));
+    ledger.pay(&own, 0).unwrap();
+    let third = Debit { viewer_key: "b".into(), release_id: [3; 32], rho: ratio(1, 8), ..own };
+    assert!(text(ledger.check_pay(&third)).contains("policy.total: 0.75 of 0.75"));
+    // Both peers have the row in their chain.
+    assert_eq!(["a", "b"].map(|peer| ledger.chain(peer).unwrap().count), [2, 2]);
 }

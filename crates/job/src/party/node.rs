@@ -32,6 +32,16 @@ pub struct Node {
     pub allowed: Option<Vec<StudyHash>>,
 }
 
+impl Node {
+    /// Where this server keeps its shares of results until they are sent: beside its identity.
+    #[must_use]
+    pub fn held(&self) -> PathBuf {
+        let mut name = self.identity.clone().into_os_string();
+        name.push(".held");
+        name.into()
+    }
+}
+
 impl PartySettings {
     /// The settings of a server with nothing missing.
     ///

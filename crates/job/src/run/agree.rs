@@ -3,7 +3,7 @@
 //!
 //! | | to each other owner | bytes |
 //! |---|---|---|
-//! | 1 | program, tag of this party's data towards the peer, random number, kept spine, signed statement of this party's ledger, how many entries of the peer's it knows | 308 |
+//! | 1 | program, tag of this party's data towards the peer, random number, kept spine, tag of its data towards all, signed statement of this party's ledger, how many entries of the peer's it knows | 340 |
 //! | 2 | answer stored, outputs kept, the attempt of each of two releases, the hash of this party's chain at the peer's number, the stored answer of an older version | 73 |
 //! | 3 | whether this side's ledger allows the study; the peer's own last statement, where its ledger is another one | 173 |
 //!
@@ -20,6 +20,7 @@ use crate::prepare::Checked;
 use base::{Error, PartyId};
 use net::Session;
 use net::identity::Identity;
+use program::Viewer;
 use release::choose::Side;
 use std::sync::{Mutex, MutexGuard};
 
@@ -42,15 +43,27 @@ pub(super) struct Agreement {
     pub attempts: [u32; 2],
     /// Whether each viewer of the two has its outputs: then nothing of that release is run, or charged.
     pub done: [bool; 2],
+    /// Study and data of all parties, by names that are the same at all.
+    pub common: Bytes32,
     study: Bytes32,
 }
 
 impl Agreement {
-    /// Names one viewer's release: the same study and data give the same name on every run, so that a rerun
+    /// Names one viewer's release of candidates: the same study and data give the same name on every run, so that a rerun
     /// continues the same release and is not charged twice.
     pub fn release_id(&self, viewer: PartyId) -> Bytes32 {
-        release_id(&self.study, &self.tags, viewer)
+        release_id(&self.study, &self.tags, viewer.into())
     }
+
+    /// Names a release whose noise is drawn inside, at all parties alike.
+    pub fn number_id(&self, viewer: Viewer) -> Bytes32 {
+        number_id(&self.common, viewer)
+    }
+}
+
+/// Names the release to a viewer of what all know as `common`.
+pub(super) fn number_id(common: &Bytes32, viewer: Viewer) -> Bytes32 {
+    blake3::derive_key("tacit release 2", &[&common[..], &[viewer.number()]].concat())
 }
 
 /// The answer of this study is stored here.
@@ -92,7 +105,10 @@ struct First {
     held: Held,
 }
 
-const FIRST_BYTES: usize = 4 * 32 + STATEMENT_BYTES + 8;
+const FIRST_BYTES: usize = 5 * 32 + STATEMENT_BYTES + 8;
+
+/// First words of all peers, the tags of all data, and the names of a match and of what is released.
+type Heard = (Vec<First>, Vec<Bytes32>, [Name; 2]);
 
 /// What this party brings to the first words.
 struct Own<'a> {
@@ -119,8 +135,8 @@ impl Coordinator<'_> {
             spine: spine.unwrap_or_default(),
         };
         self.session.step("agree", |session| {
-            let (firsts, tags, name) = own.first(session)?;
-            own.second(session, &firsts, tags, name)
+            let (firsts, tags, names) = own.first(session)?;
+            own.second(session, &firsts, tags, names)
         })
     }
 }
@@ -135,8 +151,8 @@ pub(super) fn first_words(
     let (data_tag, spine) = ([5; 32], Name::default());
     let own = Own { checked, ledger, identity, lineage: "lineage", data_tag, spine };
     session.step("agree", |session| {
-        let (firsts, tags, name) = own.first(session)?;
-        own.second(session, &firsts, tags, name).map(|_| ())
+        let (firsts, tags, names) = own.first(session)?;
+        own.second(session, &firsts, tags, names).map(|_| ())
     })
 }
 
@@ -154,8 +170,8 @@ impl Own<'_> {
         (self.checked.roster.len() == 2).then(|| self.checked.me.other())
     }
 
-    /// The first message, the tags of all data, and the name of a match.
-    fn first(&self, session: &mut Session) -> Result<(Vec<First>, Vec<Bytes32>, Name), Error> {
+    /// The first message, and what follows from it.
+    fn first(&self, session: &mut Session) -> Result<Heard, Error> {
         let (me, owners) = (self.checked.me, others_of(self.checked));
         let program = self.checked.built.program.hash();
         // Of two parties the own tag is the one that the other is told.
@@ -165,6 +181,9 @@ impl Own<'_> {
         ];
         let nonce: Bytes32 = session.fork_seed("name of a match").into_rng().bytes();
         let mut nonces = vec![nonce; tags.len()];
+        // What all are told is of this study alone, so that it tells of no other.
+        let data = tag_towards(&self.data_tag, &self.checked.hash.full());
+        let mut all_data = vec![data; tags.len()];
         let me_key = self.identity.fingerprint();
         let held: Vec<Held> =
             owners.iter().map(|peer| self.lock()?.held(self.key(*peer), me_key)).collect::<Result<_, _>>()?;
@@ -175,13 +194,13 @@ impl Own<'_> {
         let mine = |peer: PartyId| {
             let key = self.key(peer);
             let statement = self.lock()?.statement(self.identity, key.parse()?)?;
-            let hashes = [program, tag_towards(&self.data_tag, key), nonce, self.spine].concat();
+            let hashes = [program, tag_towards(&self.data_tag, key), nonce, self.spine, data].concat();
             let all = [&hashes[..], &statement.bytes(), &knows(peer).to_le_bytes()].concat();
             Ok(<[u8; FIRST_BYTES]>::try_from(all).expect("the parts add up"))
         };
         let mut firsts = Vec::with_capacity(owners.len());
         for ((peer, theirs), held) in tell_each(session, &owners, mine)?.into_iter().zip(held) {
-            let (hashes, rest) = theirs.split_at(4 * 32);
+            let (hashes, rest) = theirs.split_at(5 * 32);
             let (statement, knows) = rest.split_at(STATEMENT_BYTES);
             let hash = |at: usize| &hashes[32 * at..32 * (at + 1)];
             same_spine(session, peer, self.spine, hash(3))?;
@@ -192,13 +211,16 @@ impl Own<'_> {
             }
             tags[peer.index()].copy_from_slice(hash(1));
             nonces[peer.index()].copy_from_slice(hash(2));
+            all_data[peer.index()].copy_from_slice(hash(4));
             let statement = heard(session, peer, self.key(peer), self.identity, statement)?;
             let knows = u64::from_le_bytes(knows.try_into().expect("eight bytes"));
             firsts.push(First { peer, statement, knows, held });
         }
         let study = self.checked.hash.as_bytes();
         let name = blake3::derive_key("tacit spine 1", &[&study[..], nonces.as_flattened()].concat());
-        Ok((firsts, tags, name))
+        let all_data = all_data.as_flattened();
+        let common = blake3::derive_key("tacit released data 1", &[&study[..], &program, all_data].concat());
+        Ok((firsts, tags, [name, common]))
     }
 
     /// The second message, and what follows from both.
@@ -207,7 +229,7 @@ impl Own<'_> {
         session: &mut Session,
         firsts: &[First],
         tags: Vec<Bytes32>,
-        name: Name,
+        [name, common]: [Name; 2],
     ) -> Result<Agreement, Error> {
         let (me, owners) = (self.checked.me, others_of(self.checked));
         let study = *self.checked.hash.as_bytes();
@@ -220,7 +242,8 @@ impl Own<'_> {
             _ => None,
         };
         let old_id = old.as_ref().map_or([0; 32], |(key, _)| old_id(key));
-        let kept = self.other().is_some() && self.lock()?.outputs(&release_id(&study, &tags, me))?.is_some();
+        let kept =
+            self.other().is_some() && self.lock()?.outputs(&release_id(&study, &tags, me.into()))?.is_some();
         let mut attempts = self.attempts(&study, &tags)?;
         let flags = if stored.is_some() { STORED } else { 0 } | if kept { KEPT } else { 0 };
         let mine = |peer: PartyId| {
@@ -248,7 +271,7 @@ impl Own<'_> {
                 changed.push((peer, mismatch, held.clone()));
             }
             if self.other().is_some() {
-                let release = release_id(&study, &tags, peer);
+                let release = release_id(&study, &tags, peer.into());
                 let done = theirs.flags & (STORED | KEPT) != 0;
                 (over[me.index()], over[peer.index()]) = (kept, done);
                 self.take_attempts(session, peer, (&mut attempts, theirs.attempts), over)?;
@@ -258,7 +281,7 @@ impl Own<'_> {
         if let (true, Some((_, report))) = (same_old, old) {
             (stored, all_stored) = (Some(report), true);
         }
-        Ok(Agreement { tags, answer, stored, all_stored, name, changed, attempts, done: over, study })
+        Ok(Agreement { tags, answer, stored, all_stored, name, changed, attempts, done: over, common, study })
     }
 
     /// The attempt that this side would run of each of two parties' views.
@@ -266,7 +289,7 @@ impl Own<'_> {
         if self.other().is_none() {
             return Ok([0; 2]);
         }
-        let next = |viewer| self.lock()?.next_attempt(&release_id(study, tags, PartyId(viewer)));
+        let next = |viewer| self.lock()?.next_attempt(&release_id(study, tags, PartyId(viewer).into()));
         Ok([next(0)?, next(1)?])
     }
 
@@ -295,7 +318,8 @@ impl Own<'_> {
     fn end(&self, release: &Bytes32, towards: &Towards, done: bool) -> Result<(), Error> {
         let mut ledger = self.lock()?;
         let named = ledger.transcript(release, Side::Drawer)?.is_some_and(|t| Stage::of(&t) >= Stage::Named);
-        if done && named { ledger.store_outputs(release, &towards.peer, &[]) } else { Ok(()) }
+        let attempt = ledger.attempt(release)?;
+        if done && named { ledger.store_outputs(release, attempt, &towards.peer, &[]) } else { Ok(()) }
     }
 }
 

@@ -2,12 +2,15 @@
 
 use super::spine;
 use crate::data::Identifiers;
-use crate::ledger::Ledger;
+use crate::hold;
+use crate::ledger::{Debit, Ledger};
 use crate::prepare::Checked;
 use crate::report::Disclosed;
 use crate::study::Study;
 use base::{Error, PartyId};
+use engine::OutputShares;
 use net::{Identity, Session};
+use program::lower::ReleasePlan;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -39,4 +42,23 @@ pub fn agree(
     ledger: Ledger,
 ) -> Result<(), Error> {
     super::agree::first_words(session, checked, identity, &Mutex::new(ledger))
+}
+
+/// A release that is held, paid for and opened, of shares that were computed before.
+///
+/// # Errors
+/// What the peer said wrong, and those of the ledger.
+pub fn hold(
+    session: &mut Session,
+    plan: &ReleasePlan,
+    left: OutputShares,
+    debit: Debit,
+    ledger: Ledger,
+) -> Result<(), Error> {
+    let holders = (0..plan.parties as u8).map(PartyId).collect();
+    let (peer, lineage) = (debit.peer_key.clone(), debit.lineage.clone());
+    let (id, ledger) = (debit.release_id, Mutex::new(ledger));
+    let debit = Some(debit);
+    let release = hold::Release { plan, common: [3; 32], id, holders, ledger: &ledger, debit, peer, lineage };
+    release.run(session, |_| Ok(left)).map(|_| ())
 }

@@ -461,23 +461,12 @@ impl Coordinator<'_> {
                     1.into(),
                     num_bigint::BigInt::from(10).pow(self.party.policy.delta_places.into()),
                 ),
+                tau: Rational::zero(),
                 protects: true,
             };
             Ok((peer, debit))
         };
         peers.map(debit).collect()
-    }
-
-    /// What a release to `viewer` must leave of the budget for the match.
-    pub(super) fn match_rho(&self, viewer: PartyId, agreement: &Agreement) -> Result<Rational, Error> {
-        let debits = self.match_debits(agreement)?;
-        let ledger = self.lock()?;
-        for (peer, debit) in debits {
-            if peer == viewer && !ledger.is_charged(&debit)? {
-                return Ok(debit.rho);
-            }
-        }
-        Ok(Rational::zero())
     }
 
     /// Counts the match and charges it, unless it goes on after a cut with the dummies that it began with.

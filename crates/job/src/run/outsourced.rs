@@ -12,6 +12,7 @@ use super::stages::Stages;
 use super::{Coordinator, aligned, transport};
 use crate::align::{Aligned, Shard};
 use crate::engines::Engines;
+use crate::ledger::Bytes32;
 use crate::party::{Address, Party, Places};
 use crate::prepare::{Built, Checked};
 use crate::report::Disclosed;
@@ -215,11 +216,12 @@ impl Coordinator<'_> {
     }
 
     /// Tells the servers what the owners agreed on.
-    pub(super) fn tell_servers(&mut self, word: Word) -> Result<(), Error> {
+    pub(super) fn tell_servers(&mut self, word: Word, common: &Bytes32) -> Result<(), Error> {
         let servers = servers_apart(&self.checked.study);
         self.session.step("agree", |session| {
             for server in servers {
                 session.link(server).send(&[word as u8])?;
+                session.link(server).send(common)?;
                 session.link(server).flush()?;
             }
             Ok(())

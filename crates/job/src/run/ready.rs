@@ -3,14 +3,15 @@
 use super::agree::{Agreement, others_of, tell_all, tell_each};
 use super::outsourced::Word;
 use super::{Coordinator, Event, Watch};
-use crate::ceremony;
 use crate::compose;
-use crate::ledger::{Ledger, Mismatch, STATEMENT_BYTES, Statement, Towards, barred_error, quoted};
+use crate::ledger::{
+    Bytes32, Debit, Ledger, Mismatch, Progress, STATEMENT_BYTES, Statement, Towards, barred_error, quoted,
+};
 use crate::party::Party;
 use crate::prepare::Checked;
 use crate::report::BrokeOff;
 use crate::scales::most_charged;
-use crate::study::Member;
+use crate::study::{Member, NoiseFrom};
 use base::{Error, Kind, PartyId};
 use net::Session;
 use net::identity::Identity;
@@ -116,7 +117,7 @@ impl Coordinator<'_> {
         };
         let theirs = self.session.step("agree", |session| tell_each(session, &owners, said))?;
         let begin = mine.is_ok() && theirs.iter().all(|(_, theirs)| theirs[0] == 1);
-        self.tell_servers(if begin { Word::Begin } else { Word::Refused })?;
+        self.tell_servers(if begin { Word::Begin } else { Word::Refused }, &agreement.common)?;
         let claims: Vec<Result<(), Error>> =
             theirs.iter().map(|(peer, theirs)| self.hear_claim(*peer, &theirs[1..])).collect();
         self.session.step("agree", |session| {
@@ -177,29 +178,87 @@ impl Coordinator<'_> {
         if let Some((peer, mismatch, _)) = agreement.changed.first() {
             return Err(self.changed(*peer, mismatch)?);
         }
-        if !self.checked.built.program.mechanisms.is_empty() {
-            others_of(&self.checked).into_iter().try_for_each(|peer| self.not_barred(peer, agreement))?;
+        if self.checked.built.program.mechanisms.is_empty() {
+            let sizes: Vec<Debit> =
+                self.match_debits(agreement)?.into_iter().map(|(_, debit)| debit).collect();
+            return self.afford(sizes);
         }
+        match self.checked.study.noise() {
+            NoiseFrom::CutAndChoose(_) => self.allowed_candidates(agreement),
+            NoiseFrom::Inside => self.allowed_numbers(agreement),
+        }
+    }
+
+    /// Whether debits that are not made yet can be.
+    fn afford(&self, debits: Vec<Debit>) -> Result<(), Error> {
+        let ledger = self.lock()?;
+        let open = debits.into_iter().map(|debit| Ok((!ledger.is_charged(&debit)?).then_some(debit)));
+        let open = open.collect::<Result<Vec<_>, Error>>()?;
+        ledger.check_together(&open.into_iter().flatten().collect::<Vec<_>>())
+    }
+
+    fn allowed_candidates(&self, agreement: &Agreement) -> Result<(), Error> {
+        others_of(&self.checked).into_iter().try_for_each(|peer| self.not_barred(peer, agreement))?;
+        // The match comes first and leaves the less.
+        let mut debits: Vec<Debit> =
+            self.match_debits(agreement)?.into_iter().map(|(_, debit)| debit).collect();
         for viewer in self.checked.roster.parties() {
-            let most = most_charged(&self.checked.study, &self.checked.built.audit, viewer);
+            let most = most_charged(&self.checked.study, &self.checked.built.audit, viewer.into());
             let done = agreement.done.get(viewer.index()) == Some(&true);
             if !done && !num_traits::Zero::is_zero(&most) {
-                // The match comes first and leaves the less.
-                let most = most + self.match_rho(viewer, agreement)?;
                 let debit = self.debit(viewer, most, agreement)?;
-                let mut ledger = self.lock()?;
-                ledger.begin_attempt(
-                    &debit.release_id,
-                    agreement.attempts[viewer.index()],
-                    &debit.peer_key,
-                )?;
-                ledger.check_debit(&debit)?;
+                let attempt = agreement.attempts[viewer.index()];
+                self.lock()?.begin_attempt(&debit.release_id, attempt, &debit.peer_key)?;
+                debits.push(debit);
             }
         }
-        for (_, debit) in self.match_debits(agreement)? {
-            self.lock()?.check_debit(&debit)?;
+        self.afford(debits)
+    }
+
+    /// Drops what other releases with these peers hold, and asks the operator where too many results were never reported.
+    fn allowed_numbers(&self, agreement: &Agreement) -> Result<(), Error> {
+        let program = &self.checked.built.program;
+        let ids: Vec<Bytes32> = program.viewers().map(|viewer| agreement.number_id(viewer)).collect();
+        let mut debits: Vec<Debit> =
+            self.match_debits(agreement)?.into_iter().map(|(_, debit)| debit).collect();
+        for viewer in program.viewers() {
+            let most = most_charged(&self.checked.study, &self.checked.built.audit, viewer);
+            if !num_traits::Zero::is_zero(&most) {
+                debits.push(self.number_debit(viewer, most, agreement)?);
+            }
         }
-        Ok(())
+        let Some(first) = debits.last().cloned() else { return Ok(()) };
+        others_of(&self.checked).into_iter().try_for_each(|peer| self.not_barred(peer, agreement))?;
+        {
+            let mut ledger = self.lock()?;
+            let given = ledger.give_back(&first.peer_key, &first.lineage, &ids)?;
+            if given > 0 {
+                (self.watch.events)(Event::Note(format!(
+                    "{given} releases with the same parties were charged and never opened: that is given back"
+                )));
+            }
+            let running: Vec<Bytes32> = ids
+                .iter()
+                .filter_map(|id| ledger.held_share(id).transpose())
+                .map(|held| held.map(|(held, _)| held.session))
+                .collect::<Result<_, _>>()?;
+            for peer in others_of(&self.checked) {
+                let towards = self.towards(peer);
+                if let Some(reason) = ledger.open_numbers(&towards.peer, &towards.lineage, &running)? {
+                    return Err(barred_error(ledger.path(), &towards, &reason));
+                }
+            }
+            let mut open = Vec::with_capacity(debits.len());
+            for debit in debits {
+                let done =
+                    matches!(ledger.held_share(&debit.release_id)?, Some((_, p)) if p != Progress::Held);
+                if !done && !ledger.is_paid(&debit.release_id)? {
+                    open.push(debit);
+                }
+            }
+            debits = open;
+        }
+        self.afford(debits)
     }
 
     /// Nothing broke off with this peer that this side's operator has not looked at.
@@ -211,9 +270,6 @@ impl Coordinator<'_> {
         let ledger = self.lock()?;
         match ledger.barred(&towards, &running)? {
             None => Ok(()),
-            Some(reason) if self.checked.study.servers.is_some() && !reason.contains("a server may be") => {
-                Err(barred_error(ledger.path(), &towards, &format!("{reason}; {}", ceremony::SERVERS)))
-            }
             Some(reason) => Err(barred_error(ledger.path(), &towards, &reason)),
         }
     }

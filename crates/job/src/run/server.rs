@@ -3,9 +3,10 @@
 use super::agree::tell_all;
 use super::outsourced::{self, Word, cast, compute, disclosed, hear_rows, same_program};
 use super::stages::Stages;
-use super::{Watch, appointment, hear_groups, met, salted, stopped, transport};
-use crate::ceremony::{self, Bystander, Noise};
+use super::{Watch, appointment, hear_groups, met, released, salted, stopped, transport};
 use crate::engines::Engines;
+use crate::hold::Ran;
+use crate::ledger::{Bytes32, Ledger};
 use crate::party::Node;
 use crate::prepare::{self, Built};
 use crate::report::{Disclosed, ServersInfo, Stage};
@@ -14,12 +15,13 @@ use crate::study::{Kind, Protocol, Study};
 use crate::transport::{Transport, protects};
 use crate::usage;
 use base::{Cost, Error, Kind as Fault, PartyId, Seed};
-use engine::{NoNoise, Rows, Shares};
+use engine::{Rows, Shares, outputs};
 use net::connect::Standby;
 use net::{Farewell, Session};
 use program::Ratio;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::Instant;
 
 /// The format of [`ServerReport`].
@@ -175,7 +177,8 @@ impl Server<'_> {
         let start = Instant::now();
         let Ready { study, built, .. } = self.ready;
         same_program(&mut self.session, built.program.hash())?;
-        if self.hear_word()? == Word::Stored {
+        let (word, common) = self.hear_word()?;
+        if word == Word::Stored {
             self.session.finish()?;
             return Ok(self.report(Disclosed::default(), start, true));
         }
@@ -188,7 +191,7 @@ impl Server<'_> {
         let totals = compute(&mut self.session, &mut self.stages, (engines, built), &mut rows)?;
         let groups = self.groups(&disclosed)?;
         let scales = Scales::new(study, &built.program, &built.audit, groups)?;
-        self.release(&totals, disclosed.union, &scales)?;
+        self.release(&totals, disclosed.union, &scales, &common)?;
         self.session.step("done", |s| tell_all(s, [1]))?;
         self.session.finish()?;
         Ok(self.report(disclosed, start, false))
@@ -199,7 +202,7 @@ impl Server<'_> {
     }
 
     /// What the owners agreed on.
-    fn hear_word(&mut self) -> Result<Word, Error> {
+    fn hear_word(&mut self) -> Result<(Word, Bytes32), Error> {
         let owners: Vec<PartyId> = self.owners().collect();
         self.session.step("agree", |session| {
             let mut all = None;
@@ -212,8 +215,9 @@ impl Server<'_> {
                                 it; see their own output";
                     return Err(Error::new(session.at(Some(owner)), Fault::Refused(text.into())));
                 }
-                if *all.get_or_insert(word) != word {
-                    let check = "the owners say different things about whether the study begins";
+                let common = session.link(owner).recv_array()?;
+                if *all.get_or_insert((word, common)) != (word, common) {
+                    let check = "the owners say different things about whether the study begins, or on what";
                     return Err(session.accuse_one_of(&owners[..=at], check));
                 }
             }
@@ -254,36 +258,37 @@ impl Server<'_> {
     }
 
     /// One release per viewer, as the owners run them.
-    fn release(&mut self, totals: &Shares, rows: u64, scales: &Scales) -> Result<(), Error> {
+    fn release(
+        &mut self,
+        totals: &Shares,
+        rows: u64,
+        scales: &Scales,
+        common: &Bytes32,
+    ) -> Result<(), Error> {
         let Ready { study, built, .. } = self.ready;
         let engines = &self.engines;
         let program = &built.program;
         let fold_owners = program.fold_owners();
         let revealed = (program.outputs.len() + program.lists.len()) as u64;
-        let apart = outsourced::servers_apart(study);
+        let ledger = Mutex::new(Ledger::open(&self.node.held())?);
         let mut price = Cost::zero(self.session.roster().len());
         self.stages.begin("release", revealed);
-        for viewer in self.owners() {
+        for viewer in released::viewers(built) {
             let mut engine = engines.make();
-            let plan = scales.plan(engine.totals(), program, &fold_owners, viewer)?;
-            let draws = scales.draws(&plan);
-            let name = format!("release/{}", viewer.0);
-            if draws.is_empty() {
-                price += &engine.price_release(&plan, 1);
-                self.session.step(&name, |s| engine.release(&plan, totals, &mut NoNoise, s))?;
-            } else {
-                let candidates = study.candidates();
-                price += &engine.price_release(&plan, candidates as usize);
-                let setup = ceremony::setup_for_price(draws, viewer, candidates)?;
-                price += &Noise::price_among(&setup, &apart);
-                let mut noise = Bystander(candidates as usize);
-                self.session.step(&name, |s| {
-                    if ceremony::hear(s, [viewer.other(), viewer])? {
-                        engine.release(&plan, totals, &mut noise, s)?;
-                    }
-                    Ok(())
-                })?;
+            let plan = scales.plan(&*engine, program, &fold_owners, viewer)?;
+            let name = released::step(viewer);
+            if released::sees(built, viewer) {
+                let mut ran = Ran::Whole;
+                if plan.is_noised() {
+                    let (peer, lineage) = (String::new(), String::new());
+                    let holding = released::Holding { ledger: &ledger, common, debit: None, peer, lineage };
+                    ran = released::held(&mut self.session, engines, &plan, totals, holding)?.ran;
+                } else {
+                    self.session.step(&name, |s| outputs::exact(&mut *engine, &plan, totals, s))?;
+                }
+                price += &released::price(study, &*engine, scales, &plan, ran)?;
             }
+            let Some(viewer) = viewer.only() else { continue };
             if program.lists.iter().any(|list| list.to == viewer) {
                 let mut engine = engines.make();
                 price += &engine.price_lists(program, rows, viewer);

@@ -330,17 +330,16 @@ fn a_line_that_takes_identifiers_is_covered_in_sums_of_own_rows_too() {
     let without = check("first", format!("{head}{taken}{rest}"));
     let with = check("first", format!("{head}a0,a1,a2,a3,test,5,1\n{taken}{rest}"));
     assert_eq!((without.rows.len(), with.rows.len()), (44, 41), "one line more is three rows less");
-    let n_of_advertiser = |checked: &Checked| {
+    let n_of_public = |checked: &Checked| {
         let (_, layout) = checked.built.lift.as_ref().unwrap();
         let scales = Scales::new(&checked.study, &checked.built.program, &checked.built.audit, None).unwrap();
-        let n = layout
-            .outputs
-            .iter()
-            .find(|output| output.viewer == PartyId(1) && output.quantity == studies::lift::Quantity::Rows);
+        let n = layout.outputs.iter().find(|output| {
+            output.viewer == program::Viewer::Public && output.quantity == studies::lift::Quantity::Rows
+        });
         let (m, o) = n.unwrap().noised.unwrap();
         scales.sigma2(m, o).clone()
     };
-    let (first, error) = (n_of_advertiser(&with), n_of_advertiser(&check("error", format!("{head}{rest}"))));
+    let (first, error) = (n_of_public(&with), n_of_public(&check("error", format!("{head}{rest}"))));
     assert_eq!(first, error * release::rational::ratio(25, 1), "K + 1 = 5 rows");
     assert!(with.built.program.to_text().contains("alone publisher 5"));
 }
@@ -437,12 +436,6 @@ fn whoever_says_another_thing_is_a_suspect() {
         _ => tell(session, 3, &8u64.to_le_bytes()),
     });
     assert_eq!(rows, ["p0", "p1"]);
-    // Both sides of a release.
-    let release = suspects(3, &|session| match session.me().0 {
-        2 => ceremony::hear(session, [PartyId(1), PartyId(0)]).map(|_| ()),
-        me => session.step("release", |s| s.step("noise", |s| tell(s, 2, &[1 + me]))),
-    });
-    assert_eq!(release, ["p0", "p1"]);
     // The publisher tells the last party other group sizes than the second one, and goes on as if they were.
     let disclosed = Disclosed { rows: vec![5000, 5000, 5000], ..Disclosed::default() };
     let groups = suspects(3, &|session| {

@@ -6,8 +6,8 @@
 
 use super::reader::{Source, printable};
 use super::{
-    Advertiser, Categories, CellType, Confidence, Kind, Layout, Lift, Overflow, ProgramStudy, Publisher,
-    Release, Role, Study, Value,
+    Advertiser, Categories, CellType, Confidence, Kind, Layout, Lift, NoiseFrom, Overflow, ProgramStudy,
+    Publisher, Release, Role, Study, Value,
 };
 use crate::time::Clock;
 use std::collections::BTreeMap;
@@ -95,7 +95,13 @@ impl Study {
         self.encode_parties(to);
         super::matching::encode(&self.matching, to);
         match &self.kind {
-            Kind::Lift(lift) => encode_lift(lift, to),
+            Kind::Lift(lift) => {
+                encode_lift(lift, to);
+                // Studies from before several advertisers could be measured together have one.
+                if lift.advertisers.len() > 1 {
+                    to.text("advertisers", "together");
+                }
+            }
             Kind::Lifts(parts) => {
                 to.text("kind", "lifts");
                 for part in parts {
@@ -171,7 +177,7 @@ fn encode_lift(lift: &Lift, to: &mut Encoder) {
     to.text("kind", "lift");
     encode_clock(&lift.clock, to);
     encode_publisher(&lift.publisher, to);
-    encode_advertiser(&lift.advertiser, to);
+    lift.advertisers.iter().for_each(|advertiser| encode_advertiser(advertiser, to));
     to.number("within", lift.rule.within.map_or(0, u64::from));
     to.number("clamp", u64::from(lift.rule.clamp));
     to.number("lower is better", u64::from(lift.rule.lower_is_better));
@@ -235,10 +241,25 @@ fn encode_release(release: &Release, to: &mut Encoder) {
             Confidence::P99 => 99,
         },
     );
-    to.number("candidates", u64::from(release.candidates));
+    encode_noise(release.noise, to);
     to.number("minimum group", release.minimum_group);
     to.texts("also", release.also.iter().map(|count| count.name()));
     encode_viewers(&release.to, to);
+    encode_public(release.public, to);
+}
+
+/// A study of candidates is encoded as before there was any other noise.
+fn encode_noise(noise: NoiseFrom, to: &mut Encoder) {
+    match noise {
+        NoiseFrom::CutAndChoose(candidates) => to.number("candidates", u64::from(candidates)),
+        NoiseFrom::Inside => to.text("noise", "inside 1"),
+    }
+}
+
+fn encode_public(rho: Option<super::Decimal>, to: &mut Encoder) {
+    if let Some(rho) = rho {
+        to.number("public nano rho", rho.nano());
+    }
 }
 
 fn encode_viewers(viewers: &[(String, super::Decimal)], to: &mut Encoder) {
@@ -271,8 +292,13 @@ fn encode_program(program: &ProgramStudy, to: &mut Encoder) {
             }
         }
     }
-    to.number("candidates", u64::from(program.candidates));
+    match program.to.is_empty() && program.public.is_none() {
+        // What has no noise has always been encoded so.
+        true => to.number("candidates", if program.computes { 64 } else { 1 }),
+        false => encode_noise(program.noise, to),
+    }
     encode_viewers(&program.to, to);
+    encode_public(program.public, to);
 }
 
 /// The first place where two study files say different things.

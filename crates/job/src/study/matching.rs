@@ -335,7 +335,7 @@ pub(super) fn parse(root: &Section<'_, '_>, kind: KindName, parties: usize) -> R
         Some(item) => dummies(&item)?,
         None => protocol.takes_dummies().then(DummyRule::default),
     };
-    if protocol == Protocol::Pid && parties > PARTIES_MAX && kind != KindName::Lift && dummies.is_some() {
+    if protocol == Protocol::Pid && parties > PARTIES_MAX && dummies.is_some() {
         return Err(section.error(format!(
             "dummies hide overlaps among at most {PARTIES_MAX} parties, the study has {parties}: write dummies = \"off\""
         )));
@@ -395,18 +395,20 @@ fn protocol(
         ("salted-key", Name::SaltedKey),
     ];
     let (program, alone) = ([all[0], all[4], all[5]], [all[0], all[1], all[2], all[3], all[4]]);
+    // Several advertisers together are one table of all parties.
+    let spines = kind == KindName::Program || kind == KindName::Lift && parties > 2;
     let known: &[(&str, Name)] = match kind {
-        KindName::Lift => &all,
-        KindName::Program => &program,
+        _ if spines => &program,
+        KindName::Lift | KindName::Program => &all,
         KindName::Match => &alone,
     };
     if item.text()? == "multi-pid" {
         return Err(item.refuse("use \"pid\" and name several identifiers"));
     }
     let met = all.iter().find(|(name, _)| item.text().is_ok_and(|text| text == *name));
-    if let (Some((_, Name::Ps3i | Name::Collecting | Name::CircuitPsi)), KindName::Program) = (met, kind) {
+    if let (Some((_, Name::Ps3i | Name::Collecting | Name::CircuitPsi)), true) = (met, spines) {
         return Err(item.refuse(
-            "it gives shares of the rows that both have, and a program runs on a common spine; use \"pid\" or \"aligned\"",
+            "it gives shares of the rows that both have, and this study runs on a common spine; use \"pid\" or \"aligned\"",
         ));
     }
     let whole = |key: &str, most: u32, usual: u32| match section.get(key) {
@@ -417,8 +419,7 @@ fn protocol(
         Some(item) => item.choice(&Contaminated::NAMES, &[]),
         None => Ok(usual),
     };
-    // A lift study with several advertisers is several matches of two.
-    let two = parties == 2 || kind == KindName::Lift;
+    let two = parties == 2;
     let protocol = match item.choice(known, &[])? {
         Name::Pid if identifiers > 1 && two => {
             let contaminated = contaminated(Contaminated::Ignore)?;

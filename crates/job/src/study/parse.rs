@@ -3,8 +3,8 @@
 use super::reader::{Item, NAME_RULE, Section, Source, is_name};
 use super::{
     Advertiser, Also, Categories, CellType, Compute, Confidence, Decimal, Engine, Filter, Kind, Layout, Lift,
-    LiftRule, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, Member, Mode, Overflow, ProgramColumn,
-    ProgramStudy, Publisher, Release, Role, Study, Value,
+    LiftRule, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, Member, Mode, NoiseFrom, Overflow,
+    ProgramColumn, ProgramStudy, Publisher, Release, Role, Study, Value,
 };
 use crate::time::{Clock, Unit};
 use base::{Error, limits};
@@ -69,18 +69,25 @@ pub(super) fn study(source: Source<'_>) -> Result<Study, Error> {
     let name = root.need("name", "name = \"my-study\"")?.name()?.to_owned();
     let title = root.need("title", "title = \"one line for people\"")?.text()?.to_owned();
     let parties = members(&root, kind)?;
-    let matching = super::matching::parse(&root, kind, parties.len())?;
+    let apart = kind == KindName::Lift && parties.len() > 2 && !together(&root)?;
+    // A lift study whose advertisers are apart is several matches of two.
+    let matching = super::matching::parse(&root, kind, if apart { 2 } else { parties.len() })?;
     let compute = compute(&root)?;
     let servers = super::servers::parse(&root, &parties, &compute)?;
     let kind_of_parts = Kind::Lifts(Vec::new());
     let mut study =
         Study { name, title, parties, matching, kind: kind_of_parts, compute, servers, part_of: None };
     study.kind = match kind {
-        KindName::Lift if study.parties.len() > 2 => lifts(&root, &study)?,
-        KindName::Lift => Kind::Lift(Box::new(lift(&root, &study.parties)?)),
+        KindName::Lift if apart => lifts(&root, &study)?,
+        KindName::Lift => {
+            Kind::Lift(Box::new(lift_with(&root, &study.parties, advertisers(&root, &study.parties)?)?))
+        }
         KindName::Program => Kind::Program(Box::new(program(&root, &study.parties)?)),
         KindName::Match => Kind::Program(Box::new(match_only(&root, &study)?)),
     };
+    if let Kind::Lift(lift) = &study.kind {
+        one_unit(&root, lift)?;
+    }
     super::servers::check(&root, &study)?;
     let hash = study.hash();
     if let Kind::Lifts(parts) = &mut study.kind {
@@ -193,36 +200,64 @@ fn origin_seconds(item: &Item<'_, '_>) -> Result<i64, Error> {
     }
 }
 
-fn lift(root: &Section<'_, '_>, parties: &[Member]) -> Result<Lift, Error> {
-    let advertiser = advertiser(&root.need("advertiser", "a section [advertiser]")?)?;
-    lift_with(root, parties, advertiser)
+/// Whether several advertisers are measured as one; a study from before this could be said means each apart.
+fn together(root: &Section<'_, '_>) -> Result<bool, Error> {
+    let section = root.need("lift", "a section [lift]")?.open_section()?;
+    match section.get("advertisers") {
+        Some(item) => item.choice(&[("together", true), ("apart", false)], &[]),
+        None => Ok(false),
+    }
 }
 
-fn lift_with(root: &Section<'_, '_>, parties: &[Member], advertiser: Advertiser) -> Result<Lift, Error> {
+/// The columns of each advertiser: [advertiser] describes the file of all of them, or each has a section [advertiser.NAME].
+fn advertisers(root: &Section<'_, '_>, parties: &[Member]) -> Result<Vec<Advertiser>, Error> {
+    let item = root.need("advertiser", "a section [advertiser], or [advertiser.NAME] for each")?;
+    let names: Vec<&str> = parties[1..].iter().map(|member| member.name.as_str()).collect();
+    let several = names.len() > 1;
+    let own = several && item.open_section()?.entries().iter().any(|(key, _)| names.contains(key));
+    let section = if own { Some(item.section(&names)?) } else { None };
+    let columns = |name: &&str| match &section {
+        Some(section) => advertiser(&section.need(name, &format!("a section [advertiser.{name}]"))?),
+        None => advertiser(&item),
+    };
+    names.iter().map(columns).collect()
+}
+
+/// What is added up has one unit.
+fn one_unit(root: &Section<'_, '_>, lift: &Lift) -> Result<(), Error> {
+    let unit = |advertiser: &Advertiser| match &advertiser.value {
+        Value::Columns { unit, .. } => unit.clone(),
+        Value::Constant(_) => None,
+    };
+    let units: Vec<Option<String>> = lift.advertisers.iter().map(unit).collect();
+    if units.iter().all(|unit| *unit == units[0]) {
+        return Ok(());
+    }
+    let item = root.need("advertiser", "a section [advertiser]")?;
+    Err(item.error(
+        "advertisers = \"together\" adds up what a person did at all of them: write the same value.unit for each, or \
+         advertisers = \"apart\"",
+    ))
+}
+
+fn lift_with(
+    root: &Section<'_, '_>,
+    parties: &[Member],
+    advertisers: Vec<Advertiser>,
+) -> Result<Lift, Error> {
     let clock = clock(&root.need("time", "a section [time]")?)?;
     let publisher = publisher(&root.need("publisher", "a section [publisher]")?)?;
     let rule = rule(&root.need("lift", "a section [lift]")?, &clock)?;
     let release = release(&root.need("release", "a section [release]")?, parties, &publisher)?;
-    Ok(Lift { clock, publisher, advertiser, rule, release })
+    Ok(Lift { clock, publisher, advertisers, rule, release })
 }
 
-/// The publisher's lift study with each advertiser. [advertiser] describes the file of all of them, or each has a
-/// section [advertiser.NAME].
+/// The publisher's lift study with each advertiser.
 fn lifts(root: &Section<'_, '_>, whole: &Study) -> Result<Kind, Error> {
-    let item = root.need("advertiser", "a section [advertiser], or [advertiser.NAME] for each")?;
-    let (publisher, advertisers) = whole.parties.split_first().expect("two parties or more");
-    let names: Vec<&str> = advertisers.iter().map(|member| member.name.as_str()).collect();
-    let own = item.open_section()?.entries().iter().any(|(key, _)| names.contains(key));
-    let section = if own { Some(item.section(&names)?) } else { None };
-    let mut parts = Vec::with_capacity(advertisers.len());
-    for member in advertisers {
-        let columns = match &section {
-            Some(section) => {
-                advertiser(&section.need(&member.name, &format!("a section [advertiser.{}]", member.name))?)?
-            }
-            None => advertiser(&item)?,
-        };
-        let mut lift = lift_with(root, &whole.parties, columns)?;
+    let (publisher, members) = whole.parties.split_first().expect("two parties or more");
+    let mut parts = Vec::with_capacity(members.len());
+    for (member, columns) in members.iter().zip(advertisers(root, &whole.parties)?) {
+        let mut lift = lift_with(root, &whole.parties, vec![columns])?;
         lift.release.to.retain(|(name, _)| *name == publisher.name || *name == member.name);
         let parties = vec![publisher.clone(), member.clone()];
         parts.push(Study { parties, kind: Kind::Lift(Box::new(lift)), ..whole.clone() });
@@ -365,7 +400,7 @@ fn filter(item: &Item<'_, '_>) -> Result<Filter, Error> {
 }
 
 fn rule(item: &Item<'_, '_>, clock: &Clock) -> Result<LiftRule, Error> {
-    let section = item.section(&["counts_after", "within", "clamp", "lower_is_better"])?;
+    let section = item.section(&["counts_after", "within", "clamp", "lower_is_better", "advertisers"])?;
     section.need("counts_after", "counts_after = \"opportunity\"")?.choice(&[("opportunity", ())], &[])?;
     let within = match section.get("within") {
         Some(item) => Some(item.integer(1..=u64::from(clock.span()))?),
@@ -380,11 +415,11 @@ fn rule(item: &Item<'_, '_>, clock: &Clock) -> Result<LiftRule, Error> {
 }
 
 fn release(item: &Item<'_, '_>, parties: &[Member], publisher: &Publisher) -> Result<Release, Error> {
-    let keys = ["mode", "confidence", "noise", "candidates", "minimum_group", "also", "to"];
+    let keys = ["mode", "confidence", "noise", "candidates", "minimum_group", "also", "to", "public"];
     let section = item.section(&keys)?;
     let mode = section.need("mode", "mode = \"sums\"")?.choice(&Mode::NAMES, &[])?;
     let confidence = confidence(&section.need("confidence", "confidence = 0.95")?)?;
-    let candidates = candidates(&section)?;
+    let noise = noise(&section, parties.len())?;
     let minimum_group = match section.get("minimum_group") {
         Some(item) => item.integer(MINIMUM_GROUP..=limits::ROWS)?,
         None => MINIMUM_GROUP,
@@ -407,8 +442,8 @@ fn release(item: &Item<'_, '_>, parties: &[Member], publisher: &Publisher) -> Re
         }
     }
     also.sort_unstable();
-    let to = section.need("to", "a section [release.to.NAME] for each viewer")?;
-    Ok(Release { mode, confidence, candidates, minimum_group, also, to: viewers(&to, parties)? })
+    let (to, public) = viewers(&section, parties)?;
+    Ok(Release { mode, confidence, noise, minimum_group, also, to, public })
 }
 
 fn confidence(item: &Item<'_, '_>) -> Result<Confidence, Error> {
@@ -418,19 +453,53 @@ fn confidence(item: &Item<'_, '_>) -> Result<Confidence, Error> {
     found.map(|&(_, level)| level).ok_or_else(|| item.refuse("use 0.90, 0.95 or 0.99"))
 }
 
-fn candidates(section: &Section<'_, '_>) -> Result<u32, Error> {
-    let planned = ["statistical-cut-and-choose", "public", "in-circuit"];
-    section
-        .need("noise", "noise = \"seeded-cut-and-choose\"")?
-        .choice(&[("seeded-cut-and-choose", ())], &planned)?;
-    let candidates = match section.get("candidates") {
-        Some(item) => item.integer(2..=limits::CANDIDATES as u64)?,
-        None => 64,
-    };
-    Ok(u32::try_from(candidates).expect("checked"))
+/// Where noise comes from: inside the computation where nothing is said. The longer name of the other is that of studies
+/// of earlier versions.
+fn noise(section: &Section<'_, '_>, parties: usize) -> Result<NoiseFrom, Error> {
+    let names = [("inside", true), ("cut-and-choose", false), ("seeded-cut-and-choose", false)];
+    let named = section.get("noise");
+    let inside =
+        named.as_ref().map_or(Ok(true), |item| item.choice(&names, &["statistical-cut-and-choose"]))?;
+    let candidates = section.get("candidates");
+    if inside {
+        return match candidates {
+            None => Ok(NoiseFrom::Inside),
+            Some(item) => Err(item.refuse("noise drawn inside has no candidates; remove the line")),
+        };
+    }
+    if let (Some(item), true) = (&named, parties != 2) {
+        return Err(
+            item.refuse("one of two parties draws candidates for the other; write noise = \"inside\"")
+        );
+    }
+    if let (Some(item), Some(_)) = (&named, section.get("public")) {
+        return Err(item.refuse(
+            "who draws candidates knows the noise, so there is no public number; write noise = \"inside\"",
+        ));
+    }
+    let candidates = candidates.map_or(Ok(64), |item| item.integer(2..=limits::CANDIDATES as u64))?;
+    Ok(NoiseFrom::CutAndChoose(u32::try_from(candidates).expect("checked")))
 }
 
-fn viewers(item: &Item<'_, '_>, parties: &[Member]) -> Result<Vec<(String, Decimal)>, Error> {
+type Spent = (Vec<(String, Decimal)>, Option<Decimal>);
+
+/// What each viewer alone and what everybody sees costs; at least one of them.
+fn viewers(release: &Section<'_, '_>, parties: &[Member]) -> Result<Spent, Error> {
+    let public = match release.get("public") {
+        Some(item) => Some(rho(&item.section(&["rho"])?.need("rho", "rho = 0.1")?)?),
+        None => None,
+    };
+    match release.get("to") {
+        Some(item) => Ok((own_views(&item, parties)?, public)),
+        None if public.is_some() => Ok((Vec::new(), public)),
+        None => {
+            let wanted = "a section [release.public] for one number that all see, or [release.to.NAME] for each viewer";
+            release.need("public", wanted).map(|_| (Vec::new(), public))
+        }
+    }
+}
+
+fn own_views(item: &Item<'_, '_>, parties: &[Member]) -> Result<Vec<(String, Decimal)>, Error> {
     let section = item.open_section()?;
     let names: Vec<&str> = parties.iter().map(|member| member.name.as_str()).collect();
     let section = if section.entries().is_empty() {
@@ -493,16 +562,15 @@ fn program(root: &Section<'_, '_>, parties: &[Member]) -> Result<ProgramStudy, E
     }
     let clock = root.get("time").as_ref().map(clock).transpose()?;
     let columns = columns(&root.need("columns", "a section [columns]")?, parties, clock.is_some())?;
-    let (to, candidates) = match root.get("release") {
+    let ((to, public), noise) = match root.get("release") {
         Some(item) => {
-            let section = item.section(&["noise", "candidates", "to"])?;
-            let to = section.need("to", "a section [release.to.NAME] for each viewer")?;
-            (viewers(&to, parties)?, candidates(&section)?)
+            let section = item.section(&["noise", "candidates", "to", "public"])?;
+            (viewers(&section, parties)?, noise(&section, parties.len())?)
         }
-        None => (Vec::new(), 64),
+        None => ((Vec::new(), None), NoiseFrom::Inside),
     };
     let text_line = item.source.text_line(item.value.span());
-    Ok(ProgramStudy { computes: true, text, text_line, columns, clock, to, candidates })
+    Ok(ProgramStudy { computes: true, text, text_line, columns, clock, to, public, noise })
 }
 
 fn columns(item: &Item<'_, '_>, parties: &[Member], has_clock: bool) -> Result<Vec<ProgramColumn>, Error> {
@@ -551,7 +619,16 @@ fn match_only(root: &Section<'_, '_>, study: &Study) -> Result<ProgramStudy, Err
         text += &format!("column {} {ty} {}\n", column.name, column.party);
     }
     text += "row\ncombine\nrelease\n";
-    Ok(ProgramStudy { computes: false, text, text_line: 1, columns, clock, to: Vec::new(), candidates: 1 })
+    Ok(ProgramStudy {
+        computes: false,
+        text,
+        text_line: 1,
+        columns,
+        clock,
+        to: Vec::new(),
+        public: None,
+        noise: NoiseFrom::Inside,
+    })
 }
 
 fn program_column(

@@ -31,10 +31,10 @@ fn the_example_says_what_it_says() {
     let Kind::Lift(lift) = &study.kind else { panic!("a lift study") };
     assert_eq!((lift.clock.bits(), lift.clock.show(0)), (9, "1954-01-01".to_owned()));
     assert_eq!(lift.publisher.test, "vaccine");
-    assert_eq!(lift.advertiser.max_events, 4);
+    assert_eq!(lift.advertisers[0].max_events, 4);
     assert_eq!(lift.rule, LiftRule { within: None, clamp: 1, lower_is_better: true });
-    assert_eq!(lift.release.to[0], ("registry".to_owned(), Decimal::parse("0.1").expect("a decimal")));
-    assert_eq!((lift.release.confidence, lift.release.candidates), (Confidence::P95, 64));
+    assert_eq!((&lift.release.to[..], lift.release.public), (&[][..], Decimal::parse("0.1")));
+    assert_eq!((lift.release.confidence, lift.release.noise), (Confidence::P95, NoiseFrom::Inside));
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn what_is_not_built_yet_is_refused_as_such() {
         error("kind   = \"lift\"", "kind   = \"market\""),
         "study.toml, line 8, column 10: kind is \"market\"; not available in this version: use \"lift\", \"program\" or \"match\""
     );
-    assert!(error("\"seeded-cut-and-choose\"", "\"in-circuit\"").contains("not available in this version"));
+    assert!(error("\"inside\"", "\"statistical-cut-and-choose\"").contains("not available in this version"));
 }
 
 const MATCH: &str = "protocol    = \"pid\"";
@@ -297,8 +297,8 @@ fn parties_and_keys_are_checked() {
     );
     assert!(error("[party.hospitals]", "[party.Hospitals]").contains("party name \"Hospitals\": a name has"));
     assert_eq!(
-        error("[release.to.hospitals]", "[release.to.hospital]"),
-        "study.toml, line 63, column 13: unknown key \"hospital\" in [release.to]; did you mean \"hospitals\"? known \
+        error("[release.public]", "[release.to.hospital]\nrho = 0.1\n[release.public]"),
+        "study.toml, line 60, column 13: unknown key \"hospital\" in [release.to]; did you mean \"hospitals\"? known \
          here: registry, hospitals"
     );
 }
@@ -318,7 +318,8 @@ fn ranges_are_checked() {
         ("rho = 0.1", "rho = 100.000000001", "use a decimal above 0 and at most 100"),
         ("confidence = 0.95", "confidence = 0.96", "use 0.90, 0.95 or 0.99"),
         ("shards  = 2", "shards  = 257", "use a whole number from 1 to 256"),
-        ("candidates = 64", "candidates = 1", "use a whole number from 2 to 1024"),
+        ("noise      = \"inside\"", "candidates = 2", "noise drawn inside has no candidates"),
+        ("noise      = \"inside\"", "noise = \"cut-and-choose\"", "so there is no public number"),
         ("equals = [\"paralytic\"]", "equals = []", "advertiser.where.equals has 0 values; list 1 to 64"),
         (
             "equals = [\"paralytic\"]",
@@ -391,7 +392,7 @@ fn several_advertisers_are_several_studies() {
     assert_eq!([names(&parts[0]), names(&parts[1])], [["paper", "bakery"], ["paper", "cinema"]]);
     let of = |part: &Study| match &part.kind {
         Kind::Lift(lift) => {
-            (lift.advertiser.events.clone(), lift.release.to.iter().map(|to| to.0.clone()).collect())
+            (lift.advertisers[0].events.clone(), lift.release.to.iter().map(|to| to.0.clone()).collect())
         }
         _ => (Vec::new(), Vec::new()),
     };
@@ -439,7 +440,7 @@ fn the_hash_sees_what_is_said_and_nothing_else() {
     assert_eq!(Study::parse("s", &bare).expect("a study").hash(), hash, "comments and line ends");
     let moved = LIFT.replace("shards  = 2", "").replace("[compute]", "[compute]\nshards = 2");
     assert_eq!(Study::parse("s", &moved).expect("a study").hash(), hash, "order of keys");
-    let defaults = LIFT.replace("candidates = 64", "").replace("rho = 0.1", "rho = 0.10");
+    let defaults = LIFT.replace("noise      = \"inside\"", "").replace("rho = 0.1", "rho = 0.10");
     assert_eq!(Study::parse("s", &defaults).expect("a study").hash(), hash, "defaults and zeros");
 }
 
@@ -477,7 +478,7 @@ fn every_setting_changes_the_hash() {
         ("lower_is_better = true", "lower_is_better = false"),
         ("mode       = \"sums\"", "mode       = \"variance\""),
         ("confidence = 0.95", "confidence = 0.99"),
-        ("candidates = 64", "candidates = 65"),
+        ("[release.public]", "[release.to.registry]"),
         ("minimum_group = 1000", "minimum_group = 1001"),
         ("also       = []", "also       = [\"matches\"]"),
         ("rho = 0.1", "rho = 0.2"),

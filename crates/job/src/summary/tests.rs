@@ -139,6 +139,7 @@ fn counts_released_besides_are_shown() {
             arm: Some(arm.into()),
             value: value.into(),
             sigma: Some(3.1623),
+            derived: false,
         });
     }
     let text = terminal(&report);

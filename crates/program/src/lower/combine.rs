@@ -352,7 +352,7 @@ fn lower_half(width: usize) -> usize {
 }
 
 /// `(a < b, a == b)` in logarithmic depth; the second is wrong unless `equal` asks for it.
-fn compare(g: &mut Gates, a: &[Lit], b: &[Lit], equal: bool) -> (Lit, Lit) {
+pub(super) fn compare(g: &mut Gates, a: &[Lit], b: &[Lit], equal: bool) -> (Lit, Lit) {
     if let ([a], [b]) = (a, b) {
         return (g.and(!*a, *b), !g.xor(*a, *b));
     }

@@ -1,25 +1,109 @@
-//! The release section for one viewer: shares come in, noise comes in, the viewer's outputs go out.
+//! The release section for one viewer: shares come in, coins or candidates of noise come in, the viewer's outputs go out.
 
 use super::bits::Bits;
-use crate::circuit::{Circuit, Gates, Input, Lit};
+use crate::circuit::{Circuit, Gates, Input, Lit, Wire};
 use crate::gadgets::{self as gadget, Word};
 use crate::graph::{Fold, MechanismKind, Sharing, Statistic};
-use crate::{NodeId, Op, Owners, Program};
+use crate::{NodeId, Op, Owners, Program, Viewer};
 use base::{Error, PartyId};
+use release::alias::Sampler;
+use release::joint::{Combination, TAIL};
+use std::ops::Range;
 
 /// The release program of one viewer as a circuit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleasePlan {
     /// Who learns the outputs.
-    pub viewer: PartyId,
+    pub viewer: Viewer,
     /// Number of parties of the program.
     pub parties: usize,
+    /// How the parties hold the totals.
+    pub totals: Totals,
     /// Gates; the inputs' words are indices into `words`.
     pub circuit: Circuit,
     /// Words that enter, in order.
     pub words: Vec<ReleaseWord>,
-    /// Position in `Program::outputs` and bits of each output.
+    /// Position in `Program::outputs` and bits of each output; with candidates of noise, those of each candidate in turn.
     pub outputs: Vec<(usize, Vec<Lit>)>,
+    /// The bits of each candidate of noise, word by word; none where noise is of coins.
+    pub candidates: Vec<Vec<Lit>>,
+}
+
+impl ReleasePlan {
+    /// The bits that leave the computation: all outputs, then all candidates.
+    pub fn roots(&self) -> impl Iterator<Item = Lit> + '_ {
+        let outputs = self.outputs.iter().flat_map(|(_, bits)| bits);
+        outputs.chain(self.candidates.iter().flatten()).copied()
+    }
+
+    /// How many they are.
+    #[must_use]
+    pub fn bits(&self) -> usize {
+        self.roots().count()
+    }
+
+    /// Among them those of one candidate's outputs; of candidate 0 where there are none, which is all.
+    #[must_use]
+    pub fn outputs_of(&self, candidate: usize) -> Range<usize> {
+        let all: usize = self.outputs.iter().map(|(_, bits)| bits.len()).sum();
+        let each = all / self.candidates.len().max(1);
+        candidate * each..(candidate + 1) * each
+    }
+
+    /// Among them those of one candidate's noise.
+    #[must_use]
+    pub fn noise_of(&self, candidate: usize) -> Range<usize> {
+        let outputs: usize = self.outputs.iter().map(|(_, bits)| bits.len()).sum();
+        let before: usize = self.candidates[..candidate].iter().map(Vec::len).sum();
+        outputs + before..outputs + before + self.candidates[candidate].len()
+    }
+
+    /// Cuts the bits of [`ReleasePlan::outputs_of`] into values of the outputs' types, in order.
+    #[must_use]
+    pub fn values(&self, bits: &[bool]) -> Vec<u128> {
+        let (mut rest, each) = (bits, self.outputs.len() / self.candidates.len().max(1));
+        let cut = |(_, lits): &(usize, Vec<Lit>)| {
+            let (own, after) = rest.split_at(lits.len());
+            rest = after;
+            own.iter().enumerate().fold(0, |value, (i, bit)| value | u128::from(*bit) << i)
+        };
+        self.outputs[..each].iter().map(cut).collect()
+    }
+
+    /// The one party that knows all that enters, if it is the viewer: then nothing is computed together.
+    #[must_use]
+    pub fn alone(&self) -> Option<PartyId> {
+        let viewer = self.viewer.only()?;
+        let own = |w: &ReleaseWord| matches!(w.kind, WordKind::Alone(_)) && w.owner == viewer;
+        self.words.iter().all(own).then_some(viewer)
+    }
+
+    /// A hash of words, gates and outputs: of the same program and noise, lowered alike.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_derive_key("tacit release plan 1");
+        for word in &self.words {
+            hasher.update(format!("{word:?}").as_bytes());
+        }
+        let lit = |lit: Lit| (lit.wire() as u64) << 1 | u64::from(lit.inverted());
+        for wire in &self.circuit.wires {
+            let [kind, a, b] = match *wire {
+                Wire::False => [0, 0, 0],
+                Wire::Input(input) => [1, input.word.into(), input.bit.into()],
+                Wire::Xor(a, b) => [2, a.into(), b.into()],
+                Wire::And(a, b) => [3, lit(a), lit(b)],
+            };
+            hasher.update([kind, a, b].map(u64::to_le_bytes).as_flattened());
+        }
+        self.roots().for_each(|root| _ = hasher.update(&lit(root).to_le_bytes()));
+        *hasher.finalize().as_bytes()
+    }
+
+    /// Whether noise enters: coins or candidates.
+    #[must_use]
+    pub fn is_noised(&self) -> bool {
+        self.words.iter().any(|word| word.kind.is_noise())
+    }
 }
 
 /// A word that enters a release.
@@ -39,12 +123,33 @@ pub enum WordKind {
     /// The owner's share of a fold's word: additive or exclusive-or, as [`Program::sharing`] says.
     Share(u32),
     /// A summand of a fold's word ([`Totals::Replicated`]), which nobody enters: all servers but one hold it. The owner is
-    /// the viewer.
+    /// the first viewer.
     Summand(u32, u8),
     /// A fold's total that the owner knows alone.
     Alone(u32),
-    /// The chosen noise of an output of a mechanism, two's complement.
-    Noise(u32, u32),
+    /// The owner's part of the coins of an output of a mechanism, in pieces; the coins are the exclusive or of all parties'.
+    Coins(NoisedAt, u8),
+    /// A summand of such a piece, as [`WordKind::Summand`]; its number is last.
+    CoinSummand(NoisedAt, u8, u8),
+    /// Candidate `1` for the noise of an output of a mechanism, two's complement: the owner has drawn it.
+    Candidate(NoisedAt, u32),
+}
+
+impl WordKind {
+    /// Whether it is noise, or coins of it.
+    #[must_use]
+    pub fn is_noise(self) -> bool {
+        matches!(self, Self::Coins(..) | Self::CoinSummand(..) | Self::Candidate(..))
+    }
+}
+
+/// An output of a mechanism, by their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoisedAt {
+    /// The mechanism.
+    pub mechanism: u32,
+    /// Its output.
+    pub output: u32,
 }
 
 /// How the parties of a run hold the totals that nobody knows.
@@ -58,6 +163,26 @@ pub enum Totals {
     Replicated,
 }
 
+/// Which adders and comparisons a release has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Depth {
+    /// Of the fewest gates: where depth costs nothing.
+    #[default]
+    Ripple,
+    /// Of logarithmic depth: where every level is a round trip.
+    Shallow,
+}
+
+impl Depth {
+    /// `a + b + carry`.
+    pub(super) fn add(self, g: &mut Gates, a: &[Lit], b: &[Lit], carry: Lit) -> Word {
+        match self {
+            Self::Ripple => gadget::add_with(g, a, b, carry),
+            Self::Shallow => gadget::add_shallow(g, a, b, carry),
+        }
+    }
+}
+
 /// Summands of a total that is [`Totals::Replicated`].
 pub const SUMMANDS: u8 = 4;
 
@@ -65,6 +190,8 @@ pub const SUMMANDS: u8 = 4;
 const GROUP: u128 = 1 << 40;
 /// Most binary places of a `Difference`, either way.
 const PLACES: u32 = 128;
+/// Most bits of a word: what does not fit enters in pieces.
+const WORD: usize = 128;
 
 /// Public parameters of one `Difference` mechanism, known once its group sizes are published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,81 +204,86 @@ pub struct Difference {
     pub spread_places: i32,
 }
 
-/// Lowers the release section for `viewer`.
-///
-/// `noise_width` gives the bits of each mechanism output's noise; `difference` the public parameters of a `Difference`
-/// mechanism.
-///
-/// # Errors
-/// When a `Difference` mechanism has no parameters yet or parameters out of range, and when noise is asked for among
-/// other than two parties.
-pub fn lower_release(
-    program: &Program,
-    viewer: PartyId,
-    fold_owners: &[Owners],
-    noise_width: &dyn Fn(u32, u32) -> u8,
-    difference: &dyn Fn(u32) -> Option<Difference>,
-) -> Result<ReleasePlan, Error> {
-    lower_release_of(Totals::Split, program, viewer, fold_owners, noise_width, difference)
+/// Where the noise of a release comes from.
+#[derive(Clone, Copy)]
+pub enum Noise<'a> {
+    /// There is none: an `exact` program.
+    None,
+    /// Coins of all parties, by the sampler of an output.
+    Coins(&'a dyn Fn(NoisedAt) -> &'a Sampler),
+    /// One party draws so many candidates, of an output's width in bits; all enter, and each gives outputs of its own.
+    Candidates(usize, &'a dyn Fn(NoisedAt) -> u8),
 }
 
-/// As [`lower_release`], for totals that are held in another way.
+/// What a release is lowered for.
+#[derive(Clone, Copy)]
+pub struct Lowering<'a> {
+    /// How totals are held.
+    pub totals: Totals,
+    /// Adders and comparisons.
+    pub depth: Depth,
+    /// Who knows each fold's total.
+    pub owners: &'a [Owners],
+    /// Noise.
+    pub noise: Noise<'a>,
+    /// Parameters of `Difference` mechanisms.
+    pub difference: &'a dyn Fn(u32) -> Option<Difference>,
+}
+
+impl<'a> Lowering<'a> {
+    /// Of a program without mechanisms, whose totals are split.
+    #[must_use]
+    pub fn exact(owners: &'a [Owners]) -> Self {
+        let (totals, depth) = (Totals::default(), Depth::default());
+        Self { totals, depth, owners, noise: Noise::None, difference: &|_| None }
+    }
+}
+
+/// Lowers the release section for `viewer`.
 ///
 /// # Errors
-/// As [`lower_release`].
-pub fn lower_release_of(
-    totals: Totals,
-    program: &Program,
-    viewer: PartyId,
-    fold_owners: &[Owners],
-    noise_width: &dyn Fn(u32, u32) -> u8,
-    difference: &dyn Fn(u32) -> Option<Difference>,
-) -> Result<ReleasePlan, Error> {
-    if program.parties.len() != 2 && !program.mechanisms.is_empty() {
-        return Err(Error::misuse("noise is drawn between two parties"));
-    }
+/// When a `Difference` mechanism has no parameters yet or parameters out of range; when there is noise and nothing says where
+/// it comes from; when candidates are asked for among other than two parties, or for the public.
+pub fn lower_release(program: &Program, viewer: Viewer, how: &Lowering<'_>) -> Result<ReleasePlan, Error> {
     let wrong = |d: &Difference| {
         let places = [d.lift_places, d.spread_places].iter().any(|p| p.unsigned_abs() > PLACES);
         places || d.n.iter().any(|n| !(2..=GROUP).contains(n))
     };
-    if (0..program.mechanisms.len() as u32).filter_map(difference).any(|d| wrong(&d)) {
+    if (0..program.mechanisms.len() as u32).filter_map(how.difference).any(|d| wrong(&d)) {
         return Err(Error::misuse(format!(
             "a difference takes groups of 2 to {GROUP} and up to {PLACES} places"
         )));
     }
-    let mut words = Words { program, fold_owners, viewer, totals, words: Vec::new() };
-    let mut bits = Bits::new(&program.release);
-    let mut missing = false;
+    let drawer = match (program.parties.len(), viewer) {
+        (2, Viewer::Party(viewer)) => Some(viewer.other()),
+        _ => None,
+    };
+    let count = match how.noise {
+        Noise::Candidates(count, _) if drawer.is_some() => count,
+        Noise::Candidates(..) => {
+            return Err(Error::misuse("noise is drawn by one of two parties for the other"));
+        }
+        _ => 1,
+    };
+    let first = viewer.only().unwrap_or(PartyId(0));
+    let mut words = Words { program, how, viewer: first, drawer, words: Vec::new(), missing: None };
+    let mut gates = Gates::default();
     let mut outputs = Vec::new();
-    for index in program.outputs_to(viewer) {
-        let mut leaf = |g: &mut Gates, id: NodeId| match program.release.node(id).op {
-            Op::Total(fold) => Some(words.total(g, fold)),
-            Op::Index(fold) => Some(words.part(g, fold, Part::Index)),
-            Op::Found(fold) => Some(words.part(g, fold, Part::Found)),
-            Op::Noised(m, o) => {
-                let width = usize::from(program.release.ty(id).width);
-                let value = match &program.mechanisms[m as usize].kind {
-                    MechanismKind::Gaussian(folds) => Some(words.gaussian(g, folds[o as usize], width)),
-                    MechanismKind::Difference { statistic, test, control } => difference(m)
-                        .map(|d| words.difference(g, (*statistic, test, control), &d, o))
-                        .map(|w| gadget::resize(&w, width, true)),
-                };
-                let Some(value) = value else {
-                    missing = true;
-                    return Some(vec![Lit::FALSE; width]);
-                };
-                let noise = words.noise(g, m, o, noise_width(m, o));
-                Some(gadget::add(g, &value, &gadget::resize(&noise, width, true)))
-            }
-            _ => None,
-        };
-        outputs.push((index, bits.word(program.outputs[index].value, &mut leaf)));
+    for candidate in 0..count as u32 {
+        let mut bits = Bits::new(&program.release);
+        bits.gates = gates;
+        for index in program.outputs_to(viewer) {
+            let mut leaf = |g: &mut Gates, id: NodeId| words.leaf(g, id, candidate);
+            outputs.push((index, bits.word(program.outputs[index].value, &mut leaf)));
+        }
+        gates = bits.gates;
     }
-    if missing {
-        return Err(Error::misuse("a difference mechanism is lowered before its group sizes are published"));
+    if let Some(missing) = words.missing {
+        return Err(Error::misuse(missing));
     }
-    let (circuit, words, parties) = (bits.gates.finish(), words.words, program.parties.len());
-    Ok(ReleasePlan { viewer, parties, circuit, words, outputs })
+    let candidates = words.candidates(&mut gates, count);
+    let (circuit, words, parties) = (gates.finish(), words.words, program.parties.len());
+    Ok(ReleasePlan { viewer, parties, totals: how.totals, circuit, words, outputs, candidates })
 }
 
 /// What of a fold's word a release node reads.
@@ -175,15 +307,110 @@ impl Part {
     }
 }
 
-struct Words<'a> {
+struct Words<'a, 'b> {
     program: &'a Program,
-    fold_owners: &'a [Owners],
+    how: &'a Lowering<'b>,
+    /// The first of those who see it.
     viewer: PartyId,
-    totals: Totals,
+    /// Who draws candidates.
+    drawer: Option<PartyId>,
     words: Vec<ReleaseWord>,
+    /// What was needed and is not there.
+    missing: Option<&'static str>,
 }
 
-impl Words<'_> {
+impl Words<'_, '_> {
+    /// The word of a node whose value comes from outside the section.
+    fn leaf(&mut self, g: &mut Gates, id: NodeId, candidate: u32) -> Option<Word> {
+        let program = self.program;
+        match program.release.node(id).op {
+            Op::Total(fold) => Some(self.total(g, fold)),
+            Op::Index(fold) => Some(self.part(g, fold, Part::Index)),
+            Op::Found(fold) => Some(self.part(g, fold, Part::Found)),
+            Op::Noised(mechanism, output) => {
+                let width = usize::from(program.release.ty(id).width);
+                let at = NoisedAt { mechanism, output };
+                Some(self.noised(g, at, width, candidate).unwrap_or_else(|missing| {
+                    self.missing = Some(missing);
+                    vec![Lit::FALSE; width]
+                }))
+            }
+            _ => None,
+        }
+    }
+
+    /// A value and its noise.
+    fn noised(
+        &mut self,
+        g: &mut Gates,
+        at: NoisedAt,
+        width: usize,
+        candidate: u32,
+    ) -> Result<Word, &'static str> {
+        let NoisedAt { mechanism: m, output: o } = at;
+        let value = match &self.program.mechanisms[m as usize].kind {
+            MechanismKind::Gaussian(folds) => self.gaussian(g, folds[o as usize], width),
+            kind @ MechanismKind::Joint { clamp, .. } => {
+                let (combination, cell) =
+                    kind.combination(o).ok_or("a joint mechanism has no such output")?;
+                self.combination(g, combination, cell, *clamp, width)
+            }
+            MechanismKind::Difference { statistic, test, control } => {
+                let Some(d) = (self.how.difference)(m) else {
+                    return Err("a difference mechanism is lowered before its group sizes are published");
+                };
+                let value = self.difference(g, (*statistic, test, control), &d, o);
+                gadget::resize(&value, width, true)
+            }
+        };
+        let noise = match self.how.noise {
+            Noise::None => return Err("a program with mechanisms is lowered without noise"),
+            Noise::Coins(sampler) => self.drawn(g, at, sampler(at)),
+            Noise::Candidates(_, bits) => {
+                let owner = self.drawer.ok_or("candidates have a drawer")?;
+                let word = self.enter(g, WordKind::Candidate(at, candidate), owner, bits(at));
+                super::noise::Noise { word, carry: Lit::FALSE }
+            }
+        };
+        let word = gadget::resize(&noise.word, width, true);
+        Ok(self.how.depth.add(g, &value, &word, noise.carry))
+    }
+
+    /// Noise of coins that enter in words of up to [`WORD`] bits.
+    fn drawn(&mut self, g: &mut Gates, at: NoisedAt, sampler: &Sampler) -> super::noise::Noise {
+        let mut coins = Vec::with_capacity(sampler.coins());
+        for (piece, from) in (0..).zip((0..sampler.coins()).step_by(WORD)) {
+            let width = WORD.min(sampler.coins() - from) as u8;
+            let parts: Vec<Word> = match self.how.totals {
+                Totals::Split => {
+                    let parties = (0..self.program.parties.len() as u8).map(PartyId);
+                    parties.map(|p| self.enter(g, WordKind::Coins(at, piece), p, width)).collect()
+                }
+                Totals::Replicated => {
+                    let kind = |j| WordKind::CoinSummand(at, piece, j);
+                    (0..SUMMANDS).map(|j| self.enter(g, kind(j), self.viewer, width)).collect()
+                }
+            };
+            let xor = |a: Word, b: Word| a.iter().zip(&b).map(|(x, y)| g.xor(*x, *y)).collect();
+            coins.extend(parts.into_iter().reduce(xor).expect("somebody has coins"));
+        }
+        super::noise::draw(g, sampler, &coins, self.how.depth)
+    }
+
+    /// The bits of each candidate, in the order in which its words are entered; none where noise is of coins.
+    fn candidates(&mut self, g: &mut Gates, count: usize) -> Vec<Vec<Lit>> {
+        if !matches!(self.how.noise, Noise::Candidates(..)) {
+            return Vec::new();
+        }
+        let mut all = vec![Vec::new(); count];
+        for word in self.words.clone() {
+            if let WordKind::Candidate(_, candidate) = word.kind {
+                all[candidate as usize].extend(self.enter(g, word.kind, word.owner, word.width));
+            }
+        }
+        all
+    }
+
     fn enter(&mut self, g: &mut Gates, kind: WordKind, owner: PartyId, width: u8) -> Word {
         let word = ReleaseWord { kind, owner, width };
         let index = self.words.iter().position(|w| *w == word).unwrap_or_else(|| {
@@ -208,18 +435,18 @@ impl Words<'_> {
     /// A fold's word: entered by the one who knows it, or put together from everybody's shares.
     fn word(&mut self, g: &mut Gates, fold: u32) -> Word {
         let width = self.program.folds[fold as usize].word_bits();
-        let owners = self.fold_owners[fold as usize];
+        let owners = self.how.owners[fold as usize];
         if owners.is_public() || owners.only().is_some() {
             let owner = owners.only().unwrap_or(self.viewer);
             return self.enter(g, WordKind::Alone(fold), owner, width);
         }
-        if self.totals == Totals::Replicated {
+        if self.how.totals == Totals::Replicated {
             return self.summands(g, fold, width);
         }
         let parties = (0..self.program.parties.len() as u8).map(PartyId);
         let shares: Vec<Word> = parties.map(|p| self.enter(g, WordKind::Share(fold), p, width)).collect();
         let join = |a: Word, b: Word| match self.program.sharing() {
-            Sharing::Additive => gadget::add(g, &a, &b),
+            Sharing::Additive => self.how.depth.add(g, &a, &b, Lit::FALSE),
             Sharing::Boolean => a.iter().zip(&b).map(|(x, y)| g.xor(*x, *y)).collect(),
         };
         shares.into_iter().reduce(join).expect("a program has parties")
@@ -230,7 +457,10 @@ impl Words<'_> {
         let enter = |j| self.enter(g, WordKind::Summand(fold, j), self.viewer, width);
         let summands: Vec<Word> = (0..SUMMANDS).map(enter).collect();
         if let Fold::Sum { .. } = self.program.folds[fold as usize] {
-            return gadget::sum(g, &summands);
+            return match self.how.depth {
+                Depth::Ripple => gadget::sum(g, &summands),
+                Depth::Shallow => gadget::sum_shallow(g, summands),
+            };
         }
         let xor = |a: Word, b: Word| a.iter().zip(&b).map(|(x, y)| g.xor(*x, *y)).collect();
         summands.into_iter().reduce(xor).expect("a word has summands")
@@ -241,9 +471,43 @@ impl Words<'_> {
         gadget::resize(&self.total(g, fold), width, signed)
     }
 
-    /// The chosen noise: drawn by the other party for this viewer.
-    fn noise(&mut self, g: &mut Gates, mechanism: u32, output: u32, width: u8) -> Word {
-        self.enter(g, WordKind::Noise(mechanism, output), self.viewer.other(), width)
+    /// A combination of a cell's n, S and Q: R is public, so multiples are sums of shifts.
+    fn combination(
+        &mut self,
+        g: &mut Gates,
+        combination: Combination,
+        [n, s, q]: [u32; 3],
+        clamp: u128,
+        width: usize,
+    ) -> Word {
+        let depth = self.how.depth;
+        let minus = |g: &mut Gates, a: &[Lit], b: &[Lit]| {
+            let b: Word = b.iter().map(|bit| !*bit).collect();
+            depth.add(g, a, &b, Lit::TRUE)
+        };
+        match combination {
+            Combination::Rows => self.gaussian(g, n, width),
+            Combination::Value => self.gaussian(g, s, width),
+            Combination::Tail => {
+                let (s, q) = (self.gaussian(g, s, width), self.gaussian(g, q, width));
+                let all = times(g, depth, clamp, &s);
+                minus(g, &all, &q)
+            }
+            Combination::Centred => {
+                let (n, s) = (self.gaussian(g, n, width), self.gaussian(g, s, width));
+                let most = times(g, depth, clamp, &n);
+                minus(g, &up(&s, 1), &most)
+            }
+            // 32 (R S - Q) - R^2 n = R (32 S - R n) - 32 Q.
+            Combination::CentredTail => {
+                let [n, s, q] = [n, s, q].map(|fold| self.gaussian(g, fold, width));
+                let places = TAIL.trailing_zeros();
+                let most = times(g, depth, clamp, &n);
+                let inner = minus(g, &up(&s, places), &most);
+                let outer = times(g, depth, clamp, &inner);
+                minus(g, &outer, &up(&q, places))
+            }
+        }
     }
 
     fn difference(
@@ -290,6 +554,36 @@ impl Words<'_> {
         let numerator = gadget::mask(g, !below, &difference);
         divide(g, &shift(&numerator, places), n * n * (n - 1))
     }
+}
+
+/// Shifts left within the width.
+fn up(word: &[Lit], places: u32) -> Word {
+    let mut out = vec![Lit::FALSE; places as usize];
+    out.extend_from_slice(word);
+    out.truncate(word.len());
+    out
+}
+
+/// A public multiple, within the width: one sum or difference for each digit of the factor but the first, where digits are
+/// -1, 0, 1 and no two neighbours are both not 0 (Reitwiesner 1960).
+fn times(g: &mut Gates, depth: Depth, factor: u128, word: &[Lit]) -> Word {
+    let (mut rest, mut places, mut sum) = (factor.cast_signed(), 0, None::<Word>);
+    while rest != 0 {
+        if rest & 1 == 1 {
+            let minus = rest & 3 == 3;
+            let mut term = up(word, places);
+            if minus {
+                term.iter_mut().for_each(|bit| *bit = !*bit);
+            }
+            let carry = if minus { Lit::TRUE } else { Lit::FALSE };
+            let before = sum.take().unwrap_or_else(|| vec![Lit::FALSE; word.len()]);
+            sum = Some(depth.add(g, &before, &term, carry));
+            rest += if minus { 1 } else { -1 };
+        }
+        rest >>= 1;
+        places += 1;
+    }
+    sum.unwrap_or_else(|| vec![Lit::FALSE; word.len()])
 }
 
 fn bit_length(x: u128) -> usize {

@@ -6,7 +6,7 @@ use super::release::Part;
 use crate::circuit::{Gates, Input, Lit};
 use crate::gadgets::Word;
 use crate::wired::{InputWord, OutputWord, Viewers, WORD_BITS, Wired};
-use crate::{Fold, Holder, NodeId, Op, Program};
+use crate::{Fold, Holder, NodeId, Op, Program, Viewer};
 use base::{Error, PartyId};
 
 /// Most rows of an unrolled program: a list of them is one output word.
@@ -149,13 +149,17 @@ impl Flat<'_> {
             Op::Found(fold) => Some(read(fold, Part::Found)),
             _ => None,
         };
-        let to = |party: PartyId| Viewers::Parties(vec![party]);
+        let all = program.parties.len() as u8;
+        let to = |viewer: Viewer| {
+            let sees = (0..all).map(PartyId).filter(|party| viewer.has(*party));
+            Viewers::Parties(sees.collect())
+        };
         let mut outputs: Vec<OutputWord> = Vec::new();
         for output in &program.outputs {
             outputs.push(OutputWord { to: to(output.to), bits: bits.word(output.value, &mut leaf) });
         }
         for list in &program.lists {
-            outputs.push(OutputWord { to: to(list.to), bits: words[list.fold as usize].clone() });
+            outputs.push(OutputWord { to: to(list.to.into()), bits: words[list.fold as usize].clone() });
         }
         self.gates = bits.gates;
         outputs

@@ -6,10 +6,11 @@
 
 use super::layout::{Arm, Cell, Content, Family, Layout, Output, Quantity, Total};
 use super::{ADVERTISER, Lift, Mode, PUBLISHER};
-use base::{Error, PartyId, limits};
+use base::{Error, limits};
 use program::{
-    Builder, Class, Holder, Lookup, MechanismKind, NodeId, Program, Ratio, Source, Statistic, Type,
+    Builder, Class, Holder, Lookup, MechanismKind, NodeId, Program, Ratio, Source, Statistic, Type, Viewer,
 };
+use release::joint::Change;
 
 /// Builds the program of a study.
 ///
@@ -19,7 +20,7 @@ pub fn build(lift: &Lift) -> Result<(Program, Layout), Error> {
     lift.check()?;
     let mut study = Study {
         lift,
-        b: Builder::new("lift", Class::Dp, [&lift.publisher, &lift.advertiser].map(String::as_str)),
+        b: Builder::new("lift", Class::Dp, lift.parties()),
         layout: Layout {
             columns: Vec::new(),
             slots: Vec::new(),
@@ -37,8 +38,8 @@ pub fn build(lift: &Lift) -> Result<(Program, Layout), Error> {
     }
     study.rows();
     study.b.release();
-    for viewer in [PUBLISHER, ADVERTISER] {
-        study.release(viewer)?;
+    for (viewer, rho) in lift.releases() {
+        study.release(viewer, rho)?;
     }
     let (program, layout) = (study.b.finish(), study.layout);
     debug_assert_eq!(program.columns.len(), layout.columns.len());
@@ -89,7 +90,7 @@ impl Study<'_> {
             Content::Cohort => ("cohort".to_owned(), Type::u(8)),
             Content::Valid => ("valid".to_owned(), Type::BIT),
         };
-        let slotted = lift.matching.slots > 1 && content.owner() != Some(PUBLISHER);
+        let slotted = lift.slots() > 1 && content.owner() != Some(PUBLISHER);
         let (slot, name) = match slotted {
             true => (self.slot, format!("s{}-{name}", self.slot + 1)),
             false => (0, name),
@@ -98,11 +99,15 @@ impl Study<'_> {
             self.layout.columns.push(content);
             self.layout.slots.push(slot);
         }
+        let owner = content.owner_in(lift, slot);
+        if let (Content::Present, true, Some(owner)) = (content, lift.several(), owner) {
+            return self.b.present(owner);
+        }
         let source = match content {
             Content::Valid => Source::Present,
             _ => Source::Data { absent: content.absent(lift) },
         };
-        self.b.column_from(&name, ty, content.owner().map_or(Holder::Shared, Holder::Party), source)
+        self.b.column_from(&name, ty, owner.map_or(Holder::Shared, Holder::Party), source)
     }
 
     /// `column == code`, written so that the verifier sees which column separates cells.
@@ -125,7 +130,7 @@ impl Study<'_> {
 
     /// Most events of one person that count.
     fn conversions(&self) -> u128 {
-        u128::from(self.lift.max_events) * u128::from(self.lift.matching.slots)
+        u128::from(self.lift.max_events) * u128::from(self.lift.slots())
     }
 
     /// Whole bytes, wide enough for [`limits::ROWS`] rows at the bound.
@@ -140,7 +145,7 @@ impl Study<'_> {
         if quantity == Quantity::Rows && cell.family() != Family::Cohort {
             return in_cell;
         }
-        if self.lift.matching.slots > 1 {
+        if self.lift.slots() > 1 {
             let amount = self.over_slots(quantity);
             return self.b.mask(in_cell, amount);
         }
@@ -178,18 +183,18 @@ impl Study<'_> {
         bit
     }
 
-    /// A quantity of a person whose rows lie in several slots: what slots that hold a match add up to, bounded here.
+    /// A quantity of a person whose rows lie in several slots: what slots that count add up to, bounded here.
     fn over_slots(&mut self, quantity: Quantity) -> NodeId {
         match quantity {
             Quantity::Matches => {
-                let bits = self.slots(|study| study.column(Content::Valid));
+                let bits = self.slots(Self::filled);
                 self.any(bits)
             }
             Quantity::Converters => {
                 let bits = self.slots(|study| {
-                    let (valid, some) =
-                        (study.column(Content::Valid), study.after_opportunity(Quantity::Converters, None));
-                    study.b.and(valid, some)
+                    let (filled, some) =
+                        (study.filled(), study.after_opportunity(Quantity::Converters, None));
+                    study.b.and(filled, some)
                 });
                 self.any(bits)
             }
@@ -212,11 +217,16 @@ impl Study<'_> {
     }
 
     fn slots(&mut self, mut of: impl FnMut(&mut Self) -> NodeId) -> Vec<NodeId> {
-        let all = (0..self.lift.matching.slots).map(|slot| {
+        let all = (0..self.lift.slots()).map(|slot| {
             self.slot = slot;
             of(self)
         });
         all.collect()
+    }
+
+    /// Whether a slot counts: it holds a match, or its advertiser has the person.
+    fn filled(&mut self) -> NodeId {
+        self.column(if self.lift.several() { Content::Present } else { Content::Valid })
     }
 
     /// Whether any of some bits is set.
@@ -227,11 +237,11 @@ impl Study<'_> {
         bits[0]
     }
 
-    /// The sum over slots of what each that holds a match has of a quantity.
+    /// The sum over slots of what each that counts has of a quantity.
     fn sum_of_slots(&mut self, quantity: Quantity, ty: Type) -> NodeId {
         let parts = self.slots(|study| {
-            let (valid, part) = (study.column(Content::Valid), study.after_opportunity(quantity, None));
-            let part = study.b.mask(valid, part);
+            let (filled, part) = (study.filled(), study.after_opportunity(quantity, None));
+            let part = study.b.mask(filled, part);
             study.b.cast(part, ty)
         });
         parts.into_iter().reduce(|a, b| self.b.add(a, b)).expect("a row has a slot")
@@ -239,7 +249,7 @@ impl Study<'_> {
 
     /// The sum of values over slots, each at most one above the clamp: as much as it takes to know that R is exceeded.
     fn total(&mut self) -> NodeId {
-        let most = u128::from(self.lift.matching.slots) * self.slot_bound();
+        let most = u128::from(self.lift.slots()) * self.slot_bound();
         self.sum_of_slots(Quantity::Value, Type::u(bits(most.max(self.lift.clamp))))
     }
 
@@ -251,7 +261,7 @@ impl Study<'_> {
 
     /// Most that one slot adds to a sum of values: R, or one more where several slots are added up.
     fn slot_bound(&self) -> u128 {
-        let more = u128::from(self.lift.matching.slots > 1);
+        let more = u128::from(self.lift.slots() > 1);
         self.lift.most().min(self.lift.clamp + more)
     }
 
@@ -352,9 +362,8 @@ impl Study<'_> {
 
 /// Mechanisms and outputs.
 impl Study<'_> {
-    fn release(&mut self, viewer: PartyId) -> Result<(), Error> {
+    fn release(&mut self, viewer: Viewer, rho: Ratio) -> Result<(), Error> {
         let families = self.lift.families();
-        let rho = self.lift.rho[viewer.index()];
         let rho = share(rho, 1, families.len())?;
         let (core, each) = match self.lift.also.len() {
             0 => (rho, rho),
@@ -362,7 +371,7 @@ impl Study<'_> {
         };
         for family in families {
             match self.lift.mode {
-                Mode::Sums => self.sums(viewer, family, core)?,
+                Mode::Sums => self.sums(viewer, family, core),
                 Mode::Variance => self.difference(viewer, core, Statistic::Variance),
                 Mode::Algorithm1 => self.difference(viewer, core, Statistic::Algorithm1),
                 Mode::Algorithm1AsPublished => {
@@ -376,30 +385,37 @@ impl Study<'_> {
         Ok(())
     }
 
-    /// n, S and Q of a family: .05, .80 and .15, or .85 and .15 where the viewer knows n.
-    fn sums(&mut self, viewer: PartyId, family: Family, rho: Ratio) -> Result<(), Error> {
-        let knows_rows = viewer == PUBLISHER && family != Family::Cohort;
+    /// n, S and Q of a family by one mechanism; exact n where it is of the publisher's own columns and for it.
+    fn sums(&mut self, viewer: Viewer, family: Family, rho: Ratio) {
+        let knows_rows = viewer == PUBLISHER.into() && family != Family::Cohort;
         if knows_rows {
             self.exact_rows(family);
-        } else {
-            self.noised(viewer, family, Quantity::Rows, share(rho, 1, 20)?);
         }
-        let value = share(rho, if knows_rows { 17 } else { 16 }, 20)?;
-        self.noised(viewer, family, Quantity::Value, value);
-        self.noised(viewer, family, Quantity::Squares, share(rho, 3, 20)?);
-        Ok(())
+        let change = if knows_rows { Change::Outcome } else { Change::Person };
+        let rows = self.totals(family, Quantity::Rows);
+        let fold = |total: &Total, q| self.layout.fold(total.cell, total.arm, q).expect("the core is summed");
+        let cells: Vec<[u32; 3]> = rows.iter().map(|total| Quantity::CORE.map(|q| fold(total, q))).collect();
+        let clamp = self.lift.bound();
+        let mechanism = self.b.mechanism(viewer, rho, MechanismKind::Joint { change, clamp, cells });
+        let outputs =
+            rows.iter().flat_map(|total| change.combinations(clamp).iter().map(move |c| (total, *c)));
+        for (output, (total, combination)) in (0..).zip(outputs) {
+            let value = self.b.noised(mechanism, output);
+            let noised = Some((mechanism, output));
+            self.reveal(viewer, total.cell, Some(total.arm), combination.into(), (value, noised));
+        }
     }
 
     /// The publisher's own counts of a family: from its columns alone.
     fn exact_rows(&mut self, family: Family) {
         for total in self.totals(family, Quantity::Rows) {
             let value = self.b.total(total.fold);
-            self.reveal(PUBLISHER, total.cell, Some(total.arm), Quantity::Rows, (value, None));
+            self.reveal(PUBLISHER.into(), total.cell, Some(total.arm), Quantity::Rows, (value, None));
         }
     }
 
     /// One Gaussian mechanism over all cells and both arms of a family.
-    fn noised(&mut self, viewer: PartyId, family: Family, quantity: Quantity, rho: Ratio) {
+    fn noised(&mut self, viewer: Viewer, family: Family, quantity: Quantity, rho: Ratio) {
         let totals = self.totals(family, quantity);
         let folds = totals.iter().map(|t| t.fold).collect();
         let mechanism = self.b.mechanism(viewer, rho, MechanismKind::Gaussian(folds));
@@ -411,13 +427,13 @@ impl Study<'_> {
     }
 
     /// The overall difference of means with its uncertainty; the arm sizes are published.
-    fn difference(&mut self, viewer: PartyId, rho: Ratio, statistic: Statistic) {
+    fn difference(&mut self, viewer: Viewer, rho: Ratio, statistic: Statistic) {
         let [test, control] = Arm::BOTH.map(|arm| {
             let fold = |q| self.layout.fold(Cell::Overall, arm, q);
             Quantity::CORE.map(|q| fold(q).expect("the core is summed in every cell"))
         });
         self.layout.published = Some([test[0], control[0]]);
-        if viewer == PUBLISHER {
+        if viewer == PUBLISHER.into() {
             self.exact_rows(Family::Overall);
         }
         let kind = MechanismKind::Difference { statistic, test, control };
@@ -435,7 +451,7 @@ impl Study<'_> {
 
     fn reveal(
         &mut self,
-        viewer: PartyId,
+        viewer: Viewer,
         cell: Cell,
         arm: Option<Arm>,
         quantity: Quantity,

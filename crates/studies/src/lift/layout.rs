@@ -1,8 +1,10 @@
 //! What every column, total and output of a lift program means.
 
+use super::{ADVERTISER, JoinedRow, PUBLISHER};
 use super::{Also, Lift, User};
-use super::{JoinedRow, PUBLISHER};
 use base::PartyId;
+use program::Viewer;
+use release::joint::Combination;
 
 /// An arm of the trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -88,6 +90,12 @@ pub enum Quantity {
     ReachedConversions,
     /// See [`Also::ReachedValue`].
     ReachedValue,
+    /// R S - Q, of [`release::joint`].
+    Tail,
+    /// 2 S - R n, of [`release::joint`].
+    Centred,
+    /// 32 (R S - Q) - R^2 n, of [`release::joint`].
+    CentredTail,
     /// Difference of the arms' means, test minus control, in fixed point.
     Difference,
     /// Its variance or standard error, by mode, in fixed point.
@@ -111,8 +119,23 @@ impl Quantity {
             Self::ClampedUsers => "clamped users",
             Self::ReachedConversions => "reached conversions",
             Self::ReachedValue => "reached value",
+            Self::Tail => "tail",
+            Self::Centred => "centred value",
+            Self::CentredTail => "centred tail",
             Self::Difference => "difference",
             Self::Spread => "spread",
+        }
+    }
+}
+
+impl From<Combination> for Quantity {
+    fn from(combination: Combination) -> Self {
+        match combination {
+            Combination::Rows => Self::Rows,
+            Combination::Value => Self::Value,
+            Combination::Tail => Self::Tail,
+            Combination::Centred => Self::Centred,
+            Combination::CentredTail => Self::CentredTail,
         }
     }
 }
@@ -157,14 +180,21 @@ pub enum Content {
 pub const NO_VALUE: u128 = 255;
 
 impl Content {
-    /// Who holds the column; `None`: it is shared.
+    /// Who holds the column, if one advertiser there is; `None`: it is shared.
     #[must_use]
     pub fn owner(self) -> Option<PartyId> {
         match self {
             Self::Time | Self::Arm | Self::Reached | Self::Breakdown => Some(PUBLISHER),
             Self::Valid => None,
-            _ => Some(PUBLISHER.other()),
+            _ => Some(ADVERTISER),
         }
+    }
+
+    /// Who holds the column of a slot.
+    #[must_use]
+    pub fn owner_in(self, lift: &Lift, slot: u8) -> Option<PartyId> {
+        let owner = self.owner()?;
+        Some(if owner == ADVERTISER && lift.several() { PartyId(owner.0 + slot) } else { owner })
     }
 
     /// The column's value in a row that its owner does not have.
@@ -213,7 +243,7 @@ pub struct Total {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Output {
     /// Who sees it.
-    pub viewer: PartyId,
+    pub viewer: Viewer,
     /// Where.
     pub cell: Cell,
     /// In which arm; `None` for what compares both.

@@ -3,6 +3,8 @@
 //! * Functionality: per arm (and per value of a breakdown and of a cohort) the number of people with an opportunity,
 //!   the sum and the sum of squares of each person's clamped outcome after the opportunity, and further counts; or, in
 //!   the fixed-point modes, the difference of means with its variance or standard error.
+//! * Several advertisers: one table of all parties, in which a person's outcome is the sum of what each of them knows,
+//!   clamped and squared inside the computation.
 //! * Who learns what: each viewer sees its own exact values and everything else with noise against the other party;
 //!   [`program::verify()`] derives this from the program, it is not taken on trust.
 //! * Paper: the lift game and Algorithm 1 of Private RCT. Deviations: a person's total is clamped and squared as a
@@ -21,12 +23,12 @@ pub use build::build;
 pub use layout::{Arm, Cell, Content, Family, Layout, NO_VALUE, Output, Quantity, Total};
 pub use truth::{Anchor, Event, JoinedRow, Outcome, Totals, User, truth};
 
-use base::{Error, PartyId};
-use program::Ratio;
+use base::{Error, PartyId, limits};
+use program::{Ratio, Viewer};
 
 /// The publisher in every lift program: it knows arm and opportunity.
 pub const PUBLISHER: PartyId = PartyId(0);
-/// The advertiser in every lift program: it knows the outcome.
+/// The first advertiser in every lift program: it knows the outcome, or its part of it.
 pub const ADVERTISER: PartyId = PartyId(1);
 /// Largest K.
 pub const MAX_EVENTS: u8 = 16;
@@ -44,8 +46,8 @@ pub const MAX_BITS: u8 = 32;
 pub struct Lift {
     /// Name of the publisher, party 0.
     pub publisher: String,
-    /// Name of the advertiser, party 1.
-    pub advertiser: String,
+    /// Names of the advertisers, from party 1. Of several, a person's outcome is what the events of all of them add up to.
+    pub advertisers: Vec<String>,
     /// Bits of a time, 1..=32. All ones means "no opportunity", so times end at `2^time_bits - 2`.
     pub time_bits: u8,
     /// K: events of one person that count, 1..=16.
@@ -66,8 +68,10 @@ pub struct Lift {
     pub cohorts: Vec<String>,
     /// What is noised.
     pub mode: Mode,
-    /// zCDP spent on what the publisher and the advertiser see. Above zero.
-    pub rho: [Ratio; 2],
+    /// zCDP spent on what each party alone sees, the publisher first; 0: nothing.
+    pub rho: Vec<Ratio>,
+    /// zCDP spent on what everybody sees; 0: nothing. One of them all is above 0.
+    pub public: Ratio,
     /// Further counts, each with its own share of rho.
     pub also: Vec<Also>,
     /// What the program must know of how rows were joined.
@@ -83,9 +87,9 @@ pub struct Matching {
     /// M: rows of the advertiser that one row of the publisher may be joined to, 1..=16. With more than one, a person's total
     /// is that of all slots that hold a match, clamped inside the computation.
     pub slots: u8,
-    /// By party: how many joined rows one of its rows can change, from 1.
+    /// Of the publisher and of the advertiser: how many joined rows one of its rows can change, from 1.
     pub degree: [u32; 2],
-    /// By party: how many of its own rows one line of its data can change, from 1.
+    /// Likewise: how many of its own rows one line of its data can change, from 1.
     pub alone: [u32; 2],
 }
 
@@ -180,7 +184,7 @@ impl Lift {
         let rho = Ratio::new(1, 10).expect("a tenth is a ratio");
         Self {
             publisher: "publisher".into(),
-            advertiser: "advertiser".into(),
+            advertisers: vec!["advertiser".into()],
             time_bits: 32,
             max_events: k,
             value_bits: 32,
@@ -191,7 +195,8 @@ impl Lift {
             breakdown: Vec::new(),
             cohorts: Vec::new(),
             mode: Mode::Sums,
-            rho: [rho; 2],
+            rho: vec![rho; 2],
+            public: Ratio::ZERO,
             also: Vec::new(),
             matching: Matching::default(),
         }
@@ -206,12 +211,36 @@ impl Lift {
     /// Most that one person can add to a sum: R, or less where the values cannot reach it. Sensitivities are of this.
     #[must_use]
     pub fn bound(&self) -> u128 {
-        self.clamp.min(u128::from(self.matching.slots) * self.most())
+        self.clamp.min(u128::from(self.slots()) * self.most())
+    }
+
+    /// Parts that a person's outcome is added up from: rows of the advertiser that may be joined, or advertisers.
+    #[must_use]
+    pub fn slots(&self) -> u8 {
+        if self.several() { self.advertisers.len() as u8 } else { self.matching.slots }
+    }
+
+    /// Whether there are several advertisers: then slot `j` is advertiser `j`'s.
+    #[must_use]
+    pub fn several(&self) -> bool {
+        self.advertisers.len() > 1
+    }
+
+    /// The parties' names, in order.
+    #[must_use]
+    pub fn parties(&self) -> Vec<&str> {
+        [&self.publisher].into_iter().chain(&self.advertisers).map(String::as_str).collect()
     }
 
     /// Most that K values add up to.
     pub(crate) fn most(&self) -> u128 {
         u128::from(self.max_events) * ((1u128 << self.value_bits) - 1)
+    }
+
+    /// Who sees something with noise, in the order of the releases, and the zCDP spent on it.
+    pub fn releases(&self) -> impl Iterator<Item = (Viewer, Ratio)> + use<> {
+        let own = (0..).map(|party| PartyId(party).into()).zip(self.rho.clone());
+        own.chain([(Viewer::Public, self.public)]).filter(|(_, rho)| *rho != Ratio::ZERO)
     }
 
     /// The families of cells, in order: overall, then breakdown and cohort where the study has them.
@@ -256,6 +285,7 @@ impl Lift {
             ));
         }
         self.check_matching()?;
+        self.check_several()?;
         self.check_names()?;
         for (i, count) in self.also.iter().enumerate() {
             if self.also[..i].contains(count) {
@@ -270,8 +300,10 @@ impl Lift {
                 return Err(Error::input(text));
             }
         }
-        if self.rho.contains(&Ratio::ZERO) {
-            return Err(Error::input("lift: rho is 0, so the noise would be infinite; write a positive rho"));
+        if self.releases().next().is_none() {
+            return Err(Error::input(
+                "lift: every rho is 0, so the noise would be infinite; write a positive rho",
+            ));
         }
         Ok(())
     }
@@ -306,8 +338,38 @@ impl Lift {
         Ok(())
     }
 
+    fn check_several(&self) -> Result<(), Error> {
+        let parties = self.advertisers.len() + 1;
+        if !(2..=limits::PARTIES).contains(&parties) || self.rho.len() != parties {
+            return Err(Error::input(format!(
+                "lift: {parties} parties and {} shares of rho; write 1 to {} advertisers and a share for each party",
+                self.rho.len(),
+                limits::PARTIES - 1
+            )));
+        }
+        if !self.several() {
+            return Ok(());
+        }
+        if self.matching != Matching::default() {
+            return Err(Error::input(
+                "lift: several advertisers are joined by one identifier, one row to one row of each",
+            ));
+        }
+        if self.mode != Mode::Sums {
+            return Err(Error::input(
+                "lift: this mode is for one advertiser; use mode \"sums\", or measure each advertiser apart",
+            ));
+        }
+        if !self.cohorts.is_empty() {
+            return Err(Error::input(
+                "lift: a person may be in several advertisers' cohorts; remove cohort, or measure each advertiser apart",
+            ));
+        }
+        Ok(())
+    }
+
     fn check_names(&self) -> Result<(), Error> {
-        let parties = [self.publisher.clone(), self.advertiser.clone()];
+        let parties: Vec<String> = self.parties().into_iter().map(str::to_owned).collect();
         let broken = |n: &String| n.is_empty() || n == "public" || n.contains(char::is_whitespace);
         if let Some(party) = parties.iter().find(|n| broken(n)) {
             return Err(Error::input(format!(

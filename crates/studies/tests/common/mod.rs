@@ -19,7 +19,8 @@ pub fn full(mode: Mode) -> Lift {
         breakdown: names(&["north", "south", "é"]),
         cohorts: names(&["6", "7"]),
         mode,
-        rho: [Ratio::new(1, 10).unwrap(), Ratio::new(3, 70).unwrap()],
+        rho: vec![Ratio::new(1, 10).unwrap(), Ratio::new(3, 70).unwrap()],
+        public: Ratio::ZERO,
         also: Also::ALL.to_vec(),
         ..Lift::bench(4)
     }

@@ -1,28 +1,30 @@
-//! How the noise of one viewer's release is agreed between the parties and paid for: the messages of seeded
-//! cut-and-choose, in the order that an engine calls for, with the ledger underneath.
+//! The paper's cut-and-choose: the other party draws candidates of noise, and who sees the result looks at all but one. An
+//! option between two parties; releases are of noise that nobody knows unless a study says otherwise ([`crate::hold`]).
 //!
-//! Functionality: [`release::choose`], between the drawer (whose data the noise protects) and the viewer. The release
-//! ends with the viewer's outputs, or with a record of why not.
-//! Security: covert in the choice of the noise, deterrence 1 - 1/k (none for k = 1); the engine is semi-honest. Free
-//! retries would let a cheating drawer win, so after the index is named nothing resumes: see below.
-//! Who learns what: as `release::choose`; besides, each side learns whether the other's ledger lets the release begin
-//! and, at the viewer, whether the drawer's ledger paid.
+//! Functionality: [`release::choose`], between the drawer (whose data the noise protects) and the viewer. All candidates enter
+//! one computation, which leaves the outputs with each of them, and the candidates themselves, in shares. The release ends with
+//! the viewer's outputs under the candidate that it chose, or with a record of why not.
+//! Security: covert in the choice of the noise, deterrence 1 - 1/k; the engine is semi-honest. What the drawer opens it proves
+//! by its labels ([`engine::outputs::Proof`]), so it opens what it had entered. It may still add a constant to its share of a
+//! total: what the deterrence covers is this step alone. Free retries would let a cheating drawer win, so after the index is
+//! named nothing resumes: see below.
+//! Who learns what: as `release::choose`; the drawer knows the noise, so the result is the viewer's alone. Besides, each side
+//! learns whether the other's ledger lets the release begin and, at the viewer, whether the drawer's ledger paid.
 //! Paper: Private RCT (001), section 2.5.3; deviations as in `release::choose`. Before the index is named, the drawer
 //! says that its ledger has paid: an exhausted budget is then not mistaken for a refusal to open.
-//! Cost: [`Noise::price`], exact.
+//! Cost: [`Noise::price`], exact; the computation has the adders of all candidates.
 //!
 //! | step | drawer | message | viewer |
 //! |---|---|---|---|
 //! | begin | may this release begin? | <- 1 byte -> | may it? or is it done? |
 //! | draw | commits; keeps that | setup id, commitments -> | compares the id |
 //! | | keeps them, draws | <- seeds | draws seeds; keeps them |
-//! | | enters all candidates | *engine* | |
+//! | | *engine*: enters all candidates | | |
 //! | choose | debits | 1 byte: paid -> | debits (a record) |
 //! | | keeps it | <- index | names one; keeps it |
-//! | | keeps that | openings -> | |
-//! | | opens the others | *engine* | |
-//! | check | | | compares; keeps the verdict |
-//! | | | *engine reveals* | keeps the outputs |
+//! | | keeps that | openings; the others' bits and proof -> | |
+//! | check | | <- 1 byte: accepted | compares; keeps the verdict |
+//! | open | | share of the outputs and proof -> | keeps the outputs |
 //!
 //! **Crashes.** Until an index is kept on either side, a rerun takes up the same commitments and seeds: the drawer
 //! enters the same noise again. Afterwards the drawer knows which candidate stays closed, and the computation that held
@@ -36,15 +38,17 @@ mod tests;
 
 use crate::ledger::{Bytes32, Debit, Ledger, Stage, Towards, barred_error};
 use base::{Cost, Error, Kind, PartyId, Rng};
-use engine::{Ceremony, Engine, Shares};
+use engine::{Engine, Entered, OutputShares, Shares, outputs};
 use net::Session;
 use program::lower::ReleasePlan;
 use release::choose::{
     Accepted, Checker, Chosen, Context, Debited, Draw, Drawer, Drawn, Named, Resumed, Setup, Side, Verdict,
     resume,
 };
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+use subtle::ConstantTimeEq;
 
 /// First word between the two sides.
 const READY: u8 = 1;
@@ -54,14 +58,12 @@ const DONE: u8 = 2;
 const REFUSED: u8 = 3;
 
 const SETUP_BYTES: usize = 32;
+const DIGEST_BYTES: usize = 32;
+const PROOFS: &str = "tacit 2026-12 cut-and-choose proofs 1";
 
 /// How long a release waits for another one with the same peer to end, before the viewer says seeds or an index.
 const TURN: Duration = Duration::from_secs(5);
 const TURN_PAUSE: Duration = Duration::from_millis(50);
-
-/// Who may be the cause where servers compute and the error names nobody.
-pub(crate) const SERVERS: &str = "a server may be the cause: suspect whoever reports a deviation (it may lie), the sender, \
-                                  and the server that vouched for the message";
 
 /// The noise of one viewer's release, at one party.
 pub struct Noise {
@@ -72,7 +74,6 @@ pub struct Noise {
     towards: Towards,
     rng: Rng,
     state: State,
-    servers: Vec<PartyId>,
 }
 
 /// Where this side is.
@@ -84,19 +85,19 @@ enum State {
     Seeded(Checker),
     /// The drawer handed out openings.
     Opened,
-    /// The viewer named an index and has the openings.
-    Chosen(Chosen, Vec<u8>),
+    /// The viewer named an index.
+    Chosen(Chosen),
     Accepted,
     /// A release of this kind ended, well or not.
     Over,
 }
 
-/// The agreement on these draws with k candidates; `candidates = 1` is noise that nobody checks.
+/// The agreement on these draws with k candidates.
 ///
 /// # Errors
 /// When there is no draw, or k, a variance or a width is out of range.
 pub fn setup(context: Context, draws: Vec<Draw>, candidates: usize) -> Result<Setup, Error> {
-    if candidates == 1 { Setup::unchecked(context, draws) } else { Setup::new(context, draws, candidates) }
+    Setup::new(context, draws, candidates)
 }
 
 /// An agreement of the right size: prices do not depend on the hashes in it.
@@ -116,44 +117,28 @@ impl Noise {
     #[must_use]
     pub fn new(side: Side, setup: Setup, ledger: Arc<Mutex<Ledger>>, debit: Debit, rng: Rng) -> Self {
         let towards = debit.towards();
-        Self { side, setup, ledger, debit, towards, rng, state: State::Fresh, servers: Vec::new() }
+        Self { side, setup, ledger, debit, towards, rng, state: State::Fresh }
     }
 
-    /// With servers that compute the release and hear from both sides whether it begins ([`hear`]).
+    /// Exact cost of [`Noise::run`] on top of the engine's release.
     #[must_use]
-    pub fn among(mut self, servers: Vec<PartyId>) -> Self {
-        self.servers = servers;
-        self
-    }
-
-    /// [`Noise::price`] with these servers.
-    #[must_use]
-    pub fn price_among(setup: &Setup, servers: &[PartyId]) -> Cost {
-        let mut cost = Self::price(setup);
-        let last = servers.iter().map(|server| server.index() + 1).max().unwrap_or_default();
-        cost.sent.resize(last.max(2), 0);
-        for side in [setup.context().drawer, setup.context().viewer] {
-            cost.sent[side.index()] += servers.len() as u64;
-        }
-        servers.iter().for_each(|server| cost.sent[server.index()] += 2);
-        cost
-    }
-
-    /// Exact cost of the ceremony under [`Noise::run`], on top of the engine's release.
-    #[must_use]
-    pub fn price(setup: &Setup) -> Cost {
+    pub fn price(setup: &Setup, plan: &ReleasePlan) -> Cost {
         let (drawer, viewer) = (setup.context().drawer.index(), setup.context().viewer.index());
+        let opened = plan.candidates.iter().skip(1).map(Vec::len).sum::<usize>().div_ceil(8) + DIGEST_BYTES;
+        let outputs = plan.outputs_of(0).len().div_ceil(8) + DIGEST_BYTES;
         let mut cost = Cost::zero(2);
-        // Whether it may begin; the agreement and the commitments; whether it is paid; the openings.
-        cost.sent[drawer] = (1 + SETUP_BYTES + setup.commitments_bytes() + 1 + setup.openings_bytes()) as u64;
-        cost.sent[viewer] = (1 + setup.seeds_bytes() + Setup::INDEX_BYTES) as u64;
-        // At the viewer: the beginning, and the openings if there are any; the rest travels with the engine's turns.
-        cost.rounds = 1 + u64::from(setup.candidates() > 1);
+        // Whether it may begin; the agreement and the commitments; whether it is paid; the openings; the outputs.
+        let said =
+            1 + SETUP_BYTES + setup.commitments_bytes() + 1 + setup.openings_bytes() + opened + outputs;
+        cost.sent[drawer] = said as u64;
+        cost.sent[viewer] = (1 + setup.seeds_bytes() + Setup::INDEX_BYTES + 1) as u64;
+        // At the viewer: the beginning, the openings and the outputs; the rest travels with the engine's turns.
+        cost.rounds = 3;
         cost
     }
 
-    /// Runs a release under this ceremony: at the viewer its outputs, elsewhere nothing. Whatever goes wrong after the
-    /// index is named bars the release here. Outputs that an earlier run got are taken from the ledger.
+    /// Runs a release: at the viewer its outputs, elsewhere nothing. Whatever goes wrong after the index is named bars the peer
+    /// here. Outputs that an earlier run got are taken from the ledger.
     ///
     /// # Errors
     /// Those of the engine and of the ledger, here or at the peer.
@@ -165,19 +150,35 @@ impl Noise {
         session: &mut Session,
     ) -> Result<Vec<u128>, Error> {
         self.check_parts(session)?;
-        let begun = session.step("release", |s| {
-            s.step("noise", |s| {
-                let begun = self.begin(s);
-                let told = self.tell(s, begun.as_ref());
-                let begun = begun?;
-                told.map(|()| begun)
-            })
-        });
-        if let Some(outputs) = begun? {
+        if let Some(outputs) = session.step("noise", |s| self.begin(s))? {
             return Ok(outputs);
         }
-        let result = engine.release(plan, totals, &mut self, session);
+        let result = self.steps(engine, plan, totals, session);
         self.close(result)
+    }
+
+    fn steps(
+        &mut self,
+        engine: &mut dyn Engine,
+        plan: &ReleasePlan,
+        totals: &Shares,
+        session: &mut Session,
+    ) -> Result<Vec<u128>, Error> {
+        let drawn = session.step("noise", |s| match self.side {
+            Side::Drawer => self.draw_as_drawer(s),
+            Side::Checker => self.draw_as_viewer(s).map(|()| Vec::new()),
+        })?;
+        let mut coins = session.fork_seed("coins").into_rng();
+        let mut entered = Entered::new(plan, totals, session.me(), &mut coins)?;
+        if self.side == Side::Drawer {
+            entered = entered.with_candidates(plan, &drawn)?;
+        }
+        let left = engine.release(plan, &entered, session)?;
+        session.step("choose", |s| match std::mem::replace(&mut self.state, State::Over) {
+            State::Drawn(drawn) => self.choose_as_drawer(drawn, plan, &left, s).map(|()| Vec::new()),
+            State::Seeded(checker) => self.choose_as_viewer(checker, plan, &left, s),
+            _ => Err(Error::misuse("an index is chosen once, after the noise is drawn")),
+        })
     }
 
     fn peer(&self) -> PartyId {
@@ -231,7 +232,7 @@ impl Noise {
             _ if kept.is_some() => return Ok(kept),
             // Nothing is given away by believing this: the drawer sends nothing.
             (Side::Drawer, DONE) => {
-                self.ledger()?.store_outputs(&self.id(), &self.towards.peer, &[])?;
+                self.end(&[])?;
                 return Ok(Some(Vec::new()));
             }
             _ => mine?,
@@ -260,26 +261,6 @@ impl Noise {
             ));
         }
         ledger.check_debit(&self.debit)
-    }
-
-    /// Tells the servers whether the release begins, and hears that they are there: a ledger does not pay for a release that
-    /// cannot be computed, because a server was lost before.
-    fn tell(&self, session: &mut Session, begun: Result<&Option<Vec<u128>>, &Error>) -> Result<(), Error> {
-        let word = match begun {
-            Ok(None) => READY,
-            Ok(Some(_)) => DONE,
-            Err(_) => REFUSED,
-        };
-        for server in &self.servers {
-            session.link(*server).send(&[word])?;
-            session.link(*server).flush()?;
-        }
-        for server in self.servers.iter().filter(|_| word == READY) {
-            if session.link(*server).recv_array()? != [READY] {
-                return Err(session.link(*server).malformed("whether it computes the release"));
-            }
-        }
-        Ok(())
     }
 
     /// Keeps a transcript. Where another release with this peer is at the same point, it waits for its turn.
@@ -382,7 +363,13 @@ impl Noise {
         Ok(Debited::committed(&self.setup, row))
     }
 
-    fn choose_as_drawer(&mut self, drawn: Drawn, session: &mut Session) -> Result<usize, Error> {
+    fn choose_as_drawer(
+        &mut self,
+        drawn: Drawn,
+        plan: &ReleasePlan,
+        left: &OutputShares,
+        session: &mut Session,
+    ) -> Result<(), Error> {
         let peer = self.peer();
         let digest = self.digest(drawn.transcript());
         let entered = drawn.entered(digest);
@@ -396,13 +383,24 @@ impl Noise {
         let (transcript, openings) = named.open();
         self.state = State::Opened;
         self.save(&transcript)?;
-        if !openings.is_empty() {
-            session.link(peer).send(&openings)?;
-        }
-        Ok(chosen)
+        session.step("open", |s| {
+            s.link(peer).send(&openings)?;
+            prove(plan, left, others(plan, chosen), peer, s)?;
+            // A viewer that did not accept has left, and this side bars itself.
+            if s.link(peer).recv_array()? != [READY] {
+                return Err(s.link(peer).malformed("whether it accepts the noise"));
+            }
+            prove(plan, left, [plan.outputs_of(chosen)], peer, s)
+        })
     }
 
-    fn choose_as_viewer(&mut self, checker: Checker, session: &mut Session) -> Result<usize, Error> {
+    fn choose_as_viewer(
+        &mut self,
+        checker: Checker,
+        plan: &ReleasePlan,
+        left: &OutputShares,
+        session: &mut Session,
+    ) -> Result<Vec<u128>, Error> {
         let peer = self.peer();
         let digest = self.digest(checker.transcript());
         let entered = checker.entered(digest);
@@ -414,31 +412,45 @@ impl Noise {
         let chosen = entered.choose(self.pay()?, &mut self.rng)?;
         self.save(chosen.transcript())?;
         let (index, message) = (chosen.index(), chosen.message());
-        self.state = State::Chosen(chosen, Vec::new());
+        self.state = State::Chosen(chosen);
         session.link(peer).send(&message)?;
-        let mut openings = vec![0; self.setup.openings_bytes()];
-        if openings.is_empty() {
-            self.verdict(&[])?;
-            return Ok(index);
-        }
-        session.link(peer).recv(&mut openings)?;
-        if let State::Chosen(_, kept) = &mut self.state {
-            *kept = openings;
-        }
-        Ok(index)
+        session.step("open", |s| {
+            let mut openings = vec![0; self.setup.openings_bytes()];
+            s.link(peer).recv(&mut openings)?;
+            let bits = proven(left, others(plan, index), peer, s)?;
+            self.verdict(&openings, &self.candidates(&bits))?;
+            s.link(peer).send(&[READY])?;
+            s.link(peer).flush()?;
+            let bits = proven(left, [plan.outputs_of(index)], peer, s)?;
+            Ok(plan.values(&bits))
+        })
+    }
+
+    /// Cuts the bits of opened candidates into numbers.
+    fn candidates(&self, bits: &[bool]) -> Vec<Vec<i128>> {
+        let mut rest = bits;
+        let mut word = |draw: &Draw| {
+            let (own, after) = rest.split_at(draw.width as usize);
+            rest = after;
+            let value = own.iter().enumerate().fold(0u128, |value, (i, bit)| value | u128::from(*bit) << i);
+            let shift = 128 - draw.width;
+            ((value << shift) as i128) >> shift
+        };
+        let draws = self.setup.draws();
+        (1..self.setup.candidates()).map(|_| draws.iter().map(&mut word).collect()).collect()
     }
 
     /// Compares what the computation opened with the seeds, and keeps the verdict.
-    fn verdict(&mut self, opened: &[Vec<i128>]) -> Result<(), Error> {
-        let State::Chosen(chosen, openings) = std::mem::replace(&mut self.state, State::Over) else {
+    fn verdict(&mut self, openings: &[u8], opened: &[Vec<i128>]) -> Result<(), Error> {
+        let State::Chosen(chosen) = std::mem::replace(&mut self.state, State::Over) else {
             return Err(Error::misuse("noise is checked once, after an index is named"));
         };
-        match chosen.check(&openings, opened)? {
+        match chosen.check(openings, opened)? {
             Verdict::Accepted(accepted) => self.accept(&accepted),
             Verdict::Detected(detected) => {
                 self.save(detected.transcript())?;
                 let error = detected.error();
-                let reason = format!("{error}: {:?}{}", detected.deviation(), self.suspects(&error));
+                let reason = format!("{error}: {:?}", detected.deviation());
                 self.ledger()?.bar(&self.id(), &self.towards, &reason)?;
                 Err(error)
             }
@@ -453,14 +465,13 @@ impl Noise {
 
     /// Keeps how the release ended.
     fn close(mut self, result: Result<Vec<u128>, Error>) -> Result<Vec<u128>, Error> {
-        let id = self.id();
         match (result, std::mem::replace(&mut self.state, State::Over)) {
             (Ok(outputs), State::Accepted | State::Opened) => {
-                self.ledger()?.store_outputs(&id, &self.towards.peer, &outputs)?;
+                self.end(&outputs)?;
                 Ok(outputs)
             }
             (Ok(_), _) => Err(Error::misuse("the engine revealed outputs before their noise was settled")),
-            (Err(error), State::Chosen(chosen, _)) => {
+            (Err(error), State::Chosen(chosen)) => {
                 self.save(chosen.silent().transcript())?;
                 self.bar(error, "before the noise was opened")
             }
@@ -472,57 +483,18 @@ impl Noise {
         }
     }
 
+    /// Keeps how this attempt ended.
+    fn end(&self, outputs: &[u128]) -> Result<(), Error> {
+        let (id, mut ledger) = (self.id(), self.ledger()?);
+        let attempt = ledger.attempt(&id)?;
+        ledger.store_outputs(&id, attempt, &self.towards.peer, outputs)
+    }
+
     /// Bars the peer, and returns the error that was the cause.
     fn bar<T>(&self, error: Error, when: &str) -> Result<T, Error> {
-        let reason = reason(&error, when) + &self.suspects(&error);
+        let reason = reason(&error, when);
         self.ledger()?.bar(&self.id(), &self.towards, &reason)?;
         Err(error)
-    }
-
-    /// Where servers compute, the peer need not be the cause. A pair of servers is not enough to suspect: who accuses them
-    /// may lie.
-    fn suspects(&self, error: &Error) -> String {
-        if self.servers.is_empty() {
-            return String::new();
-        }
-        match error.accusation() {
-            Some(said) => format!(
-                "; a server may be the cause: {} accuses {}, and one of them all deviated, the accuser perhaps",
-                said.by,
-                said.accused.join(" and ")
-            ),
-            None => format!("; {SERVERS}"),
-        }
-    }
-}
-
-impl Ceremony for Noise {
-    fn candidates(&self) -> usize {
-        self.setup.candidates()
-    }
-
-    fn draw(&mut self, session: &mut Session) -> Result<Vec<Vec<i128>>, Error> {
-        self.check_parts(session)?;
-        // Under `run`, both sides have agreed to begin; a budget that went since is said in `choose`.
-        if matches!(self.state, State::Fresh) {
-            self.may_begin()?;
-        }
-        match self.side {
-            Side::Drawer => self.draw_as_drawer(session),
-            Side::Checker => self.draw_as_viewer(session).map(|()| Vec::new()),
-        }
-    }
-
-    fn choose(&mut self, session: &mut Session) -> Result<usize, Error> {
-        match std::mem::replace(&mut self.state, State::Over) {
-            State::Drawn(drawn) => self.choose_as_drawer(drawn, session),
-            State::Seeded(checker) => self.choose_as_viewer(checker, session),
-            _ => Err(Error::misuse("an index is chosen once, after the noise is drawn")),
-        }
-    }
-
-    fn check(&mut self, opened: &[Vec<i128>], _: &mut Session) -> Result<(), Error> {
-        self.verdict(opened)
     }
 }
 
@@ -536,55 +508,57 @@ fn reason(error: &Error, when: &str) -> String {
     }
 }
 
-/// What a server hears of a release with noise, from both sides: whether it computes it. Where it does it says so.
-///
-/// # Errors
-/// When a side does not let it begin, or both say different things.
-pub fn hear(session: &mut Session, sides: [PartyId; 2]) -> Result<bool, Error> {
-    session.step("release", |s| {
-        s.step("noise", |s| {
-            let mut words = [0; 2];
-            for (word, side) in words.iter_mut().zip(sides) {
-                [*word] = s.link(side).recv_array()?;
-                match *word {
-                    READY | DONE => {}
-                    REFUSED => return Err(refused(s, side)),
-                    _ => return Err(s.link(side).malformed("whether the release begins")),
-                }
-            }
-            if words[0] != words[1] {
-                return Err(s.accuse_one_of(&sides, "both sides say different things about the release"));
-            }
-            if words[0] == READY {
-                for side in sides {
-                    s.link(side).send(&[READY])?;
-                    s.link(side).flush()?;
-                }
-            }
-            Ok(words[0] == READY)
-        })
-    })
+/// The bits of all candidates but the chosen one.
+fn others(plan: &ReleasePlan, chosen: usize) -> Vec<Range<usize>> {
+    (0..plan.candidates.len()).filter(|j| *j != chosen).map(|j| plan.noise_of(j)).collect()
 }
 
-/// Noise as servers know it: how many candidates there are, and nothing else.
-pub struct Bystander(pub usize);
-
-impl Ceremony for Bystander {
-    fn candidates(&self) -> usize {
-        self.0
+/// Opens bits of this side's share, and proves that they are what was computed.
+fn prove(
+    plan: &ReleasePlan,
+    left: &OutputShares,
+    ranges: impl IntoIterator<Item = Range<usize>>,
+    peer: PartyId,
+    session: &mut Session,
+) -> Result<(), Error> {
+    debug_assert_eq!(plan.viewer.only(), Some(peer), "the viewer is shown its outputs");
+    let (mut bits, mut hasher) = (Vec::new(), blake3::Hasher::new_derive_key(PROOFS));
+    for range in ranges {
+        let own = left.bits(range.clone());
+        hasher.update(&left.proof()?.digest(range, &own));
+        bits.extend(own);
     }
+    session.link(peer).send(&outputs::pack(&bits))?;
+    session.link(peer).send(hasher.finalize().as_bytes())?;
+    session.link(peer).flush()
+}
 
-    fn draw(&mut self, _: &mut Session) -> Result<Vec<Vec<i128>>, Error> {
-        Err(Error::misuse("a server draws no noise"))
+/// Hears the peer's share of some bits and what proves it; the bits.
+fn proven(
+    left: &OutputShares,
+    ranges: impl IntoIterator<Item = Range<usize>>,
+    peer: PartyId,
+    session: &mut Session,
+) -> Result<Vec<bool>, Error> {
+    let ranges: Vec<Range<usize>> = ranges.into_iter().collect();
+    let count: usize = ranges.iter().map(Range::len).sum();
+    let mut theirs = vec![0; count.div_ceil(8)];
+    session.link(peer).recv(&mut theirs)?;
+    let proof: [u8; DIGEST_BYTES] = session.link(peer).recv_array()?;
+    let mut hasher = blake3::Hasher::new_derive_key(PROOFS);
+    let mut bits = Vec::with_capacity(count);
+    for range in ranges {
+        let at = bits.len();
+        let mine = left.bits(range.clone());
+        let own = mine.iter().enumerate().map(|(i, bit)| bit ^ outputs::bit(&theirs, at + i));
+        let values: Vec<bool> = own.collect();
+        hasher.update(&left.proof()?.digest(range, &values));
+        bits.extend(values);
     }
-
-    fn choose(&mut self, _: &mut Session) -> Result<usize, Error> {
-        Err(Error::misuse("a server chooses no noise"))
+    if !bool::from(hasher.finalize().as_bytes()[..].ct_eq(&proof)) {
+        return Err(session.link(peer).blame("what it opens is not what it entered and computed"));
     }
-
-    fn check(&mut self, _: &[Vec<i128>], _: &mut Session) -> Result<(), Error> {
-        Err(Error::misuse("a server checks no noise"))
-    }
+    Ok(bits)
 }
 
 fn refused(session: &Session, peer: PartyId) -> Error {

@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::ledger::{EntryRow, rational, release_id};
+use engine::outputs::Proof;
 use engine::{Rows, Share};
 use net::cluster::Cluster;
 use net::faults::Fault;
-use program::lower::{WordKind, lower_release};
+use program::lower::{self, Lowering, NoisedAt, WordKind, lower_release};
 use program::{Builder, Class, MechanismKind, Policy, Program, Ratio, Type};
 use release::choose::{Outcome, Transcript};
 use release::gaussian::DiscreteGaussian;
@@ -23,11 +24,11 @@ fn setup_for(
     candidates: usize,
 ) -> Result<Setup, Error> {
     let noises = plan.words.iter().filter_map(|word| match word.kind {
-        WordKind::Noise(mechanism, output) => Some((mechanism, output, word.width)),
+        WordKind::Candidate(at, 0) => Some((at, word.width)),
         _ => None,
     });
-    let draw = |(mechanism, output, width): (u32, u32, u8)| {
-        Ok(Draw { sigma2: sigma2(mechanism, output)?, width: width.into() })
+    let draw = |(at, width): (NoisedAt, u8)| {
+        Ok(Draw { sigma2: sigma2(at.mechanism, at.output)?, width: width.into() })
     };
     let draws = noises.map(draw).collect::<Result<Vec<_>, Error>>()?;
     setup(context, draws, candidates)
@@ -114,7 +115,7 @@ impl World {
     }
 
     fn release(&self) -> [u8; 32] {
-        release_id(&self.study, &[[2; 32], [3; 32]], VIEWER)
+        release_id(&self.study, &[[2; 32], [3; 32]], VIEWER.into())
     }
 
     fn towards(&self, party: PartyId) -> Towards {
@@ -146,8 +147,11 @@ impl World {
     fn plan_and_setup(&self) -> (ReleasePlan, Setup) {
         let program = program();
         let audit = program::verify(&program, &Policy::default(), 9).unwrap();
-        let width = |m, o| noise_width(&audited(&audit, m, o).unwrap()).unwrap();
-        let plan = lower_release(&program, VIEWER, &program.fold_owners(), &width, &|_| None).unwrap();
+        let width = |at: NoisedAt| noise_width(&audited(&audit, at.mechanism, at.output).unwrap()).unwrap();
+        let owners = program.fold_owners();
+        let noise = lower::Noise::Candidates(self.candidates, &width);
+        let how = Lowering { noise, ..Lowering::exact(&owners) };
+        let plan = lower_release(&program, VIEWER.into(), &how).unwrap();
         let context = Context {
             study: self.study,
             release: self.release(),
@@ -176,6 +180,7 @@ impl World {
             total: None,
             delta: ratio(0, 1),
             most_delta: ratio(0, 1),
+            tau: ratio(0, 1),
             protects: me == DRAWER,
         };
         let side = if me == VIEWER { Side::Checker } else { Side::Drawer };
@@ -198,11 +203,10 @@ impl World {
             } else {
                 noise.run(&mut engine, &plan, &totals, session)
             };
-            let (ledger, price) = (session.ledger(), Yao::default().price_release(&plan, self.candidates));
+            let (ledger, price) = (session.ledger(), Yao::default().price_release(&plan));
             let view = View {
-                sent: ledger.sent("release"),
-                turns: ledger.turns("release"),
-                price: price + Noise::price(&setup),
+                sent: STEPS.iter().map(|step| ledger.sent(step)).sum(),
+                price: price + Noise::price(&setup, &plan),
                 outputs: outputs?,
                 shares,
             };
@@ -234,23 +238,27 @@ struct View {
     outputs: Vec<u128>,
     shares: Vec<Share>,
     sent: u64,
-    turns: u64,
     price: Cost,
 }
 
-/// What the drawer's engine does to the ceremony.
+/// Where a release says anything.
+const STEPS: [&str; 3] = ["noise", "release", "choose"];
+
+/// What the drawer's engine does.
 #[derive(Clone, Copy, PartialEq)]
 enum Cheat {
     No,
     /// Enters one more than the seeds give, in all candidates.
     Shift,
+    /// Opens other candidates than it entered.
+    Flip,
     /// Stops as soon as it knows the index.
     Leave,
     /// Stops before the index is named.
     LeaveEarly,
 }
 
-/// An engine whose ceremony is bent, at the drawer.
+/// An engine that is bent, at the drawer.
 struct Bent {
     engine: Yao,
     cheat: Cheat,
@@ -271,45 +279,48 @@ impl Engine for Bent {
     ) -> Result<Shares, Error> {
         self.engine.rows(program, rows, session)
     }
-    fn price_release(&self, plan: &ReleasePlan, candidates: usize) -> Cost {
-        self.engine.price_release(plan, candidates)
+    fn price_release(&self, plan: &ReleasePlan) -> Cost {
+        self.engine.price_release(plan)
     }
     fn release(
         &mut self,
         plan: &ReleasePlan,
-        totals: &Shares,
-        ceremony: &mut dyn Ceremony,
+        entered: &Entered,
         session: &mut Session,
-    ) -> Result<Vec<u128>, Error> {
-        self.engine.release(plan, totals, &mut BentCeremony { inner: ceremony, cheat: self.cheat }, session)
+    ) -> Result<OutputShares, Error> {
+        let mut other = Entered::new(
+            plan,
+            &Shares::new(Vec::new()),
+            PartyId(9),
+            &mut base::Seed::from_system().into_rng(),
+        )?;
+        for (at, word) in plan.words.iter().enumerate() {
+            let Some(value) = entered.get(at) else { continue };
+            let shifts = matches!(word.kind, WordKind::Candidate(NoisedAt { output: 1, .. }, _));
+            let shift = u128::from(shifts && self.cheat == Cheat::Shift);
+            other.set(at, value.wrapping_add(shift));
+        }
+        let left = self.engine.release(plan, &other, session)?;
+        match self.cheat {
+            Cheat::LeaveEarly => Err(Error::misuse("gone")),
+            // Without a proof nothing is opened.
+            Cheat::Leave => Ok(OutputShares::of_bytes(left.bytes().to_vec())),
+            Cheat::Flip => {
+                let mut bits = left.bits(0..plan.bits());
+                (0..plan.candidates.len()).for_each(|j| bits[plan.noise_of(j).start] ^= true);
+                Ok(OutputShares::of_bits(&bits).with_proof(Forward(left)))
+            }
+            Cheat::No | Cheat::Shift => Ok(left),
+        }
     }
 }
 
-struct BentCeremony<'a> {
-    inner: &'a mut dyn Ceremony,
-    cheat: Cheat,
-}
+/// The proof of another share.
+struct Forward(OutputShares);
 
-impl Ceremony for BentCeremony<'_> {
-    fn candidates(&self) -> usize {
-        self.inner.candidates()
-    }
-    fn draw(&mut self, session: &mut Session) -> Result<Vec<Vec<i128>>, Error> {
-        let mut drawn = self.inner.draw(session)?;
-        if self.cheat == Cheat::Shift {
-            drawn.iter_mut().for_each(|noises| noises[1] += 1);
-        }
-        Ok(drawn)
-    }
-    fn choose(&mut self, session: &mut Session) -> Result<usize, Error> {
-        if self.cheat == Cheat::LeaveEarly {
-            return Err(Error::misuse("gone"));
-        }
-        let chosen = self.inner.choose(session)?;
-        if self.cheat == Cheat::Leave { Err(Error::misuse("gone")) } else { Ok(chosen) }
-    }
-    fn check(&mut self, opened: &[Vec<i128>], session: &mut Session) -> Result<(), Error> {
-        self.inner.check(opened, session)
+impl Proof for Forward {
+    fn digest(&self, bits: Range<usize>, values: &[bool]) -> [u8; 32] {
+        self.0.proof().unwrap().digest(bits, values)
     }
 }
 
@@ -324,7 +335,7 @@ fn signed(program: &Program, outputs: &[u128]) -> Vec<i128> {
 
 #[test]
 fn the_viewer_gets_the_totals_and_the_noise_that_was_paid_for() {
-    for candidates in [1, 2, 64] {
+    for candidates in [2, 64] {
         let world = World::new(candidates);
         let [viewer, drawer] = world.run(&cluster(1), Cheat::No).map(Result::unwrap);
         assert!(viewer.shares.len() == 2 && drawer.outputs.is_empty());
@@ -335,7 +346,6 @@ fn the_viewer_gets_the_totals_and_the_noise_that_was_paid_for() {
         for (view, party) in [(&viewer, VIEWER), (&drawer, DRAWER)] {
             assert_eq!(view.sent, view.price.sent[party.index()], "bytes of {party}, k = {candidates}");
         }
-        assert_eq!(viewer.turns.max(drawer.turns), viewer.price.rounds, "turns, k = {candidates}");
         let (seen, paid) = (world.entries(VIEWER), world.entries(DRAWER));
         assert!(seen.len() == 1 && paid.len() == 1 && paid[0].protects && !seen[0].protects);
         assert_eq!(world.ledger(DRAWER).spent("lineage", "key").unwrap(), ratio(1, 200));
@@ -418,19 +428,28 @@ impl Engine for Hook {
     ) -> Result<Shares, Error> {
         self.engine.rows(program, rows, session)
     }
-    fn price_release(&self, plan: &ReleasePlan, candidates: usize) -> Cost {
-        self.engine.price_release(plan, candidates)
+    fn price_release(&self, plan: &ReleasePlan) -> Cost {
+        self.engine.price_release(plan)
     }
     fn release(
         &mut self,
         plan: &ReleasePlan,
-        totals: &Shares,
-        ceremony: &mut dyn Ceremony,
+        entered: &Entered,
         session: &mut Session,
-    ) -> Result<Vec<u128>, Error> {
+    ) -> Result<OutputShares, Error> {
         (self.before_choose)();
-        self.engine.release(plan, totals, ceremony, session)
+        self.engine.release(plan, entered, session)
     }
+}
+
+/// Who opens what it did not enter is found by its labels, and barred.
+#[test]
+fn other_candidates_than_were_entered_are_not_opened() {
+    let world = World::new(8);
+    let [viewer, _] = world.run(&cluster(17), Cheat::Flip);
+    let error = viewer.err().unwrap();
+    assert!(error.to_string().contains("what it opens is not what it entered"), "{error}");
+    assert!(world.barred(VIEWER).unwrap().contains("deviation before the noise was opened"));
 }
 
 #[test]
@@ -497,9 +516,9 @@ fn a_connection_lost_before_the_index_resumes_with_the_same_noise() {
 fn wherever_it_breaks_nothing_is_drawn_twice() {
     let mut outcomes = [0; 2];
     for party in [VIEWER, DRAWER] {
-        for (n, step) in ["noise", "enter", "open", "circuit", "reveal"].iter().enumerate() {
+        for (n, step) in ["noise", "release/enter", "choose", "choose/open"].iter().enumerate() {
             let world = World::new(4);
-            let fault = cluster(20 + n as u64).fault(party, format!("release/{step}"), Fault::Cut);
+            let fault = cluster(20 + n as u64).fault(party, (*step).to_owned(), Fault::Cut);
             let first = world.run(&fault, Cheat::No);
             if first.iter().all(Result::is_ok) {
                 continue;

@@ -1,0 +1,303 @@
+//! What a party keeps of a release whose outputs it holds a share of: the share until it is sent, that it was sent, and what
+//! pays for it.
+//!
+//! A *number* is one computation of a release's outputs, named by its session L. A debit of a release is *unspent* until this
+//! party has sent its share of a number that the debit paid for: an unspent one pays for the next number of the same release,
+//! or is given back when another release begins with the same peers on the same lineage; then what was held is dropped and
+//! can never be sent. So a number that nobody could see costs nothing, and every number that somebody could see was paid for.
+
+use super::{
+    Bytes32, Debit, Ledger, SumExactly, VOIDED, afford, afford_total, afford_viewer, check, file, now,
+    rational_of, record,
+};
+use base::Error;
+use num_traits::Zero;
+use release::Rational;
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use zeroize::Zeroizing;
+
+/// Numbers of one peer and lineage that were sent and of which this side keeps no outcome: one more asks its operator.
+const OPEN_NUMBERS: u32 = 2;
+
+/// A share of a number's outputs, as it is kept.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HeldShare {
+    /// Names the number: L.
+    pub session: Bytes32,
+    /// Which number of the release it is, from 0.
+    pub attempt: u32,
+    /// The share; empty where this participant has none.
+    pub share: Zeroizing<Vec<u8>>,
+    /// What its commitment was made with.
+    pub salt: Bytes32,
+    /// All commitments, in the order of the holders.
+    pub commitments: Vec<Bytes32>,
+}
+
+/// How far a number is at this participant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It is held.
+    Held,
+    /// The share was sent, or is about to be.
+    Sent,
+    /// This party has the outputs, or knows that those who see them have.
+    Out,
+}
+
+impl Ledger {
+    /// The newest number of a release, if it is not dropped, and how far it is.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn held_share(&self, release: &Bytes32) -> Result<Option<(HeldShare, Progress)>, Error> {
+        let explain = |e: rusqlite::Error| self.explain("read", &e);
+        let sql = "SELECT session, attempt, share, salt, commitments, dropped, \
+                   EXISTS (SELECT 1 FROM sent WHERE sent.session = held.session) AS sent, \
+                   EXISTS (SELECT 1 FROM outputs WHERE outputs.release = held.release \
+                   AND outputs.attempt = held.attempt) AS out \
+                   FROM held WHERE release = ?1 ORDER BY row DESC LIMIT 1";
+        let read = |row: &rusqlite::Row<'_>| {
+            let commitments: Vec<u8> = row.get("commitments")?;
+            let commitments = commitments.as_chunks().0.to_vec();
+            let share = Zeroizing::new(row.get("share")?);
+            let (session, attempt, salt) = (row.get("session")?, row.get("attempt")?, row.get("salt")?);
+            let held = HeldShare { session, attempt, share, salt, commitments };
+            let progress = match (row.get("out")?, row.get("sent")?) {
+                (true, _) => Progress::Out,
+                (false, true) => Progress::Sent,
+                (false, false) => Progress::Held,
+            };
+            Ok((!row.get::<_, bool>("dropped")?).then_some((held, progress)))
+        };
+        Ok(self.connection.query_row(sql, [release], read).optional().map_err(explain)?.flatten())
+    }
+
+    /// How many numbers of a release this participant has sent: the next one's attempt.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn numbers_sent(&self, release: &Bytes32) -> Result<u32, Error> {
+        let sql = "SELECT coalesce(max(attempt) + 1, 0) FROM sent WHERE release = ?1";
+        self.connection.query_row(sql, [release], |row| row.get(0)).map_err(|e| self.explain("read", &e))
+    }
+
+    /// Keeps a share. On return it is on stable storage. What this release held before and did not send is dropped.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub fn hold(
+        &mut self,
+        release: &Bytes32,
+        held: &HeldShare,
+        peer: &str,
+        lineage: &str,
+    ) -> Result<(), Error> {
+        let path = &self.path;
+        let explain = |e: rusqlite::Error| file::explain(path, "keep a share in", &e);
+        let write =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        drop_shares(&write, release).map_err(explain)?;
+        let sql = "INSERT INTO held (at, release, attempt, session, peer, lineage, share, salt, commitments, dropped) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0)";
+        let values = params![
+            now(),
+            release,
+            held.attempt,
+            held.session,
+            peer,
+            lineage,
+            &held.share[..],
+            held.salt,
+            held.commitments.as_flattened()
+        ];
+        write.execute(sql, values).map_err(explain)?;
+        write.commit().map_err(explain)
+    }
+
+    /// Charges a number of a release, unless an unspent debit of the release pays for it. On return it is on stable storage.
+    ///
+    /// # Errors
+    /// As [`Ledger::debit`].
+    pub fn pay(&mut self, debit: &Debit, attempt: u32) -> Result<(), Error> {
+        let path = &self.path;
+        let explain = |e: rusqlite::Error| file::explain(path, "debit", &e);
+        let write =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        check(debit)?;
+        if !has_unspent(&write, &debit.release_id).map_err(explain)? {
+            afford(&write, path, debit)?;
+            record(&write, debit, attempt).map_err(explain)?;
+        }
+        write.commit().map_err(explain)
+    }
+
+    /// Whether [`Ledger::pay`] would succeed now, beside what else is about to be charged; nothing is written.
+    ///
+    /// # Errors
+    /// As [`Ledger::pay`].
+    pub fn check_pay(&self, debit: &Debit) -> Result<(), Error> {
+        check(debit)?;
+        let unspent =
+            has_unspent(&self.connection, &debit.release_id).map_err(|e| self.explain("read", &e))?;
+        if unspent { Ok(()) } else { afford(&self.connection, &self.path, debit) }
+    }
+
+    /// Whether debits that are about to be made would all succeed; nothing is written.
+    ///
+    /// # Errors
+    /// As [`Ledger::debit`], of the first that would not.
+    pub fn check_together(&self, debits: &[Debit]) -> Result<(), Error> {
+        let protecting: Vec<&Debit> = debits.iter().filter(|debit| debit.protects).collect();
+        for (i, debit) in protecting.iter().enumerate() {
+            check(debit)?;
+            // What the debits before it take is gone by then.
+            let with = |seen: &dyn Fn(&Debit) -> bool| {
+                let before = protecting[..i].iter().filter(|before| seen(before));
+                before.fold((*debit).clone(), |all, d| Debit {
+                    rho: all.rho + &d.rho,
+                    // Bounds of what this debit does not add to are not its to keep.
+                    delta: if all.delta.is_zero() { all.delta } else { all.delta + &d.delta },
+                    tau: if all.tau.is_zero() { all.tau } else { all.tau + &d.tau },
+                    ..all
+                })
+            };
+            for viewer in debit.viewer_key.split(' ') {
+                let all = with(&|before| before.viewer_key.split(' ').any(|seen| seen == viewer));
+                afford_viewer(&self.connection, &self.path, &all, viewer)?;
+            }
+            afford_total(&self.connection, &self.path, &with(&|_| true))?;
+        }
+        Ok(())
+    }
+
+    /// Whether an unspent debit pays for the next number of a release.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn is_paid(&self, release: &Bytes32) -> Result<bool, Error> {
+        has_unspent(&self.connection, release).map_err(|e| self.explain("read", &e))
+    }
+
+    /// Says that the share of a number goes out now, or that it may have. On return that is on stable storage.
+    ///
+    /// # Errors
+    /// When the number is not held here, or was dropped by another run of this party; when the ledger cannot be written.
+    pub fn send(&mut self, session: &Bytes32) -> Result<(), Error> {
+        let path = &self.path;
+        let explain = |e: rusqlite::Error| file::explain(path, "write to", &e);
+        let write =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let sql = "SELECT release, attempt, peer FROM held WHERE session = ?1 AND dropped = 0";
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok((row.get::<_, Bytes32>(0)?, row.get::<_, u32>(1)?, row.get::<_, String>(2)?))
+        };
+        let found = write.query_row(sql, [session], read).optional().map_err(explain)?;
+        let Some((release, attempt, peer)) = found else {
+            return Err(Error::refused(
+                "another run of this party has dropped what this release held; run again",
+            ));
+        };
+        let sql =
+            "INSERT OR IGNORE INTO sent (at, release, attempt, session, peer) VALUES (?1, ?2, ?3, ?4, ?5)";
+        write.execute(sql, params![now(), release, attempt, session, peer]).map_err(explain)?;
+        write.commit().map_err(explain)
+    }
+
+    /// Other releases with these peers on this lineage than those that are about to run: what they hold and have not sent is
+    /// dropped, and what was charged for it is given back. Returns how many debits that were.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub fn give_back(&mut self, peer: &str, lineage: &str, running: &[Bytes32]) -> Result<u32, Error> {
+        let path = &self.path;
+        let explain = |e: rusqlite::Error| file::explain(path, "write to", &e);
+        let write =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let releases = {
+            let sql = "SELECT DISTINCT release FROM held WHERE peer = ?1 AND lineage = ?2";
+            let mut query = write.prepare(sql).map_err(explain)?;
+            let rows = query.query_map([peer, lineage], |row| row.get::<_, Bytes32>(0)).map_err(explain)?;
+            rows.collect::<Result<Vec<_>, _>>().map_err(explain)?
+        };
+        let mut given = 0;
+        for release in releases.iter().filter(|release| !running.contains(release)) {
+            if has_unspent(&write, release).map_err(explain)? {
+                void_last(&write, release, peer).map_err(explain)?;
+                given += 1;
+            }
+            drop_shares(&write, release).map_err(explain)?;
+        }
+        write.commit().map_err(explain)?;
+        Ok(given)
+    }
+
+    /// Why this side's operator is asked before another number with a peer on a lineage: too many were sent of which this
+    /// side keeps no outcome. Those of `running` go on.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn open_numbers(
+        &self,
+        peer: &str,
+        lineage: &str,
+        running: &[Bytes32],
+    ) -> Result<Option<String>, Error> {
+        let explain = |e: rusqlite::Error| self.explain("read", &e);
+        let sql = "SELECT sent.session FROM sent JOIN held USING (session) \
+                   WHERE instr(' ' || held.peer || ' ', ' ' || ?1 || ' ') > 0 AND held.lineage = ?2 \
+                   AND NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = sent.release \
+                   AND outputs.attempt = sent.attempt) AND sent.row > (SELECT coalesce(max(numbers), 0) FROM allows \
+                   WHERE allows.peer = ?1 AND allows.lineage IN (?2, ''))";
+        let mut query = self.connection.prepare(sql).map_err(explain)?;
+        let rows = query.query_map([peer, lineage], |row| row.get::<_, Bytes32>(0)).map_err(explain)?;
+        let all = rows.collect::<Result<Vec<_>, _>>().map_err(explain)?;
+        let open = all.iter().filter(|session| !running.contains(session)).count();
+        Ok((open >= OPEN_NUMBERS as usize).then(|| {
+            format!(
+                "{open} results were paid for with it and never reported by both sides: whoever ends a run when it has its \
+                 result, or does not like it, leaves so"
+            )
+        }))
+    }
+}
+
+/// What releases were charged and not given back, less what was sent.
+fn has_unspent(connection: &Connection, release: &Bytes32) -> Result<bool, rusqlite::Error> {
+    let sql = format!(
+        "SELECT (SELECT count(*) FROM debits WHERE release = ?1 AND {VOIDED}) > \
+         (SELECT count(*) FROM sent WHERE release = ?1)"
+    );
+    connection.query_row(&sql, [release], |row| row.get(0))
+}
+
+/// Gives the newest debit of a release back.
+fn void_last(write: &Connection, release: &Bytes32, peer: &str) -> Result<(), rusqlite::Error> {
+    let sql = format!("SELECT row FROM debits WHERE release = ?1 AND {VOIDED} ORDER BY row DESC LIMIT 1");
+    let debit: i64 = write.query_row(&sql, [release], |row| row.get(0))?;
+    let peers: Vec<&str> = peer.split(' ').collect();
+    let sql = "INSERT INTO voids (at, debit, peer) VALUES (?1, ?2, ?3)";
+    super::put(write, "voids", sql, params![now(), debit, peer], &peers).map(|_| ())
+}
+
+/// What a release holds and has not sent can never be sent; the shares are wiped.
+fn drop_shares(write: &Connection, release: &Bytes32) -> Result<(), rusqlite::Error> {
+    let sql = "UPDATE held SET dropped = 1, share = x'', salt = zeroblob(32) WHERE release = ?1 \
+               AND session NOT IN (SELECT session FROM sent)";
+    write.execute(sql, [release]).map(|_| ())
+}
+
+/// What the distances of draws from their laws add up to, towards a viewer of a lineage.
+pub(super) fn spent_tau(
+    connection: &Connection,
+    lineage: &str,
+    viewer: &str,
+) -> Result<Rational, rusqlite::Error> {
+    let sql = format!(
+        "SELECT tau FROM debits WHERE lineage = ?1 AND {} AND protects = 1 AND tau IS NOT NULL AND {VOIDED}",
+        super::sees(2)
+    );
+    let mut query = connection.prepare(&sql)?;
+    let rows = query.query_map([lineage, viewer], |row| rational_of(row, "tau"))?;
+    rows.sum_exactly()
+}
