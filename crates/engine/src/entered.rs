@@ -19,12 +19,18 @@ impl Entered {
     pub fn new(plan: &ReleasePlan, totals: &Shares, me: PartyId, coins: &mut Rng) -> Result<Self, Error> {
         let mut of = |word: &ReleaseWord| match word.kind {
             WordKind::Coins(..) => Ok((word.owner == me).then(|| toss(coins, word.width))),
-            WordKind::CoinSummand(..) | WordKind::Candidate(..) => Ok(None),
+            WordKind::CoinSummand(..) | WordKind::NoiseSummand(..) | WordKind::Candidate(..) => Ok(None),
             WordKind::Summand(fold, j) => Ok(totals.summand(fold, j)),
             WordKind::Share(_) | WordKind::Alone(_) if word.owner != me => Ok(None),
             WordKind::Share(_) | WordKind::Alone(_) => totals.word(word.kind, me).map(Some),
         };
         Ok(Self { words: plan.words.iter().map(&mut of).collect::<Result<_, _>>()? })
+    }
+
+    /// Nothing: of so many words all are other participants', or drawn.
+    #[must_use]
+    pub fn nothing(words: usize) -> Self {
+        Self { words: vec![None; words] }
     }
 
     /// All words, where one process holds all columns: of a total that is shared the first party's share is the total, the
@@ -40,7 +46,7 @@ impl Entered {
             WordKind::Share(fold) | WordKind::Alone(fold) => {
                 totals.word(WordKind::Alone(fold), word.owner).map(Some)
             }
-            WordKind::Summand(..) | WordKind::CoinSummand(..) => {
+            WordKind::Summand(..) | WordKind::CoinSummand(..) | WordKind::NoiseSummand(..) => {
                 Err(Error::misuse("one process holds totals whole, not in summands"))
             }
         };

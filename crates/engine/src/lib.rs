@@ -25,7 +25,7 @@ pub use shares::{SERVERS, Share, Shares};
 
 use base::{Cost, Error, PartyId};
 use net::Session;
-use program::lower::{Depth, ReleasePlan, Totals};
+use program::lower::{Depth, Draws, ReleasePlan, Totals};
 use program::{Program, Sharing};
 
 /// Columns of one shard, row by row on demand, so that memory does not grow with rows.
@@ -151,6 +151,23 @@ pub trait Engine: Send {
         self.check_joined(program, shared).and_then(|()| {
             Err(Error::misuse(format!("{} checks rows joined to shares, but runs none", self.name())))
         })
+    }
+
+    /// Cost of [`Engine::draw`]. Exact.
+    fn price_draw(&self, draws: &Draws) -> Cost {
+        Cost::zero(draws.parties)
+    }
+
+    /// Draws the noise of all releases that this engine will run, for they need no data for it: before the rows, or as soon as
+    /// the scales are known. `given` are summands of coins for tests; whatever it lacks is tossed.
+    ///
+    /// # Errors
+    /// Those of the conversation.
+    fn draw(&mut self, draws: &Draws, _given: &Entered, _session: &mut Session) -> Result<(), Error> {
+        if draws.drawn.is_empty() {
+            return Ok(());
+        }
+        Err(Error::misuse(format!("{} draws noise with its release", self.name())))
     }
 
     /// Adders and comparisons of its releases among so many parties.

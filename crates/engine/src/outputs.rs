@@ -10,7 +10,7 @@
 use crate::{Engine, Entered, SERVERS, Shares};
 use base::{Cost, Error, PartyId};
 use net::Session;
-use program::lower::{ReleasePlan, Totals};
+use program::lower::{LinearSum, ReleasePlan, Totals};
 use std::ops::Range;
 use zeroize::Zeroizing;
 
@@ -120,21 +120,14 @@ pub fn combine(
     shares: &[Option<&[u8]>],
     session: &Session,
 ) -> Result<Opened, Error> {
-    let (bits, bytes) = (plan.bits(), share_bytes(plan));
+    let bytes = share_bytes(plan);
     if shares.len() != holders.len() || shares.iter().flatten().any(|share| share.len() != bytes) {
         return Err(Error::misuse("a share of outputs has another length"));
     }
-    let sum = |parts: &mut dyn Iterator<Item = Vec<u8>>| {
-        let mut sum = vec![0; bits.div_ceil(8)];
-        for part in parts {
-            sum.iter_mut().zip(part).for_each(|(a, b)| *a ^= b);
-        }
-        (0..bits).map(|at| bit(&sum, at)).collect::<Vec<bool>>()
-    };
     if plan.totals == Totals::Split {
         let all: Option<Vec<&[u8]>> = shares.iter().copied().collect();
         let all = all.ok_or_else(|| Error::misuse("all parties' shares are needed"))?;
-        return Ok(Opened { bits: sum(&mut all.into_iter().map(<[u8]>::to_vec)), benders: Vec::new() });
+        return Ok(Opened { bits: sum(plan, &all), benders: Vec::new() });
     }
     let mut benders = Vec::new();
     let mut summands = Vec::with_capacity(SERVERS);
@@ -154,11 +147,26 @@ pub fn combine(
             );
         };
         benders.extend(seats.iter().filter(|s| copy(**s).is_some_and(|c| c != agreed)).map(|s| holders[*s]));
-        summands.push(agreed.to_vec());
+        summands.push(agreed);
     }
     benders.sort_unstable();
     benders.dedup();
-    Ok(Opened { bits: sum(&mut summands.into_iter()), benders })
+    Ok(Opened { bits: sum(plan, &summands), benders })
+}
+
+/// The bits that shares add up to: by exclusive or, or where outputs are sums of numbers as such.
+fn sum(plan: &ReleasePlan, shares: &[&[u8]]) -> Vec<bool> {
+    let all = 0..plan.bits();
+    let bits = |share: &&[u8]| all.clone().map(|at| bit(share, at)).collect::<Vec<bool>>();
+    let Some(sums) = &plan.sums else {
+        return all.clone().map(|at| shares.iter().fold(false, |sum, share| sum ^ bit(share, at))).collect();
+    };
+    let numbers: Vec<Vec<u128>> = shares.iter().map(|share| plan.values(&bits(share))).collect();
+    let number = |(at, sum): (usize, &LinearSum)| {
+        let number = numbers.iter().fold(0u128, |all, number| all.wrapping_add(number[at]));
+        (0..sum.width).map(move |i| number >> i & 1 == 1)
+    };
+    sums.iter().enumerate().flat_map(number).collect()
 }
 
 /// The release of a plan whose words one viewer alone knows: its share is the outputs, and the others hold nothing.

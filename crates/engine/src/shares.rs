@@ -17,8 +17,8 @@ pub enum Share {
     Boolean(u128),
     /// Exclusive-or shares of one bit per row, packed: row r is bit r mod 64 of word r / 64.
     Rows(Vec<u64>),
-    /// Summands of the fold's word as a server holds them, by number: all but its own. A sum is their sum modulo 2^width, a
-    /// best row's word their exclusive or.
+    /// Summands of the fold's word as a server holds them, by number: all but its own. A sum is their sum modulo 2 to the power
+    /// of [`Program::summand_bits`], a best row's word their exclusive or.
     Replicated([Option<u128>; SERVERS]),
     /// Summands of one bit per row, packed as [`Share::Rows`]; their exclusive or is the list.
     ReplicatedRows([Option<Vec<u64>>; SERVERS]),
@@ -47,7 +47,7 @@ impl Shares {
         &self.folds
     }
 
-    /// Adds another shard's shares, modulo 2^width of each fold.
+    /// Adds another shard's shares, modulo 2^width of each fold or its summands.
     ///
     /// # Errors
     /// When the shards do not belong to the same program.
@@ -55,7 +55,8 @@ impl Shares {
         if self.folds.len() != program.folds.len() || other.folds.len() != program.folds.len() {
             return Err(Error::misuse("shares of another program"));
         }
-        for ((mine, theirs), fold) in self.folds.iter_mut().zip(&other.folds).zip(&program.folds) {
+        let folds = program.folds.iter().zip(program.summand_bits());
+        for ((mine, theirs), (fold, bits)) in self.folds.iter_mut().zip(&other.folds).zip(folds) {
             let Fold::Sum { ty, .. } = fold else {
                 return Err(Error::misuse("only sums are computed in more than one shard"));
             };
@@ -66,7 +67,8 @@ impl Shares {
                 (Share::Replicated(a), Share::Replicated(b))
                     if a.iter().zip(b).all(|(a, b)| a.is_some() == b.is_some()) =>
                 {
-                    let add = |j: usize| Some(a[j]?.wrapping_add(b[j]?) & ty.mask());
+                    let mask = program::Type::u(bits).mask();
+                    let add = |j: usize| Some(a[j]?.wrapping_add(b[j]?) & mask);
                     Share::Replicated(std::array::from_fn(add))
                 }
                 _ => {

@@ -20,6 +20,7 @@ pub mod combine;
 mod factor;
 mod hoist;
 mod joined;
+mod linear;
 mod noise;
 mod numbers;
 mod payload;
@@ -32,6 +33,8 @@ pub use boolean::{BooleanFold, BooleanPlan, INDEX_WORD, Inputs, Piece, lower_boo
 pub use factor::factor;
 pub use hoist::hoist;
 pub use joined::{Entry, EntryKind, Gap, JoinedPlan, Term, Word, lower_joined};
+pub use linear::LinearSum;
+pub use noise::{Draws, Drawn, lower_draws};
 pub use numbers::{Number, NumberSum, Numbers};
 pub use payload::{Payload, PayloadField};
 pub use release::{

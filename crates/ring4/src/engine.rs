@@ -1,17 +1,19 @@
 //! Four servers as an engine of programs: data owners enter, the servers compute, viewers get outputs.
 //!
 //! Owners are the parties of the program; a server may be one of them. Those that are not come after the parties in the
-//! roster. Every call sets up keys anew: nothing is kept between rows and release but summands of totals.
+//! roster. Rows have keys of their own, draws and the releases that take them one set together; other releases and lists set up keys
+//! anew. Between calls nothing is kept but that, the noise, and summands of totals.
 
 use crate::member::Member;
-use crate::{Quote, Seat, Settings, release, rows};
+use crate::release::{self, Noises};
+use crate::{Quote, Seat, Settings, rows};
 use accel::Queue;
 use base::{Cost, Error, PartyId};
-use engine::{Engine, Entered, OutputShares, Rows, Shares};
+use engine::{Engine, Entered, OutputShares, Rows, Shares, outputs};
 use net::Session;
 use program::Program;
 use program::lower::combine::Shape;
-use program::lower::{Depth, Inputs, ReleasePlan, Totals};
+use program::lower::{Depth, Draws, Inputs, ReleasePlan, Totals};
 
 type Devices = dyn FnMut() -> Result<Queue, Error> + Send;
 
@@ -22,6 +24,8 @@ pub struct Ring4 {
     devices: Box<Devices>,
     shape: Shape,
     chunk: Option<usize>,
+    /// Noise, and the keys that it was drawn under: those of its releases.
+    drawn: Option<(Member, Noises)>,
 }
 
 impl Ring4 {
@@ -33,7 +37,7 @@ impl Ring4 {
         seats: [PartyId; 4],
         devices: impl FnMut() -> Result<Queue, Error> + Send + 'static,
     ) -> Self {
-        Self { settings, seats, devices: Box::new(devices), shape: Shape::default(), chunk: None }
+        Self { settings, seats, devices: Box::new(devices), shape: Shape::default(), chunk: None, drawn: None }
     }
 
     /// With another circuit for best rows. All participants take the same.
@@ -68,8 +72,15 @@ impl Ring4 {
     /// ANDs of shares of a release, and its messages that follow one another.
     #[must_use]
     pub fn release_work(&self, plan: &ReleasePlan) -> [u64; 2] {
-        let quote = release::quote(plan, self.quote(plan.parties));
-        [release::and_gates(plan, self.inputs()), quote.trips()]
+        let (quote, and_gates) = release::quote(plan, self.quote(plan.parties));
+        [and_gates, quote.trips()]
+    }
+
+    /// The same of drawing noise.
+    #[must_use]
+    pub fn draw_work(&self, draws: &Draws) -> [u64; 2] {
+        let (quote, and_gates) = release::quote_draw(draws, self.quote(draws.parties));
+        [and_gates, quote.trips()]
     }
 
     /// Who takes part where a program has so many parties.
@@ -146,6 +157,21 @@ impl Engine for Ring4 {
         session.step("rows", |s| rows::run(&prepared, seat, |s| self.member(s), rows, s))
     }
 
+    fn price_draw(&self, draws: &Draws) -> Cost {
+        release::quote_draw(draws, self.quote(draws.parties)).0.total()
+    }
+
+    fn draw(&mut self, draws: &Draws, given: &Entered, session: &mut Session) -> Result<(), Error> {
+        if draws.drawn.is_empty() {
+            return Ok(());
+        }
+        self.check_roster(draws.parties, session)?;
+        let mut member = self.member(session)?;
+        let noises = release::draw(draws, given, &mut member, session)?;
+        self.drawn = Some((member, noises));
+        Ok(())
+    }
+
     /// Every level of gates is a round of the four.
     fn release_depth(&self, _: usize) -> Depth {
         Depth::Shallow
@@ -156,7 +182,7 @@ impl Engine for Ring4 {
     }
 
     fn price_release(&self, plan: &ReleasePlan) -> Cost {
-        release::quote(plan, self.quote(plan.parties)).total()
+        release::quote(plan, self.quote(plan.parties)).0.total()
     }
 
     fn release(
@@ -166,8 +192,16 @@ impl Engine for Ring4 {
         session: &mut Session,
     ) -> Result<OutputShares, Error> {
         self.check_roster(plan.parties, session)?;
-        let inputs = self.inputs();
-        session.step("release", |s| release::run((plan, inputs), |s| self.member(s), entered, s))
+        if let Some(alone) = outputs::alone(plan, entered, session.me())? {
+            return Ok(alone);
+        }
+        if plan.bits() == 0 {
+            return Ok(OutputShares::none());
+        }
+        session.step("release", |s| match &mut self.drawn {
+            Some((member, noises)) if plan.is_drawn() => release::run((plan, noises), member, entered, s),
+            _ => release::run((plan, &Noises::default()), &mut self.member(s)?, entered, s),
+        })
     }
 
     fn price_lists(&self, program: &Program, rows: u64, viewer: PartyId) -> Cost {

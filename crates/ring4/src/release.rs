@@ -1,205 +1,345 @@
-//! Releases, and a viewer's lists.
+//! Releases, the noise that is drawn before them, and a viewer's lists.
 //!
-//! **Functionality.** The seats hold the totals, owners know some alone; the seats get shares of the outputs' bits. Noise is
-//! drawn of coins that nobody knows: summand j of a coin is of a stream of K_j, which its three holders tossed coins for.
+//! **Functionality.** The seats hold the totals, owners know some alone; the seats get shares of the outputs. Noise is drawn
+//! before the rows, of coins that nobody knows: summand j of a coin is of a stream of K_j, which its three holders tossed
+//! coins for.
 //!
-//! **Protocol.** 1. Owners enter their totals: from here on they are fixed. 2. The seats evaluate. 3. Where somebody without a
-//! seat is to see the outputs they add shares of zero, for summands as they lie could tell how a value was computed. 4. They
-//! tell each other that everything was checked. Who sees the outputs gets all that a seat holds from each
-//! (`engine::outputs`), so that one of them can neither stop nor bend what follows.
+//! **Protocol.** 0. The seats agree on keys and evaluate all draws at once. What sums take becomes numbers, to which they add
+//! shares of zero. 1. Owners enter their totals: from here on they are fixed. 2. Where outputs are sums of multiples of totals
+//! ([`ReleasePlan::sums`]) every seat adds up its summands, noise among them, and nothing is sent. Elsewhere they evaluate
+//! gates, and where somebody without a seat is to see the outputs they add shares of zero, for summands as they lie could tell
+//! how a value was computed. 3. Who sees the outputs gets all that a seat holds from each (`engine::outputs`), so that one of
+//! them can neither stop nor bend what follows. Before that all say that everything was checked: with noise by committing to
+//! what they hold (`job::hold`), without it here.
 //!
 //! **Security, who learns what.** That of the engine; nothing is revealed here. A corrupted seat lacks one summand of every
-//! coin, of a key that an honest one tossed for.
+//! coin, of a key that an honest one tossed for. Summands of a sum are uniform but for it, as those of its noise are.
 //!
-//! **Cost.** The gates of the release on one lane: rounds, not bytes. Coins cost nothing.
+//! **Cost.** The gates of the draws on one lane, and about 25 w bits and 224 B for a noise of w bits that becomes a number. Sums:
+//! what owners enter, two rounds. Gates: rounds, not bytes. Coins cost nothing.
 
 use crate::bits::Bits;
 use crate::evaluate::{Compiled, Evaluator};
 use crate::member::Member;
 use crate::rows::unlist;
-use crate::{Quote, Ring};
+use crate::{Party, Planes, Quote, Ring, Seat, Shares};
 use base::{Error, PartyId};
-use engine::{Entered, OutputShares, Share, Shares, outputs};
+use engine::{Entered, OutputShares, Share, outputs};
 use kernels::Block;
 use net::Session;
 use program::Program;
 use program::circuit::{Input, Lit};
 use program::entries::Knows;
-use program::lower::{Inputs, ReleasePlan, ReleaseWord, WordKind};
+use program::lower::{Draws, Drawn, Inputs, LinearSum, NoisedAt, ReleasePlan, ReleaseWord, WordKind};
+use std::collections::HashMap;
+use zeroize::Zeroizing;
 
-/// A release made ready.
-struct Prepared<'a> {
-    plan: &'a ReleasePlan,
-    circuit: Compiled,
-    outputs: usize,
+/// What sums are of.
+const RING: Ring = Ring::Z128;
+
+/// What a seat holds of the noises: by place the bits of each, its carry last; and where its number is among those of sums.
+#[derive(Default)]
+pub(crate) struct Noises {
+    places: HashMap<NoisedAt, (Bits<3>, usize)>,
+    numbers: Option<Shares>,
 }
 
-impl<'a> Prepared<'a> {
-    fn new(plan: &'a ReleasePlan, inputs: Inputs) -> Self {
-        let roots: Vec<Lit> = plan.roots().collect();
-        let knows = |input: &Input| match plan.words[input.word as usize] {
-            ReleaseWord { kind: WordKind::Alone(_) | WordKind::Candidate(..), owner, .. } => {
-                Knows::Party(owner)
-            }
-            _ => Knows::Nobody,
-        };
-        let circuit = Compiled::new(&plan.circuit, &roots, plan.parties, &knows, inputs);
-        Self { plan, circuit, outputs: roots.len() }
+impl Noises {
+    fn of(&self, at: NoisedAt) -> Result<&(Bits<3>, usize), Error> {
+        self.places.get(&at).ok_or_else(|| Error::misuse("a release of ring4 takes noise that was drawn before it"))
     }
 
-    /// Whether nothing is computed together.
-    fn is_local(&self) -> bool {
-        self.outputs == 0 || self.plan.alone().is_some()
-    }
-
-    /// Bits of coins, by summand.
-    fn coins(&self) -> usize {
-        let bits = |word: &ReleaseWord| match word.kind {
-            WordKind::CoinSummand(_, _, 0) => usize::from(word.width),
-            _ => 0,
-        };
-        self.plan.words.iter().map(bits).sum()
-    }
-
-    /// Whether somebody without a seat sees the outputs.
-    fn leaves(&self, seats: [PartyId; 4]) -> bool {
-        outputs::viewers(self.plan).any(|viewer| !seats.contains(&viewer))
+    /// Part `k` of a noise's number.
+    fn number(&self, at: NoisedAt, k: usize) -> Result<u128, Error> {
+        let (_, place) = self.of(at)?;
+        let number = self.numbers.as_ref().and_then(|numbers| numbers.parts()[k].get(*place));
+        number.map(|block| block.0).ok_or_else(|| Error::misuse("this noise was drawn for gates"))
     }
 }
 
-/// ANDs of shares.
-pub(crate) fn and_gates(plan: &ReleasePlan, inputs: Inputs) -> u64 {
-    let release = Prepared::new(plan, inputs);
-    if release.is_local() { 0 } else { release.circuit.and_gates() }
+/// The gates of all draws, and how many of them become numbers of how many bits.
+fn drawn(draws: &Draws) -> (Compiled, usize, usize) {
+    let roots: Vec<Lit> = draws.drawn.iter().flat_map(|noise| noise.bits.iter().copied()).collect();
+    let summed = || draws.drawn.iter().filter(|noise| noise.in_sums);
+    let widest = summed().map(|noise| noise.bits.len() - 1).max().unwrap_or(0);
+    (Compiled::of_shares(&draws.circuit, &roots), summed().count(), widest)
 }
 
-/// Goes through the motions of [`run`].
-pub(crate) fn quote(plan: &ReleasePlan, mut quote: Quote) -> Quote {
-    let release = Prepared::new(plan, quote.settings().inputs());
-    if release.is_local() {
-        return quote;
+/// Goes through the motions of [`draw`], keys before it. ANDs of shares with it.
+pub(crate) fn quote_draw(draws: &Draws, mut quote: Quote) -> (Quote, u64) {
+    if draws.drawn.is_empty() {
+        return (quote, 0);
     }
+    let (circuit, count, width) = drawn(draws);
     quote.member_setup();
-    release.circuit.quote_enter(&mut quote, 1);
-    release.circuit.quote_join(&mut quote, 1);
-    if release.leaves(quote.seats()) {
-        quote.refresh(Ring::Z2, release.outputs);
+    circuit.quote_join(&mut quote, 1);
+    if count > 0 {
+        quote.word_to_ring(RING, count, width as u32);
+        quote.bits_to_ring(RING, count, 1);
+        quote.refresh(RING, count);
     }
-    if quote.settings().checked() {
+    (quote, circuit.and_gates())
+}
+
+/// Draws all noises. `given` are summands of coins that are not to be tossed.
+pub(crate) fn draw(
+    draws: &Draws,
+    given: &Entered,
+    member: &mut Member,
+    session: &mut Session,
+) -> Result<Noises, Error> {
+    let (circuit, ..) = drawn(draws);
+    let mut evaluator = Evaluator::new(member, session);
+    let mut coins = toss(draws, given, member);
+    let roots = session.step("circuit", |s| evaluator.join(member, s, &circuit, 1, &[], &mut coins))?;
+    let Some(server) = member.server() else { return Ok(Noises::default()) };
+    let mut roots = roots.iter();
+    let word = |noise: &Drawn| {
+        let mut bits = Bits::default();
+        roots.by_ref().take(noise.bits.len()).for_each(|bit| bits.append(bit));
+        bits
+    };
+    let words: Vec<Bits<3>> = draws.drawn.iter().map(word).collect();
+    let of_sums = draws.drawn.iter().zip(&words).filter(|(noise, _)| noise.in_sums);
+    let of_sums: Vec<&Bits<3>> = of_sums.map(|(_, bits)| bits).collect();
+    let numbers = session.step("numbers", |s| numbers(server, s, &of_sums))?;
+    let mut next = 0;
+    let place = |(noise, bits): (&Drawn, Bits<3>)| {
+        let place = next;
+        next += usize::from(noise.in_sums);
+        (noise.at, (bits, if noise.in_sums { place } else { usize::MAX }))
+    };
+    Ok(Noises { places: draws.drawn.iter().zip(words).map(place).collect(), numbers })
+}
+
+/// Loads coins: random bits, the four summands of a piece at one place of their streams, or another value where one is given.
+fn toss<'a>(
+    draws: &'a Draws,
+    given: &'a Entered,
+    member: &mut Member,
+) -> impl FnMut(&Input, [&mut [Block]; 3]) -> Result<(), Error> + use<'a> {
+    let mut places = Vec::with_capacity(draws.words.len());
+    let mut count = 0;
+    for word in &draws.words {
+        let WordKind::CoinSummand(.., j) = word.kind else { continue };
+        places.push((Seat::new(j.into()), count));
+        count += if j + 1 == program::lower::SUMMANDS { usize::from(word.width) } else { 0 };
+    }
+    let seat = member.server().map(|server| server.seat());
+    let bits = member.server().map(|server| Bits::of(server.random(Ring::Z2, count))).unwrap_or_default();
+    move |input, into| {
+        let (summand, at) = places[input.word as usize];
+        if let Some(part) = seat.and_then(|seat| seat.part_of(summand)) {
+            into[part][0].0 = match given.get(input.word as usize) {
+                Some(given) => given >> input.bit & 1,
+                None => u128::from(bits.bit(part, at + usize::from(input.bit))),
+            };
+        }
+        Ok(())
+    }
+}
+
+/// Words and their carries as numbers, whose summands are fresh.
+fn numbers(server: &mut Party, session: &mut Session, words: &[&Bits<3>]) -> Result<Option<Shares>, Error> {
+    let Some(widest) = words.iter().map(|word| word.len() - 1).max() else { return Ok(None) };
+    let plane = |bit: &dyn Fn(&Bits<3>) -> usize| {
+        let mut plane = Bits::with_capacity(words.len());
+        words.iter().for_each(|word| plane.push(word.slices(), bit(word), 1, [Block::ZERO; 3]));
+        plane.into_shares()
+    };
+    let carry = plane(&|word| word.len() - 1);
+    let planes = (0..widest).map(|i| plane(&|word| i.min(word.len() - 2))).collect();
+    let mut all = server.signed_word_to_ring(session, RING, &Planes::new(planes)?)?;
+    all.add(&server.bits_to_ring(session, RING, &[&carry])?[0])?;
+    server.refresh(session, &all).map(Some)
+}
+
+/// Whether nothing is computed together.
+fn is_local(plan: &ReleasePlan) -> bool {
+    plan.bits() == 0 || plan.alone().is_some()
+}
+
+/// A release in gates.
+fn compiled(plan: &ReleasePlan, inputs: Inputs) -> Compiled {
+    let roots: Vec<Lit> = plan.roots().collect();
+    let knows = |input: &Input| match plan.words[input.word as usize] {
+        ReleaseWord { kind: WordKind::Alone(_) | WordKind::Candidate(..), owner, .. } => Knows::Party(owner),
+        _ => Knows::Nobody,
+    };
+    Compiled::new(&plan.circuit, &roots, plan.parties, &knows, inputs)
+}
+
+/// The words that an owner enters as numbers, where it does.
+fn owned(plan: &ReleasePlan) -> impl Iterator<Item = (PartyId, Vec<usize>)> + '_ {
+    let of = |owner: PartyId| {
+        let mine = |word: &ReleaseWord| matches!(word.kind, WordKind::Alone(_)) && word.owner == owner;
+        (owner, (0..plan.words.len()).filter(|i| mine(&plan.words[*i])).collect::<Vec<_>>())
+    };
+    (0..plan.parties as u8).map(PartyId).map(of).filter(|(_, words)| !words.is_empty())
+}
+
+/// To what shares of zero are added.
+fn refreshed(plan: &ReleasePlan, seats: [PartyId; 4]) -> Option<(Ring, usize)> {
+    if outputs::viewers(plan).all(|viewer| seats.contains(&viewer)) {
+        return None;
+    }
+    let Some(sums) = &plan.sums else { return Some((Ring::Z2, plan.bits())) };
+    // What only its viewer knows is shared by itself.
+    let fresh = |sum: &LinearSum| {
+        let words = || sum.terms.iter().map(|(word, _)| plan.words[*word as usize]);
+        let own = |word: ReleaseWord| matches!(word.kind, WordKind::Alone(_)) && plan.viewer == word.owner.into();
+        words().any(|word| word.kind.is_noise()) || words().all(own)
+    };
+    (!sums.iter().all(fresh)).then_some((RING, sums.len()))
+}
+
+/// Goes through the motions of [`run`], keys before it where no noise was drawn under them. ANDs of shares with it.
+pub(crate) fn quote(plan: &ReleasePlan, mut quote: Quote) -> (Quote, u64) {
+    if is_local(plan) {
+        return (quote, 0);
+    }
+    if !plan.is_drawn() {
+        quote.member_setup();
+    }
+    let mut and_gates = 0;
+    if plan.sums.is_some() {
+        owned(plan).for_each(|(owner, words)| quote.enter(owner, RING, words.len()));
+    } else {
+        let circuit = compiled(plan, quote.settings().inputs());
+        circuit.quote_enter(&mut quote, 1);
+        circuit.quote_join(&mut quote, 1);
+        and_gates = circuit.and_gates();
+    }
+    if let Some((ring, len)) = refreshed(plan, quote.seats()) {
+        quote.refresh(ring, len);
+    }
+    if quote.settings().checked() && !plan.is_drawn() {
         quote.confirm();
     }
-    quote
+    (quote, and_gates)
 }
 
-/// Runs a release at one participant.
+/// Runs a release at one participant; `member` makes keys where no noise was drawn under some.
 pub(crate) fn run(
-    (plan, inputs): (&ReleasePlan, Inputs),
-    member: impl FnOnce(&mut Session) -> Result<Member, Error>,
+    (plan, noises): (&ReleasePlan, &Noises),
+    member: &mut Member,
     entered: &Entered,
     session: &mut Session,
 ) -> Result<OutputShares, Error> {
-    if let Some(alone) = outputs::alone(plan, entered, session.me())? {
-        return Ok(alone);
+    let shares = match &plan.sums {
+        Some(sums) => add_up((plan, noises), sums, member, entered, session)?,
+        None => evaluate((plan, noises), member, entered, session)?,
+    };
+    let (seats, checked) = (member.seats(), member.settings().checked());
+    let (Some(server), Some(mut shares)) = (member.server(), shares) else { return Ok(OutputShares::none()) };
+    session.step("check", |session| {
+        if refreshed(plan, seats).is_some() {
+            shares = server.refresh(session, &shares.without_padding())?;
+        }
+        if checked && !plan.is_drawn() { server.confirm(session) } else { Ok(()) }
+    })?;
+    let part = |k: usize| match &plan.sums {
+        Some(sums) => bits_of(sums, shares.parts()[k]),
+        None => {
+            let bit = |at: usize| shares.parts()[k][at / 128].0 >> (at % 128) & 1 == 1;
+            (0..plan.bits()).map(bit).collect()
+        }
+    };
+    // In order of the summands' numbers, which the parts are not in.
+    let mut parts = [0, 1, 2].map(|k| (server.seat().summand(k).index(), k));
+    parts.sort_unstable();
+    let parts = parts.map(|(_, k)| Zeroizing::new(part(k)));
+    Ok(OutputShares::of_summands(parts.each_ref().map(|part| part.as_slice())))
+}
+
+/// Summands of sums, each of its width.
+fn bits_of(sums: &[LinearSum], summands: &[Block]) -> Vec<bool> {
+    let bits = |(sum, summand): (&LinearSum, &Block)| {
+        let summand = summand.0;
+        (0..sum.width).map(move |i| summand >> i & 1 == 1)
+    };
+    sums.iter().zip(summands).flat_map(bits).collect()
+}
+
+/// Owners enter what they know, and every seat adds up what it holds.
+fn add_up(
+    (plan, noises): (&ReleasePlan, &Noises),
+    sums: &[LinearSum],
+    member: &mut Member,
+    entered: &Entered,
+    session: &mut Session,
+) -> Result<Option<Shares>, Error> {
+    let mut held = Zeroizing::new(vec![[0u128; 3]; plan.words.len()]);
+    for (owner, words) in owned(plan) {
+        let mine = if owner == session.me() { &words[..] } else { &[] };
+        let value: Result<Vec<Block>, Error> = mine.iter().map(|word| entered.need(*word).map(Block)).collect();
+        let value = Zeroizing::new(value?);
+        let shares =
+            session.step("enter", |s| member.enter(s, owner, (RING, words.len()), &value))?;
+        for (at, word) in words.into_iter().enumerate().filter(|_| shares.is_some()) {
+            held[word] = shares.as_ref().map_or([0; 3], |shares| shares.parts().map(|part| part[at].0));
+        }
     }
-    let release = Prepared::new(plan, inputs);
-    if release.is_local() {
-        return Ok(OutputShares::none());
+    let Some(server) = member.server() else { return Ok(None) };
+    let part = |j: u8| server.seat().part_of(Seat::new(j.into()));
+    for (i, word) in plan.words.iter().enumerate() {
+        match word.kind {
+            WordKind::Summand(_, j) => {
+                if let Some(k) = part(j) {
+                    held[i][k] = entered.need(i)?;
+                }
+            }
+            WordKind::NoiseSummand(at, j) => {
+                if let Some(k) = part(j) {
+                    held[i][k] = noises.number(at, k)?;
+                }
+            }
+            _ => {}
+        }
     }
-    let mut member = member(session)?;
-    let coins = Coins::toss(&release, entered, &mut member);
-    let mut evaluator = Evaluator::new(&mut member, session);
+    let mut all = Shares::zero(RING, sums.len());
+    for (k, into) in all.parts_mut().into_iter().enumerate() {
+        for (sum, into) in sums.iter().zip(into) {
+            let start = if part(0) == Some(k) { sum.constant } else { 0 };
+            let add = |all: u128, (word, factor): &(u32, u128)| {
+                all.wrapping_add(held[*word as usize][k].wrapping_mul(*factor))
+            };
+            into.0 = sum.terms.iter().fold(start, add);
+        }
+    }
+    Ok(Some(all))
+}
+
+/// Owners enter what they know, and the seats evaluate gates.
+fn evaluate(
+    (plan, noises): (&ReleasePlan, &Noises),
+    member: &mut Member,
+    entered: &Entered,
+    session: &mut Session,
+) -> Result<Option<Shares>, Error> {
+    let circuit = compiled(plan, member.settings().inputs());
+    let mut evaluator = Evaluator::new(member, session);
     let mut known = |input: &Input, [place]: [&mut [Block]; 1]| {
         place[0].0 = entered.need(input.word as usize)? >> input.bit & 1;
         Ok(())
     };
-    let owned =
-        session.step("enter", |s| evaluator.enter(&mut member, s, &release.circuit, 1, &mut known))?;
-    let numbers = numbers(&mut member);
+    let owned = session.step("enter", |s| evaluator.enter(member, s, &circuit, 1, &mut known))?;
+    let seat = member.server().map(|server| server.seat());
     let mut held = |input: &Input, into: [&mut [Block]; 3]| {
-        let Some(numbers) = numbers else { return Ok(()) };
-        match plan.words[input.word as usize].kind {
-            WordKind::CoinSummand(_, _, j) => {
-                if let Some(part) = numbers.iter().position(|n| *n == usize::from(j)) {
-                    into[part][0].0 = coins.bit(input, part);
-                }
-            }
-            WordKind::Summand(_, j) => {
-                if let Some(part) = numbers.iter().position(|n| *n == usize::from(j)) {
-                    into[part][0].0 = entered.need(input.word as usize)? >> input.bit & 1;
-                }
-            }
-            _ => return Err(Error::misuse("a word that an owner enters")),
-        }
+        let (WordKind::Summand(_, j) | WordKind::NoiseSummand(_, j)) = plan.words[input.word as usize].kind else {
+            return Err(Error::misuse("a word that an owner enters"));
+        };
+        let Some(part) = seat.and_then(|seat| seat.part_of(Seat::new(j.into()))) else { return Ok(()) };
+        into[part][0].0 = match plan.words[input.word as usize].kind {
+            WordKind::NoiseSummand(at, _) => noises.of(at)?.0.bit(part, input.bit.into()).into(),
+            _ => entered.need(input.word as usize)? >> input.bit & 1,
+        };
         Ok(())
     };
-    let roots = session
-        .step("circuit", |s| evaluator.join(&mut member, s, &release.circuit, 1, &owned, &mut held))?;
-    session.step("check", |s| leave(&release, &roots, &mut member, s))
-}
-
-/// The numbers of the summands that this participant holds, in order of its parts.
-fn numbers(member: &mut Member) -> Option<[usize; 3]> {
-    member.server().map(|server| [0, 1, 2].map(|k| server.seat().summand(k).index()))
-}
-
-/// What a seat holds of the coins.
-struct Coins {
-    /// Random bits of all words, one after the other.
-    bits: Bits<3>,
-    /// By word: where its bits begin, and another value of this seat's if one was given.
-    words: Vec<(usize, Option<u128>)>,
-}
-
-impl Coins {
-    fn toss(release: &Prepared<'_>, entered: &Entered, member: &mut Member) -> Self {
-        let (mut words, mut at) = (Vec::with_capacity(release.plan.words.len()), 0);
-        for (index, word) in release.plan.words.iter().enumerate() {
-            // The four summands of a piece lie at the same place of their streams.
-            let piece = |j: u8| at - if j > 0 { usize::from(word.width) } else { 0 };
-            match word.kind {
-                WordKind::CoinSummand(_, _, j) => {
-                    words.push((piece(j), entered.get(index)));
-                    at += if j == 0 { usize::from(word.width) } else { 0 };
-                }
-                _ => words.push((0, None)),
-            }
-        }
-        let count = release.coins();
-        let toss = |server: &mut crate::Party| Bits::of(server.random(Ring::Z2, count));
-        let bits = member.server().filter(|_| count > 0).map(toss).unwrap_or_default();
-        Self { bits, words }
-    }
-
-    fn bit(&self, input: &Input, part: usize) -> u128 {
-        match self.words[input.word as usize] {
-            (_, Some(given)) => given >> input.bit & 1,
-            (at, None) => u128::from(self.bits.bit(part, at + usize::from(input.bit))),
-        }
-    }
-}
-
-/// The last words among the seats: fresh summands, and that everything was checked.
-fn leave(
-    release: &Prepared<'_>,
-    roots: &[Bits<3>],
-    member: &mut Member,
-    session: &mut Session,
-) -> Result<OutputShares, Error> {
-    let (seats, checked) = (member.seats(), member.settings().checked());
-    let Some(server) = member.server() else { return Ok(OutputShares::none()) };
-    let mut all = Bits::with_capacity(release.outputs);
+    let roots = session.step("circuit", |s| evaluator.join(member, s, &circuit, 1, &owned, &mut held))?;
+    let mut all = Bits::with_capacity(plan.bits());
     roots.iter().for_each(|bits| all.append(bits));
-    if release.leaves(seats) {
-        all = Bits::of(server.refresh(session, &all.into_shares().without_padding())?);
-    }
-    if checked {
-        server.confirm(session)?;
-    }
-    // In order of the summands' numbers, which the parts are not in.
-    let mut parts = [0, 1, 2].map(|k| (server.seat().summand(k).index(), k));
-    parts.sort_unstable();
-    let bits = parts.map(|(_, k)| (0..release.outputs).map(|at| all.bit(k, at)).collect::<Vec<bool>>());
-    Ok(OutputShares::of_summands(bits.each_ref().map(Vec::as_slice)))
+    Ok(seat.map(|_| all.into_shares()))
 }
 
 /// Reveals bits to one viewer, all at once, after the seats have told each other that everything was checked.
@@ -244,7 +384,7 @@ pub(crate) fn run_lists(
     member: impl FnOnce(&mut Session) -> Result<Member, Error>,
     rows: u64,
     viewer: PartyId,
-    totals: &Shares,
+    totals: &engine::Shares,
     session: &mut Session,
 ) -> Result<Vec<Vec<u64>>, Error> {
     let mine: Vec<u32> = program.lists.iter().filter(|l| l.to == viewer).map(|l| l.fold).collect();
@@ -272,7 +412,7 @@ pub(crate) fn run_lists(
 }
 
 fn held_list(
-    totals: &Shares,
+    totals: &engine::Shares,
     fold: u32,
     numbers: [usize; 3],
     rows: usize,

@@ -27,9 +27,9 @@ use net::Session;
 use program::circuit::Input;
 use program::entries::Knows;
 use program::eval::{Values, closure};
-use program::lower::combine::{Combine, Shape, Terms};
+use program::lower::combine::{Shape, Terms};
 use program::lower::{BooleanFold, BooleanPlan, INDEX_WORD, Inputs, hoist, lower_boolean};
-use program::{Holder, NodeId, Op, Program};
+use program::{Holder, NodeId, Op, Program, Type};
 use std::collections::HashMap;
 use zeroize::Zeroize;
 
@@ -82,7 +82,12 @@ impl Prepared {
             Inputs::Derived => Vec::new(),
             Inputs::Columns => leaf.inputs_of(0).filter(|(_, input)| is_public(input)).collect(),
         };
-        let (merges, sums) = (Merges::new(&plan), plan.trees().filter_map(Combine::terms).collect());
+        let widths = program.summand_bits();
+        let sums = plan.folds.iter().zip(&widths).filter_map(|(fold, width)| {
+            let BooleanFold::Tree(tree) = fold else { return None };
+            tree.terms().map(|terms| Terms { total: (*width).into(), ..terms })
+        });
+        let (merges, sums) = (Merges::new(&plan), sums.collect());
         let bytes = leaf.block_bytes() + numbers::block_bytes(&plan.numbers);
         let [most, fewest] = CHUNK_ROWS;
         let fit = |budget: usize| {
@@ -411,7 +416,9 @@ impl Own {
         let (seated, numbers) = (numbers.is_some(), numbers.unwrap_or_default());
         let (mut sums, mut words, mut lists) = (held.sums.into_iter(), held.words.iter(), held.lists.iter());
         let own = std::mem::take(&mut self.totals);
-        let share = |((plan, fold), total): ((&BooleanFold, &program::Fold), Option<Total>)| match plan {
+        let folds = program.folds.iter().zip(program.summand_bits());
+        type Of<'a> = (&'a BooleanFold, (&'a program::Fold, u8));
+        let share = |((plan, (fold, width)), total): (Of<'_>, Option<Total>)| match plan {
             BooleanFold::Alone(_) => total.map_or(Share::Absent, |total| total.share(fold)),
             _ if !seated => Share::Absent,
             BooleanFold::Tree(tree) if tree.terms().is_some() => {
@@ -420,11 +427,11 @@ impl Own {
             BooleanFold::Tree(_) => Share::Replicated(by_number(numbers, word(words.next()))),
             BooleanFold::Numbers(place) => {
                 let parts = held.numbers.get(*place).copied().unwrap_or_default();
-                Share::Replicated(by_number(numbers, parts))
+                Share::Replicated(by_number(numbers, parts.map(|part| part & Type::u(width).mask())))
             }
             BooleanFold::Rows => Share::ReplicatedRows(by_number(numbers, list(lists.next()))),
         };
-        Shares::new(plan.folds.iter().zip(&program.folds).zip(own).map(share).collect())
+        Shares::new(plan.folds.iter().zip(folds).zip(own).map(share).collect())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::Entered;
 use base::{Error, PartyId, Seed};
-use program::lower::{NoisedAt, ReleasePlan, WordKind};
+use program::lower::{NoisedAt, ReleasePlan, ReleaseWord, WordKind};
 use release::alias::Sampler;
 
 /// The noise of a case.
@@ -55,22 +55,27 @@ impl Noise {
             let drawn: Vec<Vec<i128>> = all.iter().map(of).collect();
             return if me == viewer { Ok(entered) } else { entered.with_candidates(plan, &drawn) };
         }
-        for (word, owner, value) in self.dealt(plan) {
+        self.deal(&plan.words, &mut entered, me);
+        Ok(entered)
+    }
+
+    /// Puts a participant's part of the coins into what it enters for these words.
+    pub fn deal(&self, words: &[ReleaseWord], entered: &mut Entered, me: PartyId) {
+        for (word, owner, value) in self.dealt(words) {
             if owner.is_none_or(|owner| owner == me) {
                 entered.set(word, value);
             }
         }
-        Ok(entered)
     }
 
     /// Every word of coins with its value, and whose it is: the same deal everywhere. Summands are everybody's here; a server
     /// reads those that it holds.
-    fn dealt(&self, plan: &ReleasePlan) -> Vec<(usize, Option<PartyId>, u128)> {
+    fn dealt(&self, words: &[ReleaseWord]) -> Vec<(usize, Option<PartyId>, u128)> {
         let Self::Coins(all) = self else { return Vec::new() };
         let mut rng = Seed::from_bytes([0x5c; 32]).into_rng();
         let mut dealt = Vec::new();
         let mut rest = 0;
-        for (index, word) in plan.words.iter().enumerate() {
+        for (index, word) in words.iter().enumerate() {
             let (at, piece, number, owner) = match word.kind {
                 WordKind::Coins(at, piece) => (at, piece, usize::from(word.owner.0), Some(word.owner)),
                 WordKind::CoinSummand(at, piece, j) => (at, piece, usize::from(j), None),
@@ -82,7 +87,7 @@ impl Noise {
                 let mine = coins.iter().skip(128 * usize::from(piece)).take(word.width.into());
                 rest = mine.enumerate().fold(0, |value, (i, coin)| value | u128::from(*coin) << i);
             }
-            let next = plan.words.get(index + 1).map(|next| next.kind);
+            let next = words.get(index + 1).map(|next| next.kind);
             let last = match next {
                 Some(WordKind::Coins(next, same)) => (next, same) != (at, piece),
                 Some(WordKind::CoinSummand(next, same, _)) => (next, same) != (at, piece),

@@ -2,13 +2,14 @@
 
 use super::Case;
 use crate::{SERVERS, Share};
-use program::Fold;
+use program::{Fold, Type};
 
 /// Compares what all parties hold of one fold with its total.
 ///
 /// # Errors
 /// What differs.
-pub(super) fn compare(case: &Case, fold: &Fold, total: u128, shares: &[&Share]) -> Result<(), String> {
+pub(super) fn compare(case: &Case, at: usize, total: u128, shares: &[&Share]) -> Result<(), String> {
+    let fold = &case.program.folds[at];
     if let Fold::Collect { .. } = fold {
         return compare_list(case, shares);
     }
@@ -19,12 +20,17 @@ pub(super) fn compare(case: &Case, fold: &Fold, total: u128, shares: &[&Share]) 
     };
     let holders: Vec<_> = shares.iter().map(held).filter_map(Result::transpose).collect::<Result<_, _>>()?;
     let summands = agree(&holders)?;
-    if summands.iter().any(|s| s & !fold.word_mask() != 0) {
-        return Err(format!("a summand is wider than {} bits", fold.word_bits()));
+    let width = case.program.summand_bits()[at];
+    let mask = Type::u(width).mask();
+    if summands.iter().any(|s| s & !mask != 0) {
+        return Err(format!("a summand is wider than {width} bits"));
     }
-    let sum = match fold {
-        Fold::Sum { ty, .. } => summands.iter().fold(0, |sum: u128, s| sum.wrapping_add(*s)) & ty.mask(),
-        _ => summands.iter().fold(0, |sum, s| sum ^ s),
+    let (sum, total) = match fold {
+        Fold::Sum { ty, .. } => {
+            let sum = summands.iter().fold(0, |sum: u128, s| sum.wrapping_add(*s));
+            (sum & mask, ty.to_signed(total).cast_unsigned() & mask)
+        }
+        _ => (summands.iter().fold(0, |sum, s| sum ^ s), total),
     };
     if sum != total {
         return Err(format!("total {sum}, expected {total}"));

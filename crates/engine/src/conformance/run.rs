@@ -5,7 +5,7 @@ use crate::{Engine, Entered, Share, Shares, outputs};
 use base::{Cost, Error, Kind, PartyId, Roster, Seed};
 use net::Session;
 use net::cluster::Cluster;
-use program::lower::{self, Depth, Lowering, ReleasePlan, Totals, lower_release};
+use program::lower::{self, Depth, Lowering, ReleasePlan, Totals, lower_draws, lower_release};
 use program::{Fold, Sharing, Viewer};
 
 /// Makes one party's engine; it may talk to the peer's over the session.
@@ -86,6 +86,13 @@ struct Measured {
     turns: Option<u64>,
     /// AND gates and oblivious transfers that the ledger booked.
     work: [u64; 2],
+}
+
+impl Measured {
+    fn new(stage: &str, price: Cost, session: &Session) -> Self {
+        let (sent, turns) = (session.ledger().sent(stage), Some(turns(session, stage)));
+        Self { stage: stage.to_owned(), price, sent, turns, work: work(session, stage) }
+    }
 }
 
 /// Runs one case between its parties; returns every party's shares of all totals.
@@ -244,6 +251,13 @@ fn play(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<View, Err
     let plans = plans(case, (engine.totals(), engine.release_depth(case.program.parties.len())))?;
     let mut stages = Vec::new();
     barrier(session)?;
+    let draws = lower_draws(&plans, &|at| case.noise.sampler(at), engine.release_depth(plans[0].parties));
+    let mut coins = Entered::nothing(draws.words.len());
+    case.noise.deal(&draws.words, &mut coins, me);
+    let price = engine.price_draw(&draws);
+    session.step("draw", |s| engine.draw(&draws, &coins, s))?;
+    stages.push(Measured::new("draw", price, session));
+    barrier(session)?;
     let price = match case.split {
         None => engine.price_rows(&case.program, case.rows),
         Some(split) => {
@@ -252,11 +266,9 @@ fn play(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<View, Err
         }
     };
     let shares = session.step("rows", |s| fold_rows(&mut *engine, case, Some(me), s))?;
+    let measured = Measured::new("rows", price, session);
     // Where one shard ends with a message, the next one's first answer is a turn more: not compared when split.
-    let turns_of_rows = case.split.is_none().then(|| turns(session, "rows"));
-    let sent = session.ledger().sent("rows");
-    let work_of_rows = work(session, "rows");
-    stages.push(Measured { stage: "rows".into(), price, sent, turns: turns_of_rows, work: work_of_rows });
+    stages.push(Measured { turns: measured.turns.filter(|_| case.split.is_none()), ..measured });
     let (mut outputs, mut lists) = (Vec::new(), Vec::new());
     for plan in &plans {
         let (seen, measured) = release(&mut *engine, case, plan, &shares, session)?;
@@ -282,16 +294,11 @@ fn release(
     let (me, participants) = (session.me(), session.roster().len());
     let mut coins = session.fork_seed("coins").into_rng();
     let entered = case.noise.script(plan, Entered::new(plan, shares, me, &mut coins)?, me)?;
-    let measure = |stage: String, price: Cost, session: &Session| {
-        let (sent, turns) = (session.ledger().sent(&stage), Some(turns(session, &stage)));
-        let work = work(session, &stage);
-        Measured { stage, price, sent, turns, work }
-    };
     let stage = format!("release-{}", plan.viewer.number());
     barrier(session)?;
     let price = engine.price_release(plan);
     let left = session.step(&stage, |s| engine.release(plan, &entered, s))?;
-    let computed = measure(stage, price, session);
+    let computed = Measured::new(&stage, price, session);
     let stage = format!("open-{}", plan.viewer.number());
     barrier(session)?;
     let holders = engine.holders(plan.parties);
@@ -301,7 +308,7 @@ fn release(
     }
     let price = outputs::price(plan, &holders, participants);
     let seen = session.step(&stage, |s| outputs::open(plan, &holders, &left, s))?;
-    Ok((seen, [computed, measure(stage, price, session)]))
+    Ok((seen, [computed, Measured::new(&stage, price, session)]))
 }
 
 /// The lists of one viewer.
@@ -319,9 +326,7 @@ fn reveal(
     if session.me() != viewer && !lists.is_empty() {
         return Err(Error::misuse("lists were returned to a party that is not the viewer"));
     }
-    let (sent, turns) = (session.ledger().sent(&stage), Some(turns(session, &stage)));
-    let work = work(session, &stage);
-    Ok((lists, Measured { stage, price, sent, turns, work }))
+    Ok((lists, Measured::new(&stage, price, session)))
 }
 
 fn compare(case: &Case, plans: &[ReleasePlan], views: &[View]) -> Result<(), String> {
@@ -368,7 +373,7 @@ fn compare_fold(
     let fails = |text: String| Err(format!("fold {at}: {text}"));
     let all: Vec<&Share> = shares.iter().chain(servers).copied().collect();
     if all.iter().any(|s| matches!(s, Share::Replicated(_) | Share::ReplicatedRows(_))) {
-        return replicated::compare(case, fold, total, &all).or_else(fails);
+        return replicated::compare(case, at, total, &all).or_else(fails);
     }
     if let Some(server) = servers.iter().position(|s| **s != Share::Absent) {
         return fails(format!("server {server} has something of a total that no server holds"));

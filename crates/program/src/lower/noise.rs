@@ -12,12 +12,86 @@
 //! the first k + 1 for its adder, low bits as many as the word above them is wide, less one.
 
 use super::combine::compare;
-use super::release::Depth;
-use crate::circuit::{Gates, Lit};
+use super::release::{Depth, NoisedAt, ReleasePlan, ReleaseWord, SUMMANDS, WordKind, pieces};
+use crate::circuit::{Circuit, Gates, Input, Lit};
 use crate::gadgets::{self as gadget, Word};
+use base::PartyId;
 use release::alias::{FRACTION_BITS, Part, Sampler, Table};
 
-/// A noise: the number that `word` and `carry` add up to, the word by two's complement.
+/// What servers draw before the rows: the noises of all releases at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draws {
+    /// Number of parties of the program.
+    pub parties: usize,
+    /// Summands of coins, in order.
+    pub words: Vec<ReleaseWord>,
+    /// Gates; its inputs are the words', of nobody.
+    pub circuit: Circuit,
+    /// The noises.
+    pub drawn: Vec<Drawn>,
+}
+
+/// A noise of [`Draws`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drawn {
+    /// Of what.
+    pub at: NoisedAt,
+    /// Its bits in two's complement, and the carry that is added to them.
+    pub bits: Vec<Lit>,
+    /// Whether a release takes the bits ...
+    pub in_gates: bool,
+    /// ... or its number.
+    pub in_sums: bool,
+}
+
+/// Lowers the draws of all releases whose noise servers draw before; none for others.
+#[must_use]
+pub fn lower_draws<'a>(
+    plans: &[ReleasePlan],
+    sampler: &dyn Fn(NoisedAt) -> &'a Sampler,
+    depth: Depth,
+) -> Draws {
+    let (mut g, mut words, mut drawn) = (Gates::default(), Vec::new(), Vec::<Drawn>::new());
+    for plan in plans.iter().filter(|plan| plan.is_drawn()) {
+        for at in plan.noises() {
+            let [in_gates, in_sums] = [plan.sums.is_none(), plan.sums.is_some()];
+            if let Some(other) = drawn.iter_mut().find(|other| other.at == at) {
+                other.in_gates |= in_gates;
+                other.in_sums |= in_sums;
+                continue;
+            }
+            let sampler = sampler(at);
+            let coins: Word = pieces(sampler).flat_map(|piece| coins(&mut g, &mut words, at, piece)).collect();
+            let Noise { mut word, carry } = draw(&mut g, sampler, &coins, depth);
+            debug_assert_eq!(word.len(), width(sampler), "what releases take");
+            word.push(carry);
+            drawn.push(Drawn { at, bits: word, in_gates, in_sums });
+        }
+    }
+    Draws { parties: plans.first().map_or(0, |plan| plan.parties), words, circuit: g.finish(), drawn }
+}
+
+/// A piece of coins of its summands.
+fn coins(g: &mut Gates, words: &mut Vec<ReleaseWord>, at: NoisedAt, (piece, width): (u8, u8)) -> Word {
+    let from = words.len() as u32;
+    let word = |j| ReleaseWord { kind: WordKind::CoinSummand(at, piece, j), owner: PartyId(0), width };
+    words.extend((0..SUMMANDS).map(word));
+    let mut bit = |bit: u8| {
+        let summand = |j: u8| Input { owner: None, word: from + u32::from(j), bit: bit.into() };
+        let all: Word = (0..SUMMANDS).map(|j| g.input(summand(j))).collect();
+        all.into_iter().reduce(|a, b| g.xor(a, b)).expect("a coin has summands")
+    };
+    (0..width).map(&mut bit).collect()
+}
+
+/// Bits of [`Noise::word`].
+pub(super) fn width(sampler: &Sampler) -> usize {
+    let last = sampler.parts.last().expect("a draw has a part");
+    let top = (last.shift + last.table.bits()) as usize + if sampler.parts.len() > 1 { 2 } else { 1 };
+    top + if sampler.low_bits > 0 { sampler.low_bits as usize + 1 } else { 0 }
+}
+
+/// A noise in gates: the number that `word` and `carry` add up to, the word by two's complement.
 pub(super) struct Noise {
     pub word: Word,
     pub carry: Lit,
@@ -128,7 +202,6 @@ fn looked_up(g: &mut Gates, table: &Table, cells: &[Lit]) -> (Word, Word) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::circuit::Input;
     use num_bigint::BigInt;
     use release::rational::{Rational, ratio};
 

@@ -35,8 +35,6 @@ pub struct NumberSum {
     pub number: Number,
     /// Where it counts; `None`: everywhere.
     pub bit: Option<usize>,
-    /// Bits of the total.
-    pub total: usize,
 }
 
 /// A number of a row.
@@ -134,7 +132,7 @@ impl Found {
 
     /// The place of a sum whose number and bit are there.
     pub fn place(&mut self, fold: &Fold, bits: &mut Bits<'_>, leaf: &mut Leaf<'_>) -> Option<usize> {
-        let Fold::Sum { value, ty } = fold else { return None };
+        let Fold::Sum { value, .. } = fold else { return None };
         if self.words.is_empty() {
             return None;
         }
@@ -161,7 +159,7 @@ impl Found {
                 _ => return None,
             }
         };
-        self.numbers.sums.push(NumberSum { number, bit, total: ty.width.into() });
+        self.numbers.sums.push(NumberSum { number, bit });
         Some(self.numbers.sums.len() - 1)
     }
 

@@ -1,6 +1,7 @@
 //! The release section for one viewer: shares come in, coins or candidates of noise come in, the viewer's outputs go out.
 
 use super::bits::Bits;
+use super::linear::LinearSum;
 use crate::circuit::{Circuit, Gates, Input, Lit, Wire};
 use crate::gadgets::{self as gadget, Word};
 use crate::graph::{Fold, MechanismKind, Sharing, Statistic};
@@ -27,6 +28,8 @@ pub struct ReleasePlan {
     pub outputs: Vec<(usize, Vec<Lit>)>,
     /// The bits of each candidate of noise, word by word; none where noise is of coins.
     pub candidates: Vec<Vec<Lit>>,
+    /// Where servers hold what enters and every output is a sum of multiples of it: those sums, and no gate.
+    pub sums: Option<Vec<LinearSum>>,
 }
 
 impl ReleasePlan {
@@ -96,13 +99,36 @@ impl ReleasePlan {
             hasher.update([kind, a, b].map(u64::to_le_bytes).as_flattened());
         }
         self.roots().for_each(|root| _ = hasher.update(&lit(root).to_le_bytes()));
+        if let Some(sums) = &self.sums {
+            hasher.update(format!("{sums:?}").as_bytes());
+        }
         *hasher.finalize().as_bytes()
     }
 
-    /// Whether noise enters: coins or candidates.
+    /// Whether noise enters: coins, candidates, or what was drawn before.
     #[must_use]
     pub fn is_noised(&self) -> bool {
         self.words.iter().any(|word| word.kind.is_noise())
+    }
+
+    /// Whether noise was drawn before ([`super::Draws`]).
+    #[must_use]
+    pub fn is_drawn(&self) -> bool {
+        self.words.iter().any(|word| matches!(word.kind, WordKind::NoiseSummand(..)))
+    }
+
+    /// The outputs of mechanisms whose noise enters, in order, each once.
+    #[must_use]
+    pub fn noises(&self) -> Vec<NoisedAt> {
+        let mut all = Vec::new();
+        for word in &self.words {
+            if let WordKind::Coins(at, _) | WordKind::NoiseSummand(at, _) = word.kind
+                && !all.contains(&at)
+            {
+                all.push(at);
+            }
+        }
+        all
     }
 }
 
@@ -129,8 +155,10 @@ pub enum WordKind {
     Alone(u32),
     /// The owner's part of the coins of an output of a mechanism, in pieces; the coins are the exclusive or of all parties'.
     Coins(NoisedAt, u8),
-    /// A summand of such a piece, as [`WordKind::Summand`]; its number is last.
+    /// A summand of such a piece, as [`WordKind::Summand`]; its number is last. They enter before the rows.
     CoinSummand(NoisedAt, u8, u8),
+    /// A summand of what was drawn of them: of the bits of a noise and its carry, or of its number where the release is sums.
+    NoiseSummand(NoisedAt, u8),
     /// Candidate `1` for the noise of an output of a mechanism, two's complement: the owner has drawn it.
     Candidate(NoisedAt, u32),
 }
@@ -139,12 +167,12 @@ impl WordKind {
     /// Whether it is noise, or coins of it.
     #[must_use]
     pub fn is_noise(self) -> bool {
-        matches!(self, Self::Coins(..) | Self::CoinSummand(..) | Self::Candidate(..))
+        !matches!(self, Self::Share(_) | Self::Summand(..) | Self::Alone(_))
     }
 }
 
 /// An output of a mechanism, by their numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NoisedAt {
     /// The mechanism.
     pub mechanism: u32,
@@ -267,6 +295,11 @@ pub fn lower_release(program: &Program, viewer: Viewer, how: &Lowering<'_>) -> R
     };
     let first = viewer.only().unwrap_or(PartyId(0));
     let mut words = Words { program, how, viewer: first, drawer, words: Vec::new(), missing: None };
+    if let Some((sums, outputs)) = super::linear::sums(&mut words, viewer) {
+        let (circuit, parties) = (Gates::default().finish(), program.parties.len());
+        let (words, candidates, totals) = (words.words, Vec::new(), how.totals);
+        return Ok(ReleasePlan { viewer, parties, totals, circuit, words, outputs, candidates, sums: Some(sums) });
+    }
     let mut gates = Gates::default();
     let mut outputs = Vec::new();
     for candidate in 0..count as u32 {
@@ -283,7 +316,7 @@ pub fn lower_release(program: &Program, viewer: Viewer, how: &Lowering<'_>) -> R
     }
     let candidates = words.candidates(&mut gates, count);
     let (circuit, words, parties) = (gates.finish(), words.words, program.parties.len());
-    Ok(ReleasePlan { viewer, parties, totals: how.totals, circuit, words, outputs, candidates })
+    Ok(ReleasePlan { viewer, parties, totals: how.totals, circuit, words, outputs, candidates, sums: None })
 }
 
 /// What of a fold's word a release node reads.
@@ -307,14 +340,14 @@ impl Part {
     }
 }
 
-struct Words<'a, 'b> {
-    program: &'a Program,
-    how: &'a Lowering<'b>,
+pub(super) struct Words<'a, 'b> {
+    pub program: &'a Program,
+    pub how: &'a Lowering<'b>,
     /// The first of those who see it.
     viewer: PartyId,
     /// Who draws candidates.
     drawer: Option<PartyId>,
-    words: Vec<ReleaseWord>,
+    pub words: Vec<ReleaseWord>,
     /// What was needed and is not there.
     missing: Option<&'static str>,
 }
@@ -376,25 +409,27 @@ impl Words<'_, '_> {
         Ok(self.how.depth.add(g, &value, &word, noise.carry))
     }
 
-    /// Noise of coins that enter in words of up to [`WORD`] bits.
+    /// Noise of coins that enter in words of up to [`WORD`] bits, or of what servers have drawn of theirs.
     fn drawn(&mut self, g: &mut Gates, at: NoisedAt, sampler: &Sampler) -> super::noise::Noise {
+        if self.how.totals == Totals::Replicated {
+            let width = super::noise::width(sampler) as u8 + 1;
+            let mut word = self.xored_summands(g, |j| WordKind::NoiseSummand(at, j), width);
+            let carry = word.pop().expect("a word and its carry");
+            return super::noise::Noise { word, carry };
+        }
         let mut coins = Vec::with_capacity(sampler.coins());
-        for (piece, from) in (0..).zip((0..sampler.coins()).step_by(WORD)) {
-            let width = WORD.min(sampler.coins() - from) as u8;
-            let parts: Vec<Word> = match self.how.totals {
-                Totals::Split => {
-                    let parties = (0..self.program.parties.len() as u8).map(PartyId);
-                    parties.map(|p| self.enter(g, WordKind::Coins(at, piece), p, width)).collect()
-                }
-                Totals::Replicated => {
-                    let kind = |j| WordKind::CoinSummand(at, piece, j);
-                    (0..SUMMANDS).map(|j| self.enter(g, kind(j), self.viewer, width)).collect()
-                }
-            };
-            let xor = |a: Word, b: Word| a.iter().zip(&b).map(|(x, y)| g.xor(*x, *y)).collect();
-            coins.extend(parts.into_iter().reduce(xor).expect("somebody has coins"));
+        for (piece, width) in pieces(sampler) {
+            let parties = (0..self.program.parties.len() as u8).map(PartyId);
+            let parts: Vec<Word> =
+                parties.map(|p| self.enter(g, WordKind::Coins(at, piece), p, width)).collect();
+            coins.extend(parts.into_iter().reduce(|a, b| xor(g, &a, &b)).expect("somebody has coins"));
         }
         super::noise::draw(g, sampler, &coins, self.how.depth)
+    }
+
+    fn xored_summands(&mut self, g: &mut Gates, kind: impl Fn(u8) -> WordKind, width: u8) -> Word {
+        let all: Vec<Word> = (0..SUMMANDS).map(|j| self.enter(g, kind(j), self.viewer, width)).collect();
+        all.into_iter().reduce(|a, b| xor(g, &a, &b)).expect("a word has summands")
     }
 
     /// The bits of each candidate, in the order in which its words are entered; none where noise is of coins.
@@ -412,13 +447,40 @@ impl Words<'_, '_> {
     }
 
     fn enter(&mut self, g: &mut Gates, kind: WordKind, owner: PartyId, width: u8) -> Word {
+        let word = self.place(kind, owner, width);
+        let input = |bit| Input { owner: Some(owner), word, bit };
+        (0..width.into()).map(|bit| g.input(input(bit))).collect()
+    }
+
+    /// The place of a word among those that enter.
+    fn place(&mut self, kind: WordKind, owner: PartyId, width: u8) -> u32 {
         let word = ReleaseWord { kind, owner, width };
         let index = self.words.iter().position(|w| *w == word).unwrap_or_else(|| {
             self.words.push(word);
             self.words.len() - 1
         });
-        let input = |bit| Input { owner: Some(owner), word: index as u32, bit };
-        (0..width.into()).map(|bit| g.input(input(bit))).collect()
+        index as u32
+    }
+
+    /// Who enters a fold's word, if one does.
+    pub fn knows(&self, fold: u32) -> Option<PartyId> {
+        let owners = self.how.owners[fold as usize];
+        owners.only().or(owners.is_public().then_some(self.viewer))
+    }
+
+    /// The words that a fold's total, or a noise, is the sum of where servers hold it.
+    pub fn addends(&mut self, of: Addend) -> Vec<u32> {
+        let (kind, width): (&dyn Fn(u8) -> WordKind, u8) = match of {
+            Addend::Total(fold) => {
+                let width = self.program.folds[fold as usize].word_bits();
+                if let Some(owner) = self.knows(fold) {
+                    return vec![self.place(WordKind::Alone(fold), owner, width)];
+                }
+                (&move |j| WordKind::Summand(fold, j), width)
+            }
+            Addend::Noise(at, width) => (&move |j| WordKind::NoiseSummand(at, j), width),
+        };
+        (0..SUMMANDS).map(|j| self.place(kind(j), self.viewer, width)).collect()
     }
 
     /// A fold's total.
@@ -435,9 +497,7 @@ impl Words<'_, '_> {
     /// A fold's word: entered by the one who knows it, or put together from everybody's shares.
     fn word(&mut self, g: &mut Gates, fold: u32) -> Word {
         let width = self.program.folds[fold as usize].word_bits();
-        let owners = self.how.owners[fold as usize];
-        if owners.is_public() || owners.only().is_some() {
-            let owner = owners.only().unwrap_or(self.viewer);
+        if let Some(owner) = self.knows(fold) {
             return self.enter(g, WordKind::Alone(fold), owner, width);
         }
         if self.how.totals == Totals::Replicated {
@@ -447,23 +507,22 @@ impl Words<'_, '_> {
         let shares: Vec<Word> = parties.map(|p| self.enter(g, WordKind::Share(fold), p, width)).collect();
         let join = |a: Word, b: Word| match self.program.sharing() {
             Sharing::Additive => self.how.depth.add(g, &a, &b, Lit::FALSE),
-            Sharing::Boolean => a.iter().zip(&b).map(|(x, y)| g.xor(*x, *y)).collect(),
+            Sharing::Boolean => xor(g, &a, &b),
         };
         shares.into_iter().reduce(join).expect("a program has parties")
     }
 
     /// A fold's word of its summands.
     fn summands(&mut self, g: &mut Gates, fold: u32, width: u8) -> Word {
-        let enter = |j| self.enter(g, WordKind::Summand(fold, j), self.viewer, width);
-        let summands: Vec<Word> = (0..SUMMANDS).map(enter).collect();
-        if let Fold::Sum { .. } = self.program.folds[fold as usize] {
-            return match self.how.depth {
-                Depth::Ripple => gadget::sum(g, &summands),
-                Depth::Shallow => gadget::sum_shallow(g, summands),
-            };
+        let kind = |j| WordKind::Summand(fold, j);
+        if !matches!(self.program.folds[fold as usize], Fold::Sum { .. }) {
+            return self.xored_summands(g, kind, width);
         }
-        let xor = |a: Word, b: Word| a.iter().zip(&b).map(|(x, y)| g.xor(*x, *y)).collect();
-        summands.into_iter().reduce(xor).expect("a word has summands")
+        let summands: Vec<Word> = (0..SUMMANDS).map(|j| self.enter(g, kind(j), self.viewer, width)).collect();
+        match self.how.depth {
+            Depth::Ripple => gadget::sum(g, &summands),
+            Depth::Shallow => gadget::sum_shallow(g, summands),
+        }
     }
 
     fn gaussian(&mut self, g: &mut Gates, fold: u32, width: usize) -> Word {
@@ -554,6 +613,24 @@ impl Words<'_, '_> {
         let numerator = gadget::mask(g, !below, &difference);
         divide(g, &shift(&numerator, places), n * n * (n - 1))
     }
+}
+
+/// What is added up where servers hold it.
+pub(super) enum Addend {
+    /// A fold's total.
+    Total(u32),
+    /// A noise, whose bits are so many with its carry.
+    Noise(NoisedAt, u8),
+}
+
+/// The words that a draw's coins enter in: their numbers and bits.
+pub(super) fn pieces(sampler: &Sampler) -> impl Iterator<Item = (u8, u8)> + use<> {
+    let coins = sampler.coins();
+    (0..).zip((0..coins).step_by(WORD)).map(move |(piece, from)| (piece, WORD.min(coins - from) as u8))
+}
+
+fn xor(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Word {
+    a.iter().zip(b).map(|(x, y)| g.xor(*x, *y)).collect()
 }
 
 /// Shifts left within the width.
