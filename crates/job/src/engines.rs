@@ -9,7 +9,7 @@ use base::{Cost, Error, Kind, PartyId};
 use engine::Engine;
 use gmw::Gmw;
 use ot::{Bases, OtKind, Price};
-use program::lower::ReleasePlan;
+use program::lower::{Draws, ReleasePlan};
 use program::lower::combine::Shape;
 use program::{Program, Sharing};
 use ring4::{Ring4, Security, Settings};
@@ -138,6 +138,19 @@ impl Engines {
                 let (and_gates, rounds) = (cost.and_gates, cost.rounds);
                 (cost, and_gates, rounds)
             }
+        }
+    }
+
+    /// The same of the noise that is drawn before the rows.
+    #[must_use]
+    pub fn price_draw(&self, draws: &Draws) -> (Cost, u64, u64) {
+        let cost = self.make().price_draw(draws);
+        match self.name {
+            Name::Ring4(settings, seats) => {
+                let [and_gates, trips] = self.ring4(settings, seats).draw_work(draws);
+                (cost, and_gates, trips.div_ceil(2))
+            }
+            Name::Yao | Name::Gmw => (cost, 0, 0),
         }
     }
 

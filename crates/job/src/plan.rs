@@ -11,7 +11,7 @@ use crate::prepare::{Built, build};
 use crate::privacy::Total;
 use crate::run::join::{Payloads, column_layouts};
 use crate::run::measure;
-use crate::run::outsourced::price_match;
+use crate::run::outsourced::{NOISE, price_match, publishes};
 use crate::run::released;
 use crate::scales::{Scales, release_mode};
 use crate::study::{Backend, Kind, Mode, Protocol, Study};
@@ -220,6 +220,11 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     let engines = sizes.settled(open);
     let mut stages =
         vec![matched.stage(study, link, speeds), sizes.compute(&engines).0, sizes.release(&engines)?.0];
+    let noise = sizes.noise(&engines)?.0;
+    if noise.bytes_sent.values().any(|bytes| *bytes > 0) {
+        let late = usize::from(publishes(&built));
+        stages.insert(1 + late, noise);
+    }
     if open.asks(&built.program) {
         stages.insert(0, link_stage(study, link));
     }
@@ -443,15 +448,26 @@ impl Sizes<'_> {
         (PlanStage { and_gates, rounds, seconds, ..stage }, cost.bytes())
     }
 
+    /// The noise that is drawn before the rows, likewise.
+    fn noise(&self, engines: &Engines) -> Result<(PlanStage, u64), Error> {
+        let engine = engines.make();
+        let plans = released::plans(&*engine, self.built, self.scales)?;
+        let (cost, and_gates, rounds) = engines.price_draw(&self.scales.draws(&*engine, &plans));
+        let stage = stage(self.study, NOISE, &cost, 0.0, self.link);
+        let seconds = stage.seconds + rounds as f64 * self.link.round_trip_s;
+        Ok((PlanStage { and_gates, rounds, seconds, ..stage }, cost.bytes()))
+    }
+
     /// The releases of all viewers, likewise.
     fn release(&self, engines: &Engines) -> Result<(PlanStage, u64), Error> {
         let Sizes { study, built, scales, link, .. } = *self;
-        let owners = built.program.fold_owners();
         let engine = engines.make();
+        let mut plans = released::plans(&*engine, built, scales)?.into_iter();
         let (mut cost, mut and_gates, mut rounds) = (Cost::zero(study.roster().len()), 0, 0);
         for viewer in built.program.viewers() {
-            if released::sees(built, viewer) {
-                let plan = scales.plan(&*engine, &built.program, &owners, viewer)?;
+            if released::sees(built, viewer)
+                && let Some(plan) = plans.next()
+            {
                 let all = released::price(study, &*engine, scales, &plan, Ran::Whole)?;
                 let (own, gates, trips) = engines.price_release(&plan);
                 and_gates += gates;

@@ -35,7 +35,7 @@ use crate::transport::Transport;
 use crate::{budget, compose};
 use agree::others_of;
 use base::{Cost, Error, PartyId, Seed};
-use engine::Shares;
+use engine::{Engine, Shares};
 use matched::{Matched, Placed};
 use net::connect::{Meet, Meeting, Status};
 use net::identity::{Fingerprint, Identity};
@@ -304,6 +304,8 @@ struct Coordinator<'a> {
     salt: Option<Seed>,
     /// What servers compute over.
     transport: Transport,
+    /// Where they compute: this party's half, with the noise once it is drawn.
+    servers: Option<Box<dyn Engine>>,
     /// This party's own answer, once it is complete.
     answer: Option<Report>,
     /// Where to keep it in the ledger, until it is there.
@@ -341,6 +343,7 @@ impl<'a> Coordinator<'a> {
             kept,
             salt,
             transport: Transport::Tls,
+            servers: None,
             answer: None,
             unkept: None,
         })
@@ -374,12 +377,20 @@ impl<'a> Coordinator<'a> {
         self.measure()?;
         let Matched { rows, disclosed } = self.match_rows(&agreement)?;
         self.settle(rows.count());
+        let early = if outsourced::publishes(&self.checked.built) { None } else { Some(self.scales(None)?) };
+        if let Some(scales) = &early {
+            self.draw(scales)?;
+        }
         let totals = self.compute(&rows)?;
         let groups = self.publish(&totals, &disclosed)?;
         let disclosed = Disclosed { published_groups: groups, ..disclosed };
-        let scales = {
-            let Built { program, audit, .. } = &self.checked.built;
-            Scales::new(&self.checked.study, program, audit, groups)?
+        let scales = match early {
+            Some(scales) => scales,
+            None => {
+                let scales = self.scales(groups)?;
+                self.draw(&scales)?;
+                scales
+            }
         };
         let seen = self.release(&totals, &rows, &scales, &agreement, (&disclosed, start))?;
         // A run that broke off after this side had its answer ends with that answer: there is one per study and data.
@@ -395,6 +406,11 @@ impl<'a> Coordinator<'a> {
         self.part()?;
         self.session.finish()?;
         Ok(report)
+    }
+
+    fn scales(&self, groups: Option<[u64; 2]>) -> Result<Scales, Error> {
+        let Built { program, audit, .. } = &self.checked.built;
+        Scales::new(&self.checked.study, program, audit, groups)
     }
 
     fn store_answer(&self, key: &AnswerKey, report: &Report) -> Result<(), Error> {

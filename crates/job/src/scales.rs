@@ -6,7 +6,9 @@ use base::{Error, PartyId};
 use engine::Engine;
 use num_bigint::BigInt;
 use num_traits::{One, Zero};
-use program::lower::{Difference, Lowering, Noise, NoisedAt, ReleasePlan, WordKind, lower_release};
+use program::lower::{
+    Difference, Draws, Lowering, Noise, NoisedAt, ReleasePlan, WordKind, lower_draws, lower_release,
+};
 use program::{Audit, Charge, MechanismKind, Owners, Program, Statistic, Viewer};
 use release::Rational;
 use release::alias::Sampler;
@@ -174,6 +176,10 @@ impl Scales {
         &self.noises[at.mechanism as usize][at.output as usize]
     }
 
+    fn sampler(&self, at: NoisedAt) -> &Sampler {
+        self.noise(at).sampler.as_ref().expect("noise that is drawn inside has a sampler")
+    }
+
     /// The variance of the noise of an output of a mechanism.
     #[must_use]
     pub fn sigma2(&self, mechanism: u32, output: u32) -> &Rational {
@@ -183,16 +189,8 @@ impl Scales {
     /// How far, at most, the law of all noises for a viewer is from the one that its rho is of.
     #[must_use]
     pub fn distance(&self, plan: &ReleasePlan) -> Rational {
-        let mut seen: Vec<NoisedAt> = Vec::new();
-        for word in &plan.words {
-            if let WordKind::Coins(at, _) | WordKind::CoinSummand(at, _, _) = word.kind
-                && !seen.contains(&at)
-            {
-                seen.push(at);
-            }
-        }
-        let of = |at: &NoisedAt| self.noise(*at).sampler.as_ref().map(Sampler::distance);
-        seen.iter().filter_map(of).sum()
+        let of = |at: NoisedAt| self.noise(at).sampler.as_ref().map(Sampler::distance);
+        plan.noises().into_iter().filter_map(of).sum()
     }
 
     /// The same of all that a party sees.
@@ -247,7 +245,7 @@ impl Scales {
     ) -> Result<ReleasePlan, Error> {
         let widths = self.widths(program)?;
         let width = |at: NoisedAt| widths[at.mechanism as usize][at.output as usize];
-        let sampler = |at| self.noise(at).sampler.as_ref().expect("noise that is drawn inside has a sampler");
+        let sampler = |at| self.sampler(at);
         let noise = match self.from {
             _ if program.mechanisms.is_empty() => Noise::None,
             NoiseFrom::Inside => Noise::Coins(&sampler),
@@ -264,6 +262,13 @@ impl Scales {
         let (totals, depth) = (engine.totals(), engine.release_depth(program.parties.len()));
         let how = Lowering { totals, depth, owners, noise, difference: &parameters };
         lower_release(program, viewer, &how)
+    }
+
+    /// What an engine draws before the rows of these releases; nothing where noise is drawn with a release.
+    #[must_use]
+    pub fn draws(&self, engine: &dyn Engine, plans: &[ReleasePlan]) -> Draws {
+        let parties = plans.first().map_or(0, |plan| plan.parties);
+        lower_draws(plans, &|at| self.sampler(at), engine.release_depth(parties))
     }
 
     /// Bits of each noise, which fit the type it is added in.
@@ -291,7 +296,7 @@ impl Scales {
 
     /// The draws of a release whose noise is of candidates, in the order in which those of one candidate enter.
     #[must_use]
-    pub fn draws(&self, plan: &ReleasePlan) -> Vec<Draw> {
+    pub fn candidates(&self, plan: &ReleasePlan) -> Vec<Draw> {
         let draw = |word: &program::lower::ReleaseWord| match word.kind {
             WordKind::Candidate(at, 0) => {
                 Some(Draw { sigma2: self.noise(at).variance.clone(), width: u32::from(word.width) })

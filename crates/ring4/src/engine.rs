@@ -166,9 +166,11 @@ impl Engine for Ring4 {
             return Ok(());
         }
         self.check_roster(draws.parties, session)?;
-        let mut member = self.member(session)?;
-        let noises = release::draw(draws, given, &mut member, session)?;
-        self.drawn = Some((member, noises));
+        self.drawn = Some(session.step("draw", |session| {
+            let mut member = self.member(session)?;
+            let noises = release::draw(draws, given, &mut member, session)?;
+            Ok((member, noises))
+        })?);
         Ok(())
     }
 

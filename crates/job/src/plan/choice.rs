@@ -27,7 +27,7 @@ pub(super) fn choices(sizes: &Sizes<'_>) -> Result<Vec<Choice>, Error> {
     let mut choices = Vec::new();
     for (engines, needs) in Engines::choices(sizes.study, &sizes.built.program) {
         let engines = sizes.settled(engines);
-        let stages = [sizes.compute(&engines), sizes.release(&engines)?];
+        let stages = [sizes.noise(&engines)?, sizes.compute(&engines), sizes.release(&engines)?];
         choices.push(Choice {
             engine: engines.make().name().to_owned(),
             settings: engines.settings(&sizes.built.program),

@@ -1,29 +1,32 @@
 //! What an owner of data does in a study that four servers compute, beyond what it does in any study; and what owners and
 //! servers do alike.
 //!
-//! Among the owners everything is as in a run without servers: they agree, charge their ledgers, draw noise for each other
-//! and check it. Servers hear of it what they need to make the same calls: the program, whether to begin, how many rows there
-//! are, group sizes that the release mode makes public, and whether a release has been given before.
+//! Among the owners everything is as in a run without servers: they agree and charge their ledgers. Servers hear of it what they
+//! need to make the same calls: the program, whether to begin, how many rows there are, group sizes that the release mode makes
+//! public, and whether a release has been given before. They draw the noise, before the rows where its scale is known.
 
 use super::agree::{Agreement, others_of, tell, tell_all};
 use super::matched::{Placed, sizes};
 use super::salted::{self, Cast};
 use super::stages::Stages;
-use super::{Coordinator, aligned, transport};
+use super::{Coordinator, aligned, released, transport};
 use crate::align::{Aligned, Shard};
-use crate::engines::Engines;
 use crate::ledger::Bytes32;
 use crate::party::{Address, Party, Places};
 use crate::prepare::{Built, Checked};
 use crate::report::Disclosed;
 use crate::salt;
+use crate::scales::Scales;
 use crate::study::{Protocol, Study};
 use crate::transport::Transport;
 use base::{Cost, Error, Kind, PartyId, Roster, Seed, limits};
-use engine::{Rows, Shares};
+use engine::{Engine, Entered, Rows, Shares};
 use net::Session;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// The stage in which servers draw noise.
+pub(crate) const NOISE: &str = "noise";
 
 /// What owners tell servers once they agree among themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,16 +117,38 @@ pub(super) fn same_program(session: &mut Session, program: [u8; 32]) -> Result<(
     })
 }
 
+/// Whether group sizes are published after the rows, so that no scale is known before.
+pub(crate) fn publishes(built: &Built) -> bool {
+    built.lift.as_ref().is_some_and(|(_, layout)| layout.published.is_some())
+}
+
+/// The noise of all releases, as soon as the scales are known. The same at owners and servers.
+pub(super) fn draw(
+    session: &mut Session,
+    stages: &mut Stages,
+    (engine, built): (&mut dyn Engine, &Built),
+    scales: &Scales,
+) -> Result<(), Error> {
+    let draws = scales.draws(engine, &released::plans(engine, built, scales)?);
+    let count = draws.drawn.len() as u64;
+    if count > 0 {
+        stages.begin(NOISE, count);
+        let given = Entered::nothing(draws.words.len());
+        session.step(NOISE, |s| engine.draw(&draws, &given, s))?;
+        stages.end(session.ledger(), NOISE, count, engine.price_draw(&draws));
+    }
+    Ok(())
+}
+
 /// Row and combine at four servers. The same at owners and servers.
 pub(super) fn compute(
     session: &mut Session,
     stages: &mut Stages,
-    (engines, built): (&Engines, &Built),
+    (engine, built): (&mut dyn Engine, &Built),
     rows: &mut dyn Rows,
 ) -> Result<Shares, Error> {
     let count = rows.len();
     stages.begin("compute", count);
-    let mut engine = engines.make();
     let price = engine.price_rows(&built.program, count);
     let shares = session.step("compute", |s| engine.rows(&built.program, rows, s))?;
     stages.end(session.ledger(), "compute", count, price);
@@ -263,7 +288,18 @@ impl Coordinator<'_> {
         };
         let Checked { built, engines, me, .. } = &self.checked;
         let mut shard = Shard::new(spine.clone(), built, *me, 0, 1);
-        compute(&mut self.session, &mut self.stages, (engines, built), &mut shard)
+        let engine = self.servers.get_or_insert_with(|| engines.make());
+        compute(&mut self.session, &mut self.stages, (&mut **engine, built), &mut shard)
+    }
+
+    /// Draws the noise of all releases, where servers do.
+    pub(super) fn draw(&mut self, scales: &Scales) -> Result<(), Error> {
+        let Checked { study, built, engines, .. } = &self.checked;
+        if study.servers.is_none() {
+            return Ok(());
+        }
+        let engine = self.servers.get_or_insert_with(|| engines.make());
+        draw(&mut self.session, &mut self.stages, (&mut **engine, built), scales)
     }
 }
 

@@ -8,7 +8,6 @@ use super::agree::{Agreement, number_id};
 use super::matched::Placed;
 use super::{BROKEN_OFF, Coordinator, Event};
 use crate::cut_and_choose::{self, Noise};
-use crate::engines::Engines;
 use crate::hold::{self, Ran};
 use crate::interpret;
 use crate::ledger::{Bytes32, Debit, Ledger, PUBLIC, attempt_id, rational};
@@ -76,11 +75,21 @@ pub(crate) fn price(
         }
         NoiseFrom::CutAndChoose(candidates) => {
             let viewer = plan.viewer.only().unwrap_or(PartyId(0));
-            let setup = cut_and_choose::setup_for_price(scales.draws(plan), viewer, candidates)?;
+            let setup = cut_and_choose::setup_for_price(scales.candidates(plan), viewer, candidates)?;
             Noise::price(&setup, plan)
         }
     };
     Ok(engine.price_release(plan) + around)
+}
+
+/// The releases of all viewers.
+///
+/// # Errors
+/// When a noise does not fit the type it is added in.
+pub(crate) fn plans(engine: &dyn Engine, built: &Built, scales: &Scales) -> Result<Vec<ReleasePlan>, Error> {
+    let owners = built.program.fold_owners();
+    let seen = built.program.viewers().filter(|viewer| sees(built, *viewer));
+    seen.map(|viewer| scales.plan(engine, &built.program, &owners, viewer)).collect()
 }
 
 /// A release that is held, at an owner or a server.
@@ -98,12 +107,11 @@ pub(super) struct Holding<'a> {
 /// Runs one release whose noise is drawn inside.
 pub(super) fn held(
     session: &mut Session,
-    engines: &Engines,
+    engine: &mut dyn Engine,
     plan: &ReleasePlan,
     totals: &Shares,
     holding: Holding<'_>,
 ) -> Result<hold::Outcome, Error> {
-    let mut engine = engines.make();
     let Holding { ledger, common, debit, peer, lineage } = holding;
     let id = number_id(common, plan.viewer);
     let all = blake3::derive_key("tacit released number 1", &[id, plan.digest()].concat());
@@ -132,14 +140,17 @@ impl Coordinator<'_> {
         let (mut seen, mut price) = (Views::default(), Cost::zero(self.checked.study.roster().len()));
         let revealed = self.checked.built.program.outputs.len() + self.checked.built.program.lists.len();
         self.stages.begin("release", revealed as u64);
+        // At servers the one that has drawn the noise.
+        let mut drawn = self.servers.take();
         for viewer in viewers(&self.checked.built) {
-            let engine = self.checked.engines.make();
-            let plan = scales.plan(&*engine, &self.checked.built.program, &owners, viewer)?;
+            let mut fresh = self.checked.engines.make();
+            let engine: &mut dyn Engine = drawn.as_deref_mut().unwrap_or(&mut *fresh);
+            let plan = scales.plan(engine, &self.checked.built.program, &owners, viewer)?;
             let mut values = Vec::new();
             if sees(&self.checked.built, viewer) {
                 let ran;
-                (values, ran) = self.one(&plan, totals, scales, agreement, &mut seen)?;
-                price += &self::price(&self.checked.study, &*engine, scales, &plan, ran)?;
+                (values, ran) = self.one((&mut *engine, &plan), totals, scales, agreement, &mut seen)?;
+                price += &self::price(&self.checked.study, engine, scales, &plan, ran)?;
             }
             let lists = match viewer.only() {
                 Some(party) => self.lists(&step(viewer), party, totals, rows.count(), &mut price)?,
@@ -169,7 +180,7 @@ impl Coordinator<'_> {
     /// The values of one release, where this party sees them.
     fn one(
         &mut self,
-        plan: &ReleasePlan,
+        (engine, plan): (&mut dyn Engine, &ReleasePlan),
         totals: &Shares,
         scales: &Scales,
         agreement: &Agreement,
@@ -177,18 +188,16 @@ impl Coordinator<'_> {
     ) -> Result<(Vec<u128>, Ran), Error> {
         let name = step(plan.viewer);
         if !plan.is_noised() {
-            let mut engine = self.checked.engines.make();
-            let values = self.session.step(&name, |s| outputs::exact(&mut *engine, plan, totals, s))?;
+            let values = self.session.step(&name, |s| outputs::exact(engine, plan, totals, s))?;
             return Ok((values.unwrap_or_default(), Ran::Whole));
         }
         let charge = scales.charge(plan.viewer).clone();
         if let (NoiseFrom::CutAndChoose(candidates), Some(viewer)) =
             (self.checked.study.noise(), plan.viewer.only())
         {
-            let setup = self.setup(viewer, (scales.draws(plan), candidates as usize), agreement)?;
+            let setup = self.setup(viewer, (scales.candidates(plan), candidates as usize), agreement)?;
             let noise = self.noise(setup, viewer, charge, agreement)?;
-            let mut engine = self.checked.engines.make();
-            let values = self.session.step(&name, |s| noise.run(&mut *engine, plan, totals, s))?;
+            let values = self.session.step(&name, |s| noise.run(engine, plan, totals, s))?;
             return Ok((values, Ran::Whole));
         }
         let debit =
@@ -197,7 +206,7 @@ impl Coordinator<'_> {
         let ledger = self.ledger.clone();
         let common = &agreement.common;
         let holding = Holding { ledger: &ledger, common, debit: Some(debit), peer, lineage };
-        let outcome = held(&mut self.session, &self.checked.engines, plan, totals, holding)?;
+        let outcome = held(&mut self.session, engine, plan, totals, holding)?;
         seen.attempts.push(outcome.attempt);
         seen.benders.extend(outcome.benders);
         Ok((outcome.values.unwrap_or_default(), outcome.ran))

@@ -1,7 +1,9 @@
 //! What a server does in a study: it holds no data, sees shares, and makes the same calls as the owners.
 
 use super::agree::tell_all;
-use super::outsourced::{self, Word, cast, compute, disclosed, hear_rows, same_program};
+use super::outsourced::{
+    self, Word, cast, compute, disclosed, draw, hear_rows, publishes, same_program,
+};
 use super::stages::Stages;
 use super::{Watch, appointment, hear_groups, met, released, salted, stopped, transport};
 use crate::engines::Engines;
@@ -15,7 +17,7 @@ use crate::study::{Kind, Protocol, Study};
 use crate::transport::{Transport, protects};
 use crate::usage;
 use base::{Cost, Error, Kind as Fault, PartyId, Seed};
-use engine::{Rows, Shares, outputs};
+use engine::{Engine, Rows, Shares, outputs};
 use net::connect::Standby;
 use net::{Farewell, Session};
 use program::Ratio;
@@ -187,11 +189,23 @@ impl Server<'_> {
             transport::settle(&mut self.session, &mut self.stages, study, mine, &mut self.engines)?;
         let disclosed = self.rows()?;
         let mut rows = Blank(disclosed.union);
-        let engines = &self.engines;
-        let totals = compute(&mut self.session, &mut self.stages, (engines, built), &mut rows)?;
-        let groups = self.groups(&disclosed)?;
-        let scales = Scales::new(study, &built.program, &built.audit, groups)?;
-        self.release(&totals, disclosed.union, &scales, &common)?;
+        let mut engine = self.engines.make();
+        let engine = &mut *engine;
+        let scales = |groups| Scales::new(study, &built.program, &built.audit, groups);
+        let early = if publishes(built) { None } else { Some(scales(None)?) };
+        if let Some(scales) = &early {
+            draw(&mut self.session, &mut self.stages, (&mut *engine, built), scales)?;
+        }
+        let totals = compute(&mut self.session, &mut self.stages, (&mut *engine, built), &mut rows)?;
+        let scales = match early {
+            Some(scales) => scales,
+            None => {
+                let scales = scales(self.groups(&disclosed)?)?;
+                draw(&mut self.session, &mut self.stages, (&mut *engine, built), &scales)?;
+                scales
+            }
+        };
+        self.release(engine, (&totals, disclosed.union), &scales, &common)?;
         self.session.step("done", |s| tell_all(s, [1]))?;
         self.session.finish()?;
         Ok(self.report(disclosed, start, false))
@@ -251,8 +265,7 @@ impl Server<'_> {
     /// Group sizes, where the release mode makes them public.
     fn groups(&mut self, disclosed: &Disclosed) -> Result<Option<[u64; 2]>, Error> {
         let Ready { study, built, .. } = self.ready;
-        let published = built.lift.as_ref().is_some_and(|(_, layout)| layout.published.is_some());
-        let (true, Kind::Lift(lift)) = (published, &study.kind) else { return Ok(None) };
+        let (true, Kind::Lift(lift)) = (publishes(built), &study.kind) else { return Ok(None) };
         let minimum = lift.release.minimum_group;
         self.session.step("publish", |s| hear_groups(s, disclosed, minimum)).map(Some)
     }
@@ -260,13 +273,12 @@ impl Server<'_> {
     /// One release per viewer, as the owners run them.
     fn release(
         &mut self,
-        totals: &Shares,
-        rows: u64,
+        engine: &mut dyn Engine,
+        (totals, rows): (&Shares, u64),
         scales: &Scales,
         common: &Bytes32,
     ) -> Result<(), Error> {
         let Ready { study, built, .. } = self.ready;
-        let engines = &self.engines;
         let program = &built.program;
         let fold_owners = program.fold_owners();
         let revealed = (program.outputs.len() + program.lists.len()) as u64;
@@ -274,23 +286,21 @@ impl Server<'_> {
         let mut price = Cost::zero(self.session.roster().len());
         self.stages.begin("release", revealed);
         for viewer in released::viewers(built) {
-            let mut engine = engines.make();
-            let plan = scales.plan(&*engine, program, &fold_owners, viewer)?;
+            let plan = scales.plan(engine, program, &fold_owners, viewer)?;
             let name = released::step(viewer);
             if released::sees(built, viewer) {
                 let mut ran = Ran::Whole;
                 if plan.is_noised() {
                     let (peer, lineage) = (String::new(), String::new());
                     let holding = released::Holding { ledger: &ledger, common, debit: None, peer, lineage };
-                    ran = released::held(&mut self.session, engines, &plan, totals, holding)?.ran;
+                    ran = released::held(&mut self.session, engine, &plan, totals, holding)?.ran;
                 } else {
-                    self.session.step(&name, |s| outputs::exact(&mut *engine, &plan, totals, s))?;
+                    self.session.step(&name, |s| outputs::exact(engine, &plan, totals, s))?;
                 }
-                price += &released::price(study, &*engine, scales, &plan, ran)?;
+                price += &released::price(study, engine, scales, &plan, ran)?;
             }
             let Some(viewer) = viewer.only() else { continue };
             if program.lists.iter().any(|list| list.to == viewer) {
-                let mut engine = engines.make();
                 price += &engine.price_lists(program, rows, viewer);
                 self.session.step(&name, |s| engine.lists(program, rows, viewer, totals, s))?;
             }
