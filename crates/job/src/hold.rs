@@ -347,10 +347,7 @@ impl Release<'_> {
         let peers: Vec<PartyId> = session.roster().parties().filter(|peer| *peer != me).collect();
         if owners.contains(&me) {
             let paid = self.charge(held);
-            for peer in &peers {
-                session.link(*peer).send(&[u8::from(paid.is_ok())])?;
-                session.link(*peer).flush()?;
-            }
+            peers.iter().try_for_each(|peer| self.say(session, *peer, &[u8::from(paid.is_ok())]))?;
             paid?;
         }
         for owner in owners.into_iter().filter(|owner| *owner != me) {
@@ -368,6 +365,14 @@ impl Release<'_> {
         }
     }
 
+    /// Says something to a peer. Where all hold, a server that is gone stops nobody.
+    fn say(&self, session: &mut Session, peer: PartyId, bytes: &[u8]) -> Result<(), Error> {
+        let mut link = session.link(peer);
+        let said = link.send(bytes).and_then(|()| link.flush());
+        let needed = peer.index() < self.plan.parties || !self.servers().contains(&peer);
+        if needed { said } else { Ok(()) }
+    }
+
     /// Charges this party, unless it has paid for this number.
     fn charge(&self, held: &HeldShare) -> Result<(), Error> {
         let debit = self.debit.as_ref().ok_or_else(|| Error::misuse("an owner is charged"))?;
@@ -383,11 +388,12 @@ impl Release<'_> {
     fn open(&self, session: &mut Session, held: &HeldShare, ran: Ran) -> Result<Outcome, Error> {
         let (me, viewers) = (session.me(), self.viewers());
         let sees = viewers.contains(&me);
-        if self.holders.contains(&me) && !held.share.is_empty() {
-            let message = Zeroizing::new([&held.share[..], &held.salt].concat());
+        if self.holders.contains(&me) {
+            let mut message = Zeroizing::new([&held.share[..], &held.salt].concat());
+            // A server that lost its share says zeros, which nobody committed to: nobody waits for it.
+            message.resize(outputs::share_bytes(self.plan) + SALT_BYTES, 0);
             for viewer in viewers.iter().filter(|viewer| **viewer != me) {
-                session.link(*viewer).send(&message)?;
-                session.link(*viewer).flush()?;
+                self.say(session, *viewer, &message)?;
             }
         }
         let (mut values, mut benders) = (None, Vec::new());
@@ -450,12 +456,7 @@ impl Release<'_> {
         let mut hasher = blake3::Hasher::new_derive_key(OUTPUTS);
         let mine = *hasher.update(&held.session).update(&outputs::pack(bits)).finalize().as_bytes();
         for peer in session.roster().parties().filter(|peer| *peer != me).collect::<Vec<_>>() {
-            if viewers.contains(&peer) {
-                session.link(peer).send(&mine)?;
-            } else {
-                session.link(peer).send(&[1])?;
-            }
-            session.link(peer).flush()?;
+            self.say(session, peer, if viewers.contains(&peer) { &mine } else { &[1] })?;
         }
         for peer in viewers.into_iter().filter(|peer| *peer != me) {
             if session.link(peer).recv_array::<32>()? != mine {

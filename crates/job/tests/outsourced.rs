@@ -80,6 +80,9 @@ fn a_plan_prices_what_a_run_costs() {
     let by_name = |stage: &str, name: &str| {
         plan.stages.iter().find(|s| s.name == stage).map(|s| s.bytes_sent[name]).unwrap()
     };
+    let release = plan.stages.iter().find(|stage| stage.name == "release").unwrap();
+    assert!((1..=8).contains(&release.rounds), "{} round trips after the totals", release.rounds);
+    assert_eq!(release.and_gates, 0, "numbers are added up, not gates");
     let everybody = world.study();
     for (at, (name, _)) in everybody.everybody().into_iter().enumerate() {
         let stages = match at {
@@ -87,9 +90,12 @@ fn a_plan_prices_what_a_run_costs() {
             _ => &servers[at - 2].stages,
         };
         let sent = |stage: &str| stages.iter().find(|s| s.name == stage).unwrap().bytes_sent[at];
-        for stage in ["match", "release"] {
+        for stage in ["match", "noise", "release"] {
             assert_eq!(by_name(stage, name), sent(stage), "{name}, {stage}");
         }
+        // Of sums: tops, echoes, commitments, held, paid, shares; and what an owner enters.
+        let release = stages.iter().find(|s| s.name == "release").unwrap();
+        assert!(release.price.rounds <= 8, "{} rounds", release.price.rounds);
         // A plan takes nobody to be in both files.
         assert!(by_name("compute", name) >= sent("compute"), "{name}");
     }

@@ -16,7 +16,7 @@ use base::Error;
 use kernels::Block;
 use net::Session;
 use program::circuit::{Gates, Input, Lit};
-use program::gadgets::Word;
+use program::gadgets::{Word, add_shallow};
 use program::lower::SUMMANDS;
 use program::lower::combine::Terms;
 
@@ -264,27 +264,9 @@ fn adder(heights: &Heights) -> Compiled {
             heights.iter().enumerate().map(bit).collect()
         };
         let [a, b] = [0, 1].map(&mut number);
-        roots.extend(add(&mut g, &a, &b));
+        roots.extend(add_shallow(&mut g, &a, &b, Lit::FALSE));
     }
     Compiled::of_shares(&g.finish(), &roots)
-}
-
-/// a + b modulo 2^width in logarithmic depth: Sklansky's prefixes of what is generated and what is passed on.
-fn add(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Word {
-    let half: Word = a.iter().zip(b).map(|(a, b)| g.xor(*a, *b)).collect();
-    let mut made: Word = a.iter().zip(b).map(|(a, b)| g.and(*a, *b)).collect();
-    let mut passed = half.clone();
-    for level in (0..).map(|l| 1usize << l).take_while(|span| *span < half.len()) {
-        for i in (0..half.len()).filter(|i| i & level != 0) {
-            let low = (i & !(2 * level - 1)) + level - 1;
-            let through = g.and(passed[i], made[low]);
-            // Never both: what passes a carry on makes none.
-            made[i] = g.xor(made[i], through);
-            passed[i] = g.and(passed[i], passed[low]);
-        }
-    }
-    let carry = |i: usize| if i == 0 { Lit::FALSE } else { made[i - 1] };
-    half.iter().enumerate().map(|(i, bit)| g.xor(*bit, carry(i))).collect()
 }
 
 /// Goes through the motions of [`Columns`].
@@ -349,36 +331,6 @@ mod tests {
                     assert!(stages < 500, "{rows} rows: no end of stages");
                 }
             }
-        }
-    }
-
-    /// The adder on all pairs of short words and on the edges of long ones.
-    #[test]
-    fn words_add_up() {
-        let mut cases: Vec<(usize, u128, u128)> = Vec::new();
-        for width in 1..6 {
-            (0..1 << width).for_each(|a| (0..1 << width).for_each(|b| cases.push((width, a, b))));
-        }
-        for width in [63, 64, 65, 127, 128] {
-            let mask = u128::MAX >> (128 - width);
-            let edges = [0, 1, 2, mask, mask - 1, mask / 3, 1 << (width - 1)];
-            edges.iter().for_each(|a| edges.iter().for_each(|b| cases.push((width, *a, *b))));
-        }
-        for (width, a, b) in cases {
-            let mut g = Gates::default();
-            let mut word = |word| -> Word {
-                (0..width as u16).map(|bit| g.input(Input { owner: None, word, bit })).collect()
-            };
-            let [x, y] = [0, 1].map(&mut word);
-            let sum = add(&mut g, &x, &y);
-            let circuit = g.finish();
-            let wires = circuit.evaluate(|input| [a, b][input.word as usize] >> input.bit & 1 == 1);
-            let value = sum
-                .iter()
-                .enumerate()
-                .fold(0u128, |v, (i, lit)| v | u128::from(wires[lit.wire()] ^ lit.inverted()) << i);
-            assert_eq!(value, a.wrapping_add(b) & (u128::MAX >> (128 - width)), "{a} + {b} of {width} bits");
-            assert!(circuit.and_depth() <= 1 + width.next_power_of_two().trailing_zeros() as usize);
         }
     }
 

@@ -1,6 +1,12 @@
 //! What follows from how far all are, and runs of a small release with ledgers that are cut off anywhere.
 
 use super::*;
+use engine::conformance::{Case, Table};
+use engine::{Engine, Entered};
+use net::cluster::Cluster;
+use net::faults::Fault;
+use program::lower::{Lowering, Noise, lower_draws, lower_release};
+use tempfile::TempDir;
 
 const A: PartyId = PartyId(0);
 const B: PartyId = PartyId(1);
@@ -57,4 +63,160 @@ fn of_four_servers_one_may_have_lost_its_share() {
     assert_eq!(decide(&all(&[4]), &[A], &servers, 0), Ok(Next::Open([1; 32])));
     assert_eq!(decide(&all(&[3, 4]), &[A], &servers, 0), Ok(Next::Compute(0)));
     assert_eq!(decide(&all(&[1]), &[A], &servers, 0), Ok(Next::Compute(0)));
+}
+
+/// Two owners and four servers that compute a real release, with ledgers in files.
+struct Served {
+    folder: TempDir,
+    case: Case,
+}
+
+const SERVERS: [PartyId; 4] = [PartyId(2), PartyId(3), PartyId(4), PartyId(5)];
+
+type Seen = (Option<Vec<u128>>, Vec<PartyId>);
+
+impl Served {
+    fn new() -> Self {
+        let all = engine::conformance::suite(3);
+        let case = all.into_iter().find(|case| case.name.starts_with("joint among 2")).expect("it is there");
+        Self { folder: TempDir::new().unwrap(), case }
+    }
+
+    fn ledger(&self, party: PartyId) -> Ledger {
+        Ledger::open(&self.folder.path().join(format!("{}.ledger", party.0))).unwrap()
+    }
+
+    fn charged(&self) -> [usize; 2] {
+        [A, B].map(|owner| self.ledger(owner).entries().unwrap().len())
+    }
+
+    fn debit(me: PartyId) -> Debit {
+        let other = format!("tacit1:{}", me.other().0.to_string().repeat(32));
+        let (one, none) = (release::rational::ratio(1, 1), release::rational::ratio(0, 1));
+        Debit {
+            lineage: "data".into(),
+            viewer_key: format!("{other} {}", crate::ledger::PUBLIC),
+            peer_key: other,
+            study: [1; 32],
+            my_tag: [2; 32],
+            peer_tag: [3; 32],
+            release_id: [4; 32],
+            rho: one.clone(),
+            budget: one.clone(),
+            total: Some(one),
+            delta: none.clone(),
+            most_delta: none.clone(),
+            tau: none,
+            protects: true,
+        }
+    }
+
+    /// One try of everybody. `bends` says something else than what it computed, and commits to that.
+    fn run(&self, cluster: Cluster, bends: Option<PartyId>) -> Vec<Result<Seen, Error>> {
+        let done = cluster.run(|session| Ok(self.one(session, bends)));
+        done.into_iter().map(|done| done.and_then(|done| done)).collect()
+    }
+
+    fn one(&self, session: &mut Session, bends: Option<PartyId>) -> Result<Seen, Error> {
+        let (me, program) = (session.me(), &self.case.program);
+        let mut engine = ring4::Ring4::new(ring4::Settings::default(), SERVERS, || Ok(accel::Queue::default()));
+        let (owners, sampler) = (program.fold_owners(), |at| self.case.noise.sampler(at));
+        let how = Lowering {
+            totals: Totals::Replicated,
+            noise: Noise::Coins(&sampler),
+            ..Lowering::exact(&owners)
+        };
+        let plan = lower_release(program, program::Viewer::Public, &how)?;
+        let draws = lower_draws(std::slice::from_ref(&plan), &sampler, how.depth);
+        let mut coins = Entered::nothing(draws.words.len());
+        self.case.noise.deal(&draws.words, &mut coins, me);
+        engine.draw(&draws, &coins, session)?;
+        let mut rows = Table::new(program, &self.case.columns, self.case.rows, Some(me));
+        let totals = engine.rows(program, &mut rows, session)?;
+        let debit = (me.index() < 2).then(|| Self::debit(me));
+        let peer = debit.as_ref().map(|debit| debit.peer_key.clone()).unwrap_or_default();
+        let ledger = Mutex::new(self.ledger(me));
+        let release = Release {
+            plan: &plan,
+            common: [5; 32],
+            id: [4; 32],
+            holders: SERVERS.to_vec(),
+            ledger: &ledger,
+            debit,
+            peer,
+            lineage: "data".into(),
+        };
+        let outcome = release.run(session, |session| {
+            let mut rng = session.fork_seed("coins").into_rng();
+            let entered = Entered::new(&plan, &totals, me, &mut rng)?;
+            let left = engine.release(&plan, &entered, session)?;
+            let mut bytes = left.bytes().to_vec();
+            if bends == Some(me) {
+                bytes[9] ^= 2;
+            }
+            Ok(OutputShares::of_bytes(bytes))
+        })?;
+        Ok((outcome.values, outcome.benders))
+    }
+
+    /// Everybody honest: the result, paid for once.
+    fn ends(&self, what: &str) {
+        for owner in self.run(Cluster::new(6, 9), None).into_iter().take(2) {
+            let (values, benders) = owner.unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!(values.as_deref(), Some(&self.expected()[..]), "{what}");
+            assert!(benders.is_empty(), "{what}: {benders:?}");
+        }
+        assert_eq!(self.charged(), [1, 1], "{what}");
+    }
+
+    fn expected(&self) -> Vec<u128> {
+        self.case.program.outputs_to(program::Viewer::Public).map(|i| self.case.outputs[i]).collect()
+    }
+}
+
+/// It commits to what it bends, so that nothing but the other servers' copies tells: the result is right, it is named, and
+/// each owner has paid once.
+#[test]
+fn a_server_that_commits_to_another_share_is_convicted_by_two_others() {
+    for culprit in SERVERS {
+        let world = Served::new();
+        for owner in world.run(Cluster::new(6, 7), Some(culprit)).into_iter().take(2) {
+            assert_eq!(owner.unwrap(), (Some(world.expected()), vec![culprit]));
+        }
+        assert_eq!(world.charged(), [1, 1]);
+    }
+}
+
+/// A server that says something else before all hold: in the draw, the rows, the sums, or of how far it is and to what it
+/// commits. Nothing is charged, and the next try costs one. If it says to one owner alone that it holds another number,
+/// the other one may have paid: for the number that the next try opens.
+#[test]
+fn what_a_server_bends_before_all_hold_is_never_charged() {
+    // Tops of 38 bytes, echoes of 32, a commitment and what it holds of 32 each.
+    let bent = [("draw", 40), ("draw", 400), ("rows", 900), ("hold", 3), ("hold", 45), ("hold", 80), ("hold", 120)];
+    for (step, byte) in bent {
+        for (at, culprit) in SERVERS.into_iter().enumerate() {
+            let what = format!("p{} at {step}, byte {byte}", culprit.0);
+            // What A goes to the seat before, and what is said to all to an owner.
+            let towards = if step == "hold" { PartyId(at as u8 % 2) } else { SERVERS[(at + 3) % 4] };
+            let world = Served::new();
+            let cluster = Cluster::new(6, 8).deadline(std::time::Duration::from_secs(20));
+            let fault = Fault::Corrupt { byte, mask: 8 };
+            let done = world.run(cluster.fault_towards(culprit, towards, step, fault), None);
+            assert!(done.iter().any(Result::is_err), "{what}: nobody noticed");
+            let accused = |error: &Error| {
+                let peer = error.at().peer.clone().unwrap_or_default();
+                matches!(error.kind(), Kind::Deviated(_) | Kind::Malformed(_))
+                    && peer.contains(&format!("p{}", culprit.0))
+            };
+            let errors: Vec<&Error> = done.iter().filter_map(|done| done.as_ref().err()).collect();
+            assert!(errors.iter().any(|error| accused(error)), "{what}: {errors:#?}");
+            if byte != 120 {
+                assert!(done.iter().all(|done| !matches!(done, Ok((Some(_), _)))), "{what}");
+                assert_eq!(world.charged(), [0, 0], "{what}");
+            }
+            assert!(world.charged().iter().all(|paid| *paid < 2), "{what}");
+            world.ends(&what);
+        }
+    }
 }

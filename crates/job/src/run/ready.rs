@@ -1,7 +1,7 @@
 //! Whether this party's ledger lets a study begin: the file itself, what peers say of it, bars and budgets.
 
-use super::agree::{Agreement, others_of, tell_all, tell_each};
-use super::outsourced::Word;
+use super::agree::{Agreement, others_of, tell, tell_each};
+use super::outsourced::{self, Word};
 use super::{Coordinator, Event, Watch};
 use crate::compose;
 use crate::ledger::{
@@ -157,7 +157,10 @@ impl Coordinator<'_> {
                 let statement = heard(session, peer, key(peer), identity, &theirs)?;
                 lock()?.keep_statement(key(peer), identity.fingerprint(), &statement)?;
             }
-            tell_all(session, [1]).map(|_| ())
+            tell(session, &owners, [1])?;
+            // Nobody needs the servers any more.
+            outsourced::servers_apart(study).iter().for_each(|s| _ = tell(session, &[*s], [1]));
+            Ok(())
         })
     }
 

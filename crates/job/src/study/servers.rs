@@ -3,7 +3,7 @@
 use super::hash::Encoder;
 use super::parse::{is_key, named_key};
 use super::reader::{Item, NAME_RULE, Section, is_name, printable};
-use super::{Compute, Engine, Kind, Member, Protocol, Study};
+use super::{Compute, Engine, Kind, Member, NoiseFrom, Protocol, Study};
 use crate::transport::Transport;
 use base::{Error, PartyId, Roster, limits};
 use ring4::{Hash, Security, Settings};
@@ -188,6 +188,11 @@ pub(super) fn check(root: &Section<'_, '_>, study: &Study) -> Result<(), Error> 
         return Err(root.error(
             "a lift study by ring4 has one advertiser: write a study for each, with the same servers",
         ));
+    }
+    if study.noise() != NoiseFrom::Inside {
+        let release = root.need("release", "a section [release]")?.open_section()?;
+        let noise = release.need("noise", "noise = \"inside\"")?;
+        return Err(noise.refuse("four servers draw noise that nobody knows; write noise = \"inside\""));
     }
     let apart = servers.members.iter().filter(|server| !server.owner).count();
     if study.matching.protocol == Protocol::SaltedKey && apart < JOINERS {
