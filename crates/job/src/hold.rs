@@ -238,9 +238,12 @@ impl Release<'_> {
             hasher.update(&[party.0]).update(&top.bytes());
         }
         let echo = *hasher.finalize().as_bytes();
-        if let Some((peer, _)) = tell_all(session, echo)?.into_iter().find(|(_, theirs)| *theirs != echo) {
-            return Err(session.link(peer).blame(
-                "it heard other words about this release, or is at another one: study, data and noise are the same at all",
+        if tell_all(session, echo)?.iter().any(|(_, theirs)| *theirs != echo) {
+            // Whoever said two things, and not who heard them.
+            let everybody: Vec<PartyId> = session.roster().parties().collect();
+            return Err(session.accuse_one_of(
+                &everybody,
+                "one says two things about this release, or is at another one: study, data and noise are the same at all",
             ));
         }
         let (viewers, servers) = (self.viewers(), self.servers().to_vec());
@@ -321,7 +324,9 @@ impl Release<'_> {
         match tell_all(session, number)?.into_iter().find(|(_, theirs)| *theirs != number) {
             None => Ok(held),
             Some((peer, _)) => {
-                Err(session.link(peer).blame("it holds another number: somebody committed to two shares"))
+                let mut suspects = [&self.holders[..], &[peer]].concat();
+                suspects.sort_unstable();
+                Err(session.accuse_one_of(&suspects, "one committed to two shares, or holds another number"))
             }
         }
     }

@@ -86,7 +86,7 @@ impl Default for Speeds {
 /// One stage of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlanStage {
-    /// `link`, `match`, `compute` or `release`.
+    /// `link`, `match`, `noise`, `compute` or `release`.
     pub name: String,
     /// AND gates.
     pub and_gates: u64,

@@ -449,7 +449,7 @@ pub struct MatchCount {
 /// One stage of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
-    /// `link` (where it was measured), `match`, `compute`, `release`.
+    /// `link` (where it was measured), `match`, `noise` (where servers draw it), `compute`, `release`.
     pub name: String,
     /// Wall seconds at this party.
     pub seconds: f64,

@@ -66,7 +66,7 @@ pub enum Event {
     },
     /// A stage begins.
     Stage {
-        /// `link`, `match`, `compute` or `release`.
+        /// `link`, `match`, `noise`, `compute` or `release`.
         name: String,
         /// Rows that it will handle, as far as known.
         rows: u64,

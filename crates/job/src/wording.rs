@@ -479,7 +479,10 @@ pub fn capital(text: &str) -> String {
 
 /// What a stage handles: a release has values, every other stage has rows.
 pub fn handled(stage: &Stage) -> &'static str {
-    if stage.name == "release" { "values" } else { "rows" }
+    match &*stage.name {
+        "release" | "noise" => "values",
+        _ => "rows",
+    }
 }
 
 /// A cell for a reader: `everybody`, or its label.

@@ -101,6 +101,28 @@ fn a_plan_prices_what_a_run_costs() {
     }
 }
 
+/// The figures of `docs/protocols/ring4.md`: as `tacit plan --rows 401974,1488` says them of the example.
+#[test]
+fn a_release_of_sums_takes_eight_round_trips_at_most() {
+    let link = job::plan::Link { bits_per_s: 1e9, round_trip_s: 1e-3 };
+    let assumed = job::plan::Assumed { rows: [401_974, 1_488], mean: 0.01 };
+    let own = LIFT.replace("[release.public]", "[release.to.registry]");
+    let variance = own.replace("mode       = \"sums\"", "mode = \"variance\"");
+    for (text, sums) in [(LIFT, true), (&own, true), (&variance, false)] {
+        let study = Study::parse("study.toml", text).unwrap();
+        let plan = job::plan::plan(&study, &assumed, link, job::plan::Speeds::default()).unwrap();
+        for stage in plan.stages.iter().filter(|stage| stage.name != "match") {
+            let bytes: u64 = stage.bytes_sent.values().sum();
+            println!("{}: {} round trips, {} ANDs, {bytes} B", stage.name, stage.rounds, stage.and_gates);
+        }
+        let names: Vec<&str> = plan.stages.iter().map(|stage| &*stage.name).collect();
+        let before = if sums { ["match", "noise", "compute"] } else { ["match", "compute", "noise"] };
+        assert_eq!(names[..3], before, "group sizes are published before they scale noise");
+        let release = plan.stages.last().unwrap();
+        assert_eq!((release.rounds <= 8, release.and_gates == 0), (sums, sums), "{release:?}");
+    }
+}
+
 #[test]
 fn another_salt_is_found_before_anything_is_sent() {
     let (world, _) = trial(&|s| s);

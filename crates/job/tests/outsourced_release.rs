@@ -107,7 +107,9 @@ fn a_server_that_stops_before_all_hold_costs_nothing() {
     cut(&file, "held");
     for _ in 0..2 {
         let (reports, servers) = all(&world.owners(SALTED), &world.nodes(), quiet);
-        assert!(reports.iter().all(Result::is_err) && servers.iter().all(Result::is_err));
+        let ends: Vec<String> = reports.iter().map(|r| format!("{:?}", r.as_ref().err())).collect();
+        assert!(reports.iter().all(Result::is_err), "{ends:#?}");
+        assert!(servers.iter().all(Result::is_err), "a server goes on");
         assert_eq!(charged(&world), [0, 0]);
     }
     mend(&file);

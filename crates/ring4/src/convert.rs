@@ -35,6 +35,13 @@ use zeroize::Zeroizing;
 
 /// Bits of a word from which on conversion to a ring goes through a mask.
 pub const DIRECT_BITS: u32 = 4;
+/// Up to so many words do not fill the blocks of a mask's bits, which then take as many bytes and more rounds.
+const FEW: usize = 8;
+
+/// Whether words become numbers by one sum of products.
+fn direct(len: usize, width: u32) -> bool {
+    width <= DIRECT_BITS || len <= FEW
+}
 
 /// Bits in the clear as elements, where they are known.
 pub(crate) fn expand(ring: Ring, len: usize, bits: &Clear) -> Clear {
@@ -206,7 +213,7 @@ impl Party {
         if self.left_out(("word to ring", ring, width), len, |q| q.word_to_ring(ring, len, width)) {
             return Ok(Shares::zero(ring, len));
         }
-        if word.width() <= DIRECT_BITS {
+        if direct(len, width) {
             return self.bits_to_ring_at_once(session, (ring, word.len()), word);
         }
         self.word_to_ring_masked(session, (ring, word.len()), word)
@@ -376,7 +383,7 @@ impl Quote {
     /// Words over a ring, signed or not.
     pub fn word_to_ring(&mut self, ring: Ring, len: usize, width: u32) {
         let shape = (ring, len);
-        if width <= DIRECT_BITS {
+        if direct(len, width) {
             let side = |side| (0..width).map(move |_| (side, shape));
             self.enter_sides(&Side::BOTH.into_iter().flat_map(side).collect::<Vec<_>>());
             return self.cross(shape, 1);

@@ -37,7 +37,7 @@ use zeroize::Zeroizing;
 /// What sums are of.
 const RING: Ring = Ring::Z128;
 
-/// What a seat holds of the noises: by place the bits of each, its carry last; and where its number is among those of sums.
+/// What a seat holds of the noises: the bits of each, and where its number is among those that sums take.
 #[derive(Default)]
 pub(crate) struct Noises {
     places: HashMap<NoisedAt, (Bits<3>, usize)>,
@@ -61,7 +61,7 @@ impl Noises {
 fn drawn(draws: &Draws) -> (Compiled, usize, usize) {
     let roots: Vec<Lit> = draws.drawn.iter().flat_map(|noise| noise.bits.iter().copied()).collect();
     let summed = || draws.drawn.iter().filter(|noise| noise.in_sums);
-    let widest = summed().map(|noise| noise.bits.len() - 1).max().unwrap_or(0);
+    let widest = summed().map(|noise| noise.bits.len()).max().unwrap_or(0);
     (Compiled::of_shares(&draws.circuit, &roots), summed().count(), widest)
 }
 
@@ -75,7 +75,6 @@ pub(crate) fn quote_draw(draws: &Draws, mut quote: Quote) -> (Quote, u64) {
     circuit.quote_join(&mut quote, 1);
     if count > 0 {
         quote.word_to_ring(RING, count, width as u32);
-        quote.bits_to_ring(RING, count, 1);
         quote.refresh(RING, count);
     }
     (quote, circuit.and_gates())
@@ -139,18 +138,16 @@ fn toss<'a>(
     }
 }
 
-/// Words and their carries as numbers, whose summands are fresh.
+/// Words as numbers, whose summands are fresh.
 fn numbers(server: &mut Party, session: &mut Session, words: &[&Bits<3>]) -> Result<Option<Shares>, Error> {
-    let Some(widest) = words.iter().map(|word| word.len() - 1).max() else { return Ok(None) };
-    let plane = |bit: &dyn Fn(&Bits<3>) -> usize| {
+    let Some(widest) = words.iter().map(|word| word.len()).max() else { return Ok(None) };
+    let plane = |i: usize| {
         let mut plane = Bits::with_capacity(words.len());
-        words.iter().for_each(|word| plane.push(word.slices(), bit(word), 1, [Block::ZERO; 3]));
+        words.iter().for_each(|w| plane.push(w.slices(), i.min(w.len() - 1), 1, [Block::ZERO; 3]));
         plane.into_shares()
     };
-    let carry = plane(&|word| word.len() - 1);
-    let planes = (0..widest).map(|i| plane(&|word| i.min(word.len() - 2))).collect();
-    let mut all = server.signed_word_to_ring(session, RING, &Planes::new(planes)?)?;
-    all.add(&server.bits_to_ring(session, RING, &[&carry])?[0])?;
+    let planes = Planes::new((0..widest).map(plane).collect())?;
+    let all = server.signed_word_to_ring(session, RING, &planes)?;
     server.refresh(session, &all).map(Some)
 }
 

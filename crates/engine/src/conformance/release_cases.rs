@@ -153,6 +153,9 @@ pub(super) fn gaussian(parties: usize, seed: u64, rows: usize) -> Case {
     let [(a, x), (b, y)] = noised[2];
     let sum = d.b.add(a, b);
     d.reveal(1, sum, wrap(x.wrapping_add(y), ty));
+    // For one party a comparison as well, of noise that the others see in sums.
+    let larger = d.b.max(a, b);
+    d.reveal(1, larger, if extend(x, ty).cast_signed() > extend(y, ty).cast_signed() { x } else { y });
     Case { random_shares: parties == 2 && rows > 2, noise, ..d.finish() }
 }
 

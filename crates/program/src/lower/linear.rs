@@ -113,7 +113,7 @@ fn total(words: &mut Words<'_, '_>, fold: u32) -> Form {
 fn noised(words: &mut Words<'_, '_>, at: NoisedAt) -> Option<Form> {
     let program = words.program;
     let Noise::Coins(sampler) = words.how.noise else { return None };
-    let bits = super::noise::width(sampler(at)) as u8 + 1;
+    let bits = super::noise::width(sampler(at)) as u8;
     let mut form = Form::default();
     for (fold, weight) in multiples(program, at)? {
         if program.folds[fold as usize].ty().signed && words.knows(fold).is_some() {

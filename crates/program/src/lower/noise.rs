@@ -36,7 +36,7 @@ pub struct Draws {
 pub struct Drawn {
     /// Of what.
     pub at: NoisedAt,
-    /// Its bits in two's complement, and the carry that is added to them.
+    /// Its bits in two's complement.
     pub bits: Vec<Lit>,
     /// Whether a release takes the bits ...
     pub in_gates: bool,
@@ -62,10 +62,10 @@ pub fn lower_draws<'a>(
             }
             let sampler = sampler(at);
             let coins: Word = pieces(sampler).flat_map(|piece| coins(&mut g, &mut words, at, piece)).collect();
-            let Noise { mut word, carry } = draw(&mut g, sampler, &coins, depth);
+            let Noise { word, carry } = draw(&mut g, sampler, &coins, depth);
             debug_assert_eq!(word.len(), width(sampler), "what releases take");
-            word.push(carry);
-            drawn.push(Drawn { at, bits: word, in_gates, in_sums });
+            let bits = depth.add(&mut g, &word, &vec![Lit::FALSE; word.len()], carry);
+            drawn.push(Drawn { at, bits, in_gates, in_sums });
         }
     }
     Draws { parties: plans.first().map_or(0, |plan| plan.parties), words, circuit: g.finish(), drawn }
@@ -84,7 +84,7 @@ fn coins(g: &mut Gates, words: &mut Vec<ReleaseWord>, at: NoisedAt, (piece, widt
     (0..width).map(&mut bit).collect()
 }
 
-/// Bits of [`Noise::word`].
+/// Bits of a draw: those of [`Noise::word`].
 pub(super) fn width(sampler: &Sampler) -> usize {
     let last = sampler.parts.last().expect("a draw has a part");
     let top = (last.shift + last.table.bits()) as usize + if sampler.parts.len() > 1 { 2 } else { 1 };

@@ -157,7 +157,7 @@ pub enum WordKind {
     Coins(NoisedAt, u8),
     /// A summand of such a piece, as [`WordKind::Summand`]; its number is last. They enter before the rows.
     CoinSummand(NoisedAt, u8, u8),
-    /// A summand of what was drawn of them: of the bits of a noise and its carry, or of its number where the release is sums.
+    /// A summand of what was drawn of them: of the bits of a noise, or of its number where the release is sums.
     NoiseSummand(NoisedAt, u8),
     /// Candidate `1` for the noise of an output of a mechanism, two's complement: the owner has drawn it.
     Candidate(NoisedAt, u32),
@@ -412,10 +412,9 @@ impl Words<'_, '_> {
     /// Noise of coins that enter in words of up to [`WORD`] bits, or of what servers have drawn of theirs.
     fn drawn(&mut self, g: &mut Gates, at: NoisedAt, sampler: &Sampler) -> super::noise::Noise {
         if self.how.totals == Totals::Replicated {
-            let width = super::noise::width(sampler) as u8 + 1;
-            let mut word = self.xored_summands(g, |j| WordKind::NoiseSummand(at, j), width);
-            let carry = word.pop().expect("a word and its carry");
-            return super::noise::Noise { word, carry };
+            let width = super::noise::width(sampler) as u8;
+            let word = self.xored_summands(g, |j| WordKind::NoiseSummand(at, j), width);
+            return super::noise::Noise { word, carry: Lit::FALSE };
         }
         let mut coins = Vec::with_capacity(sampler.coins());
         for (piece, width) in pieces(sampler) {
@@ -619,7 +618,7 @@ impl Words<'_, '_> {
 pub(super) enum Addend {
     /// A fold's total.
     Total(u32),
-    /// A noise, whose bits are so many with its carry.
+    /// A noise of so many bits.
     Noise(NoisedAt, u8),
 }
 
