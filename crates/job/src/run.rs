@@ -404,15 +404,13 @@ impl<'a> Coordinator<'a> {
             }
         };
         self.part()?;
-        let study = &self.checked.study;
-        let servers = outsourced::names(&study.roster(), outsourced::servers_apart(study));
-        match self.session.finish() {
-            // The result is there, and no server is needed for it.
-            Err(error) if !error.at().peer.as_deref().is_some_and(|peer| servers.split(", ").any(|s| s == peer)) => {
-                Err(error)
-            }
-            _ => Ok(report),
-        }
+        let (study, roster) = (&self.checked.study, self.checked.study.roster());
+        let servers = outsourced::servers_apart(study);
+        // The result is there, and no server is needed for it.
+        let gone =
+            |e: &Error| servers.iter().any(|server| e.at().peer.as_ref() == Some(&roster.name(*server)));
+        self.session.finish().or_else(|error| if gone(&error) { Ok(()) } else { Err(error) })?;
+        Ok(report)
     }
 
     fn scales(&self, groups: Option<[u64; 2]>) -> Result<Scales, Error> {

@@ -34,7 +34,7 @@ pub use factor::factor;
 pub use hoist::hoist;
 pub use joined::{Entry, EntryKind, Gap, JoinedPlan, Term, Word, lower_joined};
 pub use linear::LinearSum;
-pub use noise::{Draws, Drawn, lower_draws};
+pub use noise::{Drawn, Draws, lower_draws};
 pub use numbers::{Number, NumberSum, Numbers};
 pub use payload::{Payload, PayloadField};
 pub use release::{

@@ -37,7 +37,14 @@ impl Ring4 {
         seats: [PartyId; 4],
         devices: impl FnMut() -> Result<Queue, Error> + Send + 'static,
     ) -> Self {
-        Self { settings, seats, devices: Box::new(devices), shape: Shape::default(), chunk: None, drawn: None }
+        Self {
+            settings,
+            seats,
+            devices: Box::new(devices),
+            shape: Shape::default(),
+            chunk: None,
+            drawn: None,
+        }
     }
 
     /// With another circuit for best rows. All participants take the same.

@@ -30,7 +30,7 @@ use net::Session;
 use program::Program;
 use program::circuit::{Input, Lit};
 use program::entries::Knows;
-use program::lower::{Draws, Drawn, Inputs, LinearSum, NoisedAt, ReleasePlan, ReleaseWord, WordKind};
+use program::lower::{Drawn, Draws, Inputs, LinearSum, NoisedAt, ReleasePlan, ReleaseWord, WordKind};
 use std::collections::HashMap;
 use zeroize::Zeroizing;
 
@@ -46,7 +46,9 @@ pub(crate) struct Noises {
 
 impl Noises {
     fn of(&self, at: NoisedAt) -> Result<&(Bits<3>, usize), Error> {
-        self.places.get(&at).ok_or_else(|| Error::misuse("a release of ring4 takes noise that was drawn before it"))
+        self.places
+            .get(&at)
+            .ok_or_else(|| Error::misuse("a release of ring4 takes noise that was drawn before it"))
     }
 
     /// Part `k` of a noise's number.
@@ -184,7 +186,8 @@ fn refreshed(plan: &ReleasePlan, seats: [PartyId; 4]) -> Option<(Ring, usize)> {
     // What only its viewer knows is shared by itself.
     let fresh = |sum: &LinearSum| {
         let words = || sum.terms.iter().map(|(word, _)| plan.words[*word as usize]);
-        let own = |word: ReleaseWord| matches!(word.kind, WordKind::Alone(_)) && plan.viewer == word.owner.into();
+        let own =
+            |word: ReleaseWord| matches!(word.kind, WordKind::Alone(_)) && plan.viewer == word.owner.into();
         words().any(|word| word.kind.is_noise()) || words().all(own)
     };
     (!sums.iter().all(fresh)).then_some((RING, sums.len()))
@@ -269,10 +272,10 @@ fn add_up(
     let mut held = Zeroizing::new(vec![[0u128; 3]; plan.words.len()]);
     for (owner, words) in owned(plan) {
         let mine = if owner == session.me() { &words[..] } else { &[] };
-        let value: Result<Vec<Block>, Error> = mine.iter().map(|word| entered.need(*word).map(Block)).collect();
+        let value: Result<Vec<Block>, Error> =
+            mine.iter().map(|word| entered.need(*word).map(Block)).collect();
         let value = Zeroizing::new(value?);
-        let shares =
-            session.step("enter", |s| member.enter(s, owner, (RING, words.len()), &value))?;
+        let shares = session.step("enter", |s| member.enter(s, owner, (RING, words.len()), &value))?;
         for (at, word) in words.into_iter().enumerate().filter(|_| shares.is_some()) {
             held[word] = shares.as_ref().map_or([0; 3], |shares| shares.parts().map(|part| part[at].0));
         }
@@ -323,7 +326,8 @@ fn evaluate(
     let owned = session.step("enter", |s| evaluator.enter(member, s, &circuit, 1, &mut known))?;
     let seat = member.server().map(|server| server.seat());
     let mut held = |input: &Input, into: [&mut [Block]; 3]| {
-        let (WordKind::Summand(_, j) | WordKind::NoiseSummand(_, j)) = plan.words[input.word as usize].kind else {
+        let (WordKind::Summand(_, j) | WordKind::NoiseSummand(_, j)) = plan.words[input.word as usize].kind
+        else {
             return Err(Error::misuse("a word that an owner enters"));
         };
         let Some(part) = seat.and_then(|seat| seat.part_of(Seat::new(j.into()))) else { return Ok(()) };

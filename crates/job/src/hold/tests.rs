@@ -119,7 +119,8 @@ impl Served {
 
     fn one(&self, session: &mut Session, bends: Option<PartyId>) -> Result<Seen, Error> {
         let (me, program) = (session.me(), &self.case.program);
-        let mut engine = ring4::Ring4::new(ring4::Settings::default(), SERVERS, || Ok(accel::Queue::default()));
+        let mut engine =
+            ring4::Ring4::new(ring4::Settings::default(), SERVERS, || Ok(accel::Queue::default()));
         let (owners, sampler) = (program.fold_owners(), |at| self.case.noise.sampler(at));
         let how = Lowering {
             totals: Totals::Replicated,
@@ -193,7 +194,8 @@ fn a_server_that_commits_to_another_share_is_convicted_by_two_others() {
 #[test]
 fn what_a_server_bends_before_all_hold_is_never_charged() {
     // Tops of 38 bytes, echoes of 32, a commitment and what it holds of 32 each.
-    let bent = [("draw", 40), ("draw", 400), ("rows", 900), ("hold", 3), ("hold", 45), ("hold", 80), ("hold", 120)];
+    let bent =
+        [("draw", 40), ("draw", 400), ("rows", 900), ("hold", 3), ("hold", 45), ("hold", 80), ("hold", 120)];
     for (step, byte) in bent {
         for (at, culprit) in SERVERS.into_iter().enumerate() {
             let what = format!("p{} at {step}, byte {byte}", culprit.0);

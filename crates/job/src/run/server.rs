@@ -1,9 +1,7 @@
 //! What a server does in a study: it holds no data, sees shares, and makes the same calls as the owners.
 
 use super::agree::tell_all;
-use super::outsourced::{
-    self, Word, cast, compute, disclosed, draw, hear_rows, publishes, same_program,
-};
+use super::outsourced::{self, Word, cast, compute, disclosed, draw, hear_rows, publishes, same_program};
 use super::stages::Stages;
 use super::{Watch, appointment, hear_groups, met, released, salted, stopped, transport};
 use crate::engines::Engines;

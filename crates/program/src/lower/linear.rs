@@ -97,9 +97,8 @@ fn found(words: &mut Words<'_, '_>, viewer: Viewer) -> Option<(Vec<LinearSum>, O
         let Form { terms, constant } = forms[value.index()].clone();
         LinearSum { terms: terms.into_iter().collect(), constant, width: program.release.ty(value).width }
     };
-    let bits = |(index, value): (usize, NodeId)| {
-        (index, vec![Lit::FALSE; program.release.ty(value).width.into()])
-    };
+    let bits =
+        |(index, value): (usize, NodeId)| (index, vec![Lit::FALSE; program.release.ty(value).width.into()]);
     Some((mine().map(sum).collect(), mine().map(bits).collect()))
 }
 

@@ -61,7 +61,8 @@ pub fn lower_draws<'a>(
                 continue;
             }
             let sampler = sampler(at);
-            let coins: Word = pieces(sampler).flat_map(|piece| coins(&mut g, &mut words, at, piece)).collect();
+            let coins: Word =
+                pieces(sampler).flat_map(|piece| coins(&mut g, &mut words, at, piece)).collect();
             let Noise { word, carry } = draw(&mut g, sampler, &coins, depth);
             debug_assert_eq!(word.len(), width(sampler), "what releases take");
             let bits = depth.add(&mut g, &word, &vec![Lit::FALSE; word.len()], carry);

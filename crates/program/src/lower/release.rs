@@ -298,7 +298,16 @@ pub fn lower_release(program: &Program, viewer: Viewer, how: &Lowering<'_>) -> R
     if let Some((sums, outputs)) = super::linear::sums(&mut words, viewer) {
         let (circuit, parties) = (Gates::default().finish(), program.parties.len());
         let (words, candidates, totals) = (words.words, Vec::new(), how.totals);
-        return Ok(ReleasePlan { viewer, parties, totals, circuit, words, outputs, candidates, sums: Some(sums) });
+        return Ok(ReleasePlan {
+            viewer,
+            parties,
+            totals,
+            circuit,
+            words,
+            outputs,
+            candidates,
+            sums: Some(sums),
+        });
     }
     let mut gates = Gates::default();
     let mut outputs = Vec::new();
