@@ -92,7 +92,7 @@ fn a_server_that_goes_before_the_opening_stops_nobody() {
     let (world, truth) = trial(&|s| s);
     cut(&held(&world, "cedar"), "sent");
     let (reports, servers) = all(&world.owners(SALTED), &world.nodes(), quiet);
-    let error = servers[2].as_ref().err().expect("cedar stopped").to_string();
+    let error = servers[2].as_ref().expect_err("cedar stopped").to_string();
     assert!(error.contains("gone"), "{error}");
     for report in reports {
         let report = report.unwrap_or_else(|error| panic!("{error}"));

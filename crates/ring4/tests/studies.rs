@@ -3,7 +3,7 @@
 
 use accel::Queue;
 use base::{ChannelError, Error, Kind, PartyId, Seed};
-use engine::conformance::{Case, Noise, Table};
+use engine::conformance::{Case, Table};
 use engine::{Engine, Entered, Share, Shares, outputs};
 use net::Session;
 use net::cluster::Cluster;
