@@ -311,6 +311,11 @@ fn what_four_servers_do_not_run_is_said_at_once() {
         format!("{head}{}", &tail[tail.find("[ring4]").unwrap()..])
     };
     assert!(parse(&three).unwrap_err().contains("3 servers; ring4 has exactly 4"));
+    let chosen = |s: String| {
+        let own = s.replace("[release.public]", "[release.to.registry]");
+        own.replace("noise      = \"inside\"", "noise = \"cut-and-choose\"")
+    };
+    assert!(parse(&chosen).unwrap_err().contains("four servers draw noise that nobody knows"));
     // Every setting is part of what all agree on.
     let other = parse(&|s| s.replace("hash     = \"keyed\"", "hash = \"blake3\"")).unwrap();
     assert_ne!(other, parse(&|s| s).unwrap());

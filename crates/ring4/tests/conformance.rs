@@ -66,3 +66,8 @@ fn many_owners() {
     among(MALICIOUS, 5, [5, 6, 7, 8], 4, Shape::Small);
     among(SEMI_HONEST, 9, [9, 10, 11, 12], 4, Shape::Small);
 }
+
+#[test]
+fn one_honest_summand_makes_the_noise() {
+    engine::conformance::check_law(2, 4, &|_| Ok(Box::new(ring4(MALICIOUS, [2, 3, 4, 5])))).unwrap();
+}

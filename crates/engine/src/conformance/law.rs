@@ -6,7 +6,9 @@ use crate::{Engine, Entered, outputs};
 use base::{Error, PartyId, Roster, Seed};
 use net::Session;
 use net::cluster::Cluster;
-use program::lower::{self, Difference, Lowering, NoisedAt, ReleasePlan, WordKind, lower_release};
+use program::lower::{
+    self, Difference, Lowering, NoisedAt, ReleasePlan, ReleaseWord, WordKind, lower_draws, lower_release,
+};
 use program::{Builder, Class, MechanismKind, Program, Ratio, Type, Viewer};
 use release::alias::Sampler;
 use release::rational::ratio;
@@ -35,7 +37,8 @@ enum Chosen {
 /// Noises of one release in which all but `honest` choose their coins; honest coins differ from run to run.
 type Release<'a> = dyn Fn(Option<PartyId>, Chosen, u64) -> Result<Vec<i128>, Error> + 'a;
 
-/// Runs releases of which all but one of `parties` parties choose the coins, with so many servers beside them.
+/// Runs releases of which all but one of `parties` parties choose the coins, with so many servers beside them; where servers
+/// draw, all summands of coins but one are chosen.
 ///
 /// # Errors
 /// When the noise does not follow its law; when it does where *all* choose their coins, for then this test sees nothing; and
@@ -90,11 +93,22 @@ fn noises(
     let me = session.me();
     let mut engine = session.step("setup", make)?;
     let program = program(parties);
-    let plan = plan(&program, &*engine)?;
+    let sampler = sampler()?;
+    let plan = plan(&program, &*engine, &sampler)?;
+    // Of four summands of a coin one is of a key that an honest server tossed for.
+    let attacks = |word: &ReleaseWord| match word.kind {
+        WordKind::Coins(..) => word.owner == me && honest != Some(me),
+        WordKind::CoinSummand(.., j) => honest != Some(PartyId(j)),
+        _ => false,
+    };
+    let draws = lower_draws(std::slice::from_ref(&plan), &|_| &sampler, engine.release_depth(parties));
+    let mut coins = Entered::nothing(draws.words.len());
+    choose(&draws.words, &mut coins, chosen, attacks);
+    session.step("draw", |s| engine.draw(&draws, &coins, s))?;
     let mut rows = Table::new(&program, &vec![vec![1]; parties], 1, Some(me));
     let totals = session.step("rows", |s| engine.rows(&program, &mut rows, s))?;
     let mut entered = Entered::new(&plan, &totals, me, &mut session.fork_seed("coins").into_rng())?;
-    choose(&plan, &mut entered, chosen, |owner| owner == me && honest != Some(me));
+    choose(&plan.words, &mut entered, chosen, attacks);
     let left = session.step("release", |s| engine.release(&plan, &entered, s))?;
     let holders = engine.holders(parties);
     let bits = session.step("open", |s| outputs::open(&plan, &holders, &left, s))?;
@@ -109,22 +123,28 @@ fn noises_alone(
     let mut session = Session::alone(Roster::new(["all"]), Seed::from_bytes([3; 32]));
     let mut engine = make(&mut session)?;
     let program = program(2);
-    let plan = plan(&program, &*engine)?;
+    let plan = plan(&program, &*engine, &sampler()?)?;
     let totals =
         engine.rows(&program, &mut Table::new(&program, &[vec![1], vec![1]], 1, None), &mut session)?;
     let mut coins = Seed::from_bytes([run as u8; 32]).into_rng();
     let mut entered = Entered::whole(&plan, &totals, &mut coins)?;
-    choose(&plan, &mut entered, chosen, |owner| honest != Some(owner));
+    let attacks = |word: &ReleaseWord| matches!(word.kind, WordKind::Coins(..)) && honest != Some(word.owner);
+    choose(&plan.words, &mut entered, chosen, attacks);
     let left = engine.release(&plan, &entered, &mut session)?;
     Ok(of_bits(&plan, &left.bits(0..plan.bits())))
 }
 
 /// Other coins for the words of those who attack.
-fn choose(plan: &ReleasePlan, entered: &mut Entered, chosen: Chosen, attacks: impl Fn(PartyId) -> bool) {
+fn choose(
+    words: &[ReleaseWord],
+    entered: &mut Entered,
+    chosen: Chosen,
+    attacks: impl Fn(&ReleaseWord) -> bool,
+) {
     let mut same = Seed::from_bytes([9; 32]).into_rng();
-    for (index, word) in plan.words.iter().enumerate() {
+    for (index, word) in words.iter().enumerate() {
         let drawn = u128::from_le_bytes(same.bytes());
-        if matches!(word.kind, WordKind::Coins(..)) && attacks(word.owner) {
+        if attacks(word) {
             let value = match chosen {
                 Chosen::Zeros => 0,
                 Chosen::Ones => u128::MAX,
@@ -157,9 +177,12 @@ fn program(parties: usize) -> Program {
     b.finish()
 }
 
-fn plan(program: &Program, engine: &dyn Engine) -> Result<ReleasePlan, Error> {
-    let sampler = Sampler::new(&1.into(), 1, &ratio(1, 10))?;
-    let sampler = |_: NoisedAt| &sampler;
+fn sampler() -> Result<Sampler, Error> {
+    Sampler::new(&1.into(), 1, &ratio(1, 10))
+}
+
+fn plan(program: &Program, engine: &dyn Engine, sampler: &Sampler) -> Result<ReleasePlan, Error> {
+    let sampler = |_: NoisedAt| sampler;
     let owners = program.fold_owners();
     let difference = |_: u32| None::<Difference>;
     let (totals, depth) = (engine.totals(), engine.release_depth(program.parties.len()));
