@@ -170,7 +170,11 @@ fn a_plan_keeps_its_contract() {
     }
     let served = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lift-ring4.toml");
     let served = tacit(["plan", served, "--rows", "10k", "--json"]).fine().json();
-    assert!(served["stages"][1]["and_gates"].as_u64().unwrap() > 10_000, "{served}");
+    let stages = served["stages"].as_array().unwrap();
+    let names: Vec<_> = stages.iter().map(|stage| stage["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["match", "noise", "compute", "release"]);
+    assert!(stages[2]["and_gates"].as_u64().unwrap() > 10_000, "{served}");
+    assert!(stages[3]["rounds"].as_u64().unwrap() <= 8, "{served}");
     let marked: Vec<_> =
         served["engines"].as_array().unwrap().iter().filter(|e| e["recommended"] == true).collect();
     assert_eq!((marked.len(), &marked[0]["engine"]), (1, &"ring4".into()));
