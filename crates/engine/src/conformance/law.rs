@@ -7,12 +7,14 @@ use base::{Error, PartyId, Roster, Seed};
 use net::Session;
 use net::cluster::Cluster;
 use program::lower::{
-    self, Difference, Lowering, NoisedAt, ReleasePlan, ReleaseWord, WordKind, lower_draws, lower_release,
+    self, Difference, Draws, Lowering, NoisedAt, ReleasePlan, ReleaseWord, WordKind, lower_draws,
+    lower_release,
 };
 use program::{Builder, Class, MechanismKind, Program, Ratio, Type, Viewer};
 use release::alias::Sampler;
 use release::rational::ratio;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 /// Noises of one release.
 const DRAWS: u32 = 3400;
@@ -44,9 +46,12 @@ type Release<'a> = dyn Fn(Option<PartyId>, Chosen, u64) -> Result<Vec<i128>, Err
 /// When the noise does not follow its law; when it does where *all* choose their coins, for then this test sees nothing; and
 /// those of the engine.
 pub fn check_law(parties: usize, servers: usize, make: &Make<'_>) -> Result<(), String> {
+    // The same at all and in all runs.
+    let lowered = OnceLock::new();
     let release = |honest, chosen, run| {
         let cluster = Cluster::new(parties + servers, 1 + run);
-        Ok(together(cluster.run(|session| noises(parties, make, (honest, chosen), session)))?.swap_remove(0))
+        let done = cluster.run(|session| noises((parties, &lowered), make, (honest, chosen), session));
+        Ok(together(done)?.swap_remove(0))
     };
     judge(parties, &release)
 }
@@ -85,7 +90,7 @@ fn judge(parties: usize, release: &Release<'_>) -> Result<(), String> {
 
 /// One release to everybody of the same bit, many times: its noises.
 fn noises(
-    parties: usize,
+    (parties, lowered): (usize, &OnceLock<(ReleasePlan, Draws)>),
     make: &Make<'_>,
     (honest, chosen): (Option<PartyId>, Chosen),
     session: &mut Session,
@@ -93,26 +98,24 @@ fn noises(
     let me = session.me();
     let mut engine = session.step("setup", make)?;
     let program = program(parties);
-    let sampler = sampler()?;
-    let plan = plan(&program, &*engine, &sampler)?;
+    let (plan, draws) = lowered.get_or_init(|| lower(&program, &*engine).expect("the program is lowered"));
     // Of four summands of a coin one is of a key that an honest server tossed for.
     let attacks = |word: &ReleaseWord| match word.kind {
         WordKind::Coins(..) => word.owner == me && honest != Some(me),
         WordKind::CoinSummand(.., j) => honest != Some(PartyId(j)),
         _ => false,
     };
-    let draws = lower_draws(std::slice::from_ref(&plan), &|_| &sampler, engine.release_depth(parties));
     let mut coins = Entered::nothing(draws.words.len());
     choose(&draws.words, &mut coins, chosen, attacks);
-    session.step("draw", |s| engine.draw(&draws, &coins, s))?;
+    session.step("draw", |s| engine.draw(draws, &coins, s))?;
     let mut rows = Table::new(&program, &vec![vec![1]; parties], 1, Some(me));
     let totals = session.step("rows", |s| engine.rows(&program, &mut rows, s))?;
-    let mut entered = Entered::new(&plan, &totals, me, &mut session.fork_seed("coins").into_rng())?;
+    let mut entered = Entered::new(plan, &totals, me, &mut session.fork_seed("coins").into_rng())?;
     choose(&plan.words, &mut entered, chosen, attacks);
-    let left = session.step("release", |s| engine.release(&plan, &entered, s))?;
+    let left = session.step("release", |s| engine.release(plan, &entered, s))?;
     let holders = engine.holders(parties);
-    let bits = session.step("open", |s| outputs::open(&plan, &holders, &left, s))?;
-    Ok(bits.map_or_else(Vec::new, |bits| of_bits(&plan, &bits)))
+    let bits = session.step("open", |s| outputs::open(plan, &holders, &left, s))?;
+    Ok(bits.map_or_else(Vec::new, |bits| of_bits(plan, &bits)))
 }
 
 fn noises_alone(
@@ -123,7 +126,7 @@ fn noises_alone(
     let mut session = Session::alone(Roster::new(["all"]), Seed::from_bytes([3; 32]));
     let mut engine = make(&mut session)?;
     let program = program(2);
-    let plan = plan(&program, &*engine, &sampler()?)?;
+    let (plan, _) = lower(&program, &*engine)?;
     let totals =
         engine.rows(&program, &mut Table::new(&program, &[vec![1], vec![1]], 1, None), &mut session)?;
     let mut coins = Seed::from_bytes([run as u8; 32]).into_rng();
@@ -177,18 +180,17 @@ fn program(parties: usize) -> Program {
     b.finish()
 }
 
-fn sampler() -> Result<Sampler, Error> {
-    Sampler::new(&1.into(), 1, &ratio(1, 10))
-}
-
-fn plan(program: &Program, engine: &dyn Engine, sampler: &Sampler) -> Result<ReleasePlan, Error> {
-    let sampler = |_: NoisedAt| sampler;
+fn lower(program: &Program, engine: &dyn Engine) -> Result<(ReleasePlan, Draws), Error> {
+    let sampler = Sampler::new(&1.into(), 1, &ratio(1, 10))?;
+    let sampler = |_: NoisedAt| &sampler;
     let owners = program.fold_owners();
     let difference = |_: u32| None::<Difference>;
     let (totals, depth) = (engine.totals(), engine.release_depth(program.parties.len()));
     let noise = lower::Noise::Coins(&sampler);
     let how = Lowering { totals, depth, owners: &owners, noise, difference: &difference };
-    lower_release(program, Viewer::Public, &how)
+    let plan = lower_release(program, Viewer::Public, &how)?;
+    let draws = lower_draws(std::slice::from_ref(&plan), &sampler, depth);
+    Ok((plan, draws))
 }
 
 /// The distance of a histogram from the discrete Gaussian's, tails pooled.

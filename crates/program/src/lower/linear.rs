@@ -56,12 +56,11 @@ impl Form {
 
 type Outputs = Vec<(usize, Vec<Lit>)>;
 
-/// A viewer's outputs as sums, where they are: their places, and as many bits as they have. Else the words are as before.
+/// A viewer's outputs as sums, where they are: their places, and as many bits as they have. Else there are no words.
 pub(super) fn sums(words: &mut Words<'_, '_>, viewer: Viewer) -> Option<(Vec<LinearSum>, Outputs)> {
-    let before = words.words.len();
     let done = found(words, viewer);
     if done.is_none() {
-        words.words.truncate(before);
+        words.clear();
     }
     done
 }

@@ -9,6 +9,7 @@ use crate::{NodeId, Op, Owners, Program, Viewer};
 use base::{Error, PartyId};
 use release::alias::Sampler;
 use release::joint::{Combination, TAIL};
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// The release program of one viewer as a circuit.
@@ -120,20 +121,17 @@ impl ReleasePlan {
     /// The outputs of mechanisms whose noise enters, in order, each once.
     #[must_use]
     pub fn noises(&self) -> Vec<NoisedAt> {
-        let mut all = Vec::new();
-        for word in &self.words {
-            if let WordKind::Coins(at, _) | WordKind::NoiseSummand(at, _) = word.kind
-                && !all.contains(&at)
-            {
-                all.push(at);
-            }
-        }
-        all
+        let mut seen = HashSet::new();
+        let of = |word: &ReleaseWord| match word.kind {
+            WordKind::Coins(at, _) | WordKind::NoiseSummand(at, _) => Some(at),
+            _ => None,
+        };
+        self.words.iter().filter_map(of).filter(|at| seen.insert(*at)).collect()
     }
 }
 
 /// A word that enters a release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReleaseWord {
     /// What it is.
     pub kind: WordKind,
@@ -144,7 +142,7 @@ pub struct ReleaseWord {
 }
 
 /// Kinds of words that enter a release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WordKind {
     /// The owner's share of a fold's word: additive or exclusive-or, as [`Program::sharing`] says.
     Share(u32),
@@ -294,7 +292,8 @@ pub fn lower_release(program: &Program, viewer: Viewer, how: &Lowering<'_>) -> R
         _ => 1,
     };
     let first = viewer.only().unwrap_or(PartyId(0));
-    let mut words = Words { program, how, viewer: first, drawer, words: Vec::new(), missing: None };
+    let (places, missing) = (HashMap::new(), None);
+    let mut words = Words { program, how, viewer: first, drawer, words: Vec::new(), places, missing };
     if let Some((sums, outputs)) = super::linear::sums(&mut words, viewer) {
         let (circuit, parties) = (Gates::default().finish(), program.parties.len());
         let (words, candidates, totals) = (words.words, Vec::new(), how.totals);
@@ -357,6 +356,7 @@ pub(super) struct Words<'a, 'b> {
     /// Who draws candidates.
     drawer: Option<PartyId>,
     pub words: Vec<ReleaseWord>,
+    places: HashMap<ReleaseWord, u32>,
     /// What was needed and is not there.
     missing: Option<&'static str>,
 }
@@ -463,11 +463,16 @@ impl Words<'_, '_> {
     /// The place of a word among those that enter.
     fn place(&mut self, kind: WordKind, owner: PartyId, width: u8) -> u32 {
         let word = ReleaseWord { kind, owner, width };
-        let index = self.words.iter().position(|w| *w == word).unwrap_or_else(|| {
+        *self.places.entry(word).or_insert_with(|| {
             self.words.push(word);
-            self.words.len() - 1
-        });
-        index as u32
+            self.words.len() as u32 - 1
+        })
+    }
+
+    /// Forgets all words.
+    pub fn clear(&mut self) {
+        self.words.clear();
+        self.places.clear();
     }
 
     /// Who enters a fold's word, if one does.
