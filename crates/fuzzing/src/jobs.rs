@@ -187,6 +187,7 @@ fn debit(me: PartyId) -> Debit {
         rho: ratio(1, 200),
         budget: ratio(1, 200),
         total: None,
+        period: None,
         delta: ratio(0, 1),
         most_delta: ratio(0, 1),
         tau: ratio(0, 1),
@@ -202,7 +203,8 @@ fn hold(session: &mut Session) -> Result<(), Error> {
     let left = OutputShares::of_bytes(vec![me.0; outputs::share_bytes(&plan)]);
     let debit = Debit { protects: true, ..debit(me) };
     let ledger = fresh_ledger(&format!("hold-{}", me.0))?;
-    job::run::fuzzing::hold(session, &plan, left, debit, ledger)
+    let keys = KEYS.iter().take(plan.parties).map(|key| key.fingerprint().to_string()).collect();
+    job::run::fuzzing::hold(session, &plan, left, (debit, &KEYS[me.index()]), keys, ledger)
 }
 
 /// Rows, then the release to the viewer.

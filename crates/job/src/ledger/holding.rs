@@ -6,6 +6,8 @@
 //! or is given back when another release begins with the same peers on the same lineage; then what was held is dropped and
 //! can never be sent. So a number that nobody could see costs nothing, and every number that somebody could see was paid for.
 
+use super::paid::{self, Paid};
+use super::succession::{has_line, line, newest_of};
 use super::{
     Bytes32, Debit, Ledger, SumExactly, VOIDED, afford, afford_total, afford_viewer, check, file, now,
     rational_of, record,
@@ -115,11 +117,17 @@ impl Ledger {
         write.commit().map_err(explain)
     }
 
-    /// Charges a number of a release, unless an unspent debit of the release pays for it. On return it is on stable storage.
+    /// Charges a number of a release, unless an unspent debit of the release pays for it, and keeps what this party, with the
+    /// key `signer`, signs of it. On return both are on stable storage.
     ///
     /// # Errors
     /// As [`Ledger::debit`].
-    pub fn pay(&mut self, debit: &Debit, attempt: u32) -> Result<(), Error> {
+    pub fn pay(
+        &mut self,
+        debit: &Debit,
+        (number, attempt): (&Bytes32, u32),
+        (signer, signed): (&str, &Paid),
+    ) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "debit", &e);
         let write =
@@ -129,6 +137,8 @@ impl Ledger {
             afford(&write, path, debit)?;
             record(&write, debit, attempt).map_err(explain)?;
         }
+        let peers: Vec<&str> = debit.peer_key.split(' ').collect();
+        paid::keep(&write, number, signer, signed, &peers).map_err(explain)?;
         write.commit().map_err(explain)
     }
 
@@ -179,11 +189,12 @@ impl Ledger {
         has_unspent(&self.connection, release).map_err(|e| self.explain("read", &e))
     }
 
-    /// Says that the share of a number goes out now, or that it may have. On return that is on stable storage.
+    /// Says that the share of a number goes out now, or that it may have, and keeps what others `signed` of it. On return that
+    /// is on stable storage.
     ///
     /// # Errors
     /// When the number is not held here, or was dropped by another run of this party; when the ledger cannot be written.
-    pub fn send(&mut self, session: &Bytes32) -> Result<(), Error> {
+    pub fn send(&mut self, session: &Bytes32, signed: &[(String, Paid)]) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "write to", &e);
         let write =
@@ -201,6 +212,10 @@ impl Ledger {
         let sql =
             "INSERT OR IGNORE INTO sent (at, release, attempt, session, peer) VALUES (?1, ?2, ?3, ?4, ?5)";
         write.execute(sql, params![now(), release, attempt, session, peer]).map_err(explain)?;
+        signed
+            .iter()
+            .try_for_each(|(signer, paid)| paid::keep(&write, session, signer, paid, &[signer]))
+            .map_err(explain)?;
         write.commit().map_err(explain)
     }
 
@@ -215,10 +230,17 @@ impl Ledger {
         let write =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
         let releases = {
-            let sql = "SELECT DISTINCT release FROM held WHERE peer = ?1 AND lineage = ?2";
+            let sql = "SELECT DISTINCT release, peer FROM held WHERE lineage = ?1";
             let mut query = write.prepare(sql).map_err(explain)?;
-            let rows = query.query_map([peer, lineage], |row| row.get::<_, Bytes32>(0)).map_err(explain)?;
-            rows.collect::<Result<Vec<_>, _>>().map_err(explain)?
+            let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Bytes32>(0)?, row.get::<_, String>(1)?));
+            let rows = query.query_map([lineage], read).map_err(explain)?;
+            let all = rows.collect::<Result<Vec<_>, _>>().map_err(explain)?;
+            // With these peers under earlier keys as well.
+            let peers = newest_of(&write, peer).map_err(explain)?;
+            let with = |(release, held): (Bytes32, String)| {
+                newest_of(&write, &held).map(|held| (held == peers).then_some(release)).transpose()
+            };
+            all.into_iter().filter_map(with).collect::<Result<Vec<_>, _>>().map_err(explain)?
         };
         let mut given = 0;
         for release in releases.iter().filter(|release| !running.contains(release)) {
@@ -244,12 +266,15 @@ impl Ledger {
         running: &[Bytes32],
     ) -> Result<Option<String>, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
-        let sql = "SELECT sent.session FROM sent JOIN held USING (session) \
-                   WHERE instr(' ' || held.peer || ' ', ' ' || ?1 || ' ') > 0 AND held.lineage = ?2 \
-                   AND NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = sent.release \
-                   AND outputs.attempt = sent.attempt) AND sent.row > (SELECT coalesce(max(numbers), 0) FROM allows \
-                   WHERE allows.peer = ?1 AND allows.lineage IN (?2, ''))";
-        let mut query = self.connection.prepare(sql).map_err(explain)?;
+        let sql = format!(
+            "SELECT sent.session FROM sent JOIN held USING (session) WHERE {} AND held.lineage = ?2 \
+             AND NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = sent.release \
+             AND outputs.attempt = sent.attempt) AND sent.row > (SELECT coalesce(max(numbers), 0) FROM allows \
+             WHERE allows.peer IN {} AND allows.lineage IN (?2, ''))",
+            has_line("held.peer", 1),
+            line(1)
+        );
+        let mut query = self.connection.prepare(&sql).map_err(explain)?;
         let rows = query.query_map([peer, lineage], |row| row.get::<_, Bytes32>(0)).map_err(explain)?;
         let all = rows.collect::<Result<Vec<_>, _>>().map_err(explain)?;
         let open = all.iter().filter(|session| !running.contains(session)).count();

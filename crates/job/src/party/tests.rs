@@ -1,6 +1,7 @@
 //! The example party files, merging with flags, and every complaint with its text.
 
 use super::*;
+use crate::study::Study;
 
 const REGISTRY: &str = include_str!("../../../../examples/party-registry.toml");
 const HOSPITALS: &str = include_str!("../../../../examples/party-hospitals.toml");

@@ -68,3 +68,62 @@ fn bars_of_older_ledgers_hold() {
     ledger.allow(&entry.peer_key, None, "").unwrap();
     assert_eq!(ledger.barred(&towards, &[]).unwrap(), None);
 }
+
+/// A ledger as version 2 left it; with `version` 1 without what version 2 added.
+fn older(path: &Path, version: i32) {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    connection.execute_batch(include_str!("../fixtures/version-2.sql")).unwrap();
+    if version == 1 {
+        connection.execute_batch("ALTER TABLE debits DROP COLUMN delta; PRAGMA user_version = 1").unwrap();
+    }
+}
+
+/// What an older program wrote is read, counts, and only grows; so does what this version adds.
+#[test]
+fn ledgers_of_older_versions_go_on() {
+    const VIEWER: &str = "tacit1:d1cb2f114f47bf8cc6e3cbf7e6011cd1";
+    for version in [1, 2] {
+        let folder = folder();
+        let path = folder.path().join("l");
+        older(&path, version);
+        let ledger = Ledger::open(&path).unwrap();
+        assert_eq!(ledger.spent("registry", VIEWER).unwrap(), ratio(11, 100), "version {version}");
+        assert_eq!(ledger.spent_delta("registry", VIEWER).unwrap().is_zero(), version == 1);
+        assert_eq!((ledger.entries().unwrap().len(), ledger.answers().unwrap().len()), (3, 1));
+        let stored: String =
+            ledger.connection.query_row("SELECT report FROM answers", [], |row| row.get(0)).unwrap();
+        assert_eq!(crate::compose::from_json(&stored).unwrap().privacy.rho, "1/10");
+        drop(ledger);
+        let raw = Connection::open(&path).unwrap();
+        raw.execute("INSERT INTO matches (at, id, nonce) VALUES (1, x'01', x'02')", []).unwrap();
+        for table in ["debits", "matches"] {
+            let error = raw.execute(&format!("DELETE FROM {table}"), []).unwrap_err().to_string();
+            assert!(error.contains("the ledger only grows"), "version {version}, {table}: {error}");
+        }
+        drop(raw);
+        assert_eq!(Ledger::open(&path).unwrap().entries().unwrap().len(), 3);
+    }
+}
+
+/// A ledger of the version without deltas goes on with what it holds.
+#[test]
+fn an_older_ledger_is_brought_up_to_date() {
+    let folder = folder();
+    let path = folder.path().join("l");
+    older(&path, 1);
+    let mut ledger = Ledger::open(&path).unwrap();
+    ledger.debit(&debit(1, ratio(1, 2), ratio(1, 1))).unwrap();
+    drop(ledger);
+    let mut ledger = Ledger::open(&path).unwrap();
+    assert_eq!(ledger.spent("hospitals", "key-of-registry").unwrap(), ratio(1, 2));
+    assert!(ledger.spent_delta("hospitals", "key-of-registry").unwrap().is_zero());
+    ledger
+        .debit(&Debit { delta: ratio(1, 8), most_delta: ratio(1, 4), ..debit(2, ratio(1, 4), ratio(1, 1)) })
+        .unwrap();
+    assert!(text(ledger.debit(&debit(3, ratio(1, 2), ratio(1, 1)))).starts_with("budget: 0.75 of 1"));
+    drop(ledger);
+    assert_eq!(
+        Ledger::open(&path).unwrap().spent_delta("hospitals", "key-of-registry").unwrap(),
+        ratio(1, 8)
+    );
+}
