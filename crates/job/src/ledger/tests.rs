@@ -1,3 +1,4 @@
+use super::layout::VERSION;
 use super::*;
 use base::Kind;
 use release::choose::{Context, Draw, Drawer, Setup, Side};
@@ -334,9 +335,9 @@ fn other_files_are_refused_and_left_alone() {
     std::fs::write(&empty, "").unwrap();
     assert!(text(Ledger::open(&empty)).contains("put back a backup"));
     let newer = folder.path().join("newer");
-    Ledger::open(&newer).unwrap().connection.pragma_update(None, "user_version", 5).unwrap();
+    Ledger::open(&newer).unwrap().connection.pragma_update(None, "user_version", VERSION + 1).unwrap();
     let error = text(Ledger::open(&newer));
-    assert!(error.contains("format 5, written by a newer tacit"), "{error}");
+    assert!(error.contains(&format!("format {}, written by a newer tacit", VERSION + 1)), "{error}");
     let nowhere = folder.path().join("no/such/folder");
     assert!(text(Ledger::open(&nowhere)).contains("cannot create the ledger"));
     // Damage after the first page.
@@ -440,7 +441,7 @@ fn a_crash_keeps_what_was_committed_and_nothing_else() {
     ledger.connection.execute_batch("BEGIN IMMEDIATE").unwrap();
     for release in 2..200u8 {
         let sql = "INSERT INTO debits SELECT NULL, at, ?1, attempt, lineage, viewer, peer, zeroblob(4000), my_tag, peer_tag, \
-                   rho, budget, protects, delta, tau FROM debits WHERE row = 1";
+                   rho, budget, protects, delta, tau, period, period_budget FROM debits WHERE row = 1";
         ledger.connection.execute(sql, [[release; 32]]).unwrap();
     }
     assert!(

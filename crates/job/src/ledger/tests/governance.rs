@@ -198,7 +198,7 @@ fn signed(ledger: &mut Ledger) -> (Debit, [Identity; 2]) {
     let debit = Debit {
         viewer_key: format!("{} {PUBLIC}", key(peer)),
         peer_key: key(peer),
-        ..debit(7, ratio(1, 10), ratio(1, 1))
+        ..debit(11, ratio(1, 10), ratio(1, 1))
     };
     let terms = debit.terms(format!("{} {} {PUBLIC}", key(own), key(peer)));
     ledger.hold(&debit.release_id, &share(5), &key(peer), "hospitals").unwrap();

@@ -127,3 +127,66 @@ fn an_older_ledger_is_brought_up_to_date() {
         ratio(1, 8)
     );
 }
+
+/// A ledger of layout 4, of the clinic of a public result that was opened, and of another one of which its share went out and no
+/// outcome came; with `layout` 3 without what layout 4 added. What was spent counts, and what is open stays open.
+#[test]
+fn what_layout_4_holds_stays_held_and_counts() {
+    let bytes: [&[u8]; 2] = [
+        include_bytes!("../../../tests/fixtures/layout-4/clinic-ledger.db"),
+        include_bytes!("../../../tests/fixtures/layout-4/works-ledger.db"),
+    ];
+    for (layout, party) in [(4, 0), (4, 1), (3, 0)] {
+        let folder = folder();
+        let path = folder.path().join("l");
+        std::fs::write(&path, bytes[party]).unwrap();
+        if layout == 3 {
+            let raw = Connection::open(&path).unwrap();
+            // Then no column said what the noise was off by, and a release was by candidates.
+            raw.execute_batch(
+                "DROP TABLE voids; DROP TABLE held; DROP TABLE sent; DROP TRIGGER debits_UPDATE; DROP TRIGGER debits_DELETE; \
+                 DROP TRIGGER chain_DELETE; DELETE FROM chain; ALTER TABLE debits DROP COLUMN tau; \
+                 ALTER TABLE allows DROP COLUMN numbers; PRAGMA user_version = 3",
+            )
+            .unwrap();
+        }
+        let mut ledger = Ledger::open(&path).unwrap();
+        let entries = ledger.entries().unwrap();
+        assert_eq!(entries.iter().map(|e| &*e.rho).collect::<Vec<_>>(), ["0.01", "0.1", "0.01", "0.1"]);
+        let (lineage, peer) = (entries[0].lineage.clone(), entries[0].peer_key.clone());
+        assert_eq!(ledger.spent(&lineage, &peer).unwrap(), ratio(22, 100));
+        assert_eq!(ledger.spent(&lineage, PUBLIC).unwrap(), ratio(2, 10));
+        assert_eq!(ledger.spent_by_all(&lineage).unwrap(), ratio(22, 100));
+        assert!(entries.iter().all(|entry| entry.period.is_none() && !entry.given_back));
+        // They count in a period by their dates.
+        let period = Period { seconds: 3650 * 86_400, budget: ratio(3, 10) };
+        assert_eq!(ledger.spent_within(&lineage, &peer, &period).unwrap(), ratio(22, 100));
+        assert!(text(ledger.check_period((&lineage, &peer), &ratio(1, 10), &period)).contains("0.22 of 0.3"));
+        let signed = check_signatures(&entries, &ledger.signatures().unwrap()).unwrap();
+        assert_eq!((signed.by_all, signed.not_by_all, signed.signatures), (0, 4, 0));
+        let release = *crate::study::StudyHash::parse(&entries[3].release).unwrap().as_bytes();
+        let held = ledger.held_share(&release).unwrap();
+        match (layout, party) {
+            (4, 0) => {
+                assert_eq!(held.unwrap().1, Progress::Sent);
+                assert_eq!(ledger.broken_off(&peer).unwrap().after_payment, 1);
+                // It is never given back.
+                assert_eq!(ledger.give_back(&peer, &lineage, &[]).unwrap(), 0);
+            }
+            (4, _) => {
+                let (held, progress) = held.unwrap();
+                assert_eq!((progress, held.share.is_empty()), (Progress::Held, false));
+                assert!(ledger.is_paid(&release).unwrap());
+                assert_eq!(ledger.give_back(&peer, &lineage, &[]).unwrap(), 1);
+                assert_eq!(ledger.spent(&lineage, &peer).unwrap(), ratio(12, 100));
+            }
+            _ => assert!(held.is_none()),
+        }
+        if layout == 4 {
+            ledger.verify().unwrap();
+            ledger.export().unwrap().verify().unwrap();
+        }
+        drop(ledger);
+        Ledger::open(&path).unwrap();
+    }
+}
