@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 pub const NAMES: [&str; 2] = ["clinic", "works"];
-const EXAMPLE: &str = include_str!("../../../examples/program.toml");
+const EXAMPLE: &str = include_str!("../../../../examples/program.toml");
 
 /// Both parties in a folder.
 pub struct World {
