@@ -49,9 +49,10 @@ const LACKING: usize = 1;
 /// One release, at one participant.
 pub(crate) struct Release<'a> {
     pub plan: &'a ReleasePlan,
-    /// The same at all: what is released, by which program and noise, of which data.
+    /// The same at all of a run: what is released, by which gates and tables, of which data.
     pub common: Bytes32,
-    /// Names it in this participant's ledger.
+    /// Names it at all and in ledgers: of this study and data. A later run may choose another engine or circuit; what was held
+    /// before is opened all the same, so commitments are to this.
     pub id: Bytes32,
     /// Who gets shares.
     pub holders: Vec<PartyId>,
@@ -71,13 +72,19 @@ pub(crate) struct Owner<'a> {
 }
 
 impl Owner<'_> {
+    /// What is charged for a number: its noise may have been drawn by other tables than a later run's would be.
+    fn debit_of(&self, held: &HeldShare) -> Debit {
+        let tau = held.tau.as_ref().unwrap_or(&self.debit.tau).clone();
+        Debit { tau, ..self.debit.clone() }
+    }
+
     /// What is paid for, in words that are the same at all.
-    fn terms(&self, plan: &ReleasePlan) -> Terms {
+    fn terms(&self, plan: &ReleasePlan, held: &HeldShare) -> Terms {
         let viewers = match plan.viewer.only() {
             Some(party) => self.keys.get(party.index()).cloned().unwrap_or_default(),
             None => format!("{} {PUBLIC}", self.keys.join(" ")),
         };
-        self.debit.terms(viewers)
+        self.debit_of(held).terms(viewers)
     }
 }
 
@@ -368,7 +375,7 @@ impl Release<'_> {
             Some((held, _)) if held.session == *number => Ok(held),
             _ => {
                 let (share, commitments) = (Zeroizing::new(Vec::new()), Vec::new());
-                Ok(HeldShare { session: *number, attempt: 0, share, salt: [0; 32], commitments })
+                Ok(HeldShare { session: *number, attempt: 0, share, salt: [0; 32], commitments, tau: None })
             }
         }
     }
@@ -391,7 +398,8 @@ impl Release<'_> {
             commitments.push(if *holder == me { mine } else { session.link(*holder).recv_array()? });
         }
         let number = self.number(attempt, &commitments);
-        let held = HeldShare { session: number, attempt, share, salt, commitments };
+        let tau = self.debit().map(|debit| debit.tau.clone());
+        let held = HeldShare { session: number, attempt, share, salt, commitments, tau };
         let lineage = self.debit().map_or("", |debit| &debit.lineage);
         self.ledger()?.hold(&self.id, &held, self.peers(), lineage)?;
         match tell_all(session, number)?.into_iter().find(|(_, theirs)| *theirs != number) {
@@ -404,14 +412,14 @@ impl Release<'_> {
 
     fn commitment(&self, attempt: u32, holder: PartyId, share: &[u8], salt: &Bytes32) -> Bytes32 {
         let mut hasher = blake3::Hasher::new_derive_key(HELD);
-        hasher.update(&self.common).update(&attempt.to_le_bytes()).update(&[holder.0]);
+        hasher.update(&self.id).update(&attempt.to_le_bytes()).update(&[holder.0]);
         hasher.update(&(share.len() as u64).to_le_bytes()).update(share).update(salt);
         *hasher.finalize().as_bytes()
     }
 
     fn number(&self, attempt: u32, commitments: &[Bytes32]) -> Bytes32 {
         let mut hasher = blake3::Hasher::new_derive_key(NUMBER);
-        hasher.update(&self.common).update(&attempt.to_le_bytes());
+        hasher.update(&self.id).update(&attempt.to_le_bytes());
         hasher.update(&[self.plan.viewer.number()]).update(commitments.as_flattened());
         *hasher.finalize().as_bytes()
     }
@@ -459,7 +467,7 @@ impl Release<'_> {
             };
         };
         let key = owner.keys.get(peer.index()).ok_or_else(|| Error::misuse("every owner has a key"))?;
-        match Paid::read(said, key, &owner.terms(self.plan), (&held.session, held.attempt)) {
+        match Paid::read(said, key, &owner.terms(self.plan, held), (&held.session, held.attempt)) {
             Ok(Some(paid)) => Ok(Some((key.clone(), paid))),
             Ok(None) => Err(refused(session, peer)),
             Err(what) => Err(session.link(peer).blame(what)),
@@ -468,18 +476,18 @@ impl Release<'_> {
 
     /// Charges this party, unless it has paid for this number, and signs what it pays for.
     fn charge(&self, owner: &Owner<'_>, held: &HeldShare) -> Result<Paid, Error> {
-        let (debit, number) = (&owner.debit, (&held.session, held.attempt));
+        let (debit, number) = (owner.debit_of(held), (&held.session, held.attempt));
         let signer = owner.identity.fingerprint().to_string();
         let mut ledger = self.ledger()?;
         let signed = match ledger.signature_of(&held.session, &signer)? {
             Some(signed) => signed,
-            None => Paid::sign(owner.identity, &owner.terms(self.plan), number)?,
+            None => Paid::sign(owner.identity, &owner.terms(self.plan, held), number)?,
         };
         if matches!(ledger.held_share(&self.id)?, Some((_, Progress::Sent | Progress::Out))) {
             ledger.keep_signature(&held.session, &signer, &signed, &debit.peer_key)?;
             return Ok(signed);
         }
-        ledger.pay(debit, number, (&signer, &signed))?;
+        ledger.pay(&debit, number, (&signer, &signed))?;
         if !self.servers().is_empty() {
             ledger.send(&held.session, &[])?;
         }

@@ -115,7 +115,14 @@ pub fn simulate(law: &Law, plan: &Plan, seed: Seed) -> Result<Coverage, Error> {
 /// The mechanisms of a plan, prepared once.
 enum Release {
     Sums { joint: Joint, noises: Vec<Sampler> },
-    Fixed { scale: scale::FixedScale, lift: DiscreteGaussian, spread: DiscreteGaussian },
+    Fixed(Box<Fixed>),
+}
+
+/// Both values of a fixed-point mode.
+struct Fixed {
+    scale: scale::FixedScale,
+    lift: DiscreteGaussian,
+    spread: DiscreteGaussian,
 }
 
 impl Release {
@@ -133,7 +140,7 @@ impl Release {
         let bounds = Bounds { clamp: law.clamp };
         let scale = scale::fixed_point(plan.mode, plan.viewer, (plan.n, plan.n), bounds, &plan.rho)?;
         let (lift, spread) = (gaussian(&scale.lift)?, gaussian(&scale.spread)?);
-        Ok(Self::Fixed { scale, lift, spread })
+        Ok(Self::Fixed(Box::new(Fixed { scale, lift, spread })))
     }
 
     fn estimate(
@@ -156,7 +163,8 @@ impl Release {
                 let reading = Reading { clamp: law.clamp, confidence: plan.confidence, minimum_group: 0 };
                 modes::read_sums(test, control, joint, &reading)
             }
-            Self::Fixed { scale, lift, spread } => {
+            Self::Fixed(fixed) => {
+                let Fixed { scale, lift, spread } = &**fixed;
                 let values = fixed::values(&totals[0], &totals[1], law.clamp)?;
                 let exact = if plan.mode == Mode::Variance { values.v } else { values.se };
                 let lift = i128::from(values.lift) + lift.sample_within(rng, lift.width())?;

@@ -5,6 +5,7 @@ mod circuit;
 mod contracts;
 mod files;
 mod governance;
+mod kills;
 mod many;
 mod market;
 mod meeting;

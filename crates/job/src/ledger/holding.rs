@@ -34,6 +34,9 @@ pub struct HeldShare {
     pub salt: Bytes32,
     /// All commitments, in the order of the holders.
     pub commitments: Vec<Bytes32>,
+    /// How far the law of its noise may be from the one that the rho is of: a later run may draw by other tables. None at a
+    /// server, and of numbers of before.
+    pub tau: Option<Rational>,
 }
 
 /// How far a number is at this participant.
@@ -54,7 +57,7 @@ impl Ledger {
     /// When the ledger cannot be read.
     pub fn held_share(&self, release: &Bytes32) -> Result<Option<(HeldShare, Progress)>, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
-        let sql = "SELECT session, attempt, share, salt, commitments, dropped, \
+        let sql = "SELECT session, attempt, share, salt, commitments, dropped, tau, \
                    EXISTS (SELECT 1 FROM sent WHERE sent.session = held.session) AS sent, \
                    EXISTS (SELECT 1 FROM outputs WHERE outputs.release = held.release \
                    AND outputs.attempt = held.attempt) AS out \
@@ -64,7 +67,11 @@ impl Ledger {
             let commitments = commitments.as_chunks().0.to_vec();
             let share = Zeroizing::new(row.get("share")?);
             let (session, attempt, salt) = (row.get("session")?, row.get("attempt")?, row.get("salt")?);
-            let held = HeldShare { session, attempt, share, salt, commitments };
+            let tau = match row.get_ref("tau")? {
+                rusqlite::types::ValueRef::Null => None,
+                _ => Some(rational_of(row, "tau")?),
+            };
+            let held = HeldShare { session, attempt, share, salt, commitments, tau };
             let progress = match (row.get("out")?, row.get("sent")?) {
                 (true, _) => Progress::Out,
                 (false, true) => Progress::Sent,
@@ -100,8 +107,8 @@ impl Ledger {
         let write =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
         drop_shares(&write, release).map_err(explain)?;
-        let sql = "INSERT INTO held (at, release, attempt, session, peer, lineage, share, salt, commitments, dropped) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0)";
+        let sql = "INSERT INTO held (at, release, attempt, session, peer, lineage, share, salt, commitments, dropped, tau) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10)";
         let values = params![
             now(),
             release,
@@ -111,7 +118,8 @@ impl Ledger {
             lineage,
             &held.share[..],
             held.salt,
-            held.commitments.as_flattened()
+            held.commitments.as_flattened(),
+            held.tau.as_ref().map(Rational::to_string)
         ];
         write.execute(sql, values).map_err(explain)?;
         write.commit().map_err(explain)

@@ -105,6 +105,7 @@ CREATE INDEX sent_of ON sent (release);
 
 /// What layout 5 adds.
 const GOVERNING: &str = "
+ALTER TABLE held ADD COLUMN tau TEXT;
 CREATE TABLE successions (
     row INTEGER PRIMARY KEY, at INTEGER NOT NULL, old TEXT NOT NULL UNIQUE, new TEXT NOT NULL, statement BLOB NOT NULL
 ) STRICT;

@@ -186,7 +186,7 @@ fn filled(path: &Path) -> Ledger {
 /// A share of the number so named.
 fn share(number: u8) -> HeldShare {
     let (share, commitments) = (vec![number; 3].into(), vec![[number; 32]; 2]);
-    HeldShare { session: [number; 32], attempt: 0, share, salt: [7; 32], commitments }
+    HeldShare { session: [number; 32], attempt: 0, share, salt: [7; 32], commitments, tau: None }
 }
 
 const FILLED: [&str; 14] = [
