@@ -140,21 +140,19 @@ fn digest(connection: &Connection, table: &str, row: i64) -> Result<Option<Bytes
     let Some((_, columns)) = LINKED.iter().find(|(name, _)| *name == table) else { return Ok(None) };
     let sql = format!("SELECT {columns} FROM {table} WHERE row = ?1");
     let mut query = connection.prepare_cached(&sql)?;
-    let width = query.column_count();
     let names: Vec<String> = query.column_names().map(str::to_owned).collect();
-    let later = |column: usize| LATER.contains(&&*names[column]);
     let hash = |found: &rusqlite::Row<'_>| {
         let mut hasher = blake3::Hasher::new_derive_key("tacit ledger row 1");
         let mut put = |kind: u8, bytes: &[u8]| {
             hasher.update(&[kind]).update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
         };
         put(0, table.as_bytes());
-        for column in 0..width {
+        for (column, name) in names.iter().enumerate() {
             match found.get_ref(column)? {
-                ValueRef::Null if later(column) => {}
+                ValueRef::Null if LATER.contains(&name.as_str()) => {}
                 // Two columns that may be absent are told apart.
-                value if names[column].starts_with("period") => {
-                    put(0, names[column].as_bytes());
+                value if name.starts_with("period") => {
+                    put(0, name.as_bytes());
                     put(6, &plain(value));
                 }
                 ValueRef::Null => put(1, &[]),
