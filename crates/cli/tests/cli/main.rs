@@ -4,6 +4,7 @@ mod budgets;
 mod circuit;
 mod contracts;
 mod files;
+mod governance;
 mod kills;
 mod many;
 mod market;
