@@ -96,7 +96,7 @@ fn purchases(p: f64, median: f64, clamp: u64) -> Vec<(u64, f64)> {
 }
 
 /// One cell's noise, and how it is read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Mechanism {
     /// n, S and Q of each arm.
     Sums {

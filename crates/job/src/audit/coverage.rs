@@ -19,7 +19,7 @@ use release::coverage::{Coverage, Law, Mechanism, laws, simulate};
 use release::modes::MINIMUM_GROUP;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use studies::lift::{ADVERTISER, Arm, Cell as Place, PUBLISHER};
+use studies::lift::{ADVERTISER, Arm, Cell as Place, Layout, Lift, PUBLISHER};
 
 /// Results that a task shows: cells are simulated in pieces of so many.
 const PIECE: u64 = 2500;
@@ -297,8 +297,8 @@ fn grid(asked: &Asked) -> Result<Vec<Wanted>, Error> {
 
 /// A lift study, built.
 pub(super) struct Own<'a> {
-    study: &'a Study,
-    built: Built,
+    pub study: &'a Study,
+    pub built: Built,
 }
 
 impl<'a> Own<'a> {
@@ -317,10 +317,15 @@ impl<'a> Own<'a> {
         Ok(Self { study, built: build(study, &policy)? })
     }
 
+    /// Its parameters, and what its program's outputs mean.
+    pub(super) fn lift(&self) -> Result<&(Lift, Layout), Error> {
+        self.built.lift.as_ref().ok_or_else(|| Error::misuse("a lift study has a layout"))
+    }
+
     /// The noise of a cell of a viewer's release, and how it is read.
     pub(super) fn mechanism(&self, rows: [u64; 2], viewer: Viewer, cell: Place) -> Result<Mechanism, Error> {
-        let Built { program, audit, lift } = &self.built;
-        let (lift, layout) = lift.as_ref().ok_or_else(|| Error::misuse("a lift study has a layout"))?;
+        let Built { program, audit, .. } = &self.built;
+        let (lift, layout) = self.lift()?;
         let groups = layout.published.map(|_| rows);
         let scales = Scales::new(self.study, program, audit, groups)?;
         let core = layout.outputs.iter().filter(|output| {
@@ -345,7 +350,7 @@ impl<'a> Own<'a> {
 /// The cells of the user's study: each family of what each viewer sees, with equally many rows in each value.
 fn of_study(study: &Study, asked: &Asked) -> Result<Vec<Wanted>, Error> {
     let own = Own::new(study)?;
-    let (lift, _) = own.built.lift.as_ref().ok_or_else(|| Error::misuse("a lift study has a layout"))?;
+    let (lift, _) = own.lift()?;
     let minimum = match &study.kind {
         Kind::Lift(own) => own.release.minimum_group.max(MINIMUM_GROUP),
         _ => MINIMUM_GROUP,
@@ -394,12 +399,6 @@ fn of_study(study: &Study, asked: &Asked) -> Result<Vec<Wanted>, Error> {
 /// When it is no lift study.
 pub fn clamp(study: &Study) -> Result<u64, Error> {
     let own = Own::new(study)?;
-    let (lift, _) = own.built.lift.as_ref().ok_or_else(|| Error::misuse("a lift study has a layout"))?;
+    let (lift, _) = own.lift()?;
     u64::try_from(lift.bound()).map_err(|_| Error::misuse("a clamp has at most 32 bits"))
-}
-
-/// The noise and reading of a cell, for tests that compare mechanisms.
-#[cfg(test)]
-pub(super) fn mechanism_of(study: &Study, rows: [u64; 2], viewer: Viewer, cell: Place) -> Mechanism {
-    Own::new(study).and_then(|own| own.mechanism(rows, viewer, cell)).expect("a mechanism")
 }
