@@ -298,8 +298,8 @@ fn the_third_match_that_begins_is_drawn_and_charged_again() {
     assert_eq!(NAMES.map(charged), [6, 5]);
 }
 
-/// A first line with K identifiers takes them from K others, which go: own sums move by more than one settled row, and their
-/// noise is scaled for it.
+/// A first line with K identifiers takes them from K others, which go, and these from others: sums move by more than one
+/// settled row, and their noise is scaled for it.
 #[test]
 fn a_line_that_takes_identifiers_is_covered_in_sums_of_own_rows_too() {
     let (folder, world) = (TempDir::new().unwrap(), World::new());
@@ -340,7 +340,7 @@ fn a_line_that_takes_identifiers_is_covered_in_sums_of_own_rows_too() {
         scales.sigma2(m, o).clone()
     };
     let (first, error) = (n_of_public(&with), n_of_public(&check("error", format!("{head}{rest}"))));
-    assert_eq!(first, error * release::rational::ratio(25, 1), "K + 1 = 5 rows");
+    assert_eq!(first, error * release::rational::ratio(81, 25), "2 K + 1 = 9 joined rows against K + 1 = 5");
     assert!(with.built.program.to_text().contains("alone publisher 5"));
 }
 

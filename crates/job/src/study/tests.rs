@@ -385,8 +385,18 @@ fn three_parties_share_their_rows_by_public_keys() {
 }
 
 #[test]
-fn several_advertisers_are_several_studies() {
-    let study = Study::parse("study.toml", SEVERAL).expect("the example is a study");
+fn several_advertisers_are_one_study_or_several() {
+    let together = Study::parse("study.toml", SEVERAL).expect("the example is a study");
+    assert_eq!((together.runs().len(), together.runs()[0].hash()), (1, together.hash()));
+    let Kind::Lift(lift) = &together.kind else { panic!("one lift") };
+    let events: Vec<_> = lift.advertisers.iter().map(|advertiser| &advertiser.events[..]).collect();
+    assert_eq!(events, [["bought"], ["visited"]]);
+    let apart = SEVERAL.replace("\"together\"", "\"apart\"");
+    let apart = apart.replace(
+        "[release.public]",
+        "[release.to.paper]\nrho = 0.1\n[release.to.bakery]\nrho = 0.1\n[release.to.cinema]",
+    );
+    let study = Study::parse("study.toml", &apart).expect("a study");
     let parts = study.runs();
     let names = |part: &Study| part.parties.iter().map(|m| m.name.clone()).collect::<Vec<_>>();
     assert_eq!([names(&parts[0]), names(&parts[1])], [["paper", "bakery"], ["paper", "cinema"]]);
@@ -402,12 +412,12 @@ fn several_advertisers_are_several_studies() {
         let study = Study::parse("study.toml", text).expect("a study");
         [study.hash(), study.runs()[0].hash(), study.runs()[1].hash()]
     };
-    let all = hashes(SEVERAL);
+    let all = hashes(&apart);
     assert!(all[0] != all[1] && all[1] != all[2] && all[0] != all[2]);
     // What only the cinema's section says is consented to by the bakery as well.
-    let other = hashes(&SEVERAL.replace("column = \"spent\"", "column = \"paid\""));
+    let other = hashes(&apart.replace("column = \"spent\"", "column = \"paid\""));
     assert!((0..3).all(|i| all[i] != other[i]));
-    let common = SEVERAL.replace("[advertiser.bakery]", "[advertiser]");
+    let common = apart.replace("[advertiser.bakery]", "[advertiser]");
     let cut = common.find("[advertiser.cinema]").expect("a section");
     let common = format!("{}{}", &common[..cut], &common[common.find("[lift]").expect("a section")..]);
     let study = Study::parse("study.toml", &common).expect("one section for all");

@@ -41,7 +41,11 @@ pub fn build(lift: &Lift) -> Result<(Program, Layout), Error> {
     for (viewer, rho) in lift.releases() {
         study.release(viewer, rho)?;
     }
-    let (program, layout) = (study.b.finish(), study.layout);
+    let (program, mut layout) = (study.b.finish(), study.layout);
+    if lift.several() {
+        // Built in: the program has them last.
+        layout.move_last(Content::Present);
+    }
     debug_assert_eq!(program.columns.len(), layout.columns.len());
     debug_assert_eq!(program.outputs.len(), layout.outputs.len());
     Ok((program, layout))

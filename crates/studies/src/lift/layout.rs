@@ -283,6 +283,13 @@ impl Layout {
         all.position(|(c, s)| (*c, *s) == (content, slot)).map(|i| i as u32)
     }
 
+    /// Puts the columns of a content after all others, in their order.
+    pub(super) fn move_last(&mut self, content: Content) {
+        let columns = self.columns.iter().copied().zip(self.slots.iter().copied());
+        let (last, first): (Vec<_>, Vec<_>) = columns.partition(|(c, _)| *c == content);
+        (self.columns, self.slots) = first.into_iter().chain(last).unzip();
+    }
+
     /// The slot of a column, and a number that is the same for this column of every slot: the order of a payload.
     #[must_use]
     pub fn place(&self, column: u32) -> (u32, u32) {
