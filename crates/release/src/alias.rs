@@ -238,20 +238,35 @@ impl Sampler {
     /// When there are not [`Sampler::coins`] coins.
     #[must_use]
     pub fn draw(&self, coins: &[bool]) -> (BigInt, BigInt) {
+        let (y, low) = self.parts_of(coins);
+        (y.into(), (BigInt::from(y) << self.low_bits) + low)
+    }
+
+    /// Z of given coins as a circuit leaves it, [`Sampler::centre`] taken off.
+    ///
+    /// # Panics
+    /// When there are not [`Sampler::coins`] coins.
+    #[must_use]
+    pub fn left(&self, coins: &[bool]) -> i128 {
+        let (y, low) = self.parts_of(coins);
+        (y << self.low_bits) + i128::from(low) - self.centre()
+    }
+
+    /// Y, which is below 2^40 ([`MAX_PARTS`]), and U.
+    fn parts_of(&self, coins: &[bool]) -> (i128, u64) {
         assert_eq!(coins.len(), self.coins(), "coins of one draw");
         let (low, mut rest) = coins.split_at(self.low_bits as usize);
-        let mut y = BigInt::zero();
+        let mut y = 0;
         for part in &self.parts {
             let (mine, after) = rest.split_at(part.coins());
             let (cell, fraction) = mine.split_at(part.table.bits as usize);
             let (fraction, sign) = fraction.split_at(FRACTION_BITS as usize);
             let magnitude = part.table.magnitude(number(cell) as usize, number(fraction));
-            let value = BigInt::from(magnitude) << part.shift;
+            let value = i128::from(magnitude) << part.shift;
             y += if sign[0] { -value } else { value };
             rest = after;
         }
-        let z = (&y << self.low_bits) + number(low);
-        (y, z)
+        (y, number(low))
     }
 }
 

