@@ -142,7 +142,10 @@ fn study(path: Option<&PathBuf>) -> Result<Option<Study>, Error> {
 }
 
 /// Says how far it is, ten times in all where nobody watches a terminal.
-fn working<T>(text: &str, run: impl FnOnce(job::audit::Progress<'_>) -> Result<T, Error>) -> Result<T, Error> {
+fn working<T>(
+    text: &str,
+    run: impl FnOnce(job::audit::Progress<'_>) -> Result<T, Error>,
+) -> Result<T, Error> {
     let (board, said) = (Working::on(text), AtomicUsize::new(0));
     run(&|done, of| {
         let tenth = 10 * done / of.max(1);
@@ -162,7 +165,9 @@ fn in_range(what: &str, value: u64) -> Result<(), Error> {
 fn level(value: f64) -> Result<(), Error> {
     match value > 0.0 && value < 1.0 {
         true => Ok(()),
-        false => Err(Error::input(format!("--confidence {value}: write a level between 0 and 1, such as 0.95"))),
+        false => {
+            Err(Error::input(format!("--confidence {value}: write a level between 0 and 1, such as 0.95")))
+        }
     }
 }
 
@@ -222,15 +227,20 @@ fn once<'a, T: PartialEq>(all: impl Iterator<Item = &'a Cell>, of: impl Fn(&'a C
 }
 
 fn arms(rows: [u64; 2]) -> String {
-    if rows[0] == rows[1] { grouped(rows[0]) } else { format!("{} and {}", grouped(rows[0]), grouped(rows[1])) }
+    if rows[0] == rows[1] {
+        grouped(rows[0])
+    } else {
+        format!("{} and {}", grouped(rows[0]), grouped(rows[1]))
+    }
 }
 
 /// The table of the documentation: the lowest coverage of each mechanism and law, and what is not in it.
 fn coverage_text(report: &coverage::Report) -> String {
     let cells = &report.cells;
     let read = || cells.iter().filter(|cell| !cell.not_read());
-    let nominal: Vec<String> =
-        read().next().map_or_else(Vec::new, |cell| cell.levels.iter().map(|l| format!("{}", 100.0 * l.nominal)).collect());
+    let nominal: Vec<String> = read()
+        .next()
+        .map_or_else(Vec::new, |cell| cell.levels.iter().map(|l| format!("{}", 100.0 * l.nominal)).collect());
     let mut lines = vec![
         format!(
             "Lowest share of intervals that held the truth, in per cent, at {} %; {} results a cell, seed {}.",
@@ -249,7 +259,9 @@ fn coverage_text(report: &coverage::Report) -> String {
     lines.push(format!("| mechanism | {} |", laws.join(" | ")));
     lines.push(format!("|---{}|", "|---".repeat(laws.len())));
     for mechanism in once(cells.iter(), |cell| cell.mechanism.as_str()) {
-        let of = |law: &&str| lowest(&cells.iter().filter(|c| c.mechanism == mechanism && c.law == **law).collect::<Vec<_>>());
+        let of = |law: &&str| {
+            lowest(&cells.iter().filter(|c| c.mechanism == mechanism && c.law == **law).collect::<Vec<_>>())
+        };
         lines.push(format!("| {mechanism} | {} |", laws.iter().map(of).collect::<Vec<_>>().join(" | ")));
     }
     lines.push(String::new());
@@ -261,7 +273,9 @@ fn coverage_text(report: &coverage::Report) -> String {
 /// The lowest coverage of some cells, by level.
 fn lowest(cells: &[&Cell]) -> String {
     let levels = cells.iter().map(|cell| cell.levels.len()).max().unwrap_or(0);
-    let of = |at: usize| cells.iter().filter_map(|cell| cell.levels.get(at)).map(|l| l.covered).fold(1.0, f64::min);
+    let of = |at: usize| {
+        cells.iter().filter_map(|cell| cell.levels.get(at)).map(|l| l.covered).fold(1.0, f64::min)
+    };
     match levels {
         0 => "not read".to_owned(),
         _ => (0..levels).map(|at| format!("{:.1}", 100.0 * of(at))).collect::<Vec<_>>().join(" / "),
@@ -269,7 +283,8 @@ fn lowest(cells: &[&Cell]) -> String {
 }
 
 fn not_read(cells: &[Cell]) -> Vec<String> {
-    let groups = once(cells.iter().filter(|cell| cell.not_read()), |cell| (cell.mechanism.as_str(), arms(cell.rows)));
+    let groups =
+        once(cells.iter().filter(|cell| cell.not_read()), |cell| (cell.mechanism.as_str(), arms(cell.rows)));
     let of = |(mechanism, rows): &(&str, String)| {
         let here = || cells.iter().filter(|c| c.mechanism == *mechanism && arms(c.rows) == *rows);
         let gone = || here().filter(|cell| cell.not_read());
@@ -356,7 +371,8 @@ fn epsilon_text(report: &epsilon::Report) -> String {
             report.seed
         ),
         String::new(),
-        "| study | seen by | rho: charged | of the inputs | seen | epsilon at 1e-6: charged | seen | |".to_owned(),
+        "| study | seen by | rho: charged | of the inputs | seen | epsilon at 1e-6: charged | seen | |"
+            .to_owned(),
         "|---|---|---|---|---|---|---|---|".to_owned(),
     ];
     let line = |view: &Audited| {

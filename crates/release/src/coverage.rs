@@ -295,7 +295,8 @@ mod tests {
         for law in laws() {
             for n in [50, 1000, 100_000] {
                 let mut rng = Seed::from_bytes([2; 32]).into_rng();
-                let moment = |power: i32| law.test.iter().map(|&(x, p)| (x as f64).powi(power) * p).sum::<f64>();
+                let moment =
+                    |power: i32| law.test.iter().map(|&(x, p)| (x as f64).powi(power) * p).sum::<f64>();
                 let (trials, count) = (2000, n as f64);
                 let drawn: Vec<Totals> = (0..trials).map(|_| totals(&law.test, n, &mut rng)).collect();
                 for (name, power, got) in [

@@ -7,7 +7,11 @@ const PAGE: &str = include_str!("../../../../docs/protocols/release.md");
 /// What the page says that a command prints: the block of text, or the table, after the line with the command.
 fn printed(command: &str) -> Vec<&'static str> {
     let start = PAGE.find(&format!("`{command}`")).unwrap_or_else(|| panic!("the page has {command}"));
-    PAGE[start..].lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|')).collect()
+    PAGE[start..]
+        .lines()
+        .skip_while(|line| !line.starts_with('|'))
+        .take_while(|line| line.starts_with('|'))
+        .collect()
 }
 
 fn table(text: &str) -> Vec<&str> {
@@ -44,7 +48,8 @@ fn no_view_costs_more_than_is_charged() {
 #[test]
 fn a_study_of_the_users_own_is_audited() {
     let study = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lift.toml");
-    let words = ["audit", "coverage", study, "--rows", "200k,190k", "--rate", "0.0004", "--trials", "1k", "--json"];
+    let words =
+        ["audit", "coverage", study, "--rows", "200k,190k", "--rate", "0.0004", "--trials", "1k", "--json"];
     let done = tacit(words).fine().json();
     let [cell] = &done["cells"].as_array().unwrap()[..] else { panic!("{done}") };
     assert_eq!(cell["rows"], serde_json::json!([200_000, 190_000]));

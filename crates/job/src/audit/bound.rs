@@ -115,7 +115,8 @@ fn choose(statistic: &Statistic, confidence: f64, score: Score<'_>) -> Option<(f
     }
     let pooled = sorted(&first.concat());
     let step = (pooled.len() / THRESHOLDS).max(1);
-    let mut thresholds: Vec<f64> = pooled.iter().copied().step_by(step).chain(pooled.last().copied()).collect();
+    let mut thresholds: Vec<f64> =
+        pooled.iter().copied().step_by(step).chain(pooled.last().copied()).collect();
     thresholds.dedup();
     let z = critical(confidence);
     let mut found: Option<(f64, Event)> = None;
@@ -157,7 +158,10 @@ mod tests {
     fn normals(mean: f64, count: usize, seed: u8) -> Vec<f64> {
         let mut rng = Seed::from_bytes([seed; 32]).into_rng();
         let uniform = move || (u64::from_le_bytes(rng.bytes()) >> 11) as f64 / (1u64 << 53) as f64;
-        std::iter::repeat_with(uniform).take(count).map(|u| mean - normal_quantile_upper(u.max(1e-300))).collect()
+        std::iter::repeat_with(uniform)
+            .take(count)
+            .map(|u| mean - normal_quantile_upper(u.max(1e-300)))
+            .collect()
     }
 
     /// Of normals that lie 1 apart the bound is near 1 and below it; of the same law it is below 0.

@@ -165,7 +165,8 @@ pub fn run(asked: &Asked, progress: Progress<'_>) -> Result<Report, Error> {
         groups.entry((cell.law, cell.own)).or_default().push(at);
     }
     let pieces = asked.trials.div_ceil(PIECE).max(1);
-    let tasks: Vec<_> = groups.iter().flat_map(|group| (0..pieces).map(move |piece| (group, piece))).collect();
+    let tasks: Vec<_> =
+        groups.iter().flat_map(|group| (0..pieces).map(move |piece| (group, piece))).collect();
     let done = parallel(tasks.len(), asked.threads, progress, |at| {
         let (((law, own), cells), piece) = tasks[at];
         let law = &asked.laws[*law];
@@ -175,10 +176,8 @@ pub fn run(asked: &Asked, progress: Progress<'_>) -> Result<Report, Error> {
         };
         let mechanisms: Vec<_> = cells.iter().map(mechanism).collect();
         let shown = PIECE.min(asked.trials - piece * PIECE);
-        let seed = Seed::from_bytes([0; 32]).fork(&format!(
-            "coverage/{}/{}/{own:?}/{piece}",
-            asked.seed, law.name
-        ));
+        let seed =
+            Seed::from_bytes([0; 32]).fork(&format!("coverage/{}/{}/{own:?}/{piece}", asked.seed, law.name));
         Ok((cells, simulate(law, *own, &mechanisms, &asked.levels, shown, &seed)?))
     })?;
     let mut found = vec![Coverage::default(); wanted.len()];

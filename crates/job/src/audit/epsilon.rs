@@ -116,7 +116,8 @@ pub fn run(asked: &Asked, progress: Progress<'_>) -> Result<Report, Error> {
 
 /// Every mode; one with outcomes of 0 and 1, with a breakdown and counts, and of several advertisers together.
 fn samples(rho: Decimal) -> Result<Vec<(String, Study)>, Error> {
-    let each = |sample: Sample| Sample { publisher: Some(rho), advertiser: Some(rho), public: Some(rho), ..sample };
+    let each =
+        |sample: Sample| Sample { publisher: Some(rho), advertiser: Some(rho), public: Some(rho), ..sample };
     let sums = || Sample::new(Mode::Sums, CLAMP);
     let mut all: Vec<(String, Sample)> =
         Mode::NAMES.iter().map(|(name, mode)| (format!("`{name}`"), Sample::new(*mode, CLAMP))).collect();
@@ -224,7 +225,9 @@ impl<'a> View<'a> {
                 for b in &found[i + 1..] {
                     let stated = stated(&release, [&a.2, &b.2]);
                     // What a viewer is told exactly is not hidden from it: no neighbours.
-                    let Some(rho) = stated.iter().map(Stated::usual_rho).sum::<Option<f64>>() else { continue };
+                    let Some(rho) = stated.iter().map(Stated::usual_rho).sum::<Option<f64>>() else {
+                        continue;
+                    };
                     if best.as_ref().is_none_or(|(most, ..)| rho > *most) {
                         best = Some((rho, [a.0.clone(), b.0.clone()], [a.1.clone(), b.1.clone()], stated));
                     }
@@ -251,8 +254,9 @@ impl<'a> View<'a> {
         drop(runs);
         let nothing = || Bound { value: 0.0, by: "nothing".into() };
         let at_delta = bound::epsilon(DELTA);
-        let best =
-            |score: bound::Score<'_>| bound::best(&statistics, asked.confidence, score).unwrap_or_else(nothing);
+        let best = |score: bound::Score<'_>| {
+            bound::best(&statistics, asked.confidence, score).unwrap_or_else(nothing)
+        };
         let (epsilon_seen, shift) = (best(&at_delta), best(&bound::shift));
         // What a shift of lattices shows beyond one of normals is the lattice's, and not charged.
         let rho_seen = shift.value.max(0.0).powi(2) / (2.0 * self.lattice);

@@ -50,11 +50,8 @@ impl Sample {
         };
         let together = if self.advertisers > 1 { "advertisers = \"together\"\n" } else { "" };
         let also: Vec<String> = self.also.iter().map(|count| format!("\"{count}\"")).collect();
-        let seen = [
-            ("to.publisher", self.publisher),
-            ("to.advertiser-1", self.advertiser),
-            ("public", self.public),
-        ];
+        let seen =
+            [("to.publisher", self.publisher), ("to.advertiser-1", self.advertiser), ("public", self.public)];
         let seen: String = seen
             .iter()
             .filter_map(|(who, rho)| rho.map(|rho| format!("[release.{who}]\nrho = {rho}\n")))

@@ -153,9 +153,8 @@ pub(super) fn all(stated: &[Stated], runs: &[Vec<Run>; 2], names: &[String]) -> 
         if let Some(noise) = of.noise.filter(|noise| noise.low_bits > 0) {
             let bits = noise.low_bits.min(RESIDUE_BITS);
             for (which, shift) in [("low", 0), ("high", noise.low_bits - bits)] {
-                let class = |run: &Run| {
-                    ((run.outputs[at] + noise.centre) >> shift & ((1 << bits) - 1)) as usize
-                };
+                let class =
+                    |run: &Run| ((run.outputs[at] + noise.centre) >> shift & ((1 << bits) - 1)) as usize;
                 let name = format!("the residue of {name}, {which} bits");
                 all.push(Statistic { name, values: frequencies(runs, 1 << bits, &class) });
             }

@@ -75,7 +75,10 @@ fn the_shipped_intervals_cover() {
     let report = coverage::run(&asked, QUIET).unwrap();
     for cell in &report.cells {
         let lowest = cell.levels.last().map_or(1.0, |level| level.covered);
-        println!("{} {} {:?}: {lowest:.4} shown {:.3} width {:?}", cell.mechanism, cell.law, cell.rows, cell.shown, cell.width);
+        println!(
+            "{} {} {:?}: {lowest:.4} shown {:.3} width {:?}",
+            cell.mechanism, cell.law, cell.rows, cell.shown, cell.width
+        );
         assert!(!cell.required || lowest > 0.932, "{} {}: {lowest}", cell.mechanism, cell.law);
     }
     assert!(report.cells.iter().all(|cell| !cell.fails()));
@@ -124,8 +127,14 @@ fn audit(view: &View<'_>, release: &Release, coins: Coins<'_>, asked: &Asked) ->
     let found = view.audit("test", release, coins, asked, &Seed::from_bytes([5; 32])).unwrap();
     println!(
         "rho {:.4} of inputs {:.4} seen {:.4} by {}; epsilon {:.2} seen {:.2} by {}; {:?}",
-        found.rho, found.rho_of_inputs, found.rho_seen, found.rho_seen_by, found.epsilon, found.epsilon_seen,
-        found.epsilon_seen_by, found.inputs
+        found.rho,
+        found.rho_of_inputs,
+        found.rho_seen,
+        found.rho_seen_by,
+        found.epsilon,
+        found.epsilon_seen,
+        found.epsilon_seen_by,
+        found.inputs
     );
     found
 }
@@ -139,9 +148,8 @@ fn drawn_by(own: &Own<'_>, viewer: Viewer, sampler: &dyn Fn(NoisedAt) -> Sampler
         MechanismKind::Difference { .. } => 2,
     };
     let at = |m, o| NoisedAt { mechanism: m as u32, output: o as u32 };
-    let all: Vec<Vec<Sampler>> = (0..program.mechanisms.len())
-        .map(|m| (0..outputs(m)).map(|o| sampler(at(m, o))).collect())
-        .collect();
+    let all: Vec<Vec<Sampler>> =
+        (0..program.mechanisms.len()).map(|m| (0..outputs(m)).map(|o| sampler(at(m, o))).collect()).collect();
     let of = |at: NoisedAt| &all[at.mechanism as usize][at.output as usize];
     let owners = program.fold_owners();
     let depth = Clear.release_depth(program.parties.len());
@@ -274,8 +282,16 @@ fn what_is_seen_is_no_more_than_what_is_charged() {
     for view in &report.views {
         println!(
             "{} {}: rho {:.4} of inputs {:.4} seen {:.4} by {}; epsilon {:.2} seen {:.2} by {}; {:?}",
-            view.study, view.viewer, view.rho, view.rho_of_inputs, view.rho_seen, view.rho_seen_by, view.epsilon,
-            view.epsilon_seen, view.epsilon_seen_by, view.inputs
+            view.study,
+            view.viewer,
+            view.rho,
+            view.rho_of_inputs,
+            view.rho_seen,
+            view.rho_seen_by,
+            view.epsilon,
+            view.epsilon_seen,
+            view.epsilon_seen_by,
+            view.inputs
         );
     }
     for view in &report.views {
