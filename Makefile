@@ -10,6 +10,8 @@ TACIT     = $(or $(CARGO_TARGET_DIR),target)/release/tacit
 ROWS     ?= 200k
 # Seconds of the attacks of `make soak`.
 SOAK_SECONDS ?= 600
+# How many times `make soak` kills a party of each kind of study.
+SOAK_KILLS ?= 200
 # Seconds of each target of `make fuzz`; FUZZ="study hello" names some.
 FUZZ_SECONDS ?= 30
 FUZZ         ?=
@@ -22,7 +24,7 @@ help:
 	@echo 'make test    all tests'
 	@echo 'make test-python   epsilons and noise against OpenDP and dp-accounting, in a virtual environment that it makes (needs python3)'
 	@echo 'make fuzz    every decoder under libFuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) each (needs a C++ compiler; docs/fuzzing.md)'
-	@echo 'make soak    what is too long for every change: attacks on ring4 for SOAK_SECONDS=$(SOAK_SECONDS), whole audits, and make fuzz'
+	@echo 'make soak    what is too long for every change: attacks on ring4 for SOAK_SECONDS=$(SOAK_SECONDS), SOAK_KILLS=$(SOAK_KILLS) kills of a party, whole audits, and make fuzz'
 	@echo 'make build   the tacit command, in $(TACIT)'
 	@echo 'make boolean osprey and osprey-boolean: five workloads of two parties under garbled circuits'
 	@echo 'make ckks    osprey-ckks beside osprey: Microsoft SEAL under Osprey (needs cmake and a C++20 compiler)'
@@ -118,6 +120,7 @@ fuzz: setup
 # documentation quotes.
 soak: setup
 	TACIT_ATTACK_SECONDS=$(SOAK_SECONDS) $(CARGO) test $(PROFILE) -p ring4 --test attack
+	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test cli kills
 	$(CARGO) test $(PROFILE) -p cli --test cli audit -- --ignored
 	$(MAKE) fuzz
 

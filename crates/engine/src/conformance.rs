@@ -16,6 +16,7 @@
 
 pub mod circuits;
 mod draft;
+mod law;
 mod noise;
 mod operations;
 mod party_cases;
@@ -25,6 +26,7 @@ mod row_cases;
 mod run;
 mod table;
 
+pub use law::{check_law, check_law_alone};
 pub use noise::Noise;
 pub use run::{
     Make, check, check_alone, check_among, check_among_alone, check_among_served, check_served, half, run,

@@ -2,7 +2,7 @@
 //! for either sender: that is the test of the lowering against ordinary Rust. Engines that are wrong in one place fail.
 
 use base::{Cost, Error, PartyId, Rng, Seed};
-use engine::conformance::{check, check_alone, check_among_alone};
+use engine::conformance::{check, check_alone, check_among_alone, check_law_alone};
 use engine::{Clear, Engine, Entered, OutputShares, Rows, Share, Shares, outputs};
 use net::Session;
 use program::eval::Values;
@@ -288,4 +288,9 @@ fn one_flipped_bit_is_caught() {
         let error = check_among_alone(3, &|_| Ok(Box::new(Flipped { total }))).unwrap_err();
         assert!(error.contains("expected"), "{error}");
     }
+}
+
+#[test]
+fn one_honest_party_makes_the_noise() {
+    check_law_alone(&|_| Ok(Box::new(Clear))).unwrap();
 }

@@ -38,3 +38,10 @@ fn five_parties() {
 fn thirteen_parties() {
     among(13, Shape::Small);
 }
+
+#[test]
+fn one_honest_party_makes_the_noise() {
+    for parties in [2, 3, 5] {
+        engine::conformance::check_law(parties, 0, &|_| Ok(Box::new(Gmw::default()))).unwrap();
+    }
+}

@@ -46,9 +46,10 @@ const LACKING: usize = 1;
 /// One release, at one participant.
 pub(crate) struct Release<'a> {
     pub plan: &'a ReleasePlan,
-    /// The same at all: what is released, by which program and noise, of which data.
+    /// The same at all of a run: what is released, by which gates and tables, of which data.
     pub common: Bytes32,
-    /// Names it in this participant's ledger.
+    /// Names it at all and in ledgers: of this study and data. A later run may choose another engine or circuit; what was held
+    /// before is opened all the same, so commitments are to this.
     pub id: Bytes32,
     /// Who gets shares.
     pub holders: Vec<PartyId>,
@@ -328,14 +329,14 @@ impl Release<'_> {
 
     fn commitment(&self, attempt: u32, holder: PartyId, share: &[u8], salt: &Bytes32) -> Bytes32 {
         let mut hasher = blake3::Hasher::new_derive_key(HELD);
-        hasher.update(&self.common).update(&attempt.to_le_bytes()).update(&[holder.0]);
+        hasher.update(&self.id).update(&attempt.to_le_bytes()).update(&[holder.0]);
         hasher.update(&(share.len() as u64).to_le_bytes()).update(share).update(salt);
         *hasher.finalize().as_bytes()
     }
 
     fn number(&self, attempt: u32, commitments: &[Bytes32]) -> Bytes32 {
         let mut hasher = blake3::Hasher::new_derive_key(NUMBER);
-        hasher.update(&self.common).update(&attempt.to_le_bytes());
+        hasher.update(&self.id).update(&attempt.to_le_bytes());
         hasher.update(&[self.plan.viewer.number()]).update(commitments.as_flattened());
         *hasher.finalize().as_bytes()
     }

@@ -13,3 +13,8 @@ fn yao_passes_the_suite_at_other_parameters() {
         engine::conformance::check(&|_| Ok(Box::new(Yao::new(k).with_lanes(lanes)))).unwrap();
     }
 }
+
+#[test]
+fn one_honest_party_makes_the_noise() {
+    engine::conformance::check_law(2, 0, &|_| Ok(Box::new(Yao::default()))).unwrap();
+}

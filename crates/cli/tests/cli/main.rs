@@ -5,6 +5,7 @@ mod budgets;
 mod circuit;
 mod contracts;
 mod files;
+mod kills;
 mod many;
 mod market;
 mod meeting;

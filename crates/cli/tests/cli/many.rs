@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 const CLINICS: [&str; 3] = ["east", "north", "west"];
 
 /// Three parties in a folder, each with its own file.
-struct Three {
+pub struct Three {
     folder: tempfile::TempDir,
-    names: [&'static str; 3],
+    pub names: [&'static str; 3],
     addresses: [String; 3],
 }
 
@@ -67,22 +67,41 @@ impl Three {
             0 => format!("[peers]\nbakery = \"{}\"\ncinema = \"{}\"", at[1], at[2]),
             _ => format!("listen = \"{}\"", at[i]),
         });
-        let options =
-            LiftOptions { rows: 3000, overlap: 0.6, max_events: 4, clamp: 100, seed: 5, format: Format::Csv };
-        let made = lift(three.folder.path(), &options).unwrap();
-        std::fs::rename(&made.publisher, three.path("paper.csv")).unwrap();
-        let events = std::fs::read_to_string(&made.advertiser).unwrap();
-        let renamed = events.replacen("bought", "visited", 1).replacen("amount", "spent", 1);
-        std::fs::write(three.path("cinema.csv"), renamed).unwrap();
-        std::fs::write(three.path("bakery.csv"), events).unwrap();
-        (three, made.truth.lift())
+        let truth = three.sell(3000);
+        (three, truth)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    /// The same as one study with one public result.
+    pub fn together() -> Self {
+        let study = include_str!("../../../../examples/lift-several.toml");
+        let three = Self::new(["paper", "bakery", "cinema"], study, |i, at| {
+            let before =
+                ["", "[peers]\npaper = \"PAPER\"", "[peers]\npaper = \"PAPER\"\nbakery = \"BAKERY\""][i];
+            let before = before.replace("PAPER", &at[0]).replace("BAKERY", &at[1]);
+            format!("listen = \"{}\"\n{before}", at[i])
+        });
+        three.sell(2600);
+        three
+    }
+
+    /// Writes the files of a publisher and two advertisers; what the lift at each of them is.
+    fn sell(&self, rows: u32) -> f64 {
+        let options =
+            LiftOptions { rows, overlap: 0.6, max_events: 4, clamp: 100, seed: 5, format: Format::Csv };
+        let made = lift(self.folder.path(), &options).unwrap();
+        std::fs::rename(&made.publisher, self.path("paper.csv")).unwrap();
+        let events = std::fs::read_to_string(&made.advertiser).unwrap();
+        let renamed = events.replacen("bought", "visited", 1).replacen("amount", "spent", 1);
+        std::fs::write(self.path("cinema.csv"), renamed).unwrap();
+        std::fs::write(self.path("bakery.csv"), events).unwrap();
+        made.truth.lift()
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn start(&self, party: usize, more: &[&str]) -> Running {
+    pub fn start(&self, party: usize, more: &[&str]) -> Running {
         let file = self.path(&format!("{}.toml", self.names[party]));
         let mut command = command(["run".as_ref(), file.as_os_str(), "--json".as_ref()]);
         command.args(more);

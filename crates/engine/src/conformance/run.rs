@@ -110,7 +110,7 @@ pub fn run_served(servers: usize, make: &Make<'_>, case: &Case) -> Result<Vec<Sh
 }
 
 /// All parties' views, or the error that came first: a broken connection is what another party's error looks like.
-fn together(done: Vec<Result<View, Error>>) -> Result<Vec<View>, Error> {
+pub(super) fn together<T>(done: Vec<Result<T, Error>>) -> Result<Vec<T>, Error> {
     let mut views = Vec::new();
     let mut errors = Vec::new();
     for view in done {

@@ -1,0 +1,182 @@
+//! The law of noise under attack: all participants but one choose their coins, and what comes out still follows the law.
+
+use super::run::together;
+use super::{Make, Table};
+use crate::{Engine, Entered, outputs};
+use base::{Error, PartyId, Roster, Seed};
+use net::Session;
+use net::cluster::Cluster;
+use program::lower::{self, Difference, Lowering, NoisedAt, ReleasePlan, WordKind, lower_release};
+use program::{Builder, Class, MechanismKind, Program, Ratio, Type, Viewer};
+use release::alias::Sampler;
+use release::rational::ratio;
+use std::collections::BTreeMap;
+
+/// Noises of one release.
+const DRAWS: u32 = 3400;
+/// Releases by each choice of coins: 20,400 noises in all, as many as the specification asks for of an engine.
+const RELEASES: u64 = 2;
+/// sigma^2, of sensitivity 1 at rho 1/10.
+const VARIANCE: f64 = 5.0;
+/// Numbers this far from 0 and farther are one cell.
+const FAR: i128 = 7;
+/// Of 14 degrees of freedom: passed once in 10^6 by what follows the law. Seeds are fixed, so it is once and for all.
+const MOST: f64 = 52.0;
+
+/// How those who attack choose their coins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Chosen {
+    Zeros,
+    Ones,
+    /// Those of the last run.
+    Same,
+}
+
+/// Noises of one release in which all but `honest` choose their coins; honest coins differ from run to run.
+type Release<'a> = dyn Fn(Option<PartyId>, Chosen, u64) -> Result<Vec<i128>, Error> + 'a;
+
+/// Runs releases of which all but one of `parties` parties choose the coins, with so many servers beside them.
+///
+/// # Errors
+/// When the noise does not follow its law; when it does where *all* choose their coins, for then this test sees nothing; and
+/// those of the engine.
+pub fn check_law(parties: usize, servers: usize, make: &Make<'_>) -> Result<(), String> {
+    let release = |honest, chosen, run| {
+        let cluster = Cluster::new(parties + servers, 1 + run);
+        Ok(together(cluster.run(|session| noises(parties, make, (honest, chosen), session)))?.swap_remove(0))
+    };
+    judge(parties, &release)
+}
+
+/// As [`check_law`] with an engine that holds all columns in one process.
+///
+/// # Errors
+/// Those of [`check_law`].
+pub fn check_law_alone(make: &Make<'_>) -> Result<(), String> {
+    judge(2, &|honest, chosen, run| noises_alone(make, (honest, chosen), run))
+}
+
+fn judge(parties: usize, release: &Release<'_>) -> Result<(), String> {
+    for (i, chosen) in [Chosen::Zeros, Chosen::Ones, Chosen::Same].into_iter().enumerate() {
+        let honest = Some(PartyId((i % parties) as u8));
+        let mut drawn = Vec::new();
+        for run in 0..RELEASES {
+            let noises = release(honest, chosen, run).map_err(|e| e.to_string())?;
+            if drawn == noises {
+                return Err(format!(
+                    "{chosen:?}: two runs have the same noise, though one party's coins are new"
+                ));
+            }
+            drawn.extend(noises);
+        }
+        let distance = chi_square(&drawn);
+        if distance > MOST {
+            return Err(format!("{chosen:?}: chi-square {distance:.1} of 14 degrees: not the law"));
+        }
+    }
+    match chi_square(&release(None, Chosen::Zeros, 0).map_err(|e| e.to_string())?) {
+        distance if distance > MOST => Ok(()),
+        distance => Err(format!("coins that all chose pass for random: chi-square {distance:.1}")),
+    }
+}
+
+/// One release to everybody of the same bit, many times: its noises.
+fn noises(
+    parties: usize,
+    make: &Make<'_>,
+    (honest, chosen): (Option<PartyId>, Chosen),
+    session: &mut Session,
+) -> Result<Vec<i128>, Error> {
+    let me = session.me();
+    let mut engine = session.step("setup", make)?;
+    let program = program(parties);
+    let plan = plan(&program, &*engine)?;
+    let mut rows = Table::new(&program, &vec![vec![1]; parties], 1, Some(me));
+    let totals = session.step("rows", |s| engine.rows(&program, &mut rows, s))?;
+    let mut entered = Entered::new(&plan, &totals, me, &mut session.fork_seed("coins").into_rng())?;
+    choose(&plan, &mut entered, chosen, |owner| owner == me && honest != Some(me));
+    let left = session.step("release", |s| engine.release(&plan, &entered, s))?;
+    let holders = engine.holders(parties);
+    let bits = session.step("open", |s| outputs::open(&plan, &holders, &left, s))?;
+    Ok(bits.map_or_else(Vec::new, |bits| of_bits(&plan, &bits)))
+}
+
+fn noises_alone(
+    make: &Make<'_>,
+    (honest, chosen): (Option<PartyId>, Chosen),
+    run: u64,
+) -> Result<Vec<i128>, Error> {
+    let mut session = Session::alone(Roster::new(["all"]), Seed::from_bytes([3; 32]));
+    let mut engine = make(&mut session)?;
+    let program = program(2);
+    let plan = plan(&program, &*engine)?;
+    let totals =
+        engine.rows(&program, &mut Table::new(&program, &[vec![1], vec![1]], 1, None), &mut session)?;
+    let mut coins = Seed::from_bytes([run as u8; 32]).into_rng();
+    let mut entered = Entered::whole(&plan, &totals, &mut coins)?;
+    choose(&plan, &mut entered, chosen, |owner| honest != Some(owner));
+    let left = engine.release(&plan, &entered, &mut session)?;
+    Ok(of_bits(&plan, &left.bits(0..plan.bits())))
+}
+
+/// Other coins for the words of those who attack.
+fn choose(plan: &ReleasePlan, entered: &mut Entered, chosen: Chosen, attacks: impl Fn(PartyId) -> bool) {
+    let mut same = Seed::from_bytes([9; 32]).into_rng();
+    for (index, word) in plan.words.iter().enumerate() {
+        let drawn = u128::from_le_bytes(same.bytes());
+        if matches!(word.kind, WordKind::Coins(..)) && attacks(word.owner) {
+            let value = match chosen {
+                Chosen::Zeros => 0,
+                Chosen::Ones => u128::MAX,
+                Chosen::Same => drawn,
+            };
+            entered.set(index, value & u128::MAX >> (128 - u32::from(word.width)));
+        }
+    }
+}
+
+fn of_bits(plan: &ReleasePlan, bits: &[bool]) -> Vec<i128> {
+    // Outputs are of type i16; the exact one is 1.
+    plan.values(bits).into_iter().map(|value| i128::from(value as u16 as i16) - 1).collect()
+}
+
+/// How many rows all parties have a 1 in, with noise, as often as there are draws.
+fn program(parties: usize) -> Program {
+    let mut b = Builder::new("law", Class::Dp, (0..parties).map(|p| format!("p{p}")));
+    let bits = (0..parties as u8).map(|p| b.column(&format!("c{p}"), Type::BIT, PartyId(p)));
+    let bits: Vec<_> = bits.collect();
+    let all = bits.into_iter().reduce(|x, y| b.and(x, y)).expect("a program has a party");
+    let fold = b.sum(all, Type::u(8));
+    let kind = MechanismKind::Gaussian(vec![fold; DRAWS as usize]);
+    let mechanism = b.mechanism(Viewer::Public, Ratio::new(1, 10).expect("a tenth"), kind);
+    b.release();
+    for draw in 0..DRAWS {
+        let value = b.noised(mechanism, draw);
+        b.reveal(&format!("{draw}"), Viewer::Public, value);
+    }
+    b.finish()
+}
+
+fn plan(program: &Program, engine: &dyn Engine) -> Result<ReleasePlan, Error> {
+    let sampler = Sampler::new(&1.into(), 1, &ratio(1, 10))?;
+    let sampler = |_: NoisedAt| &sampler;
+    let owners = program.fold_owners();
+    let difference = |_: u32| None::<Difference>;
+    let (totals, depth) = (engine.totals(), engine.release_depth(program.parties.len()));
+    let noise = lower::Noise::Coins(&sampler);
+    let how = Lowering { totals, depth, owners: &owners, noise, difference: &difference };
+    lower_release(program, Viewer::Public, &how)
+}
+
+/// The distance of a histogram from the discrete Gaussian's, tails pooled.
+fn chi_square(drawn: &[i128]) -> f64 {
+    let cell = |x: i128| x.clamp(-FAR, FAR);
+    let mut counts: BTreeMap<i128, f64> = BTreeMap::new();
+    drawn.iter().for_each(|x| *counts.entry(cell(*x)).or_default() += 1.0);
+    let mass = |x: i128| (-(x * x) as f64 / (2.0 * VARIANCE)).exp();
+    let range = -60..=60i128;
+    let whole: f64 = range.clone().map(mass).sum();
+    let mut law: BTreeMap<i128, f64> = BTreeMap::new();
+    range.for_each(|x| *law.entry(cell(x)).or_default() += mass(x) / whole * drawn.len() as f64);
+    law.iter().map(|(x, expected)| (counts.get(x).unwrap_or(&0.0) - expected).powi(2) / expected).sum()
+}
