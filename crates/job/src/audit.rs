@@ -47,7 +47,7 @@ fn parallel<T: Send>(
         let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        threads.into_iter().map(join).collect::<Result<(), Error>>()
+        threads.into_iter().try_for_each(join)
     })?;
     let all = all.into_inner().map_err(|_| broken())?;
     all.into_iter().map(|one| one.ok_or_else(broken)).collect()

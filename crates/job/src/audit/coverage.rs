@@ -19,6 +19,7 @@ use release::coverage::{Coverage, Law, Mechanism, laws, simulate};
 use release::modes::MINIMUM_GROUP;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use studies::lift::{ADVERTISER, Arm, Cell as Place, Layout, Lift, PUBLISHER};
 
 /// Results that a task shows: cells are simulated in pieces of so many.
@@ -245,6 +246,11 @@ impl Row {
         format!("`{}`, {who}{values}", self.mode.name())
     }
 
+    fn mechanism(&self, clamp: u64, rho: Decimal, rows: [u64; 2]) -> Result<Mechanism, Error> {
+        let place = if self.values == 0 { Place::Overall } else { Place::Breakdown(0) };
+        Own::new(&self.study(clamp, rho)?)?.mechanism(rows, self.viewer, place)
+    }
+
     fn study(&self, clamp: u64, rho: Decimal) -> Result<Study, Error> {
         let mut sample = Sample { breakdown: self.values, ..Sample::new(self.mode, clamp) };
         match self.viewer == PUBLISHER.into() {
@@ -255,36 +261,28 @@ impl Row {
     }
 }
 
+/// All that a mechanism of the grid depends on: the row, R, rho, and rows where they are public.
+type Made = BTreeMap<(usize, u64, u64, Option<[u64; 2]>), Mechanism>;
+
 fn grid(asked: &Asked) -> Result<Vec<Wanted>, Error> {
-    let kinds = Row::all(&asked.modes);
-    // Mechanisms by all that they depend on.
-    let mut made: BTreeMap<(usize, u64, u64, Option<[u64; 2]>), Mechanism> = BTreeMap::new();
+    let mut made = Made::new();
     let mut wanted = Vec::new();
-    for (at, kind) in kinds.iter().enumerate() {
+    for (at, row) in Row::all(&asked.modes).iter().enumerate() {
         for (law, of) in asked.laws.iter().enumerate() {
             for rows in &asked.rows {
                 for rho in &asked.rho {
-                    let public = (kind.mode != Mode::Sums).then_some(*rows);
-                    let key = (at, of.clamp, rho.nano(), public);
-                    let mechanism = match made.get(&key) {
-                        Some(made) => made.clone(),
-                        None => {
-                            let study = kind.study(of.clamp, *rho)?;
-                            let own = Own::new(&study)?;
-                            let place = if kind.values == 0 { Place::Overall } else { Place::Breakdown(0) };
-                            let one = own.mechanism(*rows, kind.viewer, place)?;
-                            made.insert(key, one.clone());
-                            one
-                        }
+                    let public = (row.mode != Mode::Sums).then_some(*rows);
+                    let mechanism = match made.entry((at, of.clamp, rho.nano(), public)) {
+                        Entry::Occupied(made) => made.get().clone(),
+                        Entry::Vacant(place) => place.insert(row.mechanism(of.clamp, *rho, *rows)?).clone(),
                     };
-                    let own = rows.map(|n| n / kind.values.max(1) as u64);
                     wanted.push(Wanted {
-                        name: kind.name(),
+                        name: row.name(),
                         law,
                         rows: *rows,
-                        own,
+                        own: rows.map(|n| n / row.values.max(1) as u64),
                         rho: rho.to_string(),
-                        required: kind.mode != Mode::Algorithm1AsPublished,
+                        required: row.mode != Mode::Algorithm1AsPublished,
                         mechanism,
                     });
                 }

@@ -174,6 +174,15 @@ impl Release {
     }
 }
 
+/// Two neighbouring inputs.
+struct Pair {
+    /// zCDP that they cost on average over low bits, by the stated law.
+    rho: f64,
+    inputs: [Input; 2],
+    totals: [Shares; 2],
+    stated: Vec<Stated>,
+}
+
 /// A view with the inputs that are to be told apart.
 pub(super) struct View<'a> {
     own: &'a Own<'a>,
@@ -211,7 +220,7 @@ impl<'a> View<'a> {
         let (lift, layout) = own.lift()?;
         let label = |(index, _): &(usize, _)| program.outputs[*index].label.clone();
         let names = release.plan.outputs.iter().map(label).collect();
-        let mut best: Option<(f64, [Input; 2], [Shares; 2], Vec<Stated>)> = None;
+        let mut best: Option<Pair> = None;
         for set in neighbours::all(lift, viewer) {
             let found: Vec<(Input, Shares, Vec<i128>)> = set
                 .into_iter()
@@ -225,16 +234,17 @@ impl<'a> View<'a> {
                 for b in &found[i + 1..] {
                     let stated = stated(&release, [&a.2, &b.2]);
                     // What a viewer is told exactly is not hidden from it: no neighbours.
-                    let Some(rho) = stated.iter().map(Stated::usual_rho).sum::<Option<f64>>() else {
+                    let rho = stated.iter().map(Stated::usual_rho).sum::<Option<f64>>();
+                    let Some(rho) = rho.filter(|rho| best.as_ref().is_none_or(|best| *rho > best.rho)) else {
                         continue;
                     };
-                    if best.as_ref().is_none_or(|(most, ..)| rho > *most) {
-                        best = Some((rho, [a.0.clone(), b.0.clone()], [a.1.clone(), b.1.clone()], stated));
-                    }
+                    let (inputs, totals) = ([a.0.clone(), b.0.clone()], [a.1.clone(), b.1.clone()]);
+                    best = Some(Pair { rho, inputs, totals, stated });
                 }
             }
         }
-        let (_, inputs, totals, stated) = best.ok_or_else(|| Error::misuse("a view hides something"))?;
+        let best = best.ok_or_else(|| Error::misuse("a view hides something"))?;
+        let Pair { inputs, totals, stated, .. } = best;
         let lattice = statistics::lattice(&stated);
         Ok(Self { own, viewer, scales, release, inputs, totals, stated, lattice, names })
     }
