@@ -85,6 +85,8 @@ pub enum Command {
     Report(Report),
     /// Show, check, copy or recover the privacy ledger; allow releases again after one broke off
     Ledger(Ledger),
+    /// Simulate whether intervals cover and noise protects as much as is said
+    Audit(crate::audit::Audit),
     /// Run, describe, convert and shrink boolean circuits in files
     Circuit(crate::circuit::Circuit),
     /// Measure over loopback, and check the result
@@ -110,6 +112,7 @@ impl Command {
             Self::Generate(a) => a.json,
             Self::Report(a) => a.json,
             Self::Ledger(a) => a.json,
+            Self::Audit(a) => a.json,
             Self::Circuit(a) => a.json,
             Self::Bench(a) => a.json,
             Self::BenchParty(_) => true,
@@ -557,7 +560,7 @@ pub struct Completions {
 }
 
 /// Reads `10000`, `10k`, `2.5M`, `1G`: decimal multiples.
-fn count(text: &str) -> Result<u64, String> {
+pub fn count(text: &str) -> Result<u64, String> {
     let rule = || "write a whole number above 0, or one with k, M or G: 10000, 400k, 10M".to_owned();
     let (digits, zeros) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 3),
@@ -581,7 +584,7 @@ fn count(text: &str) -> Result<u64, String> {
     }
 }
 
-fn rows_pair(text: &str) -> Result<[u64; 2], String> {
+pub fn rows_pair(text: &str) -> Result<[u64; 2], String> {
     match text.split_once(',') {
         Some((first, second)) => Ok([count(first.trim())?, count(second.trim())?]),
         None => count(text).map(|rows| [rows; 2]),
@@ -616,7 +619,7 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "write a share from 0 to 1: 0.5".to_owned())
 }
 
-fn rho(text: &str) -> Result<Decimal, String> {
+pub fn rho(text: &str) -> Result<Decimal, String> {
     let rho = Decimal::parse(text).filter(|rho| *rho > Decimal::ZERO);
     rho.ok_or_else(|| "write a decimal above 0 with at most 9 digits after the point: 0.1".to_owned())
 }

@@ -186,6 +186,12 @@ impl Scales {
         &self.noise(NoisedAt { mechanism, output }).variance
     }
 
+    /// How coins give the noise of an output of a mechanism; none where a party draws candidates.
+    #[must_use]
+    pub fn sampler(&self, mechanism: u32, output: u32) -> Option<&Sampler> {
+        self.noise(NoisedAt { mechanism, output }).sampler.as_ref()
+    }
+
     /// How far, at most, the law of all noises for a viewer is from the one that its rho is of.
     #[must_use]
     pub fn distance(&self, plan: &ReleasePlan) -> Rational {

@@ -1,5 +1,6 @@
 //! The `tacit` command as a user meets it: processes, files, exit codes and JSON.
 
+mod audit;
 mod budgets;
 mod circuit;
 mod contracts;
