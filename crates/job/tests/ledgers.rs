@@ -358,7 +358,7 @@ fn a_rewritten_ledger_is_named_on_both_sides() {
     whole(world.run("first"));
     whole(world.run("second"));
     let cheaper = "INSERT OR REPLACE INTO debits SELECT row, at, release, attempt, lineage, viewer, peer, study, my_tag, \
-                   peer_tag, '1/1000000', budget, protects, delta, tau FROM debits";
+                   peer_tag, '1/1000000', budget, protects, delta, tau, period, period_budget FROM debits";
     world.raw(1).execute_batch(cheaper).unwrap();
     let [clinic, works] = texts(world.run("third"));
     assert!(clinic.contains("the ledger of works was rewritten: entry"), "{clinic}");

@@ -107,6 +107,9 @@ impl Succession {
         let lines = text.lines().filter_map(|line| line.strip_prefix(LINE));
         let read = |digits: &str| {
             let digits = digits.trim_end().as_bytes();
+            if digits.len() != 2 * SUCCESSION_BYTES || !digits.iter().all(u8::is_ascii_hexdigit) {
+                return None;
+            }
             let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
             Self::read(&digits.chunks(2).map(byte).collect::<Option<Vec<u8>>>()?)
         };

@@ -195,6 +195,9 @@ fn short(hex: &str) -> &str {
 
 /// Bytes of hex digits.
 pub(super) fn unhex<const N: usize>(digits: &str) -> Option<[u8; N]> {
+    if digits.len() != 2 * N || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
     let pairs = digits.as_bytes().chunks(2);
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     pairs.map(byte).collect::<Option<Vec<u8>>>()?.try_into().ok()
