@@ -8,6 +8,8 @@ use net::faults::Fault;
 use program::lower::{Lowering, Noise, lower_draws, lower_release};
 use tempfile::TempDir;
 
+mod deviants;
+
 const A: PartyId = PartyId(0);
 const B: PartyId = PartyId(1);
 
@@ -65,6 +67,28 @@ fn of_four_servers_one_may_have_lost_its_share() {
     assert_eq!(decide(&all(&[1]), &[A], &servers, 0), Ok(Next::Compute(0)));
 }
 
+/// What an owner pays for a public release, `other` being the only other one.
+fn debit(other: &str, lineage: &str) -> Debit {
+    let (one, none) = (release::rational::ratio(1, 1), release::rational::ratio(0, 1));
+    Debit {
+        lineage: lineage.into(),
+        viewer_key: format!("{other} {}", crate::ledger::PUBLIC),
+        peer_key: other.into(),
+        study: [1; 32],
+        my_tag: [2; 32],
+        peer_tag: [3; 32],
+        release_id: [4; 32],
+        rho: one.clone(),
+        budget: one.clone(),
+        total: Some(one),
+        period: None,
+        delta: none.clone(),
+        most_delta: none.clone(),
+        tau: none,
+        protects: true,
+    }
+}
+
 /// Two owners and four servers that compute a real release, with ledgers in files.
 struct Served {
     folder: TempDir,
@@ -99,24 +123,7 @@ impl Served {
 
     fn debit(&self, me: PartyId) -> Debit {
         let other = self.keys().swap_remove(me.other().index());
-        let (one, none) = (release::rational::ratio(1, 1), release::rational::ratio(0, 1));
-        Debit {
-            lineage: "data".into(),
-            viewer_key: format!("{other} {}", crate::ledger::PUBLIC),
-            peer_key: other,
-            study: [1; 32],
-            my_tag: [2; 32],
-            peer_tag: [3; 32],
-            release_id: [4; 32],
-            rho: one.clone(),
-            budget: one.clone(),
-            total: Some(one),
-            period: None,
-            delta: none.clone(),
-            most_delta: none.clone(),
-            tau: none,
-            protects: true,
-        }
+        debit(&other, "data")
     }
 
     /// One try of everybody. `bends` says something else than what it computed, and commits to that.
