@@ -110,6 +110,7 @@ fuzz: setup
 # Attacks at random places for as long as one likes; a failure prints the seed that repeats it.
 soak: setup
 	TACIT_ATTACK_SECONDS=$(SOAK_SECONDS) $(CARGO) test $(PROFILE) -p ring4 --test attack
+	$(CARGO) test $(PROFILE) -p ring4 --test conformance -- --ignored
 	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test cli kills
 	$(MAKE) fuzz
 
