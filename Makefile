@@ -17,13 +17,14 @@ FUZZ_SECONDS ?= 30
 FUZZ         ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build boolean ckks fabric demo test fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
+.PHONY: help setup build boolean ckks fabric demo test test-python fuzz soak constant-time timing lint deny doc bench clean install-osprey rtl rtl-test rtl-report
 
 help:
 	@echo 'make demo    run a whole study on this machine: two parties, the 1954 poliomyelitis trial'
 	@echo 'make test    all tests'
+	@echo 'make test-python   epsilons and noise against OpenDP and dp-accounting, in a virtual environment that it makes (needs python3)'
 	@echo 'make fuzz    every decoder under libFuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) each (needs a C++ compiler; docs/fuzzing.md)'
-	@echo 'make soak    what is too long for every change: attacks on ring4 for SOAK_SECONDS=$(SOAK_SECONDS), SOAK_KILLS=$(SOAK_KILLS) kills of a party, and make fuzz'
+	@echo 'make soak    what is too long for every change: attacks on ring4 for SOAK_SECONDS=$(SOAK_SECONDS), SOAK_KILLS=$(SOAK_KILLS) kills of a party, whole audits, and make fuzz'
 	@echo 'make build   the tacit command, in $(TACIT)'
 	@echo 'make boolean osprey and osprey-boolean: five workloads of two parties under garbled circuits'
 	@echo 'make ckks    osprey-ckks beside osprey: Microsoft SEAL under Osprey (needs cmake and a C++20 compiler)'
@@ -90,6 +91,14 @@ test: setup
 	$(CARGO) test $(PROFILE) --workspace
 	TACIT_PORTABLE=1 $(CARGO) test $(PROFILE) -p kernels -p ot -p accel
 
+# Other implementations of what epsilon and noise are, from the package index; no other target needs Python.
+test-python: setup
+	@command -v python3 >/dev/null || { echo 'error: there is no python3; on Debian: sudo apt-get install python3-venv' >&2; exit 1; }
+	python3 -m venv $(TARGET)/witnesses
+	$(TARGET)/witnesses/bin/pip install --quiet --disable-pip-version-check -r crates/release/witnesses/requirements.txt
+	$(CARGO) build $(PROFILE) -p release --example witness
+	$(TARGET)/witnesses/bin/python crates/release/witnesses/check.py $(TARGET)/release/examples/witness
+
 # Both run the tests of docs/testing.md, "Constant time", once per backend that crates above `kernels` take by themselves.
 TIMED     = $(CARGO) test $(PROFILE) --workspace --lib
 constant-time: export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER = $(CURDIR)/crates/timing/memcheck.sh
@@ -107,11 +116,13 @@ timing: setup
 fuzz: setup
 	FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run.sh $(FUZZ)
 
-# Attacks at random places for as long as one likes; a failure prints the seed that repeats it.
+# Attacks at random places for as long as one likes; a failure prints the seed that repeats it. Then the audits that the
+# documentation quotes.
 soak: setup
 	TACIT_ATTACK_SECONDS=$(SOAK_SECONDS) $(CARGO) test $(PROFILE) -p ring4 --test attack
 	$(CARGO) test $(PROFILE) -p ring4 --test conformance -- --ignored
 	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test cli kills
+	$(CARGO) test $(PROFILE) -p cli --test cli audit -- --ignored
 	$(MAKE) fuzz
 
 lint: setup

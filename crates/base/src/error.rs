@@ -96,19 +96,28 @@ struct Inner {
     at: At,
     kind: Kind,
     accusation: Option<Accusation>,
+    /// How things stand on this side after it, and what to do next.
+    left: Option<String>,
 }
 
 impl Error {
     /// An error at a place.
     #[must_use]
     pub fn new(at: At, kind: Kind) -> Self {
-        Self(Box::new(Inner { at, kind, accusation: None }))
+        Self(Box::new(Inner { at, kind, accusation: None, left: None }))
     }
 
     /// The same error, which says of whom one deviated.
     #[must_use]
     pub fn accusing(mut self, accusation: Accusation) -> Self {
         self.0.accusation = Some(accusation);
+        self
+    }
+
+    /// The same error, which says how things stand on this side after it, and what to do next. The first such word stays.
+    #[must_use]
+    pub fn leaving(mut self, text: impl Into<String>) -> Self {
+        self.0.left.get_or_insert_with(|| text.into());
         self
     }
 
@@ -222,7 +231,7 @@ impl Accusation {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { at, kind, accusation } = &*self.0;
+        let Inner { at, kind, accusation, left } = &*self.0;
         if !at.party.is_empty() {
             write!(f, "{}", at.party)?;
             if !at.step.is_empty() {
@@ -234,9 +243,10 @@ impl fmt::Display for Error {
             write!(f, ": ")?;
         }
         match accusation {
-            Some(told) if told.by != at.party => told.told(f, &at.party),
-            _ => kind.fmt(f),
+            Some(told) if told.by != at.party => told.told(f, &at.party)?,
+            _ => kind.fmt(f)?,
         }
+        left.iter().try_for_each(|left| write!(f, ". {left}"))
     }
 }
 
@@ -255,6 +265,12 @@ mod tests {
             "registry at match/pid with hospitals: the peer closed the connection; see the peer's own output"
         );
         assert_eq!(size_of::<Error>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn an_error_says_how_things_stand_after_it() {
+        let error = Error::input("x").leaving("Nothing was charged: run again").leaving("later words");
+        assert_eq!(error.to_string(), "x. Nothing was charged: run again");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use base::Error;
 use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use job::ledger::Rate;
 use job::party::{PartySettings, parse_address, parse_deadline, parse_memory};
 use job::study::{Decimal, parse_delta};
 use job::transport::Transport;
@@ -11,11 +12,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 mod bench;
+mod ledger;
 
 pub use bench::{
     BackendName, Bench, BenchParty, Bits, DeviceName, EngineName, HashName, Protocol, SecurityName,
     TransportName, What,
 };
+
+pub use ledger::{Ledger, LedgerAction};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -81,6 +85,8 @@ pub enum Command {
     Report(Report),
     /// Show, check, copy or recover the privacy ledger; allow releases again after one broke off
     Ledger(Ledger),
+    /// Simulate whether intervals cover and noise protects as much as is said
+    Audit(crate::audit::Audit),
     /// Run, describe, convert and shrink boolean circuits in files
     Circuit(crate::circuit::Circuit),
     /// Measure over loopback, and check the result
@@ -106,6 +112,7 @@ impl Command {
             Self::Generate(a) => a.json,
             Self::Report(a) => a.json,
             Self::Ledger(a) => a.json,
+            Self::Audit(a) => a.json,
             Self::Circuit(a) => a.json,
             Self::Bench(a) => a.json,
             Self::BenchParty(_) => true,
@@ -117,12 +124,15 @@ impl Command {
 /// Makes an identity. The file holds a private key; only its fingerprint goes into a study.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  tacit keygen --out registry.key\n  key  = \"tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11\""
+    after_help = "Examples:\n  tacit keygen --out registry.key\n  key  = \"tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11\"\n  tacit keygen --out registry-2027.key --succeeds registry.key"
 )]
 pub struct Keygen {
     /// The new identity file; never overwritten
     #[arg(long, value_name = "FILE", default_value = "tacit.key")]
     pub out: PathBuf,
+    /// The identity whose place the new one takes: peers go on counting what it has spent; it is told that it has a successor
+    #[arg(long, value_name = "FILE", conflicts_with = "salt")]
+    pub succeeds: Option<PathBuf>,
     /// Make a salt instead, which the owners of a study by "salted-key" share; never overwritten
     #[arg(long, value_name = "FILE", conflicts_with = "out")]
     pub salt: Option<PathBuf>,
@@ -341,6 +351,15 @@ pub struct Settings {
     /// Policy: most rho all studies together may spend on all viewers of this data
     #[arg(long, value_name = "RHO", value_parser = rho)]
     pub total: Option<Decimal>,
+    /// Policy: the length of a period within the budget, with --period-budget: 90d
+    #[arg(long, value_name = "TIME", value_parser = job::party::parse_period)]
+    pub period: Option<u64>,
+    /// Policy: most rho that may be spent on one viewer of this data within any period; nothing refills the budget
+    #[arg(long, value_name = "RHO", value_parser = rho)]
+    pub period_budget: Option<Decimal>,
+    /// Policy: most runs that may begin with one peer within some time: 20/day
+    #[arg(long, value_name = "N/TIME", value_parser = Rate::parse)]
+    pub runs: Option<Rate>,
     /// Policy: least noise candidates of a study; a bent noise goes unnoticed once in so many times
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1024))]
     pub candidates: Option<u32>,
@@ -414,6 +433,9 @@ impl From<Settings> for PartySettings {
             allow_exact: flags.allow_exact,
             delta_places: flags.delta,
             total: flags.total,
+            period_seconds: flags.period,
+            period_budget: flags.period_budget,
+            runs: flags.runs,
             candidates: flags.candidates,
             fresh_dummies: flags.dummies_seed.map(|how| how == "fresh"),
             work: flags.work,
@@ -527,84 +549,6 @@ pub struct Report {
     pub json: bool,
 }
 
-/// The privacy ledger: what was spent of the budget of this party's data, and on whom; and what to do when releases broke
-/// off or the file was lost.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  tacit ledger show registry.ledger\n  tacit ledger allow registry.ledger 3f9a1c0b --reason \"their disk failed, we spoke\"\n  \
-    tacit ledger verify registry.ledger\n  tacit ledger backup registry.ledger registry-2024-05.ledger\n  \
-    tacit ledger recover registry.ledger --lineage trial --spent 0.22"
-)]
-pub struct Ledger {
-    /// What to do with it.
-    #[command(subcommand)]
-    pub action: LedgerAction,
-    /// Print one JSON object
-    #[arg(long, global = true)]
-    pub json: bool,
-}
-
-/// What to do with a ledger.
-#[derive(Debug, Subcommand)]
-pub enum LedgerAction {
-    /// Show budgets and studies
-    Show {
-        /// The ledger
-        ledger: PathBuf,
-    },
-    /// Let releases with a peer begin again, after one broke off or its ledger was another one
-    ///
-    /// A release that stopped after its noise index was named bars all further ones with that peer on that lineage, in this
-    /// ledger: a peer that leaves whenever it would be caught would succeed in the end. Find out what happened, then decide.
-    /// Nothing is needed of the peer; the next run draws new noise and is charged again.
-    #[command(
-        after_help = "Example:\n  tacit ledger allow registry.ledger tacit1:3f9a1c0b --lineage trial --reason \"their disk failed, we spoke\""
-    )]
-    Allow {
-        /// The ledger
-        ledger: PathBuf,
-        /// The peer: its key as in the study, or the beginning of it
-        peer: String,
-        /// Only for releases on this lineage of this party's data; else for all
-        #[arg(long, value_name = "NAME")]
-        lineage: Option<String>,
-        /// Why, for the record
-        #[arg(long, value_name = "TEXT")]
-        reason: String,
-    },
-    /// Check that no other program changed the file
-    ///
-    /// Computes the chain of hashes with every peer anew from the rows, and names the first row that was changed, is missing
-    /// or was added; exit code 2 then.
-    Verify {
-        /// The ledger
-        ledger: PathBuf,
-    },
-    /// Copy the ledger to a new file, whole whatever else goes on with it; never overwrites
-    Backup {
-        /// The ledger
-        ledger: PathBuf,
-        /// The copy
-        file: PathBuf,
-    },
-    /// After the ledger was lost: take over what this party signed and peers gave back
-    ///
-    /// A run that finds that a peer knows more of this ledger than is in it refuses, and keeps what the peer gave back. This
-    /// charges what it says was charged in all, and goes on from there. More may have been spent since it was signed, so
-    /// releases with that peer stay barred until `tacit ledger allow`, unless --spent says what was spent.
-    #[command(after_help = "Example:\n  tacit ledger recover registry.ledger --lineage trial --spent 0.22")]
-    Recover {
-        /// The ledger
-        ledger: PathBuf,
-        /// The lineage to charge; may be left out where the ledger knows only one
-        #[arg(long, value_name = "NAME")]
-        lineage: Option<String>,
-        /// What was spent on that lineage in all, towards each peer that gave something back, as the reports say
-        #[arg(long, value_name = "RHO", value_parser = rho)]
-        spent: Option<Decimal>,
-    },
-}
-
 /// Prints a completion script.
 #[derive(Debug, Args)]
 #[command(
@@ -616,7 +560,7 @@ pub struct Completions {
 }
 
 /// Reads `10000`, `10k`, `2.5M`, `1G`: decimal multiples.
-fn count(text: &str) -> Result<u64, String> {
+pub fn count(text: &str) -> Result<u64, String> {
     let rule = || "write a whole number above 0, or one with k, M or G: 10000, 400k, 10M".to_owned();
     let (digits, zeros) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 3),
@@ -640,7 +584,7 @@ fn count(text: &str) -> Result<u64, String> {
     }
 }
 
-fn rows_pair(text: &str) -> Result<[u64; 2], String> {
+pub fn rows_pair(text: &str) -> Result<[u64; 2], String> {
     match text.split_once(',') {
         Some((first, second)) => Ok([count(first.trim())?, count(second.trim())?]),
         None => count(text).map(|rows| [rows; 2]),
@@ -675,7 +619,7 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "write a share from 0 to 1: 0.5".to_owned())
 }
 
-fn rho(text: &str) -> Result<Decimal, String> {
+pub fn rho(text: &str) -> Result<Decimal, String> {
     let rho = Decimal::parse(text).filter(|rho| *rho > Decimal::ZERO);
     rho.ok_or_else(|| "write a decimal above 0 with at most 9 digits after the point: 0.1".to_owned())
 }

@@ -116,6 +116,13 @@ fn budget_lines(budget: &Outlook) -> Vec<String> {
         )
     };
     let mut lines: Vec<String> = budget.towards.iter().map(of).collect();
+    lines.extend(budget.towards.iter().filter_map(|towards| {
+        let period = towards.period.as_ref()?;
+        Some(format!(
+            "budget     {period} spent towards {}; nothing of the budget comes back after it",
+            towards.viewer
+        ))
+    }));
     lines.push(match &budget.total {
         Some(total) => format!("budget     {} of {total} spent by all viewers of lineage {lineage}", budget.spent_by_all),
         None => format!(

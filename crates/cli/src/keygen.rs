@@ -14,11 +14,18 @@ pub fn run(args: &args::Keygen) -> Result<(), Error> {
     if let Some(path) = &args.salt {
         return salt(path, args.json);
     }
-    let identity = Identity::generate()?;
-    identity.save(&args.out)?;
+    let identity = match &args.succeeds {
+        Some(old) => Identity::load(old)?.succeed(old, &args.out)?,
+        None => {
+            let identity = Identity::generate()?;
+            identity.save(&args.out)?;
+            identity
+        }
+    };
     let (key, file) = (identity.fingerprint().to_string(), args.out.display().to_string());
     if args.json {
-        return output::print_json(&json!({ "key": key, "file": file }));
+        let line: Vec<String> = identity.line().iter().map(|one| one.old().to_string()).collect();
+        return output::print_json(&json!({ "key": key, "file": file, "succeeds": line }));
     }
     output::print(&format!("key  = \"{key}\""))?;
     eprintln!(
@@ -27,6 +34,13 @@ pub fn run(args: &args::Keygen) -> Result<(), Error> {
     eprintln!("[party.YOUR_NAME] (of a server: [server.YOUR_NAME]), and into your party file:");
     let name = args.out.file_name().map_or_else(|| file.clone(), |name| name.to_string_lossy().into_owned());
     eprintln!("identity = \"{name}\"  # relative to the party file");
+    if let Some(old) = &args.succeeds {
+        eprintln!(
+            "It takes the place of the key in {}, which has signed that, and which no study may name from now on. Peers are told when \
+             you meet them, and go on counting: the new key has spent what the old one had.",
+            old.display()
+        );
+    }
     eprintln!("Keep the key file: it cannot be made again.");
     Ok(())
 }

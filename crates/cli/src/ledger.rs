@@ -3,10 +3,11 @@
 use crate::args::{Ledger as Args, LedgerAction};
 use crate::output;
 use base::Error;
-use job::ledger::{AnswerRow, EntryRow, Ledger};
+use job::ledger::{AnswerRow, EntryRow, Export, Ledger, SignedDebits, check_signatures};
 use job::study::Decimal;
 use job::time::date_of_days;
 use serde_json::json;
+use std::io::Read;
 use std::path::Path;
 
 /// Does what is asked of a ledger.
@@ -20,6 +21,8 @@ pub fn run(args: &Args) -> Result<(), Error> {
             allow(ledger, (peer, lineage.as_deref(), reason), args.json)
         }
         LedgerAction::Verify { ledger } => verify(ledger, args.json),
+        LedgerAction::Export { ledger, csv: false } => output::print_json(&open(ledger)?.export()?),
+        LedgerAction::Export { ledger, csv: true } => output::print(open(ledger)?.export()?.csv().trim_end()),
         LedgerAction::Backup { ledger, file } => {
             open(ledger)?.backup(file)?;
             let file = file.display().to_string();
@@ -55,12 +58,50 @@ fn allow(
     ))
 }
 
-fn verify(path: &Path, as_json: bool) -> Result<(), Error> {
-    let chains = open(path)?.verify()?;
+/// Whether a file is JSON, and no database: an exported ledger.
+fn is_export(path: &Path) -> bool {
+    let mut first = [0; 1];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut first));
+    read.is_ok_and(|length| length == 1 && first[0] == b'{')
+}
+
+fn verify_export(path: &Path, as_json: bool) -> Result<(), Error> {
+    let checked = Export::read(path)?.verify()?;
     if as_json {
-        return output::print_json(&json!({ "ledger": path.display().to_string(), "chains": chains }));
+        return output::print_json(&json!({ "export": path.display().to_string(), "checked": checked }));
+    }
+    output::print(&format!(
+        "Every signature in the export holds, and says what its debit says. {}\n{} debits, {} keys that took the place of others. That \
+         nothing was left out, and what is in no signature, the ledger itself and its peers can tell alone.",
+        signed_by(&checked.signed),
+        checked.debits,
+        checked.successions
+    ))
+}
+
+/// How many debits all parties signed.
+fn signed_by(signed: &SignedDebits) -> String {
+    format!(
+        "{} debits are signed by all parties; {} are not: sizes of matches, releases of candidates, debits of earlier versions, and of \
+         runs that broke off.",
+        signed.by_all, signed.not_by_all
+    )
+}
+
+fn verify(path: &Path, as_json: bool) -> Result<(), Error> {
+    if is_export(path) {
+        return verify_export(path, as_json);
+    }
+    let ledger = open(path)?;
+    let chains = ledger.verify()?;
+    let signed = check_signatures(&ledger.entries()?, &ledger.signatures()?)
+        .map_err(|text| Error::input(format!("the ledger {}: {text}", path.display())))?;
+    if as_json {
+        let ledger = path.display().to_string();
+        return output::print_json(&json!({ "ledger": ledger, "chains": chains, "signed": signed }));
     }
     let mut lines = vec![
+        signed_by(&signed),
         "The chains fit their rows. Rows cut off the end show to peers alone; sketches and counts of matches are in no chain."
             .to_owned(),
     ];
@@ -168,5 +209,6 @@ fn line(entry: &EntryRow) -> String {
     let recovered = entry.study.bytes().all(|digit| digit == b'0');
     let study = if recovered { "(recovered)" } else { entry.study.get(..12).unwrap_or(&entry.study) };
     let budget = if recovered { "-" } else { &entry.budget };
+    let note = entry.period.as_ref().map_or(note.clone(), |period| format!("{note}   (at most {period})"));
     format!("{lineage:20}  {study:12}  {rho:>6} of {budget:6}  {viewer_key}{note}")
 }

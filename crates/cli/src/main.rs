@@ -1,6 +1,7 @@
 //! The `tacit` command line. It parses, calls and prints; what is computed and how is decided below it.
 
 mod args;
+mod audit;
 mod bench;
 mod check;
 mod circuit;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Generate(args) => generate::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Ledger(args) => ledger::run(&args),
+        Command::Audit(args) => audit::run(&args),
         Command::Circuit(args) => circuit::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::BenchParty(args) => bench::party::run(&args),

@@ -363,6 +363,20 @@ impl Working {
         bar.enable_steady_tick(Duration::from_millis(200));
         Self(Some(bar))
     }
+
+    /// Whether it is a clock on a terminal, which costs nothing to change.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Says something else: beside the clock, or as a line.
+    pub fn tell(&self, text: String) {
+        match &self.0 {
+            Some(bar) => bar.set_message(text),
+            None => _ = writeln!(std::io::stderr(), "  {text}"),
+        }
+    }
 }
 
 impl Drop for Working {

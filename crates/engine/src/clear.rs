@@ -3,7 +3,7 @@
 use crate::{Engine, Entered, OutputShares, Rows, Share, Shares};
 use base::{Cost, Error, PartyId};
 use net::Session;
-use program::circuit::Wire;
+use program::circuit::{Lit, Wire};
 use program::eval::{Values, closure};
 use program::lower::ReleasePlan;
 use program::{Fold, Op, Order, Program, Section};
@@ -14,6 +14,29 @@ const BATCH: u64 = 4096;
 /// The clear engine.
 #[derive(Default)]
 pub struct Clear;
+
+impl Clear {
+    /// Several releases of one plan at once, each of words of its own: the bits of [`ReleasePlan::roots`] of each.
+    ///
+    /// # Errors
+    /// When a word is not there.
+    pub fn releases(plan: &ReleasePlan, entered: &[Entered]) -> Result<Vec<Vec<bool>>, Error> {
+        debug_assert!(matches!(plan.circuit.wires[0], Wire::False));
+        let mut outputs = Vec::with_capacity(entered.len());
+        for batch in entered.chunks(64) {
+            let words = |one: &Entered| (0..plan.words.len()).map(|word| one.need(word)).collect();
+            let words: Vec<Vec<u128>> = batch.iter().map(words).collect::<Result<_, _>>()?;
+            let lanes = plan.circuit.evaluate_lanes(|input| {
+                let bit = |words: &Vec<u128>| (words[input.word as usize] >> input.bit) as u64 & 1;
+                words.iter().enumerate().fold(0, |lanes, (at, words)| lanes | bit(words) << at)
+            });
+            let bit = |at: usize, root: Lit| lanes[root.wire()] >> at & 1 == 1;
+            let one = |at| plan.roots().map(|root| bit(at, root) ^ root.inverted()).collect();
+            outputs.extend((0..batch.len()).map(one));
+        }
+        Ok(outputs)
+    }
+}
 
 impl Engine for Clear {
     fn name(&self) -> &'static str {
@@ -60,12 +83,9 @@ impl Engine for Clear {
         entered: &Entered,
         _: &mut Session,
     ) -> Result<OutputShares, Error> {
-        let words: Result<Vec<u128>, Error> = (0..plan.words.len()).map(|word| entered.need(word)).collect();
-        let words = words?;
-        let bits = plan.circuit.evaluate(|input| words[input.word as usize] >> input.bit & 1 == 1);
-        debug_assert!(matches!(plan.circuit.wires[0], Wire::False));
-        let roots: Vec<bool> = plan.roots().map(|root| bits[root.wire()] ^ root.inverted()).collect();
-        Ok(OutputShares::of_bits(&roots))
+        let bits = Self::releases(plan, std::slice::from_ref(entered))?;
+        let bits = bits.first().ok_or_else(|| Error::misuse("one release gives one run of outputs"))?;
+        Ok(OutputShares::of_bits(bits))
     }
 
     fn price_lists(&self, program: &Program, _: u64, _: PartyId) -> Cost {

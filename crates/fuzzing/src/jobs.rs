@@ -7,9 +7,10 @@ use base::{Error, PartyId};
 use engine::{Engine, OutputShares, Rows, outputs};
 use job::cut_and_choose::{Noise, setup};
 use job::generate::{Format, LiftOptions, lift, lift_study};
-use job::ledger::{Debit, Head, Ledger, STATEMENT_BYTES, Statement, rational, release_id};
+use job::ledger::{Debit, Head, Ledger, PAID_BYTES, Paid, STATEMENT_BYTES, Statement, rational, release_id};
 use job::party::PartySettings;
 use job::prepare::{self, Checked};
+use net::succession::{SUCCESSION_BYTES, Succession};
 use net::{Identity, Session};
 use program::lower::{self, Lowering, NoisedAt, ReleasePlan, WordKind, lower_release};
 use program::{Builder, Class, MechanismKind, Policy, Program, Ratio, Type, Viewer};
@@ -38,6 +39,8 @@ pub(crate) const TARGETS: &[Target] = &[
         .least(20_000)
         .check(|| AGREE.check().map_err(|e| e.to_string())),
     Target::new("statement", statement, || vec![vec![7; STATEMENT_BYTES], signed()]).least(1_000_000),
+    Target::new("succession", succession, || vec![vec![7; SUCCESSION_BYTES], succeeded()]).least(1_000_000),
+    Target::new("paid", paid, || vec![vec![0; PAID_BYTES], paid_for()]).least(100_000),
     Target::new("ceremony", |data| CEREMONY.play(data), || CEREMONY.seeds())
         .least(5_000)
         .check(|| CEREMONY.check().map_err(|e| e.to_string())),
@@ -66,6 +69,41 @@ fn signed() -> Vec<u8> {
         made.expect("an identity signs").bytes().to_vec()
     });
     SIGNED.clone()
+}
+
+/// That one key takes the place of another, as a peer says it.
+fn succession(data: &[u8]) {
+    let Some(one) = Succession::read(data) else { return };
+    assert_eq!(&one.bytes()[..], data, "a succession has one form");
+    assert!(data == succeeded() || one.old() != KEYS[0].fingerprint() || !one.holds(), "a forged succession");
+    let _ = Succession::lead_to(&[one.clone(), one], KEYS[1].fingerprint());
+}
+
+fn succeeded() -> Vec<u8> {
+    static MADE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let made = Succession::sign(&KEYS[0], &KEYS[1]);
+        made.expect("an identity signs").bytes().to_vec()
+    });
+    MADE.clone()
+}
+
+/// What a peer signs of a number that it pays for.
+fn paid(data: &[u8]) {
+    let Ok(said) = data.try_into() else { return };
+    let terms = debit(VIEWER).terms("a b".into());
+    let read = Paid::read(said, &KEYS[0].fingerprint().to_string(), &terms, (&[9; 32], 0));
+    if let Ok(Some(paid)) = read {
+        assert_eq!(&paid.bytes()[..], data, "a payment has one form");
+        assert!(data == paid_for(), "a forged payment");
+    }
+}
+
+fn paid_for() -> Vec<u8> {
+    static MADE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let made = Paid::sign(&KEYS[0], &debit(VIEWER).terms("a b".into()), (&[9; 32], 0));
+        made.expect("an identity signs").bytes().to_vec()
+    });
+    MADE.clone()
 }
 
 /// A ledger without a row, made anew.
@@ -187,6 +225,7 @@ fn debit(me: PartyId) -> Debit {
         rho: ratio(1, 200),
         budget: ratio(1, 200),
         total: None,
+        period: None,
         delta: ratio(0, 1),
         most_delta: ratio(0, 1),
         tau: ratio(0, 1),
@@ -202,7 +241,8 @@ fn hold(session: &mut Session) -> Result<(), Error> {
     let left = OutputShares::of_bytes(vec![me.0; outputs::share_bytes(&plan)]);
     let debit = Debit { protects: true, ..debit(me) };
     let ledger = fresh_ledger(&format!("hold-{}", me.0))?;
-    job::run::fuzzing::hold(session, &plan, left, debit, ledger)
+    let keys = KEYS.iter().take(plan.parties).map(|key| key.fingerprint().to_string()).collect();
+    job::run::fuzzing::hold(session, &plan, left, (debit, &KEYS[me.index()]), keys, ledger)
 }
 
 /// Rows, then the release to the viewer.

@@ -12,7 +12,7 @@ use crate::study::Member;
 use base::{Error, PartyId};
 use net::identity::Identity;
 use num_bigint::BigInt;
-use num_traits::Zero;
+use num_traits::{Signed, Zero};
 use program::Viewer;
 use release::Rational;
 use serde::Serialize;
@@ -30,6 +30,8 @@ pub struct Towards {
     pub takes: String,
     /// What of that was charged before and is not taken again, as long as the peer's data are those of the last run, too.
     pub charged: String,
+    /// What of the bound of a period is spent, in words; absent where there is no such bound.
+    pub period: Option<String>,
     /// Whether the rest is left.
     pub pays: bool,
 }
@@ -58,7 +60,9 @@ pub struct Outlook {
 /// # Errors
 /// When the ledger is none, is empty or damaged, or its folder is not there.
 pub fn outlook(party: &Party, runs: &[Checked]) -> Result<Outlook, Error> {
-    let ledger = Ledger::look(&party.ledger)?;
+    let mut ledger = Ledger::look(&party.ledger)?;
+    // In this copy alone: a run writes it down.
+    Identity::load(&party.identity)?.line().iter().try_for_each(|one| ledger.succeed(one).map(|_| ()))?;
     let mut outlook = Outlook { ledger_is_new: ledger.is_new(), ..Outlook::default() };
     outlook.refusals.extend(too_small(party, runs).err().map(|error| error.to_string()));
     outlook.refusals.extend(stopped(party, runs, &ledger).err().map(|error| error.to_string()));
@@ -74,6 +78,7 @@ pub fn outlook(party: &Party, runs: &[Checked]) -> Result<Outlook, Error> {
         Err(error) => outlook.refusals.push(error.to_string()),
     }
     let budget = rational(prepare::ratio(party.policy.budget)?);
+    let period = party.policy.period()?;
     let mut all = ledger.spent_by_all(lineage)?;
     outlook.spent_by_all = shown(&all);
     for run in runs {
@@ -90,6 +95,16 @@ pub fn outlook(party: &Party, runs: &[Checked]) -> Result<Outlook, Error> {
             if charged.is_zero() {
                 outlook.refusals.extend(delta(party, run, &ledger, (lineage, member))?);
             }
+            let mut within = None;
+            if let Some(period) = &period {
+                let before = ledger.spent_within(lineage, &member.key, period)?;
+                within = Some(format!("{} of {}", shown(&before), period.words()));
+                if rest.is_positive()
+                    && let Err(error) = ledger.check_period((lineage, &member.key), &rest, period)
+                {
+                    outlook.refusals.push(error.to_string());
+                }
+            }
             let [spent, budget, takes, charged, rest] = [&spent, &budget, &takes, &charged, &rest].map(shown);
             if !pays {
                 outlook.refusals.push(format!(
@@ -99,7 +114,7 @@ pub fn outlook(party: &Party, runs: &[Checked]) -> Result<Outlook, Error> {
                 ));
             }
             let viewer = member.name.clone();
-            outlook.towards.push(Towards { viewer, spent, budget, takes, charged, pays });
+            outlook.towards.push(Towards { viewer, spent, budget, takes, charged, period: within, pays });
         }
         all += shared;
     }
@@ -134,6 +149,10 @@ fn charged_before(
 /// What stops a run before it is charged: a ledger that is not the one of before, or a peer that broke off.
 fn stopped(party: &Party, runs: &[Checked], ledger: &Ledger) -> Result<(), Error> {
     ready::forgotten(party)?;
+    for run in runs {
+        ready::in_place(ledger, &run.study)?;
+        ready::in_time(ledger, party, run)?;
+    }
     ready::unclaimed(ledger, runs)?;
     ledger.verify()?;
     let lineage = party.lineage.clone().unwrap_or_default();
@@ -308,7 +327,8 @@ fn strangers(ledger: &Ledger, lineage: &str, run: &Checked) -> Result<Vec<String
     let note = |member: &Member| {
         format!(
             "the key {} of {} sees lineage {lineage} for the first time, with a budget of its own; other keys that saw it: \
-             {}. If it is one of these viewers with a new key, they put both budgets together: policy.total bounds all",
+             {}. If it is one of these viewers with a new key, its old one has to say so (tacit keygen --succeeds), else both budgets \
+             add up: policy.total bounds all",
             member.key,
             member.name,
             known.len()

@@ -8,7 +8,7 @@ use crate::report::{
 };
 use crate::run::released::Views;
 use crate::scales::release_mode;
-use crate::study::{Kind, NoiseFrom, Role};
+use crate::study::{Kind, NoiseFrom, Role, Study};
 use crate::usage;
 use crate::wording;
 use base::{Error, PartyId};
@@ -133,11 +133,15 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosed) -> Re
                 NoiseFrom::Inside => None,
             },
             off: crate::privacy::off(facts.charge, &facts.distance),
+            unit: study.unit.clone().filter(|_| noised),
             attempt,
         },
         broke_off: facts.broke_off.clone(),
         inputs: inputs.clone(),
-        guarantee: guarantee(&noise, &disclosed, reach(checked), servers.as_ref()),
+        guarantee: unit(study, noised)
+            .into_iter()
+            .chain(guarantee(&noise, &disclosed, reach(checked), servers.as_ref()))
+            .collect(),
         disclosed,
         bytes: facts.stages.iter().flat_map(|s| &s.bytes_sent).sum(),
         stages: facts.stages.to_vec(),
@@ -147,6 +151,15 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosed) -> Re
         stored: false,
         warnings,
     })
+}
+
+/// What the guarantee is of, where the study says what a row stands for.
+fn unit(study: &Study, noised: bool) -> Option<String> {
+    let unit = study.unit.as_ref().filter(|_| noised)?;
+    Some(format!(
+        "The unit of privacy is one {unit}, because the study says that one identifier is one {unit}. Nobody can check that \
+         here: one {unit} under several identifiers is covered for each of them, and less for all together."
+    ))
 }
 
 /// What is said of servers that gave something else than two others.

@@ -17,18 +17,21 @@
 //! | compute | *engine* | | |
 //! | commit | holder to all: a commitment to its share | | 32 |
 //! | held | all to all: L, a hash of all commitments | the share is kept | 32 |
-//! | paid | owner to all, after `held` of all | it is charged | 1 |
+//! | paid | owner to all, after `held` of all: that it pays, signed with what it pays for | it is charged | 105 |
 //! | open | holder to viewer, after `paid` of all | that it is sent is kept | the share, and 32 |
 //! | same | viewer to viewer: a hash of the outputs; to the others that it has them | the outputs are kept | 32, 1 |
 //!
 //! **Crashes.** `top` finds out where everybody was ([`decide`]): where all hold the same number they go on from `paid`, and
 //! nothing is computed or charged again. Otherwise what is held is dropped; who had sent its share is charged again.
 
-use crate::ledger::{ATTEMPTS_AHEAD, Bytes32, Debit, HeldShare, Ledger, Progress};
+use crate::ledger::{
+    ATTEMPTS_AHEAD, Bytes32, Debit, HeldShare, Ledger, PAID_BYTES, PUBLIC, Paid, Progress, Terms, UNPAID,
+    shown,
+};
 use base::{Cost, Error, Kind, PartyId};
 use engine::OutputShares;
 use engine::outputs::{self, Opened};
-use net::Session;
+use net::{Identity, Session};
 use program::lower::{ReleasePlan, Totals};
 use std::sync::{Mutex, MutexGuard};
 use zeroize::Zeroizing;
@@ -54,11 +57,35 @@ pub(crate) struct Release<'a> {
     /// Who gets shares.
     pub holders: Vec<PartyId>,
     pub ledger: &'a Mutex<Ledger>,
-    /// What this party is charged; none at a server.
-    pub debit: Option<Debit>,
-    /// With whom and of which data, as in the debit.
-    pub peer: String,
-    pub lineage: String,
+    /// What an owner of data pays; none at a server.
+    pub owner: Option<Owner<'a>>,
+}
+
+/// What an owner brings to a release and a server does not.
+pub(crate) struct Owner<'a> {
+    /// What it is charged.
+    pub debit: Debit,
+    /// What it signs with that it pays.
+    pub identity: &'a Identity,
+    /// All owners' keys, in the order of the study.
+    pub keys: Vec<String>,
+}
+
+impl Owner<'_> {
+    /// What is charged for a number: its noise may have been drawn by other tables than a later run's would be.
+    fn debit_of(&self, held: &HeldShare) -> Debit {
+        let tau = held.tau.as_ref().unwrap_or(&self.debit.tau).clone();
+        Debit { tau, ..self.debit.clone() }
+    }
+
+    /// What is paid for, in words that are the same at all.
+    fn terms(&self, plan: &ReleasePlan, held: &HeldShare) -> Terms {
+        let viewers = match plan.viewer.only() {
+            Some(party) => self.keys.get(party.index()).cloned().unwrap_or_default(),
+            None => format!("{} {PUBLIC}", self.keys.join(" ")),
+        };
+        self.debit_of(held).terms(viewers)
+    }
 }
 
 /// How far a participant's ledger is with a release.
@@ -192,8 +219,59 @@ impl Release<'_> {
     ///
     /// # Errors
     /// Those of the computation and of the channels; [`Kind::Refused`] where a ledger does not pay or a result was lost; a
-    /// deviation that names who.
+    /// deviation that names who. An owner's say what was spent, what is held, and what to do next.
     pub fn run(
+        &self,
+        session: &mut Session,
+        compute: impl FnOnce(&mut Session) -> Result<OutputShares, Error>,
+    ) -> Result<Outcome, Error> {
+        self.steps(session, compute).map_err(|error| match (error.kind(), &self.owner) {
+            (Kind::Refused(_), _) | (_, None) => error,
+            (_, Some(owner)) => match self.left(owner) {
+                Ok(left) => error.leaving(left),
+                Err(_) => error,
+            },
+        })
+    }
+
+    /// How things stand after a release that broke off.
+    fn left(&self, owner: &Owner<'_>) -> Result<String, Error> {
+        let ledger = self.ledger()?;
+        let Debit { rho, lineage, protects, .. } = &owner.debit;
+        let what = match protects {
+            true => format!("rho {} of lineage {lineage}", shown(rho)),
+            false => "this release, which charges nothing here,".to_owned(),
+        };
+        const AGAIN: &str = "Run again, with the same study and the same data:";
+        Ok(match (ledger.held_share(&self.id)?, ledger.is_paid(&self.id)?) {
+            (Some((_, Progress::Out)), _) => format!(
+                "For {what} this side keeps the outcome of the release, and it is paid for. {AGAIN} nothing more is charged"
+            ),
+            (Some((_, Progress::Sent)), _) => format!(
+                "Spent: {what}, for this side's share of the result went out, or may have, and others may have the \
+                 result. Held: that share. {AGAIN} the same result is opened, and nothing more is charged. Of results \
+                 that stay so with one peer, the third asks this side's operator"
+            ),
+            (Some(_), true) => format!(
+                "Charged and not spent: {what}; no share has gone out, and nobody knows the result. Held: this side's \
+                 share. {AGAIN} it goes on from there without another charge. If another release begins with the same \
+                 parties, the charge is given back"
+            ),
+            (Some(_), false) => format!(
+                "Spent on this release: nothing; nobody knows the result. Held: this side's share. {AGAIN} it goes on \
+                 from there"
+            ),
+            (None, true) => format!(
+                "Charged and not spent: {what}; nobody knows the result, and nothing is held. {AGAIN} it is computed \
+                 anew, and what was charged pays for it"
+            ),
+            (None, false) => format!(
+                "Spent on this release: nothing; nobody knows the result, and nothing is held. {AGAIN} it is computed anew"
+            ),
+        })
+    }
+
+    fn steps(
         &self,
         session: &mut Session,
         compute: impl FnOnce(&mut Session) -> Result<OutputShares, Error>,
@@ -213,6 +291,15 @@ impl Release<'_> {
 
     fn ledger(&self) -> Result<MutexGuard<'_, Ledger>, Error> {
         self.ledger.lock().map_err(|_| Error::misuse("a thread that held the ledger panicked"))
+    }
+
+    fn debit(&self) -> Option<&Debit> {
+        self.owner.as_ref().map(|owner| &owner.debit)
+    }
+
+    /// The other parties' keys, a space between; none at a server.
+    fn peers(&self) -> &str {
+        self.debit().map_or("", |debit| &debit.peer_key)
     }
 
     fn viewers(&self) -> Vec<PartyId> {
@@ -255,7 +342,7 @@ impl Release<'_> {
         let ledger = self.ledger()?;
         let at = ledger.held_share(&self.id)?.map(|(held, progress)| (held.session, progress));
         let attempt = ledger.numbers_sent(&self.id)?;
-        let pays = self.debit.as_ref().is_none_or(|debit| ledger.check_pay(debit).is_ok());
+        let pays = self.debit().is_none_or(|debit| ledger.check_pay(debit).is_ok());
         Ok(Top { at, attempt, pays })
     }
 
@@ -263,7 +350,7 @@ impl Release<'_> {
         let name = |party| session.roster().name(party);
         match stuck {
             Stuck::Refused(party) if party == session.me() => {
-                let refused = self.debit.as_ref().map(|debit| self.ledger().and_then(|l| l.check_pay(debit)));
+                let refused = self.debit().map(|debit| self.ledger().and_then(|l| l.check_pay(debit)));
                 match refused {
                     Some(Err(error)) => error,
                     _ => Error::misuse("a ledger that does not pay says why"),
@@ -286,7 +373,7 @@ impl Release<'_> {
         let attempt = ledger.held_share(&self.id)?.map_or(0, |(held, _)| held.attempt);
         let values = ledger.outputs(&self.id)?;
         if values.is_none() {
-            ledger.store_outputs(&self.id, attempt, &self.peer, &[])?;
+            ledger.store_outputs(&self.id, attempt, self.peers(), &[])?;
         }
         Ok(Outcome { values, attempt, ran: Ran::Nothing, benders: Vec::new() })
     }
@@ -297,7 +384,7 @@ impl Release<'_> {
             Some((held, _)) if held.session == *number => Ok(held),
             _ => {
                 let (share, commitments) = (Zeroizing::new(Vec::new()), Vec::new());
-                Ok(HeldShare { session: *number, attempt: 0, share, salt: [0; 32], commitments })
+                Ok(HeldShare { session: *number, attempt: 0, share, salt: [0; 32], commitments, tau: None })
             }
         }
     }
@@ -320,8 +407,10 @@ impl Release<'_> {
             commitments.push(if *holder == me { mine } else { session.link(*holder).recv_array()? });
         }
         let number = self.number(attempt, &commitments);
-        let held = HeldShare { session: number, attempt, share, salt, commitments };
-        self.ledger()?.hold(&self.id, &held, &self.peer, &self.lineage)?;
+        let tau = self.debit().map(|debit| debit.tau.clone());
+        let held = HeldShare { session: number, attempt, share, salt, commitments, tau };
+        let lineage = self.debit().map_or("", |debit| &debit.lineage);
+        self.ledger()?.hold(&self.id, &held, self.peers(), lineage)?;
         match tell_all(session, number)?.into_iter().find(|(_, theirs)| *theirs != number) {
             None => Ok(held),
             Some((peer, _)) => {
@@ -346,28 +435,27 @@ impl Release<'_> {
         *hasher.finalize().as_bytes()
     }
 
-    /// Every owner is charged and says so; nobody has sent a share until it has heard that of all.
+    /// Every owner is charged and says so, signed; nobody has sent a share until it has heard that of all.
     fn pay(&self, session: &mut Session, held: &HeldShare) -> Result<(), Error> {
         let me = session.me();
-        let owners: Vec<PartyId> = (0..self.plan.parties as u8).map(PartyId).collect();
         let peers: Vec<PartyId> = session.roster().parties().filter(|peer| *peer != me).collect();
-        if owners.contains(&me) {
-            let paid = self.charge(held);
-            peers.iter().try_for_each(|peer| self.say(session, *peer, &[u8::from(paid.is_ok())]))?;
+        if let Some(owner) = &self.owner {
+            let paid = self.charge(owner, held);
+            let said = paid.as_ref().map_or(UNPAID, Paid::bytes);
+            peers.iter().try_for_each(|peer| self.say(session, *peer, &said))?;
             paid?;
         }
-        for owner in owners.into_iter().filter(|owner| *owner != me) {
-            match session.link(owner).recv_array()? {
-                [1] => {}
-                [0] => return Err(refused(session, owner)),
-                _ => return Err(session.link(owner).malformed("whether the release is paid for")),
-            }
+        let mut signed = Vec::new();
+        for peer in (0..self.plan.parties as u8).map(PartyId).filter(|peer| *peer != me) {
+            let said = session.link(peer).recv_array()?;
+            signed.extend(self.heard(session, peer, held, &said)?);
         }
+        let mut ledger = self.ledger()?;
         // Where servers hold the shares, owners have said so with their last word before them.
         if self.servers().is_empty() || !held.share.is_empty() {
-            self.ledger()?.send(&held.session)
+            ledger.send(&held.session, &signed)
         } else {
-            Ok(())
+            signed.iter().try_for_each(|(key, paid)| ledger.keep_signature(&held.session, key, paid, key))
         }
     }
 
@@ -379,15 +467,47 @@ impl Release<'_> {
         if needed { said } else { Ok(()) }
     }
 
-    /// Charges this party, unless it has paid for this number.
-    fn charge(&self, held: &HeldShare) -> Result<(), Error> {
-        let debit = self.debit.as_ref().ok_or_else(|| Error::misuse("an owner is charged"))?;
-        let mut ledger = self.ledger()?;
-        if matches!(ledger.held_share(&self.id)?, Some((_, Progress::Sent | Progress::Out))) {
-            return Ok(());
+    /// What an owner says that pays, with its key; a server has the word alone.
+    fn heard(
+        &self,
+        session: &mut Session,
+        peer: PartyId,
+        held: &HeldShare,
+        said: &[u8; PAID_BYTES],
+    ) -> Result<Option<(String, Paid)>, Error> {
+        let Some(owner) = &self.owner else {
+            return match said[0] {
+                1 => Ok(None),
+                0 => Err(refused(session, peer)),
+                _ => Err(session.link(peer).malformed("whether the release is paid for")),
+            };
+        };
+        let key = owner.keys.get(peer.index()).ok_or_else(|| Error::misuse("every owner has a key"))?;
+        match Paid::read(said, key, &owner.terms(self.plan, held), (&held.session, held.attempt)) {
+            Ok(Some(paid)) => Ok(Some((key.clone(), paid))),
+            Ok(None) => Err(refused(session, peer)),
+            Err(what) => Err(session.link(peer).blame(what)),
         }
-        ledger.pay(debit, held.attempt)?;
-        if self.servers().is_empty() { Ok(()) } else { ledger.send(&held.session) }
+    }
+
+    /// Charges this party, unless it has paid for this number, and signs what it pays for.
+    fn charge(&self, owner: &Owner<'_>, held: &HeldShare) -> Result<Paid, Error> {
+        let (debit, number) = (owner.debit_of(held), (&held.session, held.attempt));
+        let signer = owner.identity.fingerprint().to_string();
+        let mut ledger = self.ledger()?;
+        let signed = match ledger.signature_of(&held.session, &signer)? {
+            Some(signed) => signed,
+            None => Paid::sign(owner.identity, &owner.terms(self.plan, held), number)?,
+        };
+        if matches!(ledger.held_share(&self.id)?, Some((_, Progress::Sent | Progress::Out))) {
+            ledger.keep_signature(&held.session, &signer, &signed, &debit.peer_key)?;
+            return Ok(signed);
+        }
+        ledger.pay(&debit, number, (&signer, &signed))?;
+        if !self.servers().is_empty() {
+            ledger.send(&held.session, &[])?;
+        }
+        Ok(signed)
     }
 
     /// Holders send their shares; who sees the outputs puts them together, keeps them and says so.
@@ -406,7 +526,7 @@ impl Release<'_> {
         if sees {
             let opened = self.collect(session, held)?;
             let outputs = self.plan.values(&opened.bits[self.plan.outputs_of(0)]);
-            self.ledger()?.store_outputs(&self.id, held.attempt, &self.peer, &outputs)?;
+            self.ledger()?.store_outputs(&self.id, held.attempt, self.peers(), &outputs)?;
             self.same(session, held, &opened.bits)?;
             (values, benders) = (Some(outputs), opened.benders);
         } else {
@@ -415,7 +535,7 @@ impl Release<'_> {
                     return Err(session.link(*viewer).malformed("whether it has the outputs"));
                 }
             }
-            self.ledger()?.store_outputs(&self.id, held.attempt, &self.peer, &[])?;
+            self.ledger()?.store_outputs(&self.id, held.attempt, self.peers(), &[])?;
         }
         Ok(Outcome { values, attempt: held.attempt, ran, benders })
     }
@@ -508,7 +628,7 @@ pub(crate) fn price(plan: &ReleasePlan, holders: &[PartyId], participants: usize
             _ => 0,
         };
         *sent += if holds { elsewhere * (outputs::share_bytes(plan) + SALT_BYTES) as u64 } else { 0 };
-        *sent += if p < plan.parties { others } else { 0 };
+        *sent += if p < plan.parties { others * PAID_BYTES as u64 } else { 0 };
         *sent += if sees { 32 * elsewhere + (others - elsewhere) } else { 0 };
     }
     // Tops, echoes, commitments, held, paid; shares where viewers answer each other; and the last word.

@@ -12,36 +12,46 @@
 //!
 //! What is stored, what survives a crash and how to go on: `docs/protocols/ledger.md`.
 
+mod afford;
 mod backup;
 mod bars;
 mod chain;
+mod export;
 mod file;
 mod holding;
 mod layout;
 mod lineages;
+mod paid;
 mod peers;
 mod records;
+mod runs;
 mod statement;
+mod succession;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use afford::MORE_BUDGET;
+pub use afford::Period;
+use afford::{afford, afford_total, afford_viewer};
 pub use bars::{ATTEMPTS_AHEAD, BrokenOff, Towards};
 pub(crate) use bars::{barred_error, quoted};
 pub use chain::{Head, Verified};
+pub use export::{EXPORT_FORMAT, Export, VerifiedExport};
 pub use holding::{HeldShare, Progress};
 pub use lineages::{Begun, Spent};
+pub use paid::{PAID_BYTES, Paid, SignatureRow, SignedDebits, Terms, UNPAID, check_signatures};
 pub use peers::{Held, Mismatch, Recovered};
 pub use records::{AnswerKey, Stage};
+pub use runs::Rate;
 pub use statement::{STATEMENT_BYTES, Statement};
 
 use crate::data::DataHash;
-use crate::privacy;
 use base::{Error, PartyId, Seed};
 use num_traits::{Signed, Zero};
 use program::Viewer;
 use release::Rational;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -82,6 +92,8 @@ pub struct Debit {
     pub budget: Rational,
     /// Most that all releases of this lineage to all viewers may be charged together; none: no bound.
     pub total: Option<Rational>,
+    /// Most that this viewer may be charged within any span of this length; none: no bound but the budget.
+    pub period: Option<Period>,
     /// The probability, at most, that the rho does not hold: 0 for noise without tails cut off. Deltas add up.
     pub delta: Rational,
     /// Most that the deltas of this lineage to this viewer may come to.
@@ -104,7 +116,7 @@ impl Debit {
 pub const PUBLIC: &str = "public";
 
 /// One debit, for listing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntryRow {
     /// Row number.
     pub row: u64,
@@ -126,8 +138,16 @@ pub struct EntryRow {
     pub rho: String,
     /// The budget at that time.
     pub budget: String,
+    /// The bound of a period at that time, `0.5 in 90 days`.
+    pub period: Option<String>,
     /// Delta charged, likewise.
     pub delta: String,
+    /// zCDP charged, exactly: `1/10`.
+    pub exact_rho: String,
+    /// Delta charged, exactly.
+    pub exact_delta: String,
+    /// How far the law of the noise may be from the one that the rho is of, exactly.
+    pub tau: String,
     /// Whether it counts against a budget here (`false`: this party was the viewer).
     pub protects: bool,
     /// Why this attempt was barred, if it was.
@@ -139,7 +159,7 @@ pub struct EntryRow {
 }
 
 /// One stored answer, for listing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswerRow {
     /// Seconds since 1970, UTC.
     pub at: u64,
@@ -369,7 +389,11 @@ impl Ledger {
                 study: hex(&debit.study),
                 rho: shown(&debit.rho),
                 budget: shown(&debit.budget),
+                period: debit.period.as_ref().map(Period::words),
                 delta: small(&debit.delta),
+                exact_rho: debit.rho.to_string(),
+                exact_delta: debit.delta.to_string(),
+                tau: debit.tau.to_string(),
                 protects: debit.protects,
                 barred,
                 lifted,
@@ -425,8 +449,8 @@ fn charge(write: &Connection, path: &Path, debit: &Debit) -> Result<u64, Error> 
     }
     if let Some((row, recorded)) = charged(write, debit, attempt).map_err(explain)? {
         // The bounds may have been changed since; what was charged may not.
-        let Debit { budget, total, most_delta, .. } = debit.clone();
-        if (Debit { budget, total, most_delta, ..recorded }) != *debit {
+        let Debit { budget, total, most_delta, period, .. } = debit.clone();
+        if (Debit { budget, total, most_delta, period, ..recorded }) != *debit {
             return Err(Error::misuse("this release was charged before with other particulars"));
         }
         return Ok(row);
@@ -440,6 +464,7 @@ fn check(debit: &Debit) -> Result<(), Error> {
         return Err(Error::misuse("a debit names the lineage of the data and the viewer's key"));
     }
     if !debit.rho.is_positive()
+        || debit.period.as_ref().is_some_and(|period| period.budget.is_negative())
         || [&debit.budget, &debit.delta, &debit.most_delta, &debit.tau].iter().any(|n| n.is_negative())
     {
         return Err(Error::misuse("a debit has a positive rho, and no negative delta or bound"));
@@ -464,7 +489,8 @@ fn put(
 /// Writes a debit in a transaction of the caller's.
 fn record(write: &Connection, debit: &Debit, attempt: u32) -> Result<i64, rusqlite::Error> {
     let sql = "INSERT INTO debits (at, release, attempt, lineage, viewer, peer, study, my_tag, peer_tag, rho, budget, \
-               protects, delta, tau) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+               protects, delta, tau, period, period_budget) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
+               ?13, ?14, ?15, ?16)";
     let values = params![
         now(),
         debit.release_id,
@@ -479,85 +505,20 @@ fn record(write: &Connection, debit: &Debit, attempt: u32) -> Result<i64, rusqli
         debit.budget.to_string(),
         debit.protects,
         debit.delta.to_string(),
-        (!debit.tau.is_zero()).then(|| debit.tau.to_string())
+        (!debit.tau.is_zero()).then(|| debit.tau.to_string()),
+        debit.period.as_ref().map(|period| period.seconds.cast_signed()),
+        debit.period.as_ref().map(|period| period.budget.to_string())
     ];
     let peers: Vec<&str> = debit.peer_key.split(' ').collect();
     put(write, "debits", sql, values, &peers)
 }
 
-fn afford(connection: &Connection, path: &Path, debit: &Debit) -> Result<(), Error> {
-    if !debit.protects {
-        return Ok(());
-    }
-    debit.viewer_key.split(' ').try_for_each(|viewer| afford_viewer(connection, path, debit, viewer))?;
-    afford_total(connection, path, debit)
-}
-
-/// Whether what all viewers learn together stays within its bound; what several see is counted once.
-fn afford_total(connection: &Connection, path: &Path, debit: &Debit) -> Result<(), Error> {
-    let Some(most) = &debit.total else { return Ok(()) };
-    let all =
-        lineages::spent_by_all(connection, &debit.lineage).map_err(|e| file::explain(path, "read", &e))?;
-    if &all + &debit.rho > *most {
-        return Err(Error::refused(format!(
-            "policy.total: {} of {} spent on lineage {} by all viewers together; this release to viewer {} needs {}: agree \
-             on less rho, or raise policy.total, which bounds what viewers learn together",
-            shown(&all),
-            shown(most),
-            debit.lineage,
-            debit.viewer_key,
-            shown(&debit.rho)
-        )));
-    }
-    Ok(())
-}
-
-/// Whether one of those who see a release may.
-fn afford_viewer(connection: &Connection, path: &Path, debit: &Debit, viewer: &str) -> Result<(), Error> {
-    let explain = |e: rusqlite::Error| file::explain(path, "read", &e);
-    let total = |what: &str| spent(connection, what, &debit.lineage, viewer).map_err(explain);
-    let (rho, delta) = (total("rho")?, total("delta")?);
-    if &rho + &debit.rho > debit.budget {
-        return Err(Error::refused(format!(
-            "budget: {} of {} spent on lineage {} by viewer {viewer}; this release needs {}: {MORE_BUDGET}",
-            shown(&rho),
-            shown(&debit.budget),
-            debit.lineage,
-            shown(&debit.rho)
-        )));
-    }
-    if debit.delta.is_positive() && &delta + &debit.delta > debit.most_delta {
-        return Err(Error::refused(format!(
-            "delta: {} of {} spent on lineage {} by viewer {viewer}; this match needs {}: raise policy.delta, or agree on a \
-             smaller delta of match.dummies",
-            small(&delta),
-            small(&debit.most_delta),
-            debit.lineage,
-            small(&debit.delta)
-        )));
-    }
-    let tau = holding::spent_tau(connection, &debit.lineage, viewer).map_err(explain)? + &debit.tau;
-    if debit.tau.is_positive() && !privacy::bears(&(&rho + &debit.rho), &tau) {
-        return Err(Error::refused(format!(
-            "delta: with this release the noise of all releases of lineage {} to viewer {viewer} could be told from exact noise \
-             by more than 1e-9 of delta at rho {}: agree on less rho",
-            debit.lineage,
-            shown(&(rho + &debit.rho))
-        )));
-    }
-    Ok(())
-}
-
-/// What to do when a budget does not pay.
-pub(crate) const MORE_BUDGET: &str =
-    "agree on less rho, or raise policy.budget, which bounds what this viewer learns of these data in all";
-
 /// Of debits: those that were not given back.
 const VOIDED: &str = "row NOT IN (SELECT debit FROM voids)";
 
-/// Of debits: those of what the viewer with the key in a parameter sees.
+/// Of debits: those of what the viewer with the key in a parameter sees, under any key of its line.
 fn sees(parameter: u8) -> String {
-    format!("instr(' ' || viewer || ' ', ' ' || ?{parameter} || ' ') > 0")
+    succession::has_line("viewer", parameter)
 }
 
 /// The sum of a column, `rho` or `delta`.
@@ -597,8 +558,7 @@ impl<I: Iterator<Item = Result<Rational, rusqlite::Error>>> SumExactly for I {
     }
 }
 
-const COLUMNS: &str =
-    "release, lineage, viewer, peer, study, my_tag, peer_tag, rho, budget, protects, delta, tau";
+const COLUMNS: &str = "release, lineage, viewer, peer, study, my_tag, peer_tag, rho, budget, protects, delta, tau, period, period_budget";
 
 fn charged(
     connection: &Connection,
@@ -623,6 +583,13 @@ fn debit_of(row: &rusqlite::Row<'_>) -> Result<Debit, rusqlite::Error> {
         rho: rational_of(row, "rho")?,
         budget: rational_of(row, "budget")?,
         total: None,
+        period: match row.get::<_, Option<i64>>("period")? {
+            Some(seconds) => {
+                let budget = rational_of(row, "period_budget")?;
+                Some(Period { seconds: seconds.unsigned_abs(), budget })
+            }
+            None => None,
+        },
         delta: rational_of(row, "delta")?,
         most_delta: Rational::zero(),
         tau: match row.get_ref("tau")? {
@@ -674,6 +641,13 @@ fn date(at: i64) -> String {
     /// 9999-12-31, the last date there is.
     const LAST: i64 = 2_932_896;
     crate::time::date_of_days(at.div_euclid(86_400).clamp(0, LAST))
+}
+
+/// A time to the second: `2026-01-31T12:00:00Z`.
+fn moment(at: i64) -> String {
+    let second = at.rem_euclid(86_400);
+    let (hours, minutes, seconds) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{}T{hours:02}:{minutes:02}:{seconds:02}Z", date(at))
 }
 
 fn now() -> i64 {

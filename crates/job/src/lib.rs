@@ -1,6 +1,7 @@
 //! Jobs: study files, data, coordinator, workers, aggregator, privacy ledger and reports.
 
 mod align;
+pub mod audit;
 pub mod budget;
 pub mod compose;
 pub mod cut_and_choose;

@@ -1,9 +1,11 @@
 //! A party's own settings: a file that is never shared and not part of the study's hash, and the flags that override it.
 
 mod node;
+mod policy;
 
+use crate::ledger::Rate;
 use crate::study::reader::{Item, Section, Source};
-use crate::study::{Decimal, Kind, Study, StudyHash, read_text};
+use crate::study::{Decimal, StudyHash, read_text};
 use crate::transport::Transport;
 use base::{Error, PartyId, Roster, limits};
 use net::Network;
@@ -11,6 +13,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub use node::Node;
+use policy::POLICY_KEYS;
+pub use policy::{Policy, parse_period};
 
 /// What a party file or the flags of `tacit run` say; every field may be absent. Flags win over the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,6 +61,12 @@ pub struct PartySettings {
     pub delta_places: Option<u8>,
     /// Most rho all studies together may spend on all viewers of this data.
     pub total: Option<Decimal>,
+    /// Seconds of a period within the budget.
+    pub period_seconds: Option<u64>,
+    /// Most rho within any such span, on one viewer of this data.
+    pub period_budget: Option<Decimal>,
+    /// Most runs with one peer within some time.
+    pub runs: Option<Rate>,
     /// Least noise candidates of a study.
     pub candidates: Option<u32>,
     /// Whether the made-up rows of a match are drawn afresh, and paid for, each time that it begins.
@@ -242,48 +252,6 @@ impl Address {
     }
 }
 
-/// What this party agrees to, whatever a study says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
-    /// Only these studies; `None` is any study of an allowed kind.
-    pub studies: Option<Vec<StudyHash>>,
-    /// Only these kinds.
-    pub kinds: Vec<String>,
-    /// Most rho one study may spend on one viewer.
-    pub max_rho: Decimal,
-    /// Most rho all studies together may spend on one viewer of this data.
-    pub budget: Decimal,
-    /// Most cells of one study.
-    pub max_cells: u64,
-    /// Whether exact results may be revealed.
-    pub allow_exact: bool,
-    /// `10^-d` is the most that the deltas of all matches together may come to, towards one viewer of this data.
-    pub delta_places: u8,
-    /// Most rho all studies together may spend on all viewers of this data; `None`: no bound but each viewer's.
-    pub total: Option<Decimal>,
-    /// Least noise candidates of a study with noise: a party that bends its noise goes unnoticed once in so many times.
-    pub candidates: u32,
-    /// Whether the made-up rows of a match are drawn afresh, and paid for, each time that it begins.
-    pub fresh_dummies: bool,
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            studies: None,
-            kinds: vec!["lift".into()],
-            max_rho: Decimal::from_nano(500_000_000),
-            budget: Decimal::from_nano(1_000_000_000),
-            max_cells: 100,
-            allow_exact: false,
-            delta_places: 6,
-            total: None,
-            candidates: 64,
-            fresh_dummies: false,
-        }
-    }
-}
-
 /// Bytes of memory when neither file nor flag says otherwise.
 pub const MEMORY: u64 = 1 << 30;
 /// Least memory that can be asked for.
@@ -313,19 +281,6 @@ const KEYS: &[&str] = &[
     "trusted_network",
     "policy",
 ];
-const POLICY_KEYS: &[&str] = &[
-    "studies",
-    "kinds",
-    "max_rho",
-    "budget",
-    "total",
-    "max_cells",
-    "allow_exact",
-    "delta",
-    "candidates",
-    "dummies_seed",
-];
-
 impl PartySettings {
     /// Reads the text of a party file. Relative paths are kept as they are written.
     ///
@@ -372,28 +327,6 @@ impl PartySettings {
             settings.read_policy(&policy.section(POLICY_KEYS)?)?;
         }
         Ok(settings)
-    }
-
-    fn read_policy(&mut self, section: &Section<'_, '_>) -> Result<(), Error> {
-        if let Some(list) = section.get("studies") {
-            self.allow_studies = Some(list.list()?.iter().map(study_hash).collect::<Result<_, _>>()?);
-        }
-        if let Some(list) = section.get("kinds") {
-            let kinds = [("lift", "lift"), ("program", "program"), ("match", "match")];
-            let kind = |item: &Item<'_, '_>| item.choice(&kinds, &["market"]).map(str::to_owned);
-            self.allow_kinds = Some(list.list()?.iter().map(kind).collect::<Result<_, _>>()?);
-        }
-        self.max_rho = section.get("max_rho").as_ref().map(crate::study::rho).transpose()?;
-        self.budget = section.get("budget").as_ref().map(crate::study::rho).transpose()?;
-        self.max_cells = section.get("max_cells").map(|item| item.integer(1..=1_000_000)).transpose()?;
-        self.allow_exact = section.get("allow_exact").map(|item| item.boolean()).transpose()?;
-        self.delta_places = section.get("delta").as_ref().map(crate::study::matching::delta).transpose()?;
-        self.total = section.get("total").as_ref().map(crate::study::rho).transpose()?;
-        let candidates = section.get("candidates").map(|item| item.integer(2..=1024)).transpose()?;
-        self.candidates = candidates.map(|n| u32::try_from(n).expect("at most 1024"));
-        let seeds = [("kept", false), ("fresh", true)];
-        self.fresh_dummies = section.get("dummies_seed").map(|item| item.choice(&seeds, &[])).transpose()?;
-        Ok(())
     }
 
     /// Reads a party file; relative paths in it are relative to its folder.
@@ -455,6 +388,9 @@ impl PartySettings {
             allow_exact: self.allow_exact.or(below.allow_exact),
             delta_places: self.delta_places.or(below.delta_places),
             total: self.total.or(below.total),
+            period_seconds: self.period_seconds.or(below.period_seconds),
+            period_budget: self.period_budget.or(below.period_budget),
+            runs: self.runs.or(below.runs),
             candidates: self.candidates.or(below.candidates),
             fresh_dummies: self.fresh_dummies.or(below.fresh_dummies),
             work: self.work.or(below.work),
@@ -481,6 +417,7 @@ impl PartySettings {
                 ))
             })
         }
+        let policy = self.policy()?;
         let address = match (self.listen, self.peer) {
             (listen, None) if !self.peers.is_empty() => Address::Peers { listen, peers: self.peers },
             (Some(listen), None) => Address::Listen(listen),
@@ -499,7 +436,6 @@ impl PartySettings {
         }
         let as_party = need(self.as_party, "as")?;
         let data = need(self.data, "data")?;
-        let default = Policy::default();
         Ok(Party {
             study: need(self.study, "study")?,
             identity: need(self.identity, "identity")?,
@@ -518,88 +454,12 @@ impl PartySettings {
             tls_only: self.transport == Some(Transport::Tls),
             transport: Transport::of(self.transport, self.trusted_network)?,
             new_ledger: false,
-            policy: Policy {
-                studies: self.allow_studies,
-                kinds: self.allow_kinds.unwrap_or(default.kinds),
-                max_rho: self.max_rho.unwrap_or(default.max_rho),
-                budget: self.budget.unwrap_or(default.budget),
-                max_cells: self.max_cells.unwrap_or(default.max_cells),
-                allow_exact: self.allow_exact.unwrap_or(default.allow_exact),
-                delta_places: self.delta_places.unwrap_or(default.delta_places),
-                total: self.total,
-                candidates: self.candidates.unwrap_or(default.candidates),
-                fresh_dummies: self.fresh_dummies.unwrap_or(default.fresh_dummies),
-            },
+            policy,
             consent: Consent::default(),
             as_party,
             data,
         })
     }
-}
-
-impl Policy {
-    /// Whether the party called `own` agrees to a study at all, before anything is sent. What it is to see itself is the
-    /// others' to limit.
-    ///
-    /// # Errors
-    /// Says which rule the study breaks and how its owner may change the rule.
-    pub fn admit(&self, study: &Study, own: &str) -> Result<(), Error> {
-        let hash = study.hash();
-        if let Some(allowed) = &self.studies
-            && !allowed.contains(&hash)
-        {
-            return Err(not_listed(study, &hash));
-        }
-        self.admit_kind(study, own)
-    }
-
-    fn admit_kind(&self, study: &Study, own: &str) -> Result<(), Error> {
-        let (kind, to, public, cells) = match &study.kind {
-            Kind::Lift(lift) => {
-                let values =
-                    |c: &Option<crate::study::Categories>| c.as_ref().map_or(0, |c| c.values.len() as u64);
-                let cells = 1 + values(&lift.publisher.breakdown) + values(&lift.advertisers[0].cohort);
-                ("lift", &lift.release.to, lift.release.public, cells)
-            }
-            Kind::Lifts(parts) => return parts.iter().try_for_each(|part| self.admit_kind(part, own)),
-            Kind::Program(program) => {
-                (if program.computes { "program" } else { "match" }, &program.to, program.public, 1)
-            }
-        };
-        if !self.kinds.iter().any(|allowed| allowed == kind) {
-            return Err(Error::refused(format!(
-                "this party's policy does not allow studies of kind \"{kind}\"; to allow them, add it to policy.kinds"
-            )));
-        }
-        if let Some((viewer, rho)) = to.iter().find(|(viewer, rho)| viewer != own && *rho > self.max_rho) {
-            return Err(Error::refused(format!(
-                "the study spends rho {rho} on {viewer}; this party's policy.max_rho is {}",
-                self.max_rho
-            )));
-        }
-        if let Some(rho) = public.filter(|rho| *rho > self.max_rho) {
-            return Err(Error::refused(format!(
-                "the study spends rho {rho} on what everybody sees; this party's policy.max_rho is {}",
-                self.max_rho
-            )));
-        }
-        if cells > self.max_cells {
-            return Err(Error::refused(format!(
-                "the study has {cells} cells; this party's policy.max_cells is {}",
-                self.max_cells
-            )));
-        }
-        Ok(())
-    }
-}
-
-fn not_listed(study: &Study, hash: &StudyHash) -> Error {
-    Error::refused(format!(
-        "study {} ({hash}) is not on this party's list; after you have read the study, add its hash \"{}\" to \
-         policy.studies",
-        study.name,
-        hash.full()
-    ))
 }
 
 fn default_memory(said: Option<u64>) -> u64 {
@@ -691,11 +551,6 @@ pub fn parse_deadline(text: &str) -> Result<u64, &'static str> {
     };
     let count: u64 = digits.parse().map_err(|_| rule)?;
     count.checked_mul(unit).filter(|ms| (1_000..=86_400_000).contains(ms)).ok_or(rule)
-}
-
-fn study_hash(item: &Item<'_, '_>) -> Result<StudyHash, Error> {
-    let rule = "write all 64 hex digits of the study's hash, as `tacit check` prints them";
-    StudyHash::parse(item.text()?).ok_or_else(|| item.refuse(rule))
 }
 
 #[cfg(test)]

@@ -251,6 +251,9 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
         assumptions.remove("union");
     }
     assumptions.extend(hidden_sizes(study)?);
+    if !total.is_empty() {
+        assumptions.insert("unit".into(), study.unit_words());
+    }
     let engines = choice::choices(&sizes)?;
     let minimum_detectable_effect = effect;
     Ok(Plan { stages, engines, rho, total, minimum_detectable_effect, public_effect, assumptions })

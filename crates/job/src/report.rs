@@ -337,6 +337,9 @@ pub struct Privacy {
     /// What the noise may add to delta because its law is off by a little: 0 for exact noise.
     #[serde(default)]
     pub off: f64,
+    /// What the guarantee is of one of, as the study says; absent where it does not.
+    #[serde(default)]
+    pub unit: Option<String>,
     /// Which attempt at a release this is, from 1; absent where the first one came through, and in reports of earlier versions.
     #[serde(default)]
     pub attempt: Option<u32>,
@@ -351,15 +354,26 @@ pub struct BrokeOff {
     pub releases: u32,
     /// Of these, after the noise index was named.
     pub after_index: u32,
+    /// Of these, after they were paid for, where nobody knows the noise.
+    #[serde(default)]
+    pub after_payment: u32,
 }
 
 impl BrokeOff {
     /// In a sentence.
     #[must_use]
     pub fn text(&self) -> String {
-        let Self { peer, releases, after_index } = self;
+        let Self { peer, releases, after_index, after_payment } = self;
         let what = if *releases == 1 { "release" } else { "releases" };
-        format!("{releases} {what} with {peer} broke off, {after_index} after the noise index was named")
+        let parts =
+            [(after_index, "after the noise index was named"), (after_payment, "after it was paid for")];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(count, _)| **count > 0)
+            .map(|(count, when)| format!("{count} {when}"))
+            .collect();
+        let when = if parts.is_empty() { "before it was paid for".to_owned() } else { parts.join(", ") };
+        format!("{releases} {what} with {peer} broke off, {when}")
     }
 }
 

@@ -160,6 +160,7 @@ pub fn run_parts(party: &Party, watch: &Watch) -> Result<Vec<Part>, Error> {
     }
     budget::admit(party, &mut all)?;
     let ledger = ready::open_ledger(party, &all, watch)?;
+    in_time(&ledger, party, &all)?;
     warn(&all, watch);
     let several = all.len() > 1;
     let mut ready = Vec::with_capacity(all.len());
@@ -190,6 +191,12 @@ pub fn run_parts(party: &Party, watch: &Watch) -> Result<Vec<Part>, Error> {
         };
         threads.into_iter().map(join).collect()
     }))
+}
+
+/// Whether runs may begin now with the peers of these studies.
+fn in_time(ledger: &Mutex<Ledger>, party: &Party, all: &[Checked]) -> Result<(), Error> {
+    let ledger = ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"))?;
+    all.iter().try_for_each(|run| ready::in_time(&ledger, party, run))
 }
 
 /// Says what the operator should know of all runs, each thing once.
@@ -360,6 +367,7 @@ impl<'a> Coordinator<'a> {
     }
 
     fn steps(&mut self) -> Result<Report, Error> {
+        self.count_run()?;
         self.greet()?;
         let agreement = self.agree(self.kept.as_ref().map(Kept::name))?;
         self.answer = agreement.stored.as_deref().map(compose::stored).transpose()?;

@@ -176,7 +176,7 @@ impl Scales {
         &self.noises[at.mechanism as usize][at.output as usize]
     }
 
-    fn sampler(&self, at: NoisedAt) -> &Sampler {
+    fn sampler_of(&self, at: NoisedAt) -> &Sampler {
         self.noise(at).sampler.as_ref().expect("noise that is drawn inside has a sampler")
     }
 
@@ -184,6 +184,12 @@ impl Scales {
     #[must_use]
     pub fn sigma2(&self, mechanism: u32, output: u32) -> &Rational {
         &self.noise(NoisedAt { mechanism, output }).variance
+    }
+
+    /// How coins give the noise of an output of a mechanism; none where a party draws candidates.
+    #[must_use]
+    pub fn sampler(&self, mechanism: u32, output: u32) -> Option<&Sampler> {
+        self.noise(NoisedAt { mechanism, output }).sampler.as_ref()
     }
 
     /// How far, at most, the law of all noises for a viewer is from the one that its rho is of.
@@ -245,7 +251,7 @@ impl Scales {
     ) -> Result<ReleasePlan, Error> {
         let widths = self.widths(program)?;
         let width = |at: NoisedAt| widths[at.mechanism as usize][at.output as usize];
-        let sampler = |at| self.sampler(at);
+        let sampler = |at| self.sampler_of(at);
         let noise = match self.from {
             _ if program.mechanisms.is_empty() => Noise::None,
             NoiseFrom::Inside => Noise::Coins(&sampler),
@@ -268,7 +274,7 @@ impl Scales {
     #[must_use]
     pub fn draws(&self, engine: &dyn Engine, plans: &[ReleasePlan]) -> Draws {
         let parties = plans.first().map_or(0, |plan| plan.parties);
-        lower_draws(plans, &|at| self.sampler(at), engine.release_depth(parties))
+        lower_draws(plans, &|at| self.sampler_of(at), engine.release_depth(parties))
     }
 
     /// Bits of each noise, which fit the type it is added in.

@@ -53,6 +53,8 @@ pub struct Study {
     pub parties: Vec<Member>,
     /// How rows are matched.
     pub matching: Matching,
+    /// What one row stands for, in a word: `child`. The guarantee is of one such.
+    pub unit: Option<String>,
     /// What is computed.
     pub kind: Kind,
     /// How it is computed.
@@ -409,6 +411,15 @@ impl Study {
     #[must_use]
     pub fn member(&self, name: &str) -> Option<&Member> {
         self.parties.iter().find(|member| member.name == name)
+    }
+
+    /// What the guarantee is of, in words.
+    #[must_use]
+    pub fn unit_words(&self) -> String {
+        match &self.unit {
+            Some(unit) => format!("one {unit}: the study says that one identifier is one {unit}"),
+            None => "one row; the study does not say what a row stands for ([privacy] unit)".to_owned(),
+        }
     }
 
     /// The studies of exactly the parties that run together: this one, or the parts of a lift study with several

@@ -507,6 +507,9 @@ fn privacy_lines(out: &mut String, report: &Report, style: Style) {
         ),
     };
     line(out, &format!("  privacy   {paid}; {}", wording::noise_of(privacy)));
+    if let Some(unit) = &privacy.unit {
+        line(out, &format!("  unit      one {}, as the study says", style.text(unit)));
+    }
     spent_lines(out, report, style);
 }
 

@@ -4,6 +4,7 @@
 //! another key is refused. The certificate around the key exists because TLS wants one; its dates, names and
 //! self-signature mean nothing here.
 
+use crate::succession::Succession;
 use base::{Error, Secret, Seed};
 use rcgen::{CertificateParams, KeyPair, PKCS_ED25519};
 use rustls::crypto::aws_lc_rs;
@@ -119,6 +120,10 @@ pub struct Identity {
     pub(crate) certified: Arc<CertifiedKey>,
     pem: Secret<String>,
     fingerprint: Fingerprint,
+    /// What earlier keys signed, oldest first: they lead here.
+    line: Vec<Succession>,
+    /// What this key signed for the one that takes its place.
+    successor: Option<Succession>,
 }
 
 impl Identity {
@@ -182,6 +187,49 @@ impl Identity {
             let _ = fs::remove_file(path);
             Error::io(format!("cannot write {shown}"), &e)
         })
+    }
+
+    /// What its earlier keys signed, oldest first: each that the next one takes its place, and the last that this one does.
+    #[must_use]
+    pub fn line(&self) -> &[Succession] {
+        &self.line
+    }
+
+    /// The key that has taken the place of this one.
+    #[must_use]
+    pub fn successor(&self) -> Option<Fingerprint> {
+        self.successor.as_ref().map(Succession::new_key)
+    }
+
+    /// Makes a key that takes the place of this one, which was read from `own`, and writes it to a new file. What this key
+    /// signs for it is kept in both files, so that no second one is made.
+    ///
+    /// # Errors
+    /// When this key has a successor already, or a file cannot be written; then there is no new file.
+    pub fn succeed(&self, own: &Path, new: &Path) -> Result<Self, Error> {
+        if let Some(successor) = self.successor() {
+            return Err(Error::input(format!(
+                "the key in {} has named {successor} as its successor, and a key has one only: peers that were shown another \
+                 one refuse both. Use the file of {successor}, or make a successor of that one",
+                own.display()
+            )));
+        }
+        let fresh = Self::generate()?;
+        let statement = Succession::sign(self, &fresh)?;
+        let line = self.line.iter().chain([&statement]).map(Succession::line).collect::<String>();
+        let made = Self::from_pem(format!("{}{line}", fresh.pem.expose()))
+            .map_err(|what| Error::misuse(format!("no key could be made: {what}")))?;
+        made.save(new)?;
+        let kept = fs::OpenOptions::new().append(true).open(own).and_then(|mut file| {
+            file.write_all(statement.line().as_bytes())?;
+            file.sync_all()
+        });
+        kept.map_err(|e| {
+            // Without the line a second successor could be made of the same key.
+            let _ = fs::remove_file(new);
+            Error::io(format!("cannot add to {} that {} takes its place", own.display(), new.display()), &e)
+        })?;
+        Ok(made)
     }
 
     /// Reads an identity that [`Identity::save`] wrote, in this version or an earlier one.
@@ -251,12 +299,19 @@ impl Identity {
             CertificateDer::from_pem_slice(bytes).map_err(|_| "no PEM section with a certificate")?;
         let fingerprint =
             Fingerprint::of_certificate(&certificate).ok_or("its certificate cannot be decoded")?;
+        let mut line = Succession::lines_of(pem.expose()).ok_or(WRONG_LINE)?;
+        let successor = line.pop_if(|last| last.old() == fingerprint && last.holds());
+        if !Succession::lead_to(&line, fingerprint) {
+            return Err(WRONG_LINE);
+        }
         let provider = aws_lc_rs::default_provider();
         let certified = CertifiedKey::from_der(vec![certificate], key, &provider)
             .map_err(|_| "its private key is not the one of its certificate")?;
-        Ok(Self { certified: Arc::new(certified), pem, fingerprint })
+        Ok(Self { certified: Arc::new(certified), pem, fingerprint, line, successor })
     }
 }
+
+const WRONG_LINE: &str = "what its earlier keys signed, in the lines at its end, does not lead to its key";
 
 /// What an Ed25519 key is in PKCS #8 version 1, before its 32 bytes.
 const VERSION_1: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];

@@ -141,13 +141,21 @@ impl Circuit {
     /// Evaluates on one row of clear bits: the definition that garbled evaluation is tested against.
     #[must_use]
     pub fn evaluate(&self, mut input: impl FnMut(&Input) -> bool) -> Vec<bool> {
-        let mut values: Vec<bool> = Vec::with_capacity(self.wires.len());
+        let lanes = self.evaluate_lanes(|i| u64::from(input(i)));
+        lanes.into_iter().map(|lanes| lanes & 1 == 1).collect()
+    }
+
+    /// The same on 64 rows at once: bit i of a word is of row i.
+    #[must_use]
+    pub fn evaluate_lanes(&self, mut input: impl FnMut(&Input) -> u64) -> Vec<u64> {
+        let mut values: Vec<u64> = Vec::with_capacity(self.wires.len());
+        let inverted = |lit: Lit| if lit.inverted() { u64::MAX } else { 0 };
         for wire in &self.wires {
-            let value = match wire {
-                Wire::False => false,
-                Wire::Input(i) => input(i),
-                Wire::Xor(a, b) => values[*a as usize] ^ values[*b as usize],
-                Wire::And(a, b) => (values[a.wire()] ^ a.inverted()) & (values[b.wire()] ^ b.inverted()),
+            let value = match *wire {
+                Wire::False => 0,
+                Wire::Input(ref i) => input(i),
+                Wire::Xor(a, b) => values[a as usize] ^ values[b as usize],
+                Wire::And(a, b) => (values[a.wire()] ^ inverted(a)) & (values[b.wire()] ^ inverted(b)),
             };
             values.push(value);
         }

@@ -117,6 +117,14 @@ impl Part {
     pub fn coins(&self) -> usize {
         (self.table.bits + FRACTION_BITS + 1) as usize
     }
+
+    /// 2^b Y_i of 64 + k coins.
+    fn sample(&self, rng: &mut Rng) -> i128 {
+        let (cell, rest) = (rand_core::Rng::next_u64(rng), rand_core::Rng::next_u64(rng));
+        let cell = cell & ((1 << self.table.bits) - 1);
+        let value = i128::from(self.table.magnitude(cell as usize, rest >> 1)) << self.shift;
+        if rest & 1 == 1 { -value } else { value }
+    }
 }
 
 /// How the noise of one output is drawn.
@@ -216,17 +224,12 @@ impl Sampler {
         (own + smoothing).max(exp2(LEAST_DISTANCE_EXPONENT))
     }
 
-    /// A draw as a circuit leaves it, [`Sampler::centre`] taken off, for simulations.
-    ///
-    /// # Panics
-    /// Never: a draw fits where [`Sampler::new`] gave the sampler for a value of a program.
+    /// A draw as a circuit leaves it, [`Sampler::centre`] taken off, for simulations: of the same law as that of coins.
     #[must_use]
     pub fn sample(&self, rng: &mut Rng) -> i128 {
-        let mut words = std::iter::repeat_with(|| rand_core::Rng::next_u64(rng))
-            .flat_map(|word| (0..64).map(move |i| word >> i & 1 == 1));
-        let coins: Vec<bool> = words.by_ref().take(self.coins()).collect();
-        let (_, z) = self.draw(&coins);
-        z.to_i128().expect("noise of a value of 128 bits") - self.centre()
+        let y: i128 = self.parts.iter().map(|part| part.sample(rng)).sum();
+        let low = u128::from_le_bytes(rng.bytes()) & ((1 << self.low_bits) - 1);
+        (y << self.low_bits) + low.cast_signed() - self.centre()
     }
 
     /// Y and Z of given coins.
@@ -235,20 +238,35 @@ impl Sampler {
     /// When there are not [`Sampler::coins`] coins.
     #[must_use]
     pub fn draw(&self, coins: &[bool]) -> (BigInt, BigInt) {
+        let (y, low) = self.parts_of(coins);
+        (y.into(), (BigInt::from(y) << self.low_bits) + low)
+    }
+
+    /// Z of given coins as a circuit leaves it, [`Sampler::centre`] taken off.
+    ///
+    /// # Panics
+    /// When there are not [`Sampler::coins`] coins.
+    #[must_use]
+    pub fn left(&self, coins: &[bool]) -> i128 {
+        let (y, low) = self.parts_of(coins);
+        (y << self.low_bits) + i128::from(low) - self.centre()
+    }
+
+    /// Y, which is below 2^40 ([`MAX_PARTS`]), and U.
+    fn parts_of(&self, coins: &[bool]) -> (i128, u64) {
         assert_eq!(coins.len(), self.coins(), "coins of one draw");
         let (low, mut rest) = coins.split_at(self.low_bits as usize);
-        let mut y = BigInt::zero();
+        let mut y = 0;
         for part in &self.parts {
             let (mine, after) = rest.split_at(part.coins());
             let (cell, fraction) = mine.split_at(part.table.bits as usize);
             let (fraction, sign) = fraction.split_at(FRACTION_BITS as usize);
             let magnitude = part.table.magnitude(number(cell) as usize, number(fraction));
-            let value = BigInt::from(magnitude) << part.shift;
+            let value = i128::from(magnitude) << part.shift;
             y += if sign[0] { -value } else { value };
             rest = after;
         }
-        let z = (&y << self.low_bits) + number(low);
-        (y, z)
+        (y, number(low))
     }
 }
 

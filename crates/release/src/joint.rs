@@ -179,12 +179,14 @@ impl Output {
 }
 
 /// The mechanism of one family: the same in each of its cells.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Joint {
     change: Change,
     clamp: u128,
     rho: Rational,
     outputs: Vec<Output>,
+    /// [`Output::variance`] of each.
+    variances: Vec<f64>,
 }
 
 impl Joint {
@@ -227,12 +229,13 @@ impl Joint {
             Output { combination: *combination, sensitivity, low_bits, steps, variance_y }
         };
         let outputs = change.combinations(clamp).iter().map(output).collect();
-        let mut joint = Self { change, clamp, rho: rho.clone(), outputs };
+        let mut joint = Self { change, clamp, rho: rho.clone(), outputs, variances: Vec::new() };
         let wider = (joint.charge() / rho * BigInt::from(WIDER)).ceil() / BigInt::from(WIDER);
         if wider > Rational::one() {
             joint.outputs.iter_mut().for_each(|output| output.variance_y *= &wider);
         }
         assert!(joint.charge() <= joint.rho, "noise so much wider costs rho at most");
+        joint.variances = joint.outputs.iter().map(|output| to_f64(&output.variance())).collect();
         Ok(joint)
     }
 
@@ -355,8 +358,8 @@ impl Joint {
             Change::Person => vec![n + 0.5 * r * by_sum - r * r * q * tail, 0.5 * by_sum, -q * tail],
             _ => vec![by_sum, -q],
         };
-        let each = by_output.iter().zip(&self.outputs);
-        each.map(|(slope, output)| slope * slope * to_f64(&output.variance())).sum()
+        let each = by_output.iter().zip(&self.variances);
+        each.map(|(slope, variance)| slope * slope * variance).sum()
     }
 
     /// The covariance of the noise of (n, S, Q) as decoded.

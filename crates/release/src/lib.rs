@@ -11,11 +11,12 @@
 //! * [`fixed`]: the fixed-point values of `variance` and `algorithm1`, the reference for the circuit.
 //! * [`modes`]: noised values to estimate, interval, p-value; the smallest detectable effect.
 //! * [`choose`]: seeded cut-and-choose, as states that are consumed; [`statistical`]: the paper's tests.
-//! * [`coverage`]: simulated coverage of the intervals, for the tests and the documentation.
+//! * [`coverage`]: simulated coverage of the intervals, for `tacit audit`; [`binomial`]: what its counts say.
 //!
 //! Guarantees, formulas and errata: `docs/protocols/release.md`.
 
 pub mod alias;
+pub mod binomial;
 pub mod choose;
 pub mod coverage;
 pub mod fixed;

@@ -69,7 +69,7 @@ fn listed() -> Vec<Law> {
     all.extend(laws().into_iter().filter(|l| l.clamp > 1).map(|l| {
         let r = l.clamp as f64;
         let moment = |k| l.control.iter().map(|&(x, p)| p * (x as f64 / r).powi(k)).sum::<f64>();
-        law(l.name, moment(1), moment(2) - moment(1).powi(2))
+        law(l.name.clone().leak(), moment(1), moment(2) - moment(1).powi(2))
     }));
     all
 }

@@ -1,9 +1,11 @@
 //! The `tacit` command as a user meets it: processes, files, exit codes and JSON.
 
+mod audit;
 mod budgets;
 mod circuit;
 mod contracts;
 mod files;
+mod governance;
 mod kills;
 mod many;
 mod market;

@@ -35,7 +35,7 @@ impl Noise {
     pub fn drawn(&self, at: NoisedAt) -> i128 {
         let Self::Coins(all) = self else { panic!("noise of coins") };
         let (sampler, coins) = &all[at.mechanism as usize][at.output as usize];
-        i128::try_from(sampler.draw(coins).1).expect("noise fits") - sampler.centre()
+        sampler.left(coins)
     }
 
     /// Puts a participant's part of the scripted noise into what it enters.

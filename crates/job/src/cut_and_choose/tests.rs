@@ -178,6 +178,7 @@ impl World {
             rho: ratio(1, 200),
             budget: self.budget.clone(),
             total: None,
+            period: None,
             delta: ratio(0, 1),
             most_delta: ratio(0, 1),
             tau: ratio(0, 1),

@@ -69,6 +69,8 @@ fn of_four_servers_one_may_have_lost_its_share() {
 struct Served {
     folder: TempDir,
     case: Case,
+    /// Of the owners.
+    identities: [Identity; 2],
 }
 
 const SERVERS: [PartyId; 4] = [PartyId(2), PartyId(3), PartyId(4), PartyId(5)];
@@ -79,7 +81,8 @@ impl Served {
     fn new() -> Self {
         let all = engine::conformance::suite(3);
         let case = all.into_iter().find(|case| case.name.starts_with("joint among 2")).expect("it is there");
-        Self { folder: TempDir::new().unwrap(), case }
+        let identities = [A, B].map(|_| Identity::generate().unwrap());
+        Self { folder: TempDir::new().unwrap(), case, identities }
     }
 
     fn ledger(&self, party: PartyId) -> Ledger {
@@ -90,8 +93,12 @@ impl Served {
         [A, B].map(|owner| self.ledger(owner).entries().unwrap().len())
     }
 
-    fn debit(me: PartyId) -> Debit {
-        let other = format!("tacit1:{}", me.other().0.to_string().repeat(32));
+    fn keys(&self) -> Vec<String> {
+        self.identities.iter().map(|identity| identity.fingerprint().to_string()).collect()
+    }
+
+    fn debit(&self, me: PartyId) -> Debit {
+        let other = self.keys().swap_remove(me.other().index());
         let (one, none) = (release::rational::ratio(1, 1), release::rational::ratio(0, 1));
         Debit {
             lineage: "data".into(),
@@ -104,6 +111,7 @@ impl Served {
             rho: one.clone(),
             budget: one.clone(),
             total: Some(one),
+            period: None,
             delta: none.clone(),
             most_delta: none.clone(),
             tau: none,
@@ -134,8 +142,8 @@ impl Served {
         engine.draw(&draws, &coins, session)?;
         let mut rows = Table::new(program, &self.case.columns, self.case.rows, Some(me));
         let totals = engine.rows(program, &mut rows, session)?;
-        let debit = (me.index() < 2).then(|| Self::debit(me));
-        let peer = debit.as_ref().map(|debit| debit.peer_key.clone()).unwrap_or_default();
+        let identity = self.identities.get(me.index());
+        let owner = identity.map(|identity| Owner { debit: self.debit(me), identity, keys: self.keys() });
         let ledger = Mutex::new(self.ledger(me));
         let release = Release {
             plan: &plan,
@@ -143,9 +151,7 @@ impl Served {
             id: [4; 32],
             holders: SERVERS.to_vec(),
             ledger: &ledger,
-            debit,
-            peer,
-            lineage: "data".into(),
+            owner,
         };
         let outcome = release.run(session, |session| {
             let mut rng = session.fork_seed("coins").into_rng();

@@ -88,6 +88,7 @@ pub fn registry() -> Report {
             cells: vec![cell("overall", "overall", Some(estimate([0.000_159, 0.000_567], 0.000_124, 0.000_034)), overall)],
         }),
         privacy: Privacy {
+            unit: None,
             rho: "1/10".into(),
             rho_value: 0.1,
             epsilon: Some(2.1419),

@@ -167,12 +167,15 @@ pub fn privacy(report: &Report) -> Vec<Markup> {
             short(delta, 3),
         ),
     };
-    let rows = [
+    let mut rows = vec![
         ("zero-concentrated privacy charged", clean(&cost)),
         ("the same as epsilon", epsilon),
         ("at delta", delta),
         ("the noise", noise_of(privacy)),
     ];
+    rows.extend(
+        privacy.unit.as_ref().map(|unit| ("covers", format!("one {}, as the study says", clean(unit)))),
+    );
     let secret = "The other party drew the noise in this view, to protect its own people. Shown these numbers, it could \
         take the noise out again and read exact values, which depend on your data too.";
     let mut parts = vec![facts("What this view cost", &rows), ledger(report)];

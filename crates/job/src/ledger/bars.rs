@@ -3,6 +3,7 @@
 //! Bars are kept under the peer's key and the lineage of this party's data, whatever study, title and version of the data a
 //! release was of: all of these are for a peer to choose. They are lifted by this side's operator alone.
 
+use super::succession::{has_line, line};
 use super::{Bytes32, Ledger, file, now, records};
 use base::Error;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
@@ -31,6 +32,8 @@ pub struct BrokenOff {
     pub releases: u32,
     /// Of these, after the index of the noise was named.
     pub after_index: u32,
+    /// Of these, after they were paid for, with noise that nobody knows.
+    pub after_payment: u32,
 }
 
 /// What a bar is for.
@@ -58,9 +61,11 @@ struct Lifted {
 }
 
 fn lifted(connection: &Connection, towards: &Towards) -> Result<Lifted, rusqlite::Error> {
-    let sql = "SELECT coalesce(max(bars), 0), coalesce(max(transcripts), 0) FROM allows \
-               WHERE peer = ?1 AND lineage IN (?2, '')";
-    connection.query_row(sql, [&towards.peer, &towards.lineage], |row| {
+    let sql = format!(
+        "SELECT coalesce(max(bars), 0), coalesce(max(transcripts), 0) FROM allows WHERE peer IN {} AND lineage IN (?2, '')",
+        line(1)
+    );
+    connection.query_row(&sql, [&towards.peer, &towards.lineage], |row| {
         Ok(Lifted { bars: row.get(0)?, transcripts: row.get(1)? })
     })
 }
@@ -136,7 +141,7 @@ impl Ledger {
         };
         let mut found = all.iter().filter(short);
         match (found.next(), found.next()) {
-            (Some(peer), None) => Ok(peer.clone()),
+            (Some(peer), None) => self.newest(peer),
             (Some(_), Some(_)) => Err(Error::input(format!(
                 "several peers of this ledger have a key that begins with {prefix}: write more of it"
             ))),
@@ -153,15 +158,27 @@ impl Ledger {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn broken_off(&self, peer: &str) -> Result<BrokenOff, Error> {
-        let sql = "SELECT count(*), coalesce(sum(stage >= 2 OR EXISTS (SELECT 1 FROM bars \
-                   WHERE bars.release = broken.release AND bars.attempt = broken.attempt)), 0) \
-                   FROM (SELECT release, attempt, max(stage) AS stage FROM transcripts WHERE peer = ?1 \
-                   GROUP BY release, attempt HAVING max(stage) > 0) AS broken \
-                   WHERE NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = broken.release \
-                   AND outputs.attempt = broken.attempt)";
-        let read =
-            |row: &rusqlite::Row<'_>| Ok(BrokenOff { releases: row.get(0)?, after_index: row.get(1)? });
-        self.connection.query_row(sql, [peer], read).map_err(|e| self.explain("read", &e))
+        let explain = |e: rusqlite::Error| self.explain("read", &e);
+        let sql = format!(
+            "SELECT count(*), coalesce(sum(stage >= 2 OR EXISTS (SELECT 1 FROM bars \
+             WHERE bars.release = broken.release AND bars.attempt = broken.attempt)), 0) \
+             FROM (SELECT release, attempt, max(stage) AS stage FROM transcripts WHERE peer IN {} \
+             GROUP BY release, attempt HAVING max(stage) > 0) AS broken \
+             WHERE NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = broken.release \
+             AND outputs.attempt = broken.attempt)",
+            line(1)
+        );
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, u32>(0)?, row.get::<_, u32>(1)?));
+        let (releases, after_index) = self.connection.query_row(&sql, [peer], read).map_err(explain)?;
+        // Of noise that nobody knows: every number that was held and has no outcome.
+        let sql = format!(
+            "SELECT count(*), coalesce(sum(EXISTS (SELECT 1 FROM sent WHERE sent.session = held.session)), 0) FROM held \
+             WHERE {} AND NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = held.release \
+             AND outputs.attempt = held.attempt)",
+            has_line("peer", 1)
+        );
+        let (numbers, after_payment) = self.connection.query_row(&sql, [peer], read).map_err(explain)?;
+        Ok(BrokenOff { releases: releases + numbers, after_index, after_payment })
     }
 
     /// The attempt that this side would run of a release: a new one where the index of the last was named. A viewer that
@@ -205,14 +222,21 @@ impl Ledger {
 fn open(connection: &Connection, towards: &Towards) -> Result<Vec<String>, rusqlite::Error> {
     let before = lifted(connection, towards)?;
     let values = params![towards.peer, towards.lineage, before.bars];
-    let sql = "SELECT at, reason FROM bars WHERE peer IN (?1, '') AND (?2 = '' OR lineage IN (?2, '')) AND row > ?3 ORDER BY row";
+    let sql = format!(
+        "SELECT at, reason FROM bars WHERE (peer = '' OR peer IN {}) AND (?2 = '' OR lineage IN (?2, '')) AND row > ?3 \
+         ORDER BY row",
+        line(1)
+    );
     let read =
         |row: &rusqlite::Row<'_>| Ok(format!("{}: {}", super::date(row.get(0)?), row.get::<_, String>(1)?));
-    let mut all = connection.prepare(sql)?.query_map(values, read)?.collect::<Result<Vec<_>, _>>()?;
-    let sql = "SELECT max(at), max(stage) FROM transcripts AS t WHERE peer IN (?1, '') AND (?2 = '' OR lineage IN (?2, '')) \
-               AND row > ?3 AND stage > 0 AND NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = t.release \
-               AND outputs.attempt = t.attempt) AND NOT EXISTS (SELECT 1 FROM bars WHERE bars.release = t.release \
-               AND bars.attempt = t.attempt) GROUP BY release, attempt ORDER BY min(row)";
+    let mut all = connection.prepare(&sql)?.query_map(values, read)?.collect::<Result<Vec<_>, _>>()?;
+    let sql = format!(
+        "SELECT max(at), max(stage) FROM transcripts AS t WHERE (peer = '' OR peer IN {}) AND (?2 = '' OR lineage IN (?2, '')) \
+         AND row > ?3 AND stage > 0 AND NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = t.release \
+         AND outputs.attempt = t.attempt) AND NOT EXISTS (SELECT 1 FROM bars WHERE bars.release = t.release \
+         AND bars.attempt = t.attempt) GROUP BY release, attempt ORDER BY min(row)",
+        line(1)
+    );
     let values = params![towards.peer, towards.lineage, before.transcripts];
     let read = |row: &rusqlite::Row<'_>| {
         let named = row.get::<_, u32>(1)? >= records::Stage::Named as u32;
@@ -220,12 +244,16 @@ fn open(connection: &Connection, towards: &Towards) -> Result<Vec<String>, rusql
             if named { "after its index was named" } else { "after the seeds of its noise were exchanged" };
         Ok(format!("{}: a release that was not finished, {when}", super::date(row.get(0)?)))
     };
-    all.extend(connection.prepare(sql)?.query_map(values, read)?.collect::<Result<Vec<_>, _>>()?);
-    let sql = "SELECT sent.at FROM sent JOIN held USING (session) WHERE instr(' ' || held.peer || ' ', ' ' || ?1 || ' ') > 0 \
-               AND (?2 = '' OR held.lineage = ?2) AND NOT EXISTS (SELECT 1 FROM outputs \
-               WHERE outputs.release = sent.release AND outputs.attempt = sent.attempt) \
-               AND sent.row > (SELECT coalesce(max(numbers), 0) FROM allows WHERE allows.peer = ?1 \
-               AND allows.lineage IN (?2, '')) ORDER BY sent.row";
+    all.extend(connection.prepare(&sql)?.query_map(values, read)?.collect::<Result<Vec<_>, _>>()?);
+    let sql = format!(
+        "SELECT sent.at FROM sent JOIN held USING (session) WHERE {} \
+         AND (?2 = '' OR held.lineage = ?2) AND NOT EXISTS (SELECT 1 FROM outputs \
+         WHERE outputs.release = sent.release AND outputs.attempt = sent.attempt) \
+         AND sent.row > (SELECT coalesce(max(numbers), 0) FROM allows WHERE allows.peer IN {} \
+         AND allows.lineage IN (?2, '')) ORDER BY sent.row",
+        has_line("held.peer", 1),
+        line(1)
+    );
     let values = params![towards.peer, towards.lineage];
     let read = |row: &rusqlite::Row<'_>| {
         Ok(format!(
@@ -233,7 +261,7 @@ fn open(connection: &Connection, towards: &Towards) -> Result<Vec<String>, rusql
             super::date(row.get(0)?)
         ))
     };
-    all.extend(connection.prepare(sql)?.query_map(values, read)?.collect::<Result<Vec<_>, _>>()?);
+    all.extend(connection.prepare(&sql)?.query_map(values, read)?.collect::<Result<Vec<_>, _>>()?);
     Ok(all)
 }
 
@@ -244,17 +272,23 @@ pub(super) fn standing(
     running: &[(Bytes32, u32)],
 ) -> Result<Option<String>, rusqlite::Error> {
     let lifted = lifted(connection, towards)?;
-    let sql = "SELECT reason FROM bars WHERE kind = 'noise' AND peer IN (?1, '') AND lineage IN (?2, '') \
-               AND row > ?3 ORDER BY row LIMIT 1";
+    let sql = format!(
+        "SELECT reason FROM bars WHERE kind = 'noise' AND (peer = '' OR peer IN {}) AND lineage IN (?2, '') \
+         AND row > ?3 ORDER BY row LIMIT 1",
+        line(1)
+    );
     let values = params![towards.peer, towards.lineage, lifted.bars];
-    let found = connection.query_row(sql, values, |row| row.get::<_, String>(0)).optional()?;
+    let found = connection.query_row(&sql, values, |row| row.get::<_, String>(0)).optional()?;
     if found.is_some() {
         return Ok(found);
     }
-    let sql = "SELECT max(stage), side, at, release, attempt FROM transcripts AS t WHERE peer IN (?1, '') \
-               AND lineage IN (?2, '') AND row > ?3 AND NOT EXISTS (SELECT 1 FROM outputs \
-               WHERE outputs.release = t.release AND outputs.attempt = t.attempt) GROUP BY release, attempt, side";
-    let mut query = connection.prepare(sql)?;
+    let sql = format!(
+        "SELECT max(stage), side, at, release, attempt FROM transcripts AS t WHERE (peer = '' OR peer IN {}) \
+         AND lineage IN (?2, '') AND row > ?3 AND NOT EXISTS (SELECT 1 FROM outputs \
+         WHERE outputs.release = t.release AND outputs.attempt = t.attempt) GROUP BY release, attempt, side",
+        line(1)
+    );
+    let mut query = connection.prepare(&sql)?;
     let values = params![towards.peer, towards.lineage, lifted.transcripts];
     let read = |row: &rusqlite::Row<'_>| {
         let this: (Bytes32, u32) = (row.get(3)?, row.get(4)?);
@@ -316,10 +350,13 @@ pub(super) fn is_lifted(
     peer: &str,
     release: &Bytes32,
 ) -> Result<Option<bool>, rusqlite::Error> {
-    let sql = "SELECT row <= (SELECT coalesce(max(bars), 0) FROM allows WHERE peer = ?2 \
-               AND allows.lineage IN (bars.lineage, '')) FROM bars \
-               WHERE kind = ?1 AND peer = ?2 AND release = ?3 ORDER BY row DESC LIMIT 1";
-    connection.query_row(sql, params![kind.name(), peer, release], |row| row.get(0)).optional()
+    let sql = format!(
+        "SELECT row <= (SELECT coalesce(max(bars), 0) FROM allows WHERE peer IN {0} \
+         AND allows.lineage IN (bars.lineage, '')) FROM bars \
+         WHERE kind = ?1 AND peer IN {0} AND release = ?3 ORDER BY row DESC LIMIT 1",
+        line(2)
+    );
+    connection.query_row(&sql, params![kind.name(), peer, release], |row| row.get(0)).optional()
 }
 
 /// The error of a barred release, with the command that lifts the bar.

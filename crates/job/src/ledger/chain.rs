@@ -8,18 +8,19 @@
 
 use super::{Bytes32, Ledger, file};
 use base::{Error, Seed};
+use net::succession::SUCCESSIONS;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, params};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// The tables whose rows are linked, and the columns that the hash is over. Columns of [`LATER`] came after rows were written
 /// without them, and are in the hash of those that have them.
-pub(super) const LINKED: [(&str, &str); 10] = [
+pub(super) const LINKED: [(&str, &str); 12] = [
     (
         "debits",
         "row, at, release, attempt, lineage, viewer, peer, study, my_tag, peer_tag, rho, budget, protects, delta, \
-         tau",
+         tau, period, period_budget",
     ),
     ("answers", "row, study, program, my_tag, peer_tag, party, at, report"),
     ("transcripts", "row, release, attempt, side, stage, peer, lineage, at, record"),
@@ -30,13 +31,18 @@ pub(super) const LINKED: [(&str, &str); 10] = [
     ("statements", "row, at, peer, statement"),
     ("claims", "row, at, peer, settled, statement"),
     ("voids", "row, at, debit, peer"),
+    ("successions", "row, at, old, new, statement"),
+    ("signatures", "row, at, number, signer, text, key, signature"),
 ];
 
 /// Columns that a row may be without.
-const LATER: [&str; 2] = ["tau", "numbers"];
+const LATER: [&str; 4] = ["tau", "numbers", "period", "period_budget"];
 
 /// Where a chain goes on from a statement of this party's that a peer gave back; its item is the row in `claims`.
 pub(super) const ANCHOR: &str = "anchor";
+
+/// Where the chain with a new key goes on from that with the key whose place it takes; its item is the row in `successions`.
+pub(super) const SUCCEEDED: &str = "succeeded";
 
 /// Where a chain stands: how many links, and the hash of the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +54,7 @@ pub struct Head {
 }
 
 /// A chain that was computed anew from the rows.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verified {
     /// The peer's key; empty where an older ledger did not say whose rows they are.
     pub peer: String,
@@ -96,6 +102,15 @@ pub(super) fn anchor(write: &Connection, peer: &str, at: Head, claim: i64) -> Re
     put(write, peer, at, (ANCHOR, claim), &[0; 32])
 }
 
+/// Begins the chain with a new key where that with the old one stands, unless there is one already.
+pub(super) fn succeed(write: &Connection, old: &str, new: &str, row: i64) -> Result<(), rusqlite::Error> {
+    let before = last(write, old)?;
+    if last(write, new)?.count == 0 && before.count > 0 {
+        put(write, new, before, (SUCCEEDED, row), &[0; 32])?;
+    }
+    link(write, new, "successions", row)
+}
+
 fn put(
     write: &Connection,
     peer: &str,
@@ -125,18 +140,21 @@ fn digest(connection: &Connection, table: &str, row: i64) -> Result<Option<Bytes
     let Some((_, columns)) = LINKED.iter().find(|(name, _)| *name == table) else { return Ok(None) };
     let sql = format!("SELECT {columns} FROM {table} WHERE row = ?1");
     let mut query = connection.prepare_cached(&sql)?;
-    let width = query.column_count();
     let names: Vec<String> = query.column_names().map(str::to_owned).collect();
-    let later = |column: usize| LATER.contains(&&*names[column]);
     let hash = |found: &rusqlite::Row<'_>| {
         let mut hasher = blake3::Hasher::new_derive_key("tacit ledger row 1");
         let mut put = |kind: u8, bytes: &[u8]| {
             hasher.update(&[kind]).update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
         };
         put(0, table.as_bytes());
-        for column in 0..width {
+        for (column, name) in names.iter().enumerate() {
             match found.get_ref(column)? {
-                ValueRef::Null if later(column) => {}
+                ValueRef::Null if LATER.contains(&name.as_str()) => {}
+                // Two columns that may be absent are told apart.
+                value if name.starts_with("period") => {
+                    put(0, name.as_bytes());
+                    put(6, &plain(value));
+                }
                 ValueRef::Null => put(1, &[]),
                 ValueRef::Integer(value) => put(2, &value.to_le_bytes()),
                 ValueRef::Real(value) => put(3, &value.to_le_bytes()),
@@ -149,8 +167,23 @@ fn digest(connection: &Connection, table: &str, row: i64) -> Result<Option<Bytes
     query.query_row([row], hash).optional()
 }
 
+/// A value as text.
+fn plain(value: ValueRef<'_>) -> Vec<u8> {
+    match value {
+        ValueRef::Null => Vec::new(),
+        ValueRef::Integer(value) => value.to_string().into_bytes(),
+        ValueRef::Real(value) => value.to_string().into_bytes(),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.to_vec(),
+    }
+}
+
 /// A chain computed anew from the rows.
 pub(super) fn walk(connection: &Connection, peer: &str) -> Result<Walked, rusqlite::Error> {
+    walk_line(connection, peer, SUCCESSIONS)
+}
+
+/// The same, of a key that at most so many went before.
+fn walk_line(connection: &Connection, peer: &str, before: usize) -> Result<Walked, rusqlite::Error> {
     let sql = "SELECT count, source, item, salt, hash FROM chain WHERE peer = ?1 ORDER BY row";
     let mut query = connection.prepare(sql)?;
     let mut rows = query.query([peer])?;
@@ -159,8 +192,20 @@ pub(super) fn walk(connection: &Connection, peer: &str) -> Result<Walked, rusqli
         let count = row.get::<_, i64>(0)?.unsigned_abs();
         let (source, item): (String, i64) = (row.get(1)?, row.get(2)?);
         let (salt, written): (Bytes32, Bytes32) = (row.get(3)?, row.get(4)?);
-        let before = walked.head();
+        let last = walked.head();
         let mut wrong = |text: String| _ = walked.wrong.get_or_insert(text);
+        if source == SUCCEEDED {
+            let old = succeeded(connection, item)?.filter(|_| before > 0 && walked.links.is_empty());
+            let old = old.map(|old| walk_line(connection, &old, before - 1)).transpose()?;
+            let at = |old: &Walked| old.links.iter().position(|link| *link == Head { count, hash: written });
+            let Some((mut old, at)) = old.and_then(|old| at(&old).map(|at| (old, at))) else {
+                wrong(format!("entry {count}, which goes on from row {item} of successions, was changed"));
+                continue;
+            };
+            old.links.truncate(at + 1);
+            walked.links = old.links;
+            continue;
+        }
         let hash = if source == ANCHOR {
             match anchored(connection, item)? {
                 Some(head) if head.count == count => head.hash,
@@ -170,14 +215,14 @@ pub(super) fn walk(connection: &Connection, peer: &str) -> Result<Walked, rusqli
                 }
             }
         } else {
-            if count != before.count + 1 {
-                wrong(format!("entry {} is missing", before.count + 1));
+            if count != last.count + 1 {
+                wrong(format!("entry {} is missing", last.count + 1));
             }
             let row = digest(connection, &source, item)?;
             if row.is_none() {
                 wrong(format!("row {item} of {source} (entry {count}) is missing"));
             }
-            hash_of(&before.hash, &salt, &row.unwrap_or_default())
+            hash_of(&last.hash, &salt, &row.unwrap_or_default())
         };
         if hash != written {
             wrong(format!("row {item} of {source} (entry {count}) was changed"));
@@ -185,6 +230,12 @@ pub(super) fn walk(connection: &Connection, peer: &str) -> Result<Walked, rusqli
         walked.links.push(Head { count, hash });
     }
     Ok(walked)
+}
+
+/// The key whose place was taken.
+fn succeeded(connection: &Connection, row: i64) -> Result<Option<String>, rusqlite::Error> {
+    let sql = "SELECT old FROM successions WHERE row = ?1 AND old <> new";
+    connection.query_row(sql, [row], |row| row.get(0)).optional()
 }
 
 fn anchored(connection: &Connection, claim: i64) -> Result<Option<Head>, rusqlite::Error> {
@@ -214,6 +265,9 @@ pub(super) fn link_all(write: &Connection) -> Result<(), rusqlite::Error> {
             "answers" => {
                 "coalesce((SELECT max(viewer) FROM debits WHERE debits.study = answers.study AND protects = 1), '')"
             }
+            // Tables that are empty then.
+            "successions" => "new",
+            "signatures" => "signer",
             _ => "peer",
         };
         let mut query = write.prepare(&format!("SELECT row, {peer} FROM {table} ORDER BY row"))?;

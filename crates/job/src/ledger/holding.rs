@@ -6,6 +6,8 @@
 //! or is given back when another release begins with the same peers on the same lineage; then what was held is dropped and
 //! can never be sent. So a number that nobody could see costs nothing, and every number that somebody could see was paid for.
 
+use super::paid::{self, Paid};
+use super::succession::{has_line, line, newest_of};
 use super::{
     Bytes32, Debit, Ledger, SumExactly, VOIDED, afford, afford_total, afford_viewer, check, file, now,
     rational_of, record,
@@ -32,6 +34,9 @@ pub struct HeldShare {
     pub salt: Bytes32,
     /// All commitments, in the order of the holders.
     pub commitments: Vec<Bytes32>,
+    /// How far the law of its noise may be from the one that the rho is of: a later run may draw by other tables. None at a
+    /// server, and of numbers of before.
+    pub tau: Option<Rational>,
 }
 
 /// How far a number is at this participant.
@@ -52,7 +57,7 @@ impl Ledger {
     /// When the ledger cannot be read.
     pub fn held_share(&self, release: &Bytes32) -> Result<Option<(HeldShare, Progress)>, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
-        let sql = "SELECT session, attempt, share, salt, commitments, dropped, \
+        let sql = "SELECT session, attempt, share, salt, commitments, dropped, tau, \
                    EXISTS (SELECT 1 FROM sent WHERE sent.session = held.session) AS sent, \
                    EXISTS (SELECT 1 FROM outputs WHERE outputs.release = held.release \
                    AND outputs.attempt = held.attempt) AS out \
@@ -62,7 +67,11 @@ impl Ledger {
             let commitments = commitments.as_chunks().0.to_vec();
             let share = Zeroizing::new(row.get("share")?);
             let (session, attempt, salt) = (row.get("session")?, row.get("attempt")?, row.get("salt")?);
-            let held = HeldShare { session, attempt, share, salt, commitments };
+            let tau = match row.get_ref("tau")? {
+                rusqlite::types::ValueRef::Null => None,
+                _ => Some(rational_of(row, "tau")?),
+            };
+            let held = HeldShare { session, attempt, share, salt, commitments, tau };
             let progress = match (row.get("out")?, row.get("sent")?) {
                 (true, _) => Progress::Out,
                 (false, true) => Progress::Sent,
@@ -98,8 +107,8 @@ impl Ledger {
         let write =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
         drop_shares(&write, release).map_err(explain)?;
-        let sql = "INSERT INTO held (at, release, attempt, session, peer, lineage, share, salt, commitments, dropped) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0)";
+        let sql = "INSERT INTO held (at, release, attempt, session, peer, lineage, share, salt, commitments, dropped, tau) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10)";
         let values = params![
             now(),
             release,
@@ -109,17 +118,24 @@ impl Ledger {
             lineage,
             &held.share[..],
             held.salt,
-            held.commitments.as_flattened()
+            held.commitments.as_flattened(),
+            held.tau.as_ref().map(Rational::to_string)
         ];
         write.execute(sql, values).map_err(explain)?;
         write.commit().map_err(explain)
     }
 
-    /// Charges a number of a release, unless an unspent debit of the release pays for it. On return it is on stable storage.
+    /// Charges a number of a release, unless an unspent debit of the release pays for it, and keeps what this party, with the
+    /// key `signer`, signs of it. On return both are on stable storage.
     ///
     /// # Errors
     /// As [`Ledger::debit`].
-    pub fn pay(&mut self, debit: &Debit, attempt: u32) -> Result<(), Error> {
+    pub fn pay(
+        &mut self,
+        debit: &Debit,
+        (number, attempt): (&Bytes32, u32),
+        (signer, signed): (&str, &Paid),
+    ) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "debit", &e);
         let write =
@@ -129,6 +145,8 @@ impl Ledger {
             afford(&write, path, debit)?;
             record(&write, debit, attempt).map_err(explain)?;
         }
+        let peers: Vec<&str> = debit.peer_key.split(' ').collect();
+        paid::keep(&write, number, signer, signed, &peers).map_err(explain)?;
         write.commit().map_err(explain)
     }
 
@@ -179,11 +197,12 @@ impl Ledger {
         has_unspent(&self.connection, release).map_err(|e| self.explain("read", &e))
     }
 
-    /// Says that the share of a number goes out now, or that it may have. On return that is on stable storage.
+    /// Says that the share of a number goes out now, or that it may have, and keeps what others `signed` of it. On return that
+    /// is on stable storage.
     ///
     /// # Errors
     /// When the number is not held here, or was dropped by another run of this party; when the ledger cannot be written.
-    pub fn send(&mut self, session: &Bytes32) -> Result<(), Error> {
+    pub fn send(&mut self, session: &Bytes32, signed: &[(String, Paid)]) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "write to", &e);
         let write =
@@ -201,6 +220,10 @@ impl Ledger {
         let sql =
             "INSERT OR IGNORE INTO sent (at, release, attempt, session, peer) VALUES (?1, ?2, ?3, ?4, ?5)";
         write.execute(sql, params![now(), release, attempt, session, peer]).map_err(explain)?;
+        signed
+            .iter()
+            .try_for_each(|(signer, paid)| paid::keep(&write, session, signer, paid, &[signer]))
+            .map_err(explain)?;
         write.commit().map_err(explain)
     }
 
@@ -215,10 +238,17 @@ impl Ledger {
         let write =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
         let releases = {
-            let sql = "SELECT DISTINCT release FROM held WHERE peer = ?1 AND lineage = ?2";
+            let sql = "SELECT DISTINCT release, peer FROM held WHERE lineage = ?1";
             let mut query = write.prepare(sql).map_err(explain)?;
-            let rows = query.query_map([peer, lineage], |row| row.get::<_, Bytes32>(0)).map_err(explain)?;
-            rows.collect::<Result<Vec<_>, _>>().map_err(explain)?
+            let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Bytes32>(0)?, row.get::<_, String>(1)?));
+            let rows = query.query_map([lineage], read).map_err(explain)?;
+            let all = rows.collect::<Result<Vec<_>, _>>().map_err(explain)?;
+            // With these peers under earlier keys as well.
+            let peers = newest_of(&write, peer).map_err(explain)?;
+            let with = |(release, held): (Bytes32, String)| {
+                newest_of(&write, &held).map(|held| (held == peers).then_some(release)).transpose()
+            };
+            all.into_iter().filter_map(with).collect::<Result<Vec<_>, _>>().map_err(explain)?
         };
         let mut given = 0;
         for release in releases.iter().filter(|release| !running.contains(release)) {
@@ -244,12 +274,15 @@ impl Ledger {
         running: &[Bytes32],
     ) -> Result<Option<String>, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
-        let sql = "SELECT sent.session FROM sent JOIN held USING (session) \
-                   WHERE instr(' ' || held.peer || ' ', ' ' || ?1 || ' ') > 0 AND held.lineage = ?2 \
-                   AND NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = sent.release \
-                   AND outputs.attempt = sent.attempt) AND sent.row > (SELECT coalesce(max(numbers), 0) FROM allows \
-                   WHERE allows.peer = ?1 AND allows.lineage IN (?2, ''))";
-        let mut query = self.connection.prepare(sql).map_err(explain)?;
+        let sql = format!(
+            "SELECT sent.session FROM sent JOIN held USING (session) WHERE {} AND held.lineage = ?2 \
+             AND NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = sent.release \
+             AND outputs.attempt = sent.attempt) AND sent.row > (SELECT coalesce(max(numbers), 0) FROM allows \
+             WHERE allows.peer IN {} AND allows.lineage IN (?2, ''))",
+            has_line("held.peer", 1),
+            line(1)
+        );
+        let mut query = self.connection.prepare(&sql).map_err(explain)?;
         let rows = query.query_map([peer, lineage], |row| row.get::<_, Bytes32>(0)).map_err(explain)?;
         let all = rows.collect::<Result<Vec<_>, _>>().map_err(explain)?;
         let open = all.iter().filter(|session| !running.contains(session)).count();

@@ -4,11 +4,11 @@ use super::chain;
 use rusqlite::Connection;
 
 /// Version of the layout (SQLite's `user_version`).
-pub(super) const VERSION: i32 = 4;
+pub(super) const VERSION: i32 = 5;
 
 /// Everything but `settings` and the shares in `held` only grows: a statement that changes or deletes a row aborts, unless it takes the trouble
 /// to go around the triggers. What was gone around is found by the chains ([`chain::LINKED`]).
-const GROW: [&str; 14] = [
+const GROW: [&str; 17] = [
     "debits",
     "answers",
     "transcripts",
@@ -23,6 +23,9 @@ const GROW: [&str; 14] = [
     "matches",
     "voids",
     "sent",
+    "successions",
+    "signatures",
+    "runs",
 ];
 
 const SETTINGS: &str = "CREATE TABLE settings (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;";
@@ -32,7 +35,7 @@ CREATE TABLE debits (
     row INTEGER PRIMARY KEY, at INTEGER NOT NULL, release BLOB NOT NULL, attempt INTEGER NOT NULL,
     lineage TEXT NOT NULL, viewer TEXT NOT NULL, peer TEXT NOT NULL, study BLOB NOT NULL, my_tag BLOB NOT NULL,
     peer_tag BLOB NOT NULL, rho TEXT NOT NULL, budget TEXT NOT NULL, protects INTEGER NOT NULL, delta TEXT NOT NULL,
-    tau TEXT, UNIQUE (release, attempt, protects)
+    tau TEXT, period INTEGER, period_budget TEXT, UNIQUE (release, attempt, protects)
 ) STRICT;
 CREATE INDEX debits_of ON debits (lineage, viewer);
 CREATE TABLE answers (
@@ -100,6 +103,22 @@ CREATE TABLE sent (
 CREATE INDEX sent_of ON sent (release);
 ";
 
+/// What layout 5 adds.
+const GOVERNING: &str = "
+ALTER TABLE held ADD COLUMN tau TEXT;
+CREATE TABLE successions (
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, old TEXT NOT NULL UNIQUE, new TEXT NOT NULL, statement BLOB NOT NULL
+) STRICT;
+CREATE TABLE signatures (
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, number BLOB NOT NULL, signer TEXT NOT NULL, text TEXT NOT NULL,
+    key BLOB NOT NULL, signature BLOB NOT NULL, UNIQUE (number, signer)
+) STRICT;
+CREATE TABLE runs (
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, peer TEXT NOT NULL, study BLOB NOT NULL
+) STRICT;
+CREATE INDEX runs_of ON runs (peer, at);
+";
+
 /// From layout 2. The peer of a release is the viewer of the debits that the same study made of this party's data; where
 /// it made none it is unknown (''), and a bar then holds towards everybody. What was reopened counts as allowed, so it comes
 /// before what was not. A drawer kept no outcome: where it had opened
@@ -163,25 +182,35 @@ DROP TABLE reopened;
 
 /// Fills an empty file.
 pub(super) fn create(connection: &Connection) -> Result<(), rusqlite::Error> {
-    connection.execute_batch(&format!("BEGIN; {SETTINGS} {SCHEMA} {HOLDING} {} COMMIT;", triggers(&GROW)))?;
+    connection.execute_batch(&format!(
+        "BEGIN; {SETTINGS} {SCHEMA} {HOLDING} {GOVERNING} {} COMMIT;",
+        triggers(&GROW)
+    ))?;
     let key = *base::Seed::from_system().expose();
     connection.execute("INSERT INTO settings VALUES ('data key', ?1)", [&key[..]])?;
     connection.pragma_update(None, "user_version", VERSION)
 }
 
-/// Brings a file of layout 1 to 3 up to this one, in one step. What was in it becomes the beginning of the chains.
+/// Brings a file of layout 1 to 4 up to this one, in one step. What was in it becomes the beginning of the chains.
 pub(super) fn update(connection: &Connection) -> Result<(), rusqlite::Error> {
     let write = rusqlite::Transaction::new_unchecked(connection, rusqlite::TransactionBehavior::Immediate)?;
     let version: i32 = write.pragma_query_value(None, "user_version", |row| row.get(0))?;
     // Another process may have done it meanwhile.
     if version < VERSION {
-        if version == 3 {
-            // Every viewer's release had a debit of its own.
+        if version >= 3 {
+            if version == 3 {
+                // Every viewer's release had a debit of its own.
+                write.execute_batch(
+                    "ALTER TABLE debits ADD COLUMN tau TEXT; ALTER TABLE allows ADD COLUMN numbers INTEGER",
+                )?;
+                write.execute_batch(HOLDING)?;
+                write.execute_batch(&triggers(&["voids", "sent"]))?;
+            }
             write.execute_batch(
-                "ALTER TABLE debits ADD COLUMN tau TEXT; ALTER TABLE allows ADD COLUMN numbers INTEGER",
+                "ALTER TABLE debits ADD COLUMN period INTEGER; ALTER TABLE debits ADD COLUMN period_budget TEXT",
             )?;
-            write.execute_batch(HOLDING)?;
-            write.execute_batch(&triggers(&["voids", "sent"]))?;
+            write.execute_batch(GOVERNING)?;
+            write.execute_batch(&triggers(&["successions", "signatures", "runs"]))?;
         } else {
             if version == 1 {
                 // Until then nothing was charged a delta.
@@ -191,6 +220,7 @@ pub(super) fn update(connection: &Connection) -> Result<(), rusqlite::Error> {
             write.execute_batch(SCHEMA)?;
             write.execute_batch(COPY)?;
             write.execute_batch(HOLDING)?;
+            write.execute_batch(GOVERNING)?;
             write.execute_batch(&triggers(&GROW))?;
             chain::link_all(&write)?;
         }

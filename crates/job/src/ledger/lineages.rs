@@ -74,7 +74,9 @@ impl Ledger {
         let sql = "SELECT DISTINCT viewer FROM debits WHERE lineage = ?1 AND protects = 1";
         let sets = self.texts(sql, &[&lineage])?;
         let all: BTreeSet<&str> = sets.iter().flat_map(|set| set.split(' ')).collect();
-        Ok(all.into_iter().map(str::to_owned).collect())
+        // What was seen under an earlier key is its successor's.
+        let newest = all.into_iter().map(|key| self.newest(key)).collect::<Result<BTreeSet<_>, _>>()?;
+        Ok(newest.into_iter().collect())
     }
 
     /// What a study on these data was charged towards a viewer of a lineage, and would not be charged again if the peer's data

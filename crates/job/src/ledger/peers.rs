@@ -7,6 +7,7 @@
 
 use super::bars::{self, Bar};
 use super::chain::{self, Head};
+use super::succession::{self, line, line_of};
 use super::{Bytes32, Debit, Ledger, Statement, Towards, VOIDED, date, file, now, shown, small};
 use base::Error;
 use net::identity::{Fingerprint, Identity};
@@ -153,10 +154,12 @@ impl Ledger {
     /// When the ledger cannot be read.
     pub fn noticed(&self, peer: &str) -> Result<Vec<String>, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
-        let sql = "SELECT at, reason FROM bars WHERE kind = 'ledger' AND peer = ?1 AND row <= (SELECT \
-                   coalesce(max(bars), 0) FROM allows WHERE allows.peer = ?1 AND allows.lineage IN (bars.lineage, '')) \
-                   ORDER BY row";
-        let mut query = self.connection.prepare(sql).map_err(explain)?;
+        let sql = format!(
+            "SELECT at, reason FROM bars WHERE kind = 'ledger' AND peer IN {0} AND row <= (SELECT \
+             coalesce(max(bars), 0) FROM allows WHERE allows.peer IN {0} AND allows.lineage IN (bars.lineage, '')) ORDER BY row",
+            line(1)
+        );
+        let mut query = self.connection.prepare(&sql).map_err(explain)?;
         let read =
             |row: &rusqlite::Row<'_>| Ok(format!("{}: {}", date(row.get(0)?), row.get::<_, String>(1)?));
         query.query_map([peer], read).map_err(explain)?.collect::<Result<_, _>>().map_err(explain)
@@ -175,7 +178,8 @@ impl Ledger {
         settle: bool,
     ) -> Result<Option<Statement>, Error> {
         let key = peer.to_string();
-        if !statement.is_of(signer, peer) || !self.is_missing(&key, statement)? {
+        let (own, theirs) = (self.line_of(signer)?, self.line_of(peer)?);
+        if !statement.is_of_any(&own, &theirs) || !self.is_missing(&key, statement)? {
             return Ok(None);
         }
         let explain = |e: rusqlite::Error| self.explain("write to", &e);
@@ -204,6 +208,7 @@ impl Ledger {
         let mut newest: Vec<(String, Statement)> = Vec::new();
         for row in query.query_map([], read).map_err(explain)? {
             let (peer, bytes) = row.map_err(explain)?;
+            let peer = succession::newest(&self.connection, &peer).map_err(explain)?;
             let Some(statement) = Statement::read(&bytes) else { continue };
             match newest.iter_mut().find(|(known, _)| *known == peer) {
                 Some((_, known)) if known.at < statement.at => *known = statement,
@@ -228,8 +233,8 @@ impl Ledger {
 
     /// Whether this ledger does not hold what a statement says, and it was not settled.
     fn is_missing(&self, peer: &str, statement: &Statement) -> Result<bool, Error> {
-        let sql = "SELECT coalesce(max(settled), 0) FROM claims WHERE peer = ?1";
-        let settled = self.connection.query_row(sql, [peer], |row| row.get::<_, i64>(0));
+        let sql = format!("SELECT coalesce(max(settled), 0) FROM claims WHERE peer IN {}", line(1));
+        let settled = self.connection.query_row(&sql, [peer], |row| row.get::<_, i64>(0));
         let settled = settled.map_err(|e| self.explain("read", &e))?;
         Ok(statement.at.cast_signed() > settled
             && self.walk(peer)?.at(statement.head.count) != Some(statement.head.hash)
@@ -325,6 +330,7 @@ fn recover_one(
             rho: rho.clone(),
             budget: Rational::zero(),
             total: None,
+            period: None,
             delta,
             most_delta: Rational::zero(),
             tau: Rational::zero(),
@@ -381,11 +387,13 @@ fn keep(
 
 fn held(connection: &Connection, peer: &str, own: Fingerprint) -> Result<Held, rusqlite::Error> {
     let Ok(key) = peer.parse::<Fingerprint>() else { return Ok(None) };
-    let mut query =
-        connection.prepare("SELECT statement FROM statements WHERE peer = ?1 ORDER BY row DESC")?;
+    // The chain of a new key goes on from that of the old one, on either side.
+    let (theirs, ours) = (line_of(connection, key)?, line_of(connection, own)?);
+    let sql = format!("SELECT statement FROM statements WHERE peer IN {} ORDER BY row DESC", line(1));
+    let mut query = connection.prepare(&sql)?;
     let mut rows = query.query([peer])?;
     while let Some(row) = rows.next()? {
-        let said = Statement::read(&row.get::<_, Vec<u8>>(0)?).filter(|said| said.is_of(key, own));
+        let said = Statement::read(&row.get::<_, Vec<u8>>(0)?).filter(|said| said.is_of_any(&theirs, &ours));
         if said.is_some() {
             return Ok(said);
         }

@@ -63,6 +63,13 @@ impl Statement {
             && has_signed(&self.key, &self.signed(signer, peer), &self.signature)
     }
 
+    /// Whether one of the keys of a party's line made it towards one of a peer's.
+    #[must_use]
+    pub fn is_of_any(&self, signers: &[Fingerprint], peers: &[Fingerprint]) -> bool {
+        let key = Fingerprint::of_ed25519(&self.key);
+        signers.contains(&key) && peers.iter().any(|peer| self.is_of(key, *peer))
+    }
+
     fn body(&self) -> Vec<u8> {
         let mut body = self.key.to_vec();
         body.extend(self.head.count.to_le_bytes());

@@ -1,3 +1,4 @@
+use super::layout::VERSION;
 use super::*;
 use base::Kind;
 use release::choose::{Context, Draw, Drawer, Setup, Side};
@@ -5,6 +6,8 @@ use release::rational::ratio;
 use std::sync::{Arc, Barrier};
 use tempfile::TempDir;
 
+mod charges;
+mod governance;
 mod older;
 
 fn folder() -> TempDir {
@@ -23,6 +26,7 @@ fn debit(release: u8, rho: Rational, budget: Rational) -> Debit {
         rho,
         budget,
         total: None,
+        period: None,
         delta: Rational::zero(),
         most_delta: Rational::zero(),
         tau: ratio(1, 1u64 << 60),
@@ -32,6 +36,19 @@ fn debit(release: u8, rho: Rational, budget: Rational) -> Debit {
 
 fn towards() -> Towards {
     debit(1, ratio(1, 2), ratio(1, 1)).towards()
+}
+
+/// What the owner of this identity signs of a number of a release.
+fn paid(identity: &net::Identity, debit: &Debit, number: (&Bytes32, u32)) -> Paid {
+    Paid::sign(identity, &debit.terms(debit.viewer_key.clone()), number).unwrap()
+}
+
+/// Pays for a number of a release.
+fn pay(ledger: &mut Ledger, debit: &Debit, number: u8, attempt: u32) -> Result<(), Error> {
+    let own = net::Identity::generate().unwrap();
+    let number = ([number; 32], attempt);
+    let signed = paid(&own, debit, (&number.0, attempt));
+    ledger.pay(debit, (&number.0, attempt), (&own.fingerprint().to_string(), &signed))
 }
 
 fn text<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
@@ -137,11 +154,18 @@ fn tags_name_data_and_say_nothing() {
     assert!((0..4).all(|i| (0..i).all(|j| ids[i] != ids[j])));
 }
 
+fn sketch(key: u8, people: std::ops::Range<u32>) -> crate::sketch::Sketch {
+    let mut all = crate::data::Identifiers::new(1);
+    people.for_each(|i| all.push(format!("person {i}").as_bytes()));
+    crate::sketch::Sketch::all(&Seed::from_bytes([key; 32]), &all)[0]
+}
+
 /// A ledger with a row in most tables.
 fn filled(path: &Path) -> Ledger {
     let mut ledger = Ledger::open(path).unwrap();
     let key = "key-of-registry";
-    ledger.debit(&debit(1, ratio(1, 2), ratio(1, 1))).unwrap();
+    let period = Some(Period { seconds: 86_400, budget: ratio(1, 1) });
+    ledger.debit(&Debit { period, ..debit(1, ratio(1, 2), ratio(1, 1)) }).unwrap();
     ledger.bar(&[1; 32], &towards(), "x").unwrap();
     ledger.allow(key, None, "x").unwrap();
     ledger.begin_attempt(&[1; 32], 1, key).unwrap();
@@ -151,18 +175,21 @@ fn filled(path: &Path) -> Ledger {
     ledger.keep_sketch("hospitals", &sketch(1, 0..120), None).unwrap();
     ledger.begin_match(&[4; 32], &|_| Ok(Vec::new())).unwrap();
     ledger.hold(&[9; 32], &share(1), key, "hospitals").unwrap();
-    ledger.pay(&debit(9, ratio(1, 8), ratio(1, 1)), 0).unwrap();
+    pay(&mut ledger, &debit(9, ratio(1, 8), ratio(1, 1)), 9, 0).unwrap();
     assert_eq!(ledger.give_back(key, "hospitals", &[]).unwrap(), 1);
+    let [old, new] = [0; 2].map(|_| net::Identity::generate().unwrap());
+    ledger.succeed(&net::Succession::sign(&old, &new).unwrap()).unwrap();
+    ledger.begin_run((key, "registry"), &[1; 32], None).unwrap();
     ledger
 }
 
 /// A share of the number so named.
 fn share(number: u8) -> HeldShare {
     let (share, commitments) = (vec![number; 3].into(), vec![[number; 32]; 2]);
-    HeldShare { session: [number; 32], attempt: 0, share, salt: [7; 32], commitments }
+    HeldShare { session: [number; 32], attempt: 0, share, salt: [7; 32], commitments, tau: None }
 }
 
-const FILLED: [&str; 11] = [
+const FILLED: [&str; 14] = [
     "debits",
     "voids",
     "bars",
@@ -174,6 +201,9 @@ const FILLED: [&str; 11] = [
     "chain",
     "sketches",
     "matches",
+    "successions",
+    "signatures",
+    "runs",
 ];
 
 #[test]
@@ -195,7 +225,7 @@ fn nothing_is_changed_or_deleted() {
 
 /// Makes every debit a millionth.
 const CHEAPER: &str = "INSERT OR REPLACE INTO debits SELECT row, at, release, attempt, lineage, viewer, peer, study, \
-                       my_tag, peer_tag, '1/1000000', budget, protects, delta, tau FROM debits";
+                       my_tag, peer_tag, '1/1000000', budget, protects, delta, tau, period, period_budget FROM debits";
 
 /// Triggers are gone around by a connection with SQLite's own defaults. The chains find what was done.
 #[test]
@@ -223,7 +253,7 @@ fn what_goes_around_the_triggers_is_named() {
         let path = folder.path().join("l");
         let ledger = filled(&path);
         let sound = ledger.verify().unwrap();
-        assert_eq!((sound.len(), &*sound[0].peer, sound[0].count), (1, "key-of-registry", 9));
+        assert_eq!((sound.len(), &*sound[0].peer, sound[0].count), (2, "key-of-registry", 10));
         let raw = Connection::open(&path).unwrap();
         raw.execute_batch(&statements).unwrap_or_else(|e| panic!("{what}: {e}"));
         let error = text(ledger.verify());
@@ -305,9 +335,9 @@ fn other_files_are_refused_and_left_alone() {
     std::fs::write(&empty, "").unwrap();
     assert!(text(Ledger::open(&empty)).contains("put back a backup"));
     let newer = folder.path().join("newer");
-    Ledger::open(&newer).unwrap().connection.pragma_update(None, "user_version", 5).unwrap();
+    Ledger::open(&newer).unwrap().connection.pragma_update(None, "user_version", VERSION + 1).unwrap();
     let error = text(Ledger::open(&newer));
-    assert!(error.contains("format 5, written by a newer tacit"), "{error}");
+    assert!(error.contains(&format!("format {}, written by a newer tacit", VERSION + 1)), "{error}");
     let nowhere = folder.path().join("no/such/folder");
     assert!(text(Ledger::open(&nowhere)).contains("cannot create the ledger"));
     // Damage after the first page.
@@ -411,7 +441,7 @@ fn a_crash_keeps_what_was_committed_and_nothing_else() {
     ledger.connection.execute_batch("BEGIN IMMEDIATE").unwrap();
     for release in 2..200u8 {
         let sql = "INSERT INTO debits SELECT NULL, at, ?1, attempt, lineage, viewer, peer, zeroblob(4000), my_tag, peer_tag, \
-                   rho, budget, protects, delta, tau FROM debits WHERE row = 1";
+                   rho, budget, protects, delta, tau, period, period_budget FROM debits WHERE row = 1";
         ledger.connection.execute(sql, [[release; 32]]).unwrap();
     }
     assert!(
@@ -527,7 +557,10 @@ fn releases_that_stop_after_the_seeds_are_counted() {
     assert_eq!(ledger.barred(&towards(), &[([2; 32], 0)]).unwrap(), None);
     let reason = ledger.barred(&towards(), &[([3; 32], 0)]).unwrap().unwrap();
     assert!(reason.starts_with("2 attempts at releases stopped after the seeds"), "{reason}");
-    assert_eq!(ledger.broken_off("key-of-registry").unwrap(), BrokenOff { releases: 2, after_index: 0 });
+    assert_eq!(
+        ledger.broken_off("key-of-registry").unwrap(),
+        BrokenOff { releases: 2, ..BrokenOff::default() }
+    );
     ledger.allow("key-of-registry", None, "asked them").unwrap();
     assert_eq!(ledger.barred(&towards(), &[([3; 32], 0)]).unwrap(), None);
     assert_eq!(ledger.broken_off("key-of-registry").unwrap().releases, 2);
@@ -653,196 +686,4 @@ fn dummies_are_the_same_for_the_same_data_of_all_and_nobody_elses() {
     assert!((0..4).all(|i| (0..i).all(|j| others[i] != others[j])));
     assert_ne!(match_id(&[1; 32], &tags, PartyId(0)), release_id(&[1; 32], &tags, PartyId(0).into()));
     assert_ne!(match_id(&[1; 32], &tags, PartyId(0)), match_id(&[1; 32], &tags, PartyId(1)));
-}
-
-/// A ledger as version 2 left it; with `version` 1 without what version 2 added.
-fn older(path: &Path, version: i32) {
-    let connection = rusqlite::Connection::open(path).unwrap();
-    connection.execute_batch(include_str!("fixtures/version-2.sql")).unwrap();
-    if version == 1 {
-        connection.execute_batch("ALTER TABLE debits DROP COLUMN delta; PRAGMA user_version = 1").unwrap();
-    }
-}
-
-/// What an older program wrote is read, counts, and only grows; so does what this version adds.
-#[test]
-fn ledgers_of_older_versions_go_on() {
-    const VIEWER: &str = "tacit1:d1cb2f114f47bf8cc6e3cbf7e6011cd1";
-    for version in [1, 2] {
-        let folder = folder();
-        let path = folder.path().join("l");
-        older(&path, version);
-        let ledger = Ledger::open(&path).unwrap();
-        assert_eq!(ledger.spent("registry", VIEWER).unwrap(), ratio(11, 100), "version {version}");
-        assert_eq!(ledger.spent_delta("registry", VIEWER).unwrap().is_zero(), version == 1);
-        assert_eq!((ledger.entries().unwrap().len(), ledger.answers().unwrap().len()), (3, 1));
-        let stored: String =
-            ledger.connection.query_row("SELECT report FROM answers", [], |row| row.get(0)).unwrap();
-        assert_eq!(crate::compose::from_json(&stored).unwrap().privacy.rho, "1/10");
-        drop(ledger);
-        let raw = Connection::open(&path).unwrap();
-        raw.execute("INSERT INTO matches (at, id, nonce) VALUES (1, x'01', x'02')", []).unwrap();
-        for table in ["debits", "matches"] {
-            let error = raw.execute(&format!("DELETE FROM {table}"), []).unwrap_err().to_string();
-            assert!(error.contains("the ledger only grows"), "version {version}, {table}: {error}");
-        }
-        drop(raw);
-        assert_eq!(Ledger::open(&path).unwrap().entries().unwrap().len(), 3);
-    }
-}
-
-/// A ledger of the version without deltas goes on with what it holds.
-#[test]
-fn an_older_ledger_is_brought_up_to_date() {
-    let folder = folder();
-    let path = folder.path().join("l");
-    older(&path, 1);
-    let mut ledger = Ledger::open(&path).unwrap();
-    ledger.debit(&debit(1, ratio(1, 2), ratio(1, 1))).unwrap();
-    drop(ledger);
-    let mut ledger = Ledger::open(&path).unwrap();
-    assert_eq!(ledger.spent("hospitals", "key-of-registry").unwrap(), ratio(1, 2));
-    assert!(ledger.spent_delta("hospitals", "key-of-registry").unwrap().is_zero());
-    ledger
-        .debit(&Debit { delta: ratio(1, 8), most_delta: ratio(1, 4), ..debit(2, ratio(1, 4), ratio(1, 1)) })
-        .unwrap();
-    assert!(text(ledger.debit(&debit(3, ratio(1, 2), ratio(1, 1)))).starts_with("budget: 0.75 of 1"));
-    drop(ledger);
-    assert_eq!(
-        Ledger::open(&path).unwrap().spent_delta("hospitals", "key-of-registry").unwrap(),
-        ratio(1, 8)
-    );
-}
-
-fn sketch(key: u8, people: std::ops::Range<u32>) -> crate::sketch::Sketch {
-    let mut all = crate::data::Identifiers::new(1);
-    people.for_each(|i| all.push(format!("person {i}").as_bytes()));
-    crate::sketch::Sketch::all(&Seed::from_bytes([key; 32]), &all)[0]
-}
-
-/// Two viewers have a budget each, and the data have one over both.
-#[test]
-fn a_total_bounds_all_viewers_together() {
-    let folder = folder();
-    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
-    let to = |viewer: &str, release| Debit {
-        viewer_key: viewer.into(),
-        total: Some(ratio(3, 4)),
-        ..debit(release, ratio(1, 2), ratio(1, 2))
-    };
-    ledger.debit(&to("a", 1)).unwrap();
-    assert_eq!(
-        text(ledger.debit(&to("b", 2))),
-        "policy.total: 0.5 of 0.75 spent on lineage hospitals by all viewers together; this release to viewer b needs 0.5: \
-         agree on less rho, or raise policy.total, which bounds what viewers learn together"
-    );
-    // What is paid is paid, and without the bound each viewer has its own.
-    ledger.debit(&Debit { total: Some(ratio(1, 4)), ..to("a", 1) }).unwrap();
-    ledger.debit(&Debit { total: None, ..to("b", 2) }).unwrap();
-    assert_eq!(ledger.spent_by_all("hospitals").unwrap(), ratio(1, 1));
-    assert_eq!(ledger.viewers_of("hospitals").unwrap(), ["a", "b"]);
-    // Own views cost these data nothing.
-    ledger.debit(&Debit { protects: false, ..to("me", 3) }).unwrap();
-    assert_eq!(ledger.viewers_of("hospitals").unwrap().len(), 2);
-}
-
-#[test]
-fn data_are_known_again_under_another_name() {
-    let folder = folder();
-    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
-    ledger.keep_sketch("hospitals", &sketch(1, 0..800), None).unwrap();
-    // Of what cost nothing yet there is no budget to save.
-    assert!(ledger.most_alike("may", &[sketch(1, 0..800)]).unwrap().is_none());
-    ledger.debit(&debit(1, ratio(1, 2), ratio(1, 1))).unwrap();
-    let (name, alike) = ledger.most_alike("may", &[sketch(1, 200..1000)]).unwrap().unwrap();
-    assert!(name == "hospitals" && (0.4..0.8).contains(&alike), "{name}: {alike}");
-    assert!(ledger.most_alike("hospitals", &[sketch(1, 0..800)]).unwrap().is_none());
-    // Every version of the data counts, and each is kept once.
-    ledger.keep_sketch("hospitals", &sketch(1, 5000..6000), None).unwrap();
-    ledger.keep_sketch("hospitals", &sketch(1, 5000..6000), None).unwrap();
-    for people in [0..800, 5000..6000] {
-        assert!(ledger.most_alike("may", &[sketch(1, people)]).unwrap().unwrap().1 > 0.99);
-    }
-    let rows = ledger.connection.query_row("SELECT count(*) FROM sketches", [], |row| row.get::<_, u32>(0));
-    assert_eq!(rows.unwrap(), 2);
-    assert!(ledger.knows("hospitals").unwrap() && !ledger.knows("may").unwrap());
-    ledger.keep_sketch("may", &sketch(1, 0..800), Some("hospitals")).unwrap();
-    assert!(ledger.knows("may").unwrap());
-}
-
-#[test]
-fn a_match_is_counted_and_charged_in_one_step() {
-    let folder = folder();
-    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
-    let pay = |number: u64| Ok(vec![debit(number as u8, ratio(1, 4), ratio(1, 2))]);
-    let first = ledger.begin_match(&[9; 32], &pay).unwrap();
-    let second = ledger.begin_match(&[9; 32], &pay).unwrap();
-    assert_eq!((first.number, second.number), (1, 2));
-    assert_eq!(ledger.last_begun(&[9; 32]).unwrap(), Some(second));
-    // What the ledger does not pay does not begin.
-    assert!(text(ledger.begin_match(&[9; 32], &pay)).starts_with("budget: 0.5 of 0.5"));
-    assert_eq!(ledger.last_begun(&[9; 32]).unwrap(), Some(second));
-    assert_eq!(ledger.begin_match(&[8; 32], &|_| Ok(Vec::new())).unwrap().number, 1);
-    let tags = [[2; 32], [3; 32]];
-    let seed = |begun: Option<&Begun>| *ledger.dummies_seed(&[1; 32], &tags, begun).unwrap().expose();
-    let seeds = [seed(None), seed(Some(&first)), seed(Some(&second))];
-    assert!(seeds[0] != seeds[1] && seeds[1] != seeds[2] && seeds[0] != seeds[2]);
-}
-
-/// A debit pays for the next number until a share was sent; then another one is charged.
-#[test]
-fn an_unspent_debit_pays_for_the_next_number() {
-    let folder = folder();
-    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
-    let (release, key) = ([1; 32], "key-of-registry");
-    let debit = debit(1, ratio(1, 2), ratio(1, 1));
-    let spent = |ledger: &Ledger| ledger.spent("hospitals", key).unwrap();
-    ledger.hold(&release, &share(1), key, "hospitals").unwrap();
-    ledger.pay(&debit, 0).unwrap();
-    // It broke off before anything was sent: the next number is paid for, and the first one can never be sent.
-    ledger.hold(&release, &share(2), key, "hospitals").unwrap();
-    ledger.pay(&debit, 0).unwrap();
-    assert!(text(ledger.send(&[1; 32])).contains("has dropped what this release held"));
-    assert_eq!((spent(&ledger), ledger.numbers_sent(&release).unwrap()), (ratio(1, 2), 0));
-    ledger.send(&[2; 32]).unwrap();
-    ledger.send(&[2; 32]).unwrap();
-    assert_eq!(ledger.held_share(&release).unwrap().unwrap().1, Progress::Sent);
-    // What was sent is never given back, and the next number is charged.
-    assert_eq!(ledger.give_back(key, "hospitals", &[]).unwrap(), 0);
-    assert_eq!(ledger.numbers_sent(&release).unwrap(), 1);
-    ledger.hold(&release, &HeldShare { attempt: 1, ..share(3) }, key, "hospitals").unwrap();
-    ledger.pay(&debit, 1).unwrap();
-    assert_eq!(spent(&ledger), ratio(1, 1));
-    assert!(text(ledger.check_pay(&Debit { release_id: [8; 32], ..debit.clone() })).contains("budget"));
-    ledger.store_outputs(&release, 1, key, &[5]).unwrap();
-    assert_eq!(ledger.held_share(&release).unwrap().unwrap().1, Progress::Out);
-    ledger.verify().unwrap();
-}
-
-/// What several see is one row, which the budget of each counts, and the total once; several debits are looked at together.
-#[test]
-fn what_all_see_counts_once_in_the_total() {
-    let folder = folder();
-    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
-    let all = Debit {
-        viewer_key: format!("a b {PUBLIC}"),
-        peer_key: "a b".into(),
-        total: Some(ratio(3, 4)),
-        ..debit(1, ratio(1, 2), ratio(3, 4))
-    };
-    let own =
-        Debit { viewer_key: "a".into(), ..Debit { release_id: [2; 32], rho: ratio(1, 4), ..all.clone() } };
-    ledger.check_together(&[all.clone(), own.clone()]).unwrap();
-    let more = Debit { rho: ratio(1, 3), ..own.clone() };
-    assert!(text(ledger.check_together(&[all.clone(), more])).contains("budget: 0 of 0.75"));
-    ledger.pay(&all, 0).unwrap();
-    for viewer in ["a", "b", PUBLIC] {
-        assert_eq!(ledger.spent("hospitals", viewer).unwrap(), ratio(1, 2));
-    }
-    assert_eq!(ledger.spent_by_all("hospitals").unwrap(), ratio(1, 2));
-    ledger.pay(&own, 0).unwrap();
-    let third = Debit { viewer_key: "b".into(), release_id: [3; 32], rho: ratio(1, 8), ..own };
-    assert!(text(ledger.check_pay(&third)).contains("policy.total: 0.75 of 0.75"));
-    // Both peers have the row in their chain.
-    assert_eq!(["a", "b"].map(|peer| ledger.chain(peer).unwrap().count), [2, 2]);
 }

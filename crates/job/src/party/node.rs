@@ -110,7 +110,7 @@ impl Node {
     pub fn admit(&self, study: &Study) -> Result<(), Error> {
         let hash = study.hash();
         if self.allowed.as_ref().is_some_and(|allowed| !allowed.contains(&hash)) {
-            return Err(super::not_listed(study, &hash));
+            return Err(super::policy::not_listed(study, &hash));
         }
         match study.server(&self.name) {
             Some(server) if !server.owner => Ok(()),

@@ -1,6 +1,7 @@
 //! The example party files, merging with flags, and every complaint with its text.
 
 use super::*;
+use crate::study::Study;
 
 const REGISTRY: &str = include_str!("../../../../examples/party-registry.toml");
 const HOSPITALS: &str = include_str!("../../../../examples/party-hospitals.toml");
@@ -49,6 +50,41 @@ fn paths_are_relative_to_the_file() {
     std::fs::write(&path, REGISTRY).expect("written");
     let settings = PartySettings::read(&path).expect("read");
     assert_eq!(settings.data, Some(folder.path().join("registry.csv")));
+}
+
+#[test]
+fn periods_and_rates_are_read() {
+    let with = |lines: &str| {
+        let (head, policy) = REGISTRY.split_once("[policy]").expect("the example has a policy");
+        PartySettings::parse("party.toml", &format!("{head}[policy]\n{lines}\n{policy}"))
+    };
+    let party = with("period = \"90d\"\nperiod_budget = 0.3\nruns = \"20/day\"").expect("parses");
+    let policy = party.complete().expect("complete").policy;
+    let period = policy.period().expect("a decimal").expect("a period");
+    assert_eq!((period.seconds, &*period.words()), (90 * 86_400, "0.3 in 90 days"));
+    assert_eq!(policy.runs.map(|rate| (rate.runs, rate.seconds)), Some((20, 86_400)));
+    for (lines, expected) in [
+        ("period = \"90d\"", "period and period_budget belong together"),
+        ("period_budget = 0.3", "period and period_budget belong together"),
+        (
+            "period = \"3 months\"\nperiod_budget = 0.3",
+            "policy.period is \"3 months\"; write a whole number with d or w",
+        ),
+        ("period = \"0d\"\nperiod_budget = 0.3", "from 1d to 3650d"),
+        (
+            "runs = \"20\"",
+            "policy.runs is \"20\"; write a whole number from 1, a stroke, and hour, day or week",
+        ),
+    ] {
+        let error = with(lines).expect_err("wrong").to_string();
+        assert!(error.contains(expected), "{lines}: {error}");
+    }
+    // A flag for one of them is no bound by itself, and replaces that of the file.
+    let flags = PartySettings { period_seconds: Some(86_400), ..PartySettings::default() };
+    let file = PartySettings::parse("party.toml", REGISTRY).expect("parses");
+    assert!(flags.clone().over(file).complete().is_err());
+    let party = flags.over(with("period = \"90d\"\nperiod_budget = 0.3").expect("parses")).complete();
+    assert_eq!(party.expect("complete").policy.period.map(|(seconds, _)| seconds), Some(86_400));
 }
 
 #[test]

@@ -3,15 +3,16 @@
 //!
 //! | | to each other owner | bytes |
 //! |---|---|---|
+//! | 0 | how many keys came before this party's own, and what each signed for the next | 1 and 136 each |
 //! | 1 | program, tag of this party's data towards the peer, random number, kept spine, tag of its data towards all, signed statement of this party's ledger, how many entries of the peer's it knows | 340 |
 //! | 2 | answer stored, outputs kept, the attempt of each of two releases, the hash of this party's chain at the peer's number, the stored answer of an older version | 73 |
 //! | 3 | whether this side's ledger allows the study; the peer's own last statement, where its ledger is another one | 173 |
 //!
 //! Not priced: it is the same for every study.
 
-use super::Coordinator;
 use super::ready::heard;
 use super::spine::Name;
+use super::{Coordinator, ready};
 use crate::ledger::{
     ATTEMPTS_AHEAD, AnswerKey, Bytes32, Held, Ledger, Mismatch, STATEMENT_BYTES, Stage, Statement, Towards,
     release_id, tag_towards,
@@ -20,6 +21,7 @@ use crate::prepare::Checked;
 use base::{Error, PartyId};
 use net::Session;
 use net::identity::Identity;
+use net::succession::{SUCCESSION_BYTES, SUCCESSIONS, Succession};
 use program::Viewer;
 use release::choose::Side;
 use std::sync::{Mutex, MutexGuard};
@@ -170,9 +172,43 @@ impl Own<'_> {
         (self.checked.roster.len() == 2).then(|| self.checked.me.other())
     }
 
+    /// The keys that came before those of the peers: what was counted for them counts for these.
+    fn lines(&self, session: &mut Session, owners: &[PartyId]) -> Result<(), Error> {
+        let mine = self.identity.line();
+        let count = u8::try_from(mine.len()).map_err(|_| Error::misuse("an identity was read"))?;
+        for peer in owners {
+            session.link(*peer).send(&[count])?;
+            mine.iter().try_for_each(|one| session.link(*peer).send(&one.bytes()))?;
+            session.link(*peer).flush()?;
+        }
+        for peer in owners {
+            let [count] = session.link(*peer).recv_array()?;
+            if usize::from(count) > SUCCESSIONS {
+                return Err(session.link(*peer).malformed("how many keys it had before"));
+            }
+            let mut line = Vec::with_capacity(count.into());
+            for _ in 0..count {
+                let said = session.link(*peer).recv_array::<SUCCESSION_BYTES>()?;
+                let one = Succession::read(&said);
+                line.push(
+                    one.ok_or_else(|| session.link(*peer).malformed("that one key takes another's place"))?,
+                );
+            }
+            if !Succession::lead_to(&line, self.key(*peer).parse()?) {
+                return Err(session
+                    .link(*peer)
+                    .blame("what its earlier keys signed does not lead to its key"));
+            }
+            line.iter().try_for_each(|one| self.lock()?.succeed(one).map(|_| ()))?;
+        }
+        Ok(())
+    }
+
     /// The first message, and what follows from it.
     fn first(&self, session: &mut Session) -> Result<Heard, Error> {
         let (me, owners) = (self.checked.me, others_of(self.checked));
+        self.lines(session, &owners)?;
+        ready::in_place(&*self.lock()?, &self.checked.study)?;
         let program = self.checked.built.program.hash();
         // Of two parties the own tag is the one that the other is told.
         let mut tags = vec![

@@ -2,7 +2,7 @@
 
 use super::join::{REAL, owned};
 use super::matched::{Matched, Placed};
-use super::{Coordinator, Watch, meet, places, ready, stopped, warn};
+use super::{Coordinator, Watch, in_time, meet, places, ready, stopped, warn};
 use crate::budget;
 use crate::export::{self, About, Payload};
 use crate::party::Party;
@@ -70,6 +70,7 @@ pub fn match_rows(party: &Party, file: &Path, watch: &Watch) -> Result<MatchRepo
     let mut all = [checked];
     budget::admit(party, &mut all)?;
     let ledger = ready::open_ledger(party, &all, watch)?;
+    in_time(&ledger, party, &all)?;
     warn(&all, watch);
     let [checked] = all;
     let places = places(party, &checked, false)?;
@@ -115,6 +116,7 @@ impl Coordinator<'_> {
 
     fn match_steps(&mut self, file: &Path) -> Result<MatchReport, Error> {
         let start = Instant::now();
+        self.count_run()?;
         let agreement = self.agree(None)?;
         self.ready(&agreement)?;
         let Matched { rows, disclosed } = self.match_rows(&agreement)?;

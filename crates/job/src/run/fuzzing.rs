@@ -44,7 +44,7 @@ pub fn agree(
     super::agree::first_words(session, checked, identity, &Mutex::new(ledger))
 }
 
-/// A release that is held, paid for and opened, of shares that were computed before.
+/// A release that is held, paid for and opened, of shares that were computed before, among owners with these keys.
 ///
 /// # Errors
 /// What the peer said wrong, and those of the ledger.
@@ -52,13 +52,13 @@ pub fn hold(
     session: &mut Session,
     plan: &ReleasePlan,
     left: OutputShares,
-    debit: Debit,
+    (debit, identity): (Debit, &Identity),
+    keys: Vec<String>,
     ledger: Ledger,
 ) -> Result<(), Error> {
     let holders = (0..plan.parties as u8).map(PartyId).collect();
-    let (peer, lineage) = (debit.peer_key.clone(), debit.lineage.clone());
     let (id, ledger) = (debit.release_id, Mutex::new(ledger));
-    let debit = Some(debit);
-    let release = hold::Release { plan, common: [3; 32], id, holders, ledger: &ledger, debit, peer, lineage };
+    let owner = Some(hold::Owner { debit, identity, keys });
+    let release = hold::Release { plan, common: [3; 32], id, holders, ledger: &ledger, owner };
     release.run(session, |_| Ok(left)).map(|_| ())
 }

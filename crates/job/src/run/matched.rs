@@ -456,6 +456,7 @@ impl Coordinator<'_> {
                 rho: charge.rho.clone(),
                 budget: rational(prepare::ratio(self.party.policy.budget)?),
                 total: self.total()?,
+                period: self.party.policy.period()?,
                 delta: charge.delta.clone(),
                 most_delta: Rational::new(
                     1.into(),

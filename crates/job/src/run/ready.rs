@@ -5,13 +5,14 @@ use super::outsourced::{self, Word};
 use super::{Coordinator, Event, Watch};
 use crate::compose;
 use crate::ledger::{
-    Bytes32, Debit, Ledger, Mismatch, Progress, STATEMENT_BYTES, Statement, Towards, barred_error, quoted,
+    BrokenOff, Bytes32, Debit, Ledger, Mismatch, Progress, STATEMENT_BYTES, Statement, Towards, barred_error,
+    quoted,
 };
 use crate::party::Party;
 use crate::prepare::Checked;
 use crate::report::BrokeOff;
 use crate::scales::most_charged;
-use crate::study::{Member, NoiseFrom};
+use crate::study::{Member, NoiseFrom, Study};
 use base::{Error, Kind, PartyId};
 use net::Session;
 use net::identity::Identity;
@@ -39,6 +40,9 @@ pub(super) fn open_ledger(
             party.ledger.display()
         )));
     }
+    // What an earlier key of this party's signed is its own.
+    Identity::load(&party.identity)?.line().iter().try_for_each(|one| ledger.succeed(one).map(|_| ()))?;
+    all.iter().try_for_each(|run| in_place(&ledger, &run.study))?;
     if !party.new_ledger {
         unclaimed(&ledger, all)?;
     }
@@ -48,6 +52,28 @@ pub(super) fn open_ledger(
         }
     }
     Ok(Arc::new(Mutex::new(ledger)))
+}
+
+/// Refuses a study that names a key whose place another one has taken: it would have a budget beside that of its successor.
+pub(crate) fn in_place(ledger: &Ledger, study: &Study) -> Result<(), Error> {
+    for member in &study.parties {
+        if let Some((successor, day)) = ledger.successor(&member.key)? {
+            return Err(Error::refused(format!(
+                "the study names {} as the key of {}, and that key has named {successor} as its successor (heard on {day}): agree \
+                 on a study with the line key = \"{successor}\"",
+                member.key, member.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether runs with the peers of a study may begin: how many did of late.
+pub(crate) fn in_time(ledger: &Ledger, party: &Party, run: &Checked) -> Result<(), Error> {
+    others_of(run).into_iter().try_for_each(|peer| {
+        let member = &run.study.parties[peer.index()];
+        ledger.may_begin((&member.key, &member.name), party.policy.runs)
+    })
 }
 
 /// Refuses a new ledger where a report of this party says that there was one.
@@ -104,6 +130,15 @@ fn claimed(ledger: &Ledger, name: &str, key: &str, statement: &Statement) -> Err
 }
 
 impl Coordinator<'_> {
+    /// Counts a run that begins with each peer, before anything is said.
+    pub(super) fn count_run(&self) -> Result<(), Error> {
+        let study = *self.checked.hash.as_bytes();
+        others_of(&self.checked).into_iter().try_for_each(|peer| {
+            let member = &self.checked.study.parties[peer.index()];
+            self.lock()?.begin_run((&member.key, &member.name), &study, self.party.policy.runs)
+        })
+    }
+
     /// All sides say whether their ledgers allow all releases, before anything is disclosed: matching tells exact
     /// sizes, which a run that is refused later would have given away for nothing. Who finds that a peer's ledger is
     /// another one gives it back what it signed.
@@ -328,8 +363,8 @@ impl Coordinator<'_> {
             let member = &self.checked.study.parties[peer.index()];
             let count = self.lock()?.broken_off(&member.key)?;
             if count.releases > 0 {
-                let (releases, after_index) = (count.releases, count.after_index);
-                all.push(BrokeOff { peer: member.name.clone(), releases, after_index });
+                let BrokenOff { releases, after_index, after_payment } = count;
+                all.push(BrokeOff { peer: member.name.clone(), releases, after_index, after_payment });
             }
         }
         Ok(all)

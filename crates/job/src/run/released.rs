@@ -97,11 +97,8 @@ pub(super) struct Holding<'a> {
     pub ledger: &'a Mutex<Ledger>,
     /// What all know as study and data.
     pub common: &'a Bytes32,
-    /// What this party is charged; none at a server.
-    pub debit: Option<Debit>,
-    /// The others' keys, and the lineage of this party's data; both empty at a server.
-    pub peer: String,
-    pub lineage: String,
+    /// What this party is charged, and signs; none at a server.
+    pub owner: Option<hold::Owner<'a>>,
 }
 
 /// Runs one release whose noise is drawn inside.
@@ -112,11 +109,11 @@ pub(super) fn held(
     totals: &Shares,
     holding: Holding<'_>,
 ) -> Result<hold::Outcome, Error> {
-    let Holding { ledger, common, debit, peer, lineage } = holding;
+    let Holding { ledger, common, owner } = holding;
     let id = number_id(common, plan.viewer);
     let all = blake3::derive_key("tacit released number 1", &[id, plan.digest()].concat());
     let holders = engine.holders(plan.parties);
-    let release = hold::Release { plan, common: all, id, holders, ledger, debit, peer, lineage };
+    let release = hold::Release { plan, common: all, id, holders, ledger, owner };
     session.step(&step(plan.viewer), |session| {
         release.run(session, |session| {
             let mut coins = session.fork_seed("coins").into_rng();
@@ -202,10 +199,9 @@ impl Coordinator<'_> {
         }
         let debit =
             Debit { tau: scales.distance(plan), ..self.number_debit(plan.viewer, charge, agreement)? };
-        let (peer, lineage) = (debit.peer_key.clone(), debit.lineage.clone());
-        let ledger = self.ledger.clone();
-        let common = &agreement.common;
-        let holding = Holding { ledger: &ledger, common, debit: Some(debit), peer, lineage };
+        let keys = self.checked.study.parties.iter().map(|member| member.key.clone()).collect();
+        let owner = Some(hold::Owner { debit, identity: &self.identity, keys });
+        let holding = Holding { ledger: &self.ledger, common: &agreement.common, owner };
         let outcome = held(&mut self.session, engine, plan, totals, holding)?;
         seen.attempts.push(outcome.attempt);
         seen.benders.extend(outcome.benders);
@@ -316,6 +312,7 @@ impl Coordinator<'_> {
             rho,
             budget: rational(prepare::ratio(self.party.policy.budget)?),
             total: self.total()?,
+            period: self.party.policy.period()?,
             delta: num_traits::Zero::zero(),
             most_delta: num_traits::Zero::zero(),
             tau: num_traits::Zero::zero(),

@@ -289,8 +289,7 @@ impl Server<'_> {
             if released::sees(built, viewer) {
                 let mut ran = Ran::Whole;
                 if plan.is_noised() {
-                    let (peer, lineage) = (String::new(), String::new());
-                    let holding = released::Holding { ledger: &ledger, common, debit: None, peer, lineage };
+                    let holding = released::Holding { ledger: &ledger, common, owner: None };
                     ran = released::held(&mut self.session, engine, &plan, totals, holding)?.ran;
                 } else {
                     self.session.step(&name, |s| outputs::exact(engine, &plan, totals, s))?;

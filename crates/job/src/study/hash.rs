@@ -94,6 +94,10 @@ impl Study {
         to.text("title", &self.title);
         self.encode_parties(to);
         super::matching::encode(&self.matching, to);
+        // Studies of before say nothing of it, and keep their hash.
+        if let Some(unit) = &self.unit {
+            to.text("privacy unit", unit);
+        }
         match &self.kind {
             Kind::Lift(lift) => {
                 encode_lift(lift, to);

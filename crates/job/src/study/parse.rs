@@ -17,6 +17,7 @@ const LIFT_KEYS: &[&str] = &[
     "title",
     "party",
     "match",
+    "privacy",
     "time",
     "publisher",
     "advertiser",
@@ -27,12 +28,12 @@ const LIFT_KEYS: &[&str] = &[
     "ring4",
 ];
 const PROGRAM_KEYS: &[&str] = &[
-    "format", "name", "kind", "title", "party", "match", "time", "program", "columns", "release", "compute",
-    "server", "ring4",
+    "format", "name", "kind", "title", "party", "match", "privacy", "time", "program", "columns", "release",
+    "compute", "server", "ring4",
 ];
 
 const MATCH_KEYS: &[&str] =
-    &["format", "name", "kind", "title", "party", "match", "time", "columns", "compute"];
+    &["format", "name", "kind", "title", "party", "match", "privacy", "time", "columns", "compute"];
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum KindName {
@@ -72,11 +73,12 @@ pub(super) fn study(source: Source<'_>) -> Result<Study, Error> {
     let apart = kind == KindName::Lift && parties.len() > 2 && !together(&root)?;
     // A lift study whose advertisers are apart is several matches of two.
     let matching = super::matching::parse(&root, kind, if apart { 2 } else { parties.len() })?;
+    let unit = root.get("privacy").as_ref().map(unit).transpose()?;
     let compute = compute(&root)?;
     let servers = super::servers::parse(&root, &parties, &compute)?;
     let kind_of_parts = Kind::Lifts(Vec::new());
     let mut study =
-        Study { name, title, parties, matching, kind: kind_of_parts, compute, servers, part_of: None };
+        Study { name, title, parties, matching, unit, kind: kind_of_parts, compute, servers, part_of: None };
     study.kind = match kind {
         KindName::Lift if apart => lifts(&root, &study)?,
         KindName::Lift => {
@@ -94,6 +96,21 @@ pub(super) fn study(source: Source<'_>) -> Result<Study, Error> {
         parts.iter_mut().for_each(|part| part.part_of = Some(hash));
     }
     Ok(study)
+}
+
+/// What one row stands for: a word that fits after "one".
+fn unit(item: &Item<'_, '_>) -> Result<String, Error> {
+    const LONGEST: usize = 40;
+    let item = item.section(&["unit"])?.need("unit", "unit = \"person\"")?;
+    let text = item.text()?;
+    let plain = |c: char| c.is_alphanumeric() || " -".contains(c);
+    if text.len() > LONGEST || text.trim() != text || !text.chars().all(plain) {
+        return Err(item.refuse(format!(
+            "write what one row stands for in a word or two that fit after \"one\", at most {LONGEST} bytes of letters, digits, \
+             spaces and hyphens: \"person\", \"child\", \"household\""
+        )));
+    }
+    Ok(text.to_owned())
 }
 
 fn unique<'n>(names: &[&'n str]) -> Vec<&'n str> {

@@ -53,8 +53,8 @@ fn wrong_names_and_shapes_are_placed() {
     assert_eq!(
         error("title  =", "titel  ="),
         "study.toml, line 9, column 1: unknown key \"titel\" in the file; did you mean \"title\"? known here: format, \
-         name, kind, title, party, match, time, publisher, advertiser, lift, release, compute, server, ring4, program, \
-         columns"
+         name, kind, title, party, match, privacy, time, publisher, advertiser, lift, release, compute, server, ring4, \
+         program, columns"
     );
     assert_eq!(
         error("max_events  = 4", "max_event   = 4"),

@@ -1,0 +1,207 @@
+//! Neighbouring inputs of a lift study: tables that differ as the guarantee of a view allows, and cost the most.
+
+use base::Error;
+use program::Viewer;
+use studies::lift::{
+    Arm, Content, Event, Family, JoinedRow, Layout, Lift, Mode, NO_VALUE, Outcome, PUBLISHER, User,
+};
+
+/// People of each arm who do not change, where arm sizes are noised, and where they are public.
+const FEW: usize = 4;
+const MANY: usize = 1000;
+
+/// One person of the joined table.
+#[derive(Clone, Debug)]
+struct Person {
+    user: Option<User>,
+    outcome: Option<Outcome>,
+}
+
+/// One input.
+#[derive(Clone, Debug)]
+pub(super) struct Input {
+    /// What is particular about it: `test, 10`.
+    pub about: String,
+    people: Vec<Person>,
+}
+
+/// Inputs of which each is a neighbour of each other one.
+pub(super) type Neighbours = Vec<Input>;
+
+impl Input {
+    /// The columns of the joined table.
+    pub(super) fn columns(&self, lift: &Lift, layout: &Layout) -> Vec<Vec<u128>> {
+        let column = |(content, slot): (&Content, &u8)| {
+            let value = |person: &Person| {
+                // What one advertiser has, the others have not.
+                let outcome = if *slot == 0 { person.outcome.clone() } else { None };
+                content.encode(lift, &JoinedRow { user: person.user.clone(), outcome })
+            };
+            self.people.iter().map(value).collect()
+        };
+        layout.columns.iter().zip(&layout.slots).map(column).collect()
+    }
+
+    /// Rows of the joined table.
+    pub(super) fn rows(&self) -> u64 {
+        self.people.len() as u64
+    }
+
+    /// People of the test and the control arm.
+    fn groups(&self) -> [u64; 2] {
+        Arm::BOTH.map(|arm| {
+            let of = |person: &&Person| person.user.as_ref().is_some_and(|user| user.arm == arm);
+            self.people.iter().filter(of).count() as u64
+        })
+    }
+}
+
+/// All sets of neighbours that are tried for a viewer; arm sizes are the same in all where the mode publishes them.
+pub(super) fn all(lift: &Lift, viewer: Viewer) -> Vec<Neighbours> {
+    let levels = levels(lift);
+    let own = viewer == PUBLISHER.into();
+    let (none, most) = (&levels[0], &levels[levels.len() - 1]);
+    let mut sets = Vec::new();
+    for [test, control] in [[none, none], [none, most], [most, none], [most, most]] {
+        let crowd = crowd(lift, [&test.1, &control.1]);
+        match (lift.mode == Mode::Sums, own) {
+            (true, true) => sets.extend(Arm::BOTH.map(|arm| outcomes(lift, &crowd, arm, &levels))),
+            (true, false) => sets.push(people(lift, &crowd, &levels)),
+            (false, true) => sets.extend(Arm::BOTH.map(|arm| outcomes(lift, &crowd, arm, &levels))),
+            (false, false) => {
+                sets.extend(Arm::BOTH.map(|arm| outcomes(lift, &crowd, arm, &levels)));
+                sets.extend([[none, most], [most, none], [none, none], [most, most]].map(|two| {
+                    let [a, b] = two;
+                    exchanged(lift, &crowd, a, b)
+                }));
+            }
+        }
+    }
+    sets
+}
+
+/// The arm sizes that a mode publishes: the same in all inputs.
+///
+/// # Errors
+/// When they are not.
+pub(super) fn groups(lift: &Lift, viewer: Viewer) -> Result<Option<[u64; 2]>, Error> {
+    if lift.mode == Mode::Sums {
+        return Ok(None);
+    }
+    let sets = all(lift, viewer);
+    let mut all = sets.iter().flatten().map(Input::groups);
+    let first = all.next().ok_or_else(|| Error::misuse("there are neighbours"))?;
+    match all.all(|groups| groups == first) {
+        true => Ok(Some(first)),
+        false => Err(Error::misuse("neighbours of a mode with public arm sizes have the same ones")),
+    }
+}
+
+/// Outcomes of one person with their names, from none to the most.
+fn levels(lift: &Lift) -> Vec<(String, Option<Outcome>)> {
+    let k = u64::from(lift.max_events);
+    let most = u64::try_from(lift.bound()).unwrap_or(u64::MAX);
+    let fits = (1u64 << lift.value_bits) - 1;
+    let outcome = |values: Vec<u64>| Outcome {
+        events: values.into_iter().map(|value| Event { time: 1, value: value.min(fits) }).collect(),
+        cohort: (!lift.cohorts.is_empty()).then_some(0),
+    };
+    let mut levels = vec![("no outcome".to_owned(), None)];
+    for share in 1..=4 {
+        // The first event is worth it all, so that as many count as can.
+        let value = (most * share / 4).max(1);
+        let values = (0..k).map(|event| if event == 0 { value } else { value.saturating_sub(fits * event) });
+        let one = (format!("outcome {}", value.min(most)), Some(outcome(values.collect())));
+        if !levels.contains(&one) {
+            levels.push(one);
+        }
+    }
+    levels
+}
+
+fn user(lift: &Lift, arm: Arm) -> User {
+    User { arm, time: 0, reached: lift.impressions, breakdown: (!lift.breakdown.is_empty()).then_some(0) }
+}
+
+/// Those who do not change.
+fn crowd(lift: &Lift, outcomes: [&Option<Outcome>; 2]) -> Vec<Person> {
+    let size = if lift.mode == Mode::Sums { FEW } else { MANY - 1 };
+    let arm = |(arm, outcome): (Arm, &Option<Outcome>)| {
+        vec![Person { user: Some(user(lift, arm)), outcome: outcome.clone() }; size]
+    };
+    Arm::BOTH.into_iter().zip(outcomes).flat_map(arm).collect()
+}
+
+fn with(crowd: &[Person], about: String, more: Vec<Person>) -> Input {
+    Input { about, people: [crowd, &more].concat() }
+}
+
+/// One person's outcome is one or another; in a cohort it is of one value or another.
+fn outcomes(lift: &Lift, crowd: &[Person], arm: Arm, levels: &[(String, Option<Outcome>)]) -> Neighbours {
+    let mut all = Vec::new();
+    for (name, outcome) in levels {
+        for cohort in cohorts(lift) {
+            let outcome = outcome.clone().map(|outcome| Outcome { cohort, ..outcome });
+            let person = Person { user: Some(user(lift, arm)), outcome };
+            // Arms stay as large as they are.
+            let other = Arm::BOTH.into_iter().filter(|other| *other != arm);
+            let rest = other.map(|arm| Person { user: Some(user(lift, arm)), outcome: None });
+            let about = format!("{}, {name}{}", lift.arms[arm as usize], in_cohort(cohort));
+            all.push(with(crowd, about, std::iter::once(person).chain(rest).collect()));
+        }
+    }
+    all
+}
+
+/// One person is there or not, in either arm, with any outcome, in either of two cells.
+fn people(lift: &Lift, crowd: &[Person], levels: &[(String, Option<Outcome>)]) -> Neighbours {
+    let mut all = vec![with(crowd, "not there".into(), vec![Person { user: None, outcome: None }])];
+    for arm in Arm::BOTH {
+        for breakdown in values(lift, Family::Breakdown) {
+            for (name, outcome) in levels {
+                for cohort in cohorts(lift) {
+                    let user = User { breakdown, ..user(lift, arm) };
+                    let outcome = outcome.clone().map(|outcome| Outcome { cohort, ..outcome });
+                    let cell = breakdown.map(|at| format!(", breakdown {at}")).unwrap_or_default();
+                    let about = format!("{}{cell}, {name}{}", lift.arms[arm as usize], in_cohort(cohort));
+                    all.push(with(crowd, about, vec![Person { user: Some(user), outcome }]));
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Two people of different arms exchange them.
+fn exchanged(
+    lift: &Lift,
+    crowd: &[Person],
+    a: &(String, Option<Outcome>),
+    b: &(String, Option<Outcome>),
+) -> Neighbours {
+    let both = |[a, b]: [&(String, Option<Outcome>); 2]| {
+        let person =
+            |(arm, of): (Arm, &Option<Outcome>)| Person { user: Some(user(lift, arm)), outcome: of.clone() };
+        let people = [(Arm::Test, &a.1), (Arm::Control, &b.1)].map(person).to_vec();
+        with(crowd, format!("{} in {} and {} in {}", a.0, lift.arms[0], b.0, lift.arms[1]), people)
+    };
+    vec![both([a, b]), both([b, a])]
+}
+
+/// The first two values of a family; none where there is no such family.
+fn values(lift: &Lift, family: Family) -> Vec<Option<u8>> {
+    let values = if family == Family::Breakdown { &lift.breakdown } else { &lift.cohorts };
+    match values.len().min(2) {
+        0 => vec![None],
+        some => (0..some as u8).map(Some).collect(),
+    }
+}
+
+fn cohorts(lift: &Lift) -> Vec<Option<u8>> {
+    debug_assert!(lift.cohorts.len() < NO_VALUE as usize, "a value has a code of its own");
+    values(lift, Family::Cohort)
+}
+
+fn in_cohort(cohort: Option<u8>) -> String {
+    cohort.map(|at| format!(", cohort {at}")).unwrap_or_default()
+}

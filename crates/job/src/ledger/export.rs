@@ -1,0 +1,404 @@
+//! A ledger for those who audit it: everything that was charged, given back, barred, allowed and signed, and nothing that is
+//! secret. No held share, no salt, no key of tags, no seed of noise or of made-up rows, no sketch, no result.
+
+use super::paid::{SignedDebits, unhex};
+use super::{
+    AnswerRow, Bytes32, EntryRow, Ledger, SignatureRow, Statement, Verified, check_signatures, hex, moment,
+    now,
+};
+use base::Error;
+use net::succession::Succession;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// The format of [`Export`].
+pub const EXPORT_FORMAT: &str = "tacit-ledger/1";
+/// Largest export that is read, in bytes.
+const EXPORT_BYTES: u64 = 1 << 30;
+
+/// What a ledger holds, for somebody who may read it and must not be able to use it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Export {
+    /// [`EXPORT_FORMAT`].
+    pub format: String,
+    /// When it was made, by the clock of the machine.
+    pub made: String,
+    /// Every debit, with its period and whether it was given back.
+    pub debits: Vec<EntryRow>,
+    /// What the parties signed of them.
+    pub signatures: Vec<SignatureRow>,
+    /// Debits that were given back.
+    pub voids: Vec<Void>,
+    /// Numbers of releases: held, dropped, sent, and with an outcome.
+    pub numbers: Vec<Number>,
+    /// Releases of candidates, by side and stage.
+    pub transcripts: Vec<Stage>,
+    /// What barred a peer.
+    pub bars: Vec<Bar>,
+    /// What this side's operator allowed.
+    pub allows: Vec<Allow>,
+    /// Keys that took the place of others.
+    pub successions: Vec<Succeeded>,
+    /// Runs that began with a peer.
+    pub runs: Vec<Began>,
+    /// Statements of peers about their own ledgers, as they were sent.
+    pub statements: Vec<Stated>,
+    /// This party's own statements, as peers gave them back.
+    pub claims: Vec<Stated>,
+    /// Studies whose answers are kept.
+    pub answers: Vec<AnswerRow>,
+    /// Where the chain with each peer stands.
+    pub chains: Vec<Verified>,
+}
+
+/// A debit that was given back.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Void {
+    /// When.
+    pub at: String,
+    /// Its row.
+    pub debit: u64,
+    /// The other parties' keys.
+    pub peer: String,
+}
+
+/// A number of a release.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Number {
+    /// When it was held.
+    pub at: String,
+    /// Its name, 64 hex digits.
+    pub number: String,
+    /// Of which release.
+    pub release: String,
+    /// Which one of it, from 0.
+    pub attempt: u32,
+    /// The other parties' keys.
+    pub peer: String,
+    /// Of which data.
+    pub lineage: String,
+    /// `held`, `dropped`, `sent`, or `out` where those who see it have it.
+    pub state: String,
+    /// When this party's share went out, or may have.
+    pub sent: Option<String>,
+}
+
+/// A release of candidates.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Stage {
+    /// When.
+    pub at: String,
+    /// Which release.
+    pub release: String,
+    /// Which attempt.
+    pub attempt: u32,
+    /// `drawer` or `checker`.
+    pub side: String,
+    /// 0 to 3: committed, seeded, named, ended.
+    pub stage: u32,
+    /// The other party's key.
+    pub peer: String,
+    /// Of which data.
+    pub lineage: String,
+}
+
+/// What barred a peer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Bar {
+    /// When.
+    pub at: String,
+    /// `noise` or `ledger`.
+    pub kind: String,
+    /// The peer's key.
+    pub peer: String,
+    /// On which data; empty for all.
+    pub lineage: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// What an operator allowed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Allow {
+    /// When.
+    pub at: String,
+    /// The peer's key.
+    pub peer: String,
+    /// On which data; empty for all.
+    pub lineage: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// A key that took the place of another one.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Succeeded {
+    /// When this ledger heard of it.
+    pub at: String,
+    /// The old key.
+    pub old: String,
+    /// The new one.
+    pub new: String,
+    /// What the old key signed, in hex digits.
+    pub statement: String,
+}
+
+/// A run that began.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Began {
+    /// When.
+    pub at: String,
+    /// The peer's key.
+    pub peer: String,
+    /// The study, 64 hex digits.
+    pub study: String,
+}
+
+/// A statement about a ledger.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Stated {
+    /// When this ledger kept it.
+    pub at: String,
+    /// The peer's key.
+    pub peer: String,
+    /// As it was sent, in hex digits.
+    pub statement: String,
+}
+
+/// What of an export was checked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VerifiedExport {
+    /// Debits.
+    pub debits: usize,
+    /// Their signatures.
+    pub signed: SignedDebits,
+    /// Statements that one key takes the place of another.
+    pub successions: usize,
+}
+
+impl Ledger {
+    /// Everything that an auditor needs, and nothing secret.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read, or was changed by another program.
+    pub fn export(&self) -> Result<Export, Error> {
+        let chains = self.verify()?;
+        let explain = |e: rusqlite::Error| self.explain("read", &e);
+        Ok(Export {
+            format: EXPORT_FORMAT.to_owned(),
+            made: moment(now()),
+            debits: self.entries()?,
+            signatures: self.signatures()?,
+            voids: self
+                .listed("SELECT at, debit, peer FROM voids ORDER BY row", |row| {
+                    let debit = row.get::<_, i64>(1)?.unsigned_abs();
+                    Ok(Void { at: time(row)?, debit, peer: row.get(2)? })
+                })
+                .map_err(explain)?,
+            numbers: self.numbers().map_err(explain)?,
+            transcripts: self.stages().map_err(explain)?,
+            bars: self
+                .listed("SELECT at, kind, peer, lineage, reason FROM bars ORDER BY row", |row| {
+                    let (peer, lineage, reason) = (row.get(2)?, row.get(3)?, row.get(4)?);
+                    Ok(Bar { at: time(row)?, kind: row.get(1)?, peer, lineage, reason })
+                })
+                .map_err(explain)?,
+            allows: self
+                .listed("SELECT at, peer, lineage, reason FROM allows ORDER BY row", |row| {
+                    Ok(Allow { at: time(row)?, peer: row.get(1)?, lineage: row.get(2)?, reason: row.get(3)? })
+                })
+                .map_err(explain)?,
+            successions: self
+                .listed("SELECT at, old, new, statement FROM successions ORDER BY row", |row| {
+                    let statement = hex(&row.get::<_, Vec<u8>>(3)?);
+                    Ok(Succeeded { at: time(row)?, old: row.get(1)?, new: row.get(2)?, statement })
+                })
+                .map_err(explain)?,
+            runs: self
+                .listed("SELECT at, peer, study FROM runs ORDER BY row", |row| {
+                    let study = hex(&row.get::<_, Bytes32>(2)?);
+                    Ok(Began { at: time(row)?, peer: row.get(1)?, study })
+                })
+                .map_err(explain)?,
+            statements: self.stated("statements").map_err(explain)?,
+            claims: self.stated("claims").map_err(explain)?,
+            answers: self.answers()?,
+            chains,
+        })
+    }
+
+    fn numbers(&self) -> Result<Vec<Number>, rusqlite::Error> {
+        let sql = "SELECT at, session, release, attempt, peer, lineage, dropped, \
+                   (SELECT sent.at FROM sent WHERE sent.session = held.session) AS gone, \
+                   EXISTS (SELECT 1 FROM outputs WHERE outputs.release = held.release \
+                   AND outputs.attempt = held.attempt) AS out FROM held ORDER BY row";
+        self.listed(sql, |row| {
+            let gone: Option<i64> = row.get("gone")?;
+            let state = match (row.get("dropped")?, row.get("out")?, gone) {
+                (true, ..) => "dropped",
+                (_, true, _) => "out",
+                (_, _, Some(_)) => "sent",
+                _ => "held",
+            };
+            Ok(Number {
+                at: time(row)?,
+                number: hex(&row.get::<_, Bytes32>("session")?),
+                release: hex(&row.get::<_, Bytes32>("release")?),
+                attempt: row.get("attempt")?,
+                peer: row.get("peer")?,
+                lineage: row.get("lineage")?,
+                state: state.to_owned(),
+                sent: gone.map(moment),
+            })
+        })
+    }
+
+    fn stages(&self) -> Result<Vec<Stage>, rusqlite::Error> {
+        let sql = "SELECT at, release, attempt, side, stage, peer, lineage FROM transcripts ORDER BY row";
+        self.listed(sql, |row| {
+            Ok(Stage {
+                at: time(row)?,
+                release: hex(&row.get::<_, Bytes32>("release")?),
+                attempt: row.get("attempt")?,
+                side: row.get("side")?,
+                stage: row.get("stage")?,
+                peer: row.get("peer")?,
+                lineage: row.get("lineage")?,
+            })
+        })
+    }
+
+    fn stated(&self, table: &str) -> Result<Vec<Stated>, rusqlite::Error> {
+        self.listed(&format!("SELECT at, peer, statement FROM {table} ORDER BY row"), |row| {
+            Ok(Stated { at: time(row)?, peer: row.get(1)?, statement: hex(&row.get::<_, Vec<u8>>(2)?) })
+        })
+    }
+
+    fn listed<T>(
+        &self,
+        sql: &str,
+        read: impl FnMut(&rusqlite::Row<'_>) -> Result<T, rusqlite::Error>,
+    ) -> Result<Vec<T>, rusqlite::Error> {
+        let mut query = self.connection.prepare(sql)?;
+        query.query_map([], read)?.collect()
+    }
+}
+
+fn time(row: &rusqlite::Row<'_>) -> Result<String, rusqlite::Error> {
+    row.get(0).map(moment)
+}
+
+impl Export {
+    /// Reads the JSON of an export.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is too large, or is no export.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let shown = path.display();
+        let failed = |e: &std::io::Error| Error::io(format!("cannot read {shown}"), e);
+        let length = std::fs::metadata(path).map_err(|e| failed(&e))?.len();
+        if length > EXPORT_BYTES {
+            return Err(Error::limit("bytes of an exported ledger", length, EXPORT_BYTES));
+        }
+        let text = std::fs::read_to_string(path).map_err(|e| failed(&e))?;
+        let read = serde_json::from_str::<Self>(&text);
+        match read {
+            Ok(export) if export.format == EXPORT_FORMAT => Ok(export),
+            Ok(export) => Err(Error::input(format!(
+                "{shown} has format \"{}\", and this tacit reads \"{EXPORT_FORMAT}\": use the one that wrote it",
+                export.format.escape_debug()
+            ))),
+            Err(error) => Err(Error::input(format!(
+                "{shown} is no exported ledger ({error}); `tacit ledger export LEDGER --json` makes one"
+            ))),
+        }
+    }
+
+    /// Checks all signatures in it: of debits, and that each says what its debit says; of successions; of statements.
+    ///
+    /// # Errors
+    /// The first thing that does not fit.
+    pub fn verify(&self) -> Result<VerifiedExport, Error> {
+        let wrong = |text: String| Error::input(format!("the exported ledger was changed: {text}"));
+        let signed = check_signatures(&self.debits, &self.signatures).map_err(wrong)?;
+        for one in &self.successions {
+            let statement = unhex::<{ net::succession::SUCCESSION_BYTES }>(&one.statement);
+            let statement = statement.and_then(|bytes| Succession::read(&bytes));
+            let holds = statement.is_some_and(|statement| {
+                let (old, new) = (statement.old().to_string(), statement.new_key().to_string());
+                statement.holds() && (&old, &new) == (&one.old, &one.new)
+            });
+            if !holds {
+                return Err(wrong(format!("{} did not sign that {} takes its place", one.old, one.new)));
+            }
+            if self.successions.iter().any(|other| other.old == one.old && other.new != one.new) {
+                return Err(wrong(format!("{} has two successors", one.old)));
+            }
+        }
+        for one in self.statements.iter().chain(&self.claims) {
+            let bytes = unhex::<{ super::STATEMENT_BYTES }>(&one.statement);
+            if bytes.and_then(|bytes| Statement::read(&bytes)).is_none() {
+                return Err(wrong(format!("a statement about the ledger of {} cannot be read", one.peer)));
+            }
+        }
+        for void in &self.voids {
+            if !self.debits.iter().any(|debit| debit.row == void.debit && debit.given_back) {
+                return Err(wrong(format!("debit {} is said to be given back, and is not", void.debit)));
+            }
+        }
+        Ok(VerifiedExport { debits: self.debits.len(), signed, successions: self.successions.len() })
+    }
+
+    /// The debits as comma-separated values, a line for each, with how many parties signed it.
+    #[must_use]
+    pub fn csv(&self) -> String {
+        let head = "row,at,lineage,viewers,peers,study,release,attempt,rho,delta,tau,budget,period,counts,given_back,signed_by";
+        let mut lines = vec![head.to_owned()];
+        lines.extend(self.debits.iter().map(|debit| {
+            let attempt = debit.attempt.to_string();
+            let mut signers: Vec<&str> = self
+                .signatures
+                .iter()
+                .filter(|one| {
+                    one.says("release") == Some(&*debit.release) && one.says("attempt") == Some(&*attempt)
+                })
+                .map(|one| one.signer.as_str())
+                .collect();
+            signers.sort_unstable();
+            signers.dedup();
+            let at = moment(i64::try_from(debit.at).unwrap_or(i64::MAX));
+            let (row, counts) = (debit.row.to_string(), debit.protects.to_string());
+            let period = debit.period.clone().unwrap_or_default();
+            let (given_back, signers) = (debit.given_back.to_string(), signers.join(" "));
+            let cells = [
+                &row,
+                &at,
+                &debit.lineage,
+                &debit.viewer_key,
+                &debit.peer_key,
+                &debit.study,
+                &debit.release,
+                &attempt,
+                &debit.exact_rho,
+                &debit.exact_delta,
+                &debit.tau,
+                &debit.budget,
+                &period,
+                &counts,
+                &given_back,
+                &signers,
+            ];
+            cells.map(|cell| quoted(cell)).join(",")
+        }));
+        lines.join("\n") + "\n"
+    }
+}
+
+/// A cell, between quotes where it has to be.
+fn quoted(cell: &str) -> String {
+    if cell.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell.to_owned()
+    }
+}

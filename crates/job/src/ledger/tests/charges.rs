@@ -1,0 +1,130 @@
+//! What is charged: matches, numbers that are paid for and opened, and bounds over several viewers.
+
+use super::*;
+
+/// Two viewers have a budget each, and the data have one over both.
+#[test]
+fn a_total_bounds_all_viewers_together() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let to = |viewer: &str, release| Debit {
+        viewer_key: viewer.into(),
+        total: Some(ratio(3, 4)),
+        ..debit(release, ratio(1, 2), ratio(1, 2))
+    };
+    ledger.debit(&to("a", 1)).unwrap();
+    assert_eq!(
+        text(ledger.debit(&to("b", 2))),
+        "policy.total: 0.5 of 0.75 spent on lineage hospitals by all viewers together; this release to viewer b needs 0.5: \
+         agree on less rho, or raise policy.total, which bounds what viewers learn together"
+    );
+    // What is paid is paid, and without the bound each viewer has its own.
+    ledger.debit(&Debit { total: Some(ratio(1, 4)), ..to("a", 1) }).unwrap();
+    ledger.debit(&Debit { total: None, ..to("b", 2) }).unwrap();
+    assert_eq!(ledger.spent_by_all("hospitals").unwrap(), ratio(1, 1));
+    assert_eq!(ledger.viewers_of("hospitals").unwrap(), ["a", "b"]);
+    // Own views cost these data nothing.
+    ledger.debit(&Debit { protects: false, ..to("me", 3) }).unwrap();
+    assert_eq!(ledger.viewers_of("hospitals").unwrap().len(), 2);
+}
+
+#[test]
+fn data_are_known_again_under_another_name() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    ledger.keep_sketch("hospitals", &sketch(1, 0..800), None).unwrap();
+    // Of what cost nothing yet there is no budget to save.
+    assert!(ledger.most_alike("may", &[sketch(1, 0..800)]).unwrap().is_none());
+    ledger.debit(&debit(1, ratio(1, 2), ratio(1, 1))).unwrap();
+    let (name, alike) = ledger.most_alike("may", &[sketch(1, 200..1000)]).unwrap().unwrap();
+    assert!(name == "hospitals" && (0.4..0.8).contains(&alike), "{name}: {alike}");
+    assert!(ledger.most_alike("hospitals", &[sketch(1, 0..800)]).unwrap().is_none());
+    // Every version of the data counts, and each is kept once.
+    ledger.keep_sketch("hospitals", &sketch(1, 5000..6000), None).unwrap();
+    ledger.keep_sketch("hospitals", &sketch(1, 5000..6000), None).unwrap();
+    for people in [0..800, 5000..6000] {
+        assert!(ledger.most_alike("may", &[sketch(1, people)]).unwrap().unwrap().1 > 0.99);
+    }
+    let rows = ledger.connection.query_row("SELECT count(*) FROM sketches", [], |row| row.get::<_, u32>(0));
+    assert_eq!(rows.unwrap(), 2);
+    assert!(ledger.knows("hospitals").unwrap() && !ledger.knows("may").unwrap());
+    ledger.keep_sketch("may", &sketch(1, 0..800), Some("hospitals")).unwrap();
+    assert!(ledger.knows("may").unwrap());
+}
+
+#[test]
+fn a_match_is_counted_and_charged_in_one_step() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let pay = |number: u64| Ok(vec![debit(number as u8, ratio(1, 4), ratio(1, 2))]);
+    let first = ledger.begin_match(&[9; 32], &pay).unwrap();
+    let second = ledger.begin_match(&[9; 32], &pay).unwrap();
+    assert_eq!((first.number, second.number), (1, 2));
+    assert_eq!(ledger.last_begun(&[9; 32]).unwrap(), Some(second));
+    // What the ledger does not pay does not begin.
+    assert!(text(ledger.begin_match(&[9; 32], &pay)).starts_with("budget: 0.5 of 0.5"));
+    assert_eq!(ledger.last_begun(&[9; 32]).unwrap(), Some(second));
+    assert_eq!(ledger.begin_match(&[8; 32], &|_| Ok(Vec::new())).unwrap().number, 1);
+    let tags = [[2; 32], [3; 32]];
+    let seed = |begun: Option<&Begun>| *ledger.dummies_seed(&[1; 32], &tags, begun).unwrap().expose();
+    let seeds = [seed(None), seed(Some(&first)), seed(Some(&second))];
+    assert!(seeds[0] != seeds[1] && seeds[1] != seeds[2] && seeds[0] != seeds[2]);
+}
+
+/// A debit pays for the next number until a share was sent; then another one is charged.
+#[test]
+fn an_unspent_debit_pays_for_the_next_number() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let (release, key) = ([1; 32], "key-of-registry");
+    let debit = debit(1, ratio(1, 2), ratio(1, 1));
+    let spent = |ledger: &Ledger| ledger.spent("hospitals", key).unwrap();
+    ledger.hold(&release, &share(1), key, "hospitals").unwrap();
+    pay(&mut ledger, &debit, 1, 0).unwrap();
+    // It broke off before anything was sent: the next number is paid for, and the first one can never be sent.
+    ledger.hold(&release, &share(2), key, "hospitals").unwrap();
+    pay(&mut ledger, &debit, 2, 0).unwrap();
+    assert!(text(ledger.send(&[1; 32], &[])).contains("has dropped what this release held"));
+    assert_eq!((spent(&ledger), ledger.numbers_sent(&release).unwrap()), (ratio(1, 2), 0));
+    ledger.send(&[2; 32], &[]).unwrap();
+    ledger.send(&[2; 32], &[]).unwrap();
+    assert_eq!(ledger.held_share(&release).unwrap().unwrap().1, Progress::Sent);
+    // What was sent is never given back, and the next number is charged.
+    assert_eq!(ledger.give_back(key, "hospitals", &[]).unwrap(), 0);
+    assert_eq!(ledger.numbers_sent(&release).unwrap(), 1);
+    ledger.hold(&release, &HeldShare { attempt: 1, ..share(3) }, key, "hospitals").unwrap();
+    pay(&mut ledger, &debit, 3, 1).unwrap();
+    assert_eq!(spent(&ledger), ratio(1, 1));
+    assert!(text(ledger.check_pay(&Debit { release_id: [8; 32], ..debit.clone() })).contains("budget"));
+    ledger.store_outputs(&release, 1, key, &[5]).unwrap();
+    assert_eq!(ledger.held_share(&release).unwrap().unwrap().1, Progress::Out);
+    ledger.verify().unwrap();
+}
+
+/// What several see is one row, which the budget of each counts, and the total once; several debits are looked at together.
+#[test]
+fn what_all_see_counts_once_in_the_total() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let all = Debit {
+        viewer_key: format!("a b {PUBLIC}"),
+        peer_key: "a b".into(),
+        total: Some(ratio(3, 4)),
+        ..debit(1, ratio(1, 2), ratio(3, 4))
+    };
+    let own =
+        Debit { viewer_key: "a".into(), ..Debit { release_id: [2; 32], rho: ratio(1, 4), ..all.clone() } };
+    ledger.check_together(&[all.clone(), own.clone()]).unwrap();
+    let more = Debit { rho: ratio(1, 3), ..own.clone() };
+    assert!(text(ledger.check_together(&[all.clone(), more])).contains("budget: 0 of 0.75"));
+    pay(&mut ledger, &all, 1, 0).unwrap();
+    for viewer in ["a", "b", PUBLIC] {
+        assert_eq!(ledger.spent("hospitals", viewer).unwrap(), ratio(1, 2));
+    }
+    assert_eq!(ledger.spent_by_all("hospitals").unwrap(), ratio(1, 2));
+    pay(&mut ledger, &own, 2, 0).unwrap();
+    let third = Debit { viewer_key: "b".into(), release_id: [3; 32], rho: ratio(1, 8), ..own };
+    assert!(text(ledger.check_pay(&third)).contains("policy.total: 0.75 of 0.75"));
+    // Both peers have the rows and what was signed of them in their chains.
+    assert_eq!(["a", "b"].map(|peer| ledger.chain(peer).unwrap().count), [4, 4]);
+}
