@@ -120,6 +120,7 @@ fuzz: setup
 # documentation quotes.
 soak: setup
 	TACIT_ATTACK_SECONDS=$(SOAK_SECONDS) $(CARGO) test $(PROFILE) -p ring4 --test attack
+	$(CARGO) test $(PROFILE) -p ring4 --test conformance -- --ignored
 	TACIT_KILLS=$(SOAK_KILLS) $(CARGO) test $(PROFILE) -p cli --test cli kills
 	$(CARGO) test $(PROFILE) -p cli --test cli audit -- --ignored
 	$(MAKE) fuzz

@@ -248,16 +248,22 @@ impl Release<'_> {
                 "For {what} this side keeps the outcome of the release, and it is paid for. {AGAIN} nothing more is charged"
             ),
             (Some((_, Progress::Sent)), _) => format!(
-                "Spent: {what}, for this side's share of the result went out, or may have, and others may have the result. Held: that share. {AGAIN} the same result is opened, and nothing more is charged. Of results that stay so with one peer, the third asks this side's operator"
+                "Spent: {what}, for this side's share of the result went out, or may have, and others may have the \
+                 result. Held: that share. {AGAIN} the same result is opened, and nothing more is charged. Of results \
+                 that stay so with one peer, the third asks this side's operator"
             ),
             (Some(_), true) => format!(
-                "Charged and not spent: {what}; no share has gone out, and nobody knows the result. Held: this side's share. {AGAIN} it goes on from there without another charge. If another release begins with the same parties, the charge is given back"
+                "Charged and not spent: {what}; no share has gone out, and nobody knows the result. Held: this side's \
+                 share. {AGAIN} it goes on from there without another charge. If another release begins with the same \
+                 parties, the charge is given back"
             ),
             (Some(_), false) => format!(
-                "Spent on this release: nothing; nobody knows the result. Held: this side's share. {AGAIN} it goes on from there"
+                "Spent on this release: nothing; nobody knows the result. Held: this side's share. {AGAIN} it goes on \
+                 from there"
             ),
             (None, true) => format!(
-                "Charged and not spent: {what}; nobody knows the result, and nothing is held. {AGAIN} it is computed anew, and what was charged pays for it"
+                "Charged and not spent: {what}; nobody knows the result, and nothing is held. {AGAIN} it is computed \
+                 anew, and what was charged pays for it"
             ),
             (None, false) => format!(
                 "Spent on this release: nothing; nobody knows the result, and nothing is held. {AGAIN} it is computed anew"

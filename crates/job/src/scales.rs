@@ -176,7 +176,7 @@ impl Scales {
         &self.noises[at.mechanism as usize][at.output as usize]
     }
 
-    fn sampler(&self, at: NoisedAt) -> &Sampler {
+    fn sampler_of(&self, at: NoisedAt) -> &Sampler {
         self.noise(at).sampler.as_ref().expect("noise that is drawn inside has a sampler")
     }
 
@@ -251,7 +251,7 @@ impl Scales {
     ) -> Result<ReleasePlan, Error> {
         let widths = self.widths(program)?;
         let width = |at: NoisedAt| widths[at.mechanism as usize][at.output as usize];
-        let sampler = |at| self.sampler(at);
+        let sampler = |at| self.sampler_of(at);
         let noise = match self.from {
             _ if program.mechanisms.is_empty() => Noise::None,
             NoiseFrom::Inside => Noise::Coins(&sampler),
@@ -274,7 +274,7 @@ impl Scales {
     #[must_use]
     pub fn draws(&self, engine: &dyn Engine, plans: &[ReleasePlan]) -> Draws {
         let parties = plans.first().map_or(0, |plan| plan.parties);
-        lower_draws(plans, &|at| self.sampler(at), engine.release_depth(parties))
+        lower_draws(plans, &|at| self.sampler_of(at), engine.release_depth(parties))
     }
 
     /// Bits of each noise, which fit the type it is added in.

@@ -4,7 +4,7 @@
 //! lowest bit is local. A single bit i needs the carry out of the bits below it alone.
 //!
 //! **To a ring (B2A).** A bit is a xor b of its two sides: both entered as elements, then a + b - 2 a b. A
-//! word of up to [`DIRECT_BITS`] bits: its bits likewise, but one sum of products for all of them. Wider
+//! word of up to [`DIRECT_BITS`] bits, or one of a few: its bits likewise, but one sum of products for all of them. Wider
 //! words: seats 0 and 1 hold a random v of w bits, which they enter as bits; ~u = ~x + v is computed as bits
 //! and opened to seats 2 and 3, to whom it is uniform; then x = u + v, less 2^w where v > x, which is the
 //! carry of that sum.

@@ -15,8 +15,8 @@
 //! **Security, who learns what.** That of the engine; nothing is revealed here. A corrupted seat lacks one summand of every
 //! coin, of a key that an honest one tossed for. Summands of a sum are uniform but for it, as those of its noise are.
 //!
-//! **Cost.** The gates of the draws on one lane, and about 25 w bits and 224 B for a noise of w bits that becomes a number. Sums:
-//! what owners enter, two rounds. Gates: rounds, not bytes. Coins cost nothing.
+//! **Cost.** The gates of the draws on one lane, and for a noise that becomes a number what a word costs, and 48 B. Sums: what
+//! owners enter, two rounds. Gates: rounds, not bytes. Coins cost nothing.
 
 use crate::bits::Bits;
 use crate::evaluate::{Compiled, Evaluator};

@@ -34,6 +34,7 @@ pub(super) fn all(parties: usize, seed: u64) -> Vec<Case> {
     if parties > 2 {
         cases.push(super::release_cases::gaussian(parties, seed, 7));
         cases.push(super::release_cases::joint(parties, seed, 7));
+        cases.push(super::release_cases::every_cell(parties, seed));
     }
     cases
 }

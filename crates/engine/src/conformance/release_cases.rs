@@ -6,7 +6,7 @@ use super::{Case, Noise};
 use base::PartyId;
 use program::lower::{Difference, NoisedAt};
 use program::{Class, MechanismKind, NodeId, Ratio, Statistic, Type, Viewer};
-use release::alias::Sampler;
+use release::alias::{FRACTION_BITS, Sampler};
 use release::joint::Change;
 
 pub(super) fn all(seed: u64) -> Vec<Case> {
@@ -24,6 +24,7 @@ pub(super) fn all(seed: u64) -> Vec<Case> {
     cases.push(holders(seed));
     cases.extend([0, 7, 1000].map(|rows| gaussian(2, seed, rows)));
     cases.push(joint(2, seed, 40));
+    cases.push(every_cell(2, seed));
     cases.extend([(7, 3), (40, 64)].map(|(rows, count)| candidates(seed, rows, count)));
     for (statistic, places) in [
         (Statistic::Variance, [12, 20]),
@@ -157,6 +158,36 @@ pub(super) fn gaussian(parties: usize, seed: u64, rows: usize) -> Case {
     let larger = d.b.max(a, b);
     d.reveal(1, larger, if extend(x, ty).cast_signed() > extend(y, ty).cast_signed() { x } else { y });
     Case { random_shares: parties == 2 && rows > 2, noise, ..d.finish() }
+}
+
+/// Every cell of a table, on both sides of its threshold and of either sign: all that one part's circuit can decide.
+pub(super) fn every_cell(parties: usize, seed: u64) -> Case {
+    let mut d = Draft::among(parties, format!("every cell among {parties}"), Class::Dp, 5, seed);
+    let cells = cells(&mut d);
+    let sampler = Sampler::new(&1.into(), 1, &release::rational::ratio(1, 8)).expect("in range");
+    let [part] = &sampler.parts[..] else { panic!("a small variance is drawn by one part") };
+    let mut drawn = Vec::new();
+    for (cell, threshold) in (0u64..).zip(part.table.thresholds()) {
+        for fraction in [0, threshold.saturating_sub(1), *threshold, (1 << FRACTION_BITS) - 1] {
+            for sign in [0, 1] {
+                let bits = |value: u64, width: u32| (0..width).map(move |i| value >> i & 1 == 1);
+                let coins =
+                    bits(cell, part.table.bits()).chain(bits(fraction, FRACTION_BITS)).chain(bits(sign, 1));
+                drawn.push((sampler.clone(), coins.collect()));
+            }
+        }
+    }
+    let folds: Vec<u32> = (0..drawn.len()).map(|output| cells[output % 2]).collect();
+    let rho = Ratio::new(1, 8).expect("not zero");
+    let mechanism = d.b.mechanism(Viewer::Public, rho, MechanismKind::Gaussian(folds.clone()));
+    let noise = Noise::Coins(vec![drawn]);
+    d.b.release();
+    for (output, fold) in (0..).zip(folds) {
+        let value = d.totals[fold as usize].cast_signed() + noise.drawn(NoisedAt { mechanism, output });
+        let node = d.b.noised(mechanism, output);
+        d.reveal_to(Viewer::Public, node, wrap(value.cast_unsigned(), Type::i(48)));
+    }
+    Case { random_shares: parties == 2, noise, ..d.finish() }
 }
 
 /// n, S and Q of two cells by joint mechanisms: for one that knows n, one that does not, and the public.

@@ -8,6 +8,8 @@ use net::faults::Fault;
 use program::lower::{Lowering, Noise, lower_draws, lower_release};
 use tempfile::TempDir;
 
+mod deviants;
+
 const A: PartyId = PartyId(0);
 const B: PartyId = PartyId(1);
 
@@ -65,10 +67,34 @@ fn of_four_servers_one_may_have_lost_its_share() {
     assert_eq!(decide(&all(&[1]), &[A], &servers, 0), Ok(Next::Compute(0)));
 }
 
+/// What an owner pays for a public release, `other` being the only other one.
+fn debit(other: &str, lineage: &str) -> Debit {
+    let (one, none) = (release::rational::ratio(1, 1), release::rational::ratio(0, 1));
+    Debit {
+        lineage: lineage.into(),
+        viewer_key: format!("{other} {}", crate::ledger::PUBLIC),
+        peer_key: other.into(),
+        study: [1; 32],
+        my_tag: [2; 32],
+        peer_tag: [3; 32],
+        release_id: [4; 32],
+        rho: one.clone(),
+        budget: one.clone(),
+        total: Some(one),
+        period: None,
+        delta: none.clone(),
+        most_delta: none.clone(),
+        tau: none,
+        protects: true,
+    }
+}
+
 /// Two owners and four servers that compute a real release, with ledgers in files.
 struct Served {
     folder: TempDir,
     case: Case,
+    /// Of the owners.
+    identities: [Identity; 2],
 }
 
 const SERVERS: [PartyId; 4] = [PartyId(2), PartyId(3), PartyId(4), PartyId(5)];
@@ -79,7 +105,8 @@ impl Served {
     fn new() -> Self {
         let all = engine::conformance::suite(3);
         let case = all.into_iter().find(|case| case.name.starts_with("joint among 2")).expect("it is there");
-        Self { folder: TempDir::new().unwrap(), case }
+        let identities = [A, B].map(|_| Identity::generate().unwrap());
+        Self { folder: TempDir::new().unwrap(), case, identities }
     }
 
     fn ledger(&self, party: PartyId) -> Ledger {
@@ -90,25 +117,13 @@ impl Served {
         [A, B].map(|owner| self.ledger(owner).entries().unwrap().len())
     }
 
-    fn debit(me: PartyId) -> Debit {
-        let other = format!("tacit1:{}", me.other().0.to_string().repeat(32));
-        let (one, none) = (release::rational::ratio(1, 1), release::rational::ratio(0, 1));
-        Debit {
-            lineage: "data".into(),
-            viewer_key: format!("{other} {}", crate::ledger::PUBLIC),
-            peer_key: other,
-            study: [1; 32],
-            my_tag: [2; 32],
-            peer_tag: [3; 32],
-            release_id: [4; 32],
-            rho: one.clone(),
-            budget: one.clone(),
-            total: Some(one),
-            delta: none.clone(),
-            most_delta: none.clone(),
-            tau: none,
-            protects: true,
-        }
+    fn keys(&self) -> Vec<String> {
+        self.identities.iter().map(|identity| identity.fingerprint().to_string()).collect()
+    }
+
+    fn debit(&self, me: PartyId) -> Debit {
+        let other = self.keys().swap_remove(me.other().index());
+        debit(&other, "data")
     }
 
     /// One try of everybody. `bends` says something else than what it computed, and commits to that.
@@ -134,8 +149,8 @@ impl Served {
         engine.draw(&draws, &coins, session)?;
         let mut rows = Table::new(program, &self.case.columns, self.case.rows, Some(me));
         let totals = engine.rows(program, &mut rows, session)?;
-        let debit = (me.index() < 2).then(|| Self::debit(me));
-        let peer = debit.as_ref().map(|debit| debit.peer_key.clone()).unwrap_or_default();
+        let identity = self.identities.get(me.index());
+        let owner = identity.map(|identity| Owner { debit: self.debit(me), identity, keys: self.keys() });
         let ledger = Mutex::new(self.ledger(me));
         let release = Release {
             plan: &plan,
@@ -143,9 +158,7 @@ impl Served {
             id: [4; 32],
             holders: SERVERS.to_vec(),
             ledger: &ledger,
-            debit,
-            peer,
-            lineage: "data".into(),
+            owner,
         };
         let outcome = release.run(session, |session| {
             let mut rng = session.fork_seed("coins").into_rng();

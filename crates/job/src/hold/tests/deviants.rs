@@ -1,0 +1,197 @@
+//! Owners who say different things: each is noticed and named before a wrong number is kept or an unpaid one is opened.
+
+use super::*;
+
+/// Three owners with random shares of a public result; the third one may deviate.
+struct Owners {
+    folder: TempDir,
+    plan: ReleasePlan,
+    identities: [Identity; 3],
+}
+
+const DEVIANT: PartyId = PartyId(2);
+
+/// How the third owner deviates.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Deviates {
+    No,
+    /// Says to the second owner alone that it would not pay.
+    Tops,
+    /// Commits to another share towards the second owner.
+    Commits,
+    /// Opens another share than it committed to.
+    Opens,
+    /// Signs another amount than the others pay.
+    Signs,
+}
+
+impl Owners {
+    fn new() -> Self {
+        let all = engine::conformance::suite_among(3, 5);
+        let case = all.into_iter().find(|case| case.name.starts_with("joint among 3")).expect("it is there");
+        let (owners, sampler) = (case.program.fold_owners(), |at| case.noise.sampler(at));
+        let how = Lowering { noise: Noise::Coins(&sampler), ..Lowering::exact(&owners) };
+        let plan = lower_release(&case.program, program::Viewer::Public, &how).unwrap();
+        let identities = [(); 3].map(|()| Identity::generate().unwrap());
+        Self { folder: TempDir::new().unwrap(), plan, identities }
+    }
+
+    fn keys(&self) -> Vec<String> {
+        self.identities.iter().map(|identity| identity.fingerprint().to_string()).collect()
+    }
+
+    fn ledger(&self, party: PartyId) -> Ledger {
+        Ledger::open(&self.folder.path().join(format!("{}.ledger", party.0))).unwrap()
+    }
+
+    fn charged(&self) -> [usize; 3] {
+        [0, 1, 2].map(|party| self.ledger(PartyId(party)).entries().unwrap().len())
+    }
+
+    fn debit(&self, me: PartyId) -> Debit {
+        let mut others = self.keys();
+        others.remove(me.index());
+        Debit {
+            viewer_key: format!("{} {}", others.join(" "), crate::ledger::PUBLIC),
+            peer_key: others.join(" "),
+            ..debit("", "data")
+        }
+    }
+
+    fn run(&self, seed: u64, deviates: Deviates) -> Vec<Result<Option<Vec<u128>>, Error>> {
+        let cluster = Cluster::new(3, seed).deadline(std::time::Duration::from_secs(20));
+        let done = cluster.run(|session| Ok(self.one(session, deviates)));
+        done.into_iter().map(|done| done.and_then(|done| done)).collect()
+    }
+
+    fn one(&self, session: &mut Session, deviates: Deviates) -> Result<Option<Vec<u128>>, Error> {
+        let (me, ledger) = (session.me(), Mutex::new(self.ledger(session.me())));
+        let holders = [0, 1, 2].map(PartyId).to_vec();
+        let identity = &self.identities[me.index()];
+        let mut owner = Owner { debit: self.debit(me), identity, keys: self.keys() };
+        let deviates = if me == DEVIANT { deviates } else { Deviates::No };
+        if deviates == Deviates::Signs {
+            owner.debit.rho = release::rational::ratio(1, 2);
+        }
+        let (common, id) = ([5; 32], [4; 32]);
+        let release = Release { plan: &self.plan, common, id, holders, ledger: &ledger, owner: Some(owner) };
+        match deviates {
+            Deviates::No | Deviates::Signs => {
+                release.run(session, |session| Ok(self.share(session))).map(|outcome| outcome.values)
+            }
+            _ => release.deviate(session, deviates, self.share(session)).map(|()| None),
+        }
+    }
+
+    /// A share of as many bits as the outputs have.
+    fn share(&self, session: &Session) -> OutputShares {
+        let mut rng = session.fork_seed("share").into_rng();
+        let bits: Vec<bool> = (0..self.plan.bits()).map(|_| rng.below(2) == 1).collect();
+        OutputShares::of_bytes(outputs::pack(&bits))
+    }
+}
+
+impl Release<'_> {
+    /// As [`Release::run`] of a program that was changed.
+    fn deviate(&self, session: &mut Session, deviates: Deviates, left: OutputShares) -> Result<(), Error> {
+        let victim = PartyId(1);
+        if deviates == Deviates::Tops {
+            let mine = self.top()?;
+            for peer in [A, B] {
+                let said = Top { pays: peer != victim, ..mine }.bytes();
+                session.link(peer).send(&said)?;
+                session.link(peer).flush()?;
+            }
+            return session.link(A).recv_array::<TOP_BYTES>().map(|_| ());
+        }
+        let Next::Compute(attempt) = self.tops(session)? else { panic!("nothing is held yet") };
+        if deviates == Deviates::Commits {
+            let salt = [7; 32];
+            for peer in [A, B] {
+                let mut share = left.bytes().to_vec();
+                share[0] ^= u8::from(peer == victim);
+                let said = self.commitment(attempt, session.me(), &share, &salt);
+                session.link(peer).send(&said)?;
+                session.link(peer).flush()?;
+            }
+            return session.link(A).recv_array::<32>().map(|_| ());
+        }
+        let mut held = self.hold(session, &left, attempt)?;
+        self.pay(session, &held)?;
+        held.share[0] ^= 1;
+        for peer in [A, B] {
+            session.link(peer).send(&[&held.share[..], &held.salt].concat())?;
+            session.link(peer).flush()?;
+        }
+        Ok(())
+    }
+}
+
+/// What went wrong at the two who follow the protocol, and that nobody of them has a number.
+fn noticed(done: &[Result<Option<Vec<u128>>, Error>], text: &str) {
+    let errors: Vec<String> = done[..2].iter().map(|done| done.as_ref().unwrap_err().to_string()).collect();
+    assert!(errors.iter().any(|error| error.contains(text)), "{text}: {errors:#?}");
+}
+
+#[test]
+fn a_peer_that_says_different_things_of_its_ledger_stops_all_and_nobody_pays() {
+    let world = Owners::new();
+    noticed(&world.run(1, Deviates::Tops), "it heard other words about this release");
+    assert_eq!(world.charged(), [0; 3]);
+    honest(&world, 1);
+}
+
+#[test]
+fn a_peer_that_commits_to_two_shares_stops_all_and_nobody_pays() {
+    let world = Owners::new();
+    noticed(&world.run(1, Deviates::Commits), "one committed to two shares");
+    assert_eq!(world.charged(), [0; 3]);
+    honest(&world, 1);
+}
+
+/// The two have paid and sent; the number that all hold is the one that is opened when it gives the share it committed to.
+#[test]
+fn a_peer_that_opens_another_share_is_named_and_no_mixed_number_is_kept() {
+    let world = Owners::new();
+    noticed(&world.run(1, Deviates::Opens), "its share of the outputs is not the one that it committed to");
+    assert_eq!(world.charged(), [1; 3]);
+    for party in [A, B] {
+        assert_eq!(world.ledger(party).outputs(&[4; 32]).unwrap(), None, "nothing is kept");
+    }
+    honest(&world, 1);
+}
+
+#[test]
+fn a_peer_that_signs_for_less_is_named_and_no_share_goes_to_it() {
+    let world = Owners::new();
+    noticed(&world.run(1, Deviates::Signs), "a signature of what it pays for");
+    for party in [A, B] {
+        assert_eq!(world.ledger(party).numbers_sent(&[4; 32]).unwrap(), 0, "nothing went out");
+    }
+    honest(&world, 1);
+}
+
+/// The same release again, all honest: the same number at all, paid for so many times.
+fn honest(world: &Owners, paid: usize) {
+    let done = world.run(2, Deviates::No);
+    let values: Vec<_> = done.into_iter().map(|done| done.unwrap_or_else(|e| panic!("{e}"))).collect();
+    assert!(values[0].is_some() && values.iter().all(|value| *value == values[0]), "{values:?}");
+    assert_eq!(world.charged(), [paid; 3]);
+}
+
+/// Computed with another implementation of BLAKE3.
+#[test]
+fn commitments_and_numbers_are_these() {
+    let world = Owners::new();
+    let ledger = Mutex::new(world.ledger(A));
+    let holders = [A, B].to_vec();
+    let release =
+        Release { plan: &world.plan, common: [5; 32], id: [4; 32], holders, ledger: &ledger, owner: None };
+    let hex = |bytes: Bytes32| bytes.map(|byte| format!("{byte:02x}")).concat();
+    let first = release.commitment(1, A, &[0xa5, 0x5a, 0x03], &[7; 32]);
+    let second = release.commitment(1, B, &[0x5a, 0xa5, 0x00], &[8; 32]);
+    assert_eq!(hex(first), "d66fa5a20d56461747d666e0fa94f96407501baa37f6d8b69d5397a4f3abaf4d");
+    assert_eq!(hex(second), "098ecf9001f8a1b3483daac28f1ade64a22c74f713aa0c9f8f27af28fa35d14a");
+    let number = "d8516f9afd73a52561006047fae0279f1b34dbc0d25a75e749aed666329bd67d";
+    assert_eq!(hex(release.number(1, &[first, second])), number);
+}
