@@ -155,34 +155,43 @@ pub(crate) enum Stuck {
     Ahead(PartyId),
 }
 
-/// What follows from how far all are. `servers` are those of whom one may lack what it held.
+/// What follows from how far all are. `servers` are those of whom one may lack what it held, and who own no data.
 pub(crate) fn decide(
     tops: &[(PartyId, Top)],
     viewers: &[PartyId],
     servers: &[PartyId],
     mine: u32,
 ) -> Result<Next, Stuck> {
-    let seen = |party: &PartyId| tops.iter().any(|(p, top)| p == party && top.is_out());
-    if viewers.iter().all(seen) {
-        return Ok(Next::Over);
+    let owner = |party: &PartyId| !servers.contains(party);
+    let out = tops.iter().find(|(party, top)| viewers.contains(party) && top.is_out());
+    if let Some((_, Top { at: Some((number, _)), .. })) = out {
+        // Of a number that an owner has not sent, nobody has the outputs, whatever is said.
+        let sent = |top: &Top| top.has(number) && !matches!(top.at, Some((_, Progress::Held)));
+        let seen =
+            |party: &PartyId| tops.iter().any(|(p, top)| p == party && top.has(number) && top.is_out());
+        if viewers.iter().all(seen) && tops.iter().all(|(party, top)| !owner(party) || sent(top)) {
+            return Ok(Next::Over);
+        }
     }
     let refused = |open: bool| {
-        // Who has sent has paid.
+        // Who has sent has paid; a server pays nothing.
         let owes = |top: &Top| !open || matches!(top.at, Some((_, Progress::Held)) | None);
-        tops.iter().find(|(_, top)| !top.pays && owes(top)).map(|(party, _)| Stuck::Refused(*party))
+        let broke = tops.iter().find(|(party, top)| owner(party) && !top.pays && owes(top));
+        broke.map(|(party, _)| Stuck::Refused(*party))
     };
     let numbers = tops.iter().filter_map(|(_, top)| top.at.map(|(session, _)| session));
     for session in numbers {
         let lacks = |server: bool| {
             let without = tops.iter().filter(|(_, top)| !top.has(&session));
-            without.filter(|(party, _)| servers.contains(party) == server).count()
+            without.filter(|(party, _)| owner(party) != server).count()
         };
         if lacks(false) == 0 && lacks(true) <= if servers.is_empty() { 0 } else { LACKING } {
             return refused(true).map_or(Ok(Next::Open(session)), Err);
         }
     }
-    if let Some((has, top)) = tops.iter().find(|(_, top)| top.is_out()) {
-        let lost = tops.iter().find(|(_, other)| other.at.map(|(s, _)| s) != top.at.map(|(s, _)| s));
+    if let Some((has, top)) = out {
+        let other = |(_, other): &&(PartyId, Top)| other.at.map(|(s, _)| s) != top.at.map(|(s, _)| s);
+        let lost = tops.iter().filter(|(party, _)| owner(party)).find(other);
         return Err(Stuck::Lost { has: *has, lost: lost.map_or(*has, |(party, _)| *party) });
     }
     if let Some((party, _)) = tops.iter().find(|(_, top)| top.attempt > mine.saturating_add(ATTEMPTS_AHEAD)) {
@@ -310,6 +319,11 @@ impl Release<'_> {
         if self.plan.totals == Totals::Replicated { &self.holders } else { &[] }
     }
 
+    /// Servers that own no data.
+    fn pure_servers(&self) -> Vec<PartyId> {
+        self.servers().iter().copied().filter(|server| server.index() >= self.plan.parties).collect()
+    }
+
     /// Everybody says how far it is, and everybody heard the same.
     fn tops(&self, session: &mut Session) -> Result<Next, Error> {
         let mine = self.top()?;
@@ -334,7 +348,7 @@ impl Release<'_> {
                 "one says two things about this release, or is at another one: study, data and noise are the same at all",
             ));
         }
-        let (viewers, servers) = (self.viewers(), self.servers().to_vec());
+        let (viewers, servers) = (self.viewers(), self.pure_servers());
         decide(&all, &viewers, &servers, mine.attempt).map_err(|stuck| self.stuck(session, stuck))
     }
 
@@ -357,7 +371,11 @@ impl Release<'_> {
                 }
             }
             Stuck::Refused(party) => refused(session, party),
-            Stuck::Ahead(party) => session.link(party).malformed("the number of a release"),
+            Stuck::Ahead(party) => Error::refused(format!(
+                "{} says that it has paid for far more numbers of this release than this side has: somebody told it so, or it \
+                 lies. Nothing was charged; for another release, change the study",
+                name(party)
+            )),
             Stuck::Lost { has, lost } => Error::refused(format!(
                 "{} has the result of this release, and {} has lost its share of it: what all see is in the report of the \
                  first; for another one, which is charged again, change the study",
@@ -370,11 +388,12 @@ impl Release<'_> {
     /// Those who see it have it: so do their peers, from now on.
     fn over(&self) -> Result<Outcome, Error> {
         let mut ledger = self.ledger()?;
-        let attempt = ledger.held_share(&self.id)?.map_or(0, |(held, _)| held.attempt);
+        let attempt = ledger.held_share(&self.id)?.map(|(held, _)| held.attempt);
         let values = ledger.outputs(&self.id)?;
-        if values.is_none() {
+        if let (Some(attempt), None) = (attempt, &values) {
             ledger.store_outputs(&self.id, attempt, self.peers(), &[])?;
         }
+        let attempt = attempt.unwrap_or(0);
         Ok(Outcome { values, attempt, ran: Ran::Nothing, benders: Vec::new() })
     }
 
@@ -411,14 +430,33 @@ impl Release<'_> {
         let held = HeldShare { session: number, attempt, share, salt, commitments, tau };
         let lineage = self.debit().map_or("", |debit| &debit.lineage);
         self.ledger()?.hold(&self.id, &held, self.peers(), lineage)?;
-        match tell_all(session, number)?.into_iter().find(|(_, theirs)| *theirs != number) {
-            None => Ok(held),
-            Some((peer, _)) => {
-                let mut suspects = [&self.holders[..], &[peer]].concat();
-                suspects.sort_unstable();
-                Err(session.accuse_one_of(&suspects, "one committed to two shares, or holds another number"))
+        self.all_hold(session, &number)?;
+        Ok(held)
+    }
+
+    /// Everybody says which number it holds. Of four servers one may say nothing, or another one: three hold what it takes,
+    /// and else it could have one owner pay and stop the other one.
+    fn all_hold(&self, session: &mut Session, number: &Bytes32) -> Result<(), Error> {
+        let peers: Vec<PartyId> = session.roster().parties().filter(|peer| *peer != session.me()).collect();
+        peers.iter().try_for_each(|peer| self.say(session, *peer, number))?;
+        let (servers, mut lacking) = (self.pure_servers(), 0);
+        for peer in peers {
+            let said = session.link(peer).recv_array::<32>();
+            if matches!(&said, Ok(theirs) if theirs == number) {
+                continue;
             }
+            if servers.contains(&peer) && lacking < LACKING {
+                lacking += 1;
+                continue;
+            }
+            said?;
+            let mut suspects = [&self.holders[..], &[peer]].concat();
+            suspects.sort_unstable();
+            return Err(
+                session.accuse_one_of(&suspects, "one committed to two shares, or holds another number")
+            );
         }
+        Ok(())
     }
 
     fn commitment(&self, attempt: u32, holder: PartyId, share: &[u8], salt: &Bytes32) -> Bytes32 {
@@ -605,7 +643,7 @@ fn tell_all<const N: usize>(session: &mut Session, mine: [u8; N]) -> Result<Vec<
 
 fn refused(session: &Session, peer: PartyId) -> Error {
     let text = "the peer's privacy ledger does not pay for this release: its budget is spent; see the peer's own output. \
-                Nothing was revealed, and nothing that was charged here is lost";
+                Nothing was revealed, and what was charged here pays for the next try";
     Error::new(session.at(Some(peer)), Kind::Refused(text.into()))
 }
 

@@ -69,7 +69,7 @@ impl OutputNoise {
         Ok((Self { variance: sampler.variance(), sampler: Some(sampler) }, &wider * &wider))
     }
 
-    /// Of an output that one change moves by up to `sensitivity`, alone or with another one.
+    /// Of an output that one changed row moves by up to `sensitivity`, alone or with another one.
     fn of_change(sensitivity: u128, cells: u32, rho: &Rational) -> Result<Self, Error> {
         let sampler = Sampler::new(&BigInt::from(sensitivity), cells, rho)?;
         Ok(Self { variance: sampler.variance(), sampler: Some(sampler) })
@@ -147,7 +147,10 @@ impl Scales {
         match self.from {
             NoiseFrom::Inside => {
                 let cells = if charge.moves { 2 } else { 1 };
-                OutputNoise::of_change(charge.sensitivity[output], cells, &rational(charge.rho))
+                // Not of all changed rows as one: in as many cells, each would move by a whole step of the lattice.
+                let degree = BigInt::from(charge.degree);
+                let rho = rational(charge.rho) / (&degree * &degree);
+                OutputNoise::of_change(charge.sensitivity[output] / u128::from(charge.degree), cells, &rho)
             }
             NoiseFrom::CutAndChoose(_) => {
                 let variance = charge.sigma2(output).map(rational).ok_or_else(|| {

@@ -46,6 +46,8 @@ pub struct Charge {
     /// party's degree, or `alone` where all cells are of one party's rows alone. Empty for `Joint`, which has `joint`, and for
     /// `Difference`, whose scale needs group sizes.
     pub sensitivity: Vec<u128>,
+    /// How many joined rows one row of a protected party changes. Each of them may be in a cell of its own.
+    pub degree: u32,
     /// Of a joint mechanism: with which rho [`release::joint`] gives its noise. Its own, by the square of how many joined
     /// rows one row of a protected party changes: their changes add up, at most in length.
     pub joint: Option<Ratio>,
@@ -303,7 +305,7 @@ fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
         if !matches!(mechanism.kind, MechanismKind::Gaussian(_)) {
             sensitivity.clear();
         }
-        let charge = Charge { mechanism: i, to, rho, sensitivity, joint, moves };
+        let charge = Charge { mechanism: i, to, rho, sensitivity, degree, joint, moves };
         if (0..charge.sensitivity.len()).any(|output| charge.sigma2(output).is_none()) {
             let text =
                 format!("{own}: the variance of its noise is no ratio of 128-bit numbers; use a simpler rho");

@@ -101,6 +101,8 @@ fn configure(connection: &Connection, wait: Duration) -> Result<(), rusqlite::Er
     connection.pragma_update(None, "trusted_schema", false)?;
     // Else REPLACE would delete without asking the triggers.
     connection.pragma_update(None, "recursive_triggers", true)?;
+    // What is wiped, a share that was dropped, leaves nothing in free pages.
+    connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
     connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "EXTRA")
 }

@@ -73,9 +73,10 @@ impl Ledger {
             };
             let held = HeldShare { session, attempt, share, salt, commitments, tau };
             let progress = match (row.get("out")?, row.get("sent")?) {
-                (true, _) => Progress::Out,
+                // Outputs of a number whose share never went out are of another one.
+                (true, true) => Progress::Out,
                 (false, true) => Progress::Sent,
-                (false, false) => Progress::Held,
+                (_, false) => Progress::Held,
             };
             Ok((!row.get::<_, bool>("dropped")?).then_some((held, progress)))
         };
@@ -227,8 +228,8 @@ impl Ledger {
         write.commit().map_err(explain)
     }
 
-    /// Other releases with these peers on this lineage than those that are about to run: what they hold and have not sent is
-    /// dropped, and what was charged for it is given back. Returns how many debits that were.
+    /// Other releases with any of these peers on this lineage than those that are about to run: what they hold and have not
+    /// sent is dropped, and what was charged for it is given back. Returns how many debits that were.
     ///
     /// # Errors
     /// When the ledger cannot be written.
@@ -243,10 +244,14 @@ impl Ledger {
             let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Bytes32>(0)?, row.get::<_, String>(1)?));
             let rows = query.query_map([lineage], read).map_err(explain)?;
             let all = rows.collect::<Result<Vec<_>, _>>().map_err(explain)?;
-            // With these peers under earlier keys as well.
+            // With these peers under earlier keys as well, whoever else took part: else who leaves with another roster each
+            // time would keep what was charged for it.
             let peers = newest_of(&write, peer).map_err(explain)?;
             let with = |(release, held): (Bytes32, String)| {
-                newest_of(&write, &held).map(|held| (held == peers).then_some(release)).transpose()
+                let held = newest_of(&write, &held);
+                let overlaps =
+                    |held: &str| held.split(' ').any(|one| peers.split(' ').any(|peer| peer == one));
+                held.map(|held| overlaps(&held).then_some(release)).transpose()
             };
             all.into_iter().filter_map(with).collect::<Result<Vec<_>, _>>().map_err(explain)?
         };

@@ -344,6 +344,33 @@ fn a_line_that_takes_identifiers_is_covered_in_sums_of_own_rows_too() {
     assert!(with.built.program.to_text().contains("alone publisher 5"));
 }
 
+/// Rows that one line changes may be in as many cells, and each moves by whole steps of the noise's lattice: the steps of all
+/// are what is charged, also where one step would be all that they move together.
+#[test]
+fn rows_in_several_cells_are_charged_by_the_step() {
+    let world = World::new();
+    let text = world.matching("pid", "[ \"i0\", \"i1\", \"i2\" ]", "dummies = \"off\"");
+    let text = text.replace("mode = \"sums\"", "mode = \"sums\"\nalso = [\"converters\"]");
+    let study = Study::parse("study.toml", &text.replace("rho = 0.1", "rho = 0.02")).unwrap();
+    let built = prepare::build(&study, &program::Policy::default()).unwrap();
+    let scales = Scales::new(&study, &built.program, &built.audit, None).unwrap();
+    let mut seen = 0;
+    for (m, charge) in (0u32..).zip(&built.audit.charges) {
+        for (o, moved) in (0u32..).zip(&charge.sensitivity) {
+            let sampler = scales.sampler(m, o).unwrap();
+            let step = num_bigint::BigInt::from(1) << sampler.low_bits;
+            let one = num_bigint::BigInt::from(moved / u128::from(charge.degree));
+            let steps = (one + &step - 1) / step * charge.degree;
+            let cells = if charge.moves { 2 } else { 1 };
+            let cost = release::Rational::from_integer(&steps * &steps * cells)
+                / (sampler.variance_y.clone() * num_bigint::BigInt::from(2));
+            assert!(charge.degree == 4 && cost <= crate::ledger::rational(charge.rho), "{m} {o}: {cost}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0, "there is a count of its own");
+}
+
 #[test]
 fn a_delta_or_rho_beyond_the_policy_ends_the_run_before_the_match() {
     let world = World::new();

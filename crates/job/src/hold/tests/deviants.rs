@@ -79,12 +79,15 @@ impl Owners {
             Deviates::No | Deviates::Signs => {
                 release.run(session, |session| Ok(self.share(session))).map(|outcome| outcome.values)
             }
-            _ => release.deviate(session, deviates, self.share(session)).map(|()| None),
+            _ => {
+                let share = self.share(session);
+                release.deviate(session, deviates, share).map(|()| None)
+            }
         }
     }
 
     /// A share of as many bits as the outputs have.
-    fn share(&self, session: &Session) -> OutputShares {
+    fn share(&self, session: &mut Session) -> OutputShares {
         let mut rng = session.fork_seed("share").into_rng();
         let bits: Vec<bool> = (0..self.plan.bits()).map(|_| rng.below(2) == 1).collect();
         OutputShares::of_bytes(outputs::pack(&bits))

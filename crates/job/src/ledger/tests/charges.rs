@@ -52,6 +52,30 @@ fn data_are_known_again_under_another_name() {
     assert!(ledger.knows("may").unwrap());
 }
 
+/// A peer said that it had a number which this party never sent, and what was kept of that is of no later one.
+#[test]
+fn outputs_that_were_never_sent_pay_for_nothing() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    ledger.store_outputs(&[9; 32], 0, "key-of-registry", &[]).unwrap();
+    ledger.hold(&[9; 32], &share(1), "key-of-registry", "hospitals").unwrap();
+    assert_eq!(ledger.held_share(&[9; 32]).unwrap().unwrap().1, Progress::Held);
+    ledger.send(&share(1).session, &[]).unwrap();
+    assert_eq!(ledger.held_share(&[9; 32]).unwrap().unwrap().1, Progress::Out);
+}
+
+/// Whoever else took part: what was charged for a run with a peer is given back when another one with it begins.
+#[test]
+fn another_roster_with_the_same_peer_gives_back() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    ledger.hold(&[9; 32], &share(1), "key-of-cinema key-of-registry", "hospitals").unwrap();
+    assert_eq!(ledger.give_back("key-of-bakery", "hospitals", &[]).unwrap(), 0);
+    assert!(ledger.held_share(&[9; 32]).unwrap().is_some());
+    ledger.give_back("key-of-registry key-of-bakery", "hospitals", &[]).unwrap();
+    assert!(ledger.held_share(&[9; 32]).unwrap().is_none(), "dropped");
+}
+
 #[test]
 fn a_match_is_counted_and_charged_in_one_step() {
     let folder = folder();
