@@ -120,6 +120,7 @@ fn an_unspent_debit_pays_for_the_next_number() {
     pay(&mut ledger, &debit, 3, 1).unwrap();
     assert_eq!(spent(&ledger), ratio(1, 1));
     assert!(text(ledger.check_pay(&Debit { release_id: [8; 32], ..debit.clone() })).contains("budget"));
+    ledger.send(&[3; 32], &[]).unwrap();
     ledger.store_outputs(&release, 1, key, &[5]).unwrap();
     assert_eq!(ledger.held_share(&release).unwrap().unwrap().1, Progress::Out);
     ledger.verify().unwrap();
