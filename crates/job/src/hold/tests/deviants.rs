@@ -97,7 +97,6 @@ impl Owners {
 impl Release<'_> {
     /// As [`Release::run`] of a program that was changed.
     fn deviate(&self, session: &mut Session, deviates: Deviates, left: OutputShares) -> Result<(), Error> {
-        let victim = PartyId(1);
         if deviates == Deviates::Tops {
             return self.say_two_tops(session);
         }
