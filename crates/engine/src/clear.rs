@@ -2,8 +2,8 @@
 
 use crate::{Engine, Entered, OutputShares, Rows, Share, Shares};
 use base::{Cost, Error, PartyId};
+use circuits::{Lit, Wire};
 use net::Session;
-use program::circuit::{Lit, Wire};
 use program::eval::{Values, closure};
 use program::lower::ReleasePlan;
 use program::{Fold, Op, Order, Program, Section};

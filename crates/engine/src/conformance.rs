@@ -14,7 +14,7 @@
 //! engine::conformance::check(&|session| Ok(Box::new(Yao::new(session)?))).unwrap();
 //! ```
 
-pub mod circuits;
+pub mod circuit_suite;
 mod draft;
 mod law;
 mod noise;

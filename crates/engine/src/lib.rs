@@ -8,7 +8,7 @@
 //! Where an engine computes among servers, those that hold no data take part in the same calls, after the program's parties
 //! in the roster: their rows have no column, and they see no outputs.
 
-pub mod circuits;
+pub mod circuit_engine;
 mod clear;
 pub mod conformance;
 mod entered;
@@ -16,7 +16,7 @@ mod joined;
 pub mod outputs;
 mod shares;
 
-pub use circuits::Circuits;
+pub use circuit_engine::CircuitEngine;
 pub use clear::{Clear, Total};
 pub use entered::Entered;
 pub use joined::{Entries, alone};

@@ -1,19 +1,19 @@
 //! The clear engine runs circuits as the suite says, and refuses inputs of another shape.
 
 use base::{Roster, Seed};
-use engine::conformance::circuits;
-use engine::{Circuits, Clear};
+use engine::conformance::circuit_suite;
+use engine::{CircuitEngine, Clear};
 use net::Session;
 
 #[test]
 fn clear_passes_the_suite() {
-    circuits::check_alone(&|_| Ok(Box::new(Clear))).unwrap();
+    circuit_suite::check_alone(&|_| Ok(Box::new(Clear))).unwrap();
 }
 
 #[test]
 fn inputs_have_the_shape_of_the_circuit() {
     let mut session = Session::alone(Roster::new(["all"]), Seed::from_bytes([1; 32]));
-    let wired = program::standard::add64();
+    let wired = circuits::standard::add64();
     let good = vec![vec![vec![0]; 64]; 2];
     assert!(Clear.run(&wired, 3, &good, &mut session).is_ok());
     let mut short = good.clone();

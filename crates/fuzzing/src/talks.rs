@@ -4,7 +4,7 @@ use crate::Target;
 use crate::talk::Talk;
 use base::{Error, PartyId};
 use engine::conformance::{Case, Noise, half, suite, suite_among};
-use engine::{Circuits, Engine};
+use engine::{CircuitEngine, Engine};
 use kernels::Block;
 use matching::{Field, Flat, Identifiers, Layout, Table};
 use matching::{circuit_psi, collecting, many, multi, pid, ps3i};
@@ -220,8 +220,8 @@ fn outsourced(seats: [u8; 4]) -> Ring4 {
 }
 
 /// A 64-bit addition in 64 lanes.
-fn circuits(engine: &mut dyn Circuits, session: &mut Session) -> Result<(), Error> {
-    let wired = program::standard::add64();
+fn circuits(engine: &mut dyn CircuitEngine, session: &mut Session) -> Result<(), Error> {
+    let wired = circuits::standard::add64();
     let mine = |p: u8| if session.me() == PartyId(p) { vec![vec![5; 1]; 64] } else { Vec::new() };
     let inputs = [mine(0), mine(1)];
     engine.run(&wired, 64, &inputs, session).map(|_| ())

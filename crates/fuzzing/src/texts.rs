@@ -1,11 +1,11 @@
 //! Files that people write: studies, party files, programs, circuits, and the words in them.
 
 use crate::{Target, disk, text};
+use circuits::files::{self, values};
 use job::engines::Engines;
 use job::party::{PartySettings, parse_address, parse_deadline, parse_memory};
 use job::study::{Decimal, Study, StudyHash, first_difference};
 use job::time::{Clock, Unit, date_of_days, days_of_date};
-use program::files::{self, values};
 use program::{Policy, Program, Ratio};
 use std::ffi::OsString;
 

@@ -3,7 +3,7 @@
 //! Works on exclusive-or shares, lanes packed in words; nothing is sent here.
 
 use crate::bits::{Bits, words};
-use program::circuit::Lit;
+use circuits::Lit;
 use program::lower::combine::Combine;
 use zeroize::Zeroize;
 

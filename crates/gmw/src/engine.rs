@@ -1,7 +1,7 @@
-//! GMW as an engine of programs: sums between two parties by correlated OT alone ([`crate::pair`]), everything else as
+//! GMW as an engine of programs: sums between two parties by correlated OT alone ([`sums`]), everything else as
 //! gates over lanes ([`crate::rows`]). Between two parties `yao` keeps the release section.
 
-use crate::{pair, release, rows};
+use crate::{release, rows};
 use ::engine::{Engine, Entered, JoinedRows, OutputShares, Rows, Shares};
 use base::{Cost, Error, PartyId};
 use net::Session;
@@ -37,7 +37,7 @@ impl Gmw {
     /// An engine over an OT back end. All parties take the same.
     #[must_use]
     pub fn new(kind: OtKind) -> Self {
-        Self { kind, shape: Shape::default(), lanes: pair::LANES, base: Base::Own }
+        Self { kind, shape: Shape::default(), lanes: sums::LANES, base: Base::Own }
     }
 
     /// With another number of rows in a batch of sums between two parties, a multiple of 64. For measurements.
@@ -67,8 +67,8 @@ impl Gmw {
         self.kind
     }
 
-    fn pair(&self, program: &Program, me: PartyId) -> Result<pair::Prepared, Error> {
-        pair::Prepared::new(program, me, self.kind, self.lanes).map(|prepared| self.over_base(prepared))
+    fn pair(&self, program: &Program, me: PartyId) -> Result<sums::Prepared, Error> {
+        sums::Prepared::new(program, me, self.kind, self.lanes).map(|prepared| self.over_base(prepared))
     }
 
     fn pair_joined(
@@ -76,12 +76,12 @@ impl Gmw {
         program: &Program,
         shared: [bool; 2],
         me: PartyId,
-    ) -> Result<pair::Prepared, Error> {
-        let prepared = pair::Prepared::joined(program, shared, me, self.kind, self.lanes);
+    ) -> Result<sums::Prepared, Error> {
+        let prepared = sums::Prepared::joined(program, shared, me, self.kind, self.lanes);
         prepared.map(|prepared| self.over_base(prepared))
     }
 
-    fn over_base(&self, prepared: pair::Prepared) -> pair::Prepared {
+    fn over_base(&self, prepared: sums::Prepared) -> sums::Prepared {
         match self.base {
             Base::Own => prepared,
             Base::Hub(_) => prepared.over_hub(),

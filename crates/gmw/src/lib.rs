@@ -17,20 +17,21 @@
 //! but one. One round per layer. [`Quote`] has it exactly. The page is `docs/protocols/gmw.md`.
 
 mod bits;
-mod circuits;
+mod circuit_engine;
 mod combine;
 mod engine;
-pub mod pair;
 mod party;
 mod quote;
 mod release;
 mod rows;
 mod supply;
+#[cfg(test)]
+mod timing_tests;
 mod triples;
 
 pub use crate::engine::Gmw;
+pub use circuits::Layers;
 pub use party::{Known, Party, Times};
-pub use program::layers::Layers;
 pub use quote::Quote;
 pub use rows::ROW_BITS;
 

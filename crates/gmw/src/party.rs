@@ -5,13 +5,13 @@ use crate::bits::{self, Bits, tail_mask, words};
 use crate::supply::{Next, Supply};
 use crate::triples::{Maker, Triples};
 use base::{Error, PartyId, Seed};
+use circuits::Input;
+use circuits::Viewers;
+use circuits::layers::{Gate, Layers, Local, Source, concerns};
 use kernels::{Aes128, Block};
 use net::Session;
 use net::talk::{Talk, exchange};
 use ot::OtKind;
-use program::circuit::Input;
-use program::layers::{Gate, Layers, Local, Source, concerns};
-use program::wired::Viewers;
 use std::time::{Duration, Instant};
 use zeroize::Zeroize;
 

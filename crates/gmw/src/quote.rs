@@ -6,8 +6,8 @@ use crate::bits::bytes;
 use crate::supply::{Next, Supply};
 use crate::triples::{next, posts};
 use base::{Cost, PartyId, limits};
+use circuits::Viewers;
 use ot::{Meter, OtKind, Price};
-use program::wired::Viewers;
 use std::collections::BTreeMap;
 
 /// What one party says to one other: turns as the ledger counts them.

@@ -13,12 +13,12 @@ use crate::rows::list_words;
 use crate::{Layers, Party, Quote};
 use ::engine::{Entered, OutputShares, Share, Shares, outputs};
 use base::{Cost, Error, PartyId};
+use circuits::Viewers;
+use circuits::{Input, Lit};
 use net::Session;
 use ot::OtKind;
 use program::Program;
-use program::circuit::{Input, Lit};
 use program::lower::ReleasePlan;
-use program::wired::Viewers;
 
 fn layers(plan: &ReleasePlan) -> Layers {
     let roots: Vec<Lit> = plan.roots().collect();

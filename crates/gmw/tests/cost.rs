@@ -3,13 +3,13 @@
 mod common;
 
 use base::PartyId;
+use circuits::Viewers;
+use circuits::{Gates, Input};
 use common::{circuit, eval};
 use gmw::{Layers, OPEN_ANDS, Party, Quote};
 use net::Ledger;
 use net::cluster::Cluster;
 use ot::OtKind;
-use program::circuit::{Gates, Input};
-use program::wired::Viewers;
 
 fn same(quote: &Quote, ledgers: &[Ledger], label: &str) {
     for step in ["setup", "triples", "online", "reveal"] {

@@ -2,10 +2,10 @@
 
 mod common;
 
+use circuits::Viewers;
 use common::{circuit, eval, party, truth};
 use gmw::Layers;
 use net::cluster::Cluster;
-use program::wired::Viewers;
 
 #[test]
 fn random_circuits_have_the_values_of_their_definition() {

@@ -3,14 +3,14 @@
 mod common;
 
 use base::{Error, PartyId};
+use circuits::Viewers;
+use circuits::{Circuit, Lit};
 use common::{circuit, eval, truth};
 use gmw::{Layers, Party};
 use net::Session;
 use net::cluster::Cluster;
 use net::faults::Fault;
 use ot::OtKind;
-use program::circuit::{Circuit, Lit};
-use program::wired::Viewers;
 use std::time::Duration;
 
 const LANES: usize = 200;

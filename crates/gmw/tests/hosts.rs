@@ -3,12 +3,12 @@
 mod common;
 
 use base::{Error, PartyId, Roster, Seed};
+use circuits::Viewers;
 use common::{circuit, eval, truth};
 use gmw::{Layers, Party};
 use net::connect::free_address;
 use net::{Identity, Meet, Session, Transport};
 use ot::OtKind;
-use program::wired::Viewers;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

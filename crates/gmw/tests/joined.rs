@@ -1,4 +1,4 @@
-//! Rows joined to shares by `gmw::pair`: the totals of the definitions, at the price of the formulas, whatever protocol
+//! Rows joined to shares by `sums`: the totals of the definitions, at the price of the formulas, whatever protocol
 //! joined them and whatever lies where nothing was joined.
 
 use base::{Error, Rng, Seed};

@@ -1,8 +1,7 @@
-//! Lift rows by `gmw::pair`: the totals of the clear engine, at the price of the formulas.
+//! Lift rows by `sums`: the totals of the clear engine, at the price of the formulas.
 
 use base::{Cost, Error, PartyId};
 use engine::{Clear, Engine, Rows, Share, Shares};
-use gmw::pair::Prepared;
 use net::cluster::Cluster;
 use net::faults::Fault;
 use ot::OtKind;
@@ -10,6 +9,7 @@ use program::{Builder, Class, Lookup, NodeId, Program, Type};
 use proptest::prelude::*;
 use std::time::Duration;
 use studies::lift::*;
+use sums::Prepared;
 
 const KIND: OtKind = OtKind::SoftSpoken { k: 4 };
 

@@ -3,12 +3,12 @@
 mod common;
 
 use base::PartyId;
+use circuits::Viewers;
+use circuits::{Gates, Input, Lit};
 use common::{Source, party};
 use gmw::{Layers, Party};
 use net::cluster::Cluster;
 use ot::OtKind;
-use program::circuit::{Gates, Input, Lit};
-use program::wired::Viewers;
 
 fn two_inputs(build: impl Fn(&mut Gates, Lit, Lit) -> Lit) -> Layers {
     let mut g = Gates::default();

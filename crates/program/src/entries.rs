@@ -4,9 +4,9 @@
 //! For engines whose shares are not its inputs: a value that one party knows becomes shared by a message, so it is entered
 //! where it first meets another's, and not before.
 
-use crate::circuit::{Circuit, Input, Lit, Wire};
 use crate::lower::{Inputs, Piece};
 use base::PartyId;
+use circuits::{Circuit, Input, Lit, Wire};
 
 /// Who knows an input bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,7 +191,7 @@ fn own(circuit: &Circuit, party: PartyId, entered: &[u32], knows: &dyn Fn(&Input
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::circuit::Gates;
+    use circuits::Gates;
 
     fn input(g: &mut Gates, word: u32) -> Lit {
         g.input(Input { owner: Some(PartyId(word as u8 % 2)), word, bit: 3 })

@@ -7,22 +7,15 @@
 
 mod analysis;
 mod builder;
-pub mod circuit;
 pub mod entries;
 pub mod eval;
-pub mod files;
-pub mod gadgets;
 mod graph;
-pub mod layers;
 pub mod lower;
 mod names;
-pub mod optimise;
 mod presence;
-pub mod standard;
 mod text;
 mod types;
 mod verify;
-pub mod wired;
 
 pub use analysis::GATES;
 pub use analysis::{Bounds, Facts};

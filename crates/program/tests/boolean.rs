@@ -1,10 +1,10 @@
 //! Rows of n parties as circuits: what they compute, and that gates and depth are what the formulas say.
 
 use base::{PartyId, Rng, Seed};
-use program::circuit::Lit;
+use circuits::Lit;
+use circuits::Wired;
 use program::lower::combine::{Combine, Shape, lanes};
 use program::lower::{BooleanFold, BooleanPlan, INDEX_WORD, Inputs, Piece, hoist, lower_boolean, unroll};
-use program::wired::Wired;
 use program::{Builder, Class, Holder, Lookup, Order, Program, Type};
 
 /// The P2P problem of the paper: the customer's bit says which rows it asks for.
@@ -87,7 +87,7 @@ fn number(bits: &[bool]) -> u128 {
 /// Outputs of a stand-alone circuit whose inputs are the values in their order.
 fn run_flat(wired: &Wired, values: &[u128]) -> Vec<u128> {
     wired.check().expect("an unrolled program is well formed");
-    let bits = |(word, value): (&program::wired::InputWord, &u128)| {
+    let bits = |(word, value): (&circuits::InputWord, &u128)| {
         (0..word.width).map(|bit| value >> bit & 1 == 1).collect()
     };
     let inputs: Vec<Vec<bool>> = wired.inputs.iter().zip(values).map(bits).collect();
@@ -305,7 +305,7 @@ fn columns_are_all_that_enters() {
     let entered = |inputs: Inputs| -> Vec<u32> {
         let plan = lower_boolean(&program, Shape::Small, 5, inputs);
         let words = plan.leaf.circuit.wires.iter().filter_map(|wire| match wire {
-            program::circuit::Wire::Input(input) => Some(input.word),
+            circuits::Wire::Input(input) => Some(input.word),
             _ => None,
         });
         let mut words: Vec<u32> = words.collect();

@@ -332,7 +332,7 @@ proptest! {
         };
         let wires = plan.circuit.evaluate(|i| word(i.word) >> i.bit & 1 == 1);
         for (output, lits) in &plan.outputs {
-            let bit = |l: &program::circuit::Lit| u128::from(wires[l.wire()] ^ l.inverted());
+            let bit = |l: &circuits::Lit| u128::from(wires[l.wire()] ^ l.inverted());
             let value = lits.iter().enumerate().fold(0, |v, (i, l)| v | bit(l) << i);
             let node = program.outputs[*output].value;
             prop_assert_eq!(value, clear.get(node)[0], "{:?}", program.release.node(node));

@@ -2,7 +2,7 @@
 //!
 //! One part is a value in the clear, three are a seat's shares.
 
-use crate::spare::{give_back, room};
+use crate::vectors::spare::{give_back, room};
 use crate::{Ring, Shares};
 use kernels::Block;
 

@@ -4,9 +4,17 @@
 //! roster. Rows have keys of their own, draws and the releases that take them one set together; other releases and lists set up keys
 //! anew. Between calls nothing is kept but that, the noise, and summands of totals.
 
-use crate::member::Member;
-use crate::release::{self, Noises};
-use crate::{Quote, Seat, Settings, rows};
+mod circuit_engine;
+mod combine;
+mod evaluate;
+mod numbers;
+mod release;
+mod rows;
+mod sums;
+
+use self::release::Noises;
+use crate::seats::member::Member;
+use crate::{Quote, Seat, Settings};
 use accel::Queue;
 use base::{Cost, Error, PartyId};
 use engine::{Engine, Entered, OutputShares, Rows, Shares, outputs};

@@ -23,51 +23,27 @@
 //! same. Malicious: 8 tags of 16 B per round more, whatever its length. An opening: 4 elements; a joint input: one.
 //! [`Quote`] has it exactly, message by message.
 
-mod adder;
-mod array;
 mod bits;
-mod check;
-mod circuits;
-mod combine;
-mod compare;
-mod convert;
-mod divide;
 mod engine;
-mod evaluate;
-mod input;
-mod joint;
-mod member;
-mod numbers;
-mod open;
-mod party;
-mod planes;
 mod price;
-mod product;
-mod randomness;
-mod release;
-mod root;
-mod rows;
-mod setup;
+mod seats;
 mod shares;
-mod sides;
-mod spare;
-mod sums;
-mod truncate;
+mod vectors;
 
-pub use crate::array::Array;
 pub use crate::engine::Ring4;
+pub use crate::seats::joint::Joint;
+pub use crate::seats::member::Member;
+pub use crate::seats::open::{elements, pack};
+pub use crate::seats::party::{Hash, Party, Security, Settings};
+pub use crate::vectors::array::Array;
+pub use crate::vectors::compare::Number;
+pub use crate::vectors::convert::{DIRECT_BITS, lowest};
+pub use crate::vectors::divide::Division;
+pub use crate::vectors::planes::Planes;
+pub use crate::vectors::truncate::STATISTICAL_BITS;
 pub use accel::{Ring, Seat};
-pub use compare::Number;
-pub use convert::{DIRECT_BITS, lowest};
-pub use divide::Division;
-pub use joint::Joint;
-pub use member::Member;
-pub use open::{elements, pack};
-pub use party::{Hash, Party, Security, Settings};
-pub use planes::Planes;
 pub use price::Quote;
 pub use shares::{Shares, View};
-pub use truncate::STATISTICAL_BITS;
 
 /// Bytes of a tag.
 pub const TAG_BYTES: usize = 16;

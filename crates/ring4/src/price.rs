@@ -1,6 +1,6 @@
 //! What a computation costs, message by message: the same turns as the ledger counts.
 
-use crate::product::chunks;
+use crate::seats::product::chunks;
 use crate::{CHUNKS_AHEAD, Ring, Seat, Settings, TAG_BYTES};
 use base::{Cost, PartyId};
 
@@ -94,7 +94,7 @@ impl Quote {
 
     /// Agreement on keys.
     pub fn setup(&mut self) {
-        for bytes in crate::setup::BYTES {
+        for bytes in crate::seats::setup::BYTES {
             self.trips += 1;
             self.among(bytes);
         }

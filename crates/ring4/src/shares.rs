@@ -1,6 +1,6 @@
 //! A vector of shared values, as one seat holds it.
 
-use crate::spare::{give_back, zeros};
+use crate::vectors::spare::{give_back, zeros};
 use crate::{Ring, Seat};
 use base::Error;
 use kernels::{Block, ring_add, ring_sub};

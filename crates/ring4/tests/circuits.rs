@@ -2,12 +2,12 @@
 
 use accel::Queue;
 use base::PartyId;
-use engine::Circuits;
-use engine::conformance::circuits::check_served;
+use circuits::{Gates, Input};
+use circuits::{InputWord, OutputWord, Viewers, Wired};
+use engine::CircuitEngine;
+use engine::conformance::circuit_suite::check_served;
 use net::cluster::Cluster;
 use net::faults::Fault;
-use program::circuit::{Gates, Input};
-use program::wired::{InputWord, OutputWord, Viewers, Wired};
 use ring4::{Hash, Ring4, Security, Settings};
 
 fn check(security: Security, parties: usize, seats: [u8; 4], servers: usize) {

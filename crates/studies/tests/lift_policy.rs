@@ -283,7 +283,7 @@ fn the_documented_cost_is_the_cost() {
         let (program, _) = build(&lift).unwrap();
         let plan = lower_row(&program, ADVERTISER);
         let inputs = |p: PartyId| {
-            let of = |w: &&program::circuit::Wire| matches!(w, program::circuit::Wire::Input(i) if i.owner == Some(p));
+            let of = |w: &&circuits::Wire| matches!(w, circuits::Wire::Input(i) if i.owner == Some(p));
             plan.circuit.wires.iter().filter(of).count()
         };
         let masks: Vec<_> = plan.steps.iter().filter(|s| matches!(s, Step::Mask(_))).collect();

@@ -287,7 +287,7 @@ fn examples_hold_these_programs() {
 /// Constants that the paper carries as wires survive both file formats.
 #[test]
 fn the_papers_circuit_survives_files() {
-    use program::files::{Format, read, write};
+    use circuits::files::{Format, read, write};
     let circuit = wired("p2p", 100, Shape::Paper).unwrap();
     for format in [Format::Gmw, Format::Bristol] {
         let mut text = Vec::new();

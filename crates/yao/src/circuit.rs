@@ -18,11 +18,11 @@ use crate::compile::{Compiled, compile};
 use crate::lanes::{Evaluator, Garbler, Packed};
 use crate::{START_BYTES, recv_start, send_start};
 use base::{Cost, Error, PartyId};
+use circuits::Wired;
+use circuits::{Input, Lit};
 use kernels::Block;
 use net::Session;
 use ot::{CotReceiver, CotSender, OtReceiver, OtSender, Price};
-use program::circuit::{Input, Lit};
-use program::wired::Wired;
 use std::collections::VecDeque;
 
 /// Most bytes of labels of one batch; wide circuits take fewer lanes at once, at least 64.
@@ -113,7 +113,7 @@ impl<'a> Prepared<'a> {
         cost
     }
 
-    /// Runs it at either party; `inputs` and the result as in `engine::Circuits`.
+    /// Runs it at either party; `inputs` and the result as in `engine::CircuitEngine`.
     pub fn run(
         &self,
         k: u32,

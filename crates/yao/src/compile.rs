@@ -4,7 +4,7 @@
 //! offsets, and an AND with an operand that either party knows needs one ciphertext instead of two.
 
 use base::{PartyId, Rng, Seed};
-use program::circuit::{Circuit, Input, Lit, Wire};
+use circuits::{Circuit, Input, Lit, Wire};
 
 /// Where labels lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

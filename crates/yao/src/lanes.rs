@@ -276,7 +276,7 @@ fn complement(bits: &[u64], flip: bool) -> Vec<u64> {
 
 /// Packs bits of words over lanes: `wanted` are (word, bit) pairs, `values(word)` the word's values by lane.
 pub(crate) fn pack<'a>(
-    wanted: &[program::circuit::Input],
+    wanted: &[circuits::Input],
     lanes: usize,
     values: &dyn Fn(u32) -> &'a [u128],
 ) -> Packed {
@@ -314,7 +314,7 @@ mod timing_tests;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use program::circuit::Input;
+    use circuits::Input;
 
     #[test]
     fn packing_takes_the_right_bits() {

@@ -36,12 +36,12 @@ mod tests;
 pub mod wires;
 
 use base::{Cost, Error, PartyId};
-use engine::{Circuits, Engine, Entered, OutputShares, Rows, Shares};
+use circuits::Wired;
+use engine::{CircuitEngine, Engine, Entered, OutputShares, Rows, Shares};
 use kernels::{Block, TweakedHash};
 use net::Session;
 use program::Program;
 use program::lower::ReleasePlan;
-use program::wired::Wired;
 
 /// The garbling engine of one party.
 pub struct Yao {
@@ -131,7 +131,7 @@ impl Engine for Yao {
     }
 }
 
-impl Circuits for Yao {
+impl CircuitEngine for Yao {
     fn name(&self) -> &'static str {
         "yao"
     }
@@ -148,7 +148,7 @@ impl Circuits for Yao {
         session: &mut Session,
     ) -> Result<Vec<Option<Vec<Vec<u64>>>>, Error> {
         check_parties(wired.parties, session)?;
-        engine::circuits::check_inputs(wired, lanes, inputs, Some(session.me()))?;
+        engine::circuit_engine::check_inputs(wired, lanes, inputs, Some(session.me()))?;
         circuit::Prepared::cheaper(wired, self.k).run(self.k, self.lanes, lanes, inputs, session)
     }
 }

@@ -168,7 +168,7 @@ impl<'a> Shard<'a> {
         })
     }
 
-    fn bits(&self, inputs: &[program::circuit::Input], lanes: usize) -> Packed {
+    fn bits(&self, inputs: &[circuits::Input], lanes: usize) -> Packed {
         pack(inputs, lanes, &|word| self.values.get(NodeId(word)))
     }
 

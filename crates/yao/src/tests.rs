@@ -4,9 +4,9 @@ use crate::compile::{Compiled, Gate, Ref, compile};
 use crate::lanes::{Garbler, Packed};
 use crate::rows::Prepared;
 use base::PartyId;
+use circuits::{Circuit, Gates, Input, Lit};
 use kernels::{Block, TweakedHash};
 use net::cluster::Cluster;
-use program::circuit::{Circuit, Gates, Input, Lit};
 use std::collections::BTreeMap;
 
 const LANES: usize = 64;

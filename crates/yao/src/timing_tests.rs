@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::masks::{self, Group, Pads, Slice, Temps};
+use circuits::Input;
 use kernels::Backend;
-use program::circuit::Input;
 use program::lower::Source;
 use timing::{Case, done};
 

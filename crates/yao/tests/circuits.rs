@@ -1,27 +1,27 @@
 //! Circuits by garbling: the conformance suite, refusals, and what a cut link looks like.
 
 use base::PartyId;
-use engine::Circuits;
-use engine::conformance::circuits;
+use engine::CircuitEngine;
+use engine::conformance::circuit_suite;
 use net::cluster::Cluster;
 use net::faults::Fault;
 use yao::Yao;
 
 #[test]
 fn yao_passes_the_suite() {
-    circuits::check(&|_| Ok(Box::new(Yao::default())), 2).unwrap();
+    circuit_suite::check(&|_| Ok(Box::new(Yao::default())), 2).unwrap();
 }
 
 #[test]
 fn yao_passes_the_suite_at_other_parameters() {
     for (k, lanes) in [(1, 64), (8, 1024)] {
-        circuits::check(&|_| Ok(Box::new(Yao::new(k).with_lanes(lanes))), 2).unwrap();
+        circuit_suite::check(&|_| Ok(Box::new(Yao::new(k).with_lanes(lanes))), 2).unwrap();
     }
 }
 
 /// Both parties add numbers in `lanes` lanes.
 fn add(cluster: &Cluster, lanes: usize) -> Vec<Result<usize, base::Error>> {
-    let wired = program::standard::add64();
+    let wired = circuits::standard::add64();
     cluster.run(|session| {
         let mine =
             |p: u8| if session.me() == PartyId(p) { vec![vec![5; lanes / 64]; 64] } else { Vec::new() };
@@ -50,7 +50,7 @@ fn a_cut_at_any_step_is_an_error_that_names_it() {
 
 #[test]
 fn three_parties_are_refused() {
-    let wired = program::standard::add64().deal(3, &|i| PartyId(i as u8)).unwrap();
+    let wired = circuits::standard::add64().deal(3, &|i| PartyId(i as u8)).unwrap();
     let done = Cluster::new(3, 1).run(|s| Yao::default().run(&wired, 1, &[Vec::new(), Vec::new()], s));
     assert!(done.into_iter().all(|d| d.unwrap_err().to_string().contains("two parties")));
 }

@@ -296,9 +296,9 @@ fn summary(args: &Bench, names: &[&str], parties: &[Measured], correct: bool) ->
 }
 
 /// The rows as gmw runs them.
-fn prepared(args: &Bench) -> Result<::gmw::pair::Prepared, Error> {
+fn prepared(args: &Bench) -> Result<sums::Prepared, Error> {
     let (program, _) = party::program(args.what)?;
-    ::gmw::pair::Prepared::new(&program, PartyId(0), gmw::kind(args)?, ::gmw::pair::LANES)
+    sums::Prepared::new(&program, PartyId(0), gmw::kind(args)?, sums::LANES)
 }
 
 /// AND gates of the rows, as yao counts them.

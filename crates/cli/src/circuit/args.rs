@@ -1,8 +1,8 @@
 //! Flags of `tacit circuit`.
 
 use base::limits;
+use circuits::files::Format;
 use clap::{Args, Subcommand, ValueEnum};
-use program::files::Format;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\

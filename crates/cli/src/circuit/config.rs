@@ -4,8 +4,8 @@
 //! its circuits: a record a line, a letter first. `docs/circuits.md` has the table.
 
 use base::{Error, PartyId, limits};
+use circuits::files::lines::{Line, Lines};
 use net::Fingerprint;
-use program::files::lines::{Line, Lines};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::net::IpAddr;

@@ -6,8 +6,8 @@ use super::inputs;
 use super::run::{Chosen, Summary, evaluate, packed};
 use crate::progress::{Board, Line};
 use base::{Error, Roster, Seed};
+use circuits::Wired;
 use net::{Identity, Meet, Meeting, Session, Status, Terms, Transport};
-use program::wired::Wired;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -38,7 +38,7 @@ pub fn run(args: &Run, config: &Path, json: bool) -> Result<(), Error> {
     let wired = inputs::deal(wired, format, Some(config.parties as u8), &args.party_of_input)?;
     let mut values =
         inputs::own(&wired, config.me, args.input.as_deref().or(config.input.as_deref()))?.into_iter();
-    let own = |word: &program::wired::InputWord| match word.owner == config.me {
+    let own = |word: &circuits::InputWord| match word.owner == config.me {
         true => values.next().map(|value| packed(&value)).unwrap_or_default(),
         false => Vec::new(),
     };

@@ -2,8 +2,8 @@
 
 use crate::output;
 use base::{Error, PartyId};
-use program::circuit::Wire;
-use program::wired::Wired;
+use circuits::Wire;
+use circuits::Wired;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::path::Path;
@@ -64,7 +64,7 @@ fn info(wired: &Wired, format: &'static str) -> Info {
         parties.map(|p| p + 1).collect()
     };
     let output = |k: usize| Output { parties: seen(k), bits: wired.outputs[k].bits.len() };
-    let input = |w: &program::wired::InputWord| Input { party: w.owner.index() + 1, bits: w.width };
+    let input = |w: &circuits::InputWord| Input { party: w.owner.index() + 1, bits: w.width };
     Info {
         format,
         parties: wired.parties,

@@ -1,8 +1,8 @@
 //! Values from the command line and from input files to the words of a circuit, and parties to words.
 
 use base::{Error, PartyId};
-use program::files::{Format, values};
-use program::wired::Wired;
+use circuits::Wired;
+use circuits::files::{Format, values};
 use std::io::BufReader;
 use std::path::Path;
 

@@ -5,11 +5,11 @@ use super::args::{EngineName, Run};
 use super::{hosts, inputs};
 use crate::output;
 use base::{Error, Kind, PartyId, Roster, Seed};
-use engine::{Circuits, Clear};
+use circuits::files::values;
+use circuits::{Viewers, Wired};
+use engine::{CircuitEngine, Clear};
 use net::{Channels, Ledger, Session};
 use ot::OtKind;
-use program::files::values;
-use program::wired::{Viewers, Wired};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use yao::Yao;
@@ -68,7 +68,7 @@ impl Chosen {
         Ok(Self { name, ot })
     }
 
-    fn engine(self) -> Box<dyn Circuits> {
+    fn engine(self) -> Box<dyn CircuitEngine> {
         match self.name {
             EngineName::Clear => Box::new(Clear),
             EngineName::Yao => Box::new(Yao::default()),
@@ -145,7 +145,7 @@ fn together(wired: &Wired, values: &[Vec<bool>], chosen: Chosen) -> Result<Vec<V
         let roster = &roster;
         let party = |(me, channels): (PartyId, Channels)| {
             scope.spawn(move || {
-                let own = |(word, value): (&program::wired::InputWord, &Vec<bool>)| {
+                let own = |(word, value): (&circuits::InputWord, &Vec<bool>)| {
                     if word.owner == me { packed(value) } else { Vec::new() }
                 };
                 let inputs: Vec<_> = wired.inputs.iter().zip(values).map(own).collect();

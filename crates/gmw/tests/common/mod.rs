@@ -2,10 +2,10 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use base::PartyId;
+use circuits::{Circuit, Gates, Input, Lit};
 use gmw::{Layers, Party};
 use net::Session;
 use ot::OtKind;
-use program::circuit::{Circuit, Gates, Input, Lit};
 
 /// A deterministic generator for public test data.
 pub struct Source(pub u64);

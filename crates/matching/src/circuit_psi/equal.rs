@@ -1,12 +1,12 @@
 //! Whether two parties' tags agree, bin by bin, as shared bits: a tree of ANDs by GMW.
 
 use base::{Error, PartyId};
+use circuits::gadgets;
+use circuits::{Gates, Input, Lit};
 use gmw::{Layers, Party, Quote};
 use kernels::{Block, transpose128};
 use net::Session;
 use ot::OtKind;
-use program::circuit::{Gates, Input, Lit};
-use program::gadgets;
 
 /// Bins of one evaluation: a multiple of 128.
 const LANES: usize = 1 << 20;

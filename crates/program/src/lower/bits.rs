@@ -2,10 +2,10 @@
 
 use super::joined::Entering;
 use super::row::Compare;
-use crate::circuit::{Gates, Lit};
-use crate::gadgets::{self as gadget, Word};
 use crate::graph::{Lookup, Section};
 use crate::{Facts, NodeId, Op};
+use circuits::gadgets::{self as gadget, Word};
+use circuits::{Gates, Lit};
 use std::collections::HashSet;
 
 /// Gates of a section, node by node on demand.

@@ -7,10 +7,10 @@
 use super::bits::Bits;
 use super::combine::{Combine, Shape, lanes, levels};
 use super::numbers::{Found, Numbers};
-use crate::circuit::{Circuit, Gates, Input, Lit};
-use crate::gadgets::Word;
 use crate::{Facts, Fold, Holder, NodeId, Op, Program};
 use base::PartyId;
+use circuits::gadgets::Word;
+use circuits::{Circuit, Gates, Input, Lit};
 use std::collections::HashMap;
 
 /// The word of a row's own index, where a circuit reads it as an input. Everybody knows it; it enters as the first
@@ -140,7 +140,7 @@ impl BooleanPlan {
     pub fn input_bits(&self, mine: &dyn Fn(&Input) -> bool) -> HashMap<u32, usize> {
         let mut bits: HashMap<u32, usize> = HashMap::new();
         for wire in &self.leaf.circuit.wires {
-            if let crate::circuit::Wire::Input(input) = wire
+            if let circuits::Wire::Input(input) = wire
                 && input.word != INDEX_WORD
                 && mine(input)
             {
@@ -172,7 +172,7 @@ impl BooleanPlan {
         };
         let mut roots: Vec<NodeId> = Vec::new();
         for wire in &self.leaf.circuit.wires {
-            if let crate::circuit::Wire::Input(input) = wire
+            if let circuits::Wire::Input(input) = wire
                 && mine(input)
             {
                 roots.push(NodeId(input.word));

@@ -27,11 +27,11 @@
 //! **Sums.** Adders of a width that grows by one bit per level up to the total's: with V_l = min(w + l, total) bits at
 //! level l, V_{l+1} - 1 gates and as much depth per merge of level l.
 
-use crate::circuit::{Gates, Lit};
-use crate::gadgets::{self as gadget, Word};
 use crate::graph::{Fold, Order};
 use crate::{Op, Program};
 use base::Error;
+use circuits::gadgets::{self as gadget, Word};
+use circuits::{Gates, Lit};
 use std::fmt;
 use std::str::FromStr;
 

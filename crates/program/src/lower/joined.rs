@@ -14,12 +14,12 @@
 //! 3. Sums stay numbers: what is clamped or squared after parties' numbers met is clamped by such a comparison, and squared
 //!    by x^2 = x_0^2 + x_1^2 + 2 x_0 x_1, the last by one product per bit of x_0.
 
-use crate::circuit::{Gates, Input, Lit};
 use crate::eval::{Values, closure};
-use crate::gadgets::{self as gadget, Word as Bits};
 use crate::lower::row::{Compare, FoldPlan, RowPlan, lower_entered};
 use crate::{Facts, Holder, NodeId, Op, Program, Sharing, Type};
 use base::{Error, PartyId};
+use circuits::gadgets::{self as gadget, Word as Bits};
+use circuits::{Gates, Input, Lit};
 use std::collections::HashMap;
 
 /// A row plan over shares.

@@ -5,9 +5,9 @@
 //! held alike. What a viewer gets are the summands of its outputs.
 
 use super::release::{Addend, Noise, NoisedAt, Totals, Words};
-use crate::circuit::Lit;
 use crate::eval::closure;
 use crate::{Fold, MechanismKind, NodeId, Op, Program, Viewer};
+use circuits::Lit;
 use std::collections::BTreeMap;
 
 /// A constant and a sum of multiples of words, modulo 2^width; factors of two's complement.

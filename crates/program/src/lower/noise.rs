@@ -13,9 +13,9 @@
 
 use super::combine::compare;
 use super::release::{Depth, NoisedAt, ReleasePlan, ReleaseWord, SUMMANDS, WordKind, pieces};
-use crate::circuit::{Circuit, Gates, Input, Lit};
-use crate::gadgets::{self as gadget, Word};
 use base::PartyId;
+use circuits::gadgets::{self as gadget, Word};
+use circuits::{Circuit, Gates, Input, Lit};
 use release::alias::{FRACTION_BITS, Part, Sampler, Table};
 
 /// What servers draw before the rows: the noises of all releases at once.
@@ -207,7 +207,7 @@ mod tests {
     use release::rational::{Rational, ratio};
 
     /// The circuit of a draw whose coins are the bits of one input word, and its roots: the word, then the carry.
-    fn circuit(sampler: &Sampler, depth: Depth) -> (crate::circuit::Circuit, Word) {
+    fn circuit(sampler: &Sampler, depth: Depth) -> (circuits::Circuit, Word) {
         let mut g = Gates::default();
         let coin = |bit| Input { owner: None, word: 0, bit };
         let coins: Word = (0..sampler.coins() as u16).map(|bit| g.input(coin(bit))).collect();
@@ -215,7 +215,7 @@ mod tests {
         (g.finish(), [word, vec![carry]].concat())
     }
 
-    fn value((circuit, roots): &(crate::circuit::Circuit, Word), coins: &[bool]) -> i128 {
+    fn value((circuit, roots): &(circuits::Circuit, Word), coins: &[bool]) -> i128 {
         let bits = circuit.evaluate(|input| coins[usize::from(input.bit)]);
         let bit = |root: &Lit| i128::from(bits[root.wire()] ^ root.inverted());
         let (carry, word) = roots.split_last().expect("a carry");

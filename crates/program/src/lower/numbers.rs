@@ -7,10 +7,10 @@
 //! with them for nothing.
 
 use super::bits::Bits;
-use crate::circuit::{Gates, Lit};
-use crate::gadgets::Word;
 use crate::graph::Section;
 use crate::{Fold, NodeId, Op, Owners, Program};
+use circuits::gadgets::Word;
+use circuits::{Gates, Lit};
 
 /// Bits of a word from which on its products are cheaper as numbers.
 const WIDE: usize = 20;

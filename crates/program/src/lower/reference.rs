@@ -1,9 +1,9 @@
 //! What a [`RowPlan`] means, on clear values: the definition that the engines' protocols are tested against.
 
 use super::row::{RowPlan, Source, Step};
-use crate::circuit::Wire;
 use crate::{Facts, Holder, NodeId, Op, Program};
 use base::{Error, PartyId};
+use circuits::Wire;
 
 impl RowPlan {
     /// Runs the plan for one row: both parties' shares of every temporary, by party. `facts` are the program's row facts,

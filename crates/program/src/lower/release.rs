@@ -2,11 +2,11 @@
 
 use super::bits::Bits;
 use super::linear::LinearSum;
-use crate::circuit::{Circuit, Gates, Input, Lit, Wire};
-use crate::gadgets::{self as gadget, Word};
 use crate::graph::{Fold, MechanismKind, Sharing, Statistic};
 use crate::{NodeId, Op, Owners, Program, Viewer};
 use base::{Error, PartyId};
+use circuits::gadgets::{self as gadget, Word};
+use circuits::{Circuit, Gates, Input, Lit, Wire};
 use release::alias::Sampler;
 use release::joint::{Combination, TAIL};
 use std::collections::{HashMap, HashSet};

@@ -2,11 +2,11 @@
 
 use super::bits::Bits;
 use super::joined::{Entering, Held, Term, Word as Entered, gap_bytes};
-use crate::circuit::{Circuit, Gates, Input, Lit, Wire};
-use crate::gadgets::Word;
 use crate::graph::Lookup;
 use crate::{Facts, Fold, Holder, NodeId, Op, Program, Sharing, Type};
 use base::PartyId;
+use circuits::gadgets::Word;
+use circuits::{Circuit, Gates, Input, Lit, Wire};
 use std::collections::HashMap;
 
 /// What one row costs and yields, for a given sender. Its nodes are row nodes; those of a [`super::JoinedPlan`] are words.

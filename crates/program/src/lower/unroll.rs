@@ -3,11 +3,11 @@
 use super::bits::Bits;
 use super::combine::{Combine, Shape, levels};
 use super::release::Part;
-use crate::circuit::{Gates, Input, Lit};
-use crate::gadgets::Word;
-use crate::wired::{InputWord, OutputWord, Viewers, WORD_BITS, Wired};
 use crate::{Fold, Holder, NodeId, Op, Program, Viewer};
 use base::{Error, PartyId};
+use circuits::gadgets::Word;
+use circuits::{Gates, Input, Lit};
+use circuits::{InputWord, OutputWord, Viewers, WORD_BITS, Wired};
 
 /// Most rows of an unrolled program: a list of them is one output word.
 pub const UNROLLED_ROWS: u64 = WORD_BITS as u64;

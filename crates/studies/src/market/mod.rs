@@ -20,9 +20,9 @@ pub use sample::{Part, Sample};
 pub use truth::{Answer, truth};
 
 use base::{Error, PartyId};
+use circuits::Wired;
 use program::lower::combine::Shape;
 use program::lower::unroll;
-use program::wired::Wired;
 use program::{Builder, Class, Holder, NodeId, Order, Program, RowSet, Type};
 use std::fmt;
 use std::str::FromStr;

@@ -1,0 +1,163 @@
+//! Sums of numbers times bits, over the ring.
+//!
+//! **Functionality.** Of every row some words and single bits; the seats hold the sums over all rows of words and of products of
+//! words, where a bit is set or everywhere ([`program::lower::Numbers`]).
+//!
+//! **How.** Words and bits become elements of Z_2^128 ([`Party::word_to_ring`], [`Party::bits_to_ring`]), so that what an owner
+//! entered in w bits is below 2^w whatever it entered. Products are one round. A sum of numbers times bits is an inner product:
+//! one element per sum and chunk, whatever the rows; a sum of numbers alone, or of bits, is local.
+//!
+//! **Security, who learns what.** That of conversions and products.
+//!
+//! **Cost** per row: about 25 w bits and 128 B per word, 96 B per bit and per product. Over Z_2 the square of 32 bits alone takes
+//! 1.1 kB, and every bit that selects it 96 B.
+
+use crate::bits::{Bits, LANES};
+use crate::vectors::sides::{concat, cut};
+use crate::{Party, Planes, Quote, Ring, Shares};
+use base::Error;
+use net::Session;
+use program::lower::{Number, NumberSum, Numbers};
+
+const RING: Ring = Ring::Z128;
+
+/// The sums so far at one seat, by its parts.
+pub(crate) struct Sums<'a> {
+    numbers: &'a Numbers,
+    totals: Vec<[u128; 3]>,
+}
+
+impl<'a> Sums<'a> {
+    pub fn new(numbers: &'a Numbers) -> Self {
+        Self { numbers, totals: vec![[0; 3]; numbers.sums.len()] }
+    }
+
+    /// Takes in so many rows: the bits of all words, then the single bits.
+    pub fn absorb(
+        &mut self,
+        server: &mut Party,
+        session: &mut Session,
+        rows: usize,
+        roots: Vec<Bits<3>>,
+    ) -> Result<(), Error> {
+        let mut planes = roots.into_iter().map(Bits::into_shares);
+        let mut words = Vec::with_capacity(self.numbers.words.len());
+        for width in &self.numbers.words {
+            let word = Planes::new(planes.by_ref().take(*width).collect())?;
+            words.push(server.word_to_ring(session, RING, &word)?);
+        }
+        let bits: Vec<Shares> = planes.collect();
+        let bits = server.bits_to_ring(session, RING, &bits.iter().collect::<Vec<_>>())?;
+        let products = self.multiply(server, session, rows, &words)?;
+        let number = |sum: &NumberSum| match sum.number {
+            Number::One => None,
+            Number::Word(word) => Some(&words[word]),
+            Number::Product(product) => Some(&products[product]),
+        };
+        let mut selected = Vec::new();
+        for (sum, total) in self.numbers.sums.iter().zip(&mut self.totals) {
+            match (number(sum), sum.bit) {
+                (Some(number), Some(bit)) => selected.push((number, &bits[bit], total)),
+                (number, bit) => {
+                    let alone = number.or(bit.map(|bit| &bits[bit]));
+                    alone.into_iter().for_each(|terms| add_terms(total, terms));
+                }
+            }
+        }
+        inner(server, session, rows, selected)
+    }
+
+    fn multiply(
+        &self,
+        server: &mut Party,
+        session: &mut Session,
+        rows: usize,
+        words: &[Shares],
+    ) -> Result<Vec<Shares>, Error> {
+        let products = &self.numbers.products;
+        if products.is_empty() {
+            return Ok(Vec::new());
+        }
+        let factors = |which: usize| {
+            concat(RING, &products.iter().map(|product| &words[product[which]]).collect::<Vec<_>>())
+        };
+        let all = server.multiply(session, &factors(0), &factors(1))?;
+        Ok(cut(&all, &vec![rows; products.len()]))
+    }
+
+    /// The totals modulo 2^128, in the order of [`Numbers::sums`].
+    pub fn finish(self) -> Vec<[u128; 3]> {
+        self.totals
+    }
+}
+
+fn add_terms(total: &mut [u128; 3], terms: &Shares) {
+    for (total, part) in total.iter_mut().zip(terms.parts()) {
+        *total = part.iter().fold(*total, |sum, term| sum.wrapping_add(term.0));
+    }
+}
+
+/// Adds the inner products of numbers and bits to totals: one round.
+fn inner(
+    server: &mut Party,
+    session: &mut Session,
+    rows: usize,
+    selected: Vec<(&Shares, &Shares, &mut [u128; 3])>,
+) -> Result<(), Error> {
+    if selected.is_empty() {
+        return Ok(());
+    }
+    let (numbers, bits): (Vec<&Shares>, Vec<&Shares>) = selected.iter().map(|(n, b, _)| (*n, *b)).unzip();
+    let factors = [side_by_side(rows, &numbers), side_by_side(rows, &bits)];
+    let factors = factors.each_ref().map(Shares::parts);
+    let sums = server.dots(session, RING, selected.len(), factors)?;
+    for (i, (.., total)) in selected.into_iter().enumerate() {
+        total.iter_mut().zip(sums.parts()).for_each(|(total, part)| *total = total.wrapping_add(part[i].0));
+    }
+    Ok(())
+}
+
+/// Element t of all vectors, then element t + 1: a dot product's terms.
+fn side_by_side(rows: usize, vectors: &[&Shares]) -> Shares {
+    let mut all = Shares::zero(RING, rows * vectors.len());
+    for (k, part) in all.parts_mut().into_iter().enumerate() {
+        for (i, vector) in vectors.iter().enumerate() {
+            part.iter_mut()
+                .skip(i)
+                .step_by(vectors.len())
+                .zip(vector.parts()[k])
+                .for_each(|(to, from)| *to = *from);
+        }
+    }
+    all
+}
+
+/// Goes through the motions of [`Sums::absorb`].
+pub(crate) fn quote(numbers: &Numbers, quote: &mut Quote, rows: usize) {
+    for width in &numbers.words {
+        quote.word_to_ring(RING, rows, *width as u32);
+    }
+    quote.bits_to_ring(RING, rows, numbers.bits);
+    if !numbers.products.is_empty() {
+        quote.multiply(RING, rows * numbers.products.len());
+    }
+    let selected = numbers.sums.iter().filter(|sum| sum.bit.is_some() && sum.number != Number::One).count();
+    if selected > 0 {
+        quote.multiply(RING, selected);
+    }
+}
+
+/// ANDs of bits that send as much as a row's numbers do, about.
+pub(crate) fn and_gates(numbers: &Numbers) -> u64 {
+    let of_word = |width: &usize| 25 * width / 6 + 8 * LANES / 6;
+    let words: usize = numbers.words.iter().map(of_word).sum();
+    (words + LANES * (numbers.bits + numbers.products.len())) as u64
+}
+
+/// Bytes that a seat holds at once per 128 rows, about.
+pub(crate) fn block_bytes(numbers: &Numbers) -> usize {
+    let planes = 8 * numbers.words.iter().max().unwrap_or(&0);
+    let elements =
+        6 + numbers.words.len() + 4 * numbers.bits + 3 * numbers.products.len() + 3 * numbers.sums.len();
+    if numbers.words.is_empty() { 0 } else { 48 * (planes + LANES * elements) }
+}

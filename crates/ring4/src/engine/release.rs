@@ -1,0 +1,437 @@
+//! Releases, the noise that is drawn before them, and a viewer's lists.
+//!
+//! **Functionality.** The seats hold the totals, owners know some alone; the seats get shares of the outputs. Noise is drawn
+//! before the rows, of coins that nobody knows: summand j of a coin is of a stream of K_j, which its three holders tossed
+//! coins for.
+//!
+//! **Protocol.** 0. The seats agree on keys and evaluate all draws at once. What sums take becomes numbers, to which they add
+//! shares of zero. 1. Owners enter their totals: from here on they are fixed. 2. Where outputs are sums of multiples of totals
+//! ([`ReleasePlan::sums`]) every seat adds up its summands, noise among them, and nothing is sent. Elsewhere they evaluate
+//! gates, and where somebody without a seat is to see the outputs they add shares of zero, for summands as they lie could tell
+//! how a value was computed. 3. Who sees the outputs gets all that a seat holds from each (`engine::outputs`), so that one of
+//! them can neither stop nor bend what follows. Before that all say that everything was checked: with noise by committing to
+//! what they hold (`job::hold`), without it here.
+//!
+//! **Security, who learns what.** That of the engine; nothing is revealed here. A corrupted seat lacks one summand of every
+//! coin, of a key that an honest one tossed for. Summands of a sum are uniform but for it, as those of its noise are.
+//!
+//! **Cost.** The gates of the draws on one lane, and for a noise that becomes a number what a word costs, and 48 B. Sums: what
+//! owners enter, two rounds. Gates: rounds, not bytes. Coins cost nothing.
+
+use crate::bits::Bits;
+use crate::engine::evaluate::{Compiled, Evaluator};
+use crate::engine::rows::unlist;
+use crate::seats::member::Member;
+use crate::{Party, Planes, Quote, Ring, Seat, Shares};
+use base::{Error, PartyId};
+use circuits::{Input, Lit};
+use engine::{Entered, OutputShares, Share, outputs};
+use kernels::Block;
+use net::Session;
+use program::Program;
+use program::entries::Knows;
+use program::lower::{Drawn, Draws, Inputs, LinearSum, NoisedAt, ReleasePlan, ReleaseWord, WordKind};
+use std::collections::HashMap;
+use zeroize::Zeroizing;
+
+/// What sums are of.
+const RING: Ring = Ring::Z128;
+
+/// What a seat holds of the noises: the bits of each, and where its number is among those that sums take.
+#[derive(Default)]
+pub(crate) struct Noises {
+    places: HashMap<NoisedAt, (Bits<3>, usize)>,
+    numbers: Option<Shares>,
+}
+
+impl Noises {
+    fn of(&self, at: NoisedAt) -> Result<&(Bits<3>, usize), Error> {
+        self.places
+            .get(&at)
+            .ok_or_else(|| Error::misuse("a release of ring4 takes noise that was drawn before it"))
+    }
+
+    /// Part `k` of a noise's number.
+    fn number(&self, at: NoisedAt, k: usize) -> Result<u128, Error> {
+        let (_, place) = self.of(at)?;
+        let number = self.numbers.as_ref().and_then(|numbers| numbers.parts()[k].get(*place));
+        number.map(|block| block.0).ok_or_else(|| Error::misuse("this noise was drawn for gates"))
+    }
+}
+
+/// The gates of all draws, and how many of them become numbers of how many bits.
+fn drawn(draws: &Draws) -> (Compiled, usize, usize) {
+    let roots: Vec<Lit> = draws.drawn.iter().flat_map(|noise| noise.bits.iter().copied()).collect();
+    let summed = || draws.drawn.iter().filter(|noise| noise.in_sums);
+    let widest = summed().map(|noise| noise.bits.len()).max().unwrap_or(0);
+    (Compiled::of_shares(&draws.circuit, &roots), summed().count(), widest)
+}
+
+/// Goes through the motions of [`draw`], keys before it. ANDs of shares with it.
+pub(crate) fn quote_draw(draws: &Draws, mut quote: Quote) -> (Quote, u64) {
+    if draws.drawn.is_empty() {
+        return (quote, 0);
+    }
+    let (circuit, count, width) = drawn(draws);
+    quote.member_setup();
+    circuit.quote_join(&mut quote, 1);
+    if count > 0 {
+        quote.word_to_ring(RING, count, width as u32);
+        quote.refresh(RING, count);
+    }
+    (quote, circuit.and_gates())
+}
+
+/// Draws all noises. `given` are summands of coins that are not to be tossed.
+pub(crate) fn draw(
+    draws: &Draws,
+    given: &Entered,
+    member: &mut Member,
+    session: &mut Session,
+) -> Result<Noises, Error> {
+    if member.server().is_none() {
+        return Ok(Noises::default());
+    }
+    let (circuit, ..) = drawn(draws);
+    let mut evaluator = Evaluator::new(member, session);
+    let mut coins = toss(draws, given, member);
+    let roots = session.step("circuit", |s| evaluator.join(member, s, &circuit, 1, &[], &mut coins))?;
+    let Some(server) = member.server() else { return Ok(Noises::default()) };
+    let mut roots = roots.iter();
+    let word = |noise: &Drawn| {
+        let mut bits = Bits::default();
+        roots.by_ref().take(noise.bits.len()).for_each(|bit| bits.append(bit));
+        bits
+    };
+    let words: Vec<Bits<3>> = draws.drawn.iter().map(word).collect();
+    let of_sums = draws.drawn.iter().zip(&words).filter(|(noise, _)| noise.in_sums);
+    let of_sums: Vec<&Bits<3>> = of_sums.map(|(_, bits)| bits).collect();
+    let numbers = session.step("numbers", |s| numbers(server, s, &of_sums))?;
+    let mut next = 0;
+    let place = |(noise, bits): (&Drawn, Bits<3>)| {
+        let place = next;
+        next += usize::from(noise.in_sums);
+        (noise.at, (bits, if noise.in_sums { place } else { usize::MAX }))
+    };
+    Ok(Noises { places: draws.drawn.iter().zip(words).map(place).collect(), numbers })
+}
+
+/// Loads coins: random bits, the four summands of a piece at one place of their streams, or another value where one is given.
+fn toss<'a>(
+    draws: &'a Draws,
+    given: &'a Entered,
+    member: &mut Member,
+) -> impl FnMut(&Input, [&mut [Block]; 3]) -> Result<(), Error> + use<'a> {
+    let mut places = Vec::with_capacity(draws.words.len());
+    let mut count = 0;
+    for word in &draws.words {
+        let WordKind::CoinSummand(.., j) = word.kind else { continue };
+        places.push((Seat::new(j.into()), count));
+        count += if j + 1 == program::lower::SUMMANDS { usize::from(word.width) } else { 0 };
+    }
+    let seat = member.server().map(|server| server.seat());
+    let bits = member.server().map(|server| Bits::of(server.random(Ring::Z2, count))).unwrap_or_default();
+    move |input, into| {
+        let (summand, at) = places[input.word as usize];
+        if let Some(part) = seat.and_then(|seat| seat.part_of(summand)) {
+            into[part][0].0 = match given.get(input.word as usize) {
+                Some(given) => given >> input.bit & 1,
+                None => u128::from(bits.bit(part, at + usize::from(input.bit))),
+            };
+        }
+        Ok(())
+    }
+}
+
+/// Words as numbers, whose summands are fresh.
+fn numbers(server: &mut Party, session: &mut Session, words: &[&Bits<3>]) -> Result<Option<Shares>, Error> {
+    let Some(widest) = words.iter().map(|word| word.len()).max() else { return Ok(None) };
+    let plane = |i: usize| {
+        let mut plane = Bits::with_capacity(words.len());
+        words.iter().for_each(|w| plane.push(w.slices(), i.min(w.len() - 1), 1, [Block::ZERO; 3]));
+        plane.into_shares()
+    };
+    let planes = Planes::new((0..widest).map(plane).collect())?;
+    let all = server.signed_word_to_ring(session, RING, &planes)?;
+    server.refresh(session, &all).map(Some)
+}
+
+/// Whether nothing is computed together.
+fn is_local(plan: &ReleasePlan) -> bool {
+    plan.bits() == 0 || plan.alone().is_some()
+}
+
+/// A release in gates.
+fn compiled(plan: &ReleasePlan, inputs: Inputs) -> Compiled {
+    let roots: Vec<Lit> = plan.roots().collect();
+    let knows = |input: &Input| match plan.words[input.word as usize] {
+        ReleaseWord { kind: WordKind::Alone(_) | WordKind::Candidate(..), owner, .. } => Knows::Party(owner),
+        _ => Knows::Nobody,
+    };
+    Compiled::new(&plan.circuit, &roots, plan.parties, &knows, inputs)
+}
+
+/// The words that an owner enters as numbers, where it does.
+fn owned(plan: &ReleasePlan) -> impl Iterator<Item = (PartyId, Vec<usize>)> + '_ {
+    let of = |owner: PartyId| {
+        let mine = |word: &ReleaseWord| matches!(word.kind, WordKind::Alone(_)) && word.owner == owner;
+        (owner, (0..plan.words.len()).filter(|i| mine(&plan.words[*i])).collect::<Vec<_>>())
+    };
+    (0..plan.parties as u8).map(PartyId).map(of).filter(|(_, words)| !words.is_empty())
+}
+
+/// To what shares of zero are added.
+fn refreshed(plan: &ReleasePlan, seats: [PartyId; 4]) -> Option<(Ring, usize)> {
+    if outputs::viewers(plan).all(|viewer| seats.contains(&viewer)) {
+        return None;
+    }
+    let Some(sums) = &plan.sums else { return Some((Ring::Z2, plan.bits())) };
+    // What only its viewer knows is shared by itself.
+    let fresh = |sum: &LinearSum| {
+        let words = || sum.terms.iter().map(|(word, _)| plan.words[*word as usize]);
+        let own =
+            |word: ReleaseWord| matches!(word.kind, WordKind::Alone(_)) && plan.viewer == word.owner.into();
+        words().any(|word| word.kind.is_noise()) || words().all(own)
+    };
+    (!sums.iter().all(fresh)).then_some((RING, sums.len()))
+}
+
+/// Goes through the motions of [`run`], keys before it where no noise was drawn under them. ANDs of shares with it.
+pub(crate) fn quote(plan: &ReleasePlan, mut quote: Quote) -> (Quote, u64) {
+    if is_local(plan) {
+        return (quote, 0);
+    }
+    if !plan.is_drawn() {
+        quote.member_setup();
+    }
+    let mut and_gates = 0;
+    if plan.sums.is_some() {
+        owned(plan).for_each(|(owner, words)| quote.enter(owner, RING, words.len()));
+    } else {
+        let circuit = compiled(plan, quote.settings().inputs());
+        circuit.quote_enter(&mut quote, 1);
+        circuit.quote_join(&mut quote, 1);
+        and_gates = circuit.and_gates();
+    }
+    if let Some((ring, len)) = refreshed(plan, quote.seats()) {
+        quote.refresh(ring, len);
+    }
+    if quote.settings().checked() && !plan.is_drawn() {
+        quote.confirm();
+    }
+    (quote, and_gates)
+}
+
+/// Runs a release at one participant; `member` makes keys where no noise was drawn under some.
+pub(crate) fn run(
+    (plan, noises): (&ReleasePlan, &Noises),
+    member: &mut Member,
+    entered: &Entered,
+    session: &mut Session,
+) -> Result<OutputShares, Error> {
+    let shares = match &plan.sums {
+        Some(sums) => add_up((plan, noises), sums, member, entered, session)?,
+        None => evaluate((plan, noises), member, entered, session)?,
+    };
+    let (seats, checked) = (member.seats(), member.settings().checked());
+    let (Some(server), Some(mut shares)) = (member.server(), shares) else { return Ok(OutputShares::none()) };
+    session.step("check", |session| {
+        if refreshed(plan, seats).is_some() {
+            shares = server.refresh(session, &shares.without_padding())?;
+        }
+        if checked && !plan.is_drawn() { server.confirm(session) } else { Ok(()) }
+    })?;
+    let part = |k: usize| match &plan.sums {
+        Some(sums) => bits_of(sums, shares.parts()[k]),
+        None => {
+            let bit = |at: usize| shares.parts()[k][at / 128].0 >> (at % 128) & 1 == 1;
+            (0..plan.bits()).map(bit).collect()
+        }
+    };
+    // In order of the summands' numbers, which the parts are not in.
+    let mut parts = [0, 1, 2].map(|k| (server.seat().summand(k).index(), k));
+    parts.sort_unstable();
+    let parts = parts.map(|(_, k)| Zeroizing::new(part(k)));
+    Ok(OutputShares::of_summands(parts.each_ref().map(|part| part.as_slice())))
+}
+
+/// Summands of sums, each of its width.
+fn bits_of(sums: &[LinearSum], summands: &[Block]) -> Vec<bool> {
+    let bits = |(sum, summand): (&LinearSum, &Block)| {
+        let summand = summand.0;
+        (0..sum.width).map(move |i| summand >> i & 1 == 1)
+    };
+    sums.iter().zip(summands).flat_map(bits).collect()
+}
+
+/// Owners enter what they know, and every seat adds up what it holds.
+fn add_up(
+    (plan, noises): (&ReleasePlan, &Noises),
+    sums: &[LinearSum],
+    member: &mut Member,
+    entered: &Entered,
+    session: &mut Session,
+) -> Result<Option<Shares>, Error> {
+    let mut held = Zeroizing::new(vec![[0u128; 3]; plan.words.len()]);
+    for (owner, words) in owned(plan) {
+        let mine = if owner == session.me() { &words[..] } else { &[] };
+        let value: Result<Vec<Block>, Error> =
+            mine.iter().map(|word| entered.need(*word).map(Block)).collect();
+        let value = Zeroizing::new(value?);
+        let shares = session.step("enter", |s| member.enter(s, owner, (RING, words.len()), &value))?;
+        for (at, word) in words.into_iter().enumerate().filter(|_| shares.is_some()) {
+            held[word] = shares.as_ref().map_or([0; 3], |shares| shares.parts().map(|part| part[at].0));
+        }
+    }
+    let Some(server) = member.server() else { return Ok(None) };
+    let part = |j: u8| server.seat().part_of(Seat::new(j.into()));
+    for (i, word) in plan.words.iter().enumerate() {
+        match word.kind {
+            WordKind::Summand(_, j) => {
+                if let Some(k) = part(j) {
+                    held[i][k] = entered.need(i)?;
+                }
+            }
+            WordKind::NoiseSummand(at, j) => {
+                if let Some(k) = part(j) {
+                    held[i][k] = noises.number(at, k)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut all = Shares::zero(RING, sums.len());
+    for (k, into) in all.parts_mut().into_iter().enumerate() {
+        for (sum, into) in sums.iter().zip(into) {
+            let start = if part(0) == Some(k) { sum.constant } else { 0 };
+            let add = |all: u128, (word, factor): &(u32, u128)| {
+                all.wrapping_add(held[*word as usize][k].wrapping_mul(*factor))
+            };
+            into.0 = sum.terms.iter().fold(start, add);
+        }
+    }
+    Ok(Some(all))
+}
+
+/// Owners enter what they know, and the seats evaluate gates.
+fn evaluate(
+    (plan, noises): (&ReleasePlan, &Noises),
+    member: &mut Member,
+    entered: &Entered,
+    session: &mut Session,
+) -> Result<Option<Shares>, Error> {
+    let circuit = compiled(plan, member.settings().inputs());
+    let mut evaluator = Evaluator::new(member, session);
+    let mut known = |input: &Input, [place]: [&mut [Block]; 1]| {
+        place[0].0 = entered.need(input.word as usize)? >> input.bit & 1;
+        Ok(())
+    };
+    let owned = session.step("enter", |s| evaluator.enter(member, s, &circuit, 1, &mut known))?;
+    let seat = member.server().map(|server| server.seat());
+    let mut held = |input: &Input, into: [&mut [Block]; 3]| {
+        let (WordKind::Summand(_, j) | WordKind::NoiseSummand(_, j)) = plan.words[input.word as usize].kind
+        else {
+            return Err(Error::misuse("a word that an owner enters"));
+        };
+        let Some(part) = seat.and_then(|seat| seat.part_of(Seat::new(j.into()))) else { return Ok(()) };
+        into[part][0].0 = match plan.words[input.word as usize].kind {
+            WordKind::NoiseSummand(at, _) => noises.of(at)?.0.bit(part, input.bit.into()).into(),
+            _ => entered.need(input.word as usize)? >> input.bit & 1,
+        };
+        Ok(())
+    };
+    let roots = session.step("circuit", |s| evaluator.join(member, s, &circuit, 1, &owned, &mut held))?;
+    let mut all = Bits::with_capacity(plan.bits());
+    roots.iter().for_each(|bits| all.append(bits));
+    Ok(seat.map(|_| all.into_shares()))
+}
+
+/// Reveals bits to one viewer, all at once, after the seats have told each other that everything was checked.
+pub(crate) fn reveal(
+    shares: &[Bits<3>],
+    count: usize,
+    viewer: PartyId,
+    member: &mut Member,
+    session: &mut Session,
+) -> Result<Option<Bits<1>>, Error> {
+    if member.settings().checked() {
+        member.confirm(session)?;
+    }
+    let mut all = Bits::with_capacity(count);
+    shares.iter().for_each(|bits| all.append(bits));
+    let all = member.server().map(|_| all.into_shares());
+    let opened = member.reveal(session, all.as_ref(), (Ring::Z2, count), viewer)?;
+    Ok(opened.map(|blocks| {
+        let mut bits = Bits::default();
+        bits.push([&blocks], 0, count, [Block::ZERO]);
+        bits
+    }))
+}
+
+/// Goes through the motions of [`run_lists`].
+pub(crate) fn quote_lists(program: &Program, rows: u64, viewer: PartyId, mut quote: Quote) -> Quote {
+    let count = program.lists.iter().filter(|l| l.to == viewer).count();
+    if count == 0 || rows == 0 {
+        return quote;
+    }
+    quote.member_setup();
+    if quote.settings().checked() {
+        quote.confirm();
+    }
+    quote.reveal(Ring::Z2, count * rows as usize, viewer);
+    quote
+}
+
+/// Reveals a viewer's lists.
+pub(crate) fn run_lists(
+    program: &Program,
+    member: impl FnOnce(&mut Session) -> Result<Member, Error>,
+    rows: u64,
+    viewer: PartyId,
+    totals: &engine::Shares,
+    session: &mut Session,
+) -> Result<Vec<Vec<u64>>, Error> {
+    let mine: Vec<u32> = program.lists.iter().filter(|l| l.to == viewer).map(|l| l.fold).collect();
+    let me = session.me();
+    if mine.is_empty() || rows == 0 {
+        return Ok(if me == viewer { vec![Vec::new(); mine.len()] } else { Vec::new() });
+    }
+    let mut member = member(session)?;
+    let count = rows as usize;
+    let mut shares = Vec::new();
+    if let Some(server) = member.server() {
+        let numbers = [0, 1, 2].map(|k| server.seat().summand(k).index());
+        for &fold in &mine {
+            shares.push(held_list(totals, fold, numbers, count, me)?);
+        }
+    }
+    let bits = reveal(&shares, mine.len() * count, viewer, &mut member, session)?;
+    let Some(bits) = bits else { return Ok(Vec::new()) };
+    let list = |i: usize| {
+        let list = bits.cut(i * count, count);
+        let halves = list.part(0).iter().flat_map(|block| [block.0 as u64, (block.0 >> 64) as u64]);
+        halves.take(count.div_ceil(64)).collect()
+    };
+    Ok((0..mine.len()).map(list).collect())
+}
+
+fn held_list(
+    totals: &engine::Shares,
+    fold: u32,
+    numbers: [usize; 3],
+    rows: usize,
+    me: PartyId,
+) -> Result<Bits<3>, Error> {
+    let fault = || Error::misuse(format!("{me} holds no list of fold {fold} of {rows} rows"));
+    let Some(Share::ReplicatedRows(summands)) = totals.folds().get(fold as usize) else {
+        return Err(fault());
+    };
+    let mut parts = [Vec::new(), Vec::new(), Vec::new()];
+    for (part, number) in parts.iter_mut().zip(numbers) {
+        let words = summands[number].as_ref().filter(|words| words.len() == rows.div_ceil(64));
+        unlist(words.ok_or_else(fault)?, part);
+    }
+    let mut bits = Bits::default();
+    bits.push(parts.each_ref().map(Vec::as_slice), 0, rows, [Block::ZERO; 3]);
+    Ok(bits)
+}

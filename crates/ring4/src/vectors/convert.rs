@@ -1,0 +1,404 @@
+//! Between arithmetic and boolean sharing.
+//!
+//! **To bits (A2B).** x = u + v, a low and a high side: both enter their bits in groups, one sum follows. The
+//! lowest bit is local. A single bit i needs the carry out of the bits below it alone.
+//!
+//! **To a ring (B2A).** A bit is a xor b of its two sides: both entered as elements, then a + b - 2 a b. A
+//! word of up to [`DIRECT_BITS`] bits, or one of a few: its bits likewise, but one sum of products for all of them. Wider
+//! words: seats 0 and 1 hold a random v of w bits, which they enter as bits; ~u = ~x + v is computed as bits
+//! and opened to seats 2 and 3, to whom it is uniform; then x = u + v, less 2^w where v > x, which is the
+//! carry of that sum.
+//!
+//! **Source.** Local splitting as in [`crate::sides`]; Dalskov, Escudero and Keller (USENIX Security 2021),
+//! sections 4 and 5.
+//!
+//! **Cost** in bits of planes and elements e, in all, for w bits:
+//!
+//! | what | cost | rounds |
+//! |---|---|---|
+//! | all bits, w > 1 | about 19 w bits | 2 log2(w) - 1, about |
+//! | bit i | about 11 i bits | 2 + log2(i / 3), rounded up |
+//! | the lowest bit | nothing | 0 |
+//! | bit to ring | 6 e | 2 |
+//! | word to ring, w <= 4 | (2 w + 4) e | 2 |
+//! | word to ring, w below the ring's | about 25 w bits + 8 e | 5 + 2 log2(w), about |
+//! | word to ring, w the ring's | about 24 w bits + e | 2 + 2 log2(w) |
+
+use crate::vectors::adder::{CARRY_GROUP, Group, SUM_GROUP, group_sizes};
+use crate::vectors::planes::{gather, not, transpose};
+use crate::vectors::sides::{Clear, Entry, Shape, Side, concat, cut, low_bits, power, sum};
+use crate::{Party, Planes, Quote, Ring, Shares};
+use base::Error;
+use kernels::Block;
+use net::Session;
+use zeroize::Zeroizing;
+
+/// Bits of a word from which on conversion to a ring goes through a mask.
+pub const DIRECT_BITS: u32 = 4;
+/// Up to so many words do not fill the blocks of a mask's bits, which then take as many bytes and more rounds.
+const FEW: usize = 8;
+
+/// Whether words become numbers by one sum of products.
+fn direct(len: usize, width: u32) -> bool {
+    width <= DIRECT_BITS || len <= FEW
+}
+
+/// Bits in the clear as elements, where they are known.
+pub(crate) fn expand(ring: Ring, len: usize, bits: &Clear) -> Clear {
+    gather(ring, len, std::slice::from_ref(bits))
+}
+
+/// The lowest bit of every element: local, since summands modulo 2 are summands modulo 2.
+#[must_use]
+pub fn lowest(x: &Shares) -> Shares {
+    let plane = |part: &[Block]| {
+        let clear = Zeroizing::new(part.to_vec());
+        let planes = transpose(x.ring(), x.len(), &clear, 1);
+        planes[0].to_vec()
+    };
+    Shares::from_parts(Ring::Z2, x.len(), x.parts().map(plane))
+}
+
+fn arithmetic(ring: Ring) -> Result<(), Error> {
+    if ring == Ring::Z2 { Err(Error::misuse("this takes elements of 64 or 128 bits")) } else { Ok(()) }
+}
+
+fn within(ring: Ring, width: u32, least: u32) -> Result<(), Error> {
+    arithmetic(ring)?;
+    if (least..=ring.bits()).contains(&width) {
+        return Ok(());
+    }
+    Err(Error::misuse(format!("a width from {least} to {} bits is needed, not {width}", ring.bits())))
+}
+
+/// Groups of a sum, and how many of their bits say something about a carry that is wanted.
+fn carrying(sizes: &[u32]) -> impl Iterator<Item = (usize, u32)> {
+    let last = sizes.len() - 1;
+    sizes
+        .iter()
+        .enumerate()
+        .flat_map(move |(i, &size)| (1..=size - u32::from(i == last)).map(move |bits| (i, bits)))
+}
+
+impl Party {
+    /// The lowest `width` bits of every element.
+    ///
+    /// # Errors
+    /// A width that the ring does not have, and those of the messages.
+    pub fn bits(&mut self, session: &mut Session, x: &Shares, width: u32) -> Result<Planes, Error> {
+        within(x.ring(), width, 1)?;
+        if width == 1 {
+            return Planes::new(vec![lowest(x)]);
+        }
+        let (ring, len) = (x.ring(), x.len());
+        if self.left_out(("bits", ring, width), len, |q| q.bits(ring, len, width)) {
+            return Planes::new(vec![Shares::zero(Ring::Z2, len); width as usize]);
+        }
+        let (groups, _) = self.enter_groups(session, &[x], (width, SUM_GROUP), false)?;
+        let sizes = group_sizes(width, SUM_GROUP);
+        // Of the lowest bits of every group: what they do with carries. Those of the lowest group come first.
+        let runs = carrying(&sizes).map(|(i, bits)| groups[i].lowest(bits)).collect::<Result<Vec<_>, _>>()?;
+        let of_lowest = carrying(&sizes).filter(|&(i, _)| i == 0).count();
+        let nodes = self.nodes(session, &runs, of_lowest)?;
+        let (mut whole, mut inner) = (Vec::new(), Vec::new());
+        for ((i, bits), node) in carrying(&sizes).zip(nodes) {
+            if bits == sizes[i] { whole.push(node) } else { inner.push((i, bits, node)) }
+        }
+        let carries = self.carries(session, &whole)?;
+        let into_group = |i: usize| i.checked_sub(1).map(|below| &carries[below]);
+        let passing =
+            inner.iter().filter_map(|(i, _, node)| Some((node.propagate.as_ref()?, into_group(*i)?)));
+        let mut passed = self.ands(session, &passing.collect::<Vec<_>>())?.into_iter();
+        let mut planes = self.half_sums(&groups, &sizes)?;
+        for (i, bits, node) in inner {
+            let plane = &mut planes[i * SUM_GROUP as usize + bits as usize];
+            plane.add(&node.generate)?;
+            if node.propagate.is_some() {
+                plane.add(&passed.next().expect("one carry passed on per run"))?;
+            }
+        }
+        for (i, carry) in carries.iter().enumerate() {
+            planes[(i + 1) * SUM_GROUP as usize].add(carry)?;
+        }
+        // Planes of whole blocks become planes of the vector's length.
+        Planes::new(planes.iter().map(|plane| cut(plane, &[x.len()]).remove(0)).collect())
+    }
+
+    fn half_sums(&self, groups: &[Group], sizes: &[u32]) -> Result<Vec<Shares>, Error> {
+        groups.iter().zip(sizes).flat_map(|(group, &size)| (0..size).map(|i| group.half_sum(i))).collect()
+    }
+
+    /// Bit `index` of every element of several vectors of one shape.
+    ///
+    /// # Errors
+    /// As [`Party::bits`].
+    pub fn bit(
+        &mut self,
+        session: &mut Session,
+        values: &[&Shares],
+        index: u32,
+    ) -> Result<Vec<Shares>, Error> {
+        let Some(first) = values.first() else { return Ok(Vec::new()) };
+        within(first.ring(), index + 1, 1)?;
+        values.iter().try_for_each(|value| value.same_shape(first))?;
+        if index == 0 {
+            return Ok(values.iter().map(|value| lowest(value)).collect());
+        }
+        let (all, len) = (values.len(), first.len());
+        if self.left_out(("bit", first.ring(), index), all * len, |q| q.bit(len, all, index)) {
+            return Ok(vec![Shares::zero(Ring::Z2, len); all]);
+        }
+        let (groups, tops) = self.enter_groups(session, values, (index, CARRY_GROUP), true)?;
+        let nodes = self.nodes(session, &groups, 1)?;
+        let carry = self.carry_out(session, nodes)?;
+        let all = sum((Ring::Z2, carry.len()), tops.iter().chain([&carry]))?;
+        Ok(cut(&all, &vec![first.len(); values.len()]))
+    }
+
+    /// Whether the lowest `bits` bits of both sides of every element have a carry.
+    pub(crate) fn carry_of_sides(
+        &mut self,
+        session: &mut Session,
+        x: &Shares,
+        bits: u32,
+    ) -> Result<Shares, Error> {
+        let (groups, _) = self.enter_groups(session, &[x], (bits, CARRY_GROUP), false)?;
+        let nodes = self.nodes(session, &groups, 1)?;
+        let carry = self.carry_out(session, nodes)?;
+        Ok(cut(&carry, &[x.len()]).remove(0))
+    }
+
+    /// Bits over a ring: 0 or 1. Two rounds, 6 elements per bit.
+    ///
+    /// # Errors
+    /// A ring of bits, planes that differ in length, and those of joint inputs.
+    pub fn bits_to_ring(
+        &mut self,
+        session: &mut Session,
+        ring: Ring,
+        bits: &[&Shares],
+    ) -> Result<Vec<Shares>, Error> {
+        arithmetic(ring)?;
+        let Some(first) = bits.first() else { return Ok(Vec::new()) };
+        let (len, alike) = (first.len(), bits.iter().all(|bit| bit.len() == first.len()));
+        let price = |q: &mut Quote| q.bits_to_ring(ring, len, bits.len());
+        if alike && self.left_out(("bits to ring", ring, 1), bits.len() * len, price) {
+            return Ok(vec![Shares::zero(ring, len); bits.len()]);
+        }
+        let all = concat(Ring::Z2, bits);
+        let entry = |side: Side| {
+            let value = expand(ring, all.len(), &side.of(&all, self.seat()));
+            Entry { side, shape: (ring, all.len()), value }
+        };
+        let entries = Side::BOTH.map(entry);
+        let entered = self.enter_sides(session, &entries)?;
+        let result = self.exclusive_or(session, &entered[0], &entered[1])?;
+        let padded: Vec<usize> = bits.iter().map(|bit| bit.blocks() * 128).collect();
+        let cut = cut(&result, &padded);
+        Ok(cut.iter().zip(bits).map(|(x, bit)| shorten(x, bit.len())).collect())
+    }
+
+    /// Words over a ring, as unsigned numbers. A word of as many bits as the ring has is the same signed.
+    ///
+    /// # Errors
+    /// A width that the ring does not have, and those of the messages.
+    pub fn word_to_ring(
+        &mut self,
+        session: &mut Session,
+        ring: Ring,
+        word: &Planes,
+    ) -> Result<Shares, Error> {
+        within(ring, word.width(), 1)?;
+        let (len, width) = (word.len(), word.width());
+        if self.left_out(("word to ring", ring, width), len, |q| q.word_to_ring(ring, len, width)) {
+            return Ok(Shares::zero(ring, len));
+        }
+        if direct(len, width) {
+            return self.bits_to_ring_at_once(session, (ring, word.len()), word);
+        }
+        self.word_to_ring_masked(session, (ring, word.len()), word)
+    }
+
+    /// Words over a ring, as two's complement.
+    ///
+    /// # Errors
+    /// As [`Party::word_to_ring`].
+    pub fn signed_word_to_ring(
+        &mut self,
+        session: &mut Session,
+        ring: Ring,
+        word: &Planes,
+    ) -> Result<Shares, Error> {
+        let mut planes = word.planes().to_vec();
+        if let Some(top) = planes.last_mut() {
+            *top = not(top, self.seat());
+        }
+        let shifted = self.word_to_ring(session, ring, &Planes::new(planes)?)?;
+        Ok(shifted.offset(self.seat(), power(ring, word.width() - 1).wrapping_neg()))
+    }
+
+    fn bits_to_ring_at_once(
+        &mut self,
+        session: &mut Session,
+        shape: Shape,
+        word: &Planes,
+    ) -> Result<Shares, Error> {
+        let (ring, len) = shape;
+        let mut entries = Vec::new();
+        for side in Side::BOTH {
+            let value = |plane: &Shares| expand(ring, len, &side.of(plane, self.seat()));
+            entries.extend(word.planes().iter().map(|plane| Entry { side, shape, value: value(plane) }));
+        }
+        let entered = self.enter_sides(session, &entries)?;
+        let width = word.planes().len();
+        let (low, high) = entered.split_at(width);
+        let weighted: Vec<Shares> = low.iter().enumerate().map(|(i, x)| x.times(1 << i)).collect();
+        let doubled: Vec<Shares> = weighted.iter().map(|x| x.times(2)).collect();
+        let products = self.cross(session, shape, &[doubled.iter().zip(high).collect()])?;
+        let high: Vec<Shares> = high.iter().enumerate().map(|(i, x)| x.times(1 << i)).collect();
+        sum(shape, weighted.iter().chain(&high))?.minus(&products[0])
+    }
+
+    fn word_to_ring_masked(
+        &mut self,
+        session: &mut Session,
+        shape: Shape,
+        word: &Planes,
+    ) -> Result<Shares, Error> {
+        let ((ring, len), width, me) = (shape, word.width(), self.seat());
+        let narrow = width < ring.bits();
+        let mask = self.random_side(Side::High, shape, ring.bits());
+        let mut clear = Side::High.of(&mask, me);
+        clear.iter_mut().for_each(|block| *block = low_bits(ring, *block, width));
+        let planes = transpose(ring, len, &clear, width);
+        let bits = planes.iter().flat_map(|plane| plane.iter()).copied().collect::<Vec<_>>();
+        let lens = vec![len; width as usize];
+        let of_planes = (Ring::Z2, width as usize * Ring::Z2.blocks(len) * 128);
+        let mut entries = vec![Entry { side: Side::High, shape: of_planes, value: Zeroizing::new(bits) }];
+        if narrow {
+            entries.push(Entry { side: Side::High, shape, value: clear });
+        }
+        let mut entered = self.enter_sides(session, &entries)?.into_iter();
+        let v = cut(&entered.next().expect("the planes of the mask"), &lens);
+        let mask = entered.next().unwrap_or(mask);
+        let complement: Vec<Shares> = word.planes().iter().map(|plane| not(plane, me)).collect();
+        let (sums, carry) = self.add_for_mask(session, &complement, &v, narrow)?;
+        let u = self.open_to_low(session, shape, &sums)?;
+        let mut x = self.enter_sides(session, &[Entry { side: Side::Low, shape, value: u }])?.remove(0);
+        x.add(&mask)?;
+        if let Some(carry) = carry {
+            let carry = self.bits_to_ring(session, ring, &[&carry])?.remove(0);
+            x.sub(&carry.times(power(ring, width)))?;
+        }
+        Ok(x)
+    }
+
+    /// Planes of a + b, and the carry out of the top where it is wanted.
+    fn add_for_mask(
+        &mut self,
+        session: &mut Session,
+        a: &[Shares],
+        b: &[Shares],
+        carry: bool,
+    ) -> Result<(Vec<Shares>, Option<Shares>), Error> {
+        let below = if carry { a.len() } else { a.len() - 1 };
+        let nodes = self.word_nodes(session, &a[..below], &b[..below])?;
+        let mut carries = self.carries(session, &nodes)?;
+        let out = if carry { carries.pop() } else { None };
+        let mut sums = a.iter().zip(b).map(|(a, b)| a.plus(b)).collect::<Result<Vec<_>, _>>()?;
+        sums.iter_mut().skip(1).zip(&carries).try_for_each(|(sum, carry)| sum.add(carry))?;
+        Ok((sums, out))
+    }
+
+    /// Opens ~u to the seats of the low side, as elements u.
+    fn open_to_low(
+        &mut self,
+        session: &mut Session,
+        (ring, len): Shape,
+        planes: &[Shares],
+    ) -> Result<Clear, Error> {
+        // What fills up the last block of a plane would count as elements of the whole.
+        let planes: Vec<Shares> = planes.iter().map(|plane| plane.without_padding().into_owned()).collect();
+        let all = concat(Ring::Z2, &planes.iter().collect::<Vec<_>>());
+        let opened = self.open_to(session, &all, &Side::Low.holders())?;
+        let Some(opened) = opened.map(Zeroizing::new) else { return Ok(Clear::default()) };
+        let plane = |blocks: &[Block]| Zeroizing::new(blocks.iter().map(|b| Block(!b.0)).collect::<Vec<_>>());
+        Ok(gather(ring, len, &opened.chunks(Ring::Z2.blocks(len)).map(plane).collect::<Vec<_>>()))
+    }
+}
+
+/// The first elements of a vector.
+pub(crate) fn shorten(x: &Shares, len: usize) -> Shares {
+    cut(x, &[len]).remove(0)
+}
+
+impl Quote {
+    /// The lowest `width` bits.
+    pub fn bits(&mut self, ring: Ring, len: usize, width: u32) {
+        debug_assert!(width <= ring.bits());
+        if width == 1 {
+            return;
+        }
+        self.enter_groups(len, 1, (width, SUM_GROUP), false);
+        let sizes = group_sizes(width, SUM_GROUP);
+        // Every run says whether it generates; those above the lowest group whether they pass on, for nothing
+        // if of one bit.
+        let sums = carrying(&sizes).map(|(i, bits)| 1 + usize::from(i > 0 && bits > 1)).sum();
+        self.cross((Ring::Z2, Ring::Z2.blocks(len) * 128), sums);
+        let whole = carrying(&sizes).filter(|&(i, bits)| bits == sizes[i]).count();
+        self.carries(len, whole);
+        self.ands(len, carrying(&sizes).filter(|&(i, bits)| i > 0 && bits < sizes[i]).count());
+    }
+
+    /// Bit `index` of so many vectors.
+    pub fn bit(&mut self, len: usize, values: usize, index: u32) {
+        if values > 0 && index > 0 {
+            self.carry_of_groups(len, values, index, true);
+        }
+    }
+
+    /// Whether both sides have a carry out of so many bits.
+    pub(crate) fn carry_of_sides(&mut self, len: usize, bits: u32) {
+        self.carry_of_groups(len, 1, bits, false);
+    }
+
+    fn carry_of_groups(&mut self, len: usize, values: usize, bits: u32, top: bool) {
+        self.enter_groups(len, values, (bits, CARRY_GROUP), top);
+        let sizes = group_sizes(bits, CARRY_GROUP);
+        let sums = sizes.iter().enumerate().map(|(i, &size)| 1 + usize::from(i > 0 && size > 1)).sum();
+        let all = values * Ring::Z2.blocks(len) * 128;
+        self.cross((Ring::Z2, all), sums);
+        self.carry_out(all, sizes.len());
+    }
+
+    /// So many planes over a ring.
+    pub fn bits_to_ring(&mut self, ring: Ring, len: usize, bits: usize) {
+        if bits > 0 {
+            let shape = (ring, bits * Ring::Z2.blocks(len) * 128);
+            self.enter_sides(&Side::BOTH.map(|side| (side, shape)));
+            self.cross(shape, 1);
+        }
+    }
+
+    /// Words over a ring, signed or not.
+    pub fn word_to_ring(&mut self, ring: Ring, len: usize, width: u32) {
+        let shape = (ring, len);
+        if direct(len, width) {
+            let side = |side| (0..width).map(move |_| (side, shape));
+            self.enter_sides(&Side::BOTH.into_iter().flat_map(side).collect::<Vec<_>>());
+            return self.cross(shape, 1);
+        }
+        let planes = (Ring::Z2, width as usize * Ring::Z2.blocks(len) * 128);
+        let narrow = width < ring.bits();
+        let entries = [(Side::High, planes), (Side::High, shape)];
+        self.enter_sides(&entries[..1 + usize::from(narrow)]);
+        let below = width as usize - usize::from(!narrow);
+        self.ands(len, below);
+        self.carries(len, below);
+        self.open_to(Ring::Z2, planes.1, &Side::Low.holders());
+        self.enter_sides(&[(Side::Low, shape)]);
+        if narrow {
+            self.bits_to_ring(ring, len, 1);
+        }
+    }
+}
