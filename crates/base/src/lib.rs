@@ -8,9 +8,11 @@ pub mod limits;
 mod party;
 mod rng;
 mod secret;
+mod text;
 
 pub use cost::{Cost, Stage};
 pub use error::{Accusation, At, ChannelError, Error, Kind};
 pub use party::{PartyId, Roster};
 pub use rng::{Rng, Seed};
 pub use secret::Secret;
+pub use text::{clean, is_deceptive};

@@ -3,13 +3,13 @@
 use base::Error;
 use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use job::ledger::Rate;
-use job::party::{PartySettings, parse_address, parse_deadline, parse_memory};
-use job::study::{Decimal, parse_delta};
-use job::transport::Transport;
 use net::Network;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use study::party::Rate;
+use study::party::{PartySettings, parse_address, parse_deadline, parse_memory};
+use study::transport::Transport;
+use study::{Decimal, parse_delta};
 
 mod bench;
 mod ledger;
@@ -303,7 +303,7 @@ pub struct ServerSettings {
     pub trusted_network: Option<bool>,
     /// Policy: only this study, by full hash; may be repeated
     #[arg(long, value_name = "HASH", value_parser = study_hash)]
-    pub allow_study: Vec<job::study::StudyHash>,
+    pub allow_study: Vec<study::StudyHash>,
 }
 
 /// Every line of a party file as a flag.
@@ -352,7 +352,7 @@ pub struct Settings {
     #[arg(long, value_name = "RHO", value_parser = rho)]
     pub total: Option<Decimal>,
     /// Policy: the length of a period within the budget, with --period-budget: 90d
-    #[arg(long, value_name = "TIME", value_parser = job::party::parse_period)]
+    #[arg(long, value_name = "TIME", value_parser = study::party::parse_period)]
     pub period: Option<u64>,
     /// Policy: most rho that may be spent on one viewer of this data within any period; nothing refills the budget
     #[arg(long, value_name = "RHO", value_parser = rho)]
@@ -388,7 +388,7 @@ pub struct Said {
     pub spend_anyway: bool,
 }
 
-impl From<Said> for job::party::Consent {
+impl From<Said> for study::party::Consent {
     fn from(said: Said) -> Self {
         Self { new_lineage: said.new_lineage, spend_anyway: said.spend_anyway }
     }
@@ -624,8 +624,8 @@ pub fn rho(text: &str) -> Result<Decimal, String> {
     rho.ok_or_else(|| "write a decimal above 0 with at most 9 digits after the point: 0.1".to_owned())
 }
 
-pub(crate) fn study_hash(text: &str) -> Result<job::study::StudyHash, String> {
-    job::study::StudyHash::parse(text).ok_or_else(|| "write the full hash, 64 hex digits".to_owned())
+pub(crate) fn study_hash(text: &str) -> Result<study::StudyHash, String> {
+    study::StudyHash::parse(text).ok_or_else(|| "write the full hash, 64 hex digits".to_owned())
 }
 
 pub(crate) fn transport(text: &str) -> Result<Transport, &'static str> {

@@ -7,10 +7,10 @@ use base::Error;
 use clap::{Args, Subcommand};
 use job::audit::coverage::{self, ALLOWED, CONFIDENCE, Cell};
 use job::audit::epsilon::{self, Audited};
-use job::study::{Decimal, Mode, Study};
 use release::coverage::Law;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use study::{Decimal, Mode, Study};
 
 /// Audits the statistics and the noise, in one process and with made-up data. Nothing is read but the study, and nothing is
 /// sent or charged.

@@ -3,17 +3,17 @@
 use crate::progress::Working;
 use crate::{args, output, plan};
 use base::{Error, PartyId, limits};
+use data::InputReport;
 use job::budget::{self, Outlook, Towards};
-use job::data::InputReport;
-use job::party::{Party, PartySettings};
 use job::plan::{Assumed, Link, Plan, Speeds};
 use job::prepare::{self, Built, build};
-use job::study::{self, Kind, NoiseFrom, Protocol, Study};
-use job::transport::{Transport, protects};
 use program::{Class, Owners, Program, Ratio, RowSet};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
+use study::party::{Party, PartySettings};
+use study::transport::{Transport, protects};
+use study::{self, Kind, NoiseFrom, Protocol, Study};
 
 /// The JSON of `tacit check --json`.
 #[derive(Serialize)]

@@ -4,7 +4,7 @@ use crate::args::{Format, Generate, Kind};
 use crate::output;
 use crate::progress::Working;
 use base::Error;
-use job::generate::{self, ArmTruth, Generated, LiftOptions, Truth};
+use data::generate::{self, ArmTruth, Generated, LiftOptions, Truth};
 use serde_json::{Value, json};
 
 /// Writes the files and prints the truth.

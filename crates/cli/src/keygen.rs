@@ -47,7 +47,7 @@ pub fn run(args: &args::Keygen) -> Result<(), Error> {
 
 /// Makes a salt for the owners of a study by "salted-key".
 fn salt(path: &Path, json: bool) -> Result<(), Error> {
-    job::salt::create(path)?;
+    study::salt::create(path)?;
     let file = path.display().to_string();
     if json {
         return output::print_json(&json!({ "salt": file }));

@@ -3,12 +3,12 @@
 use crate::args::{Ledger as Args, LedgerAction};
 use crate::output;
 use base::Error;
-use job::ledger::{AnswerRow, EntryRow, Export, Ledger, SignedDebits, check_signatures};
-use job::study::Decimal;
-use job::time::date_of_days;
+use privacy::ledger::{AnswerRow, EntryRow, Export, Ledger, SignedDebits, check_signatures};
 use serde_json::json;
 use std::io::Read;
 use std::path::Path;
+use study::Decimal;
+use study::time::date_of_days;
 
 /// Does what is asked of a ledger.
 ///
@@ -114,7 +114,7 @@ fn verify(path: &Path, as_json: bool) -> Result<(), Error> {
 }
 
 fn recover(path: &Path, lineage: Option<&str>, spent: Option<Decimal>, as_json: bool) -> Result<(), Error> {
-    let spent = spent.map(job::ledger::rational_of_decimal).transpose()?;
+    let spent = spent.map(Decimal::rational);
     let all = open(path)?.recover(lineage, spent.as_ref())?;
     if as_json {
         return output::print_json(&json!({ "recovered": all }));

@@ -1,7 +1,7 @@
 //! What leaves the program: results on standard output, everything else on standard error, and the exit code.
 
 use base::{Error, Kind};
-use job::report::Report;
+use report::Report;
 use serde::Serialize;
 use serde_json::json;
 use std::io::{ErrorKind, Write};

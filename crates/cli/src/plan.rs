@@ -3,7 +3,7 @@
 use crate::{args, output};
 use base::Error;
 use job::plan::{Assumed, Link, Plan, Speeds, plan};
-use job::study::{Protocol, Study};
+use study::{Protocol, Study};
 
 /// Prints the plan of a study.
 ///
@@ -74,7 +74,7 @@ pub fn text(plan: &Plan) -> String {
             continue;
         }
         let Some(total) = plan.total.get(viewer) else { continue };
-        lines.push(format!("privacy    {viewer}: {} = {}", job::privacy::charged(total), total.words()));
+        lines.push(format!("privacy    {viewer}: {} = {}", report::wording::charged(total), total.words()));
     }
     let effects =
         [("the publisher's view", plan.minimum_detectable_effect), ("the public result", plan.public_effect)];

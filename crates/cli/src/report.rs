@@ -2,7 +2,7 @@
 
 use crate::{args, output};
 use base::Error;
-use job::{compose, html, summary};
+use report::{html, summary};
 
 /// Reads a report and shows it.
 ///
@@ -12,7 +12,7 @@ pub fn run(args: &args::Report) -> Result<(), Error> {
     let shown = args.report.display();
     let text =
         std::fs::read_to_string(&args.report).map_err(|e| Error::io(format!("cannot read {shown}"), &e))?;
-    let reports = compose::all_from_json(&text).map_err(|e| Error::input(format!("{shown}: {e}")))?;
+    let reports = report::all_from_json(&text).map_err(|e| Error::input(format!("{shown}: {e}")))?;
     if let Some(page) = &args.html {
         let [report] = &reports[..] else {
             return Err(Error::input(format!(

@@ -3,14 +3,14 @@
 use crate::progress::{Board, Line};
 use crate::{args, check, machine, output, serve};
 use base::{Error, Kind};
-use job::party::{Party, PartySettings};
-use job::report::{PARTS_FORMAT, Report, Reports};
 use job::run::{Event, Part, Watch};
-use job::study::Study;
-use job::{compose, html, summary};
+use report::{PARTS_FORMAT, Report, Reports};
+use report::{html, summary};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use study::Study;
+use study::party::{Party, PartySettings};
 
 /// Runs, prints the report and writes it into the report folder. Where the run fails and this party's own answer is complete
 /// all the same, it is written and printed, too, and the exit code is the error's.
@@ -112,7 +112,7 @@ pub fn start(
 fn one(party: &Party, report: &Report, json: bool) -> Result<(), Error> {
     let files = write(&party.report, report).map_err(|e| kept(&e));
     if json {
-        output::print(&compose::to_json(report)?)?;
+        output::print(&report::to_json(report)?)?;
     } else {
         output::print(summary::terminal(report).trim_end())?;
         if files.is_ok() {
@@ -151,7 +151,7 @@ fn several(party: &Party, study: &Study, parts: Vec<Part>, json: bool) -> Result
         party: party.as_party.clone(),
         parts: reports,
     };
-    let text = compose::parts_to_json(&all)?;
+    let text = report::parts_to_json(&all)?;
     let path = party.report.join("report.json");
     files = files.and(output::write_file(&path, text.as_bytes()).map_err(|e| kept(&e)));
     if failed.is_empty() && json {
@@ -204,7 +204,7 @@ fn try_folder(folder: &Path) -> Result<(), Error> {
 }
 
 fn write(folder: &Path, report: &Report) -> Result<(), Error> {
-    output::write_file(&folder.join("report.json"), compose::to_json(report)?.as_bytes())?;
+    output::write_file(&folder.join("report.json"), report::to_json(report)?.as_bytes())?;
     output::write_file(&folder.join("report.html"), html::render(report).as_bytes())
 }
 

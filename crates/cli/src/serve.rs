@@ -7,9 +7,7 @@ use crate::output;
 use crate::progress::Board;
 use base::Error;
 use clap::Args;
-use job::party::{Node, PartySettings};
 use job::run::{NodeEvent, ServerReport, Watch, compute_study, serve};
-use job::study::Study;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -19,6 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
+use study::Study;
+use study::party::{Node, PartySettings};
 
 /// How long a node that waits may take to notice that it is to stop; one that computes is broken off.
 const STOPS_WITHIN: Duration = Duration::from_secs(1);

@@ -2,13 +2,12 @@
 
 use crate::{Target, disk, text};
 use base::PartyId;
-use job::data::{read_advertiser, read_program_columns, read_publisher};
-use job::generate::{Format, LiftOptions, lift, lift_study};
-use job::ledger::{AnswerKey, Ledger, Towards};
-use job::study::Study;
+use data::generate::{Format, LiftOptions, lift, lift_study};
+use data::{read_advertiser, read_program_columns, read_publisher};
 use matching::{Options, pid};
 use net::Session;
 use osprey::trace::{self, Feed, Source};
+use privacy::ledger::{AnswerKey, Ledger, Towards};
 use release::choose::{Context, Draw, Drawer, Setup, Side, Transcript, resume};
 use release::gaussian::DiscreteGaussian;
 use release::rational::ratio;
@@ -17,6 +16,7 @@ use rusqlite::{Connection, params_from_iter};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
+use study::Study;
 
 pub(crate) const TARGETS: &[Target] = &[
     Target::new("csv", csv, csv_seeds).least(1_000_000),
@@ -67,7 +67,7 @@ fn data(data: &[u8], name: &str) {
     let Some((which, bytes)) = data.split_first() else { return };
     let (path, study) = (disk::file(name, bytes), &studies()[usize::from(which >> 1) % studies().len()]);
     let second = which & 1 == 1;
-    if matches!(study.kind, job::study::Kind::Program(_)) {
+    if matches!(study.kind, study::Kind::Program(_)) {
         let _ = read_program_columns(&path, study, if second { "works" } else { "clinic" });
     } else if second {
         let _ = read_advertiser(&path, study, base::PartyId(1));
@@ -142,13 +142,13 @@ fn identities() -> Vec<Vec<u8>> {
 }
 
 fn salt(data: &[u8]) {
-    let _ = job::salt::load(&disk::file("owners.salt", data));
+    let _ = study::salt::load(&disk::file("owners.salt", data));
 }
 
 fn made_salt() -> Vec<u8> {
     let path = disk::folder().join("fresh.salt");
     let _ = fs::remove_file(&path);
-    job::salt::create(&path).expect("a salt can be made");
+    study::salt::create(&path).expect("a salt can be made");
     fs::read(path).expect("it was written")
 }
 
@@ -202,7 +202,7 @@ fn ledger(mut data: &[u8]) {
     }
     let key = AnswerKey { study: id, program: id, my_tag: id, peer_tag: id, party: PartyId(0) };
     if let Ok(Some(answer)) = ledger.answer(&key) {
-        let _ = job::compose::all_from_json(&answer);
+        let _ = report::all_from_json(&answer);
     }
 }
 
@@ -313,9 +313,9 @@ fn reports() -> Vec<Vec<u8>> {
 
 fn report(data: &[u8]) {
     let Some(text) = text(data) else { return };
-    for report in job::compose::all_from_json(text).into_iter().flatten() {
-        let _ = job::summary::terminal(&report);
-        let _ = job::html::render(&report);
+    for report in report::all_from_json(text).into_iter().flatten() {
+        let _ = report::summary::terminal(&report);
+        let _ = report::html::render(&report);
     }
 }
 

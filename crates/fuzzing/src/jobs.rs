@@ -4,14 +4,13 @@
 use crate::talk::Talk;
 use crate::{Target, disk};
 use base::{Error, PartyId};
+use data::generate::{Format, LiftOptions, lift, lift_study};
 use engine::{Engine, OutputShares, Rows, outputs};
-use job::cut_and_choose::{Noise, setup};
-use job::generate::{Format, LiftOptions, lift, lift_study};
-use job::ledger::{Debit, Head, Ledger, PAID_BYTES, Paid, STATEMENT_BYTES, Statement, rational, release_id};
-use job::party::PartySettings;
 use job::prepare::{self, Checked};
 use net::succession::{SUCCESSION_BYTES, Succession};
 use net::{Identity, Session};
+use privacy::cut_and_choose::{Noise, setup};
+use privacy::ledger::{Debit, Head, Ledger, PAID_BYTES, Paid, STATEMENT_BYTES, Statement, release_id};
 use program::lower::{self, Lowering, NoisedAt, ReleasePlan, WordKind, lower_release};
 use program::{Builder, Class, MechanismKind, Policy, Program, Ratio, Type, Viewer};
 use release::choose::{Context, Draw, Setup, Side};
@@ -19,6 +18,7 @@ use release::gaussian::DiscreteGaussian;
 use release::rational::ratio;
 use std::fs;
 use std::sync::{Arc, LazyLock, Mutex};
+use study::party::PartySettings;
 use yao::Yao;
 
 static AGREE: LazyLock<Talk> = LazyLock::new(|| {
@@ -183,7 +183,7 @@ fn plan_and_setup() -> Result<(ReleasePlan, Setup), Error> {
     let sigma2 = |mechanism: u32, output: u32| {
         let charge = audit.charges.iter().find(|charge| charge.mechanism == mechanism);
         let sigma2 = charge.and_then(|charge| charge.sigma2(output as usize));
-        sigma2.map(rational).ok_or_else(|| Error::misuse("no variance"))
+        sigma2.map(program::Ratio::rational).ok_or_else(|| Error::misuse("no variance"))
     };
     let width = |at: NoisedAt| {
         let law =

@@ -3,11 +3,11 @@
 use crate::{Target, disk, text};
 use circuits::files::{self, values};
 use job::engines::Engines;
-use job::party::{PartySettings, parse_address, parse_deadline, parse_memory};
-use job::study::{Decimal, Study, StudyHash, first_difference};
-use job::time::{Clock, Unit, date_of_days, days_of_date};
 use program::{Policy, Program, Ratio};
 use std::ffi::OsString;
+use study::party::{PartySettings, parse_address, parse_deadline, parse_memory};
+use study::time::{Clock, Unit, date_of_days, days_of_date};
+use study::{Decimal, Study, StudyHash, first_difference};
 
 #[path = "../../cli/src/circuit/config.rs"]
 #[expect(dead_code, reason = "the command has no library: its decoder is compiled here once more")]
@@ -158,7 +158,7 @@ fn words(data: &[u8]) {
         3 => _ = Decimal::parse(text).map(|d| (d.nano(), d.ratio(), d.to_f64())),
         4 => _ = StudyHash::parse(text),
         5 => _ = (parse_address(text), parse_memory(text), parse_deadline(text)),
-        6 => _ = job::transport::Transport::parse(text),
+        6 => _ = study::transport::Transport::parse(text),
         7 => _ = program::Type::parse(text),
         8 => {
             let clocks = [(0, Unit::Second), (-498_700_800, Unit::Day), (i64::MAX / 4, Unit::Minute)];
@@ -173,7 +173,7 @@ fn words(data: &[u8]) {
             }
         }
         10 => _ = text.parse::<ot::OtKind>(),
-        _ => _ = (job::study::parse_delta(text), text.parse::<program::lower::combine::Shape>()),
+        _ => _ = (study::parse_delta(text), text.parse::<program::lower::combine::Shape>()),
     }
 }
 

@@ -1,8 +1,8 @@
 //! One party's columns along the spine, dealt round-robin to shards.
 
-use crate::data::{AdvertiserRows, Arm, ProgramRows, PublisherRows, shown};
 use crate::prepare::{Built, Rows};
 use base::{Error, PartyId};
+use data::{AdvertiserRows, Arm, ProgramRows, PublisherRows, shown};
 use program::{Holder, Program, Type};
 use std::sync::Arc;
 use studies::lift::{Content, Layout, Lift};
@@ -183,7 +183,7 @@ fn cell(rows: &ProgramRows, own: usize, row: usize, ty: Type) -> Result<u128, Er
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Identifiers;
+    use data::Identifiers;
     use engine::Rows as _;
     use studies::lift::{Event, JoinedRow, Outcome, User};
 

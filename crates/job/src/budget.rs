@@ -1,21 +1,22 @@
 //! What this party's ledger says of a study before anybody is met: whether these data are known under another name, who sees
 //! them for the first time, and whether the budget pays.
 
-use crate::hiding;
-use crate::ledger::{self, Ledger, rational, shown, small};
-use crate::party::Party;
-use crate::prepare::{self, Checked};
+use crate::prepare::Checked;
 use crate::run::ready;
-use crate::scales::{most_charged, most_seen};
-use crate::sketch::{ALIKE, PURPOSE, Sketch};
-use crate::study::Member;
 use base::{Error, PartyId};
+use data::sketch::{ALIKE, PURPOSE, Sketch};
 use net::identity::Identity;
 use num_bigint::BigInt;
 use num_traits::{Signed, Zero};
+use privacy::dummies;
+use privacy::ledger::{self, Ledger};
+use privacy::scales::{most_charged, most_seen};
 use program::Viewer;
 use release::Rational;
+use release::rational::{shown, small};
 use serde::Serialize;
+use study::Member;
+use study::party::Party;
 
 /// What one other viewer has spent of its budget, and what a study takes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -77,8 +78,8 @@ pub fn outlook(party: &Party, runs: &[Checked]) -> Result<Outlook, Error> {
         Ok(likeness) => outlook.notes.extend(stray(lineage, likeness.as_ref(), &ledger)?),
         Err(error) => outlook.refusals.push(error.to_string()),
     }
-    let budget = rational(prepare::ratio(party.policy.budget)?);
-    let period = party.policy.period()?;
+    let budget = party.policy.budget.rational();
+    let period = party.policy.period();
     let mut all = ledger.spent_by_all(lineage)?;
     outlook.spent_by_all = shown(&all);
     for run in runs {
@@ -119,7 +120,7 @@ pub fn outlook(party: &Party, runs: &[Checked]) -> Result<Outlook, Error> {
         all += shared;
     }
     if let Some(total) = party.policy.total {
-        let most = rational(prepare::ratio(total)?);
+        let most = total.rational();
         outlook.total = Some(shown(&most));
         if all > most {
             outlook.refusals.push(format!(
@@ -174,7 +175,7 @@ fn delta(
     ledger: &Ledger,
     (lineage, member): (&str, &Member),
 ) -> Result<Option<String>, Error> {
-    let charge = if party.spine.is_some() { None } else { hiding::charge(&run.study, run.me)? };
+    let charge = if party.spine.is_some() { None } else { dummies::charge(&run.study, run.me)? };
     let Some(charge) = charge else { return Ok(None) };
     let most = Rational::new(1.into(), BigInt::from(10).pow(party.policy.delta_places.into()));
     let spent = ledger.spent_delta(lineage, &member.key)?;
@@ -341,7 +342,7 @@ fn strangers(ledger: &Ledger, lineage: &str, run: &Checked) -> Result<Vec<String
 fn takes(party: &Party, run: &Checked, viewer: PartyId) -> Result<Rational, Error> {
     let sizes = match party.spine.is_some() {
         true => Rational::zero(),
-        false => hiding::charge(&run.study, run.me)?.map_or_else(Rational::zero, |charge| charge.rho),
+        false => dummies::charge(&run.study, run.me)?.map_or_else(Rational::zero, |charge| charge.rho),
     };
     Ok(most_seen(&run.study, &run.built.audit, viewer) + sizes)
 }

@@ -1,19 +1,19 @@
-//! Puts a report together, and takes a stored one out again.
+//! Puts a report together.
 
 use crate::prepare::Checked;
-use crate::privacy::{DELTA, Total};
-use crate::report::{
-    BrokeOff, Disclosed, FORMAT, PARTS_FORMAT, PartyInfo, Privacy, Report, Reports, ServersInfo, SpentBy,
-    Stage, StudyInfo, Uncovered,
-};
 use crate::run::released::Views;
-use crate::scales::release_mode;
-use crate::study::{Kind, NoiseFrom, Role, Study};
 use crate::usage;
-use crate::wording;
 use base::{Error, PartyId};
+use privacy::dummies::Uncovered;
+use privacy::scales::release_mode;
+use privacy::{DELTA, Total};
 use release::Rational;
 use release::scale::{Mode, Viewer, rho_to_epsilon};
+use report::wording;
+use report::{
+    BrokeOff, Disclosed, FORMAT, PartyInfo, Privacy, Report, ServersInfo, SpentBy, Stage, StudyInfo,
+};
+use study::{Kind, NoiseFrom, Role, Study};
 
 const UNREVIEWED: &str = "The implementation has not been reviewed independently.";
 
@@ -132,7 +132,7 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosed) -> Re
                 NoiseFrom::CutAndChoose(candidates) => noised.then_some(candidates),
                 NoiseFrom::Inside => None,
             },
-            off: crate::privacy::off(facts.charge, &facts.distance),
+            off: privacy::off(facts.charge, &facts.distance),
             unit: study.unit.clone().filter(|_| noised),
             attempt,
         },
@@ -329,9 +329,9 @@ fn by_servers(servers: &ServersInfo, disclosed: &Disclosed, noise: &Noise) -> Ve
              nothing but what is said here. Two of them together learn everything."
         ),
     }];
-    lines.push(crate::transport::protects(&servers.transport));
+    lines.push(study::transport::protects(&servers.transport));
     lines.extend(servers.members.iter().map(|server| {
-        format!("{} saw {}, beside random shares.", wording::label(&server.name), wording::clean(&server.saw))
+        format!("{} saw {}, beside random shares.", wording::label(&server.name), base::clean(&server.saw))
     }));
     if !disclosed.public_keys {
         lines.push(
@@ -376,56 +376,6 @@ fn one_row(reach: u32, what: &str) -> Option<String> {
     })
 }
 
-/// The JSON of a report.
-///
-/// # Errors
-/// Never for a report that this crate made: it holds no map with other keys than text.
-pub fn to_json(report: &Report) -> Result<String, Error> {
-    serde_json::to_string_pretty(report)
-        .map_err(|e| Error::misuse(format!("the report does not serialise: {e}")))
-}
-
-/// The JSON of several reports.
-///
-/// # Errors
-/// As [`to_json`].
-pub fn parts_to_json(reports: &Reports) -> Result<String, Error> {
-    serde_json::to_string_pretty(reports)
-        .map_err(|e| Error::misuse(format!("the reports do not serialise: {e}")))
-}
-
-/// One report, or those of several runs, from their JSON.
-///
-/// # Errors
-/// As [`from_json`].
-pub fn all_from_json(text: &str) -> Result<Vec<Report>, Error> {
-    match serde_json::from_str::<Reports>(text) {
-        Ok(reports) if reports.format == PARTS_FORMAT => Ok(reports.parts),
-        _ => Ok(vec![from_json(text)?]),
-    }
-}
-
-/// A report from its JSON.
-///
-/// # Errors
-/// When it is not a report of this version; line and column say where.
-pub fn from_json(text: &str) -> Result<Report, Error> {
-    let report: Report =
-        serde_json::from_str(text).map_err(|e| Error::input(format!("not a report: {e}")))?;
-    if report.format != FORMAT {
-        return Err(Error::input(format!(
-            "the report's format is {:?}, this version reads {FORMAT:?}",
-            report.format
-        )));
-    }
-    Ok(report)
-}
-
-/// The stored answer of an earlier run.
-pub(crate) fn stored(json: &str) -> Result<Report, Error> {
-    Ok(Report { stored: true, ..from_json(json)? })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -460,7 +410,7 @@ mod tests {
     #[test]
     fn hidden_sizes_are_covered_and_what_they_cost_is_said() {
         let dummies =
-            crate::report::DummiesInfo { epsilon: "1/5".into(), rho: "1/100".into(), delta: "2e-9".into() };
+            report::DummiesInfo { epsilon: "1/5".into(), rho: "1/100".into(), delta: "2e-9".into() };
         let disclosed = Disclosed {
             protocol: "ps3i".into(),
             rows: vec![11, 7],
@@ -483,7 +433,7 @@ mod tests {
     #[test]
     fn what_is_not_covered_is_named() {
         let dummies =
-            crate::report::DummiesInfo { epsilon: "1/5".into(), rho: "1/100".into(), delta: "2e-9".into() };
+            report::DummiesInfo { epsilon: "1/5".into(), rho: "1/100".into(), delta: "2e-9".into() };
         let graph = Uncovered::MatchGraph { to: "registry".into() };
         let disclosed = Disclosed {
             protocol: "pid".into(),
@@ -507,17 +457,6 @@ mod tests {
         let text = guarantee(&noise, &exact, 3, None).concat();
         assert!(text.contains("arm sizes exact: covers exchanged arms and changed outcomes only"), "{text}");
         assert!(!text.contains("covers flips") && !text.contains("themselves noised"), "{text}");
-    }
-
-    /// Stored answers of earlier versions do not say whether an output was computed from noised values.
-    #[test]
-    fn outputs_without_the_newer_field_are_read() {
-        let text = r#"{"label":"gap","value":"-3","sigma":null}"#;
-        let output: crate::report::ProgramOutput = serde_json::from_str(text).expect("an output");
-        assert!(!output.noised && output.is_exact());
-        let text = r#"{"label":"gap","value":"-3","sigma":null,"noised":true}"#;
-        let output: crate::report::ProgramOutput = serde_json::from_str(text).expect("an output");
-        assert!(!output.is_exact());
     }
 
     #[test]

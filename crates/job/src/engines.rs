@@ -3,7 +3,6 @@
 //! by the same rule.
 
 use crate::plan::{Link, Speeds};
-use crate::study::{Compute, Engine as Choice, Protocol, Study};
 use accel::Queue;
 use base::{Cost, Error, Kind, PartyId};
 use engine::Engine;
@@ -13,6 +12,7 @@ use program::lower::combine::Shape;
 use program::lower::{Draws, ReleasePlan};
 use program::{Program, Sharing};
 use ring4::{Ring4, Security, Settings};
+use study::{Compute, Engine as Choice, Protocol, Study};
 use yao::Yao;
 
 /// The engine of a study.
@@ -96,7 +96,7 @@ impl Engines {
             let engines = Self { name, compute, joined };
             choices.extend(engines.checked(program).ok().map(|engines| (engines, needs.map(str::to_owned))));
         };
-        let is_program = matches!(study.kind, crate::study::Kind::Program(_));
+        let is_program = matches!(study.kind, study::Kind::Program(_));
         let owners_alone = match study.servers {
             None => None,
             Some(_) if study.matching.protocol == Protocol::Aligned && is_program => Some("no servers"),
@@ -111,10 +111,10 @@ impl Engines {
         let outsourced =
             matches!(study.matching.protocol, Protocol::Pid | Protocol::Aligned | Protocol::SaltedKey);
         for security in [Security::SemiHonest, Security::Malicious].into_iter().filter(|_| outsourced) {
-            let settings = study.servers.as_ref().map(super::study::Servers::settings).unwrap_or_default();
+            let settings = study.servers.as_ref().map(study::Servers::settings).unwrap_or_default();
             let needs = match &study.servers {
                 Some(servers) if servers.security == security => None,
-                Some(_) => Some(format!("ring4.security = \"{}\"", crate::study::security_name(security))),
+                Some(_) => Some(format!("ring4.security = \"{}\"", study::security_name(security))),
                 None if study.matching.protocol == Protocol::Aligned => Some("four servers".to_owned()),
                 None => Some("four servers, match.protocol = \"salted-key\"".to_owned()),
             };
@@ -263,7 +263,7 @@ impl Engines {
                 format!("{ot}, {} circuit", self.compute.circuit.unwrap_or_default())
             }
             Name::Gmw => ot.to_string(),
-            Name::Ring4(settings, _) => crate::study::ring4_settings(settings),
+            Name::Ring4(settings, _) => study::ring4_settings(settings),
         }
     }
 

@@ -2,16 +2,16 @@
 
 use crate::align::Aligned;
 use crate::prepare::Built;
-use crate::report::{CellView, CountView, LiftView, ProgramList, ProgramOutput, View};
-use crate::scales::{Scales, release_mode};
-use crate::study::{self, Study};
-use crate::wording::numbers::trimmed;
 use base::Error;
+use page::numbers::trimmed;
+use privacy::scales::{Scales, release_mode};
 use program::lower::ReleasePlan;
 use program::{Op, Program, Section, Viewer};
 use release::joint::{self, Joint};
 use release::modes::{Estimate, Reading, read_fixed, read_sums};
+use report::{CellView, CountView, LiftView, ProgramList, ProgramOutput, View};
 use studies::lift::{Arm, Cell, Layout, Lift, Output, Quantity};
+use study::{self, Study};
 
 /// A released number with mean and standard deviation of its noise.
 struct Released<'a> {

@@ -1,31 +1,14 @@
-//! Jobs: study files, data, coordinator, workers, aggregator, privacy ledger and reports.
+//! One party's run of a study: check, plan, meet, match, compute, release, report.
 
 mod align;
 pub mod audit;
 pub mod budget;
 pub mod compose;
-pub mod cut_and_choose;
-pub mod data;
 pub mod engines;
 pub mod export;
-pub mod generate;
-pub mod hiding;
-mod hold;
-pub mod html;
 mod interpret;
-pub mod ledger;
-pub mod party;
 pub mod plan;
 pub mod prepare;
-pub mod privacy;
-pub mod report;
 pub mod run;
-pub mod salt;
-pub mod scales;
-pub mod sketch;
-pub mod study;
-pub mod summary;
-pub mod time;
 pub mod transport;
 pub mod usage;
-mod wording;

@@ -5,25 +5,25 @@ mod choice;
 pub use choice::Choice;
 
 use crate::engines::{Engines, Estimate};
-use crate::hiding;
-use crate::hold::Ran;
 use crate::prepare::{Built, build};
-use crate::privacy::Total;
 use crate::run::join::{Payloads, column_layouts};
 use crate::run::measure;
 use crate::run::outsourced::{NOISE, price_match, publishes};
 use crate::run::released;
-use crate::scales::{Scales, release_mode};
-use crate::study::{Backend, Kind, Mode, Protocol, Study};
 use base::{Cost, Error, PartyId, limits};
 use matching::group::Group;
 use matching::{circuit_psi, collecting, many, multi, pid, ps3i};
+use privacy::Total;
+use privacy::dummies;
+use privacy::hold::Ran;
+use privacy::scales::{Scales, release_mode};
 use program::{Ratio, Viewer};
 use release::modes::{Guess, Reading, minimum_detectable_effect, minimum_detectable_effect_fixed};
 use ring4::Security;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use studies::lift::Quantity;
+use study::{Backend, Kind, Mode, Protocol, Study};
 
 /// The wire between the parties.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -123,9 +123,10 @@ pub struct Plan {
 fn hidden_sizes(study: &Study) -> Result<Option<(String, String)>, Error> {
     let mut charged = Vec::with_capacity(study.parties.len());
     for (i, member) in study.parties.iter().enumerate() {
-        let Some(charge) = hiding::charge(study, PartyId(i as u8))? else { return Ok(None) };
+        let Some(charge) = dummies::charge(study, PartyId(i as u8))? else { return Ok(None) };
         let rho = release::rational::to_f64(&charge.rho);
-        charged.push((&member.name, format!("rho {rho} and delta {}", crate::ledger::small(&charge.delta))));
+        charged
+            .push((&member.name, format!("rho {rho} and delta {}", release::rational::small(&charge.delta))));
     }
     let same = charged.iter().all(|(_, charge)| *charge == charged[0].1);
     let text = match same {
@@ -332,8 +333,9 @@ impl Matching {
         let parties = study.parties.len();
         let protocol = study.matching.protocol;
         let rule = study.matching.dummies.as_ref();
-        let dummies = rule.map(|rule| hiding::dummies(rule, &base::Seed::from_bytes([0; 32]))).transpose()?;
-        let most = dummies.as_ref().map_or(0, |d| d.rows_range(hiding::hides(protocol), parties)[1]);
+        let dummies =
+            rule.map(|rule| dummies::dummies(rule, &base::Seed::from_bytes([0; 32]))).transpose()?;
+        let most = dummies.as_ref().map_or(0, |d| d.rows_range(dummies::hides(protocol), parties)[1]);
         let padded = rows.map(|rows| rows.saturating_add(most));
         let all = padded[0].saturating_add(padded[1].saturating_mul(parties as u64 - 1));
         if all > limits::ROWS && protocol != Protocol::Aligned {

@@ -1,22 +1,21 @@
 //! This side of a study before any protocol: files read and checked, the program built and verified, the cost known.
 
-use crate::data::{
+use crate::engines::Engines;
+use base::{Error, PartyId, Roster, limits};
+use data::{
     AdvertiserRows, Arm, DataHash, Identifiers, InputReport, ProgramRows, PublisherRows, read_advertiser,
     read_program_columns, read_publisher,
 };
-use crate::engines::Engines;
-use crate::hiding;
-use crate::ledger::rational;
-use crate::party::Party;
-use crate::scales::most_seen;
-use crate::study::{self, Contaminated, Decimal, Kind, NoiseFrom, Protocol, Study, StudyHash};
-use crate::transport::Transport;
-use base::{Error, PartyId, Roster, limits};
 use matching::{collecting, multi};
 use num_traits::Zero;
+use privacy::dummies;
+use privacy::scales::most_seen;
 use program::{Audit, Class, Program, Ratio, RowSet, Type, Viewer};
 use std::sync::Arc;
 use studies::lift::{self, Layout, Lift};
+use study::party::Party;
+use study::transport::Transport;
+use study::{self, Contaminated, Decimal, Kind, NoiseFrom, Protocol, Study, StudyHash};
 
 /// Most outputs of one study, over all cells and counts; the party's own policy caps cells.
 const OUTPUTS: usize = 8192;
@@ -227,7 +226,7 @@ fn check_servers(party: &Party, study: &Study) -> Result<(), Error> {
             "no salt: match.protocol is \"salted-key\"; one owner makes the file with `tacit keygen --salt FILE`, gives it \
              to the others in private, and each adds salt = \"FILE\" to its party file, or --salt to the command",
         )),
-        (Protocol::SaltedKey, Some(path)) => crate::salt::load(path).map(|_| ()),
+        (Protocol::SaltedKey, Some(path)) => study::salt::load(path).map(|_| ()),
         (protocol, Some(_)) => {
             Err(Error::input(format!("match.protocol \"{}\" uses no salt: remove `salt`", protocol.name())))
         }
@@ -237,7 +236,7 @@ fn check_servers(party: &Party, study: &Study) -> Result<(), Error> {
 
 /// Whether noise is released, or the sizes of a match are charged.
 fn charges(party: &Party, study: &Study, built: &Built) -> Result<bool, Error> {
-    let sizes = party.spine.is_none() && hiding::charge(study, place(study, party))?.is_some();
+    let sizes = party.spine.is_none() && dummies::charge(study, place(study, party))?.is_some();
     Ok(sizes || !built.program.mechanisms.is_empty())
 }
 
@@ -254,10 +253,10 @@ fn within_policy(party: &Party, study: &Study, built: &Built) -> Result<(), Erro
              this party's policy.candidates is {least}. Agree on more in [release] candidates, or allow fewer"
         )));
     }
-    let cap = rational(ratio(party.policy.max_rho)?);
+    let cap = party.policy.max_rho.rational();
     for (i, member) in study.parties.iter().enumerate().filter(|(_, member)| member.name != party.as_party) {
         let viewer = PartyId(i as u8);
-        let sizes = if party.spine.is_some() { Zero::zero() } else { hiding::rho(study, viewer)? };
+        let sizes = if party.spine.is_some() { Zero::zero() } else { dummies::rho(study, viewer)? };
         let most = most_seen(study, &built.audit, viewer) + &sizes;
         if most > cap {
             let of = if sizes.is_zero() { "" } else { ", the sizes of the match included" };
@@ -508,7 +507,7 @@ fn check_rho(study: &Study, program: &Program, audit: &Audit) -> Result<(), Erro
     for viewer in program.viewers() {
         let charged = viewer.only().map_or(audit.public, |party| audit.rho[party.index()]);
         let stated = study.stated(viewer).unwrap_or(Decimal::ZERO);
-        if charged > ratio(stated)? {
+        if charged > stated.to_ratio() {
             let (who, section) = match viewer.only() {
                 Some(party) => {
                     let party = &program.parties[party.index()];
@@ -525,12 +524,6 @@ fn check_rho(study: &Study, program: &Program, audit: &Audit) -> Result<(), Erro
     Ok(())
 }
 
-/// A decimal of a study as an exact ratio.
-pub(crate) fn ratio(decimal: Decimal) -> Result<Ratio, Error> {
-    let (num, den) = decimal.ratio();
-    Ratio::new(u128::from(num), u128::from(den)).ok_or_else(|| Error::misuse("a decimal has a denominator"))
-}
-
 /// The parameters of a lift study's program.
 fn lift_of(study: &Study) -> Result<Lift, Error> {
     let Kind::Lift(own) = &study.kind else {
@@ -545,7 +538,7 @@ fn lift_of(study: &Study) -> Result<Lift, Error> {
         )));
     };
     let values = |c: &Option<study::Categories>| c.as_ref().map_or_else(Vec::new, |c| c.values.clone());
-    let rho = |viewer: Viewer| ratio(study.stated(viewer).unwrap_or(Decimal::ZERO));
+    let rho = |viewer: Viewer| study.stated(viewer).unwrap_or(Decimal::ZERO).to_ratio();
     Ok(Lift {
         publisher: study.parties[0].name.clone(),
         advertisers: study.parties[1..].iter().map(|member| member.name.clone()).collect(),
@@ -559,8 +552,8 @@ fn lift_of(study: &Study) -> Result<Lift, Error> {
         breakdown: values(&own.publisher.breakdown),
         cohorts: values(&own.advertisers.iter().find_map(|advertiser| advertiser.cohort.clone())),
         mode: own.release.mode,
-        rho: (0..study.parties.len()).map(|p| rho(PartyId(p as u8).into())).collect::<Result<_, _>>()?,
-        public: rho(Viewer::Public)?,
+        rho: (0..study.parties.len()).map(|p| rho(PartyId(p as u8).into())).collect(),
+        public: rho(Viewer::Public),
         also: own.release.also.clone(),
         matching: lift_matching(&study.matching),
     })
@@ -581,7 +574,7 @@ fn lift_matching(matching: &study::Matching) -> lift::Matching {
     match matching.protocol {
         Protocol::Pid | Protocol::Ps3i { .. } | Protocol::Aligned | Protocol::SaltedKey => one,
         Protocol::MultiPid { .. } => {
-            let reach = multi::influence(keys, hiding::repeats(matching));
+            let reach = multi::influence(keys, dummies::repeats(matching));
             lift::Matching { degree: [count(reach); 2], alone: [alone(matching); 2], ..one }
         }
         Protocol::CircuitPsi => lift::Matching { masked: true, ..one },
@@ -602,7 +595,7 @@ fn lift_matching(matching: &study::Matching) -> lift::Matching {
 /// the line may stay alone: 3 K + 1.
 fn spread(matching: &study::Matching) -> u32 {
     let keys = matching.identifiers.len() as u32;
-    match (matching.protocol, hiding::repeats(matching)) {
+    match (matching.protocol, dummies::repeats(matching)) {
         (Protocol::MultiPid { .. }, multi::Repeats::Error) => 2 * keys,
         (Protocol::MultiPid { .. }, multi::Repeats::Replace) => 3 * keys + 1,
         _ => 1,
@@ -614,7 +607,7 @@ fn spread(matching: &study::Matching) -> u32 {
 /// one row in the place of another.
 fn alone(matching: &study::Matching) -> u32 {
     let keys = matching.identifiers.len() as u32;
-    match (matching.protocol, hiding::repeats(matching)) {
+    match (matching.protocol, dummies::repeats(matching)) {
         (Protocol::MultiPid { .. }, multi::Repeats::Replace) => keys + 1,
         _ => 1,
     }

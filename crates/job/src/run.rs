@@ -24,14 +24,7 @@ mod stages;
 mod transport;
 
 use crate::align::Shard;
-use crate::ledger::{AnswerKey, Ledger, rational, small};
-use crate::party::{Address, Party, Places};
 use crate::prepare::{self, Built, Checked};
-use crate::privacy::Total;
-use crate::report::{Disclosed, Report, SpentBy, Stage};
-use crate::scales::Scales;
-use crate::study::{Kind, Member, Study};
-use crate::transport::Transport;
 use crate::{budget, compose};
 use agree::others_of;
 use base::{Cost, Error, PartyId, Seed};
@@ -42,12 +35,20 @@ use net::identity::{Fingerprint, Identity};
 use net::{Channels, Farewell, Ledger as Said, Progress, Session};
 use ot::{Bases, Hubs};
 use outsourced::Word;
+use privacy::Total;
+use privacy::ledger::{AnswerKey, Ledger};
+use privacy::scales::Scales;
+use release::rational::small;
 use released::Views;
+use report::{Disclosed, Report, SpentBy, Stage};
 use spine::Kept;
 use stages::Stages;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use study::party::{Address, Party, Places};
+use study::transport::Transport;
+use study::{Kind, Member, Study};
 
 pub use crate::prepare::check;
 pub use alone::{MATCH_FORMAT, MatchReport, match_rows};
@@ -370,12 +371,12 @@ impl<'a> Coordinator<'a> {
         self.count_run()?;
         self.greet()?;
         let agreement = self.agree(self.kept.as_ref().map(Kept::name))?;
-        self.answer = agreement.stored.as_deref().map(compose::stored).transpose()?;
+        self.answer = agreement.stored.as_deref().map(report::stored).transpose()?;
         if let (Some(stored), true) = (agreement.stored.as_deref(), agreement.all_stored) {
             (self.watch.events)(Event::Stored);
             self.tell_servers(Word::Stored, &agreement.common)?;
             self.session.finish()?;
-            return compose::stored(stored);
+            return report::stored(stored);
         }
         self.tell_broke_off()?;
         self.tell_other_data(&agreement)?;
@@ -403,7 +404,7 @@ impl<'a> Coordinator<'a> {
         let seen = self.release(&totals, &rows, &scales, &agreement, (&disclosed, start))?;
         // A run that broke off after this side had its answer ends with that answer: there is one per study and data.
         let report = match agreement.stored.as_deref() {
-            Some(stored) => compose::stored(stored)?,
+            Some(stored) => report::stored(stored)?,
             None => {
                 let report = self.report(seen, disclosed, &scales, start)?;
                 self.store_answer(&agreement.answer, &report)?;
@@ -430,7 +431,7 @@ impl<'a> Coordinator<'a> {
         let others = others_of(&self.checked);
         let peers: Vec<&str> =
             others.iter().map(|peer| &*self.checked.study.parties[peer.index()].key).collect();
-        self.lock()?.store_answer(key, &peers, &compose::to_json(report)?)
+        self.lock()?.store_answer(key, &peers, &report::to_json(report)?)
     }
 
     fn lock(&self) -> Result<std::sync::MutexGuard<'_, Ledger>, Error> {
@@ -551,8 +552,8 @@ impl<'a> Coordinator<'a> {
     }
 
     /// What all viewers of these data may be charged together.
-    fn total(&self) -> Result<Option<release::Rational>, Error> {
-        self.party.policy.total.map(|total| prepare::ratio(total).map(rational)).transpose()
+    fn total(&self) -> Option<release::Rational> {
+        self.party.policy.total.map(study::Decimal::rational)
     }
 
     /// What this party's ledger says of each other party.

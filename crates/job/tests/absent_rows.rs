@@ -5,13 +5,13 @@ mod common;
 
 use base::Error;
 use common::{SALTED, SERVERS, World, all, outputs, quiet};
-use job::party::{Party, PartySettings};
-use job::report::{Report, View};
 use job::run::{Watch, run};
 use net::connect::free_address;
 use net::identity::Identity;
+use report::{Report, View};
 use std::collections::BTreeMap;
 use std::path::Path;
+use study::party::{Party, PartySettings};
 use tempfile::TempDir;
 
 /// Groups of alpha's people and a number of beta's, counted and summed by group; `@rows` and `@more` are filled in.
@@ -205,7 +205,7 @@ fn outputs_that_count_made_up_rows_say_so() {
     let View::Program { outputs, .. } = &beta.view else { panic!("a program's view") };
     assert_eq!(outputs[0].value, beta.disclosed.union.to_string());
     assert!(outputs[0].made_up && outputs[1..].iter().all(|output| !output.made_up), "{outputs:?}");
-    let shown = job::summary::terminal(&beta);
+    let shown = report::summary::terminal(&beta);
     assert!(shown.contains("exact, made-up rows counted"), "{shown}");
 }
 

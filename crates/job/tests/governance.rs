@@ -4,12 +4,12 @@
 mod pair;
 
 use base::Error;
-use job::ledger::{Ledger, check_signatures};
-use job::report::Report;
 use job::run::{Watch, run};
 use net::Identity;
 use pair::{NAMES, World, whole};
+use privacy::ledger::{Ledger, check_signatures};
 use release::rational::ratio;
+use report::Report;
 
 fn texts(done: [Result<Report, Error>; 2]) -> [String; 2] {
     done.map(|done| done.map(|_| ()).expect_err("it must not run").to_string())

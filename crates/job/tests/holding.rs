@@ -3,8 +3,8 @@
 
 mod pair;
 
-use job::ledger::PUBLIC;
 use pair::{NAMES, World, values, whole};
+use privacy::ledger::PUBLIC;
 use release::rational::ratio;
 
 /// One number, the same at both; one row in each ledger, which the budgets of the peer and of the public count and the total
@@ -21,7 +21,7 @@ fn all_see_the_same_number_and_pay_once() {
         assert_eq!(ledger.spent(&lineage, PUBLIC).unwrap(), ratio(1, 10));
         assert!(ledger.spent(&lineage, &world.keys[1 - party]).unwrap() >= ratio(1, 10));
         assert!(ledger.spent_by_all(&lineage).unwrap() <= ratio(11, 100));
-        let text = job::summary::terminal(report);
+        let text = report::summary::terminal(report);
         assert!(text.contains("everybody may publish it") && !text.contains("Do not show"), "{text}");
         assert!(report.stages.iter().all(|stage| stage.price_held), "{:?}", report.stages);
     }

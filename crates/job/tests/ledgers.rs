@@ -2,16 +2,16 @@
 //! in two threads, TLS on loopback, real files.
 
 use base::Error;
-use job::ledger::{Ledger, Towards};
-use job::party::{Party, PartySettings};
-use job::report::Report;
 use job::run::{Event, Watch, run};
 use net::Progress;
 use net::identity::Identity;
+use privacy::ledger::{Ledger, Towards};
 use release::rational::ratio;
+use report::Report;
 use rusqlite::Connection;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use study::party::{Party, PartySettings};
 use tempfile::TempDir;
 
 /// The viewer, and the drawer of its noise.
@@ -207,7 +207,7 @@ fn one_operator_suffices_for_its_own_side() {
     assert!(notes.lock().unwrap().iter().any(|note| note == text), "{notes:?}");
     assert!(works.broke_off.is_empty());
     assert!(clinic.warnings.iter().any(|w| w.contains("the ledger of works went back from")));
-    for shown in [job::summary::terminal(&clinic), job::html::render(&clinic)] {
+    for shown in [report::summary::terminal(&clinic), report::html::render(&clinic)] {
         assert!(shown.replace("\n  ", " ").contains(text), "{shown}");
     }
 }
@@ -393,7 +393,8 @@ fn an_allowance_is_for_its_lineage() {
 #[test]
 fn what_was_reopened_in_an_older_file_stays_allowed() {
     let folder = TempDir::new().unwrap();
-    let fixture = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/layout-2/adv-ledger.db");
+    let fixture =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../privacy/tests/fixtures/layout-2/adv-ledger.db");
     let barred = |reopened: bool| {
         let path = folder.path().join(format!("{reopened}.ledger"));
         std::fs::copy(&fixture, &path).unwrap();
@@ -434,7 +435,7 @@ fn a_new_ledger_is_announced_and_asked_for_where_there_was_one() {
     assert_eq!(said, [line("clinic.ledger"), line("works.ledger")]);
     std::fs::create_dir(world.path("out-works")).unwrap();
     let report = world.path("out-works/report.json");
-    std::fs::write(&report, job::compose::to_json(&works).unwrap()).unwrap();
+    std::fs::write(&report, report::to_json(&works).unwrap()).unwrap();
     let mut party = parties[1].clone();
     party.ledger = world.path("typo.ledger");
     let error = run(&party, &Watch::none()).unwrap_err().to_string();
@@ -442,8 +443,8 @@ fn a_new_ledger_is_announced_and_asked_for_where_there_was_one() {
     assert!(error.contains(&report.display().to_string()), "{error}");
     assert!(!world.path("typo.ledger").exists());
     // The report of another party says nothing of this one.
-    let other = job::report::Report { party: "others".into(), ..works };
-    std::fs::write(&report, job::compose::to_json(&other).unwrap()).unwrap();
+    let other = report::Report { party: "others".into(), ..works };
+    std::fs::write(&report, report::to_json(&other).unwrap()).unwrap();
     let mut parties = world.parties("study");
     parties[1].ledger = world.path("typo.ledger");
     let [_, works] = texts(both(&parties, &Watch::none()));
@@ -454,7 +455,7 @@ fn a_new_ledger_is_announced_and_asked_for_where_there_was_one() {
 #[test]
 fn an_answer_of_an_older_version_is_found() {
     let folder = TempDir::new().unwrap();
-    let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/layout-2");
+    let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../privacy/tests/fixtures/layout-2");
     let to = |name: &str| folder.path().join(name);
     // Person i: arm by i % 2, seen on day 100 + i % 50; every third has an outcome.
     let rows = |header: &str, lines: &mut dyn Iterator<Item = String>| {

@@ -4,16 +4,16 @@ mod common;
 
 use base::Error;
 use common::{ALIGNED, CLINICS, DISTRICTS, cases, total, write_clinics};
-use job::generate::{Format, LiftOptions, lift};
-use job::ledger::{Ledger, PUBLIC};
-use job::party::{Address, Consent, Party, PartySettings};
-use job::report::{Report, View};
+use data::generate::{Format, LiftOptions, lift};
 use job::run::{Event, Watch, run, run_parts};
 use net::connect::free_address;
 use net::identity::Identity;
+use privacy::ledger::{Ledger, PUBLIC};
+use report::{Report, View};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use study::party::{Address, Consent, Party, PartySettings};
 use tempfile::TempDir;
 
 const SEVERAL: &str = include_str!("../../../examples/lift-several.toml");
@@ -80,7 +80,7 @@ fn three_parties_run_a_program_over_aligned_rows() {
         View::Lift(_) => panic!("a program has no lift view"),
     };
     let ([east, north, west], names) = ([0, 1, 2].map(|i| seen(&reports[i])), |d: usize| format!("d{d:03}"));
-    let values = |outputs: &[job::report::ProgramOutput]| -> Vec<String> {
+    let values = |outputs: &[report::ProgramOutput]| -> Vec<String> {
         outputs.iter().map(|output| output.value.clone()).collect()
     };
     assert_eq!(values(&east.0), [sum.to_string(), hits.len().to_string()]);
@@ -97,7 +97,7 @@ fn three_parties_run_a_program_over_aligned_rows() {
             assert!(stage.price_held, "{}: {stage:?}", report.party);
         }
         assert!(report.guarantee.iter().any(|line| line.contains("public to all parties")));
-        let page = job::html::render(report);
+        let page = report::html::render(report);
         assert!(page.contains("sent by west"), "every party has its bytes");
     }
     // The stored answers, without another run.
@@ -150,7 +150,7 @@ fn three_parties_run_a_program_over_privately_matched_rows() {
         let spent = &report.privacy.viewers;
         assert!(spent.len() == 2 && spent.iter().all(|s| s.rho == 0.01 && s.delta != "0"), "{spent:?}");
         assert!(report.privacy.spent == 0.01);
-        let text = job::summary::terminal(report);
+        let text = report::summary::terminal(report);
         assert_eq!(text.matches("  ledger    spent by ").count(), 2, "{text}");
     }
 }
@@ -501,7 +501,7 @@ fn three_parties_see_one_number_that_nobody_knows_the_noise_of() {
         assert_eq!(report.is_public(), name != "north");
         assert!(report.stages.iter().all(|stage| stage.price_held), "{:?}", report.stages);
         let ledger = Ledger::open(&folder.path().join(format!("{name}.ledger"))).unwrap();
-        let charged = |row: &job::ledger::EntryRow| row.protects.then(|| row.rho.clone());
+        let charged = |row: &privacy::ledger::EntryRow| row.protects.then(|| row.rho.clone());
         let rows: Vec<String> = ledger.entries().unwrap().iter().filter_map(charged).collect();
         // One row for what all see, one for the north's view of the others' data.
         assert_eq!(rows, if name == "north" { vec!["0.25"] } else { vec!["0.125", "0.25"] }, "{name}");

@@ -4,13 +4,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt32Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
 use base::Error;
-use job::party::{Address, Party, Policy};
 use job::run::{MatchReport, Watch, match_rows, run};
 use net::identity::Identity;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use study::party::{Address, Party, Policy};
 use tempfile::TempDir;
 
 const NAMES: [&str; 2] = ["clinic", "registry"];
@@ -66,9 +66,9 @@ fn party(folder: &Path, name: &str, address: Address) -> Party {
         salt: None,
         trigger: false,
         new_ledger: false,
-        transport: job::transport::Transport::Tls,
+        transport: study::transport::Transport::Tls,
         policy: Policy { kinds: vec!["match".into()], ..Policy::default() },
-        consent: job::party::Consent::default(),
+        consent: study::party::Consent::default(),
     }
 }
 

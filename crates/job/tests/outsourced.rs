@@ -4,13 +4,13 @@ mod common;
 
 use base::{Error, Kind};
 use common::{SALTED, SERVERS, all, check_clinics, clinics, dies, off, quiet, trial, whole};
-use job::ledger::Ledger;
-use job::party::{Node, Party};
-use job::report::Disclosed;
 use job::run::{NodeEvent, Watch, compute_study, serve};
-use job::study::Study;
+use privacy::ledger::Ledger;
+use report::Disclosed;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use study::Study;
+use study::party::{Node, Party};
 
 const LIFT: &str = include_str!("../../../examples/lift-ring4.toml");
 
@@ -32,7 +32,7 @@ fn three_owners_get_the_outputs_of_a_program_over_aligned_rows() {
                 report.guarantee.iter().any(|line| line.contains("Two of them together learn everything"))
             );
             assert_eq!(&*report.engine, "ring4");
-            let page = job::html::render(report);
+            let page = report::html::render(report);
             assert!(page.contains("the number of rows (300)"), "{page}");
         }
         for server in &servers {
@@ -53,7 +53,7 @@ fn servers_join_rows_by_keyed_hashes_and_compute_a_lift() {
         assert!(off(report, truth) < 5.0, "{} from {truth}", off(report, truth));
         assert_eq!((report.disclosed.rows.len(), report.disclosed.public_keys), (2, false));
         assert!(report.stages.iter().all(|stage| stage.price_held), "{:?}", report.stages);
-        let text = job::summary::terminal(report);
+        let text = report::summary::terminal(report);
         assert!(text.contains("ash saw keyed hashes"), "{text}");
         assert!(report.guarantee.iter().any(|line| line.contains("Whoever holds the salt")));
     }
@@ -126,7 +126,7 @@ fn a_release_of_sums_takes_eight_round_trips_at_most() {
 #[test]
 fn another_salt_is_found_before_anything_is_sent() {
     let (world, _) = trial(&|s| s);
-    job::salt::create(&world.folder.path().join("other.salt")).unwrap();
+    study::salt::create(&world.folder.path().join("other.salt")).unwrap();
     let owners = [world.owner("publisher", SALTED), world.owner("advertiser", "salt = \"other.salt\"")];
     let (reports, servers) = all(&owners, &world.nodes(), quiet);
     let texts: Vec<String> = reports.into_iter().map(|r| r.unwrap_err().to_string()).collect();
@@ -144,7 +144,7 @@ fn another_salt_is_found_before_anything_is_sent() {
 fn an_owner_that_may_not_stops_the_servers_before_a_row_is_shared() {
     let (world, _) = trial(&|s| s);
     let mut owners = world.owners(SALTED);
-    owners[0].policy.budget = job::study::Decimal::parse("0.001").unwrap();
+    owners[0].policy.budget = study::Decimal::parse("0.001").unwrap();
     let (reports, servers) = all(&owners, &world.nodes(), quiet);
     assert!(reports.iter().all(|r| matches!(r.as_ref().unwrap_err().kind(), Kind::Refused(_))));
     for server in servers {
@@ -230,7 +230,7 @@ fn nodes_begin_when_they_are_told_and_outlive_a_run_that_fails() {
             .collect();
         let once = |owners: &[Party]| all(owners, std::slice::from_ref(&host), quiet);
         let mut refusing = world.owners(SALTED);
-        refusing[1].policy.budget = job::study::Decimal::parse("0.001").unwrap();
+        refusing[1].policy.budget = study::Decimal::parse("0.001").unwrap();
         assert!(once(&refusing).0.iter().all(Result::is_err));
         let (reports, _) = whole(once(&world.owners(SALTED)));
         assert!(reports.iter().all(|report| off(report, truth) < 5.0));

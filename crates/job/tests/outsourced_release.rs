@@ -4,12 +4,12 @@
 mod common;
 
 use common::{SALTED, SERVERS, World, all, dies, off, quiet, trial, whole};
-use job::generate::{Format, LiftOptions, lift};
-use job::ledger::Ledger;
-use job::party::Node;
-use job::report::Report;
+use data::generate::{Format, LiftOptions, lift};
+use privacy::ledger::Ledger;
+use report::Report;
 use rusqlite::Connection;
 use std::path::PathBuf;
+use study::party::Node;
 use tempfile::TempDir;
 
 const OWNERS: [&str; 2] = ["publisher", "advertiser"];

@@ -4,13 +4,14 @@ mod common;
 
 use base::Error;
 use common::{SALTED, SERVERS, World, all, check_clinics, clinics, dies, off, quiet, trial, whole};
-use job::party::{Node, Party};
-use job::report::{Report, Stage};
 use job::run::{ServerReport, Watch};
-use job::transport::{STAGE, Transport};
+use job::transport::STAGE;
+use report::{Report, Stage};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
+use study::party::{Node, Party};
+use study::transport::Transport;
 
 fn over(transport: &str) -> String {
     format!("transport = \"{transport}\"\ntrusted_network = true\n")
@@ -80,7 +81,7 @@ fn check(transport: &str, reports: &[Report], servers: &[ServerReport]) {
         assert_eq!(made.is_some(), transport != "tls");
         assert!(made.is_none_or(|stage| stage.price.bytes() > 0));
         let text = server.text();
-        assert!(text.contains(&job::transport::protects(transport)), "{text}");
+        assert!(text.contains(&study::transport::protects(transport)), "{text}");
     }
 }
 

@@ -1,17 +1,17 @@
 //! Whole jobs: two parties in two threads, TLS on loopback, files in, reports out.
 
 use base::Error;
-use job::data::InputReport;
-use job::generate::{Format, Generated, LiftOptions, lift, lift_study};
-use job::party::{Address, Consent, Party, Policy};
-use job::report::{LiftView, Report, View};
+use data::InputReport;
+use data::generate::{Format, Generated, LiftOptions, lift, lift_study};
 use job::run::{Event, Watch, run, run_parts};
-use job::study::Decimal;
 use net::Progress;
 use net::identity::Identity;
+use report::{LiftView, Report, View};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use study::Decimal;
+use study::party::{Address, Consent, Party, Policy};
 use tempfile::TempDir;
 
 /// Two parties with keys, data and party settings in a folder.
@@ -66,7 +66,7 @@ fn party(folder: &Path, name: &str, address: Address, data: &Path) -> Party {
         salt: None,
         trigger: false,
         new_ledger: false,
-        transport: job::transport::Transport::Tls,
+        transport: study::transport::Transport::Tls,
         policy: Policy::default(),
         consent: Consent { spend_anyway: true, ..Consent::default() },
     }

@@ -24,6 +24,6 @@ pub use graph::{
     Class, Column, DEGREE, Fold, Holder, List, Lookup, Mechanism, MechanismKind, Node, NodeId, Op, Order,
     Output, Program, RowSet, Section, Sharing, Source, Statistic, Viewer,
 };
-pub use names::{LABEL_BYTES, Names, is_deceptive};
+pub use names::{LABEL_BYTES, Names};
 pub use types::{Owners, Ratio, Type};
 pub use verify::{Audit, Charge, Policy, verify};

@@ -2,6 +2,7 @@
 //! able to deceive a reader or to break out of its line, and the text form must print it and read it back unchanged.
 
 use crate::{NodeId, Program};
+use base::is_deceptive;
 use std::collections::HashSet;
 use std::fmt;
 
@@ -75,16 +76,6 @@ pub(crate) fn is_name(text: &str) -> bool {
     let body = text.strip_prefix(|c: char| c.is_ascii_alphabetic() || c == '_');
     text.len() <= 64
         && body.is_some_and(|b| b.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-'))
-}
-
-/// Whether a character is a control character, invisible, or turns the direction of writing, so that a text could show as
-/// another one.
-#[must_use]
-pub fn is_deceptive(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}')
-        || matches!(c, '\u{e0000}'..='\u{e0fff}')
 }
 
 /// A label in double quotes, as the text form writes it.

@@ -2,8 +2,9 @@
 
 use crate::DEGREE;
 use crate::graph::{Fold, Holder, List, Lookup, Mechanism, MechanismKind, Node, Order, Section, Statistic};
-use crate::names::{Spot, is_deceptive, is_name, quote};
+use crate::names::{Spot, is_name, quote};
 use crate::{Class, Column, Names, NodeId, Op, Output, Program, Ratio, RowSet, Source, Type, Viewer};
+use base::is_deceptive;
 use base::{Error, PartyId, limits};
 use release::joint::Change;
 use std::collections::HashMap;

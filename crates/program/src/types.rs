@@ -159,6 +159,12 @@ impl Ratio {
         self.den
     }
 
+    /// The same, of any size.
+    #[must_use]
+    pub fn rational(self) -> release::Rational {
+        release::rational::ratio(self.num, self.den)
+    }
+
     /// The sum; `None` on overflow.
     #[must_use]
     pub fn checked_add(self, other: Self) -> Option<Self> {

@@ -58,6 +58,31 @@ fn power_of_two(exponent: i64) -> f64 {
     2f64.powi(exponent.clamp(-2000, 2000) as i32)
 }
 
+/// A decimal when that is exact with nine places, else `p/q`.
+#[must_use]
+pub fn shown(value: &Rational) -> String {
+    let nano = value * ratio(1_000_000_000, 1);
+    if !nano.is_integer() || value.is_negative() {
+        return value.to_string();
+    }
+    let digits = format!("{:0>10}", nano.to_integer().to_string());
+    let (whole, part) = digits.split_at(digits.len() - 9);
+    format!("{whole}.{part}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A probability near 0: `1.2e-9`, rounded up in the second digit; `0`.
+#[must_use]
+pub fn small(value: &Rational) -> String {
+    match to_f64(value) {
+        0.0 => "0".to_owned(),
+        value => {
+            let power = value.log10().floor();
+            let digits = (value / 10f64.powf(power) * 10.0 - 1e-6).ceil() / 10.0;
+            format!("{digits}e{power}")
+        }
+    }
+}
+
 /// `2^exponent`, exactly; the exponent may be negative.
 #[must_use]
 pub fn exp2(exponent: i32) -> Rational {

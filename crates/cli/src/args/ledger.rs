@@ -2,8 +2,8 @@
 
 use super::rho;
 use clap::{Args, Subcommand};
-use job::study::Decimal;
 use std::path::PathBuf;
+use study::Decimal;
 
 /// The privacy ledger: what was spent of the budget of this party's data, and on whom; and what to do when releases broke
 /// off or the file was lost.

@@ -133,7 +133,7 @@ impl Records {
             "d" => {
                 self.once("d", None, line)?;
                 let field = field(line, rest, "the deadline")?;
-                let ms = job::party::parse_deadline(field)
+                let ms = study::party::parse_deadline(field)
                     .map_err(|rule| line.fail(format!("{:?} is no deadline: {rule}", start(field))))?;
                 self.deadline = Some(Duration::from_millis(ms));
             }
@@ -286,7 +286,7 @@ fn start(text: &str) -> String {
 /// `host:port`, with a port that others can name.
 fn check_address(address: &str) -> Result<(), String> {
     let wrong = |rule: &str| format!("{:?} is no address: {rule}", start(address));
-    job::party::parse_address(address).map_err(wrong)?;
+    study::party::parse_address(address).map_err(wrong)?;
     match address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok()) {
         Some(0) | None => Err(wrong("the others must know the port, 1 to 65535")),
         Some(_) => Ok(()),

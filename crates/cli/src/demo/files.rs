@@ -3,11 +3,11 @@
 use super::{PARTIES, market, ring4};
 use crate::output;
 use base::Error;
-use job::generate::{self, Generated};
-use job::study::Study;
+use data::generate::{self, Generated};
 use net::Identity;
 use net::connect::free_address;
 use std::path::{Path, PathBuf};
+use study::Study;
 
 /// Marks a folder as made by a demo, so that the next one may replace it.
 const MARK: &str = ".tacit-demo";
@@ -191,7 +191,7 @@ mod tests {
     fn party_files_parse() {
         for (party, side) in [("registry", "listen"), ("hospitals", "peer")] {
             let text = party_text(party, side, "127.0.0.1:7000");
-            let settings = job::party::PartySettings::parse("party.toml", &text).unwrap();
+            let settings = study::party::PartySettings::parse("party.toml", &text).unwrap();
             assert!(settings.complete().is_ok());
         }
     }

@@ -7,10 +7,10 @@ use crate::args::Demo;
 use crate::output::{self, bytes, duration, grouped};
 use crate::progress::Working;
 use base::{Error, PartyId};
-use job::report::{Report, View};
 use net::Fingerprint;
 use net::connect::free_address;
 use program::lower::combine::Shape;
+use report::{Report, View};
 use serde::Serialize;
 use studies::market::{Answer, CUSTOMER, Problem, Sample, program};
 
@@ -110,7 +110,7 @@ fn party_text(index: usize, addresses: &[String]) -> String {
 }
 
 /// Who takes part and what each gives.
-fn opening(sample: &Sample, study: &job::study::Study) -> Result<String, Error> {
+fn opening(sample: &Sample, study: &study::Study) -> Result<String, Error> {
     let mut lines = vec![
         format!(
             "Tacit demo: which of {} peers that have a film is the fastest? (Choi et al. 2012, section 3.1)",
@@ -200,7 +200,7 @@ mod tests {
         let addresses: Vec<String> = (0..PARTIES.len()).map(|i| format!("127.0.0.1:{}", 7000 + i)).collect();
         for index in 0..PARTIES.len() {
             let text = party_text(index, &addresses);
-            let settings = job::party::PartySettings::parse("party.toml", &text).unwrap();
+            let settings = study::party::PartySettings::parse("party.toml", &text).unwrap();
             assert_eq!(settings.peers.len(), index);
             assert!(settings.complete().is_ok());
         }
@@ -208,9 +208,9 @@ mod tests {
 
     #[test]
     fn the_study_is_the_one_of_this_problem() {
-        let study = job::study::Study::parse("study.toml", STUDY).unwrap();
+        let study = study::Study::parse("study.toml", STUDY).unwrap();
         assert!(study.parties.iter().map(|m| &*m.name).eq(PARTIES));
-        let job::study::Kind::Program(own) = &study.kind else { panic!("a program") };
+        let study::Kind::Program(own) = &study.kind else { panic!("a program") };
         assert_eq!(own.text, studies::market::study_program(PROBLEM, PARTIES).to_text());
     }
 }

@@ -11,8 +11,8 @@ use crate::output;
 use crate::progress::{Board, Line, Working};
 use base::Error;
 use files::Folder;
-use job::report::{Report, View};
 use release::modes::Estimate;
+use report::{Report, View};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -56,7 +56,7 @@ struct Seen {
     noise_interval: [f64; 2],
     rho: f64,
     /// All that the party got, the sizes of the match included.
-    total: Option<job::privacy::Total>,
+    total: Option<privacy::Total>,
 }
 
 /// Runs the demo.

@@ -8,16 +8,16 @@ use crate::follow::Children;
 use crate::output::{self, bytes, duration, grouped};
 use crate::progress::{Board, Line, Working};
 use base::Error;
-use job::report::Report;
 use job::run::ServerReport;
-use job::study::Study;
-use job::{salt, summary as text};
 use net::Fingerprint;
 use net::connect::free_address;
+use report::Report;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use study::Study;
+use study::salt;
 
 /// The owners, then the servers: the order of the keys in the study.
 pub const PARTIES: [&str; 6] = ["registry", "hospitals", "server-1", "server-2", "server-3", "server-4"];
@@ -226,7 +226,7 @@ fn closing(
         "\n  The truth is from the published counts of cases, 33 and 115.   {}\n",
         if summary.contains_truth { "OK" } else { "NOT OK" }
     );
-    out += &format!("  What both owners learned besides: {}\n\n", text::besides(reports[0]));
+    out += &format!("  What both owners learned besides: {}\n\n", report::summary::besides(reports[0]));
     for server in servers {
         out += &format!("  {} saw {}\n", server.server, server.saw);
     }
@@ -252,7 +252,7 @@ fn closing(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use job::party::PartySettings;
+    use study::party::PartySettings;
 
     #[test]
     fn party_files_parse_and_say_where_to_go() {

@@ -5,9 +5,9 @@ use super::files::{Folder, Made};
 use crate::output::{bytes, counted, duration, grouped};
 use base::Error;
 use job::plan::{Assumed, Link, Speeds, plan};
-use job::report::Report;
-use job::study::Kind;
-use job::summary;
+use report::Report;
+use report::summary;
+use study::Kind;
 
 /// Loopback, for the plan.
 const LINK: Link = Link { bits_per_s: 2e10, round_trip_s: 1e-4 };
@@ -96,7 +96,7 @@ pub fn ledger(reports: [&Report; 2]) -> String {
     };
     let each = match [&first.privacy.total, &second.privacy.total] {
         [Some(a), Some(b)] if a == b => {
-            format!("\n  privacy  each party: {} = {}", job::privacy::charged(a), a.words())
+            format!("\n  privacy  each party: {} = {}", report::wording::charged(a), a.words())
         }
         [Some(a), Some(b)] => {
             format!("\n  privacy  {}: {}; {}: {}", first.party, a.words(), second.party, b.words())

@@ -1,7 +1,7 @@
 //! Files: identities, studies, data, reports.
 
 use crate::support::{Pair, Running, command, read, tacit};
-use job::generate::Format;
+use data::generate::Format;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
@@ -213,8 +213,8 @@ fn the_examples_are_sound_and_a_program_has_no_arms() {
 
 #[test]
 fn the_example_for_generated_data_is_the_generators_own_study() {
-    use job::generate::{LiftOptions, lift_study};
-    use job::study::Study;
+    use data::generate::{LiftOptions, lift_study};
+    use study::Study;
     let text = include_str!("../../../../examples/generated.toml");
     let example = Study::parse("generated.toml", text).unwrap();
     let options =

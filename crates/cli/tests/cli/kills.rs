@@ -6,7 +6,7 @@
 use crate::many::Three;
 use crate::support::{Done, NAMES, Pair, Running};
 use base::Seed;
-use job::ledger::{Ledger, PUBLIC};
+use privacy::ledger::{Ledger, PUBLIC};
 use release::rational::ratio;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

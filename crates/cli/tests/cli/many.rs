@@ -1,7 +1,7 @@
 //! Three processes: a program of three parties, and lift with two advertisers.
 
 use crate::support::{Done, Running, command, tacit};
-use job::generate::{Format, LiftOptions, lift};
+use data::generate::{Format, LiftOptions, lift};
 use net::connect::free_address;
 use std::path::{Path, PathBuf};
 

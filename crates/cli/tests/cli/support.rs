@@ -1,6 +1,6 @@
 //! Running the binary, and two parties with everything they need.
 
-use job::generate::{Format, LiftOptions, lift, lift_study};
+use data::generate::{Format, LiftOptions, lift, lift_study};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};

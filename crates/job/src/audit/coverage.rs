@@ -7,11 +7,9 @@
 
 use super::sample::Sample;
 use super::{Progress, parallel};
-use crate::ledger::rational;
 use crate::prepare::{Built, build};
-use crate::scales::{Scales, release_mode};
-use crate::study::{Decimal, Kind, Mode, Study};
 use base::{Error, Seed};
+use privacy::scales::{Scales, release_mode};
 use program::Viewer;
 use release::alias::Sampler;
 use release::binomial;
@@ -21,6 +19,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use studies::lift::{ADVERTISER, Arm, Cell as Place, Layout, Lift, PUBLISHER};
+use study::{Decimal, Kind, Mode, Study};
 
 /// Results that a task shows: cells are simulated in pieces of so many.
 const PIECE: u64 = 2500;
@@ -307,7 +306,7 @@ impl<'a> Own<'a> {
             )));
         };
         let policy = program::Policy {
-            max_rho: program::Ratio::new(u128::from(crate::study::MAX_RHO), 1)
+            max_rho: program::Ratio::new(u128::from(study::MAX_RHO), 1)
                 .ok_or_else(|| Error::misuse("a whole number is a ratio"))?,
             ..program::Policy::default()
         };
@@ -373,7 +372,7 @@ fn of_study(study: &Study, asked: &Asked) -> Result<Vec<Wanted>, Error> {
                         law,
                         rows: *rows,
                         own: of_cell,
-                        rho: release::rational::to_f64(&rational(rho)).to_string(),
+                        rho: release::rational::to_f64(&rho.rational()).to_string(),
                         required: lift.mode != Mode::Algorithm1AsPublished,
                         mechanism: own.mechanism(*rows, viewer, *first)?,
                     });

@@ -12,20 +12,20 @@ use super::sample::Sample;
 use super::statistics::{self, Lattice, Run, Stated};
 use super::{Progress, parallel};
 use crate::prepare::Built;
-use crate::privacy::{DELTA, Total};
-use crate::scales::Scales;
-use crate::study::{Decimal, Mode, Study};
 use base::{Error, PartyId, Roster, Seed};
 use engine::conformance::Table;
 use engine::{Clear, Engine, Entered, Shares, outputs};
 use net::Session;
 use num_traits::Zero;
+use privacy::scales::Scales;
+use privacy::{DELTA, Total};
 use program::lower::{NoisedAt, ReleasePlan, WordKind};
 use program::{Op, Program, Viewer};
 use release::Rational;
 use release::alias::Sampler;
 use release::rational::to_f64;
 use serde::Serialize;
+use study::{Decimal, Mode, Study};
 
 /// Runs evaluated at once.
 const PIECE: usize = 1024;

@@ -1,7 +1,7 @@
 //! The studies that are audited where the user names none.
 
-use crate::study::{Decimal, Mode, Study};
 use base::Error;
+use study::{Decimal, Mode, Study};
 
 /// A lift study with nothing in it but what changes noise.
 #[derive(Clone, Debug)]

@@ -1,7 +1,6 @@
 use super::coverage::Own;
 use super::epsilon::{Asked, Audited, Release, View};
 use super::*;
-use crate::study::{Decimal, Mode, Study};
 use base::Seed;
 use engine::{Clear, Engine, Entered};
 use num_bigint::BigInt;
@@ -12,6 +11,7 @@ use release::alias::Sampler;
 use release::rational::ratio;
 use sample::Sample;
 use studies::lift::{ADVERTISER, Cell, PUBLISHER};
+use study::{Decimal, Mode, Study};
 
 const QUIET: Progress<'static> = &|_, _| ();
 
@@ -195,7 +195,7 @@ fn cells_that_are_forgotten_are_caught() {
         match own.built.program.mechanisms[at.mechanism as usize].kind {
             MechanismKind::Gaussian(_) => {
                 let sensitivity = BigInt::from(charge.sensitivity[at.output as usize]);
-                Sampler::new(&sensitivity, 1, &crate::ledger::rational(charge.rho)).unwrap()
+                Sampler::new(&sensitivity, 1, &charge.rho.rational()).unwrap()
             }
             _ => stated.clone(),
         }

@@ -13,15 +13,15 @@
 use super::ready::heard;
 use super::spine::Name;
 use super::{Coordinator, ready};
-use crate::ledger::{
-    ATTEMPTS_AHEAD, AnswerKey, Bytes32, Held, Ledger, Mismatch, STATEMENT_BYTES, Stage, Statement, Towards,
-    release_id, tag_towards,
-};
 use crate::prepare::Checked;
 use base::{Error, PartyId};
 use net::Session;
 use net::identity::Identity;
 use net::succession::{SUCCESSION_BYTES, SUCCESSIONS, Succession};
+use privacy::ledger::{
+    ATTEMPTS_AHEAD, AnswerKey, Bytes32, Held, Ledger, Mismatch, STATEMENT_BYTES, Stage, Statement, Towards,
+    release_id, tag_towards,
+};
 use program::Viewer;
 use release::choose::Side;
 use std::sync::{Mutex, MutexGuard};

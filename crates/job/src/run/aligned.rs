@@ -8,8 +8,8 @@
 //! One message to each peer: the number of rows (8 bytes) and a BLAKE3 hash of the sorted identifiers (32 bytes).
 
 use super::agree::tell;
-use crate::data::Identifiers;
 use base::{Cost, Error, PartyId};
+use data::Identifiers;
 use net::Session;
 
 const MESSAGE: usize = 8 + 32;

@@ -5,14 +5,14 @@ use super::matched::{Matched, Placed};
 use super::{Coordinator, Watch, in_time, meet, places, ready, stopped, warn};
 use crate::budget;
 use crate::export::{self, About, Payload};
-use crate::party::Party;
 use crate::prepare::{self, Rows};
-use crate::report::{Disclosed, Stage};
-use crate::wording;
 use base::{Error, PartyId};
+use report::wording;
+use report::{Disclosed, Stage};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use study::party::Party;
 
 /// The format of [`MatchReport`].
 pub const MATCH_FORMAT: &str = "tacit-match-report/1";

@@ -1,18 +1,18 @@
 //! What the crate `fuzzing` feeds with bytes: decoders and first words that nobody else calls from outside.
 
 use super::spine;
-use crate::data::Identifiers;
-use crate::hold;
-use crate::ledger::{Debit, Ledger};
 use crate::prepare::Checked;
-use crate::report::Disclosed;
-use crate::study::Study;
 use base::{Error, PartyId};
+use data::Identifiers;
 use engine::OutputShares;
 use net::{Identity, Session};
+use privacy::hold;
+use privacy::ledger::{Debit, Ledger};
 use program::lower::ReleasePlan;
+use report::Disclosed;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use study::Study;
 
 /// Reads a kept spine as party 0.
 pub fn spine(path: PathBuf, study: &Study) {

@@ -1,9 +1,9 @@
 //! Rows joined to shares: what a party attaches to its rows, and the shares that come out as an engine reads them.
 
 use crate::align::{Aligned, Shard};
-use crate::data::ProgramRows;
 use crate::prepare::{Built, Rows};
 use base::{Error, PartyId};
+use data::ProgramRows;
 use engine::{Entries, JoinedRows};
 use matching::payload::{ABSENT, Field, Joined, Layout, Part, Table, Valid};
 use program::lower::{EntryKind, JoinedPlan, Payload, lower_joined};

@@ -5,19 +5,20 @@ use super::join::{self, Attached, Half, Shared};
 use super::spine::{self, Kept};
 use super::{Coordinator, Event, aligned, outsourced};
 use crate::align::Aligned;
-use crate::data::Arm;
-use crate::hiding;
-use crate::ledger::{Begun, Bytes32, Debit, begun_id, match_again_id, match_id, rational, small};
-use crate::prepare::{self, Checked, Rows};
-use crate::report::{Disclosed, DummiesInfo, MatchCount};
-use crate::study::{Backend, Contaminated, Protocol};
+use crate::prepare::{Checked, Rows};
 use base::{Cost, Error, PartyId};
+use data::Arm;
 use matching::dummies::Dummies;
 use matching::{Joined, circuit_psi, collecting, many, multi, pid, ps3i};
 use num_traits::Zero;
+use privacy::dummies;
+use privacy::ledger::{Begun, Bytes32, Debit, begun_id, match_again_id, match_id};
 use release::Rational;
+use release::rational::small;
+use report::{Disclosed, DummiesInfo, MatchCount};
 use std::path::PathBuf;
 use std::sync::Arc;
+use study::{Backend, Contaminated, Protocol};
 
 /// How many matches of one study on the same data may begin with the same dummies, on one charge: a run may break off once.
 const MATCHES_OF_ONE_CHARGE: u64 = 2;
@@ -91,8 +92,8 @@ impl Coordinator<'_> {
         self.stages.end(self.session.ledger(), "match", placed.count(), price);
         let disclosed = Disclosed {
             protocol: self.checked.study.matching.protocol.name().into(),
-            uncovered: hiding::uncovered(&self.checked.study),
-            dummies: hiding::charge(&self.checked.study, self.checked.me)?.map(|charge| DummiesInfo {
+            uncovered: dummies::uncovered(&self.checked.study),
+            dummies: dummies::charge(&self.checked.study, self.checked.me)?.map(|charge| DummiesInfo {
                 epsilon: charge.epsilon.to_string(),
                 rho: charge.rho.to_string(),
                 delta: small(&charge.delta),
@@ -404,7 +405,7 @@ impl Coordinator<'_> {
         let Some(rule) = &self.checked.study.matching.dummies else { return Ok(None) };
         let afresh = self.is_afresh(begun.number).then_some(begun);
         let seed = self.lock()?.dummies_seed(self.checked.hash.as_bytes(), &agreement.tags, afresh)?;
-        hiding::dummies(rule, &seed).map(Some)
+        dummies::dummies(rule, &seed).map(Some)
     }
 
     /// Whether the match of this number has dummies of its own, and is charged for them.
@@ -436,7 +437,7 @@ impl Coordinator<'_> {
 
     fn debits_of(&self, agreement: &Agreement, number: u64) -> Result<Vec<(PartyId, Debit)>, Error> {
         let me = self.checked.me;
-        let Some(charge) = hiding::charge(&self.checked.study, me)? else { return Ok(Vec::new()) };
+        let Some(charge) = dummies::charge(&self.checked.study, me)? else { return Ok(Vec::new()) };
         if self.party.spine.is_some() {
             return Ok(Vec::new());
         }
@@ -454,9 +455,9 @@ impl Coordinator<'_> {
                 peer_tag: agreement.answer.peer_tag,
                 release_id: if again { match_again_id(&id, number) } else { id },
                 rho: charge.rho.clone(),
-                budget: rational(prepare::ratio(self.party.policy.budget)?),
-                total: self.total()?,
-                period: self.party.policy.period()?,
+                budget: self.party.policy.budget.rational(),
+                total: self.total(),
+                period: self.party.policy.period(),
                 delta: charge.delta.clone(),
                 most_delta: Rational::new(
                     1.into(),
@@ -568,7 +569,7 @@ fn arms(rows: &Rows) -> Arms {
 }
 
 /// Normalised identifiers as matching reads them.
-pub(super) struct Spelled<'a>(pub &'a crate::data::Identifiers);
+pub(super) struct Spelled<'a>(pub &'a data::Identifiers);
 
 impl matching::Identifiers for Spelled<'_> {
     fn rows(&self) -> u64 {

@@ -5,14 +5,14 @@
 
 use super::Watch;
 use super::server::{Called, Ready, ServerReport, compute_ready};
-use crate::party::{Address, Node};
-use crate::study::StudyHash;
 use base::{Error, PartyId};
 use net::connect::{Call, Standby};
 use net::identity::{Fingerprint, Identity};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use study::StudyHash;
+use study::party::{Address, Node};
 
 /// How often a waiting node looks whether it should stop.
 const LOOK: Duration = Duration::from_millis(100);

@@ -11,19 +11,19 @@ use super::salted::{self, Cast};
 use super::stages::Stages;
 use super::{Coordinator, aligned, released, transport};
 use crate::align::{Aligned, Shard};
-use crate::ledger::Bytes32;
-use crate::party::{Address, Party, Places};
 use crate::prepare::{Built, Checked};
-use crate::report::Disclosed;
-use crate::salt;
-use crate::scales::Scales;
-use crate::study::{Protocol, Study};
-use crate::transport::Transport;
 use base::{Cost, Error, Kind, PartyId, Roster, Seed, limits};
 use engine::{Engine, Entered, Rows, Shares};
 use net::Session;
+use privacy::ledger::Bytes32;
+use privacy::scales::Scales;
+use report::Disclosed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use study::party::{Address, Party, Places};
+use study::salt;
+use study::transport::Transport;
+use study::{Protocol, Study};
 
 /// The stage in which servers draw noise.
 pub(crate) const NOISE: &str = "noise";

@@ -3,21 +3,20 @@
 use super::agree::{Agreement, others_of, tell, tell_each};
 use super::outsourced::{self, Word};
 use super::{Coordinator, Event, Watch};
-use crate::compose;
-use crate::ledger::{
-    BrokenOff, Bytes32, Debit, Ledger, Mismatch, Progress, STATEMENT_BYTES, Statement, Towards, barred_error,
-    quoted,
-};
-use crate::party::Party;
 use crate::prepare::Checked;
-use crate::report::BrokeOff;
-use crate::scales::most_charged;
-use crate::study::{Member, NoiseFrom, Study};
 use base::{Error, Kind, PartyId};
 use net::Session;
 use net::identity::Identity;
+use privacy::ledger::{
+    BrokenOff, Bytes32, Debit, Ledger, Mismatch, Progress, STATEMENT_BYTES, Statement, Towards, barred_error,
+    quoted,
+};
+use privacy::scales::most_charged;
+use report::BrokeOff;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use study::party::Party;
+use study::{Member, NoiseFrom, Study};
 
 /// What is said last before anything is disclosed: whether it begins, and a statement or zeros.
 const READY_BYTES: usize = 1 + STATEMENT_BYTES;
@@ -110,7 +109,7 @@ fn report_of(party: &Party) -> Option<PathBuf> {
     let inner = std::fs::read_dir(&party.report).into_iter().flatten().flatten();
     let inner = inner.map(|entry| entry.path().join("report.json"));
     std::iter::once(party.report.join("report.json")).chain(inner).find(|path| {
-        let reports = std::fs::read_to_string(path).ok().and_then(|text| compose::all_from_json(&text).ok());
+        let reports = std::fs::read_to_string(path).ok().and_then(|text| report::all_from_json(&text).ok());
         reports.is_some_and(|all| all.iter().any(|report| report.party == party.as_party))
     })
 }

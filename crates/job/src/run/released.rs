@@ -1,28 +1,28 @@
 //! The aggregator: the release to every viewer, as owners and servers run it.
 //!
 //! A release goes to one party or to all. With noise that is drawn inside it is held, paid for and opened
-//! ([`crate::hold`]); between two parties it may be of candidates ([`crate::cut_and_choose`]); without noise it is opened at
+//! ([`privacy::hold`]); between two parties it may be of candidates ([`privacy::cut_and_choose`]); without noise it is opened at
 //! once. Lists come after the release to their viewer.
 
 use super::agree::{Agreement, number_id};
 use super::matched::Placed;
 use super::{BROKEN_OFF, Coordinator, Event};
-use crate::cut_and_choose::{self, Noise};
-use crate::hold::{self, Ran};
 use crate::interpret;
-use crate::ledger::{Bytes32, Debit, Ledger, PUBLIC, attempt_id, rational};
-use crate::prepare::{self, Built, Checked};
-use crate::report::{Disclosed, View};
-use crate::scales::Scales;
-use crate::study::{NoiseFrom, Study};
+use crate::prepare::{Built, Checked};
 use base::{Cost, Error, PartyId};
 use engine::{Engine, Entered, Shares, outputs};
 use net::Session;
+use privacy::cut_and_choose::{self, Noise};
+use privacy::hold::{self, Ran};
+use privacy::ledger::{Bytes32, Debit, Ledger, PUBLIC, attempt_id};
+use privacy::scales::Scales;
 use program::Viewer;
 use program::lower::ReleasePlan;
 use release::choose::{Context, Setup, Side};
+use report::{Disclosed, View};
 use std::sync::Mutex;
 use std::time::Instant;
+use study::{NoiseFrom, Study};
 
 /// What a party saw in all.
 #[derive(Clone, Debug, Default)]
@@ -310,9 +310,9 @@ impl Coordinator<'_> {
             peer_tag: agreement.answer.peer_tag,
             release_id: agreement.number_id(viewer),
             rho,
-            budget: rational(prepare::ratio(self.party.policy.budget)?),
-            total: self.total()?,
-            period: self.party.policy.period()?,
+            budget: self.party.policy.budget.rational(),
+            total: self.total(),
+            period: self.party.policy.period(),
             delta: num_traits::Zero::zero(),
             most_delta: num_traits::Zero::zero(),
             tau: num_traits::Zero::zero(),

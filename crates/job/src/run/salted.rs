@@ -25,10 +25,10 @@
 //! | second joiner | owner i | 32: hash of the same |
 //! | each joiner | each other server | 8 (n + 1): sizes |
 
-use crate::data::Identifiers;
-use crate::study::JOINERS;
 use base::{Cost, Error, PartyId, Seed, limits};
+use data::Identifiers;
 use net::Session;
+use study::JOINERS;
 
 /// A keyed hash. Among 2^33 rows two that collide have probability 2^-63.
 type Key = [u8; KEY_BYTES];

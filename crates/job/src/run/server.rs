@@ -5,24 +5,24 @@ use super::outsourced::{self, Word, cast, compute, disclosed, draw, hear_rows, p
 use super::stages::Stages;
 use super::{Watch, appointment, hear_groups, met, released, salted, stopped, transport};
 use crate::engines::Engines;
-use crate::hold::Ran;
-use crate::ledger::{Bytes32, Ledger};
-use crate::party::Node;
 use crate::prepare::{self, Built};
-use crate::report::{Disclosed, ServersInfo, Stage};
-use crate::scales::Scales;
-use crate::study::{Kind, Protocol, Study};
-use crate::transport::{Transport, protects};
 use crate::usage;
 use base::{Cost, Error, Kind as Fault, PartyId, Seed};
 use engine::{Engine, Rows, Shares, outputs};
 use net::connect::Standby;
 use net::{Farewell, Session};
+use privacy::hold::Ran;
+use privacy::ledger::{Bytes32, Ledger};
+use privacy::scales::Scales;
 use program::Ratio;
+use report::{Disclosed, ServersInfo, Stage};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
+use study::party::Node;
+use study::transport::{Transport, protects};
+use study::{Kind, Protocol, Study};
 
 /// The format of [`ServerReport`].
 pub const SERVER_FORMAT: &str = "tacit-server-report/1";

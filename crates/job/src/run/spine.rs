@@ -8,13 +8,13 @@
 //! The file is private to its party (mode 600): it says which of its rows are in which place, though not who they are, and
 //! whoever has it and guesses an identifier learns whether it is there.
 
-use crate::data::Identifiers;
-use crate::report::Disclosed;
-use crate::study::Study;
 use base::{Error, PartyId, Seed, limits};
+use data::Identifiers;
+use report::Disclosed;
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use study::Study;
 
 const MAGIC: &[u8; 14] = b"tacit-spine/1\n";
 const HASH_BYTES: usize = 16;

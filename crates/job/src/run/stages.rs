@@ -1,8 +1,8 @@
 //! Time and bytes of each stage, held against the price that was stated for it.
 
 use super::Event;
-use crate::report::Stage;
 use base::{Cost, PartyId};
+use report::Stage;
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -1,12 +1,13 @@
 //! Every protocol gives a lift study the same totals, exactly, whatever hides the sizes; and what each one tells.
 
 use super::*;
-use crate::generate::{Format, LiftOptions, lift_study};
-use crate::party::{Consent, Policy};
-use crate::report::{Disclosed, Uncovered};
-use crate::study::Decimal;
+use data::generate::{Format, LiftOptions, lift_study};
 use engine::Share;
+use privacy::dummies::Uncovered;
+use report::Disclosed;
 use std::path::Path;
+use study::Decimal;
+use study::party::{Consent, Policy};
 use tempfile::TempDir;
 
 const NAMES: [&str; 2] = ["publisher", "advertiser"];
@@ -98,7 +99,7 @@ impl World {
                 salt: None,
                 trigger: false,
                 new_ledger: false,
-                transport: crate::transport::Transport::Tls,
+                transport: study::transport::Transport::Tls,
                 policy: Policy { budget: Decimal::parse("50").unwrap(), ..Policy::default() },
                 consent: Consent { spend_anyway: true, ..Consent::default() },
             };
@@ -364,7 +365,7 @@ fn rows_in_several_cells_are_charged_by_the_step() {
             let cells = if charge.moves { 2 } else { 1 };
             let cost = release::Rational::from_integer(&steps * &steps * cells)
                 / (sampler.variance_y.clone() * num_bigint::BigInt::from(2));
-            assert!(charge.degree == 4 && cost <= crate::ledger::rational(charge.rho), "{m} {o}: {cost}");
+            assert!(charge.degree == 4 && cost <= charge.rho.rational(), "{m} {o}: {cost}");
             seen += 1;
         }
     }

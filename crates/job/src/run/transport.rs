@@ -9,11 +9,12 @@
 use super::agree::tell;
 use super::stages::Stages;
 use crate::engines::Engines;
-use crate::study::Study;
-use crate::transport::{NAME_BYTES, STAGE, Transport, price};
+use crate::transport::{STAGE, price};
 use base::{Error, Kind as Fault, PartyId};
 use fabric::{Kind, Outcome};
 use net::Session;
+use study::Study;
+use study::transport::{NAME_BYTES, Transport};
 
 /// Settles the transport of this run and sets `engines` up for it. `mine` is what this party is set to; it does not count
 /// where it has no seat.

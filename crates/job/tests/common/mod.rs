@@ -2,17 +2,17 @@
 #![allow(dead_code, reason = "each test file uses parts of its own")]
 
 use base::Error;
-use job::generate::{Format, LiftOptions, lift};
-use job::ledger::Ledger;
-use job::party::{Consent, Node, Party, PartySettings};
-use job::report::{Report, View};
+use data::generate::{Format, LiftOptions, lift};
 use job::run::{Event, ServerReport, Watch, compute_study, run};
-use job::study::Study;
 use net::connect::free_address;
 use net::identity::Identity;
+use privacy::ledger::Ledger;
+use report::{Report, View};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use study::Study;
+use study::party::{Consent, Node, Party, PartySettings};
 use tempfile::TempDir;
 
 pub const ALIGNED: &str = include_str!("../../../../examples/aligned.toml");
@@ -40,7 +40,7 @@ impl World {
         }
         assert!(!text.contains('@'), "{text}");
         std::fs::write(folder.path().join("study.toml"), text).unwrap();
-        job::salt::create(&folder.path().join("owners.salt")).unwrap();
+        study::salt::create(&folder.path().join("owners.salt")).unwrap();
         let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         Self { owners: own(owners), servers: own(servers), addresses, folder }
     }
@@ -194,7 +194,7 @@ pub fn trial(edit: &dyn Fn(String) -> String) -> (World, f64) {
     let made = lift(folder.path(), &options).unwrap();
     std::fs::rename(&made.publisher, folder.path().join("publisher.csv")).unwrap();
     std::fs::rename(&made.advertiser, folder.path().join("advertiser.csv")).unwrap();
-    let base = job::generate::lift_study(&options, "@publisher", "@advertiser", false);
+    let base = data::generate::lift_study(&options, "@publisher", "@advertiser", false);
     let (before, rest) = base.split_once("protocol = \"pid\"").expect("a protocol");
     let base = format!("{before}protocol = \"salted-key\"{rest}");
     let servers: String = SERVERS.iter().map(|s| format!("[server.{s}]\nkey = \"@{s}\"\n")).collect();

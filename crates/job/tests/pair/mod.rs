@@ -2,13 +2,13 @@
 #![allow(dead_code, reason = "each test file uses parts of its own")]
 
 use base::Error;
-use job::ledger::Ledger;
-use job::party::{Party, PartySettings};
-use job::report::{Report, View};
 use job::run::{Watch, run};
 use net::identity::Identity;
+use privacy::ledger::Ledger;
+use report::{Report, View};
 use rusqlite::Connection;
 use std::path::PathBuf;
+use study::party::{Party, PartySettings};
 use tempfile::TempDir;
 
 pub const NAMES: [&str; 2] = ["clinic", "works"];

@@ -10,7 +10,7 @@
 //! gates, and where somebody without a seat is to see the outputs they add shares of zero, for summands as they lie could tell
 //! how a value was computed. 3. Who sees the outputs gets all that a seat holds from each (`engine::outputs`), so that one of
 //! them can neither stop nor bend what follows. Before that all say that everything was checked: with noise by committing to
-//! what they hold (`job::hold`), without it here.
+//! what they hold (`privacy::hold`), without it here.
 //!
 //! **Security, who learns what.** That of the engine; nothing is revealed here. A corrupted seat lacks one summand of every
 //! coin, of a key that an honest one tossed for. Summands of a sum are uniform but for it, as those of its noise are.

@@ -1,0 +1,476 @@
+//! The advertiser's rows: per identifier up to K time-stamped values, and optionally a cohort.
+
+use super::complaints::Complaints;
+use super::keys::Keys;
+use super::repeats::{self, Settled};
+use super::report::DataHasher;
+use super::table::{Cell, Files, Place, Sink, read};
+use super::{DataHash, Identifiers, InputReport, Row, repeated, want};
+use base::{Error, PartyId, limits};
+use std::collections::HashMap;
+use std::path::Path;
+use study::{Advertiser, Duplicates, Identifier, Kind, Layout, Lift, Overflow, Study, Value};
+
+/// One row per identifier, in an order that depends on the identifiers only. It does not print.
+///
+/// Identifiers whose lines are all excluded by `where` stay, without events: dropping them would make the size of the
+/// match, which both parties learn exactly, a count of outcomes.
+#[derive(Default)]
+pub struct AdvertiserRows {
+    /// Normalised identifiers, all different.
+    pub identifiers: Identifiers,
+    /// Row `i` has the events `starts[i]..starts[i + 1]`; one longer than the rows.
+    pub starts: Vec<u64>,
+    /// Times of the events, ascending within a row, at most K per row, `0..=span` of the study's clock.
+    pub times: Vec<u32>,
+    /// Values of the events.
+    pub values: Vec<u32>,
+    /// Index of each row's value in the study's list; empty when the study has no cohort.
+    pub cohort: Vec<u8>,
+}
+
+impl AdvertiserRows {
+    /// How many rows there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.identifiers.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.identifiers.is_empty()
+    }
+
+    /// Times (ascending) and values of row `i`.
+    ///
+    /// # Panics
+    /// When there is no row `i`.
+    #[must_use]
+    pub fn events(&self, i: usize) -> (&[u32], &[u32]) {
+        let range = self.starts[i] as usize..self.starts[i + 1] as usize;
+        (&self.times[range.clone()], &self.values[range])
+    }
+
+    fn memory(&self) -> u64 {
+        let cells = 8 * self.starts.capacity()
+            + 4 * self.times.capacity()
+            + 4 * self.values.capacity()
+            + self.cohort.capacity();
+        self.identifiers.memory() + cells as u64
+    }
+
+    fn hash(&self) -> DataHash {
+        let mut hasher = DataHasher::new("advertiser");
+        for row in 0..self.len() {
+            let (times, values) = self.events(row);
+            self.identifiers.row(row).for_each(|identifier| hasher.bytes(identifier));
+            hasher.number(times.len() as u64);
+            times.iter().zip(values).for_each(|(&time, &value)| {
+                hasher.number(u64::from(time));
+                hasher.number(u64::from(value));
+            });
+            hasher.number(self.cohort.get(row).map_or(0, |&n| u64::from(n)));
+        }
+        hasher.finish()
+    }
+}
+
+/// Reads the file or folder of the advertiser at this place of the roster.
+///
+/// # Errors
+/// Everything that is wrong with the input, a line each, with file, line and column; or that the study is no lift study.
+pub fn read_advertiser(
+    path: &Path,
+    study: &Study,
+    me: PartyId,
+) -> Result<(AdvertiserRows, DataHash, InputReport), Error> {
+    let Kind::Lift(lift) = &study.kind else {
+        return Err(Error::misuse("only a lift study has an advertiser"));
+    };
+    let advertiser =
+        lift.advertiser(me).ok_or_else(|| Error::misuse("an advertiser's place is in the study"))?;
+    let mut sink = Reading::new(&study.matching.identifiers, lift, advertiser);
+    let mut complaints = Complaints::default();
+    let (files, rows_read) = read(path, &mut sink, &mut complaints)?;
+    let report = InputReport {
+        rows_read,
+        filtered: sink.filtered,
+        events_seen: sink.times.len() as u64,
+        identifiers: std::mem::take(&mut sink.keys.reports),
+        ..InputReport::default()
+    };
+    let mut grouping = Grouping { lines: &sink, rule: study.matching.duplicates, files: &files, report };
+    let rows = grouping.rows(&mut complaints);
+    let mut report = grouping.report;
+    complaints.finish()?;
+    report.rows_kept = rows.len() as u64;
+    report.memory = rows.memory();
+    let hash = rows.hash();
+    Ok((rows, hash, report))
+}
+
+/// Lines as they come in, before lines of one identifier are put together.
+struct Reading<'a> {
+    keys: Keys<'a>,
+    lift: &'a Lift,
+    advertiser: &'a Advertiser,
+    columns: Vec<String>,
+    events: Vec<usize>,
+    values: Vec<usize>,
+    filter: Option<usize>,
+    cohort: Option<usize>,
+    identifiers: Identifiers,
+    places: Vec<Place>,
+    /// Ends of each line's events.
+    ends: Vec<u64>,
+    times: Vec<u32>,
+    amounts: Vec<u32>,
+    cohorts: Vec<u8>,
+    filtered: u64,
+}
+
+impl<'a> Reading<'a> {
+    fn new(identifiers: &'a [Identifier], lift: &'a Lift, advertiser: &'a Advertiser) -> Self {
+        let keys = Keys::new(identifiers);
+        let mut columns = keys.columns();
+        let events = advertiser.events.iter().map(|name| want(&mut columns, name)).collect();
+        let values = match &advertiser.value {
+            Value::Constant(_) => Vec::new(),
+            Value::Columns { columns: names, .. } => {
+                names.iter().map(|name| want(&mut columns, name)).collect()
+            }
+        };
+        let filter = advertiser.filter.as_ref().map(|filter| want(&mut columns, &filter.column));
+        let cohort = advertiser.cohort.as_ref().map(|cohort| want(&mut columns, &cohort.column));
+        Self {
+            keys,
+            lift,
+            advertiser,
+            columns,
+            events,
+            values,
+            filter,
+            cohort,
+            identifiers: Identifiers::new(identifiers.len()),
+            places: Vec::new(),
+            ends: Vec::new(),
+            times: Vec::new(),
+            amounts: Vec::new(),
+            cohorts: Vec::new(),
+            filtered: 0,
+        }
+    }
+
+    fn passes(&self, advertiser: &Advertiser, cells: &[Cell<'_>]) -> bool {
+        let (Some(filter), Some(i)) = (&advertiser.filter, self.filter) else { return true };
+        let text = cells[i].trimmed().text();
+        text.is_some_and(|text| filter.equals.iter().any(|value| *value == text))
+    }
+
+    /// The events of a line; complains about cells and returns what is left.
+    fn events(&self, row: &mut Row<'_>, cells: &[Cell<'_>]) -> Vec<(u32, u32)> {
+        let advertiser = self.advertiser;
+        let mut events = Vec::new();
+        for (i, (&column, name)) in self.events.iter().zip(&advertiser.events).enumerate() {
+            let cell = cells[column].trimmed();
+            if cell == Cell::Empty && advertiser.layout == Layout::Wide {
+                self.no_value_without_time(row, i, name, cells);
+                continue;
+            }
+            // A line of somebody without an event: nothing is in any of its cells.
+            let no_value = |at: &usize| cells[*at].trimmed() == Cell::Empty;
+            if cell == Cell::Empty && self.values.iter().all(no_value) {
+                continue;
+            }
+            let time = row.time(name, &self.lift.clock, cell);
+            let value = match &advertiser.value {
+                Value::Constant(value) => Some(*value),
+                Value::Columns { columns, .. } => row
+                    .integer(&columns[i], cells[self.values[i]].trimmed(), 0, i64::from(u32::MAX))
+                    .map(|value| u32::try_from(value).expect("checked")),
+            };
+            events.extend(time.zip(value));
+        }
+        events
+    }
+
+    fn no_value_without_time(&self, row: &mut Row<'_>, i: usize, time: &str, cells: &[Cell<'_>]) {
+        if let Value::Columns { columns, .. } = &self.advertiser.value {
+            let value = cells[self.values[i]].trimmed();
+            if value != Cell::Empty {
+                row.complain(&columns[i], || {
+                    format!("{} is a value without a time in column \"{time}\"", value.shown())
+                });
+            }
+        }
+    }
+}
+
+impl Sink for Reading<'_> {
+    fn columns(&self) -> Vec<String> {
+        self.columns.clone()
+    }
+
+    fn row(
+        &mut self,
+        files: &Files,
+        place: Place,
+        cells: &[Cell<'_>],
+        complaints: &mut Complaints,
+    ) -> Result<(), Error> {
+        let advertiser = self.advertiser;
+        let mut row = Row { files, place, complaints };
+        let identified = self.keys.read(&mut row, cells);
+        let cohort = match (&advertiser.cohort, self.cohort) {
+            (Some(categories), Some(i)) => row.category(categories, cells[i].trimmed()),
+            _ => Some(0),
+        };
+        let passes = self.passes(advertiser, cells);
+        self.filtered += u64::from(!passes);
+        let events = if passes { self.events(&mut row, cells) } else { Vec::new() };
+        let (true, Some(cohort)) = (identified, cohort) else { return Ok(()) };
+        if self.identifiers.len() >= u32::MAX as usize {
+            return Err(Error::limit(
+                "rows of one side",
+                self.identifiers.len() as u64 + 1,
+                limits::ROWS - 1,
+            ));
+        }
+        self.keys.push_to(&mut self.identifiers);
+        self.places.push(place);
+        for (time, value) in events {
+            self.times.push(time);
+            self.amounts.push(value);
+        }
+        self.ends.push(self.times.len() as u64);
+        if self.cohort.is_some() {
+            self.cohorts.push(cohort);
+        }
+        Ok(())
+    }
+}
+
+/// What a complaint about a repeated identifier offers: lines with several identifiers are not merged.
+fn other_rules(keys: usize) -> &'static str {
+    match keys {
+        1 => "duplicates = \"first\" or \"merge\"",
+        _ => "duplicates = \"first\" (in a collecting study \"keep\")",
+    }
+}
+
+/// Puts the lines of each identifier together.
+struct Grouping<'a> {
+    lines: &'a Reading<'a>,
+    rule: Duplicates,
+    files: &'a Files,
+    report: InputReport,
+}
+
+impl Grouping<'_> {
+    fn rows(&mut self, complaints: &mut Complaints) -> AdvertiserRows {
+        let lines = self.lines;
+        let order = lines.identifiers.canonical_order();
+        let keys = lines.identifiers.keys();
+        let mut rows = AdvertiserRows {
+            identifiers: Identifiers::new(keys),
+            starts: vec![0],
+            ..AdvertiserRows::default()
+        };
+        let wide = lines.advertiser.layout == Layout::Wide;
+        let apart = wide && self.rule == Duplicates::Keep;
+        let same = |a: &u32, b: &u32| !apart && lines.identifiers.same(*a, *b);
+        let mut one: Vec<u32> = Vec::new();
+        if keys == 1 {
+            for group in order.chunk_by(same) {
+                one.clear();
+                one.extend_from_slice(self.settle_duplicates(group, complaints));
+                rows.identifiers.push(lines.identifiers.get(group[0] as usize, 0));
+                self.push(&mut rows, &one, complaints);
+            }
+            return rows;
+        }
+        let groups: Vec<&[u32]> = order.chunk_by(same).collect();
+        let people = People::new(self, &groups, complaints);
+        for (row, group) in groups.iter().enumerate() {
+            if !people.settled.stays(&people.identifiers, row as u32) {
+                self.leave_out(&people.settled, row as u32, group);
+                continue;
+            }
+            one.clear();
+            let others = people.others.get(&(row as u32)).map_or(&[][..], Vec::as_slice);
+            for member in std::iter::once(&(row as u32)).chain(others) {
+                one.extend_from_slice(self.settle_duplicates(groups[*member as usize], complaints));
+            }
+            people.identify(row as u32, others, &mut rows.identifiers, &mut self.report);
+            self.push(&mut rows, &one, complaints);
+        }
+        rows
+    }
+
+    /// Counts lines whose identifiers all belong to earlier lines.
+    fn leave_out(&mut self, settled: &Settled, row: u32, group: &[u32]) {
+        if settled.into[row as usize] == row {
+            self.report.duplicates_dropped += group.len() as u64;
+            self.report.events_seen -=
+                group.iter().map(|&line| self.events_of(line as usize).count() as u64).sum::<u64>();
+        }
+    }
+
+    /// One row from its lines; its identifiers are there already.
+    fn push(&mut self, rows: &mut AdvertiserRows, group: &[u32], complaints: &mut Complaints) {
+        let lines = self.lines;
+        self.same_cohort(group, complaints);
+        let mut events: Vec<(u32, u32)> =
+            group.iter().flat_map(|&line| self.events_of(line as usize)).collect();
+        self.cut(&mut events, group, complaints);
+        rows.times.extend(events.iter().map(|event| event.0));
+        rows.values.extend(events.iter().map(|event| event.1));
+        rows.starts.push(rows.times.len() as u64);
+        rows.cohort.extend(lines.cohorts.get(group[0] as usize));
+        let total: u64 = events.iter().map(|event| u64::from(event.1)).sum();
+        self.report.without_events += u64::from(events.is_empty());
+        self.report.over_clamp += u64::from(total > u64::from(lines.lift.rule.clamp));
+    }
+
+    fn events_of(&self, line: usize) -> impl Iterator<Item = (u32, u32)> {
+        let lines = self.lines;
+        let start = if line == 0 { 0 } else { lines.ends[line - 1] as usize };
+        let range = start..lines.ends[line] as usize;
+        lines.times[range.clone()].iter().copied().zip(lines.amounts[range].iter().copied())
+    }
+
+    /// Lines of one identifier that count: all of them in the events layout, where several lines are the rule.
+    fn settle_duplicates<'g>(&mut self, group: &'g [u32], complaints: &mut Complaints) -> &'g [u32] {
+        let places = &self.lines.places;
+        let there = places[group[0] as usize];
+        let files = self.files;
+        let wide = self.lines.advertiser.layout == Layout::Wide;
+        if wide && group.len() > 1 {
+            match self.rule {
+                Duplicates::Keep => {}
+                Duplicates::First => {
+                    self.report.duplicates_dropped += group.len() as u64 - 1;
+                    let dropped: usize =
+                        group[1..].iter().map(|&line| self.events_of(line as usize).count()).sum();
+                    self.report.events_seen -= dropped as u64;
+                    return &group[..1];
+                }
+                Duplicates::Merge => self.report.duplicates_merged += group.len() as u64 - 1,
+                Duplicates::Error => {
+                    let rules = other_rules(self.lines.identifiers.keys());
+                    for &line in &group[1..] {
+                        let here = places[line as usize];
+                        complaints.add(|| repeated(files, here, there, rules));
+                    }
+                }
+            }
+        }
+        group
+    }
+
+    /// Lines of one identifier have one cohort, or the first counts.
+    fn same_cohort(&self, group: &[u32], complaints: &mut Complaints) {
+        let (places, files) = (&self.lines.places, self.files);
+        let (first, there) = (group[0] as usize, places[group[0] as usize]);
+        if let Some(cohort) = self.lines.cohorts.get(first)
+            && self.rule != Duplicates::First
+        {
+            for &line in group[1..].iter().filter(|&&line| self.lines.cohorts[line as usize] != *cohort) {
+                let here = places[line as usize];
+                complaints.add(|| {
+                    format!(
+                        "{}: another cohort than the same identifier has in {}; correct one, or agree on duplicates \
+                         = \"first\"",
+                        files.show(here),
+                        files.show_beside(there, here)
+                    )
+                });
+            }
+        }
+    }
+
+    /// Sorts the events of an identifier by time and keeps at most K.
+    fn cut(&mut self, events: &mut Vec<(u32, u32)>, group: &[u32], complaints: &mut Complaints) {
+        events.sort_unstable();
+        let advertiser = self.lines.advertiser;
+        let (seen, most) = (events.len(), usize::from(advertiser.max_events));
+        if seen <= most {
+            return;
+        }
+        events.truncate(most);
+        self.report.events_cut += (seen - most) as u64;
+        self.report.identifiers_cut += 1;
+        if advertiser.overflow == Overflow::Error {
+            let place = self.lines.places[group[group.len() - 1] as usize];
+            let files = self.files;
+            complaints.add(|| {
+                format!(
+                    "{}: this identifier has {seen} events; max_events is {most}: agree on more, or on overflow = \
+                     \"keep-earliest\"",
+                    files.show(place)
+                )
+            });
+        }
+    }
+}
+
+/// Lines with several identifiers, grouped by all of them: each group is one row to begin with.
+struct People {
+    identifiers: Identifiers,
+    settled: Settled,
+    /// Groups that are put together with an earlier one, by that one.
+    others: HashMap<u32, Vec<u32>>,
+}
+
+impl People {
+    fn new(grouping: &mut Grouping<'_>, groups: &[&[u32]], complaints: &mut Complaints) -> Self {
+        let (lines, rule, files) = (grouping.lines, grouping.rule, grouping.files);
+        let mut identifiers = Identifiers::new(lines.identifiers.keys());
+        for group in groups {
+            lines.identifiers.row(group[0] as usize).for_each(|identifier| identifiers.push(identifier));
+        }
+        let place = |row: u32| lines.places[groups[row as usize][0] as usize];
+        // What is put together does not depend on the order of lines; which line is the first one does.
+        let rank = |row: u32| (rule != Duplicates::Merge).then(|| place(row)).ok_or(row);
+        let absorb = lines.advertiser.layout == Layout::Events && rule != Duplicates::Keep;
+        let reports = &mut grouping.report.identifiers;
+        let settled = repeats::settle(&identifiers, rank, rule, absorb, |repeat| {
+            let (here, there) = (place(repeat.row), place(repeat.earlier));
+            if rule != Duplicates::Keep {
+                reports[repeat.key].repeated(|| files.show(here));
+            }
+            if rule == Duplicates::Error && !repeat.again {
+                complaints.add(|| {
+                    format!(
+                        "{}: an identifier of {}, but not all the same ones; correct one of them, or agree on \
+                         {}",
+                        files.show(here),
+                        files.show_beside(there, here),
+                        other_rules(lines.identifiers.keys())
+                    )
+                });
+            }
+        });
+        let mut others: HashMap<u32, Vec<u32>> = HashMap::new();
+        for (row, into) in settled.into.iter().enumerate().filter(|(row, into)| *row != **into as usize) {
+            others.entry(*into).or_default().push(row as u32);
+        }
+        Self { identifiers, settled, others }
+    }
+
+    /// Of every column the first identifier that a row's groups have.
+    fn identify(&self, row: u32, others: &[u32], into: &mut Identifiers, report: &mut InputReport) {
+        let mut own: Vec<&[u8]> = self.settled.own(&self.identifiers, row).collect();
+        for other in others {
+            for (key, identifier) in self.settled.own(&self.identifiers, *other).enumerate() {
+                if own[key].is_empty() {
+                    own[key] = identifier;
+                } else if !identifier.is_empty() && own[key] != identifier {
+                    report.identifiers[key].merged_away += 1;
+                }
+            }
+        }
+        own.into_iter().for_each(|identifier| into.push(identifier));
+    }
+}

@@ -1,0 +1,184 @@
+//! Generated files, read back and counted by the definition, give the generator's truth.
+
+use super::*;
+use crate::{AdvertiserRows, Arm, PublisherRows, read_advertiser, read_publisher};
+use std::collections::HashMap;
+use std::path::Path;
+use study::{Kind, Study};
+
+const LIFT: &str = include_str!("../../../../examples/lift.toml");
+
+fn count(study: &Study, publisher: &PublisherRows, advertiser: &AdvertiserRows) -> Truth {
+    let Kind::Lift(lift) = &study.kind else { panic!("a lift study") };
+    let values = |c: &Option<study::Categories>| c.as_ref().map_or(0, |c| c.values.len());
+    let mut truth = Truth {
+        breakdown: vec![Default::default(); values(&lift.publisher.breakdown)],
+        cohort: vec![Default::default(); values(&lift.advertisers[0].cohort)],
+        ..Truth::default()
+    };
+    let known: HashMap<&[u8], usize> =
+        (0..advertiser.len()).map(|i| (advertiser.identifiers.get(i, 0), i)).collect();
+    let mut both = 0;
+    for i in 0..publisher.len() {
+        let id = publisher.identifiers.get(i, 0);
+        let other = known.get(id).copied();
+        both += u64::from(other.is_some());
+        let add = |cell: &mut ArmTruth| {
+            let (mut conversions, mut total) = (0, 0u64);
+            if let Some(other) = other {
+                let (times, amounts) = advertiser.events(other);
+                for (&time, &amount) in times.iter().zip(amounts) {
+                    if time > publisher.opportunity[i] {
+                        conversions += 1;
+                        total += u64::from(amount);
+                    }
+                }
+            }
+            let value = total.min(u64::from(lift.rule.clamp));
+            cell.rows += 1;
+            cell.sum += value;
+            cell.sum_of_squares += u128::from(value).pow(2);
+            cell.conversions += conversions;
+            cell.converters += u64::from(conversions > 0);
+            cell.matches += u64::from(other.is_some());
+            cell.clamped_users += u64::from(total > u64::from(lift.rule.clamp));
+            if publisher.impressions.get(i).is_some_and(|&n| n > 0) {
+                cell.reached_conversions += conversions;
+                cell.reached_value += value;
+            }
+        };
+        let arm = usize::from(publisher.arm[i] == Arm::Test);
+        add(&mut truth.overall[arm]);
+        if let Some(&b) = publisher.breakdown.get(i) {
+            add(&mut truth.breakdown[usize::from(b)][arm]);
+        }
+        if let Some(&c) = other.and_then(|other| advertiser.cohort.get(other)) {
+            add(&mut truth.cohort[usize::from(c)][arm]);
+        }
+    }
+    truth.union = (publisher.len() + advertiser.len()) as u64 - both;
+    truth
+}
+
+fn read(study: &Study, made: &Generated) -> (PublisherRows, AdvertiserRows) {
+    let publisher = read_publisher(&made.publisher, study).unwrap_or_else(|e| panic!("{e}"));
+    let advertiser =
+        read_advertiser(&made.advertiser, study, base::PartyId(1)).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(publisher.2.rows_read, made.publisher_rows);
+    assert_eq!(advertiser.2.rows_read, made.advertiser_rows);
+    (publisher.0, advertiser.0)
+}
+
+#[test]
+fn the_trial_has_its_published_counts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let made = polio(folder.path(), 1954).expect("written");
+    let [placebo, vaccinated] = made.truth.overall;
+    assert_eq!((placebo.rows, placebo.converters, placebo.sum), (201_229, 115, 115));
+    assert_eq!((vaccinated.rows, vaccinated.converters, vaccinated.sum), (200_745, 33, 33));
+    assert!((made.truth.lift() - -0.000_407).abs() < 5e-7, "{}", made.truth.lift());
+    let study = Study::parse("lift.toml", LIFT).expect("a study");
+    let (registry, hospitals) = read(&study, &made);
+    assert_eq!(count(&study, &registry, &hospitals), made.truth);
+    let matches = placebo.matches + vaccinated.matches;
+    assert_eq!(matches, 162 + 82 + 2 * 22, "the match is larger than the outcome");
+    assert!(made.truth.clamped() > 0, "some patients have two records");
+    assert_eq!(hospitals.len() as u64, matches + 184 + 1_016);
+}
+
+impl Truth {
+    fn clamped(&self) -> u64 {
+        self.overall.iter().map(|arm| arm.clamped_users).sum()
+    }
+}
+
+#[test]
+fn the_trial_is_a_function_of_its_seed() {
+    let folders = [(); 3].map(|()| tempfile::tempdir().expect("a folder"));
+    let bytes = |folder: &Path, seed| {
+        let made = polio(folder, seed).expect("written");
+        let read = |path: &Path| std::fs::read(path).expect("read");
+        (read(&made.publisher), read(&made.advertiser))
+    };
+    let first = bytes(folders[0].path(), 1);
+    assert!(first == bytes(folders[1].path(), 1));
+    assert!(first != bytes(folders[2].path(), 2));
+}
+
+#[test]
+fn a_random_study_has_the_truth_it_claims() {
+    let keys = ["tacit1:00000000000000000000000000000001", "tacit1:00000000000000000000000000000002"];
+    for (format, overlap, max_events, seed) in [
+        (Format::Csv, 0.5, 4, 1),
+        (Format::Parquet, 0.5, 4, 1),
+        (Format::Csv, 0.0, 1, 2),
+        (Format::Csv, 1.0, 16, 3),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = LiftOptions { rows: 3_000, overlap, max_events, clamp: 500, seed, format };
+        let made = lift(folder.path(), &options).expect("written");
+        let text = lift_study(&options, keys[0], keys[1], true);
+        let study = Study::parse("study.toml", &text).unwrap_or_else(|e| panic!("{e}"));
+        let (publisher, advertiser) = read(&study, &made);
+        assert_eq!(count(&study, &publisher, &advertiser), made.truth, "{options:?}");
+        let all = made.truth.overall[0].rows + made.truth.overall[1].rows;
+        assert_eq!(all, 3_000);
+        if overlap > 0.0 {
+            assert!(made.truth.overall.iter().all(|arm| arm.converters > 0 && arm.clamped_users > 0));
+        }
+    }
+}
+
+#[test]
+fn both_formats_hold_the_same_data() {
+    let keys = ["tacit1:00000000000000000000000000000001", "tacit1:00000000000000000000000000000002"];
+    let mut hashes = Vec::new();
+    for format in [Format::Csv, Format::Parquet] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = LiftOptions { rows: 500, overlap: 0.7, max_events: 2, clamp: 9, seed: 5, format };
+        let made = lift(folder.path(), &options).expect("written");
+        let study = Study::parse("s", &lift_study(&options, keys[0], keys[1], false)).expect("a study");
+        let publisher = read_publisher(&made.publisher, &study).unwrap_or_else(|e| panic!("{e}"));
+        let advertiser =
+            read_advertiser(&made.advertiser, &study, base::PartyId(1)).unwrap_or_else(|e| panic!("{e}"));
+        hashes.push((*publisher.1.as_bytes(), *advertiser.1.as_bytes()));
+    }
+    assert_eq!(hashes[0], hashes[1]);
+}
+
+#[test]
+fn options_out_of_range_are_refused() {
+    let good = LiftOptions { rows: 1, overlap: 0.5, max_events: 1, clamp: 1, seed: 0, format: Format::Csv };
+    let folder = tempfile::tempdir().expect("a folder");
+    for bad in [
+        LiftOptions { rows: 0, ..good.clone() },
+        LiftOptions { overlap: 1.5, ..good.clone() },
+        LiftOptions { overlap: f64::NAN, ..good.clone() },
+        LiftOptions { max_events: 17, ..good.clone() },
+        LiftOptions { clamp: 0, ..good.clone() },
+    ] {
+        assert!(lift(folder.path(), &bad).is_err(), "{bad:?}");
+    }
+    lift(folder.path(), &good).expect("the least one");
+}
+
+#[test]
+fn both_files_hold_a_second_identifier_in_other_spellings() {
+    let keys = ["tacit1:00000000000000000000000000000001", "tacit1:00000000000000000000000000000002"];
+    let folder = tempfile::tempdir().expect("a folder");
+    let options =
+        LiftOptions { rows: 300, overlap: 1.0, max_events: 2, clamp: 9, seed: 5, format: Format::Csv };
+    let made = lift(folder.path(), &options).expect("written");
+    let id = "[ { name = \"id\", normalise = [\"trim\", \"lowercase\"] } ]";
+    let two = "[ { name = \"id\", normalise = [\"lowercase\"] }, { name = \"email\", normalise = [\"email-untagged\"] } ]";
+    let text = lift_study(&options, keys[0], keys[1], false);
+    assert!(text.contains(id));
+    let study = Study::parse("s", &text.replace(id, two)).expect("a study");
+    let (publisher, advertiser) = read(&study, &made);
+    let rows = |all: &crate::Identifiers| -> std::collections::BTreeSet<Vec<Vec<u8>>> {
+        (0..all.len()).map(|row| all.row(row).map(<[u8]>::to_vec).collect()).collect()
+    };
+    let (a, b) = (rows(&publisher.identifiers), rows(&advertiser.identifiers));
+    assert_eq!((a.len(), &a), (300, &b), "normalised, the same people on both sides");
+    assert_eq!(a.iter().filter(|row| row[1].is_empty()).count(), 100);
+}

@@ -1,0 +1,143 @@
+//! A party's own data: read, checked against the study, and laid out as flat typed columns.
+//!
+//! Reading streams: only the typed columns are kept (tens of bytes per row, see [`InputReport::memory`]), never the
+//! file. All complaints about rows come together, up to [`SHOWN_PER_FILE`] per file, each with file, line or row and
+//! column. Complaints may show the offending cell to its owner, but never an identifier; nothing in this module goes
+//! to another party. What is dropped by a rule of the study is counted in the [`InputReport`].
+
+mod advertiser;
+mod complaints;
+mod csv_file;
+pub mod generate;
+mod identifiers;
+mod keys;
+mod parquet_file;
+mod program;
+mod publisher;
+mod repeats;
+mod report;
+pub mod sketch;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use advertiser::{AdvertiserRows, read_advertiser};
+pub use complaints::SHOWN_PER_FILE;
+pub use identifiers::Identifiers;
+pub use keys::shown;
+pub use keys::{IdentifierReport, StepReport, plain_text};
+pub use program::{ProgramRows, read_program_columns};
+pub use publisher::{Arm, PublisherRows, read_publisher};
+pub use report::{DataHash, InputReport};
+pub use table::FILES;
+
+use complaints::Complaints;
+use study::Categories;
+use study::time::{Clock, TimeError};
+use table::{Cell, Files, Place};
+
+/// One row while it is read: where it is, and where complaints about it go.
+struct Row<'a> {
+    files: &'a Files,
+    place: Place,
+    complaints: &'a mut Complaints,
+}
+
+impl Row<'_> {
+    /// A complaint about a column of this row.
+    fn complain(&mut self, column: &str, text: impl FnOnce() -> String) {
+        let (files, place) = (self.files, self.place);
+        self.complaints.add(|| format!("{}, column \"{column}\": {}", files.show(place), text()));
+    }
+
+    fn time(&mut self, column: &str, clock: &Clock, cell: Cell<'_>) -> Option<u32> {
+        let time = match cell {
+            Cell::Text(text) => clock.parse(text),
+            Cell::Integer(count) => clock.at_count(count),
+            Cell::Days(days) => clock.at_seconds(i64::from(days) * 86_400),
+            Cell::Seconds(seconds) => clock.at_seconds(seconds),
+            Cell::Empty | Cell::Boolean(_) => Err(TimeError::NotATime),
+        };
+        time.map_err(|error| self.complain(column, || format!("{} is {error}", cell.shown()))).ok()
+    }
+
+    fn integer(&mut self, column: &str, cell: Cell<'_>, least: i64, most: i64) -> Option<i64> {
+        let value = match cell {
+            Cell::Integer(value) => Some(i128::from(value)),
+            Cell::Text(text) => whole_number(text),
+            _ => None,
+        };
+        let problem = match value {
+            None => "not a whole number: use digits only, without separators or decimals".to_owned(),
+            Some(value) if least == 0 && value < 0 => {
+                format!("negative; use a whole number from 0 to {most}")
+            }
+            Some(value) => match i64::try_from(value) {
+                Ok(value) if (least..=most).contains(&value) => return Some(value),
+                _ => format!("out of range; use a whole number from {least} to {most}"),
+            },
+        };
+        self.complain(column, || format!("{} is {problem}", cell.shown()));
+        None
+    }
+
+    fn category(&mut self, categories: &Categories, cell: Cell<'_>) -> Option<u8> {
+        let text = cell.text();
+        let index = categories.values.iter().position(|value| Some(value.as_str()) == text.as_deref());
+        if index.is_none() {
+            self.complain(&categories.column, || {
+                format!(
+                    "{} is not one of the values the study lists: {}",
+                    cell.shown(),
+                    categories.values.join(", ")
+                )
+            });
+        }
+        index.map(|index| u8::try_from(index).expect("at most 64 values"))
+    }
+}
+
+/// Digits with an optional sign, of any length that fits 128 bits; saturates beyond.
+fn whole_number(text: &str) -> Option<i128> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let bound = if text.starts_with('-') { i128::MIN } else { i128::MAX };
+    Some(text.parse().unwrap_or(bound))
+}
+
+/// The index of `name` in a list of wanted columns, added when it is not there yet.
+fn want(columns: &mut Vec<String>, name: &str) -> usize {
+    columns.iter().position(|column| column == name).unwrap_or_else(|| {
+        columns.push(name.to_owned());
+        columns.len() - 1
+    })
+}
+
+/// Drops the elements for which `keep` does not hold.
+fn retain<T>(items: &mut Vec<T>, keep: &[bool]) {
+    let mut keep = keep.iter();
+    items.retain(|_| *keep.next().expect("one flag per row"));
+}
+
+/// Leaves each row the identifiers that are its own. Returns which rows stay.
+fn retain_own(identifiers: &mut Identifiers, settled: &repeats::Settled) -> Vec<bool> {
+    let rows = identifiers.len() as u32;
+    let keep: Vec<bool> = (0..rows).map(|row| settled.stays(identifiers, row)).collect();
+    let mut own = Identifiers::new(identifiers.keys());
+    for row in (0..rows).filter(|row| keep[*row as usize]) {
+        settled.own(identifiers, row).for_each(|identifier| own.push(identifier));
+    }
+    *identifiers = own;
+    keep
+}
+
+/// A complaint about an identifier that stands in two rows.
+fn repeated(files: &Files, here: Place, there: Place, or: &str) -> String {
+    format!(
+        "{}: the same identifier as {}; remove one, or agree on {or}",
+        files.show(here),
+        files.show_beside(there, here)
+    )
+}

@@ -1,0 +1,183 @@
+//! Columns of a user's own program, as one party's file holds them.
+
+use super::complaints::Complaints;
+use super::keys::Keys;
+use super::repeats;
+use super::report::DataHasher;
+use super::table::{Cell, Files, Place, Sink, read};
+use super::{DataHash, Identifiers, InputReport, Row, repeated, retain, retain_own, want};
+use ::program::{Program, Type};
+use base::{Error, limits};
+use std::path::Path;
+use study::time::Clock;
+use study::{Categories, CellType, Duplicates, Identifier, Kind, ProgramColumn, ProgramStudy, Study};
+
+/// One party's columns of a program, a row per identifier in the order of the files. It does not print.
+#[derive(Default)]
+pub struct ProgramRows {
+    /// Normalised identifiers, all different.
+    pub identifiers: Identifiers,
+    /// Names of the program's columns that this party owns, in order.
+    pub names: Vec<String>,
+    /// One vector of cells per name.
+    pub columns: Vec<Vec<i64>>,
+}
+
+/// Reads the columns of a program study that `party` owns.
+///
+/// # Errors
+/// Everything that is wrong with the input, a line each, cells that do not fit their type in the program among it; or
+/// that the study is no program study, or its program does not parse.
+pub fn read_program_columns(
+    path: &Path,
+    study: &Study,
+    party: &str,
+) -> Result<(ProgramRows, DataHash, InputReport), Error> {
+    let Kind::Program(program) = &study.kind else {
+        return Err(Error::misuse("only a program study has program columns"));
+    };
+    let mut sink = Reading::new(&study.matching.identifiers, program, party)?;
+    let mut complaints = Complaints::default();
+    let (files, rows_read) = read(path, &mut sink, &mut complaints)?;
+    let Reading { mut rows, places, mut keys, .. } = sink;
+    let mut report = InputReport { rows_read, ..InputReport::default() };
+    let rule = study.matching.duplicates;
+    let settled = repeats::settle(
+        &rows.identifiers,
+        |row| row,
+        rule,
+        false,
+        |repeat| {
+            let (here, there) = (places[repeat.row as usize], places[repeat.earlier as usize]);
+            keys.reports[repeat.key].repeated(|| files.show(here));
+            if rule != Duplicates::First && !repeat.again {
+                complaints.add(|| repeated(&files, here, there, "duplicates = \"first\""));
+            }
+        },
+    );
+    complaints.finish()?;
+    if !settled.is_quiet() {
+        let keep = retain_own(&mut rows.identifiers, &settled);
+        report.duplicates_dropped = keep.iter().filter(|&&keep| !keep).count() as u64;
+        rows.columns.iter_mut().for_each(|column| retain(column, &keep));
+    }
+    report.identifiers = keys.reports;
+    report.rows_kept = rows.identifiers.len() as u64;
+    report.memory =
+        rows.identifiers.memory() + rows.columns.iter().map(|c| 8 * c.capacity() as u64).sum::<u64>();
+    let hash = hash(&rows);
+    Ok((rows, hash, report))
+}
+
+fn hash(rows: &ProgramRows) -> DataHash {
+    let mut hasher = DataHasher::new("program");
+    rows.names.iter().for_each(|name| hasher.bytes(name.as_bytes()));
+    for row in rows.identifiers.canonical_order() {
+        rows.identifiers.row(row as usize).for_each(|identifier| hasher.bytes(identifier));
+        rows.columns.iter().for_each(|column| hasher.number(column[row as usize].cast_unsigned()));
+    }
+    hasher.finish()
+}
+
+struct Reading<'a> {
+    keys: Keys<'a>,
+    clock: Option<&'a Clock>,
+    wanted: Vec<String>,
+    own: Vec<Own<'a>>,
+    rows: ProgramRows,
+    places: Vec<Place>,
+}
+
+/// A column that this party owns.
+struct Own<'a> {
+    column: &'a ProgramColumn,
+    /// Its place among the cells of a row.
+    cell: usize,
+    /// Its type in the program: what a cell must fit.
+    ty: Type,
+}
+
+impl Own<'_> {
+    /// The numbers that fit both the type and the columns of [`ProgramRows`].
+    fn range(&self) -> (i64, i64) {
+        let most = i64::try_from(self.ty.max()).unwrap_or(i64::MAX);
+        (if self.ty.signed { -most - 1 } else { 0 }, most)
+    }
+
+    fn read(&self, row: &mut Row<'_>, clock: Option<&Clock>, cell: Cell<'_>) -> Option<i64> {
+        let (least, most) = self.range();
+        let name = &self.column.column;
+        let value = match (&self.column.cell, clock) {
+            (CellType::Time, Some(clock)) => row.time(name, clock, cell).map(i64::from),
+            (CellType::Label(values), _) => {
+                let categories = Categories { column: name.clone(), values: values.clone() };
+                // From 1: an absent row has 0.
+                row.category(&categories, cell).map(|index| i64::from(index) + 1)
+            }
+            _ => return row.integer(name, cell, least, most),
+        }?;
+        if value > most {
+            let ty = self.ty;
+            row.complain(name, || {
+                format!(
+                    "{} is {value} in the program, whose type {ty} goes to {most}; widen it",
+                    cell.shown()
+                )
+            });
+            return None;
+        }
+        Some(value)
+    }
+}
+
+impl<'a> Reading<'a> {
+    fn new(identifiers: &'a [Identifier], program: &'a ProgramStudy, party: &str) -> Result<Self, Error> {
+        let keys = Keys::new(identifiers);
+        let types = Program::parse(&program.text)?.columns;
+        let mut wanted = keys.columns();
+        let mut own = Vec::new();
+        for column in program.columns.iter().filter(|column| column.party == party) {
+            let ty = types.iter().find(|typed| typed.name == column.name).map(|typed| typed.ty);
+            let ty =
+                ty.ok_or_else(|| Error::input(format!("the program has no column {:?}", column.name)))?;
+            own.push(Own { column, cell: want(&mut wanted, &column.column), ty });
+        }
+        let rows = ProgramRows {
+            identifiers: Identifiers::new(identifiers.len()),
+            names: own.iter().map(|own| own.column.name.clone()).collect(),
+            columns: vec![Vec::new(); own.len()],
+        };
+        Ok(Self { keys, clock: program.clock.as_ref(), wanted, own, rows, places: Vec::new() })
+    }
+}
+
+impl Sink for Reading<'_> {
+    fn columns(&self) -> Vec<String> {
+        self.wanted.clone()
+    }
+
+    fn row(
+        &mut self,
+        files: &Files,
+        place: Place,
+        cells: &[Cell<'_>],
+        complaints: &mut Complaints,
+    ) -> Result<(), Error> {
+        let mut row = Row { files, place, complaints };
+        let identified = self.keys.read(&mut row, cells);
+        let mut values = Vec::with_capacity(self.own.len());
+        for own in &self.own {
+            values.extend(own.read(&mut row, self.clock, cells[own.cell].trimmed()));
+        }
+        if !identified || values.len() < self.own.len() {
+            return Ok(());
+        }
+        if self.places.len() >= u32::MAX as usize {
+            return Err(Error::limit("rows of one side", self.places.len() as u64 + 1, limits::ROWS - 1));
+        }
+        self.keys.push_to(&mut self.rows.identifiers);
+        self.rows.columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
+        self.places.push(place);
+        Ok(())
+    }
+}

@@ -1,0 +1,258 @@
+//! The publisher's rows: identifier, arm, opportunity, and optionally impressions and a breakdown.
+
+use super::complaints::Complaints;
+use super::keys::Keys;
+use super::repeats::{self, Repeat};
+use super::report::DataHasher;
+use super::table::{Cell, Files, Place, Sink, read};
+use super::{DataHash, Identifiers, InputReport, Row, repeated, retain, retain_own, want};
+use base::Error;
+use std::path::Path;
+use study::{Duplicates, Identifier, Kind, Lift, Study};
+
+/// The arm of a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Arm {
+    /// Not treated.
+    Control = 0,
+    /// Treated.
+    Test = 1,
+}
+
+/// One row per identifier that had an opportunity, in the order of the files. It does not print.
+#[derive(Default)]
+pub struct PublisherRows {
+    /// Normalised identifiers, all different.
+    pub identifiers: Identifiers,
+    /// The arm of each row.
+    pub arm: Vec<Arm>,
+    /// The time of each row's opportunity, `0..=span` of the study's clock.
+    pub opportunity: Vec<u32>,
+    /// Impressions of each row; empty when the study names no such column.
+    pub impressions: Vec<u16>,
+    /// Index of each row's value in the study's list; empty when the study has no breakdown.
+    pub breakdown: Vec<u8>,
+}
+
+impl PublisherRows {
+    /// How many rows there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.identifiers.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.identifiers.is_empty()
+    }
+
+    fn memory(&self) -> u64 {
+        let cells = self.arm.capacity()
+            + 4 * self.opportunity.capacity()
+            + 2 * self.impressions.capacity()
+            + self.breakdown.capacity();
+        self.identifiers.memory() + cells as u64
+    }
+
+    fn hash(&self, order: &[u32]) -> DataHash {
+        let mut hasher = DataHasher::new("publisher");
+        for row in order.iter().map(|&row| row as usize) {
+            self.identifiers.row(row).for_each(|identifier| hasher.bytes(identifier));
+            hasher.number(self.arm[row] as u64);
+            hasher.number(u64::from(self.opportunity[row]));
+            hasher.number(self.impressions.get(row).map_or(0, |&n| u64::from(n)));
+            hasher.number(self.breakdown.get(row).map_or(0, |&n| u64::from(n)));
+        }
+        hasher.finish()
+    }
+}
+
+/// Reads the publisher's file or folder.
+///
+/// # Errors
+/// Everything that is wrong with the input, a line each, with file, line and column; or that the study is no lift study.
+pub fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, DataHash, InputReport), Error> {
+    let Kind::Lift(lift) = &study.kind else {
+        return Err(Error::misuse("only a lift study has a publisher"));
+    };
+    let mut sink = Reading::new(&study.matching.identifiers, lift);
+    let mut complaints = Complaints::default();
+    let (files, rows_read) = read(path, &mut sink, &mut complaints)?;
+    let Reading { mut rows, places, without_opportunity, mut keys, .. } = sink;
+    let rule = study.matching.duplicates;
+    let settled = repeats::settle(
+        &rows.identifiers,
+        |row| row,
+        rule,
+        false,
+        |repeat| {
+            keys.reports[repeat.key].repeated(|| files.show(places[repeat.row as usize]));
+            if !repeat.again {
+                complain(&rows, repeat, &places, rule, &files, &mut complaints);
+            }
+        },
+    );
+    complaints.finish()?;
+    let mut report = InputReport { rows_read, without_opportunity, ..InputReport::default() };
+    if !settled.is_quiet() {
+        let keep = retain_own(&mut rows.identifiers, &settled);
+        report.duplicates_dropped = keep.iter().filter(|&&keep| !keep).count() as u64;
+        retain(&mut rows.arm, &keep);
+        retain(&mut rows.opportunity, &keep);
+        if !rows.impressions.is_empty() {
+            retain(&mut rows.impressions, &keep);
+        }
+        if !rows.breakdown.is_empty() {
+            retain(&mut rows.breakdown, &keep);
+        }
+    }
+    report.identifiers = keys.reports;
+    if rows.is_empty() {
+        return Err(Error::input(format!(
+            "{}: no row has an opportunity (column \"{}\"); nobody is left to measure",
+            path.display(),
+            lift.publisher.opportunity
+        )));
+    }
+    report.rows_kept = rows.len() as u64;
+    report.memory = rows.memory();
+    let hash = rows.hash(&rows.identifiers.canonical_order());
+    Ok((rows, hash, report))
+}
+
+/// Complains about an identifier that two rows have, where the rule or the arms do not allow it.
+fn complain(
+    rows: &PublisherRows,
+    repeat: Repeat,
+    places: &[Place],
+    rule: Duplicates,
+    files: &Files,
+    complaints: &mut Complaints,
+) {
+    let (row, earlier) = (repeat.row as usize, repeat.earlier as usize);
+    let (here, there) = (places[row], places[earlier]);
+    if rows.arm[row] != rows.arm[earlier] {
+        complaints.add(|| {
+            format!(
+                "{}: the same identifier as {} but in the other arm; correct one of them",
+                files.show(here),
+                files.show_beside(there, here)
+            )
+        });
+    } else if !matches!(rule, Duplicates::First | Duplicates::Keep) {
+        complaints.add(|| repeated(files, here, there, "duplicates = \"first\""));
+    }
+}
+
+/// Rows as they come in.
+struct Reading<'a> {
+    keys: Keys<'a>,
+    lift: &'a Lift,
+    columns: Vec<String>,
+    arm: usize,
+    opportunity: usize,
+    impressions: Option<usize>,
+    breakdown: Option<usize>,
+    rows: PublisherRows,
+    places: Vec<Place>,
+    without_opportunity: u64,
+}
+
+impl<'a> Reading<'a> {
+    fn new(identifiers: &'a [Identifier], lift: &'a Lift) -> Self {
+        let keys = Keys::new(identifiers);
+        let mut columns = keys.columns();
+        let arm = want(&mut columns, &lift.publisher.arm);
+        let opportunity = want(&mut columns, &lift.publisher.opportunity);
+        let impressions = lift.publisher.impressions.as_ref().map(|name| want(&mut columns, name));
+        let breakdown = lift.publisher.breakdown.as_ref().map(|b| want(&mut columns, &b.column));
+        let rows =
+            PublisherRows { identifiers: Identifiers::new(identifiers.len()), ..PublisherRows::default() };
+        let places = Vec::new();
+        let without_opportunity = 0;
+        Self {
+            keys,
+            lift,
+            columns,
+            arm,
+            opportunity,
+            impressions,
+            breakdown,
+            rows,
+            places,
+            without_opportunity,
+        }
+    }
+}
+
+impl Sink for Reading<'_> {
+    fn columns(&self) -> Vec<String> {
+        self.columns.clone()
+    }
+
+    fn row(
+        &mut self,
+        files: &Files,
+        place: Place,
+        cells: &[Cell<'_>],
+        complaints: &mut Complaints,
+    ) -> Result<(), Error> {
+        let publisher = &self.lift.publisher;
+        let mut row = Row { files, place, complaints };
+        let identified = self.keys.read(&mut row, cells);
+        let opportunity = cells[self.opportunity].trimmed();
+        if opportunity == Cell::Empty {
+            self.without_opportunity += 1;
+            return Ok(());
+        }
+        let opportunity = row.time(&publisher.opportunity, &self.lift.clock, opportunity);
+        let arm = arm(&mut row, publisher, cells[self.arm].trimmed());
+        let impressions = match (&publisher.impressions, self.impressions) {
+            (Some(name), Some(i)) => row.integer(name, cells[i].trimmed(), 0, i64::from(u16::MAX)),
+            _ => Some(0),
+        };
+        let breakdown = match (&publisher.breakdown, self.breakdown) {
+            (Some(categories), Some(i)) => row.category(categories, cells[i].trimmed()),
+            _ => Some(0),
+        };
+        let (true, Some(arm), Some(opportunity), Some(impressions), Some(breakdown)) =
+            (identified, arm, opportunity, impressions, breakdown)
+        else {
+            return Ok(());
+        };
+        if self.rows.len() >= u32::MAX as usize {
+            return Err(Error::limit("rows of one side", self.rows.len() as u64 + 1, u64::from(u32::MAX)));
+        }
+        self.keys.push_to(&mut self.rows.identifiers);
+        self.rows.arm.push(arm);
+        self.rows.opportunity.push(opportunity);
+        if self.impressions.is_some() {
+            self.rows.impressions.push(u16::try_from(impressions).expect("checked"));
+        }
+        if self.breakdown.is_some() {
+            self.rows.breakdown.push(breakdown);
+        }
+        self.places.push(place);
+        Ok(())
+    }
+}
+
+fn arm(row: &mut Row<'_>, publisher: &study::Publisher, cell: Cell<'_>) -> Option<Arm> {
+    match cell.text().as_deref() {
+        Some(label) if label == publisher.test => Some(Arm::Test),
+        Some(label) if label == publisher.control => Some(Arm::Control),
+        _ => {
+            row.complain(&publisher.arm, || {
+                format!(
+                    "{} is neither the test label \"{}\" nor the control label \"{}\" of the study",
+                    cell.shown(),
+                    publisher.test,
+                    publisher.control
+                )
+            });
+            None
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! What people read, of any command: numbers as text, markup that cannot be malformed, figures.
+
+pub mod markup;
+pub mod numbers;
+pub mod svg;

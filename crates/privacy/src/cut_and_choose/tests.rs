@@ -1,0 +1,585 @@
+//! Releases of a small program under the yao engine, over two ledgers.
+
+use super::*;
+use crate::ledger::{EntryRow, release_id};
+use engine::outputs::Proof;
+use engine::{Rows, Share};
+use net::cluster::Cluster;
+use net::faults::Fault;
+use program::lower::{self, Lowering, NoisedAt, WordKind, lower_release};
+use program::{Builder, Class, MechanismKind, Policy, Program, Ratio, Type};
+use release::choose::{Outcome, Transcript};
+use release::gaussian::DiscreteGaussian;
+use release::rational::ratio;
+use std::path::PathBuf;
+use std::time::Duration;
+use tempfile::TempDir;
+use yao::Yao;
+
+/// The agreement on the noises of a plan, in the order of its words: see [`setup`].
+fn setup_for(
+    plan: &ReleasePlan,
+    sigma2: &dyn Fn(u32, u32) -> Result<release::Rational, Error>,
+    context: Context,
+    candidates: usize,
+) -> Result<Setup, Error> {
+    let noises = plan.words.iter().filter_map(|word| match word.kind {
+        WordKind::Candidate(at, 0) => Some((at, word.width)),
+        _ => None,
+    });
+    let draw = |(at, width): (NoisedAt, u8)| {
+        Ok(Draw { sigma2: sigma2(at.mechanism, at.output)?, width: width.into() })
+    };
+    let draws = noises.map(draw).collect::<Result<Vec<_>, Error>>()?;
+    setup(context, draws, candidates)
+}
+
+/// The width of the noise words of a variance: what `lower_release` takes.
+fn noise_width(sigma2: &release::Rational) -> Result<u8, Error> {
+    let law = DiscreteGaussian::new(sigma2)?;
+    law.check_width(law.width())?;
+    Ok(u8::try_from(law.width()).expect("checked against limits::WIDTH"))
+}
+
+/// The variances that an audit derived, for [`setup_for`].
+fn audited(audit: &program::Audit, mechanism: u32, output: u32) -> Result<release::Rational, Error> {
+    let charge = audit.charges.iter().find(|charge| charge.mechanism == mechanism);
+    let sigma2 = charge.and_then(|charge| charge.sigma2(output as usize));
+    sigma2
+        .map(program::Ratio::rational)
+        .ok_or_else(|| Error::misuse("this mechanism has no variance of its own"))
+}
+
+const VIEWER: PartyId = PartyId(0);
+const DRAWER: PartyId = PartyId(1);
+/// Rows per cell, and their sums.
+const TOTALS: [u128; 2] = [3, 4];
+
+/// Two disjoint counts: arm 1 and arm 2 (the viewer's column) with an outcome (the drawer's).
+fn program() -> Program {
+    let mut b = Builder::new("counts", Class::Dp, ["registry", "hospitals"]);
+    let arm = b.column("arm", Type::u(2), Some(VIEWER));
+    let outcome = b.column("outcome", Type::BIT, Some(DRAWER));
+    let cells = [1, 2].map(|which| {
+        let constant = b.constant(which, Type::u(2));
+        let inside = b.eq(arm, constant);
+        let both = b.and(inside, outcome);
+        b.sum(both, Type::u(32))
+    });
+    let m = b.mechanism(VIEWER, Ratio::new(1, 200).unwrap(), MechanismKind::Gaussian(cells.to_vec()));
+    b.release();
+    for output in 0..2 {
+        let noised = b.noised(m, output);
+        b.reveal(&format!("cell {output}"), VIEWER, noised);
+    }
+    b.finish()
+}
+
+struct Columns(Vec<u128>);
+
+impl Rows for Columns {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+    fn read(&mut self, _: u32, from: u64, into: &mut [u128]) -> Result<(), Error> {
+        into.copy_from_slice(&self.0[from as usize..][..into.len()]);
+        Ok(())
+    }
+}
+
+fn columns(me: PartyId) -> Columns {
+    let arms = [1, 1, 1, 1, 2, 2, 2, 2, 0];
+    let outcomes = [1, 1, 1, 0, 1, 1, 1, 1, 1];
+    Columns(if me == VIEWER { arms.into() } else { outcomes.into() })
+}
+
+/// Two ledgers, one study, k.
+struct World {
+    folder: TempDir,
+    study: [u8; 32],
+    budget: Rational,
+    candidates: usize,
+}
+
+use release::Rational;
+
+impl World {
+    fn new(candidates: usize) -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), study: [1; 32], budget: ratio(1, 200), candidates }
+    }
+
+    fn path(&self, party: PartyId) -> PathBuf {
+        self.folder.path().join(format!("{party}"))
+    }
+
+    fn ledger(&self, party: PartyId) -> Ledger {
+        Ledger::open(&self.path(party)).unwrap()
+    }
+
+    fn release(&self) -> [u8; 32] {
+        release_id(&self.study, &[[2; 32], [3; 32]], VIEWER.into())
+    }
+
+    fn towards(&self, party: PartyId) -> Towards {
+        Towards { peer: ["key of drawer", "key"][party.index()].into(), lineage: "lineage".into() }
+    }
+
+    /// What keeps `party` from beginning.
+    fn barred(&self, party: PartyId) -> Option<String> {
+        let ledger = self.ledger(party);
+        let running = (self.release(), ledger.attempt(&self.release()).unwrap());
+        ledger.barred(&self.towards(party), &[running]).unwrap()
+    }
+
+    fn allow(&self, party: PartyId) {
+        self.ledger(party).allow(&self.towards(party).peer, None, "looked into").unwrap();
+    }
+
+    /// As the parties do before a run: the larger of both sides' numbers.
+    fn agree_on_attempt(&self) -> u32 {
+        let next = |party| self.ledger(party).next_attempt(&self.release()).unwrap();
+        let attempt = next(VIEWER).max(next(DRAWER));
+        for party in [VIEWER, DRAWER] {
+            let peer = self.towards(party).peer;
+            self.ledger(party).begin_attempt(&self.release(), attempt, &peer).unwrap();
+        }
+        attempt
+    }
+
+    fn plan_and_setup(&self) -> (ReleasePlan, Setup) {
+        let program = program();
+        let audit = program::verify(&program, &Policy::default(), 9).unwrap();
+        let width = |at: NoisedAt| noise_width(&audited(&audit, at.mechanism, at.output).unwrap()).unwrap();
+        let owners = program.fold_owners();
+        let noise = lower::Noise::Candidates(self.candidates, &width);
+        let how = Lowering { noise, ..Lowering::exact(&owners) };
+        let plan = lower_release(&program, VIEWER.into(), &how).unwrap();
+        let context = Context {
+            study: self.study,
+            release: self.release(),
+            session: self.release(),
+            data: vec![[2; 32], [3; 32]],
+            viewer: VIEWER,
+            drawer: DRAWER,
+        };
+        let setup = setup_for(&plan, &|m, o| audited(&audit, m, o), context, self.candidates).unwrap();
+        (plan, setup)
+    }
+
+    fn noise(&self, session: &mut Session) -> Noise {
+        let (me, (_, setup)) = (session.me(), self.plan_and_setup());
+        let tags = [[2; 32], [3; 32]];
+        let debit = Debit {
+            lineage: "lineage".into(),
+            viewer_key: "key".into(),
+            peer_key: ["key of drawer", "key"][me.index()].into(),
+            study: self.study,
+            my_tag: tags[me.index()],
+            peer_tag: tags[me.other().index()],
+            release_id: self.release(),
+            rho: ratio(1, 200),
+            budget: self.budget.clone(),
+            total: None,
+            period: None,
+            delta: ratio(0, 1),
+            most_delta: ratio(0, 1),
+            tau: ratio(0, 1),
+            protects: me == DRAWER,
+        };
+        let side = if me == VIEWER { Side::Checker } else { Side::Drawer };
+        let rng = session.fork_seed("noise").into_rng();
+        Noise::new(side, setup, Arc::new(Mutex::new(self.ledger(me))), debit, rng)
+    }
+
+    /// One run of the study at both parties.
+    fn run(&self, cluster: &Cluster, cheat: Cheat) -> [Result<View, Error>; 2] {
+        let (plan, setup) = self.plan_and_setup();
+        let done = cluster.run(|session| {
+            let program = program();
+            let mut engine = Yao::default();
+            let me = session.me();
+            let totals = engine.rows(&program, &mut columns(me), session)?;
+            let shares = totals.folds().to_vec();
+            let noise = self.noise(session);
+            let outputs = if me == DRAWER {
+                noise.run(&mut Bent { engine, cheat }, &plan, &totals, session)
+            } else {
+                noise.run(&mut engine, &plan, &totals, session)
+            };
+            let (ledger, price) = (session.ledger(), Yao::default().price_release(&plan));
+            let view = View {
+                sent: STEPS.iter().map(|step| ledger.sent(step)).sum(),
+                price: price + Noise::price(&setup, &plan),
+                outputs: outputs?,
+                shares,
+            };
+            Ok(view)
+        });
+        done.try_into().ok().unwrap()
+    }
+
+    fn entries(&self, party: PartyId) -> Vec<EntryRow> {
+        self.ledger(party).entries().unwrap()
+    }
+
+    fn transcript(&self, party: PartyId) -> Option<Transcript> {
+        let side = if party == VIEWER { Side::Checker } else { Side::Drawer };
+        self.ledger(party).transcript(&self.release(), side).unwrap()
+    }
+
+    /// The noise that both sides' seeds give, from the drawer's record alone.
+    fn noise_by_definition(&self) -> Vec<i128> {
+        let record =
+            self.ledger(DRAWER).transcript_at(&self.release(), Side::Drawer, Stage::Seeded).unwrap().unwrap();
+        let index = self.transcript(VIEWER).unwrap().index().unwrap();
+        let Resumed::Drawn(drawn) = resume(record, &self.plan_and_setup().1).unwrap() else { panic!() };
+        drawn.candidates()[index].expose().clone()
+    }
+}
+
+struct View {
+    outputs: Vec<u128>,
+    shares: Vec<Share>,
+    sent: u64,
+    price: Cost,
+}
+
+/// Where a release says anything.
+const STEPS: [&str; 3] = ["noise", "release", "choose"];
+
+/// What the drawer's engine does.
+#[derive(Clone, Copy, PartialEq)]
+enum Cheat {
+    No,
+    /// Enters one more than the seeds give, in all candidates.
+    Shift,
+    /// Opens other candidates than it entered.
+    Flip,
+    /// Stops as soon as it knows the index.
+    Leave,
+    /// Stops before the index is named.
+    LeaveEarly,
+}
+
+/// An engine that is bent, at the drawer.
+struct Bent {
+    engine: Yao,
+    cheat: Cheat,
+}
+
+impl Engine for Bent {
+    fn name(&self) -> &'static str {
+        "bent"
+    }
+    fn price_rows(&self, program: &Program, rows: u64) -> Cost {
+        self.engine.price_rows(program, rows)
+    }
+    fn rows(
+        &mut self,
+        program: &Program,
+        rows: &mut dyn Rows,
+        session: &mut Session,
+    ) -> Result<Shares, Error> {
+        self.engine.rows(program, rows, session)
+    }
+    fn price_release(&self, plan: &ReleasePlan) -> Cost {
+        self.engine.price_release(plan)
+    }
+    fn release(
+        &mut self,
+        plan: &ReleasePlan,
+        entered: &Entered,
+        session: &mut Session,
+    ) -> Result<OutputShares, Error> {
+        let mut other = Entered::new(
+            plan,
+            &Shares::new(Vec::new()),
+            PartyId(9),
+            &mut base::Seed::from_system().into_rng(),
+        )?;
+        for (at, word) in plan.words.iter().enumerate() {
+            let Some(value) = entered.get(at) else { continue };
+            let shifts = matches!(word.kind, WordKind::Candidate(NoisedAt { output: 1, .. }, _));
+            let shift = u128::from(shifts && self.cheat == Cheat::Shift);
+            other.set(at, value.wrapping_add(shift));
+        }
+        let left = self.engine.release(plan, &other, session)?;
+        match self.cheat {
+            Cheat::LeaveEarly => Err(Error::misuse("gone")),
+            // Without a proof nothing is opened.
+            Cheat::Leave => Ok(OutputShares::of_bytes(left.bytes().to_vec())),
+            Cheat::Flip => {
+                let mut bits = left.bits(0..plan.bits());
+                (0..plan.candidates.len()).for_each(|j| bits[plan.noise_of(j).start] ^= true);
+                Ok(OutputShares::of_bits(&bits).with_proof(Forward(left)))
+            }
+            Cheat::No | Cheat::Shift => Ok(left),
+        }
+    }
+}
+
+/// The proof of another share.
+struct Forward(OutputShares);
+
+impl Proof for Forward {
+    fn digest(&self, bits: Range<usize>, values: &[bool]) -> [u8; 32] {
+        self.0.proof().unwrap().digest(bits, values)
+    }
+}
+
+fn cluster(seed: u64) -> Cluster {
+    Cluster::new(2, seed).deadline(Duration::from_secs(20))
+}
+
+fn signed(program: &Program, outputs: &[u128]) -> Vec<i128> {
+    let width = u32::from(program.noised_type(0, 0).unwrap().width);
+    outputs.iter().map(|v| ((v << (128 - width)) as i128) >> (128 - width)).collect()
+}
+
+#[test]
+fn the_viewer_gets_the_totals_and_the_noise_that_was_paid_for() {
+    for candidates in [2, 64] {
+        let world = World::new(candidates);
+        let [viewer, drawer] = world.run(&cluster(1), Cheat::No).map(Result::unwrap);
+        assert!(viewer.shares.len() == 2 && drawer.outputs.is_empty());
+        let noise = world.noise_by_definition();
+        let expected: Vec<i128> = TOTALS.iter().zip(&noise).map(|(t, e)| *t as i128 + e).collect();
+        assert_eq!(signed(&program(), &viewer.outputs), expected);
+        assert_ne!(noise, [0, 0]);
+        for (view, party) in [(&viewer, VIEWER), (&drawer, DRAWER)] {
+            assert_eq!(view.sent, view.price.sent[party.index()], "bytes of {party}, k = {candidates}");
+        }
+        let (seen, paid) = (world.entries(VIEWER), world.entries(DRAWER));
+        assert!(seen.len() == 1 && paid.len() == 1 && paid[0].protects && !seen[0].protects);
+        assert_eq!(world.ledger(DRAWER).spent("lineage", "key").unwrap(), ratio(1, 200));
+        assert_eq!(world.ledger(VIEWER).spent("lineage", "key").unwrap(), ratio(0, 1));
+        for party in [VIEWER, DRAWER] {
+            assert_eq!(world.transcript(party).unwrap().outcome(), Some(Outcome::Done));
+        }
+        let digests = [VIEWER, DRAWER].map(|p| world.transcript(p).unwrap().shared_digest());
+        assert_eq!(digests[0], digests[1]);
+
+        // Again: the same answer from the ledger, no new noise, no new charge.
+        let [again, _] = world.run(&cluster(2), Cheat::No).map(Result::unwrap);
+        assert_eq!(again.outputs, viewer.outputs);
+        assert_eq!(world.entries(DRAWER).len(), 1);
+    }
+}
+
+#[test]
+fn an_exhausted_budget_refuses_before_anything_is_said() {
+    let mut world = World::new(4);
+    assert!(world.run(&cluster(1), Cheat::No).iter().all(Result::is_ok));
+    world.study = [9; 32];
+    let [viewer, drawer] = world.run(&cluster(2), Cheat::No).map(|view| view.err().unwrap());
+    assert!(matches!(drawer.kind(), Kind::Refused(_)) && matches!(viewer.kind(), Kind::Refused(_)));
+    assert!(
+        drawer.to_string().contains("budget: 0.005 of 0.005 spent on lineage lineage by viewer key"),
+        "{drawer}"
+    );
+    assert!(viewer.to_string().contains("the peer's privacy ledger"), "{viewer}");
+    assert!([VIEWER, DRAWER].iter().all(|p| world.transcript(*p).is_none() && world.entries(*p).len() == 1));
+}
+
+/// The budget goes away between the start and the choice: by another run on the same ledger.
+#[test]
+fn an_unpaid_release_names_no_index() {
+    let world = World::new(4);
+    let (plan, _) = world.plan_and_setup();
+    let done = cluster(3).run(|session| {
+        let mut engine = Yao::default();
+        let totals = engine.rows(&program(), &mut columns(session.me()), session)?;
+        let noise = world.noise(session);
+        if session.me() == DRAWER {
+            let spent = Debit { release_id: [77; 32], ..noise.debit.clone() };
+            let outer = world.path(DRAWER);
+            let mut hook = Hook {
+                engine,
+                before_choose: Box::new(move || {
+                    Ledger::open(&outer).unwrap().debit(&spent).unwrap();
+                }),
+            };
+            noise.run(&mut hook, &plan, &totals, session)
+        } else {
+            noise.run(&mut engine, &plan, &totals, session)
+        }
+    });
+    let [viewer, drawer] = <[_; 2]>::try_from(done).unwrap().map(Result::unwrap_err);
+    assert!(drawer.to_string().contains("budget: 0.005 of 0.005"), "{drawer}");
+    assert!(viewer.to_string().contains("the peer's privacy ledger"), "{viewer}");
+    assert_eq!(world.transcript(VIEWER).unwrap().index(), None);
+    assert_eq!(world.barred(VIEWER), None);
+}
+
+struct Hook {
+    engine: Yao,
+    before_choose: Box<dyn Fn() + Send>,
+}
+
+impl Engine for Hook {
+    fn name(&self) -> &'static str {
+        "hook"
+    }
+    fn price_rows(&self, program: &Program, rows: u64) -> Cost {
+        self.engine.price_rows(program, rows)
+    }
+    fn rows(
+        &mut self,
+        program: &Program,
+        rows: &mut dyn Rows,
+        session: &mut Session,
+    ) -> Result<Shares, Error> {
+        self.engine.rows(program, rows, session)
+    }
+    fn price_release(&self, plan: &ReleasePlan) -> Cost {
+        self.engine.price_release(plan)
+    }
+    fn release(
+        &mut self,
+        plan: &ReleasePlan,
+        entered: &Entered,
+        session: &mut Session,
+    ) -> Result<OutputShares, Error> {
+        (self.before_choose)();
+        self.engine.release(plan, entered, session)
+    }
+}
+
+/// Who opens what it did not enter is found by its labels, and barred.
+#[test]
+fn other_candidates_than_were_entered_are_not_opened() {
+    let world = World::new(8);
+    let [viewer, _] = world.run(&cluster(17), Cheat::Flip);
+    let error = viewer.err().unwrap();
+    assert!(error.to_string().contains("what it opens is not what it entered"), "{error}");
+    assert!(world.barred(VIEWER).unwrap().contains("deviation before the noise was opened"));
+}
+
+#[test]
+fn other_noise_than_the_seeds_give_is_detected() {
+    let world = World::new(8);
+    let [viewer, _] = world.run(&cluster(4), Cheat::Shift);
+    let error = viewer.err().unwrap();
+    assert!(matches!(error.kind(), Kind::Deviated(_)), "{error}");
+    let record = world.transcript(VIEWER).unwrap();
+    assert!(matches!(
+        record.outcome(),
+        Some(Outcome::Detected(release::choose::Deviation::Noise { draw: 1, .. }))
+    ));
+    assert!(world.barred(VIEWER).unwrap().contains("not the noise of the seeds"));
+    assert_eq!(world.ledger(VIEWER).outputs(&world.release()).unwrap(), None);
+    // Neither side begins before its own operator allows it, and then it is charged again.
+    let errors = world.run(&cluster(5), Cheat::No).map(|view| view.err().unwrap().to_string());
+    assert!(errors.iter().all(|text| text.contains("barred")), "{errors:?}");
+    let mut world = World { budget: ratio(1, 100), ..world };
+    world.allow(VIEWER);
+    let errors = world.run(&cluster(6), Cheat::No).map(|view| view.err().unwrap().to_string());
+    assert!(errors[1].contains("tacit ledger allow"), "{errors:?}");
+    world.allow(DRAWER);
+    assert_eq!(world.agree_on_attempt(), 1);
+    world.budget = ratio(1, 200);
+    assert!(world.run(&cluster(7), Cheat::No)[1].is_err(), "the second attempt has to be paid for");
+    world.budget = ratio(1, 100);
+    assert!(world.run(&cluster(8), Cheat::No).iter().all(Result::is_ok));
+    assert_eq!(world.ledger(DRAWER).spent("lineage", "key").unwrap(), ratio(1, 100));
+}
+
+#[test]
+fn leaving_after_the_index_is_silence() {
+    let world = World::new(8);
+    let [viewer, _] = world.run(&cluster(9), Cheat::Leave);
+    assert!(matches!(viewer.err().unwrap().kind(), Kind::Channel(_)));
+    let record = world.transcript(VIEWER).unwrap();
+    assert_eq!(record.outcome(), Some(Outcome::Detected(release::choose::Deviation::Silence)));
+    let reason = world.barred(VIEWER).unwrap();
+    assert!(reason.starts_with("silence after the noise index was named"), "{reason}");
+    // The drawer's side, whatever it claims, does not begin again either.
+    let errors = world.run(&cluster(10), Cheat::No).map(|view| view.err().unwrap().to_string());
+    assert!(errors.iter().all(|text| text.contains("barred")), "{errors:?}");
+}
+
+#[test]
+fn a_connection_lost_before_the_index_resumes_with_the_same_noise() {
+    let world = World::new(8);
+    assert!(world.run(&cluster(11), Cheat::LeaveEarly).iter().all(Result::is_err));
+    let before = world.transcript(DRAWER).unwrap();
+    assert_eq!((before.index(), world.transcript(VIEWER).unwrap().index()), (None, None));
+    let [viewer, _] = world.run(&cluster(12), Cheat::No).map(Result::unwrap);
+    let noise = world.noise_by_definition();
+    let expected: Vec<i128> = TOTALS.iter().zip(&noise).map(|(t, e)| *t as i128 + e).collect();
+    assert_eq!(signed(&program(), &viewer.outputs), expected);
+    let seeded = world.ledger(DRAWER).transcript_at(&world.release(), Side::Drawer, Stage::Seeded).unwrap();
+    assert_eq!(seeded.unwrap().shared_digest(), before.shared_digest());
+    assert_eq!(world.entries(DRAWER).len(), 1);
+}
+
+/// Cuts at every step of the release, at either party: afterwards a rerun either goes on with the same noise, charged
+/// once, or is barred; it never draws anew.
+#[test]
+fn wherever_it_breaks_nothing_is_drawn_twice() {
+    let mut outcomes = [0; 2];
+    for party in [VIEWER, DRAWER] {
+        for (n, step) in ["noise", "release/enter", "choose", "choose/open"].iter().enumerate() {
+            let world = World::new(4);
+            let fault = cluster(20 + n as u64).fault(party, (*step).to_owned(), Fault::Cut);
+            let first = world.run(&fault, Cheat::No);
+            if first.iter().all(Result::is_ok) {
+                continue;
+            }
+            let seeds = |party| world.transcript(party).map(|t| (t.commitments(), t.index()));
+            let before = [VIEWER, DRAWER].map(seeds);
+            let again = world.run(&cluster(40 + n as u64), Cheat::No);
+            let after = [VIEWER, DRAWER].map(seeds);
+            for (before, after) in before.iter().zip(&after) {
+                let Some((commitments, index)) = before else { continue };
+                let (now, index_now) = after.as_ref().unwrap();
+                assert!(commitments == now && index.is_none_or(|i| Some(i) == *index_now));
+            }
+            assert!(world.entries(DRAWER).len() <= 1);
+            let named = before.iter().flatten().any(|(_, index)| index.is_some());
+            assert_eq!(again[0].is_err(), named, "cut at {party}, {step}");
+            outcomes[usize::from(named)] += 1;
+        }
+    }
+    assert!(outcomes.iter().all(|n| *n > 0), "{outcomes:?}");
+}
+
+#[test]
+fn a_lost_or_wiped_ledger_is_no_way_to_new_noise() {
+    for wiped in [VIEWER, DRAWER] {
+        let world = World::new(4);
+        assert!(world.run(&cluster(13), Cheat::LeaveEarly).iter().all(Result::is_err));
+        std::fs::remove_file(world.path(wiped)).unwrap();
+        let errors = world.run(&cluster(14), Cheat::No);
+        let error = errors[wiped.other().index()].as_ref().err().unwrap();
+        assert!(matches!(error.kind(), Kind::Deviated(_)), "{error}");
+        assert!(error.to_string().contains("not those of this release's earlier run"), "{error}");
+    }
+}
+
+#[test]
+fn pieces_that_do_not_belong_together_are_refused() {
+    let world = World::new(4);
+    let (plan, setup) = world.plan_and_setup();
+    let done = cluster(15).run(|session| {
+        let mut noise = world.noise(session);
+        noise.debit.release_id = [5; 32];
+        noise.run(&mut Yao::default(), &plan, &Shares::new(Vec::new()), session)
+    });
+    assert!(done.iter().all(|d| matches!(d.as_ref().unwrap_err().kind(), Kind::Misuse(_))));
+    // The two sides disagree on the noise: nothing is drawn.
+    let other = World::new(5);
+    let done = cluster(16).run(|session| {
+        let mut engine = Yao::default();
+        let totals = engine.rows(&program(), &mut columns(session.me()), session)?;
+        let mut noise = world.noise(session);
+        if session.me() == VIEWER {
+            noise.setup = other.plan_and_setup().1;
+        }
+        noise.run(&mut engine, &plan, &totals, session)
+    });
+    assert!(done[0].as_ref().unwrap_err().to_string().contains("it agrees to another release"));
+    assert!(world.transcript(VIEWER).is_none());
+    let no_noise = ReleasePlan { words: Vec::new(), ..plan };
+    assert!(setup_for(&no_noise, &|_, _| Ok(ratio(1, 1)), setup.context().clone(), 4).is_err());
+}

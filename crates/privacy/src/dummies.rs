@@ -1,0 +1,151 @@
+//! Dummy rows of a match: what a study asks for, and what they cost each party's privacy.
+
+use base::{Error, PartyId, Seed};
+use matching::dummies::{Charge, Dummies, Hides};
+use matching::multi;
+use num_traits::Zero;
+use release::Rational;
+use release::rational::ratio;
+use serde::{Deserialize, Serialize};
+use study::{Contaminated, Decimal, DummyRule, Duplicates, Matching, Protocol, Study};
+
+/// What a match tells that no made-up rows cover.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "kebab-case")]
+pub enum Uncovered {
+    /// One party saw which rows share identifiers with which, in orders that hide whose rows they are.
+    MatchGraph {
+        /// Who.
+        to: String,
+    },
+    /// The advertiser was told the sizes of both arms, exactly.
+    ArmSizes,
+    /// One party counted the rows that each set of parties has in common, exactly.
+    Overlaps {
+        /// Who.
+        to: String,
+    },
+}
+
+/// What a protocol shows of sizes.
+pub fn hides(protocol: Protocol) -> Hides {
+    match protocol {
+        Protocol::CircuitPsi => Hides::Rows,
+        _ => Hides::Intersection,
+    }
+}
+
+/// What a protocol shows of the sizes of one party's rows, and how many matched pairs one of these takes part in, at most.
+fn shown(matching: &Matching, owner: PartyId) -> (Hides, u64) {
+    let keys = matching.identifiers.len() as u64;
+    match matching.protocol {
+        // The advertiser sees how many rows the publisher has, and nothing of who matches.
+        Protocol::Collecting { .. } if owner == studies::lift::PUBLISHER => (Hides::Rows, 1),
+        // The publisher counts pairs before the caps.
+        Protocol::Collecting { degree, .. } => {
+            let pairs = u64::from(degree);
+            match matching.duplicates {
+                // At each identifier another row may have stood where the replaced one goes, and come where it was.
+                Duplicates::Keep => (Hides::Intersection, pairs * (2 * keys - 1)),
+                Duplicates::Error | Duplicates::First | Duplicates::Merge => {
+                    (Hides::Intersection, pairs * keys)
+                }
+            }
+        }
+        Protocol::MultiPid { .. } => match repeats(matching) {
+            multi::Repeats::Error => (Hides::Intersection, keys),
+            multi::Repeats::Replace => (Hides::Intersection, multi::influence(keys, multi::Repeats::Replace)),
+        },
+        protocol => (hides(protocol), keys),
+    }
+}
+
+/// How far a line of a file reaches in a match by several identifiers: by `first` it takes identifiers from others, as by
+/// [`multi::Repeats::Replace`]; `merge` is refused.
+pub fn repeats(matching: &Matching) -> multi::Repeats {
+    match matching.duplicates {
+        Duplicates::Error => multi::Repeats::Error,
+        Duplicates::First | Duplicates::Merge | Duplicates::Keep => multi::Repeats::Replace,
+    }
+}
+
+/// The dummies of one run.
+///
+/// # Errors
+/// When the study's epsilon and delta need too many rows.
+pub fn dummies(rule: &DummyRule, seed: &Seed) -> Result<Dummies, Error> {
+    let (num, den): (u64, u64) = Decimal::ratio(rule.epsilon);
+    let delta = ratio(1u64, 10u64.pow(rule.delta_places.into()));
+    Dummies::new(&ratio(num, den), &delta, seed)
+}
+
+/// What the sizes that a match shows of one party's rows cost that party towards each other one; `None` without dummies,
+/// when exact sizes are disclosed and no guarantee covers them.
+///
+/// # Errors
+/// As [`dummies`].
+pub fn charge(study: &Study, owner: PartyId) -> Result<Option<Charge>, Error> {
+    let Some(rule) = &study.matching.dummies else { return Ok(None) };
+    // A charge does not depend on the seed.
+    let dummies = dummies(rule, &Seed::from_bytes([0; 32]))?;
+    let (hides, reach) = shown(&study.matching, owner);
+    Ok(Some(dummies.charge(hides, reach)))
+}
+
+/// The zCDP that other parties' rows are charged for what `viewer` sees of sizes; 0 without dummies. Among more parties
+/// all are charged alike.
+///
+/// # Errors
+/// As [`charge`].
+pub fn rho(study: &Study, viewer: PartyId) -> Result<Rational, Error> {
+    let owner = PartyId(u8::from(viewer == PartyId(0)));
+    Ok(charge(study, owner)?.map_or_else(Rational::zero, |charge| charge.rho))
+}
+
+/// What a match tells besides sizes, or exactly, and no dummies cover.
+pub fn uncovered(study: &Study) -> Vec<Uncovered> {
+    let matching = &study.matching;
+    let to = || study.parties[0].name.clone();
+    let mut told = Vec::new();
+    // With dummies the charge covers overlaps too.
+    if matching.protocol == Protocol::Pid && study.parties.len() > 2 && matching.dummies.is_none() {
+        told.push(Uncovered::Overlaps { to: to() });
+    }
+    if matches!(matching.protocol, Protocol::MultiPid { .. } | Protocol::Collecting { .. }) {
+        told.push(Uncovered::MatchGraph { to: to() });
+    }
+    if matching.protocol.contaminated() != Contaminated::Ignore {
+        told.push(Uncovered::ArmSizes);
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The charge follows what each party sees, in units of a row that moves one noise by one.
+    #[test]
+    fn each_party_is_charged_for_what_the_other_sees() {
+        const LIFT: &str = include_str!("../../../examples/lift.toml");
+        let one = "[ { name = \"child_id\", normalise = [\"trim\", \"lowercase\"] } ]";
+        let of = |protocol: &str, ids: &str, rule: &str| {
+            let text = LIFT.replacen("protocol    = \"pid\"", &format!("protocol = {protocol}"), 1);
+            let text = text.replacen(one, ids, 1).replacen("= \"error\"", &format!("= \"{rule}\""), 1);
+            let study = Study::parse("study.toml", &text).unwrap_or_else(|e| panic!("{protocol}: {e}"));
+            // In units of epsilon: 1/10.
+            [0, 1].map(|owner| {
+                let charge = charge(&study, PartyId(owner)).expect("in range").expect("dummies");
+                (charge.epsilon * ratio(10, 1)).to_string()
+            })
+        };
+        let two = "[ \"mail\", \"phone\" ]";
+        assert_eq!(of("\"pid\"", one, "error"), ["2", "2"]);
+        assert_eq!(of("\"pid\"", two, "error"), ["4", "4"]);
+        assert_eq!(of("\"pid\"", two, "first"), ["10", "10"]);
+        let collecting = "\"collecting\"\nslots = 9\ndegree = 3";
+        assert_eq!(of(collecting, two, "error"), ["1", "12"]);
+        assert_eq!(of(collecting, two, "keep"), ["1", "18"]);
+        assert_eq!(of("\"circuit-psi\"", one, "error"), ["1", "1"]);
+    }
+}

@@ -1,0 +1,269 @@
+//! What the ledger keeps of lineages: who has seen them, what they have spent over all viewers, and what they look like; and
+//! how often a match was begun.
+
+use super::{Bytes32, Debit, Ledger, SumExactly, VOIDED, charge, file, now, rational_of};
+use crate::Total;
+use base::Error;
+use data::sketch::Sketch;
+use num_traits::Zero;
+use release::Rational;
+use release::rational::shown;
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+const OWN_SKETCHES: &str = "SELECT lineage, sketch FROM sketches WHERE lineage = ?1";
+
+/// From this similarity on two versions of a lineage's data are one.
+const MUCH_THE_SAME: f64 = 0.75;
+
+/// One beginning of a match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// Which one of this study and these data: 1 for the first.
+    pub number: u64,
+    /// Drawn for it from the system's randomness.
+    pub nonce: Bytes32,
+}
+
+/// What one viewer has got of one lineage, over all studies, as one guarantee.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Spent {
+    /// The protected data.
+    pub lineage: String,
+    /// The viewer's key.
+    pub viewer_key: String,
+    /// zCDP: a decimal where it is one, else `p/q`.
+    pub rho: String,
+    /// The same with its epsilon and delta.
+    pub total: Total,
+}
+
+impl Ledger {
+    /// What every viewer has got of every lineage, by name.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn totals(&self) -> Result<Vec<Spent>, Error> {
+        let lineages =
+            self.texts("SELECT DISTINCT lineage FROM debits WHERE protects = 1 ORDER BY lineage", &[])?;
+        let mut all = Vec::new();
+        for lineage in lineages {
+            for viewer_key in self.viewers_of(&lineage)? {
+                let (rho, delta) =
+                    (self.spent(&lineage, &viewer_key)?, self.spent_delta(&lineage, &viewer_key)?);
+                let total = Total::new(&rho, &delta, &Rational::zero());
+                all.push(Spent { lineage: lineage.clone(), viewer_key, rho: shown(&rho), total });
+            }
+        }
+        Ok(all)
+    }
+
+    /// What all releases of a lineage were charged so far, to all viewers together, exactly.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn spent_by_all(&self, lineage: &str) -> Result<Rational, Error> {
+        spent_by_all(&self.connection, lineage).map_err(|e| self.explain("read", &e))
+    }
+
+    /// The keys of those who have seen something of a lineage.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn viewers_of(&self, lineage: &str) -> Result<Vec<String>, Error> {
+        let sql = "SELECT DISTINCT viewer FROM debits WHERE lineage = ?1 AND protects = 1";
+        let sets = self.texts(sql, &[&lineage])?;
+        let all: BTreeSet<&str> = sets.iter().flat_map(|set| set.split(' ')).collect();
+        // What was seen under an earlier key is its successor's.
+        let newest = all.into_iter().map(|key| self.newest(key)).collect::<Result<BTreeSet<_>, _>>()?;
+        Ok(newest.into_iter().collect())
+    }
+
+    /// What a study on these data was charged towards a viewer of a lineage, and would not be charged again if the peer's data
+    /// are those of the last run as well. `my_tag` is that of these data.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn charged_before(
+        &self,
+        study: &Bytes32,
+        lineage: &str,
+        viewer_key: &str,
+        my_tag: &Bytes32,
+    ) -> Result<Rational, Error> {
+        let explain = |e: rusqlite::Error| self.explain("read", &e);
+        // Of each release the latest attempt, unless that broke off: another one would be charged.
+        let sees = super::sees(3);
+        let sql = format!(
+            "SELECT rho FROM debits AS d WHERE study = ?1 AND lineage = ?2 AND {sees} AND my_tag = ?4 \
+                   AND protects = 1 AND {VOIDED} AND peer_tag = (SELECT peer_tag FROM debits WHERE study = ?1 AND lineage = ?2 \
+                   AND {sees} AND my_tag = ?4 AND protects = 1 ORDER BY row DESC LIMIT 1) \
+                   AND attempt = (SELECT max(attempt) FROM debits WHERE release = d.release AND protects = 1) \
+                   AND NOT EXISTS (SELECT 1 FROM bars WHERE bars.release = d.release AND bars.attempt = d.attempt) \
+                   AND (EXISTS (SELECT 1 FROM outputs WHERE outputs.release = d.release AND outputs.attempt = d.attempt) \
+                   OR NOT EXISTS (SELECT 1 FROM transcripts AS t WHERE t.release = d.release AND t.attempt = d.attempt \
+                   AND stage >= 2))"
+        );
+        let mut query = self.connection.prepare(&sql).map_err(explain)?;
+        let rows =
+            query.query_map(params![study, lineage, viewer_key, my_tag], |row| rational_of(row, "rho"));
+        rows.map_err(explain)?.sum_exactly().map_err(explain)
+    }
+
+    /// Whether a study was charged towards a viewer of a lineage before, and never on the data that have these tags; then
+    /// whose data were others in the last run: this party's, the peer's.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn other_data(
+        &self,
+        (study, lineage, viewer_key): (&Bytes32, &str, &str),
+        (my_tag, peer_tag): (&Bytes32, &Bytes32),
+    ) -> Result<Option<[bool; 2]>, Error> {
+        let sql = format!(
+            "SELECT my_tag, peer_tag FROM debits WHERE study = ?1 AND lineage = ?2 AND {} AND protects = 1 \
+             ORDER BY row DESC",
+            super::sees(3)
+        );
+        let explain = |e: rusqlite::Error| self.explain("read", &e);
+        let mut query = self.connection.prepare(&sql).map_err(explain)?;
+        let read = |row: &rusqlite::Row<'_>| Ok([row.get::<_, Bytes32>(0)?, row.get::<_, Bytes32>(1)?]);
+        let rows = query.query_map(params![study, lineage, viewer_key], read).map_err(explain)?;
+        let all: Vec<[Bytes32; 2]> = rows.collect::<Result<_, _>>().map_err(explain)?;
+        let these = [*my_tag, *peer_tag];
+        Ok(all.first().filter(|_| !all.contains(&these)).map(|last| [0, 1].map(|i| last[i] != these[i])))
+    }
+
+    /// The other lineage of which something was charged and whose data are most like these, with the similarity; none where
+    /// none has a sketch. Of a lineage whose data have changed, every kept version counts.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn most_alike(&self, lineage: &str, sketches: &[Sketch]) -> Result<Option<(String, f64)>, Error> {
+        let sql = "SELECT lineage, sketch FROM sketches WHERE lineage <> ?1 \
+                   AND lineage IN (SELECT lineage FROM debits WHERE protects = 1)";
+        let all =
+            likenesses(&self.connection, sql, lineage, sketches).map_err(|e| self.explain("read", &e))?;
+        Ok(all.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b)))
+    }
+
+    /// How much these data are like a lineage's own, as far as versions of them are kept: 0 where none is.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn alike(&self, lineage: &str, sketches: &[Sketch]) -> Result<f64, Error> {
+        let own = likenesses(&self.connection, OWN_SKETCHES, lineage, sketches);
+        let own = own.map_err(|e| self.explain("read", &e))?;
+        Ok(own.into_iter().map(|(_, alike)| alike).fold(0.0, f64::max))
+    }
+
+    /// Whether something of a lineage was charged, or its operator said that it is none of the others.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn knows(&self, lineage: &str) -> Result<bool, Error> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM debits WHERE lineage = ?1 AND protects = 1) \
+                   OR EXISTS (SELECT 1 FROM sketches WHERE lineage = ?1 AND unlike IS NOT NULL)";
+        self.connection.query_row(sql, [lineage], |row| row.get(0)).map_err(|e| self.explain("read", &e))
+    }
+
+    /// Another lineage of which something was charged and no sketch is kept: what its data look like is not known.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn without_sketch(&self, lineage: &str) -> Result<Option<String>, Error> {
+        let sql = "SELECT DISTINCT lineage FROM debits WHERE lineage <> ?1 AND protects = 1 \
+                   AND lineage NOT IN (SELECT lineage FROM sketches) ORDER BY lineage";
+        Ok(self.texts(sql, &[&lineage])?.into_iter().next())
+    }
+
+    /// Keeps what a column of a lineage's data looks like, unless a version that is much the same is kept already: a row for every small
+    /// change would tell who came and went. `unlike`: the lineage that they resemble and are not, as the operator says.
+    ///
+    /// # Errors
+    /// When the ledger cannot be written.
+    pub fn keep_sketch(&mut self, lineage: &str, sketch: &Sketch, unlike: Option<&str>) -> Result<(), Error> {
+        if unlike.is_none() && self.alike(lineage, std::slice::from_ref(sketch))? >= MUCH_THE_SAME {
+            return Ok(());
+        }
+        let sql = "INSERT INTO sketches (at, lineage, sketch, unlike) SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS \
+                   (SELECT 1 FROM sketches WHERE lineage = ?2 AND sketch = ?3 AND unlike IS ?4)";
+        let values = params![now(), lineage, sketch.as_bytes(), unlike];
+        let done = self.connection.execute(sql, values);
+        done.map(|_| ()).map_err(|e| self.explain("keep a sketch in", &e))
+    }
+
+    /// The latest beginning of a match.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn last_begun(&self, id: &Bytes32) -> Result<Option<Begun>, Error> {
+        last_begun(&self.connection, id).map_err(|e| self.explain("read", &e))
+    }
+
+    /// Counts a match that begins, and charges what its number costs: both or neither. On return they are on stable storage.
+    ///
+    /// # Errors
+    /// As [`Ledger::debit`].
+    pub fn begin_match(
+        &mut self,
+        id: &Bytes32,
+        debits: &dyn Fn(u64) -> Result<Vec<Debit>, Error>,
+    ) -> Result<Begun, Error> {
+        let path = &self.path;
+        let explain = |e: rusqlite::Error| file::explain(path, "begin a match in", &e);
+        let write =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let number = last_begun(&write, id).map_err(explain)?.map_or(1, |last| last.number + 1);
+        let begun = Begun { number, nonce: *base::Seed::from_system().expose() };
+        for debit in debits(number)? {
+            charge(&write, path, &debit)?;
+        }
+        let sql = "INSERT INTO matches (at, id, nonce) VALUES (?1, ?2, ?3)";
+        write.execute(sql, params![now(), id, begun.nonce]).map_err(explain)?;
+        write.commit().map_err(explain)?;
+        Ok(begun)
+    }
+
+    fn texts(&self, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Vec<String>, Error> {
+        let explain = |e: rusqlite::Error| self.explain("read", &e);
+        let mut query = self.connection.prepare(sql).map_err(explain)?;
+        let rows = query.query_map(values, |row| row.get(0)).map_err(explain)?;
+        rows.collect::<Result<_, _>>().map_err(explain)
+    }
+}
+
+/// Which lineage each row of a query names, and how much the column of these data that is most like its sketch is.
+fn likenesses(
+    connection: &Connection,
+    sql: &str,
+    lineage: &str,
+    sketches: &[Sketch],
+) -> Result<Vec<(String, f64)>, rusqlite::Error> {
+    let mut query = connection.prepare(sql)?;
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?));
+    let rows = query.query_map([lineage], read)?.collect::<Result<Vec<_>, _>>()?;
+    let alike = |(name, bytes): (String, Vec<u8>)| {
+        let kept = Sketch::from_bytes(&bytes)?;
+        Some((name, sketches.iter().map(|sketch| kept.similarity(sketch)).fold(0.0, f64::max)))
+    };
+    Ok(rows.into_iter().filter_map(alike).collect())
+}
+
+fn last_begun(connection: &Connection, id: &Bytes32) -> Result<Option<Begun>, rusqlite::Error> {
+    let sql = "SELECT (SELECT count(*) FROM matches WHERE id = ?1), nonce FROM matches WHERE id = ?1 \
+               ORDER BY row DESC LIMIT 1";
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(Begun { number: row.get::<_, i64>(0)?.unsigned_abs(), nonce: row.get(1)? })
+    };
+    connection.query_row(sql, [id], read).optional()
+}
+
+/// The sum over all viewers.
+pub(super) fn spent_by_all(connection: &Connection, lineage: &str) -> Result<Rational, rusqlite::Error> {
+    let sql = format!("SELECT rho FROM debits WHERE lineage = ?1 AND protects = 1 AND {VOIDED}");
+    let mut query = connection.prepare(&sql)?;
+    let rows = query.query_map([lineage], |row| rational_of(row, "rho"))?;
+    rows.sum_exactly()
+}

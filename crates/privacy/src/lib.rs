@@ -1,0 +1,111 @@
+//! What a viewer got in all, as one guarantee: its release, and the sizes that the match showed it.
+
+pub mod cut_and_choose;
+pub mod dummies;
+pub mod hold;
+pub mod ledger;
+pub mod scales;
+
+use base::{Error, PartyId};
+use num_traits::Zero;
+use page::numbers::up;
+use release::Rational;
+use release::rational::to_f64;
+use release::scale::rho_to_epsilon;
+use serde::{Deserialize, Serialize};
+use study::Study;
+
+/// The delta at which epsilon is quoted.
+pub const DELTA: f64 = 1e-6;
+
+/// A sum of charges as zCDP and as (epsilon, delta)-DP.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Total {
+    /// zCDP, exact: `11/100`.
+    pub rho: String,
+    /// The same as a number.
+    pub rho_value: f64,
+    /// Of it, that of the sizes which a match showed, exact; `0` where they cost nothing, or are exact and not covered.
+    pub sizes: String,
+    /// The epsilon that follows, by the tight conversion of [`rho_to_epsilon`].
+    pub epsilon: f64,
+    /// Its delta: [`DELTA`], what the rho itself does not hold for included.
+    pub delta: f64,
+}
+
+/// What a release may add to delta because its noise is a little off its law: 1e-9.
+const MOST_OFF: f64 = 1e-9;
+
+/// What noise that is within `tau` of the law that `rho` is of adds to a delta at which epsilon is quoted.
+#[must_use]
+pub fn off(rho: &Rational, tau: &Rational) -> f64 {
+    (1.0 + rho_to_epsilon(to_f64(rho), DELTA).exp()) * to_f64(tau)
+}
+
+/// Whether that is little enough to release anything.
+#[must_use]
+pub fn bears(rho: &Rational, tau: &Rational) -> bool {
+    off(rho, tau) <= MOST_OFF
+}
+
+impl Total {
+    /// Of charges that add up to `rho`, which holds but for a probability of `delta`; `sizes` of it are for sizes.
+    #[must_use]
+    pub fn new(rho: &Rational, delta: &Rational, sizes: &Rational) -> Self {
+        let (rho_value, own) = (to_f64(rho), to_f64(delta));
+        // What the charges themselves leave open comes out of the delta that is quoted, where that is large enough.
+        let (converted, quoted) =
+            if own <= DELTA / 2.0 { (DELTA - own, DELTA) } else { (DELTA, DELTA + own) };
+        let epsilon = rho_to_epsilon(rho_value, converted);
+        Self { rho: rho.to_string(), rho_value, sizes: sizes.to_string(), epsilon, delta: quoted }
+    }
+
+    /// What `viewer` gets of a run whose release is charged `release`: that, and the sizes of the match, also where a kept
+    /// spine tells them once more.
+    ///
+    /// # Errors
+    /// When the study's dummies are out of range.
+    pub fn of_view(study: &Study, viewer: PartyId, release: &Rational) -> Result<Self, Error> {
+        let owner = PartyId(u8::from(viewer == PartyId(0)));
+        let zero = (Rational::zero(), Rational::zero());
+        let (sizes, delta) = dummies::charge(study, owner)?.map_or(zero, |charge| (charge.rho, charge.delta));
+        Ok(Self::new(&(release + &sizes), &delta, &sizes))
+    }
+
+    /// [`Total::sizes`] as a number; none of a text that is no number.
+    #[must_use]
+    pub fn sizes_value(&self) -> Option<f64> {
+        self.sizes.parse::<Rational>().ok().map(|sizes| to_f64(&sizes))
+    }
+
+    /// `(2.26, 1e-6)-DP`, rounded up.
+    #[must_use]
+    pub fn words(&self) -> String {
+        format!("({}, {})-DP", up(self.epsilon, 3), up(self.delta, 3))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use release::rational::ratio;
+
+    /// Release 0.1 and sizes 0.01, as of the example study: 2.26, and not the 2.45 of the release alone by a looser formula.
+    #[test]
+    fn the_epsilon_is_of_all_that_a_viewer_got() {
+        let delta = Rational::new(93.into(), 100_000_000_000u64.into());
+        let total = Total::new(&ratio(11, 100), &delta, &ratio(1, 100));
+        assert_eq!((total.rho.as_str(), total.sizes.as_str()), ("11/100", "1/100"));
+        assert_eq!(total.words(), "(2.26, 1e-6)-DP");
+        assert!((total.epsilon - 2.25617).abs() < 1e-4 && total.delta == DELTA, "{total:?}");
+        // A delta that is no smaller than the one quoted adds up.
+        let large = Total::new(&ratio(1, 10), &ratio(1, 1_000_000), &ratio(0, 1));
+        assert!((large.delta - 2e-6).abs() < 1e-12, "{large:?}");
+        const LIFT: &str = include_str!("../../../examples/lift.toml");
+        let study = Study::parse("lift.toml", LIFT).expect("a study");
+        for viewer in [PartyId(0), PartyId(1)] {
+            let total = Total::of_view(&study, viewer, &ratio(1, 10)).expect("in range");
+            assert_eq!((total.rho.as_str(), total.words().as_str()), ("11/100", "(2.26, 1e-6)-DP"));
+        }
+    }
+}

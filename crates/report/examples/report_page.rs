@@ -1,0 +1,25 @@
+//! Writes sample report pages, to look at: `cargo run --release -p report --example report_page -- DIRECTORY`.
+
+use report::*;
+
+#[path = "../src/html/samples.rs"]
+mod samples;
+
+fn main() -> std::io::Result<()> {
+    let directory = std::path::PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| ".".into()));
+    let pages = [
+        ("registry", samples::registry()),
+        ("hospitals", samples::hospitals()),
+        ("shop", samples::shop()),
+        ("program", samples::program()),
+        ("hostile", samples::hostile()),
+        ("broken", samples::broken_numbers()),
+        ("stored", samples::stored()),
+    ];
+    for (name, report) in &pages {
+        std::fs::write(directory.join(name).with_extension("html"), report::html::render(report))?;
+        println!("--- {name}\n{}", report::summary::terminal(report));
+    }
+    println!("--- both\n{}", report::summary::lift_table(&[&pages[0].1, &pages[1].1], Some(-0.000_407)));
+    Ok(())
+}

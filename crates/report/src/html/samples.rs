@@ -1,0 +1,302 @@
+//! Reports with fixed numbers, for the tests and for `examples/report_page.rs`.
+
+use crate::{
+    CellView, CountView, Disclosed, FORMAT, LiftView, PartyInfo, Privacy, ProgramOutput, Report, SpentBy,
+    Stage, StudyInfo, View,
+};
+use base::Cost;
+use data::InputReport;
+use privacy::Total;
+use release::modes::{Estimate, Rate};
+
+fn estimate(means: [f64; 2], half: f64, noise: f64) -> Estimate {
+    let lift = means[0] - means[1];
+    let rate = |mean: f64| Rate { mean, half_width: 0.7 * half, noise_half_width: 0.7 * noise };
+    Estimate {
+        lift,
+        interval: [lift - half, lift + half],
+        noise_interval: [lift - noise, lift + noise],
+        standard_error: half / 1.96,
+        p_value: if lift.abs() > half { 2e-11 } else { 0.21 },
+        relative: Some(lift / means[1]),
+        rates: Some(means.map(rate)),
+    }
+}
+
+fn counts(values: [[&str; 2]; 3], exact_rows: bool) -> Vec<CountView> {
+    let mut counts = Vec::new();
+    for (quantity, values, sigma) in
+        [("rows", values[0], 3.16), ("value", values[1], 2.427), ("squares", values[2], 5.774)]
+    {
+        for (arm, value) in ["test", "control"].into_iter().zip(values) {
+            let sigma = (quantity != "rows" || !exact_rows).then_some(sigma);
+            counts.push(CountView {
+                quantity: quantity.into(),
+                derived: false,
+                arm: Some(arm.into()),
+                value: value.into(),
+                sigma,
+            });
+        }
+    }
+    counts
+}
+
+fn cell(family: &str, label: &str, estimate: Option<Estimate>, counts: Vec<CountView>) -> CellView {
+    let refused = estimate
+        .is_none()
+        .then(|| "the test group has about 412 rows, fewer than the minimum of 1000: not shown".to_owned());
+    CellView { family: family.into(), label: label.into(), estimate, refused, counts }
+}
+
+fn stage(name: &str, seconds: f64, rows: u64, bytes_sent: [u64; 2]) -> Stage {
+    let price = Cost { and_gates: rows * 40, ots: rows * 30, rounds: 12, sent: bytes_sent.to_vec() };
+    Stage { name: name.into(), seconds, rows, bytes_sent: bytes_sent.to_vec(), price, price_held: true }
+}
+
+/// The polio trial as the registry sees it.
+pub fn registry() -> Report {
+    let overall = counts([["200745", "201229"], ["32", "114"], ["30", "120"]], true);
+    Report {
+        format: FORMAT.into(),
+        study: StudyInfo {
+            name: "polio-1954".into(),
+            title: "1954 poliomyelitis field trial, placebo-control areas".into(),
+            kind: "lift".into(),
+            hash: "7c41 09aa 5be2".into(),
+            program: "9d".repeat(32),
+        },
+        party: "registry".into(),
+        role: "publisher".into(),
+        parties: vec![
+            PartyInfo { name: "registry".into(), key: "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11".into(), rows: 401_974 },
+            PartyInfo { name: "hospitals".into(), key: "tacit1:b07e66d2915c4fa3a2d8017b34ce9f50".into(), rows: 1_013 },
+        ],
+        engine: "yao".into(),
+        settings: String::new(),
+        servers: None,
+        mode: "sums".into(),
+        shards: 2,
+        public: None,
+        view: View::Lift(LiftView {
+            test: "vaccine".into(),
+            control: "placebo".into(),
+            clamp: 1,
+            unit: None,
+            confidence: 0.95,
+            lower_is_better: true,
+            cells: vec![cell("overall", "overall", Some(estimate([0.000_159, 0.000_567], 0.000_124, 0.000_034)), overall)],
+        }),
+        privacy: Privacy {
+            unit: None,
+            rho: "1/10".into(),
+            rho_value: 0.1,
+            epsilon: Some(2.1419),
+            delta: Some(1e-6),
+            total: Some(Total {
+                rho: "11/100".into(),
+                rho_value: 0.11,
+                sizes: "1/100".into(),
+                epsilon: 2.2562,
+                delta: 1e-6,
+            }),
+            lineage: Some("registry".into()),
+            spent: 0.1,
+            budget: 1.0,
+            viewers: vec![SpentBy { viewer: "hospitals".into(), rho: 0.1, delta: "0".into() }],
+            candidates: Some(64),
+            off: 0.0,
+            attempt: None,
+        },
+        inputs: InputReport {
+            rows_read: 402_118,
+            rows_kept: 401_974,
+            without_opportunity: 144,
+            memory: 14_470_000,
+            ..InputReport::default()
+        },
+        disclosed: Disclosed {
+            rows: vec![401_974, 1_013],
+            union: 402_263,
+            matched_upper_bound: 724,
+            protocol: "pid".into(),
+            ..Disclosed::default()
+        },
+        guarantee: vec![
+            "The view is (2.26, 1e-6)-differentially private for the outcome of any one person at the hospitals.".into(),
+            "Not covered: the set sizes and the size of the match, which both sides learned exactly.".into(),
+        ],
+        stages: vec![
+            stage("match", 31.2, 402_263, [41_200_000, 26_800_000]),
+            stage("compute", 7.9, 402_263, [24_100_000, 2_900_000]),
+            stage("release", 0.4, 4, [900_000, 140_000]),
+        ],
+        seconds: 39.5,
+        bytes: 96_040_000,
+        peak_memory_bytes: 212_000_000,
+        cpu_seconds: 37.25,
+        stored: false,
+        warnings: vec![],
+        broke_off: vec![],
+    }
+}
+
+/// The same as the hospitals see it: every number noised.
+pub fn hospitals() -> Report {
+    let mut report = registry();
+    report.party = "hospitals".into();
+    report.role = "advertiser".into();
+    report.inputs = InputReport {
+        rows_read: 1_020,
+        rows_kept: 1_013,
+        duplicates_merged: 7,
+        filtered: 388,
+        events_seen: 632,
+        without_events: 381,
+        memory: 40_000,
+        ..InputReport::default()
+    };
+    let View::Lift(view) = &mut report.view else { unreachable!("a lift report") };
+    let overall = counts([["200741", "201233"], ["37", "116"], ["41", "109"]], false);
+    view.cells = vec![cell(
+        "overall",
+        "overall",
+        Some(estimate([0.000_184, 0.000_576], 0.000_134, 0.000_049)),
+        overall,
+    )];
+    report
+}
+
+/// A shop's study with a unit, a breakdown and cohorts, one of them refused.
+pub fn shop() -> Report {
+    let mut report = registry();
+    report.study.name = "spring-lift".into();
+    report.study.title = "Spring campaign: purchases within 30 days".into();
+    let sums = |n: &str, s: &str| counts([[n, n], [s, s], ["912345678", "893456789"]], false);
+    report.view = View::Lift(LiftView {
+        test: "campaign".into(),
+        control: "held out".into(),
+        clamp: 20_000,
+        unit: Some("cent".into()),
+        confidence: 0.9,
+        lower_is_better: false,
+        cells: vec![
+            cell(
+                "overall",
+                "overall",
+                Some(estimate([412.0, 371.0], 22.0, 6.0)),
+                sums("1048576", "432013312"),
+            ),
+            cell(
+                "breakdown",
+                "north",
+                Some(estimate([430.0, 369.0], 38.0, 12.0)),
+                sums("500123", "215052890"),
+            ),
+            cell(
+                "breakdown",
+                "south",
+                Some(estimate([395.0, 373.0], 37.0, 11.0)),
+                sums("498901", "197065895"),
+            ),
+            cell(
+                "cohort",
+                "first-time buyers",
+                Some(estimate([210.0, 221.0], 44.0, 20.0)),
+                sums("120442", "25292820"),
+            ),
+            cell("cohort", "members", None, vec![]),
+        ],
+    });
+    report.warnings = vec!["1 of 5 groups was refused because it is too small.".into()];
+    report.stages[1].price_held = false;
+    report
+}
+
+/// A program's report with values of any size.
+pub fn program() -> Report {
+    let mut report = registry();
+    report.study.kind = "program".into();
+    report.study.title = "How many of our customers overlap, and what they owe".into();
+    report.mode = "program".into();
+    let output = |label: &str, value: &str, sigma: Option<&str>| ProgramOutput {
+        label: label.into(),
+        value: value.into(),
+        sigma: sigma.map(str::to_owned),
+        noised: sigma.is_some() || label == "owed by each",
+        mixed: false,
+        made_up: label == "customers of both",
+        key: None,
+    };
+    report.view = View::Program {
+        outputs: vec![
+            output("customers of both", "10422", Some("14.1")),
+            output("sum owed", "-170141183460469231731687303715884105728", Some("4000.000000")),
+            output("owed by each", "-41", None),
+            output("largest limit", "90000", None),
+        ],
+        lists: Vec::new(),
+    };
+    report
+}
+
+/// Labels and names chosen to break a page or a terminal.
+pub fn hostile() -> Report {
+    let mut report = shop();
+    let script = "<script>alert('x')</script>";
+    report.study.title = format!("{script} & \"quotes\" \u{202e}gnp.exe");
+    report.party = "<b onmouseover=\"x\">".into();
+    report.parties[0].name = script.into();
+    report.engine = "]]><img src=x>".into();
+    report.settings = "<svg onload=x>".into();
+    report.guarantee.push("<iframe src='//x'/>\u{0}\u{1b}[31m".into());
+    report.warnings.push("&amp; <a href=\"javascript:x\">".into());
+    let View::Lift(view) = &mut report.view else { unreachable!("a lift report") };
+    view.test = format!("\u{1b}[31m{script}");
+    view.control = "\"'><svg onload=x>".into();
+    view.unit = Some("</style>".into());
+    view.cells[1].label = "very long ".repeat(200);
+    view.cells[2].label = "\u{5e9}\u{5dc}\u{5d5}\u{5dd} \u{645}\u{631}\u{62d}\u{628}\u{627}".into();
+    view.cells[3].label = "two\nlines\t\u{2028}".into();
+    view.cells[4].refused = Some("<!-- refused".into());
+    view.cells[0].counts[0].quantity = "<td>".into();
+    view.cells[0].counts[0].value = "1<2".into();
+    report
+}
+
+/// Numbers that are none: what a broken or extreme run might hold.
+pub fn broken_numbers() -> Report {
+    let mut report = shop();
+    let View::Lift(view) = &mut report.view else { unreachable!("a lift report") };
+    let nan = f64::NAN;
+    for (cell, value) in view.cells.iter_mut().zip([nan, f64::INFINITY, -1e300, 1e-300]) {
+        let rate = Rate { mean: value, half_width: value, noise_half_width: value };
+        cell.estimate = Some(Estimate {
+            lift: value,
+            interval: [-value, value],
+            noise_interval: [value; 2],
+            standard_error: value,
+            p_value: value,
+            relative: Some(value),
+            rates: Some([rate; 2]),
+        });
+        cell.counts.iter_mut().for_each(|count| count.sigma = Some(value));
+    }
+    let privacy = &mut report.privacy;
+    (privacy.epsilon, privacy.delta, privacy.spent, privacy.budget) =
+        (Some(f64::INFINITY), Some(nan), nan, 0.0);
+    if let Some(total) = &mut privacy.total {
+        (total.rho_value, total.epsilon, total.delta) = (nan, f64::INFINITY, nan);
+    }
+    report.stages[0].seconds = nan;
+    report.stages[1].bytes_sent = vec![u64::MAX; 2];
+    (report.seconds, report.cpu_seconds, report.bytes) = (f64::INFINITY, nan, u64::MAX);
+    report
+}
+
+/// The stored answer of an earlier run: nothing was computed.
+pub fn stored() -> Report {
+    let mut report = registry();
+    (report.stored, report.stages, report.seconds, report.bytes) = (true, vec![], 0.01, 0);
+    report
+}

@@ -1,0 +1,338 @@
+//! The tables of the page: every number of the report, each with what it needs to be read.
+
+use super::paragraph;
+use crate::wording::{
+    NO_NOISE, Scale, capital, cell_name, charged, drew_the_noise, label, noise, noise_of, quantity,
+    quantity_title, relative, shortened, spent,
+};
+use crate::{LiftView, ProgramList, ProgramOutput, Report, Stage};
+use base::clean;
+use data::InputReport;
+use page::markup::{Markup, element, number, text, words};
+use page::numbers::{
+    MISSING, bytes, count, grouped, p_value, per_second, percent, rho, seconds, short, significant, up,
+};
+
+/// Longest name of a row.
+const ROW_NAME_CHARS: usize = 120;
+
+/// A column: its title, and whether it holds numbers.
+type Column<'a> = (&'a str, bool);
+
+/// A table that scrolls by itself where the page is narrow. Without columns it is a list of facts.
+fn table(caption: &str, columns: &[Column<'_>], rows: impl IntoIterator<Item = Markup>) -> Markup {
+    let title = |(title, is_number): &Column<'_>| {
+        let class = if *is_number { "num" } else { "" };
+        element("th", &[("scope", "col"), ("class", class)], [text(title)])
+    };
+    let head = element("thead", &[], [element("tr", &[], columns.iter().map(title))]);
+    let body = element("tbody", &[], rows);
+    let caption_part = words("caption", "", caption);
+    let table = match columns {
+        [] => element("table", &[], [caption_part, body]),
+        _ => element("table", &[], [caption_part, head, body]),
+    };
+    let class = if columns.is_empty() { "wide facts" } else { "wide" };
+    element(
+        "div",
+        &[("class", class), ("role", "region"), ("tabindex", "0"), ("aria-label", caption)],
+        [table],
+    )
+}
+
+fn row(name: &str, cells: impl IntoIterator<Item = Markup>) -> Markup {
+    let name =
+        element("th", &[("scope", "row")], [element("bdi", &[], [text(shortened(name, ROW_NAME_CHARS))])]);
+    element("tr", &[], [name].into_iter().chain(cells))
+}
+
+fn cell(shown: &str) -> Markup {
+    element("td", &[("class", "num")], [number(shown)])
+}
+
+fn plain(shown: impl AsRef<str>) -> Markup {
+    words("td", "", shown)
+}
+
+fn sigma(shown: Option<String>) -> Markup {
+    match shown {
+        Some(shown) => cell(&shown),
+        None => words("td", "num exact", "exact"),
+    }
+}
+
+/// Difference, intervals, p-value and rates of every cell.
+pub fn effects(view: &LiftView, scale: &Scale) -> Markup {
+    let (test, control) = (label(&view.test), label(&view.control));
+    let interval = format!("{} interval", percent(view.confidence));
+    let columns = [
+        ("group", false),
+        (test.as_str(), true),
+        (control.as_str(), true),
+        ("difference", true),
+        (interval.as_str(), true),
+        ("noise alone", true),
+        ("relative", true),
+        ("p-value", true),
+    ];
+    let rows = view.cells.iter().map(|of| {
+        let name = if of.family == "overall" { cell_name(of) } else { of.label.clone() };
+        let Some(estimate) = &of.estimate else {
+            let why = format!("refused: {}", of.refused.as_deref().unwrap_or("no reason given"));
+            return row(&name, [element("td", &[("colspan", "7")], [text(why)])]);
+        };
+        let mean = |arm: usize| {
+            estimate.rates.map_or_else(|| MISSING.to_owned(), |rates| scale.show(rates[arm].mean))
+        };
+        let part = estimate.relative.filter(|part| part.is_finite());
+        let cells = [
+            mean(0),
+            mean(1),
+            scale.show(estimate.lift),
+            scale.interval(estimate.interval),
+            scale.interval(estimate.noise_interval),
+            part.map_or_else(|| MISSING.to_owned(), |part| relative(view, part)),
+            p_value(estimate.p_value),
+        ];
+        row(&name, cells.iter().map(|shown| cell(shown)))
+    });
+    table(&format!("Mean clamped outcome and difference: {}", quantity_title(view, scale)), &columns, rows)
+}
+
+/// Every number that left the computation.
+pub fn released(view: &LiftView) -> Markup {
+    let columns =
+        [("group", false), ("quantity", false), ("arm", false), ("value", true), ("noise sigma", true)];
+    let rows = view.cells.iter().flat_map(|of| {
+        of.counts.iter().enumerate().map(move |(i, released)| {
+            let arm = match released.arm.as_deref() {
+                Some("test") => label(&view.test),
+                Some("control") => label(&view.control),
+                Some(other) => label(other),
+                None => "both".to_owned(),
+            };
+            let name = if i == 0 { cell_name(of) } else { String::new() };
+            let name =
+                if name.is_empty() { plain("") } else { element("th", &[("scope", "row")], [text(name)]) };
+            let shown = released.sigma.map(|sigma| significant(sigma, 3));
+            let cells = [
+                name,
+                plain(if released.derived {
+                    format!("{}, as read", quantity(&released.quantity))
+                } else {
+                    quantity(&released.quantity)
+                }),
+                plain(arm),
+                cell(&grouped(&released.value)),
+                sigma(shown),
+            ];
+            element("tr", &[], cells)
+        })
+    });
+    table("As released. Sigma is the standard deviation of the noise.", &columns, rows)
+}
+
+/// The outputs of a program.
+pub fn outputs(outputs: &[ProgramOutput]) -> Markup {
+    let columns = [("output", false), ("value", true), ("noise sigma", true)];
+    let rows = outputs.iter().map(|output| {
+        let class = if output.is_exact() { "num exact" } else { "num" };
+        let value = output.key.as_ref().map_or_else(|| grouped(&output.value), |key| label(key));
+        row(&output.label, [cell(&value), words("td", class, noise(output))])
+    });
+    table("Values revealed to this party. Sigma is the standard deviation of the noise.", &columns, rows)
+}
+
+/// Facts by name.
+fn facts(caption: &str, rows: &[(&str, String)]) -> Markup {
+    let rows = rows.iter().map(|(name, shown)| row(name, [cell(shown)]));
+    table(caption, &[], rows)
+}
+
+/// What the view cost.
+pub fn privacy(report: &Report) -> Vec<Markup> {
+    let privacy = &report.privacy;
+    let (Some(epsilon), Some(delta)) = (privacy.epsilon, privacy.delta) else {
+        let no_noise = capital(NO_NOISE);
+        if report.disclosed.dummies.is_none() {
+            return vec![paragraph("note", format!("{no_noise}. Nothing was charged."))];
+        }
+        let note = format!("{no_noise}. The sizes that the match showed were charged.");
+        return vec![paragraph("note", note), ledger(report)];
+    };
+    let (cost, epsilon, delta) = match &privacy.total {
+        Some(total) => (charged(total), up(total.epsilon, 3), up(total.delta, 3)),
+        None => (
+            format!("{} for the release alone", label(&rho(&privacy.rho, privacy.rho_value))),
+            short(epsilon, 3),
+            short(delta, 3),
+        ),
+    };
+    let mut rows = vec![
+        ("zero-concentrated privacy charged", clean(&cost)),
+        ("the same as epsilon", epsilon),
+        ("at delta", delta),
+        ("the noise", noise_of(privacy)),
+    ];
+    rows.extend(
+        privacy.unit.as_ref().map(|unit| ("covers", format!("one {}, as the study says", clean(unit)))),
+    );
+    let secret = "The other party drew the noise in this view, to protect its own people. Shown these numbers, it could \
+        take the noise out again and read exact values, which depend on your data too.";
+    let mut parts = vec![facts("What this view cost", &rows), ledger(report)];
+    if drew_the_noise(report).is_some() {
+        parts.push(paragraph("note", secret));
+    }
+    parts
+}
+
+/// What each other party has spent on this party's data.
+fn ledger(report: &Report) -> Markup {
+    let spent = spent(report);
+    let rows =
+        spent.iter().filter_map(|text| text.split_once(": ")).map(|(who, spent)| (who, spent.to_owned()));
+    facts("What this party's ledger says was spent so far, rho", &rows.collect::<Vec<_>>())
+}
+
+/// Which rows matched.
+pub fn lists(lists: &[ProgramList]) -> Vec<Markup> {
+    let shown = lists.iter().map(|list| {
+        let rows = list.keys.iter().map(|key| row(&label(key), []));
+        let others = (list.others > 0).then(|| row(&format!("{} others", count(list.others)), []));
+        table(&label(&list.label), &[("identifier", false)], rows.chain(others))
+    });
+    shown.collect()
+}
+
+/// What both sides learned besides.
+pub fn disclosed(report: &Report) -> Vec<Markup> {
+    let disclosed = &report.disclosed;
+    let names = report.parties.iter().map(|party| format!("rows of {}", label(&party.name)));
+    let mut rows: Vec<(String, String)> = names
+        .chain(std::iter::repeat("rows".into()))
+        .zip(disclosed.rows.iter().map(|&rows| count(rows)))
+        .collect();
+    if disclosed.public_keys {
+        rows.push((
+            "identifiers, the same in all files and public to the parties".into(),
+            count(disclosed.union),
+        ));
+    } else if disclosed.size_hidden {
+        let to = crate::wording::counter(disclosed);
+        let told = to.map_or("not disclosed to anybody".into(), |to| format!("known to {} alone", label(to)));
+        rows.push(("size of the match".into(), told));
+    } else {
+        rows.push(("size of the union".into(), count(disclosed.union)));
+        rows.push(("size of the match".into(), count(disclosed.matched_upper_bound)));
+    }
+    if let Some(dummies) = &disclosed.dummies {
+        rows.push(("charged for these sizes, rho".into(), label(&dummies.rho)));
+        rows.push(("charged for these sizes, delta".into(), label(&dummies.delta)));
+    }
+    if let Some([test, control]) = disclosed.published_groups {
+        rows.push(("rows of the test group, public in this mode".into(), count(test)));
+        rows.push(("rows of the control group, public in this mode".into(), count(control)));
+    }
+    let rows: Vec<(&str, String)> = rows.iter().map(|(name, shown)| (name.as_str(), shown.clone())).collect();
+    let title = match (&disclosed.dummies, disclosed.kept_spine) {
+        (None, false) => "Exact, and known to all sides",
+        (Some(_), false) => "With made-up rows that hide the exact numbers; known to all sides",
+        (None, true) => "Exact, and known to all sides since the kept spine was made",
+        (Some(_), true) => "With made-up rows; known to all sides since the kept spine was made",
+    };
+    let mut shown = vec![facts(title, &rows)];
+    if !disclosed.counts.is_empty() {
+        let own = disclosed.counts.iter().map(|met| row(&label(&met.what), [cell(&count(met.count))]));
+        shown.push(table("What this party counted in the match", &[], own));
+    }
+    shown
+}
+
+/// Own input, for its owner.
+pub fn inputs(inputs: &InputReport) -> Vec<Markup> {
+    // One list of counts and words for terminal and page.
+    let shown = inputs.to_string();
+    let rows = shown
+        .lines()
+        .filter_map(|line| line.trim().split_once(' '))
+        .map(|(n, what)| row(what, [cell(&grouped(n))]));
+    let note = "For you only: no other party sees these counts.";
+    vec![paragraph("note", note), table("Rows and events", &[], rows)]
+}
+
+/// Study and parties.
+pub fn parties(report: &Report) -> Vec<Markup> {
+    let rows = report.parties.iter().map(|party| {
+        let key = element("td", &[], [words("code", "", &party.key)]);
+        row(&party.name, [key, cell(&count(party.rows))])
+    });
+    let program =
+        element("p", &[("class", "note")], [text("Program "), words("code", "", &report.study.program)]);
+    let columns = [("party", false), ("key", false), ("rows", true)];
+    let mut shown = vec![table("Parties, as their keys proved", &columns, rows)];
+    if let Some(servers) = &report.servers {
+        let rows = servers.members.iter().map(|server| {
+            let key = element("td", &[], [words("code", "", &server.key)]);
+            row(&server.name, [key, cell(&clean(&server.saw))])
+        });
+        let title = format!("Servers, one of which may be {}, and what each saw", label(&servers.security));
+        shown.push(table(&title, &[("server", false), ("key", false), ("saw", false)], rows));
+    }
+    shown.push(program);
+    shown
+}
+
+/// Where time and bytes went, against what was stated before.
+pub fn stages(report: &Report) -> Markup {
+    let sent: Vec<String> = report.participants().into_iter().map(|name| sent_by(report, name)).collect();
+    let mut columns = vec![("stage", false), ("time", true), ("rows or values", true), ("per s", true)];
+    columns.extend(sent.iter().map(|title| (title.as_str(), true)));
+    columns.extend([("AND gates", true), ("OTs", true), ("rounds", true), ("stated cost", false)]);
+    let rows =
+        report.stages.iter().map(|stage| {
+            let mut cells = vec![cell(&seconds(stage.seconds)), cell(&count(stage.rows)), cell(&rate(stage))];
+            cells.extend((0..sent.len()).map(|i| {
+                cell(&stage.bytes_sent.get(i).map_or_else(|| MISSING.to_owned(), |&sent| bytes(sent)))
+            }));
+            let price = &stage.price;
+            cells.extend([price.and_gates, price.ots, price.rounds].map(|n| cell(&count(n))));
+            let stated = bytes(price.sent.iter().fold(0u64, |sum, &sent| sum.saturating_add(sent)));
+            cells.push(if stage.price_held {
+                plain("held")
+            } else {
+                words("td", "exact", format!("not held: {stated}"))
+            });
+            row(&label(&stage.name), cells)
+        });
+    table("Cost by stage. \"Held\": the bytes counted are the bytes stated beforehand.", &columns, rows)
+}
+
+/// Whose bytes a column or a bar holds: of two parties all, of more those that this one sent or received.
+pub fn sent_by(report: &Report, participant: &str) -> String {
+    let name = label(participant);
+    match report.participants().len() {
+        3.. if participant != report.party => format!("sent by {name} to {}", label(&report.party)),
+        _ => format!("sent by {name}"),
+    }
+}
+
+fn rate(stage: &Stage) -> String {
+    if stage.seconds > 0.0 { per_second(stage.rows as f64 / stage.seconds) } else { MISSING.to_owned() }
+}
+
+/// The run as a whole.
+pub fn totals(report: &Report) -> Markup {
+    // Of three and more parties, what the others say to each other is not seen here.
+    let whose = match report.participants().len() {
+        0..=2 => "application bytes of all parties, before TLS",
+        _ => "application bytes that this party sent and received, before TLS",
+    };
+    let rows = [
+        ("from the first byte of matching to this report", seconds(report.seconds)),
+        (whose, bytes(report.bytes)),
+        ("largest memory of this process", bytes(report.peak_memory_bytes)),
+        ("CPU time of this process", seconds(report.cpu_seconds)),
+        ("worker pairs", count(u64::from(report.shards))),
+    ];
+    facts("The run as a whole", &rows)
+}

@@ -1,0 +1,469 @@
+//! What one party gets: its own view of the result, what was disclosed besides, what it cost. Serialises to the JSON of
+//! `tacit run --json`; fields are added, never renamed.
+
+pub mod html;
+mod json;
+pub mod summary;
+pub mod wording;
+
+pub use json::{all_from_json, from_json, parts_to_json, stored, to_json};
+
+use base::Cost;
+use data::InputReport;
+use privacy::Total;
+use privacy::dummies::Uncovered;
+use release::modes::Estimate;
+use serde::{Deserialize, Serialize};
+use study::{Protocol, Server, Study, security_name};
+
+/// Format of the JSON.
+pub const FORMAT: &str = "tacit-report/1";
+
+/// One party's report of one finished study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`FORMAT`].
+    pub format: String,
+    /// The study.
+    pub study: StudyInfo,
+    /// This party's name.
+    pub party: String,
+    /// `publisher`, `advertiser`, or the program's party name.
+    pub role: String,
+    /// All parties, in the order of the roster.
+    pub parties: Vec<PartyInfo>,
+    /// Engine of the row program, as in `tacit plan`.
+    pub engine: String,
+    /// How the engine was set up, and the link as measured where that decided: `ferret, small circuit: measured
+    /// 90 Mb/s, 40.0 ms`. Empty for an engine without settings.
+    #[serde(default)]
+    pub settings: String,
+    /// Who computed it, where the parties did not, and what they saw.
+    #[serde(default)]
+    pub servers: Option<ServersInfo>,
+    /// Release mode: `sums`, `variance`, `algorithm1`, `algorithm1-as-published`, or `program`.
+    pub mode: String,
+    /// Worker pairs.
+    pub shards: u32,
+    /// What this party alone sees; where nothing is for it alone, what everybody sees.
+    pub view: View,
+    /// What everybody sees and may publish, the same in all reports. Absent where there is no such result, and in reports of
+    /// earlier versions.
+    #[serde(default)]
+    pub public: Option<View>,
+    /// What this view cost the other party's privacy.
+    pub privacy: Privacy,
+    /// Releases with each peer that broke off so far, where any did: who leaves when noise is against it shows here.
+    #[serde(default)]
+    pub broke_off: Vec<BrokeOff>,
+    /// What reading this party's own files did. For this party only.
+    pub inputs: InputReport,
+    /// What was disclosed beyond the result.
+    pub disclosed: Disclosed,
+    /// What the guarantee covers and what it does not, one statement per line.
+    pub guarantee: Vec<String>,
+    /// Where time and bytes went.
+    pub stages: Vec<Stage>,
+    /// Seconds from the first byte of matching to this report.
+    pub seconds: f64,
+    /// Application bytes before TLS that this party sent and received: of two parties, all there are.
+    pub bytes: u64,
+    /// Largest resident memory of this process, in bytes.
+    pub peak_memory_bytes: u64,
+    /// CPU seconds of this process, user and system.
+    pub cpu_seconds: f64,
+    /// Whether this is the stored answer of an earlier run of the same study on the same data (no new noise, no charge).
+    pub stored: bool,
+    /// Things the reader should know that are not errors.
+    pub warnings: Vec<String>,
+}
+
+impl Report {
+    /// Whether the view is what everybody sees.
+    #[must_use]
+    pub fn is_public(&self) -> bool {
+        self.public.as_ref() == Some(&self.view)
+    }
+
+    /// Everybody who took part, in the order of the bytes of a stage: the parties, then servers that are none.
+    #[must_use]
+    pub fn participants(&self) -> Vec<&str> {
+        let own = |name: &str| self.parties.iter().any(|party| party.name == name);
+        let servers = self.servers.iter().flat_map(|servers| &servers.members);
+        let apart = servers.map(|server| server.name.as_str()).filter(|name| !own(name));
+        self.parties.iter().map(|party| party.name.as_str()).chain(apart).collect()
+    }
+
+    /// The engine and how it was set up: `gmw (ferret: measured 90 Mb/s, 40.0 ms)`.
+    #[must_use]
+    pub fn engine_text(&self) -> String {
+        match &*self.settings {
+            "" => self.engine.clone(),
+            settings => format!("{} ({settings})", self.engine),
+        }
+    }
+}
+
+/// Format of the JSON of several reports.
+pub const PARTS_FORMAT: &str = "tacit-reports/1";
+
+/// The publisher's reports of a lift study with several advertisers: one run, one release and one charge for each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reports {
+    /// [`PARTS_FORMAT`].
+    pub format: String,
+    /// Name of the study.
+    pub study: String,
+    /// Hash of the whole study, as shown.
+    pub hash: String,
+    /// This party's name.
+    pub party: String,
+    /// One report per advertiser, in the order of the study.
+    pub parts: Vec<Report>,
+}
+
+/// The study, for a reader.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StudyInfo {
+    /// Short name.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// `lift` or `program`.
+    pub kind: String,
+    /// Hash of the study, as shown: `7c41 09aa 5be2`.
+    pub hash: String,
+    /// Hash of the program, 64 hex digits.
+    pub program: String,
+}
+
+/// A party, for a reader.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartyInfo {
+    /// Name.
+    pub name: String,
+    /// Fingerprint of its identity in full.
+    pub key: String,
+    /// Rows it entered into matching.
+    pub rows: u64,
+}
+
+/// The computing parties of an outsourced study, for a reader.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServersInfo {
+    /// The four, in the order of their names.
+    pub members: Vec<ServerInfo>,
+    /// `malicious` or `semi-honest`: what one of them may do.
+    pub security: String,
+    /// What they computed over: `tls`, `shm`, `fabric-tcp`.
+    #[serde(default = "over_tls")]
+    pub transport: String,
+}
+
+/// Reports of before had no other.
+fn over_tls() -> String {
+    "tls".into()
+}
+
+/// A computing party, for a reader.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerInfo {
+    /// Name.
+    pub name: String,
+    /// Fingerprint of its identity in full.
+    pub key: String,
+    /// What it saw, beside random shares.
+    pub saw: String,
+}
+
+impl ServersInfo {
+    /// What the servers of a study saw; nothing where it has none.
+    #[must_use]
+    pub fn of(study: &Study, disclosed: &Disclosed, transport: &str) -> Option<Self> {
+        let servers = study.servers.as_ref()?;
+        let (roster, joiners) = (study.roster(), study.joiners());
+        let sizes = crate::wording::sizes(disclosed);
+        let rows = format!("the number of rows ({})", disclosed.union);
+        let member = |server: &Server| {
+            let joins = joiners.is_some_and(|all| all.iter().any(|party| roster.name(*party) == server.name));
+            let saw = match study.matching.protocol {
+                Protocol::SaltedKey if joins => format!(
+                    "keyed hashes of the identifiers, and so which rows of different parties are equal, not whose they \
+                     are; the sizes ({sizes})"
+                ),
+                Protocol::SaltedKey => format!("the sizes ({sizes})"),
+                _ => rows.clone(),
+            };
+            ServerInfo { name: server.name.clone(), key: server.key.clone(), saw }
+        };
+        Some(Self {
+            members: servers.members.iter().map(member).collect(),
+            security: security_name(servers.security).to_owned(),
+            transport: transport.to_owned(),
+        })
+    }
+}
+
+/// What one party sees.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum View {
+    /// A lift study.
+    Lift(LiftView),
+    /// The outputs of a user's own program.
+    Program {
+        /// In the order of the program.
+        outputs: Vec<ProgramOutput>,
+        /// In the order of the program.
+        #[serde(default)]
+        lists: Vec<ProgramList>,
+    },
+}
+
+/// One revealed list of a program: which rows matched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramList {
+    /// The program's label.
+    pub label: String,
+    /// The identifiers of the rows that matched and that this party has.
+    pub keys: Vec<String>,
+    /// How many others matched.
+    pub others: u64,
+}
+
+/// One revealed value of a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramOutput {
+    /// The program's label.
+    pub label: String,
+    /// The value in decimal: it may have 128 bits.
+    pub value: String,
+    /// Standard deviation of the noise added to it; absent when none was added to it itself.
+    pub sigma: Option<String>,
+    /// Whether no sum over rows reached it except through noise: it was noised itself, or computed from noised values.
+    #[serde(default)]
+    pub noised: bool,
+    /// Whether it was computed from noised values and from exact ones: there is noise in it, of a size that is not stated.
+    #[serde(default)]
+    pub mixed: bool,
+    /// Whether rows that no party has, made up to hide sizes, may be counted in it.
+    #[serde(default)]
+    pub made_up: bool,
+    /// Where the value is the index of a row: the row's public key. Row 0 where no row was found.
+    #[serde(default)]
+    pub key: Option<String>,
+}
+
+impl ProgramOutput {
+    /// Whether it holds no noise at all.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.sigma.is_none() && !self.noised && !self.mixed
+    }
+}
+
+/// One party's view of a lift study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LiftView {
+    /// Label of the test arm.
+    pub test: String,
+    /// Label of the control arm.
+    pub control: String,
+    /// R: most that one person adds.
+    pub clamp: u64,
+    /// Unit of the values, when the study has one.
+    pub unit: Option<String>,
+    /// Level of the intervals, 0.90, 0.95 or 0.99.
+    pub confidence: f64,
+    /// Wording: whether a smaller outcome is the better one.
+    pub lower_is_better: bool,
+    /// Overall first, then breakdown values, then cohorts.
+    pub cells: Vec<CellView>,
+}
+
+/// One cell of a lift study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellView {
+    /// `overall`, `breakdown` or `cohort`.
+    pub family: String,
+    /// `overall`, or the value.
+    pub label: String,
+    /// Difference of mean clamped outcome per person, test minus control; absent when the cell was refused.
+    pub estimate: Option<Estimate>,
+    /// Why there is no estimate.
+    pub refused: Option<String>,
+    /// Every number that was released for this cell, and rows, value and squares as these give them.
+    pub counts: Vec<CountView>,
+}
+
+/// One released number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CountView {
+    /// `rows`, `value`, `squares`, `tail`, `centred_value`, `centred_tail`, `converters`, `conversions`, `matches`,
+    /// `clamped_users`, `reached_conversions`, `reached_value`, `difference` or `spread`.
+    pub quantity: String,
+    /// `test` or `control`; absent for what spans both.
+    pub arm: Option<String>,
+    /// The number as released, in decimal.
+    pub value: String,
+    /// Standard deviation of the noise in it; absent when exact.
+    pub sigma: Option<f64>,
+    /// Whether it is computed from the numbers that were released, the mean of their noise taken off.
+    #[serde(default)]
+    pub derived: bool,
+}
+
+/// What a view cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Privacy {
+    /// zCDP charged to this viewer for its release, exact: `1/10`.
+    pub rho: String,
+    /// The same as a number.
+    pub rho_value: f64,
+    /// The epsilon of (epsilon, delta)-DP that this rho implies, of the release alone; absent where the study has no noise.
+    pub epsilon: Option<f64>,
+    /// Its delta; absent likewise.
+    pub delta: Option<f64>,
+    /// All that this viewer got, the sizes of the match included: the guarantee to quote. Absent where the study has no noise,
+    /// and in reports of earlier versions.
+    #[serde(default)]
+    pub total: Option<Total>,
+    /// What this party's own ledger says of the *other* viewer: spent so far on this party's data. Of several viewers
+    /// the one with the most.
+    pub spent: f64,
+    /// The budget of each other viewer on this party's data.
+    pub budget: f64,
+    /// The lineage of this party's data; absent where nothing is charged, and in reports of earlier versions.
+    #[serde(default)]
+    pub lineage: Option<String>,
+    /// What this party's own ledger says of every other viewer, in the order of the parties.
+    #[serde(default)]
+    pub viewers: Vec<SpentBy>,
+    /// Noise candidates per output of cut-and-choose: the other party drew them and knows the noise; one was used, the others
+    /// were opened and checked. Absent without noise, and where nobody knows the noise.
+    pub candidates: Option<u32>,
+    /// What the noise may add to delta because its law is off by a little: 0 for exact noise.
+    #[serde(default)]
+    pub off: f64,
+    /// What the guarantee is of one of, as the study says; absent where it does not.
+    #[serde(default)]
+    pub unit: Option<String>,
+    /// Which attempt at a release this is, from 1; absent where the first one came through, and in reports of earlier versions.
+    #[serde(default)]
+    pub attempt: Option<u32>,
+}
+
+/// Releases with a peer that broke off, over all studies and data of this party.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BrokeOff {
+    /// The peer.
+    pub peer: String,
+    /// All of them.
+    pub releases: u32,
+    /// Of these, after the noise index was named.
+    pub after_index: u32,
+    /// Of these, after they were paid for, where nobody knows the noise.
+    #[serde(default)]
+    pub after_payment: u32,
+}
+
+impl BrokeOff {
+    /// In a sentence.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let Self { peer, releases, after_index, after_payment } = self;
+        let what = if *releases == 1 { "release" } else { "releases" };
+        let parts =
+            [(after_index, "after the noise index was named"), (after_payment, "after it was paid for")];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(count, _)| **count > 0)
+            .map(|(count, when)| format!("{count} {when}"))
+            .collect();
+        let when = if parts.is_empty() { "before it was paid for".to_owned() } else { parts.join(", ") };
+        format!("{releases} {what} with {peer} broke off, {when}")
+    }
+}
+
+/// What one viewer has spent so far on this party's data, over all studies.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SpentBy {
+    /// The viewer.
+    pub viewer: String,
+    /// zCDP.
+    pub rho: f64,
+    /// Delta, rounded up: `1.2e-9`, or `0`.
+    pub delta: String,
+}
+
+/// What was disclosed beyond the result.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disclosed {
+    /// The protocol of the match, as the study names it. Empty in reports of earlier versions.
+    #[serde(default)]
+    pub protocol: String,
+    /// Rows of each party as all others saw them: with `dummies`, made-up rows among them.
+    pub rows: Vec<u64>,
+    /// Size of the union, known to all. With `size_hidden` the largest that it can be.
+    pub union: u64,
+    /// The size of the match, made-up rows included. With `size_hidden` the largest that it can be.
+    pub matched_upper_bound: u64,
+    /// Whether not all learnt how many rows matched: nobody did, or only the party that saw the match graph.
+    #[serde(default)]
+    pub size_hidden: bool,
+    /// What hides the exact sizes, if anything does.
+    #[serde(default)]
+    pub dummies: Option<DummiesInfo>,
+    /// What was told besides sizes, or exactly, and `dummies` do not cover.
+    #[serde(default)]
+    pub uncovered: Vec<Uncovered>,
+    /// What this party alone counted in the match.
+    #[serde(default)]
+    pub counts: Vec<MatchCount>,
+    /// Whether the rows lie on the kept spine of an earlier match, so that nothing was matched now.
+    #[serde(default)]
+    pub kept_spine: bool,
+    /// Group sizes that the mode makes public, test and control.
+    pub published_groups: Option<[u64; 2]>,
+    /// Whether every party holds the same identifiers: the rows were aligned by public keys, not matched in private.
+    #[serde(default)]
+    pub public_keys: bool,
+}
+
+/// Made-up rows that hide sizes, and what this party was charged for the sizes that it showed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DummiesInfo {
+    /// Epsilon of the whole match, exact: for one row's worst change.
+    pub epsilon: String,
+    /// The same as zCDP, exact: what the ledger was charged.
+    pub rho: String,
+    /// The probability, at most, that these do not hold.
+    pub delta: String,
+}
+
+/// A number that a match told one party.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MatchCount {
+    /// What was counted.
+    pub what: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// One stage of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// `link` (where it was measured), `match`, `noise` (where servers draw it), `compute`, `release`.
+    pub name: String,
+    /// Wall seconds at this party.
+    pub seconds: f64,
+    /// Rows handled: spine rows for `match` and `compute`.
+    pub rows: u64,
+    /// Application bytes sent, by party in the order of the roster, as the ledger counted them; of other parties what
+    /// they sent to this one.
+    pub bytes_sent: Vec<u64>,
+    /// The cost stated before the stage ran (once its sizes were known).
+    pub price: Cost,
+    /// Whether the ledger agreed with the price: every byte, AND gate and oblivious transfer.
+    pub price_held: bool,
+}

@@ -1,0 +1,556 @@
+//! The result on a terminal: one party's report, or the views of both side by side as `tacit demo` shows them.
+//!
+//! Our own words are ASCII; names and labels come from the study and the peer, so they are cleaned of control and bidi
+//! characters and shortened.
+
+#[cfg(test)]
+mod tests;
+
+use crate::wording::{self, Scale, Verdict};
+use crate::{CellView, CountView, LiftView, ProgramList, ProgramOutput, Report, Stage, View};
+use page::numbers::{bytes, count, grouped, p_value, per_second, percent, rho, seconds, short, significant};
+use std::fmt::Write;
+
+/// Columns of the label in front of the numbers.
+const LABEL_WIDTH: usize = 38;
+/// Columns of one party's numbers, without a breakdown and with one.
+const VIEW_WIDTH: usize = 26;
+const VIEW_WIDTH_WITH_CELLS: usize = 30;
+/// Columns of running text.
+const TEXT_WIDTH: usize = 110;
+
+/// How to print.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Style {
+    /// ANSI colours. Off unless asked for.
+    pub colour: bool,
+    /// Labels in ASCII too: other characters become `?`.
+    pub ascii: bool,
+}
+
+impl Style {
+    fn text(self, text: &str) -> String {
+        let text = wording::label(text);
+        if self.ascii {
+            return text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect();
+        }
+        text
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+}
+
+/// One party's report, in the default [`Style`]. Lines end with a newline.
+#[must_use]
+pub fn terminal(report: &Report) -> String {
+    terminal_in(report, Style::default())
+}
+
+/// One party's report.
+#[must_use]
+pub fn terminal_in(report: &Report, style: Style) -> String {
+    let mut out = String::new();
+    line(&mut out, &style.bold(&long_text(&report.study.title, style)));
+    line(
+        &mut out,
+        &format!(
+            "{}, hash {}   seen by {}   engine {}   mode {}",
+            style.text(&report.study.name),
+            style.text(&report.study.hash),
+            ascii_if(&wording::seen_by(report), style),
+            style.text(&report.engine_text()),
+            style.text(&report.mode)
+        ),
+    );
+    if report.stored {
+        line(&mut out, "Stored answer of an earlier run: no new noise, no charge.");
+    }
+    line(&mut out, "");
+    match &report.view {
+        View::Lift(view) => {
+            out += &lift_table_in(&[report], None, style);
+            verdict_line(&mut out, view, style);
+            released_lines(&mut out, view, style);
+        }
+        View::Program { outputs, lists } => {
+            program_table(&mut out, outputs, style);
+            program_lists(&mut out, lists, style);
+        }
+    }
+    if let Some(public) = &report.public {
+        public_lines(&mut out, report, public, style);
+    }
+    line(&mut out, "");
+    stage_lines(&mut out, &report.stages, style);
+    privacy_lines(&mut out, report, style);
+    paragraph(&mut out, "  ", &format!("Learned besides: {}", besides(report)));
+    for server in report.servers.iter().flat_map(|servers| &servers.members) {
+        let saw = long_text(&server.saw, style);
+        paragraph(&mut out, "  ", &format!("{} saw {saw}.", style.text(&server.name)));
+    }
+    for count in &report.broke_off {
+        paragraph(&mut out, "  ", &long_text(&format!("{}.", count.text()), style));
+    }
+    for warning in &report.warnings {
+        paragraph(&mut out, "  ", &style.paint("33", &format!("warning: {}", long_text(warning, style))));
+    }
+    if let Some(peer) = wording::drew_the_noise(report) {
+        let peer = style.text(&peer);
+        let what = format!("Do not show this report to {peer}: it drew the noise in it and can take it out.");
+        paragraph(&mut out, "  ", &style.paint("31", &what));
+    }
+    if has_exact_numbers(&report.view) && !report.is_public() {
+        line(&mut out, "  Do not pass on: this view contains exact numbers.");
+    }
+    line(
+        &mut out,
+        &format!(
+            "  Total {}, {}{}, peak {}",
+            seconds(report.seconds),
+            bytes(report.bytes),
+            whose_bytes(report),
+            bytes(report.peak_memory_bytes)
+        ),
+    );
+    out
+}
+
+/// What everybody sees: that it is the view above, or another table.
+fn public_lines(out: &mut String, report: &Report, public: &View, style: Style) {
+    line(out, "");
+    if report.is_public() {
+        return paragraph(out, "  ", wording::PUBLIC);
+    }
+    line(out, &style.bold("What everybody sees"));
+    match public {
+        View::Lift(view) => {
+            let shown = Report { view: public.clone(), public: Some(public.clone()), ..report.clone() };
+            *out += &lift_table_in(&[&shown], None, style);
+            verdict_line(out, view, style);
+        }
+        View::Program { outputs, .. } => program_table(out, outputs, style),
+    }
+    paragraph(out, "  ", wording::PUBLIC);
+}
+
+/// Of two parties one knows all that was sent; of more, what it sent and got itself.
+fn whose_bytes(report: &Report) -> &'static str {
+    let several = report.parties.len() > 2 || report.servers.is_some();
+    if several { " to and from this party, as in every line above" } else { "" }
+}
+
+/// The lift views of several parties side by side, in the default [`Style`]. `truth` is the true difference of means per
+/// person, where it is known. Reports of programs are left out; without a lift view the text is empty.
+#[must_use]
+pub fn lift_table(views: &[&Report], truth: Option<f64>) -> String {
+    lift_table_in(views, truth, Style::default())
+}
+
+/// [`lift_table`] in a style.
+#[must_use]
+pub fn lift_table_in(views: &[&Report], truth: Option<f64>, style: Style) -> String {
+    let columns: Vec<Column<'_>> = views
+        .iter()
+        .filter_map(|report| match &report.view {
+            View::Lift(view) => {
+                let party =
+                    if report.is_public() { "everybody".to_owned() } else { style.text(&report.party) };
+                Some(Column { party, view })
+            }
+            View::Program { .. } => None,
+        })
+        .collect();
+    let Some(first) = columns.first() else {
+        return String::new();
+    };
+    let table =
+        Table { scale: Scale::of(columns.iter().map(|column| column.view)), style, columns: &columns };
+    let mut out = String::new();
+    let heading =
+        format!("{} {}", wording::capital(&style.text(&wording::noun(first.view))), table.scale.per());
+    let seen: Vec<String> = columns.iter().map(|column| format!("what {} sees", column.party)).collect();
+    out += &style.bold(&table.row(2, &heading, &seen));
+    out.push('\n');
+    table.overall(&mut out);
+    table.other_cells(&mut out);
+    if let Some(truth) = truth {
+        table.truth(&mut out, truth);
+    }
+    out
+}
+
+/// What was disclosed to both sides besides the result, in one sentence.
+#[must_use]
+pub fn besides(report: &Report) -> String {
+    let disclosed = &report.disclosed;
+    let rows: Vec<String> = disclosed.rows.iter().map(|&rows| count(rows)).collect();
+    let mut text = if disclosed.public_keys {
+        format!(
+            "that all files hold the same {} identifiers, which are public to the parties",
+            count(disclosed.union)
+        )
+    } else if disclosed.size_hidden {
+        let rows = rows.join(" and ");
+        match wording::counter(disclosed) {
+            None => format!("the sizes of the sets ({rows}), not that of the match"),
+            Some(to) => {
+                format!("the sizes of the sets ({rows}); that of the match {} alone", wording::label(to))
+            }
+        }
+    } else {
+        format!(
+            "the sizes of the sets ({}), of their union ({}) and of the match ({})",
+            rows.join(" and "),
+            count(disclosed.union),
+            count(disclosed.matched_upper_bound)
+        )
+    };
+    if disclosed.dummies.is_some() {
+        text += ", with made-up rows in them that hide the exact ones";
+    }
+    if disclosed.kept_spine {
+        text += "; all of it when the kept spine was made";
+    }
+    if let Some([test, control]) = disclosed.published_groups {
+        let _ = write!(text, ", and the sizes of the groups ({} and {})", count(test), count(control));
+    }
+    let model = match &report.servers {
+        None => "Semi-honest parties".to_owned(),
+        Some(servers) => format!("Of four servers at most one {}", wording::label(&servers.security)),
+    };
+    text + &format!(". {model}; not reviewed.")
+}
+
+/// Whether a view holds a number without noise.
+#[must_use]
+pub fn has_exact_numbers(view: &View) -> bool {
+    match view {
+        View::Lift(view) => {
+            view.cells.iter().flat_map(|cell| &cell.counts).any(|count| count.sigma.is_none())
+        }
+        View::Program { outputs, lists } => !lists.is_empty() || outputs.iter().any(ProgramOutput::is_exact),
+    }
+}
+
+struct Column<'a> {
+    party: String,
+    view: &'a LiftView,
+}
+
+struct Table<'a> {
+    scale: Scale,
+    style: Style,
+    columns: &'a [Column<'a>],
+}
+
+impl Table<'_> {
+    fn width(&self) -> usize {
+        let with_cells = self.columns.iter().any(|column| column.view.cells.len() > 1);
+        let least = if with_cells { VIEW_WIDTH_WITH_CELLS } else { VIEW_WIDTH };
+        // Wide numbers push all columns out alike rather than one row out of line.
+        let widest = self.columns.iter().flat_map(|column| {
+            let cells = column.view.cells.iter().map(|cell| self.difference_and_interval(cell).len());
+            let shown = |cell: &CellView| cell.estimate.map_or(0, |e| self.scale.interval(e.interval).len());
+            cells.filter(|_| with_cells).chain(column.view.cells.iter().map(shown)).chain([column
+                .party
+                .chars()
+                .count()
+                + 10])
+        });
+        widest.map(|width| width + 3).max().unwrap_or(least).max(least)
+    }
+
+    fn row(&self, indent: usize, label: &str, values: &[String]) -> String {
+        let mut row = format!("{:indent$}{label:<width$}", "", width = LABEL_WIDTH + 2 - indent);
+        for value in values {
+            let _ = write!(row, " {value:>width$}", width = self.width());
+        }
+        row.trim_end().to_owned()
+    }
+
+    /// A row of the overall cells; left out when no column has a value for it.
+    fn values(&self, out: &mut String, label: &str, value: impl Fn(&LiftView, &CellView) -> Option<String>) {
+        let shown = self.columns.iter().map(|column| value(column.view, wording::overall(column.view)?));
+        let shown: Vec<Option<String>> = shown.collect();
+        if shown.iter().any(Option::is_some) {
+            let shown: Vec<String> = shown.into_iter().map(Option::unwrap_or_default).collect();
+            line(out, &self.row(4, label, &shown));
+        }
+    }
+
+    fn overall(&self, out: &mut String) {
+        let view = self.columns[0].view;
+        let scale = &self.scale;
+        for (arm, label) in [&view.test, &view.control].into_iter().enumerate() {
+            let mean =
+                |_: &LiftView, cell: &CellView| cell.estimate?.rates.map(|rates| scale.show(rates[arm].mean));
+            self.values(out, &self.style.text(label), mean);
+        }
+        self.values(out, "difference", |_, cell| {
+            Some(cell.estimate.map_or_else(|| "refused".to_owned(), |estimate| scale.show(estimate.lift)))
+        });
+        let level = percent(view.confidence);
+        let interval = format!("{level} interval (chance and noise)");
+        self.values(out, &interval, |_, cell| Some(scale.interval(cell.estimate?.interval)));
+        self.values(out, "of which noise alone", |_, cell| {
+            Some(scale.interval(cell.estimate?.noise_interval))
+        });
+        self.values(out, "relative", |view, cell| {
+            cell.estimate?.relative.filter(|part| part.is_finite()).map(|part| wording::relative(view, part))
+        });
+        self.values(out, "p-value of no difference", |_, cell| Some(p_value(cell.estimate?.p_value)));
+        for column in self.columns {
+            let reason = wording::overall(column.view).and_then(|cell| cell.refused.as_deref());
+            if let Some(reason) = reason {
+                let reason = long_text(reason, self.style);
+                paragraph(out, "    ", &format!("refused to {}: {reason}", column.party));
+            }
+        }
+    }
+
+    fn difference_and_interval(&self, cell: &CellView) -> String {
+        match &cell.estimate {
+            Some(estimate) => {
+                format!("{}  {}", self.scale.show(estimate.lift), self.scale.interval(estimate.interval))
+            }
+            None => "refused".to_owned(),
+        }
+    }
+
+    fn other_cells(&self, out: &mut String) {
+        for family in ["breakdown", "cohort"] {
+            let mut labels: Vec<&str> = Vec::new();
+            for cell in self.columns.iter().flat_map(|column| &column.view.cells) {
+                if cell.family == family && !labels.contains(&cell.label.as_str()) {
+                    labels.push(&cell.label);
+                }
+            }
+            if !labels.is_empty() {
+                line(out, &self.row(2, &format!("Difference by {family}"), &[]));
+            }
+            for label in labels {
+                let find = |column: &Column<'_>| {
+                    let mut cells = column.view.cells.iter();
+                    let cell = cells.find(|cell| cell.family == family && cell.label == label);
+                    cell.map_or_else(String::new, |cell| self.difference_and_interval(cell))
+                };
+                let shown: Vec<String> = self.columns.iter().map(find).collect();
+                line(out, &self.row(4, &self.style.text(label), &shown));
+            }
+        }
+    }
+
+    fn truth(&self, out: &mut String, truth: f64) {
+        let intervals: Vec<(&str, Option<[f64; 2]>)> = self
+            .columns
+            .iter()
+            .map(|column| {
+                let estimate = wording::overall(column.view).and_then(|cell| cell.estimate);
+                (column.party.as_str(), estimate.map(|estimate| estimate.interval))
+            })
+            .collect();
+        let contains = |[low, high]: [f64; 2]| low <= truth && truth <= high;
+        let missed: Vec<&str> = intervals
+            .iter()
+            .filter(|(_, interval)| interval.is_some_and(|interval| !contains(interval)))
+            .map(|(party, _)| *party)
+            .collect();
+        let known = intervals.iter().filter(|(_, interval)| interval.is_some()).count();
+        let every = if known == 2 { "Both intervals contain it." } else { "Every interval contains it." };
+        let chance = percent(1.0 - self.columns[0].view.confidence);
+        let remark = match (known, missed.as_slice()) {
+            (0, _) => "No interval to compare it with.".to_owned(),
+            (1, []) => format!("The interval contains it.   {}", self.style.paint("32", "OK")),
+            (_, []) => format!("{every}   {}", self.style.paint("32", "OK")),
+            (_, missed) => {
+                format!(
+                    "Outside the interval of {}: chance does that in {chance} of runs.",
+                    missed.join(" and ")
+                )
+            }
+        };
+        line(out, "");
+        line(out, &format!("  True difference: {}.   {remark}", self.scale.show(truth)));
+    }
+}
+
+fn verdict_line(out: &mut String, view: &LiftView, style: Style) {
+    let Some(estimate) = wording::overall(view).and_then(|cell| cell.estimate) else {
+        return;
+    };
+    let code = if wording::verdict(view, &estimate) == Verdict::Unclear { "33" } else { "32" };
+    let words = style.paint(code, &ascii_if(&wording::verdict_words(view, &estimate), style));
+    line(out, "");
+    line(out, &format!("  {}: {words}. {}", wording::capital(&wording::better(view)), clamp_note(view)));
+}
+
+/// The counts released for everybody that no estimate was made of, and where the other numbers are.
+fn released_lines(out: &mut String, view: &LiftView, style: Style) {
+    let counts = wording::overall(view).map_or(&[][..], |cell| &cell.counts);
+    let mut shown: Vec<&str> = Vec::new();
+    for released in counts.iter().filter(|released| !wording::is_core(&released.quantity)) {
+        let name = released.quantity.as_str();
+        if shown.contains(&name) {
+            continue;
+        }
+        if shown.is_empty() {
+            line(
+                out,
+                &format!(
+                    "  {:<LABEL_WIDTH$} {:>VIEW_WIDTH$}   noise sigma",
+                    "Also released, test / control", "count"
+                ),
+            );
+        }
+        shown.push(name);
+        let both: Vec<&CountView> = counts.iter().filter(|other| other.quantity == name).collect();
+        let values: Vec<String> = both.iter().map(|count| grouped(&style.text(&count.value))).collect();
+        let sigma = released.sigma.map_or_else(|| "exact".to_owned(), |sigma| significant(sigma, 3));
+        let (name, values) = (style.text(&wording::quantity(name)), values.join(" / "));
+        line(out, &format!("    {name:<width$} {values:>VIEW_WIDTH$}   {sigma}", width = LABEL_WIDTH - 2));
+    }
+    let all: usize = view.cells.iter().map(|cell| cell.counts.len()).sum();
+    let what = match all {
+        0 => "No number is shown.".to_owned(),
+        all => format!("All {all} numbers that are shown are in report.html."),
+    };
+    line(out, &format!("  {what}"));
+    if let Some(note) = wording::multiplicity(view) {
+        paragraph(out, "  ", &note);
+    }
+}
+
+/// What the interval is about, which is not the unclamped mean.
+fn clamp_note(view: &LiftView) -> String {
+    format!("The intervals are for outcomes clamped at {} per person.", count(view.clamp))
+}
+
+fn program_table(out: &mut String, outputs: &[ProgramOutput], style: Style) {
+    // The key of a row says more than its index.
+    let value = |output: &ProgramOutput| match &output.key {
+        Some(key) => style.text(key),
+        None => grouped(&style.text(&output.value)),
+    };
+    let values: Vec<String> = outputs.iter().map(value).collect();
+    let wide = values.iter().map(|value| value.chars().count()).max().unwrap_or(0).max(VIEW_WIDTH);
+    line(out, &style.bold(&format!("  {:<LABEL_WIDTH$} {:>wide$}   noise sigma", "Output", "value")));
+    for (output, value) in outputs.iter().zip(&values) {
+        let sigma = style.text(&wording::noise(output));
+        let label = style.text(&output.label);
+        line(out, &format!("    {label:<width$} {value:>wide$}   {sigma}", width = LABEL_WIDTH - 2));
+    }
+}
+
+fn program_lists(out: &mut String, lists: &[ProgramList], style: Style) {
+    for list in lists {
+        let shown: Vec<String> = list.keys.iter().map(|key| style.text(key)).collect();
+        let others =
+            if list.others > 0 { format!(" and {} others", count(list.others)) } else { String::new() };
+        let all = if shown.is_empty() && others.is_empty() { "none".to_owned() } else { shown.join(", ") };
+        paragraph(out, "  ", &format!("{}: {all}{others}", style.text(&list.label)));
+    }
+}
+
+fn stage_lines(out: &mut String, stages: &[Stage], style: Style) {
+    for stage in stages {
+        let rate = if stage.seconds > 0.0 { stage.rows as f64 / stage.seconds } else { 0.0 };
+        let rate = if rate >= 1.0 {
+            format!("{} {}/s", per_second(rate), wording::handled(stage))
+        } else {
+            String::new()
+        };
+        let held = if stage.price_held { "" } else { "   cost not as stated" };
+        let text = format!(
+            "  {:<9} {:>14} {:<6} {:>10} {:>9}   {rate:>16}{held}",
+            style.text(&stage.name),
+            count(stage.rows),
+            wording::handled(stage),
+            seconds(stage.seconds),
+            bytes(stage.bytes_sent.iter().fold(0, |sum, &sent| sum.saturating_add(sent))),
+        );
+        line(out, text.trim_end());
+    }
+}
+
+fn privacy_lines(out: &mut String, report: &Report, style: Style) {
+    let privacy = &report.privacy;
+    let (Some(epsilon), Some(delta)) = (privacy.epsilon, privacy.delta) else {
+        line(out, &format!("  privacy   {}", wording::NO_NOISE));
+        let charged = match &report.disclosed.dummies {
+            Some(dummies) => {
+                format!("charged for the sizes shown: rho {}, delta {}", dummies.rho, dummies.delta)
+            }
+            None => "nothing was charged".to_owned(),
+        };
+        line(out, &format!("  ledger    {}", style.text(&charged)));
+        if report.disclosed.dummies.is_some() {
+            spent_lines(out, report, style);
+        }
+        return;
+    };
+    let paid = match &privacy.total {
+        Some(total) => format!("{} = {}", long_text(&wording::charged(total), style), total.words()),
+        // A stored answer of an earlier version knows its release alone.
+        None => format!(
+            "rho {} for this release = ({}, {})-DP",
+            style.text(&rho(&privacy.rho, privacy.rho_value)),
+            short(epsilon, 3),
+            short(delta, 3)
+        ),
+    };
+    line(out, &format!("  privacy   {paid}; {}", wording::noise_of(privacy)));
+    if let Some(unit) = &privacy.unit {
+        line(out, &format!("  unit      one {}, as the study says", style.text(unit)));
+    }
+    spent_lines(out, report, style);
+}
+
+/// What each other viewer has spent on this party's data.
+fn spent_lines(out: &mut String, report: &Report, style: Style) {
+    for spent in wording::spent(report) {
+        line(out, &format!("  ledger    spent by {}", ascii_if(&spent, style)));
+    }
+}
+
+/// A sentence from elsewhere: cleaned, not shortened, because it is wrapped.
+fn long_text(text: &str, style: Style) -> String {
+    ascii_if(&base::clean(text), style)
+}
+
+fn ascii_if(text: &str, style: Style) -> String {
+    if style.ascii {
+        text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect()
+    } else {
+        text.to_owned()
+    }
+}
+
+fn line(out: &mut String, text: &str) {
+    out.push_str(text);
+    out.push('\n');
+}
+
+/// Wraps at [`TEXT_WIDTH`]; a word that is longer stands alone.
+fn paragraph(out: &mut String, indent: &str, text: &str) {
+    let mut width = indent.len();
+    out.push_str(indent);
+    for (i, word) in text.split_whitespace().enumerate() {
+        let chars = word.chars().count();
+        if i > 0 && width + 1 + chars > TEXT_WIDTH {
+            let _ = write!(out, "\n{indent}  ");
+            width = indent.len() + 2;
+        } else if i > 0 {
+            out.push(' ');
+            width += 1;
+        }
+        out.push_str(word);
+        width += chars;
+    }
+    out.push('\n');
+}

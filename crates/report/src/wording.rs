@@ -1,0 +1,507 @@
+//! The words and numbers of a result, shared by the terminal summary and the page: one scale, one noun and one sentence
+//! for both, so that they cannot disagree.
+//!
+//! Numbers are written in ASCII here; the page puts in typographic minus signs.
+
+#[cfg(test)]
+mod tests;
+
+use crate::{CellView, Disclosed, LiftView, Privacy, ProgramOutput, Report, SpentBy, Stage, View};
+use base::clean;
+use page::numbers;
+use page::numbers::{MISSING, fixed, scientific};
+use privacy::Total;
+use privacy::dummies::Uncovered;
+use release::modes::Estimate;
+
+/// Longest label that is put into a sentence or a figure; tables of the page show more.
+pub const LABEL_CHARS: usize = 40;
+/// More decimals than this are written as a power of ten.
+const MOST_DECIMALS: i32 = 6;
+/// Digits that the half-width of the overall interval gets.
+const WIDTH_DIGITS: i32 = 3;
+
+/// What a mean is shown in: per how many people, and with how many decimals.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    /// 1, 1,000 or 100,000 people.
+    people: u32,
+    /// None: powers of ten.
+    decimals: Option<usize>,
+}
+
+impl Scale {
+    /// One scale for all cells of all views, so that they can be compared at a glance. The rates decide how many
+    /// people, the width of the intervals how many decimals.
+    pub fn of<'a>(views: impl IntoIterator<Item = &'a LiftView>) -> Self {
+        let (mut size, mut width, mut people_least) = (0.0f64, 0.0f64, 1.0);
+        for view in views {
+            // An amount of money reads well per person even when it is a fraction.
+            people_least = if counts_people(view) { 1.0 } else { 0.1 };
+            for estimate in leading_estimates(view) {
+                size = size.max(magnitude(estimate));
+                width = width.max(finite(0.5 * (estimate.interval[1] - estimate.interval[0])));
+            }
+        }
+        let people = match size {
+            size if size >= people_least => 1,
+            size if size >= 0.01 || size == 0.0 => 1_000,
+            _ => 100_000,
+        };
+        let shown = f64::from(people) * if width > 0.0 { width } else { size };
+        let decimals = if shown > 0.0 { WIDTH_DIGITS - 1 - shown.log10().floor() as i32 } else { 1 };
+        let decimals = (decimals <= MOST_DECIMALS).then_some(decimals.max(0) as usize);
+        Self { people, decimals }
+    }
+
+    /// The mean in this scale, as a number for a figure.
+    pub fn value(&self, mean: f64) -> f64 {
+        mean * f64::from(self.people)
+    }
+
+    /// The mean in this scale, for a reader.
+    pub fn show(&self, mean: f64) -> String {
+        let value = self.value(mean);
+        match self.decimals {
+            Some(decimals) => fixed(value, decimals),
+            None if value == 0.0 => "0".to_owned(),
+            None => scientific(value),
+        }
+    }
+
+    /// `[low, high]`.
+    pub fn interval(&self, [low, high]: [f64; 2]) -> String {
+        format!("[{}, {}]", self.show(low), self.show(high))
+    }
+
+    /// `per 100,000 people`.
+    pub fn per(&self) -> &'static str {
+        match self.people {
+            1 => "per person",
+            1_000 => "per 1,000 people",
+            _ => "per 100,000 people",
+        }
+    }
+}
+
+fn finite(value: f64) -> f64 {
+    if value.is_finite() { value } else { 0.0 }
+}
+
+fn magnitude(estimate: &Estimate) -> f64 {
+    let means = estimate.rates.map_or([0.0; 2], |rates| rates.map(|rate| finite(rate.mean).abs()));
+    let [test, control] = means;
+    finite(estimate.lift).abs().max(test).max(control)
+}
+
+/// The overall estimate; without one, those of all cells.
+fn leading_estimates(view: &LiftView) -> Vec<&Estimate> {
+    match overall(view).and_then(|cell| cell.estimate.as_ref()) {
+        Some(estimate) => vec![estimate],
+        None => view.cells.iter().filter_map(|cell| cell.estimate.as_ref()).collect(),
+    }
+}
+
+/// The cell of everybody.
+pub fn overall(view: &LiftView) -> Option<&CellView> {
+    view.cells.iter().find(|cell| cell.family == "overall")
+}
+
+/// Whether the outcome is yes or no for one person.
+fn counts_people(view: &LiftView) -> bool {
+    view.clamp == 1 && view.unit.is_none()
+}
+
+/// What is counted: `cases`, `conversions`, the unit of the values, or `value`.
+pub fn noun(view: &LiftView) -> String {
+    match &view.unit {
+        Some(unit) => label(unit),
+        None if view.clamp > 1 => "value".to_owned(),
+        None if view.lower_is_better => "cases".to_owned(),
+        None => "conversions".to_owned(),
+    }
+}
+
+/// `cases per 100,000 people`.
+pub fn quantity_title(view: &LiftView, scale: &Scale) -> String {
+    format!("{} {}", noun(view), scale.per())
+}
+
+/// `fewer` or `more` of what is counted, `lower` or `higher` of what is measured.
+fn direction(view: &LiftView, difference: f64) -> &'static str {
+    match (counts_people(view), difference < 0.0) {
+        (true, true) => "fewer",
+        (true, false) => "more",
+        (false, true) => "lower",
+        (false, false) => "higher",
+    }
+}
+
+/// `72 % fewer`.
+pub fn relative(view: &LiftView, relative: f64) -> String {
+    format!("{} {}", numbers::percent(relative.abs()), direction(view, relative))
+}
+
+/// The sizes that a match told, for the guarantee: `11 rows, 7 rows, 13 in the union, hence 5 matched`.
+pub fn sizes(disclosed: &Disclosed) -> String {
+    let rows: Vec<String> = disclosed.rows.iter().map(|rows| format!("{rows} rows, ")).collect();
+    let rest = match disclosed.size_hidden {
+        true => match counter(disclosed) {
+            None => "and nobody learnt how many matched".to_owned(),
+            Some(to) => format!("and {} alone learnt how many matched", label(to)),
+        },
+        false => {
+            format!("{} in the union, hence {} matched", disclosed.union, disclosed.matched_upper_bound)
+        }
+    };
+    rows.concat() + &rest
+}
+
+/// Who counted the matches, where not everybody learnt their number: the party that saw their graph.
+pub fn counter(disclosed: &Disclosed) -> Option<&str> {
+    disclosed.uncovered.iter().find_map(|told| match told {
+        Uncovered::MatchGraph { to } => Some(to.as_str()),
+        _ => None,
+    })
+}
+
+/// What covers the sizes, where made-up rows hide the exact ones.
+pub fn hidden(disclosed: &Disclosed) -> Option<String> {
+    let dummies = disclosed.dummies.as_ref()?;
+    let mut except: Vec<String> = disclosed.uncovered.iter().map(uncovered).collect();
+    if disclosed.published_groups.is_some() {
+        except.push("the published group sizes".to_owned());
+    }
+    let except = if except.is_empty() { String::new() } else { format!(", except {}", except.join(", ")) };
+    let when = match disclosed.kept_spine {
+        true => "when the spine was made",
+        false => "by this match",
+    };
+    Some(format!(
+        "The sizes that were disclosed ({}) have made-up rows in them, a secret number by each party. These sizes are \
+         covered{except}: this party's ledger was charged rho {} and delta {} for its own {when}, towards each other \
+         party.",
+        sizes(disclosed),
+        dummies.rho,
+        dummies.delta
+    ))
+}
+
+/// What a match told that nothing covers, in a few words.
+fn uncovered(told: &Uncovered) -> String {
+    match told {
+        Uncovered::MatchGraph { to } => format!("the match graph that {} learnt", label(to)),
+        Uncovered::ArmSizes => "the sizes of both arms".to_owned(),
+        Uncovered::Overlaps { to } => format!("the overlaps that {} counted", label(to)),
+    }
+}
+
+/// What a match told besides sizes, whoever reads it.
+pub fn who_learnt(disclosed: &Disclosed) -> impl Iterator<Item = String> {
+    let sentence = |told: &Uncovered| {
+        match told {
+        Uncovered::MatchGraph { to } => format!(
+            "{} also learnt which of its rows share identifiers with which rows of the other party, in orders that hide \
+             whose rows they are. No noise covers this graph.",
+            label(to)
+        ),
+        Uncovered::ArmSizes => {
+            "The advertiser also learnt how many rows each arm has, exactly: a row that changes arm alone shows."
+                .to_owned()
+        }
+        Uncovered::Overlaps { to } => format!(
+            "{} also counted the rows that each set of parties has in common, exactly.",
+            label(to)
+        ),
+    }
+    };
+    disclosed.uncovered.iter().map(sentence)
+}
+
+/// What an interval says of the difference, by the study's own idea of better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The whole interval is on the better side for the test arm.
+    Test,
+    /// The whole interval is on the better side for the control arm.
+    Control,
+    /// The interval contains no difference, or is not known.
+    Unclear,
+}
+
+/// Reads an interval.
+pub fn verdict(view: &LiftView, estimate: &Estimate) -> Verdict {
+    let [low, high] = estimate.interval;
+    // Written so that a value that is not a number is unclear.
+    let (less, more) = (high < 0.0, low > 0.0);
+    match (less, more, view.lower_is_better) {
+        (true, false, true) | (false, true, false) => Verdict::Test,
+        (true, false, false) | (false, true, true) => Verdict::Control,
+        _ => Verdict::Unclear,
+    }
+}
+
+/// The verdict in a few words.
+pub fn verdict_words(view: &LiftView, estimate: &Estimate) -> String {
+    match verdict(view, estimate) {
+        Verdict::Test => format!("in favour of {}", label(&view.test)),
+        Verdict::Control => format!("in favour of {}", label(&view.control)),
+        Verdict::Unclear => "no clear difference".to_owned(),
+    }
+}
+
+/// `fewer is better`, as the study says.
+pub fn better(view: &LiftView) -> String {
+    let difference = if view.lower_is_better { -1.0 } else { 1.0 };
+    format!("{} is better", direction(view, difference))
+}
+
+/// The result in two sentences: the difference, and its interval.
+pub fn headline(view: &LiftView, scale: &Scale) -> [String; 2] {
+    let (test, control) = (label(&view.test), label(&view.control));
+    let Some(cell) = overall(view) else {
+        return ["This study releases no overall result.".to_owned(), String::new()];
+    };
+    let Some(estimate) = &cell.estimate else {
+        let reason = cell.refused.as_deref().unwrap_or("the study releases no estimate for it");
+        return [
+            format!("There is no overall result for {test} against {control}."),
+            format!("Refused: {reason}."),
+        ];
+    };
+    if !estimate.lift.is_finite() {
+        return [format!("The difference between {test} and {control} is not known."), String::new()];
+    }
+    [difference_sentence(view, estimate, scale), interval_sentence(view, estimate, scale)]
+}
+
+/// A difference without its sign, and the word for the sign: `40.7 fewer`.
+fn signed_words(view: &LiftView, scale: &Scale, difference: f64) -> String {
+    let shown = scale.show(difference.abs());
+    if shown == MISSING { shown } else { format!("{shown} {}", direction(view, difference)) }
+}
+
+fn difference_sentence(view: &LiftView, estimate: &Estimate, scale: &Scale) -> String {
+    let (test, control) = (label(&view.test), label(&view.control));
+    let (amount, way) = (scale.show(estimate.lift.abs()), direction(view, estimate.lift));
+    let (noun, per) = (noun(view), scale.per());
+    let relation = estimate
+        .relative
+        .filter(|part| part.is_finite())
+        .map_or_else(String::new, |part| format!(" ({})", relative(view, part)));
+    let amount = match &view.unit {
+        Some(unit) => format!("{amount} {}", label(unit)),
+        None => amount,
+    };
+    match (verdict(view, estimate), counts_people(view)) {
+        (Verdict::Unclear, true) => {
+            format!(
+                "No clear difference between {test} and {control}: {amount} {way} {noun} {per}{relation}."
+            )
+        }
+        (Verdict::Unclear, false) => {
+            format!(
+                "No clear difference between {test} and {control}: the mean is {amount} {per} {way}{relation}."
+            )
+        }
+        (_, true) => {
+            format!("The {test} group had {amount} {way} {noun} {per} than the {control} group{relation}.")
+        }
+        (_, false) => format!(
+            "The mean of the {test} group was {amount} {per} {way} than that of the {control} group{relation}."
+        ),
+    }
+}
+
+fn interval_sentence(view: &LiftView, estimate: &Estimate, scale: &Scale) -> String {
+    let [low, high] = estimate.interval;
+    let level = numbers::percent(view.confidence);
+    // The end nearer to no difference first, as one would say it.
+    let (first, last) = if high < 0.0 { (high, low) } else { (low, high) };
+    let span = format!("{} to {}", signed_words(view, scale, first), signed_words(view, scale, last));
+    let remark = match verdict(view, estimate) {
+        Verdict::Unclear => "; no difference at all is inside it",
+        _ => "",
+    };
+    format!("{level} interval, from chance and privacy noise: {span}{remark}.")
+}
+
+/// Whether the estimates are made of this quantity, rather than it being released besides.
+pub fn is_core(quantity: &str) -> bool {
+    matches!(
+        quantity,
+        "rows" | "value" | "squares" | "tail" | "centred_value" | "centred_tail" | "difference" | "spread"
+    )
+}
+
+/// What a released quantity is, for a reader.
+pub fn quantity(name: &str) -> String {
+    let words = match name {
+        "rows" => "people",
+        "value" => "sum of clamped outcomes",
+        "squares" => "sum of their squares",
+        "tail" => "R times the sum, minus the squares",
+        "centred_value" => "twice the sum, minus R per person",
+        "centred_tail" => "32 tails, minus R squared per person",
+        "converters" => "people with a conversion",
+        "conversions" => "conversions",
+        "matches" => "people on both sides",
+        "clamped_users" => "people whose outcome was clamped",
+        "reached_conversions" => "conversions of people reached",
+        "reached_value" => "value of people reached",
+        "difference" => "difference of means, fixed point",
+        "spread" => "spread of the difference, fixed point",
+        other => return label(other),
+    };
+    words.to_owned()
+}
+
+/// What a program's output says of its noise: a sigma, that it was computed from noised values, or that it is exact; and
+/// whether made-up rows are in it.
+pub fn noise(output: &ProgramOutput) -> String {
+    let noise = match &output.sigma {
+        Some(sigma) => numbers::grouped(&label(&numbers::trimmed(sigma))),
+        None if output.noised => "computed from noised values".to_owned(),
+        None if output.mixed => "computed from noised and exact values".to_owned(),
+        None => "exact".to_owned(),
+    };
+    if output.made_up { noise + ", made-up rows counted" } else { noise }
+}
+
+/// What a modified program reads in a match and no report can show; nothing where no such way is known.
+pub fn membership(protocol: &str) -> Option<String> {
+    let tells = ["pid", "ps3i", "collecting"].contains(&protocol);
+    tells.then(|| {
+        "In matching, a modified program reads which of its own identifiers another party has; an honest run looks the same, so \
+         no report can tell."
+            .to_owned()
+    })
+}
+
+/// Who must not see the report because it drew the noise in it; nothing where nobody knows the noise, or there is none.
+pub fn drew_the_noise(report: &Report) -> Option<String> {
+    let noised = match &report.view {
+        View::Lift(view) => {
+            view.cells.iter().flat_map(|cell| &cell.counts).any(|count| count.sigma.is_some())
+        }
+        View::Program { outputs, .. } => outputs.iter().any(|output| !output.is_exact()),
+    };
+    let peers = others(report);
+    (noised && report.privacy.candidates.is_some() && !peers.is_empty()).then(|| peers.join(" or "))
+}
+
+/// What is said of a result that all see.
+pub const PUBLIC: &str = "This result is the same at all parties, and everybody may publish it: nobody knows the noise in it, and \
+                          it protects the data of all.";
+
+/// Where the noise of a view comes from.
+pub fn noise_of(privacy: &Privacy) -> String {
+    let from = match privacy.candidates {
+        Some(candidates) => {
+            format!("noise candidates {candidates}, {} opened and checked", candidates.saturating_sub(1))
+        }
+        None => "noise drawn inside, known to nobody".to_owned(),
+    };
+    privacy.attempt.map_or(from.clone(), |attempt| format!("{from}; attempt {attempt} of this release"))
+}
+
+/// What stands in place of privacy parameters where a study has none.
+pub const NO_NOISE: &str = "no noise: results are exact; every party's policy allowed it";
+
+/// What a view cost: `rho 0.11 for this view (0.1 for the release, 0.01 for the sizes of the match)`.
+pub fn charged(total: &Total) -> String {
+    let rho = numbers::short(total.rho_value, 4);
+    let Some(sizes) = total.sizes_value().filter(|sizes| *sizes > 0.0) else {
+        return format!("rho {} for this view", numbers::rho(&total.rho, total.rho_value));
+    };
+    let release = numbers::short(total.rho_value - sizes, 4);
+    format!("rho {rho} for this view ({release} release, {} sizes)", numbers::short(sizes, 4))
+}
+
+/// How often chance alone shows a difference where many cells are looked at.
+pub fn multiplicity(view: &LiftView) -> Option<String> {
+    let cells = view.cells.iter().filter(|cell| cell.estimate.is_some()).count();
+    let misses = (1.0 - view.confidence) * cells as f64;
+    (cells >= 4).then(|| {
+        format!(
+            "{cells} intervals of {} each: expect about {} of them to miss the truth by chance; a p-value of one cell among \
+             them counts {cells} times.",
+            numbers::percent(view.confidence),
+            numbers::short(misses, 2)
+        )
+    })
+}
+
+/// The other parties' names.
+pub fn others(report: &Report) -> Vec<String> {
+    let others = report.parties.iter().filter(|party| party.name != report.party);
+    others.map(|party| label(&party.name)).collect()
+}
+
+/// What each other party has spent on this party's data: `shop: 0.1 of 1 on this party's data, delta 2e-9`.
+pub fn spent(report: &Report) -> Vec<String> {
+    let privacy = &report.privacy;
+    let budget = numbers::short(privacy.budget, 3);
+    if privacy.viewers.is_empty() {
+        // A stored answer of an earlier version.
+        let spent = numbers::short(privacy.spent, 3);
+        return vec![format!("{}: {spent} of {budget} on this party's data", others(report).join(", "))];
+    }
+    let one = |viewer: &SpentBy| {
+        let delta =
+            if viewer.delta == "0" { String::new() } else { format!(", delta {}", label(&viewer.delta)) };
+        let (name, rho) = (label(&viewer.viewer), numbers::short(viewer.rho, 3));
+        format!("{name}: {rho} of {budget} on this party's data{delta}")
+    };
+    privacy.viewers.iter().map(one).collect()
+}
+
+/// Whose view it is: `north`, or in a lift study `paper (publisher) with shop`, since a publisher has one for each
+/// advertiser.
+pub fn seen_by(report: &Report) -> String {
+    let (party, role) = (label(&report.party), label(&report.role));
+    if report.is_public() {
+        return format!("everybody, as {party} has it");
+    }
+    match &report.view {
+        View::Program { .. } if party == role => party,
+        View::Program { .. } => format!("{party} ({role})"),
+        View::Lift(_) if role != "publisher" => format!("{party} ({role})"),
+        View::Lift(_) => format!("{party} ({role}) with {}", others(report).join(", ")),
+    }
+}
+
+/// With its first letter in upper case.
+pub fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
+}
+
+/// What a stage handles: a release has values, every other stage has rows.
+pub fn handled(stage: &Stage) -> &'static str {
+    match &*stage.name {
+        "release" | "noise" => "values",
+        _ => "rows",
+    }
+}
+
+/// A cell for a reader: `everybody`, or its label.
+pub fn cell_name(cell: &CellView) -> String {
+    if cell.family == "overall" { "everybody".to_owned() } else { label(&cell.label) }
+}
+
+/// Text of a study or a peer, safe to show: see [`clean`], and at most [`LABEL_CHARS`] characters.
+pub fn label(text: &str) -> String {
+    shortened(text, LABEL_CHARS)
+}
+
+/// Text, cleaned, of at most `most` characters; what was cut is shown by two dots.
+pub fn shortened(text: &str, most: usize) -> String {
+    let text = clean(text);
+    if text.chars().count() <= most {
+        return text;
+    }
+    let mut short: String = text.chars().take(most.saturating_sub(2)).collect();
+    short.push_str("..");
+    short
+}

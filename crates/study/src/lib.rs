@@ -1,0 +1,472 @@
+//! The study file: what both parties agree on, typed, checked and hashed.
+//!
+//! A study holds no path and no secret. Two files that say the same have the same [`StudyHash`], whatever their
+//! comments, white space and order of keys; nothing runs unless all parties hold the same hash. What a study may say
+//! is checked here completely, before any connection: every error names file, line, column, the value met and what to
+//! write instead.
+
+mod decimal;
+mod hash;
+mod matching;
+mod parse;
+pub mod party;
+pub mod phone;
+pub mod reader;
+pub mod salt;
+mod servers;
+#[cfg(test)]
+mod tests;
+pub mod time;
+pub mod transport;
+
+pub use decimal::Decimal;
+pub use hash::{Difference, StudyHash, first_difference};
+pub use matching::{
+    Backend, Contaminated, DummyRule, Duplicates, Identifier, MAX_DEGREE, MAX_IDENTIFIERS, MAX_SLOTS,
+    MAX_WEIGHT, Matching, Normaliser, Protocol, parse_delta,
+};
+pub(crate) use parse::rho;
+pub use servers::{JOINERS, SEATS, Server, Servers, hash_name, ring4_settings, security_name};
+
+pub use studies::lift::{Also, Mode};
+
+use parse::KindName;
+
+use crate::time::Clock;
+use base::{Error, limits};
+use ot::OtKind;
+use program::lower::combine::Shape;
+use std::path::Path;
+
+/// Largest K: conversions kept per identifier.
+pub const MAX_EVENTS: u8 = 16;
+/// Largest R: most that one person adds to a total.
+pub const MAX_CLAMP: u32 = 1 << 20;
+/// Most values of one breakdown or cohort; each is a charge-free cell that costs gates.
+pub const MAX_CATEGORIES: usize = 64;
+/// Largest rho one viewer may be given, a bound far above any protection.
+pub const MAX_RHO: u64 = 100;
+
+/// A study, read and checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Study {
+    /// Short name, safe in paths.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// Who takes part, in the order of the roster: publisher then advertisers by name in a lift study, else by name.
+    pub parties: Vec<Member>,
+    /// How rows are matched.
+    pub matching: Matching,
+    /// What one row stands for, in a word: `child`. The guarantee is of one such.
+    pub unit: Option<String>,
+    /// What is computed.
+    pub kind: Kind,
+    /// How it is computed.
+    pub compute: Compute,
+    /// Who computes it, where its parties do not.
+    pub servers: Option<Servers>,
+    /// The hash of the whole study that this one is a part of; see [`Kind::Lifts`].
+    pub part_of: Option<StudyHash>,
+}
+
+/// One party of a study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The party's name.
+    pub name: String,
+    /// What it brings.
+    pub role: Role,
+    /// The fingerprint of its identity: `tacit1:` and 32 hex digits.
+    pub key: String,
+}
+
+/// What a party brings to a study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Knows the arm and the opportunity.
+    Publisher,
+    /// Knows the outcome.
+    Advertiser,
+    /// Owns columns of a program under this name.
+    Owner(String),
+}
+
+/// What a study computes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Conversion lift of a randomised trial. Of several advertisers, a person's outcome is what the events of all add up to.
+    Lift(Box<Lift>),
+    /// Conversion lift with several advertisers apart: one lift study of the publisher with each, in the order of the
+    /// advertisers. Each runs by itself and has a release of its own.
+    Lifts(Vec<Study>),
+    /// The user's own program.
+    Program(Box<ProgramStudy>),
+}
+
+/// A lift study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lift {
+    /// Origin, unit and span of all times.
+    pub clock: Clock,
+    /// The publisher's columns.
+    pub publisher: Publisher,
+    /// The columns of each advertiser, in the order of the roster.
+    pub advertisers: Vec<Advertiser>,
+    /// Which outcomes count.
+    pub rule: LiftRule,
+    /// What is released.
+    pub release: Release,
+}
+
+/// The publisher's columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Publisher {
+    /// The column of the arm.
+    pub arm: String,
+    /// The label of the test arm.
+    pub test: String,
+    /// The label of the control arm.
+    pub control: String,
+    /// The column of the opportunity's time. A row without one is left out and counted.
+    pub opportunity: String,
+    /// The column of the number of impressions, 0 to 65535.
+    pub impressions: Option<String>,
+    /// The column by which results are broken down.
+    pub breakdown: Option<Categories>,
+}
+
+/// A column with a public list of values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Categories {
+    /// The column.
+    pub column: String,
+    /// Its values; a cell is stored as the index in this list.
+    pub values: Vec<String>,
+}
+
+/// The advertiser's columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advertiser {
+    /// One line per event, or one per identifier.
+    pub layout: Layout,
+    /// Columns of event times: one in `events` layout, one per event in `wide` layout.
+    pub events: Vec<String>,
+    /// What an event is worth.
+    pub value: Value,
+    /// Which lines hold events that count; the others keep their identifier, without events.
+    pub filter: Option<Filter>,
+    /// K: events kept per identifier.
+    pub max_events: u8,
+    /// What happens to more than K events.
+    pub overflow: Overflow,
+    /// The advertiser's own breakdown.
+    pub cohort: Option<Categories>,
+}
+
+/// The layout of the advertiser's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// One line per (identifier, time, value).
+    Events,
+    /// One line per identifier, several pairs of columns; an empty time is no event.
+    Wide,
+}
+
+/// What an event is worth.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// The same for all.
+    Constant(u32),
+    /// As these columns say (one per event column), 0 to 2^32 - 1.
+    Columns {
+        /// The columns.
+        columns: Vec<String>,
+        /// The unit, for the report.
+        unit: Option<String>,
+    },
+}
+
+/// Lines whose cell in `column` is one of `equals`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// The column.
+    pub column: String,
+    /// The cells that pass.
+    pub equals: Vec<String>,
+}
+
+/// What happens to more than K events of one identifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overflow {
+    /// It is an error.
+    Error,
+    /// The K earliest are kept, the others are counted in the owner's report.
+    KeepEarliest,
+}
+
+/// Which outcomes count, and how much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiftRule {
+    /// Events count when they are strictly later than the opportunity and, with `within` = w, at most w units later.
+    pub within: Option<u32>,
+    /// R: most that one person adds to a total.
+    pub clamp: u32,
+    /// Wording of the report only.
+    pub lower_is_better: bool,
+}
+
+/// What is released, to whom, at which price.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// Which numbers are noised.
+    pub mode: Mode,
+    /// Confidence of the intervals.
+    pub confidence: Confidence,
+    /// Where noise comes from.
+    pub noise: NoiseFrom,
+    /// Smallest (noisy) arm that is reported.
+    pub minimum_group: u64,
+    /// Further counts, in the order of [`Also::NAMES`].
+    pub also: Vec<Also>,
+    /// The zCDP rho spent on what each viewer alone sees, by party name in the order of the roster.
+    pub to: Vec<(String, Decimal)>,
+    /// The zCDP rho spent on what everybody sees, if there is such a number.
+    pub public: Option<Decimal>,
+}
+
+/// Where the noise of a study comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoiseFrom {
+    /// It is drawn inside the computation, from coins of all parties: nobody knows it.
+    Inside,
+    /// One party draws so many candidates for the other, which chooses one and looks at the rest: between two parties.
+    CutAndChoose(u32),
+}
+
+/// Confidence of an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confidence {
+    /// 90 %.
+    P90,
+    /// 95 %.
+    P95,
+    /// 99 %.
+    P99,
+}
+
+impl Confidence {
+    /// In per cent.
+    #[must_use]
+    pub fn percent(self) -> u32 {
+        match self {
+            Self::P90 => 90,
+            Self::P95 => 95,
+            Self::P99 => 99,
+        }
+    }
+}
+
+/// A study of the user's own program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramStudy {
+    /// Whether anything is computed: if not, rows are matched and that is all (`kind = "match"`), and the text holds no
+    /// more than the columns.
+    pub computes: bool,
+    /// The program in its text form. A study holds no path, so the text is inline.
+    pub text: String,
+    /// The line of the study file where the text begins, to place errors of the program.
+    pub text_line: usize,
+    /// Which file column feeds which column of the program, in order of the program's names.
+    pub columns: Vec<ProgramColumn>,
+    /// Needed when a column is a time.
+    pub clock: Option<Clock>,
+    /// The zCDP rho each viewer may be shown, by party name; empty for a program without noise.
+    pub to: Vec<(String, Decimal)>,
+    /// The zCDP rho of what everybody may be shown.
+    pub public: Option<Decimal>,
+    /// Where noise comes from.
+    pub noise: NoiseFrom,
+}
+
+/// One column of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramColumn {
+    /// Its name in the program.
+    pub name: String,
+    /// The party whose file holds it.
+    pub party: String,
+    /// Its name in that file.
+    pub column: String,
+    /// How a cell becomes a number.
+    pub cell: CellType,
+}
+
+/// How a cell becomes a number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CellType {
+    /// A whole number, -2^63 to 2^63 - 1.
+    Integer,
+    /// A time of the study's clock.
+    Time,
+    /// The index of the cell in this public list.
+    Label(Vec<String>),
+}
+
+/// How a study is computed. It changes the cost, never the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compute {
+    /// The engine.
+    pub engine: Engine,
+    /// What makes the oblivious transfers of `gmw`; `None` is the best one of this version.
+    pub ot: Option<OtKind>,
+    /// The circuit by which `gmw` finds the best row; `None` is the best one of this version.
+    pub circuit: Option<Shape>,
+    /// Pairs of workers.
+    pub shards: u32,
+}
+
+/// An engine, as the study names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// The best one of this version for each section of the study; see `docs/cli.md`.
+    Auto,
+    /// Garbled circuits, between two parties.
+    Yao,
+    /// Shared bits, among any number of parties.
+    Gmw,
+    /// Four servers, to whom any number of parties share their columns.
+    Ring4,
+    /// No protection: only inside one process that holds all data anyway.
+    Clear,
+}
+
+impl Engine {
+    const NAMES: [(&'static str, Self); 5] = [
+        ("auto", Self::Auto),
+        ("yao", Self::Yao),
+        ("gmw", Self::Gmw),
+        ("ring4", Self::Ring4),
+        ("clear", Self::Clear),
+    ];
+
+    /// Its name in a study file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, engine)| *engine == self).map_or("", |(name, _)| name)
+    }
+}
+
+impl Lift {
+    /// The columns of a party that is no publisher, by its place in the roster.
+    #[must_use]
+    pub fn advertiser(&self, party: base::PartyId) -> Option<&Advertiser> {
+        self.advertisers.get(party.index().checked_sub(1)?)
+    }
+}
+
+impl Study {
+    /// Reads and checks the text of a study; `file` is its name in messages.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its line and column.
+    pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
+        parse::study(reader::Source { file, text })
+    }
+
+    /// Reads and checks a study file; also returns its text, for a comparison with the peer's.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is larger than [`limits::STUDY_BYTES`], is not UTF-8 or does not parse.
+    pub fn read(path: &Path) -> Result<(Self, String), Error> {
+        let text = read_text(path)?;
+        Ok((Self::parse(&path.display().to_string(), &text)?, text))
+    }
+
+    /// Where noise comes from.
+    #[must_use]
+    pub fn noise(&self) -> NoiseFrom {
+        match &self.kind {
+            Kind::Lift(lift) => lift.release.noise,
+            Kind::Lifts(parts) => parts.first().map_or(NoiseFrom::Inside, Study::noise),
+            Kind::Program(own) => own.noise,
+        }
+    }
+
+    /// zCDP that the study spends on what a viewer sees, as far as it says.
+    #[must_use]
+    pub fn stated(&self, viewer: program::Viewer) -> Option<Decimal> {
+        let (to, public) = match &self.kind {
+            Kind::Lift(lift) => (&lift.release.to, lift.release.public),
+            Kind::Lifts(parts) => return parts.first().and_then(|part| part.stated(viewer)),
+            Kind::Program(own) => (&own.to, own.public),
+        };
+        let Some(party) = viewer.only() else { return public };
+        let name = &self.parties[party.index()].name;
+        to.iter().find(|(viewer, _)| viewer == name).map(|(_, rho)| *rho)
+    }
+
+    /// Whether rows are matched and nothing is computed.
+    #[must_use]
+    pub fn only_matches(&self) -> bool {
+        matches!(&self.kind, Kind::Program(own) if !own.computes)
+    }
+
+    /// The member with this name.
+    #[must_use]
+    pub fn member(&self, name: &str) -> Option<&Member> {
+        self.parties.iter().find(|member| member.name == name)
+    }
+
+    /// What the guarantee is of, in words.
+    #[must_use]
+    pub fn unit_words(&self) -> String {
+        match &self.unit {
+            Some(unit) => format!("one {unit}: the study says that one identifier is one {unit}"),
+            None => "one row; the study does not say what a row stands for ([privacy] unit)".to_owned(),
+        }
+    }
+
+    /// The studies of exactly the parties that run together: this one, or the parts of a lift study with several
+    /// advertisers.
+    #[must_use]
+    pub fn runs(&self) -> &[Study] {
+        match &self.kind {
+            Kind::Lifts(parts) => parts,
+            _ => std::slice::from_ref(self),
+        }
+    }
+
+    /// Refuses what must never meet a network: the `clear` engine shows every input to whoever computes.
+    ///
+    /// # Errors
+    /// When the study asks for the `clear` engine.
+    pub fn refuse_clear(&self) -> Result<(), Error> {
+        if self.compute.engine == Engine::Clear {
+            return Err(Error::input(format!(
+                "study {}: compute.engine is \"clear\", which protects nothing and is refused between processes; \
+                 use \"auto\", \"yao\" or \"gmw\"",
+                self.name
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// A small configuration file as text.
+pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
+    use std::io::Read;
+    let shown = path.display();
+    let file = std::fs::File::open(path).map_err(|e| Error::io(format!("cannot open {shown}"), &e))?;
+    let mut bytes = Vec::new();
+    let cap = limits::STUDY_BYTES as u64;
+    let read = file.take(cap + 1).read_to_end(&mut bytes);
+    read.map_err(|e| Error::io(format!("cannot read {shown}"), &e))?;
+    if bytes.len() as u64 > cap {
+        return Err(Error::input(format!("{shown}: larger than {cap} bytes; is it the right file?")));
+    }
+    String::from_utf8(bytes).map_err(|e| {
+        let offset = e.utf8_error().valid_up_to();
+        Error::input(format!("{shown}: not UTF-8 at byte {offset}; save it as UTF-8"))
+    })
+}

@@ -1,0 +1,558 @@
+//! A party's own settings: a file that is never shared and not part of the study's hash, and the flags that override it.
+
+mod bounds;
+mod node;
+mod policy;
+
+use crate::reader::{Item, Section, Source};
+use crate::transport::Transport;
+use crate::{Decimal, StudyHash, read_text};
+use base::{Error, PartyId, Roster, limits};
+use net::Network;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+pub use bounds::{Period, Rate};
+pub use node::Node;
+use policy::POLICY_KEYS;
+pub use policy::{Policy, parse_period};
+
+/// What a party file or the flags of `tacit run` say; every field may be absent. Flags win over the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PartySettings {
+    /// The study file.
+    pub study: Option<PathBuf>,
+    /// Which party of the study this is.
+    pub as_party: Option<String>,
+    /// The identity made by `tacit keygen`.
+    pub identity: Option<PathBuf>,
+    /// CSV or Parquet, or a folder of them.
+    pub data: Option<PathBuf>,
+    /// Address to listen on; this or `peer`.
+    pub listen: Option<String>,
+    /// Address of the only peer; this or `listen`.
+    pub peer: Option<String>,
+    /// Addresses of several peers by name, beside `listen`.
+    pub peers: BTreeMap<String, String>,
+    /// Most memory to use, in bytes.
+    pub memory: Option<u64>,
+    /// The privacy ledger.
+    pub ledger: Option<PathBuf>,
+    /// The folder for reports.
+    pub report: Option<PathBuf>,
+    /// Milliseconds without progress before giving up.
+    pub deadline_ms: Option<u64>,
+    /// Networks that connections may come from.
+    pub allow: Option<Vec<Network>>,
+    /// The stable name of this data, over all its versions: the budget is kept under it.
+    pub lineage: Option<String>,
+    /// Only these studies, by full hash (64 hex digits).
+    pub allow_studies: Option<Vec<StudyHash>>,
+    /// Only these kinds of study.
+    pub allow_kinds: Option<Vec<String>>,
+    /// Most rho one study may spend on one viewer.
+    pub max_rho: Option<Decimal>,
+    /// Most rho all studies together may spend on one viewer of this data.
+    pub budget: Option<Decimal>,
+    /// Most cells (overall, breakdowns and cohorts) of one study.
+    pub max_cells: Option<u64>,
+    /// Whether exact results may be revealed.
+    pub allow_exact: Option<bool>,
+    /// `10^-d` is the most that the deltas of all matches may come to, towards one viewer of this data.
+    pub delta_places: Option<u8>,
+    /// Most rho all studies together may spend on all viewers of this data.
+    pub total: Option<Decimal>,
+    /// Seconds of a period within the budget.
+    pub period_seconds: Option<u64>,
+    /// Most rho within any such span, on one viewer of this data.
+    pub period_budget: Option<Decimal>,
+    /// Most runs with one peer within some time.
+    pub runs: Option<Rate>,
+    /// Least noise candidates of a study.
+    pub candidates: Option<u32>,
+    /// Whether the made-up rows of a match are drawn afresh, and paid for, each time that it begins.
+    pub fresh_dummies: Option<bool>,
+    /// The folder for what a match keeps while it runs.
+    pub work: Option<PathBuf>,
+    /// Where to keep the spine of this run.
+    pub keep_spine: Option<PathBuf>,
+    /// The kept spine to use instead of matching.
+    pub spine: Option<PathBuf>,
+    /// The salt that the owners share, for a match by keyed hashes.
+    pub salt: Option<PathBuf>,
+    /// Of a server: further studies that it may be asked to compute.
+    pub studies: Vec<PathBuf>,
+    /// Whether this party tells the servers to begin.
+    pub trigger: Option<bool>,
+    /// What the computation of four servers goes over: of a server; of an owner that it must be TLS.
+    pub transport: Option<Transport>,
+    /// Of a server: whether messages may go in plain text where only the servers' operators see them.
+    pub trusted_network: Option<bool>,
+}
+
+/// Settings with nothing missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Party {
+    /// The study file.
+    pub study: PathBuf,
+    /// Which party of the study this is.
+    pub as_party: String,
+    /// The identity made by `tacit keygen`.
+    pub identity: PathBuf,
+    /// CSV or Parquet, or a folder of them.
+    pub data: PathBuf,
+    /// Whom to talk to.
+    pub address: Address,
+    /// Most memory to use, in bytes.
+    pub memory: u64,
+    /// The privacy ledger.
+    pub ledger: PathBuf,
+    /// The folder for reports.
+    pub report: PathBuf,
+    /// Milliseconds without progress before giving up.
+    pub deadline_ms: u64,
+    /// Networks that connections may come from; none for any.
+    pub allow: Vec<Network>,
+    /// The stable name of this data: the budget is kept under it. Studies that charge nothing need none.
+    pub lineage: Option<String>,
+    /// The private folder for what a match keeps while it runs: with it, a match that breaks off goes on where it was.
+    pub work: Option<PathBuf>,
+    /// Where to keep the spine of this run, for later ones of the same parties.
+    pub keep_spine: Option<PathBuf>,
+    /// The kept spine to use instead of matching.
+    pub spine: Option<PathBuf>,
+    /// The salt that the owners share, for a match by keyed hashes.
+    pub salt: Option<PathBuf>,
+    /// Whether this party tells the servers to begin.
+    pub trigger: bool,
+    /// What the computation goes over, where this party is one of the servers.
+    pub transport: Transport,
+    /// Whether this party takes part only if the servers keep TLS: it says so itself.
+    pub tls_only: bool,
+    /// Whether a new ledger may take the place of one that is said to be lost: asked of the operator, never of the file.
+    pub new_ledger: bool,
+    /// What this party agrees to at all.
+    pub policy: Policy,
+    /// What its operator said for this run alone.
+    pub consent: Consent,
+}
+
+/// What an operator answers where a run asks: flags of the command, in no file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Consent {
+    /// These data are none of those that the ledger knows, however alike they look.
+    pub new_lineage: bool,
+    /// Rho may be spent on cells that are too small to be shown.
+    pub spend_anyway: bool,
+}
+
+impl Party {
+    /// The name under which the budget of these data is kept.
+    ///
+    /// # Errors
+    /// When the party file has none; the text proposes one.
+    pub fn lineage(&self) -> Result<&str, Error> {
+        self.lineage.as_deref().ok_or_else(|| {
+            let stem = self.data.file_stem().map_or_else(|| self.as_party.clone().into(), |stem| stem.to_string_lossy());
+            Error::input(format!(
+                "no lineage: the privacy budget is kept under a name of the data that stays over all their versions, and this \
+                 study spends some; add lineage = \"{stem}\" to the party file, or --lineage {stem} to the command"
+            ))
+        })
+    }
+}
+
+/// Of every two parties one listens and the other connects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// Wait here for the peer, or for all of them.
+    Listen(String),
+    /// The only peer waits there.
+    Peer(String),
+    /// Some of several peers wait there, by name; the others come to `listen`.
+    Peers {
+        /// This party's own address.
+        listen: Option<String>,
+        /// Peers' addresses by name.
+        peers: BTreeMap<String, String>,
+    },
+}
+
+/// Where a party meets the others of a study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// Own address, for those who come.
+    pub listen: Option<String>,
+    /// Addresses of those whom this party goes to.
+    pub dial: BTreeMap<PartyId, String>,
+}
+
+impl Address {
+    /// Who dials whom: of two parties the one that has the other's address, of more the later one in the order of the
+    /// roster.
+    ///
+    /// # Errors
+    /// Names the address that is missing, or the name that is no party of the study.
+    pub fn places(&self, me: PartyId, roster: &Roster) -> Result<Places, Error> {
+        self.places_among(me, roster, &roster.parties().collect::<Vec<_>>())
+    }
+
+    /// [`Address::places`] where the parties come in another order than that of the roster: each goes to those before it.
+    ///
+    /// # Errors
+    /// As [`Address::places`].
+    pub fn places_among(&self, me: PartyId, roster: &Roster, order: &[PartyId]) -> Result<Places, Error> {
+        let rank = |party: PartyId| order.iter().position(|other| *other == party);
+        let before = |peer: PartyId| rank(peer) < rank(me);
+        let two = roster.len() == 2;
+        let (listen, peers) = match self {
+            Self::Listen(at) => (Some(at.clone()), BTreeMap::new()),
+            Self::Peer(at) if two => {
+                let other = roster.parties().find(|p| *p != me).unwrap_or(me);
+                (None, BTreeMap::from([(roster.name(other), at.clone())]))
+            }
+            Self::Peer(_) => {
+                return Err(Error::input(format!(
+                    "`peer` is for two parties and this study has {}: write a section [peers] with a line NAME = \
+                     \"host:port\" for each",
+                    roster.len()
+                )));
+            }
+            Self::Peers { listen, peers } => (listen.clone(), peers.clone()),
+        };
+        if let Some(name) = peers.keys().find(|name| roster.find(name).is_none()) {
+            let others: Vec<String> = roster.parties().filter(|p| *p != me).map(|p| roster.name(p)).collect();
+            return Err(Error::input(format!(
+                "[peers] names {name}, who is no party of the study; the others are {}",
+                others.join(", ")
+            )));
+        }
+        let mut dial = BTreeMap::new();
+        for peer in roster.parties().filter(|p| *p != me) {
+            let name = roster.name(peer);
+            match peers.get(&name) {
+                Some(at) if before(peer) || (two && listen.is_none()) => _ = dial.insert(peer, at.clone()),
+                None if before(peer) && !(two && listen.is_some()) => {
+                    return Err(Error::input(format!(
+                        "no address of {name}: {}; add {name} = \"host:port\" under [peers], or --peer {name}=host:port",
+                        match order.is_sorted() {
+                            true => "parties go to those before them in the study's order",
+                            false => "owners go to servers, and each to those before it by name",
+                        }
+                    )));
+                }
+                _ if listen.is_none() => {
+                    return Err(Error::input(format!(
+                        "{name} comes to this party: add listen = \"0.0.0.0:7000\" to the party file, or --listen"
+                    )));
+                }
+                _ => {}
+            }
+        }
+        Ok(Places { listen, dial })
+    }
+}
+
+/// Bytes of memory when neither file nor flag says otherwise.
+pub const MEMORY: u64 = 1 << 30;
+/// Least memory that can be asked for.
+pub const MEMORY_LEAST: u64 = 64 << 20;
+
+const KEYS: &[&str] = &[
+    "study",
+    "as",
+    "identity",
+    "data",
+    "listen",
+    "allow",
+    "peer",
+    "peers",
+    "memory",
+    "ledger",
+    "report",
+    "deadline",
+    "lineage",
+    "work",
+    "keep_spine",
+    "spine",
+    "salt",
+    "studies",
+    "trigger",
+    "transport",
+    "trusted_network",
+    "policy",
+];
+impl PartySettings {
+    /// Reads the text of a party file. Relative paths are kept as they are written.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its line and column.
+    pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
+        let source = Source { file, text };
+        let tree = source.table()?;
+        let root = Section::root(source, &tree, KEYS)?;
+        let path = |key: &str| root.get(key).map(|item| item.text().map(PathBuf::from)).transpose();
+        let mut settings = Self {
+            study: path("study")?,
+            as_party: root.get("as").map(|item| item.name().map(str::to_owned)).transpose()?,
+            identity: path("identity")?,
+            data: path("data")?,
+            listen: root.get("listen").as_ref().map(address).transpose()?,
+            peer: root.get("peer").as_ref().map(address).transpose()?,
+            peers: root.get("peers").as_ref().map(peers).transpose()?.unwrap_or_default(),
+            memory: root.get("memory").as_ref().map(memory).transpose()?,
+            ledger: path("ledger")?,
+            report: path("report")?,
+            deadline_ms: root.get("deadline").as_ref().map(deadline).transpose()?,
+            allow: root.get("allow").as_ref().map(networks).transpose()?,
+            lineage: root.get("lineage").map(|item| item.name().map(str::to_owned)).transpose()?,
+            work: path("work")?,
+            keep_spine: path("keep_spine")?,
+            spine: path("spine")?,
+            salt: path("salt")?,
+            studies: root.get("studies").as_ref().map(paths).transpose()?.unwrap_or_default(),
+            trigger: root.get("trigger").map(|item| item.boolean()).transpose()?,
+            transport: root.get("transport").as_ref().map(transport).transpose()?,
+            trusted_network: root.get("trusted_network").map(|item| item.boolean()).transpose()?,
+            ..Self::default()
+        };
+        if let (Some(_), Some(peer)) = (&settings.listen, root.get("peer")) {
+            return Err(
+                peer.error("both listen and peer are set; one side listens, the other connects: remove one")
+            );
+        }
+        if let (Some(_), Some(peer)) = (root.get("peers"), root.get("peer")) {
+            return Err(peer.error("both peer and [peers] are set; write all addresses under [peers]"));
+        }
+        if let Some(policy) = root.get("policy") {
+            settings.read_policy(&policy.section(POLICY_KEYS)?)?;
+        }
+        Ok(settings)
+    }
+
+    /// Reads a party file; relative paths in it are relative to its folder.
+    ///
+    /// # Errors
+    /// When the file cannot be read or does not parse.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let mut settings = Self::parse(&path.display().to_string(), &read_text(path)?)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let paths = [
+            &mut settings.study,
+            &mut settings.identity,
+            &mut settings.data,
+            &mut settings.ledger,
+            &mut settings.report,
+            &mut settings.work,
+            &mut settings.keep_spine,
+            &mut settings.spine,
+            &mut settings.salt,
+        ];
+        for setting in paths.into_iter().flatten().chain(&mut settings.studies) {
+            *setting = folder.join(&*setting);
+        }
+        Ok(settings)
+    }
+
+    /// These settings, and those of `below` where these say nothing: `flags.over(file)`.
+    #[must_use]
+    pub fn over(self, below: Self) -> Self {
+        // An address in either form replaces that of the file; with [peers], own address and theirs are apart.
+        let several = !self.peers.is_empty() || !below.peers.is_empty();
+        let (listen, peer) = match (self.listen, self.peer) {
+            (None, None) => (below.listen, below.peer.filter(|_| self.peers.is_empty())),
+            own => own,
+        };
+        let peers = match several && peer.is_none() {
+            true => below.peers.into_iter().chain(self.peers).collect(),
+            false => BTreeMap::new(),
+        };
+        Self {
+            study: self.study.or(below.study),
+            as_party: self.as_party.or(below.as_party),
+            identity: self.identity.or(below.identity),
+            data: self.data.or(below.data),
+            listen,
+            peer,
+            peers,
+            memory: self.memory.or(below.memory),
+            ledger: self.ledger.or(below.ledger),
+            report: self.report.or(below.report),
+            deadline_ms: self.deadline_ms.or(below.deadline_ms),
+            allow: self.allow.or(below.allow),
+            lineage: self.lineage.or(below.lineage),
+            allow_studies: self.allow_studies.or(below.allow_studies),
+            allow_kinds: self.allow_kinds.or(below.allow_kinds),
+            max_rho: self.max_rho.or(below.max_rho),
+            budget: self.budget.or(below.budget),
+            max_cells: self.max_cells.or(below.max_cells),
+            allow_exact: self.allow_exact.or(below.allow_exact),
+            delta_places: self.delta_places.or(below.delta_places),
+            total: self.total.or(below.total),
+            period_seconds: self.period_seconds.or(below.period_seconds),
+            period_budget: self.period_budget.or(below.period_budget),
+            runs: self.runs.or(below.runs),
+            candidates: self.candidates.or(below.candidates),
+            fresh_dummies: self.fresh_dummies.or(below.fresh_dummies),
+            work: self.work.or(below.work),
+            // One of the two in either form replaces the file's.
+            keep_spine: self.keep_spine.clone().or(below.keep_spine.filter(|_| self.spine.is_none())),
+            spine: self.spine.or(below.spine.filter(|_| self.keep_spine.is_none())),
+            salt: self.salt.or(below.salt),
+            trigger: self.trigger.or(below.trigger),
+            transport: self.transport.or(below.transport),
+            trusted_network: self.trusted_network.or(below.trusted_network),
+            studies: if self.studies.is_empty() { below.studies } else { self.studies },
+        }
+    }
+
+    /// Settings with nothing missing. Memory, deadline, ledger, report and policy have defaults.
+    ///
+    /// # Errors
+    /// Names the setting that is missing, or the two that contradict each other.
+    pub fn complete(self) -> Result<Party, Error> {
+        fn need<T>(value: Option<T>, name: &str) -> Result<T, Error> {
+            value.ok_or_else(|| {
+                Error::input(format!(
+                    "no {name}: add {name} = \"...\" to the party file, or --{name} to the command"
+                ))
+            })
+        }
+        let policy = self.policy()?;
+        let address = match (self.listen, self.peer) {
+            (listen, None) if !self.peers.is_empty() => Address::Peers { listen, peers: self.peers },
+            (Some(listen), None) => Address::Listen(listen),
+            (None, Some(peer)) => Address::Peer(peer),
+            (Some(_), Some(_)) => {
+                return Err(Error::input(
+                    "both listen and peer are set; one side listens, the other connects",
+                ));
+            }
+            (None, None) => return Err(Error::input("neither listen nor peer is set; set one of them")),
+        };
+        if self.keep_spine.is_some() && self.spine.is_some() {
+            return Err(Error::input(
+                "both keep_spine and spine are set: a run makes a spine or uses one; remove one",
+            ));
+        }
+        let as_party = need(self.as_party, "as")?;
+        let data = need(self.data, "data")?;
+        Ok(Party {
+            study: need(self.study, "study")?,
+            identity: need(self.identity, "identity")?,
+            address,
+            memory: default_memory(self.memory),
+            ledger: self.ledger.unwrap_or_else(|| format!("{as_party}.ledger").into()),
+            report: self.report.unwrap_or_else(|| Path::new("out").join(&as_party)),
+            deadline_ms: self.deadline_ms.unwrap_or(limits::DEADLINE_MS),
+            allow: self.allow.unwrap_or_default(),
+            lineage: self.lineage,
+            work: self.work,
+            keep_spine: self.keep_spine,
+            spine: self.spine,
+            salt: self.salt,
+            trigger: self.trigger.unwrap_or_default(),
+            tls_only: self.transport == Some(Transport::Tls),
+            transport: Transport::of(self.transport, self.trusted_network)?,
+            new_ledger: false,
+            policy,
+            consent: Consent::default(),
+            as_party,
+            data,
+        })
+    }
+}
+
+fn default_memory(said: Option<u64>) -> u64 {
+    said.unwrap_or(MEMORY)
+}
+
+fn paths(item: &Item<'_, '_>) -> Result<Vec<PathBuf>, Error> {
+    item.list()?.iter().map(|item| item.text().map(PathBuf::from)).collect()
+}
+
+fn transport(item: &Item<'_, '_>) -> Result<Transport, Error> {
+    Transport::parse(item.text()?).map_err(|rule| item.refuse(rule))
+}
+
+fn address(item: &Item<'_, '_>) -> Result<String, Error> {
+    let text = item.text()?;
+    parse_address(text).map_err(|rule| item.refuse(rule))?;
+    Ok(text.to_owned())
+}
+
+/// Checks `host:port`.
+///
+/// # Errors
+/// The rule that the text breaks.
+pub fn parse_address(text: &str) -> Result<(), &'static str> {
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(()),
+        _ => Err("write host:port, such as hospitals.example.org:7000 or 0.0.0.0:7000"),
+    }
+}
+
+/// Networks that connections may come from, at least one and at most [`limits::NETWORKS`].
+fn networks(item: &Item<'_, '_>) -> Result<Vec<Network>, Error> {
+    let list = item.list()?;
+    if list.is_empty() {
+        return Err(item.error("allow is empty, and nobody could come: name networks, or remove the line"));
+    }
+    if let Some(beyond) = list.get(limits::NETWORKS) {
+        return Err(beyond.error(format!(
+            "allow has {} networks, and at most {}",
+            list.len(),
+            limits::NETWORKS
+        )));
+    }
+    list.iter().map(|item| item.text()?.parse().map_err(|rule: String| item.refuse(rule))).collect()
+}
+
+fn peers(item: &Item<'_, '_>) -> Result<BTreeMap<String, String>, Error> {
+    let section = item.open_section()?;
+    let entry = |(name, item): (&str, Item<'_, '_>)| Ok((name.to_owned(), address(&item)?));
+    section.entries().into_iter().map(entry).collect()
+}
+
+fn memory(item: &Item<'_, '_>) -> Result<u64, Error> {
+    parse_memory(item.text()?).map_err(|rule| item.refuse(rule))
+}
+
+/// Bytes of `512M`, `1G`: powers of 1024, at least [`MEMORY_LEAST`].
+///
+/// # Errors
+/// The rule that the text breaks.
+pub fn parse_memory(text: &str) -> Result<u64, &'static str> {
+    let rule = "write a whole number with M, G or T, at least 64M: 1G";
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'M') => (&text[..text.len() - 1], 20),
+        Some(b'G') => (&text[..text.len() - 1], 30),
+        Some(b'T') => (&text[..text.len() - 1], 40),
+        _ => return Err(rule),
+    };
+    let count: u64 = digits.parse().map_err(|_| rule)?;
+    count.checked_mul(1 << shift).filter(|&bytes| bytes >= MEMORY_LEAST).ok_or(rule)
+}
+
+fn deadline(item: &Item<'_, '_>) -> Result<u64, Error> {
+    parse_deadline(item.text()?).map_err(|rule| item.refuse(rule))
+}
+
+/// Milliseconds of `90s`, `10m`, `2h`: from one second to a day.
+///
+/// # Errors
+/// The rule that the text breaks.
+pub fn parse_deadline(text: &str) -> Result<u64, &'static str> {
+    let rule = "write a whole number with s, m or h, from 1s to 24h: 10m";
+    let (digits, unit) = match text.as_bytes().last() {
+        Some(b's') => (&text[..text.len() - 1], 1_000),
+        Some(b'm') => (&text[..text.len() - 1], 60_000),
+        Some(b'h') => (&text[..text.len() - 1], 3_600_000),
+        _ => return Err(rule),
+    };
+    let count: u64 = digits.parse().map_err(|_| rule)?;
+    count.checked_mul(unit).filter(|ms| (1_000..=86_400_000).contains(ms)).ok_or(rule)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+//! What a party agrees to at all: the section `[policy]` of its file.
+
+use super::PartySettings;
+use super::{Period, Rate};
+use crate::reader::{Item, Section};
+use crate::{Decimal, Kind, Study, StudyHash};
+use base::Error;
+
+pub(super) const POLICY_KEYS: &[&str] = &[
+    "studies",
+    "kinds",
+    "max_rho",
+    "budget",
+    "total",
+    "period",
+    "period_budget",
+    "runs",
+    "max_cells",
+    "allow_exact",
+    "delta",
+    "candidates",
+    "dummies_seed",
+];
+
+/// What this party agrees to, whatever a study says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Only these studies; `None` is any study of an allowed kind.
+    pub studies: Option<Vec<StudyHash>>,
+    /// Only these kinds.
+    pub kinds: Vec<String>,
+    /// Most rho one study may spend on one viewer.
+    pub max_rho: Decimal,
+    /// Most rho all studies together may spend on one viewer of this data.
+    pub budget: Decimal,
+    /// Most cells of one study.
+    pub max_cells: u64,
+    /// Whether exact results may be revealed.
+    pub allow_exact: bool,
+    /// `10^-d` is the most that the deltas of all matches together may come to, towards one viewer of this data.
+    pub delta_places: u8,
+    /// Most rho all studies together may spend on all viewers of this data; `None`: no bound but each viewer's.
+    pub total: Option<Decimal>,
+    /// Most rho on one viewer of this data within any span of some length; `None`: no bound but the budget.
+    pub period: Option<(u64, Decimal)>,
+    /// Most runs with one peer within some time; `None`: any number.
+    pub runs: Option<Rate>,
+    /// Least noise candidates of a study with noise: a party that bends its noise goes unnoticed once in so many times.
+    pub candidates: u32,
+    /// Whether the made-up rows of a match are drawn afresh, and paid for, each time that it begins.
+    pub fresh_dummies: bool,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            studies: None,
+            kinds: vec!["lift".into()],
+            max_rho: Decimal::from_nano(500_000_000),
+            budget: Decimal::from_nano(1_000_000_000),
+            max_cells: 100,
+            allow_exact: false,
+            delta_places: 6,
+            total: None,
+            period: None,
+            runs: None,
+            candidates: 64,
+            fresh_dummies: false,
+        }
+    }
+}
+
+impl PartySettings {
+    pub(super) fn read_policy(&mut self, section: &Section<'_, '_>) -> Result<(), Error> {
+        if let Some(list) = section.get("studies") {
+            self.allow_studies = Some(list.list()?.iter().map(study_hash).collect::<Result<_, _>>()?);
+        }
+        if let Some(list) = section.get("kinds") {
+            let kinds = [("lift", "lift"), ("program", "program"), ("match", "match")];
+            let kind = |item: &Item<'_, '_>| item.choice(&kinds, &["market"]).map(str::to_owned);
+            self.allow_kinds = Some(list.list()?.iter().map(kind).collect::<Result<_, _>>()?);
+        }
+        self.max_rho = section.get("max_rho").as_ref().map(crate::rho).transpose()?;
+        self.budget = section.get("budget").as_ref().map(crate::rho).transpose()?;
+        self.max_cells = section.get("max_cells").map(|item| item.integer(1..=1_000_000)).transpose()?;
+        self.allow_exact = section.get("allow_exact").map(|item| item.boolean()).transpose()?;
+        self.delta_places = section.get("delta").as_ref().map(crate::matching::delta).transpose()?;
+        self.total = section.get("total").as_ref().map(crate::rho).transpose()?;
+        self.period_seconds = section.get("period").as_ref().map(period).transpose()?;
+        self.period_budget = section.get("period_budget").as_ref().map(crate::rho).transpose()?;
+        if let (Some(alone), None) | (None, Some(alone)) =
+            (section.get("period"), section.get("period_budget"))
+        {
+            return Err(alone.error(
+                "period and period_budget belong together: period = \"90d\" and period_budget = 0.5 let no viewer have more \
+                 than 0.5 in any 90 days",
+            ));
+        }
+        let rate = |item: Item<'_, '_>| Rate::parse(item.text()?).map_err(|rule| item.refuse(rule));
+        self.runs = section.get("runs").map(rate).transpose()?;
+        let candidates = section.get("candidates").map(|item| item.integer(2..=1024)).transpose()?;
+        self.candidates = candidates.map(|n| u32::try_from(n).expect("at most 1024"));
+        let seeds = [("kept", false), ("fresh", true)];
+        self.fresh_dummies = section.get("dummies_seed").map(|item| item.choice(&seeds, &[])).transpose()?;
+        Ok(())
+    }
+
+    /// The policy, with defaults for what is not said.
+    pub(super) fn policy(&self) -> Result<Policy, Error> {
+        let default = Policy::default();
+        let period = match (self.period_seconds, self.period_budget) {
+            (Some(seconds), Some(budget)) => Some((seconds, budget)),
+            (None, None) => None,
+            _ => return Err(Error::input("period and period_budget belong together: set both, or neither")),
+        };
+        Ok(Policy {
+            studies: self.allow_studies.clone(),
+            kinds: self.allow_kinds.clone().unwrap_or(default.kinds),
+            max_rho: self.max_rho.unwrap_or(default.max_rho),
+            budget: self.budget.unwrap_or(default.budget),
+            max_cells: self.max_cells.unwrap_or(default.max_cells),
+            allow_exact: self.allow_exact.unwrap_or(default.allow_exact),
+            delta_places: self.delta_places.unwrap_or(default.delta_places),
+            total: self.total,
+            period,
+            runs: self.runs,
+            candidates: self.candidates.unwrap_or(default.candidates),
+            fresh_dummies: self.fresh_dummies.unwrap_or(default.fresh_dummies),
+        })
+    }
+}
+
+impl Policy {
+    /// The bound of a period, as debits carry it.
+    #[must_use]
+    pub fn period(&self) -> Option<Period> {
+        self.period.map(|(seconds, budget)| Period { seconds, budget: budget.rational() })
+    }
+
+    /// Whether the party called `own` agrees to a study at all, before anything is sent. What it is to see itself is the
+    /// others' to limit.
+    ///
+    /// # Errors
+    /// Says which rule the study breaks and how its owner may change the rule.
+    pub fn admit(&self, study: &Study, own: &str) -> Result<(), Error> {
+        let hash = study.hash();
+        if let Some(allowed) = &self.studies
+            && !allowed.contains(&hash)
+        {
+            return Err(not_listed(study, &hash));
+        }
+        self.admit_kind(study, own)
+    }
+
+    fn admit_kind(&self, study: &Study, own: &str) -> Result<(), Error> {
+        let (kind, to, public, cells) = match &study.kind {
+            Kind::Lift(lift) => {
+                let values = |c: &Option<crate::Categories>| c.as_ref().map_or(0, |c| c.values.len() as u64);
+                let cells = 1 + values(&lift.publisher.breakdown) + values(&lift.advertisers[0].cohort);
+                ("lift", &lift.release.to, lift.release.public, cells)
+            }
+            Kind::Lifts(parts) => return parts.iter().try_for_each(|part| self.admit_kind(part, own)),
+            Kind::Program(program) => {
+                (if program.computes { "program" } else { "match" }, &program.to, program.public, 1)
+            }
+        };
+        if !self.kinds.iter().any(|allowed| allowed == kind) {
+            return Err(Error::refused(format!(
+                "this party's policy does not allow studies of kind \"{kind}\"; to allow them, add it to policy.kinds"
+            )));
+        }
+        if let Some((viewer, rho)) = to.iter().find(|(viewer, rho)| viewer != own && *rho > self.max_rho) {
+            return Err(Error::refused(format!(
+                "the study spends rho {rho} on {viewer}; this party's policy.max_rho is {}",
+                self.max_rho
+            )));
+        }
+        if let Some(rho) = public.filter(|rho| *rho > self.max_rho) {
+            return Err(Error::refused(format!(
+                "the study spends rho {rho} on what everybody sees; this party's policy.max_rho is {}",
+                self.max_rho
+            )));
+        }
+        if cells > self.max_cells {
+            return Err(Error::refused(format!(
+                "the study has {cells} cells; this party's policy.max_cells is {}",
+                self.max_cells
+            )));
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn not_listed(study: &Study, hash: &StudyHash) -> Error {
+    Error::refused(format!(
+        "study {} ({hash}) is not on this party's list; after you have read the study, add its hash \"{}\" to \
+         policy.studies",
+        study.name,
+        hash.full()
+    ))
+}
+
+fn period(item: &Item<'_, '_>) -> Result<u64, Error> {
+    parse_period(item.text()?).map_err(|rule| item.refuse(rule))
+}
+
+/// Seconds of `90d`, `12w`: from a day to ten years.
+///
+/// # Errors
+/// The rule that the text breaks.
+pub fn parse_period(text: &str) -> Result<u64, &'static str> {
+    const DAY: u64 = 86_400;
+    let rule = "write a whole number with d or w, from 1d to 3650d: 90d";
+    let (digits, days) = match text.as_bytes().last() {
+        Some(b'd') => (&text[..text.len() - 1], 1),
+        Some(b'w') => (&text[..text.len() - 1], 7),
+        _ => return Err(rule),
+    };
+    let count: u64 = digits.parse().map_err(|_| rule)?;
+    count.checked_mul(days).filter(|days| (1..=3650).contains(days)).map(|days| days * DAY).ok_or(rule)
+}
+
+fn study_hash(item: &Item<'_, '_>) -> Result<StudyHash, Error> {
+    let rule = "write all 64 hex digits of the study's hash, as `tacit check` prints them";
+    StudyHash::parse(item.text()?).ok_or_else(|| item.refuse(rule))
+}

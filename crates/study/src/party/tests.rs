@@ -1,0 +1,237 @@
+//! The example party files, merging with flags, and every complaint with its text.
+
+use super::*;
+use crate::Study;
+
+const REGISTRY: &str = include_str!("../../../../examples/party-registry.toml");
+const HOSPITALS: &str = include_str!("../../../../examples/party-hospitals.toml");
+const LIFT: &str = include_str!("../../../../examples/lift.toml");
+
+fn error(from: &str, to: &str) -> String {
+    assert!(REGISTRY.contains(from), "the example has {from:?}");
+    PartySettings::parse("party.toml", &REGISTRY.replacen(from, to, 1)).expect_err("wrong now").to_string()
+}
+
+#[test]
+fn the_examples_are_complete() {
+    let registry =
+        PartySettings::parse("party.toml", REGISTRY).expect("parses").complete().expect("complete");
+    assert_eq!(registry.as_party, "registry");
+    assert_eq!(registry.address, Address::Listen("0.0.0.0:7000".into()));
+    assert_eq!((registry.memory, registry.deadline_ms), (1 << 30, 600_000));
+    assert_eq!(registry.policy.budget.to_string(), "1");
+    let hospitals =
+        PartySettings::parse("party.toml", HOSPITALS).expect("parses").complete().expect("complete");
+    assert_eq!(hospitals.address, Address::Peer("registry.example.org:7000".into()));
+    assert_eq!(hospitals.lineage().expect("it is there"), "hospital-admissions");
+    for party in [registry, hospitals] {
+        party.policy.admit(&Study::parse("lift.toml", LIFT).expect("a study"), "registry").expect("admitted");
+    }
+}
+
+#[test]
+fn flags_win_and_an_address_replaces_the_other() {
+    let file = PartySettings::parse("party.toml", REGISTRY).expect("parses");
+    let flags = PartySettings {
+        peer: Some("other:1".into()),
+        data: Some("new.csv".into()),
+        ..PartySettings::default()
+    };
+    let party = flags.over(file).complete().expect("complete");
+    assert_eq!(party.address, Address::Peer("other:1".into()));
+    assert_eq!(party.data, Path::new("new.csv"));
+    assert_eq!(party.study, Path::new("lift.toml"));
+}
+
+#[test]
+fn paths_are_relative_to_the_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("party.toml");
+    std::fs::write(&path, REGISTRY).expect("written");
+    let settings = PartySettings::read(&path).expect("read");
+    assert_eq!(settings.data, Some(folder.path().join("registry.csv")));
+}
+
+#[test]
+fn periods_and_rates_are_read() {
+    let with = |lines: &str| {
+        let (head, policy) = REGISTRY.split_once("[policy]").expect("the example has a policy");
+        PartySettings::parse("party.toml", &format!("{head}[policy]\n{lines}\n{policy}"))
+    };
+    let party = with("period = \"90d\"\nperiod_budget = 0.3\nruns = \"20/day\"").expect("parses");
+    let policy = party.complete().expect("complete").policy;
+    let period = policy.period().expect("a period");
+    assert_eq!((period.seconds, &*period.words()), (90 * 86_400, "0.3 in 90 days"));
+    assert_eq!(policy.runs.map(|rate| (rate.runs, rate.seconds)), Some((20, 86_400)));
+    for (lines, expected) in [
+        ("period = \"90d\"", "period and period_budget belong together"),
+        ("period_budget = 0.3", "period and period_budget belong together"),
+        (
+            "period = \"3 months\"\nperiod_budget = 0.3",
+            "policy.period is \"3 months\"; write a whole number with d or w",
+        ),
+        ("period = \"0d\"\nperiod_budget = 0.3", "from 1d to 3650d"),
+        (
+            "runs = \"20\"",
+            "policy.runs is \"20\"; write a whole number from 1, a stroke, and hour, day or week",
+        ),
+    ] {
+        let error = with(lines).expect_err("wrong").to_string();
+        assert!(error.contains(expected), "{lines}: {error}");
+    }
+    // A flag for one of them is no bound by itself, and replaces that of the file.
+    let flags = PartySettings { period_seconds: Some(86_400), ..PartySettings::default() };
+    let file = PartySettings::parse("party.toml", REGISTRY).expect("parses");
+    assert!(flags.clone().over(file).complete().is_err());
+    let party = flags.over(with("period = \"90d\"\nperiod_budget = 0.3").expect("parses")).complete();
+    assert_eq!(party.expect("complete").policy.period.map(|(seconds, _)| seconds), Some(86_400));
+}
+
+#[test]
+fn mistakes_are_placed() {
+    assert_eq!(
+        error("identity =", "identitiy ="),
+        "party.toml, line 6, column 1: unknown key \"identitiy\" in the file; did you mean \"identity\"? known here: \
+         study, as, identity, data, listen, allow, peer, peers, memory, ledger, report, deadline, lineage, work, \
+         keep_spine, spine, salt, studies, trigger, transport, trusted_network, policy"
+    );
+    assert_eq!(
+        error("memory   = \"1G\"", "memory   = \"1GB\""),
+        "party.toml, line 9, column 12: memory is \"1GB\"; write a whole number with M, G or T, at least 64M: 1G"
+    );
+    let cases = [
+        ("deadline = \"10m\"", "deadline = \"0s\"", "from 1s to 24h"),
+        ("listen   = \"0.0.0.0:7000\"", "listen   = \"7000\"", "listen is \"7000\"; write host:port"),
+        ("listen   = ", "peer = \"a:1\"\nlisten   = ", "both listen and peer are set"),
+        ("# studies   = [\"64 hex digits\"]", "studies = [\"7c4109aa5be2\"]", "write all 64 hex digits"),
+        ("listen ", "allow = [\"10.0.0.0/8\", \"10.1.0.0/8\"]\nlisten ", "the network is 10.0.0.0/8"),
+        ("listen ", "allow = []\nlisten ", "line 8, column 9: allow is empty, and nobody could come"),
+        ("kinds       = [\"lift\"]", "kinds = [\"market\"]", "not available in this version"),
+        ("max_rho     = 0.5", "max_rho = 0", "use a decimal above 0"),
+        ("max_cells   = 20", "max_cells = 0", "use a whole number from 1 to 1000000"),
+        ("allow_exact = false", "allow_exact = \"no\"", "use true or false"),
+        ("as       = \"registry\"", "as = \"Registry\"", "a name has 1 to 64 lower-case letters"),
+    ];
+    for (from, to, text) in cases {
+        let text_of = error(from, to);
+        assert!(text_of.contains(text), "{to}: {text_of}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let missing = PartySettings { listen: Some("a:1".into()), ..PartySettings::default() };
+    assert_eq!(
+        missing.complete().expect_err("missing").to_string(),
+        "no as: add as = \"...\" to the party file, or --as to the command"
+    );
+    assert_eq!(
+        PartySettings::default().complete().expect_err("missing").to_string(),
+        "neither listen nor peer is set; set one of them"
+    );
+}
+
+#[test]
+fn the_policy_refuses_what_its_owner_did_not_allow() {
+    let study = Study::parse("lift.toml", LIFT).expect("a study");
+    let refused = |policy: Policy| policy.admit(&study, "nobody").expect_err("refused").to_string();
+    let base = Policy::default();
+    base.admit(&study, "nobody").expect("the default admits it");
+    Policy { studies: Some(vec![study.hash()]), ..base.clone() }.admit(&study, "nobody").expect("listed");
+    assert!(refused(Policy { studies: Some(Vec::new()), ..base.clone() }).contains("add its hash \""));
+    assert!(refused(Policy { kinds: vec!["program".into()], ..base.clone() }).contains("kind \"lift\""));
+    assert_eq!(
+        refused(Policy { max_rho: Decimal::parse("0.099999999").expect("a decimal"), ..base.clone() }),
+        "the study spends rho 0.1 on what everybody sees; this party's policy.max_rho is 0.099999999"
+    );
+    let broken = LIFT.replace("# breakdown ", "breakdown ");
+    let study = Study::parse("lift.toml", &broken).expect("a study");
+    let error = Policy { max_cells: 4, ..base }.admit(&study, "nobody").expect_err("refused").to_string();
+    assert_eq!(error, "the study has 5 cells; this party's policy.max_cells is 4");
+}
+
+#[test]
+fn several_addresses_are_read_and_merged() {
+    let north = include_str!("../../../../examples/party-north.toml");
+    let settings = PartySettings::parse("party.toml", north).expect("parses");
+    let flags = PartySettings {
+        peers: [("east".to_owned(), "other:1".to_owned()), ("west".to_owned(), "third:2".to_owned())].into(),
+        ..PartySettings::default()
+    };
+    let party = flags.over(settings).complete().expect("complete");
+    let Address::Peers { listen, peers } = party.address else { panic!("several peers") };
+    assert_eq!(listen.as_deref(), Some("0.0.0.0:7000"));
+    assert_eq!((&*peers["east"], &*peers["west"]), ("other:1", "third:2"));
+    let both = format!("peer = \"a:1\"\n{north}");
+    let error = PartySettings::parse("party.toml", &both).expect_err("two forms").to_string();
+    assert!(error.contains("both listen and peer are set"), "{error}");
+    let both = both.replace("listen   =", "# listen =");
+    let error = PartySettings::parse("party.toml", &both).expect_err("two forms").to_string();
+    assert!(error.ends_with("both peer and [peers] are set; write all addresses under [peers]"), "{error}");
+    let paper = include_str!("../../../../examples/party-paper.toml");
+    let paper = PartySettings::parse("party.toml", paper).expect("parses").complete().expect("complete");
+    assert!(matches!(paper.address, Address::Listen(address) if address == "0.0.0.0:7000"));
+}
+
+/// Whatever the files say, of every two parties exactly one dials.
+#[test]
+fn every_pair_has_one_that_dials() {
+    let roster = Roster::new(["a", "b", "c"]);
+    let everybody = |me: &str| {
+        // One list for everybody: the own name in it does no harm.
+        let peers = ["a", "b", "c"].map(|name| (name.to_owned(), format!("{name}:1"))).into();
+        Address::Peers { listen: Some(format!("{me}:1")), peers }
+    };
+    let dials = |address: &Address, me: u8| -> Vec<u8> {
+        let places = address.places(PartyId(me), &roster).expect("addresses");
+        places.dial.keys().map(|p| p.0).collect()
+    };
+    assert_eq!(dials(&everybody("a"), 0), [0u8; 0]);
+    assert_eq!(dials(&everybody("b"), 1), [0]);
+    assert_eq!(dials(&everybody("c"), 2), [0, 1]);
+    assert_eq!(dials(&Address::Listen("a:1".into()), 0), [0u8; 0]);
+    let last = Address::Peers { listen: None, peers: [("a".to_owned(), "a:1".to_owned())].into() };
+    let error = last.places(PartyId(1), &roster).expect_err("c comes to b").to_string();
+    assert!(error.starts_with("c comes to this party: add listen = "), "{error}");
+    let both = [("a".to_owned(), "a:1".to_owned()), ("c".to_owned(), "c:1".to_owned())].into();
+    let deaf = Address::Peers { listen: None, peers: both };
+    deaf.places(PartyId(1), &roster).expect_err("c dials b, whatever b knows");
+    let pair = Roster::new(["a", "b"]);
+    for (me, other) in [(0, 1), (1, 0)] {
+        let at = |address: Address| address.places(PartyId(me), &pair).expect("an address");
+        assert_eq!(at(Address::Peer("x:1".into())).dial, [(PartyId(other), "x:1".to_owned())].into());
+        assert!(at(Address::Listen("x:1".into())).dial.is_empty());
+    }
+}
+
+#[test]
+fn work_and_spine_are_paths_and_delta_is_a_power_of_ten() {
+    let read = |text: &str| PartySettings::parse("party.toml", text);
+    let file = read("work = \"w\"\nkeep_spine = \"s\"\n[policy]\ndelta = \"1e-8\"").unwrap();
+    assert_eq!((file.work.as_deref(), file.delta_places), (Some(Path::new("w")), Some(8)));
+    // One of the two spines replaces the other.
+    let flags = PartySettings { spine: Some("t".into()), ..PartySettings::default() };
+    let both = flags.over(file);
+    assert_eq!((both.keep_spine, both.spine.as_deref()), (None, Some(Path::new("t"))));
+    let error = read("[policy]\ndelta = 0.1").unwrap_err().to_string();
+    assert!(error.contains("policy.delta is 0.1; use a power of ten from \"1e-15\" to \"1e-3\""), "{error}");
+}
+
+#[test]
+fn networks_are_read_up_to_their_limit() {
+    let with = |list: String| {
+        PartySettings::parse(
+            "party.toml",
+            &REGISTRY.replacen("listen ", &format!("allow = {list}\nlisten "), 1),
+        )
+    };
+    let many =
+        |count: usize| format!("{:?}", (0..count).map(|i| format!("10.0.{i}.0/24")).collect::<Vec<_>>());
+    let settings = with(many(limits::NETWORKS)).expect("at the limit");
+    assert_eq!(settings.complete().expect("complete").allow.len(), limits::NETWORKS);
+    let error = with(many(limits::NETWORKS + 1)).expect_err("beyond").to_string();
+    assert!(error.contains("allow has 65 networks, and at most 64"), "{error}");
+    let error = with("[\"10.0.0.0/8\", \"ten\"]".into()).expect_err("no network").to_string();
+    assert!(error.starts_with("party.toml, line ") && error.contains("column 24: "), "{error}");
+    assert!(error.contains("is \"ten\"; write a network like 10.0.0.0/8"), "{error}");
+}
