@@ -1,9 +1,10 @@
 //! Ground: parties, steps, errors, costs, limits, secrets and seeded randomness.
 //!
-//! Everything above this crate speaks these words. Nothing here does I/O.
+//! Everything above this crate speaks these words. Nothing here does I/O, but for asking the system for a free port.
 
 mod cost;
 mod error;
+mod free;
 pub mod limits;
 mod party;
 mod rng;
@@ -12,6 +13,7 @@ mod text;
 
 pub use cost::{Cost, Stage};
 pub use error::{Accusation, At, ChannelError, Error, Kind};
+pub use free::free_address;
 pub use party::{PartyId, Roster};
 pub use rng::{Rng, Seed};
 pub use secret::Secret;

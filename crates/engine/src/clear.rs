@@ -1,9 +1,10 @@
 //! The clear engine: one process, all columns, no protection. It defines what a program means; tests and dry runs use it.
 
-use crate::{Engine, Entered, OutputShares, Rows, Share, Shares};
+use crate::{Engine, Entered, OutputShares, Share, Shares};
 use base::{Cost, Error, PartyId};
 use circuits::{Lit, Wire};
 use net::Session;
+use program::Rows;
 use program::eval::{Values, closure};
 use program::lower::ReleasePlan;
 use program::{Fold, Op, Order, Program, Section};

@@ -1,8 +1,9 @@
 //! What a party does with its own rows before they are matched: it computes its entries in the clear, and the totals that
 //! it needs nobody for.
 
-use crate::{Rows, Share, Total};
+use crate::{Share, Total};
 use base::{Error, PartyId};
+use program::Rows;
 use program::eval::{Values, closure};
 use program::lower::JoinedPlan;
 use program::{Fold, Op};

@@ -3,8 +3,9 @@
 
 use base::{Cost, Error, PartyId, Rng, Seed};
 use engine::conformance::{check, check_alone, check_among_alone, check_law_alone};
-use engine::{Clear, Engine, Entered, OutputShares, Rows, Share, Shares, outputs};
+use engine::{Clear, Engine, Entered, OutputShares, Share, Shares, outputs};
 use net::Session;
+use program::Rows;
 use program::eval::Values;
 use program::lower::{FoldPlan, ReleasePlan, RowPlan, WordKind, lower_row};
 use program::{Op, Program};

@@ -4,10 +4,11 @@
 //! slots, masked; with SLOTS 0 the publisher knows its rows and the advertiser's are masked, as circuit-PSI leaves them.
 
 use base::{Error, Rng, Seed};
-use engine::{Engine, Entries, JoinedRows, Share, Shares, alone};
+use engine::{Engine, Entries, Share, Shares, alone};
 use gmw::Gmw;
 use net::cluster::Cluster;
 use ot::OtKind;
+use program::JoinedRows;
 use program::lower::{EntryKind, JoinedPlan, lower_joined};
 use program::{Holder, Program};
 use std::time::Instant;

@@ -2,12 +2,13 @@
 //! gates over lanes ([`crate::rows`]). Between two parties `yao` keeps the release section.
 
 use crate::{release, rows};
-use ::engine::{Engine, Entered, JoinedRows, OutputShares, Rows, Shares};
+use ::engine::{Engine, Entered, OutputShares, Shares};
 use base::{Cost, Error, PartyId};
 use net::Session;
 use ot::{Bases, OtKind};
 use program::lower::combine::Shape;
 use program::lower::{Depth, ReleasePlan};
+use program::{JoinedRows, Rows};
 use program::{Program, Sharing};
 use yao::Yao;
 

@@ -15,11 +15,12 @@
 use crate::bits::words;
 use crate::combine::Lanes;
 use crate::{Layers, Party, Quote};
-use ::engine::{Rows, Share, Shares, Total};
+use ::engine::{Share, Shares, Total};
 use base::{Cost, Error, PartyId};
 use circuits::{Input, Wire};
 use net::Session;
 use ot::OtKind;
+use program::Rows;
 use program::eval::{Values, closure};
 use program::lower::combine::Shape;
 use program::lower::{BooleanFold, BooleanPlan, INDEX_WORD, Inputs, Piece, lower_boolean};

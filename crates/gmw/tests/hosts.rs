@@ -2,11 +2,11 @@
 
 mod common;
 
+use base::free_address;
 use base::{Error, PartyId, Roster, Seed};
 use circuits::Viewers;
 use common::{circuit, eval, truth};
 use gmw::{Layers, Party};
-use net::connect::free_address;
 use net::{Identity, Meet, Session, Transport};
 use ot::OtKind;
 use std::collections::BTreeMap;

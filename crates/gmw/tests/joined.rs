@@ -3,12 +3,13 @@
 
 use base::{Error, Rng, Seed};
 use engine::conformance::{Table, suite};
-use engine::{Engine, Entries, JoinedRows, Rows, Share, Shares, alone};
+use engine::{Engine, Entries, Share, Shares, alone};
 use gmw::Gmw;
 use net::cluster::Cluster;
 use ot::OtKind;
 use program::lower::{EntryKind, JoinedPlan, lower_joined};
 use program::{Holder, NodeId, Op, Program};
+use program::{JoinedRows, Rows};
 use proptest::prelude::*;
 use studies::lift::*;
 

@@ -1,12 +1,13 @@
 //! Marketplaces among n parties: the true answers, the paper's gates in the ledger, faults, narrow windows, limits.
 
 use base::{Error, PartyId};
-use engine::{Engine, Rows, outputs};
+use engine::{Engine, outputs};
 use gmw::Gmw;
 use net::Session;
 use net::cluster::Cluster;
 use net::faults::Fault;
 use ot::OtKind;
+use program::Rows;
 use program::lower::combine::Shape;
 use program::lower::{Lowering, lower_release};
 use std::time::Duration;

@@ -1,10 +1,11 @@
 //! Lift rows by `sums`: the totals of the clear engine, at the price of the formulas.
 
 use base::{Cost, Error, PartyId};
-use engine::{Clear, Engine, Rows, Share, Shares};
+use engine::{Clear, Engine, Share, Shares};
 use net::cluster::Cluster;
 use net::faults::Fault;
 use ot::OtKind;
+use program::Rows;
 use program::{Builder, Class, Lookup, NodeId, Program, Type};
 use proptest::prelude::*;
 use std::time::Duration;

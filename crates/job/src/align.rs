@@ -109,7 +109,7 @@ fn sources(
     program.columns.iter().enumerate().map(|(i, c)| (source((i, c)), absent(c))).collect()
 }
 
-impl engine::Rows for Shard {
+impl program::Rows for Shard {
     fn len(&self) -> u64 {
         (self.aligned.spine.len() + self.of - 1 - self.index) as u64 / self.of as u64
     }
@@ -184,7 +184,7 @@ fn cell(rows: &ProgramRows, own: usize, row: usize, ty: Type) -> Result<u128, Er
 mod tests {
     use super::*;
     use data::Identifiers;
-    use engine::Rows as _;
+    use program::Rows as _;
     use studies::lift::{Event, JoinedRow, Outcome, User};
 
     fn advertiser_rows() -> AdvertiserRows {

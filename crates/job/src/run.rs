@@ -664,8 +664,8 @@ fn work(
     let (program, engines) = (&checked.built.program, &checked.engines);
     let mut engine = engines.worker(bases);
     let count = match &rows {
-        Dealt::Spine(shard) => engine::Rows::len(shard),
-        Dealt::Joined(dealt) => engine::JoinedRows::len(dealt),
+        Dealt::Spine(shard) => program::Rows::len(shard),
+        Dealt::Joined(dealt) => program::JoinedRows::len(dealt),
     };
     let price = engines.price_rows(&*engine, program, count);
     let step = format!("compute/{index}");

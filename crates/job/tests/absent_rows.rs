@@ -4,9 +4,9 @@
 mod common;
 
 use base::Error;
+use base::free_address;
 use common::{SALTED, SERVERS, World, all, outputs, quiet};
 use job::run::{Watch, run};
-use net::connect::free_address;
 use net::identity::Identity;
 use report::{Report, View};
 use std::collections::BTreeMap;

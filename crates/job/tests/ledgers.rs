@@ -68,7 +68,7 @@ impl World {
         let (head, tail) = self.study.split_once("\ntitle").expect("the example has a title");
         let (_, rest) = tail.split_once('\n').unwrap();
         std::fs::write(self.path("study.toml"), format!("{head}\ntitle = \"{title}\"\n{rest}")).unwrap();
-        let at = net::connect::free_address().unwrap();
+        let at = base::free_address().unwrap();
         let sides = [format!("listen = \"{at}\""), format!("peer = \"{at}\"")];
         [0, 1].map(|i| {
             let name = NAMES[i];
@@ -466,7 +466,7 @@ fn an_answer_of_an_older_version_is_found() {
     let mut lines = (0..3000).step_by(3).map(|i| format!("u{i},{},{}", 200 + i % 100, 1 + i % 7));
     std::fs::write(to("adv.csv"), rows("id,at,amount", &mut lines)).unwrap();
     std::fs::copy(fixtures.join("study.toml"), to("study.toml")).unwrap();
-    let at = net::connect::free_address().unwrap();
+    let at = base::free_address().unwrap();
     let sides = [("pub", format!("listen = \"{at}\"")), ("adv", format!("peer = \"{at}\""))];
     let parties = sides.map(|(name, side)| {
         std::fs::copy(fixtures.join(format!("{name}-ledger.db")), to(&format!("{name}.ledger"))).unwrap();

@@ -3,10 +3,10 @@
 mod common;
 
 use base::Error;
+use base::free_address;
 use common::{ALIGNED, CLINICS, DISTRICTS, cases, total, write_clinics};
 use data::generate::{Format, LiftOptions, lift};
 use job::run::{Event, Watch, run, run_parts};
-use net::connect::free_address;
 use net::identity::Identity;
 use privacy::ledger::{Ledger, PUBLIC};
 use report::{Report, View};

@@ -35,7 +35,7 @@ fn world(edit: &dyn Fn(String) -> String) -> World {
     let regions: String = (25..60).map(|i| format!("P{i} ,{}\n", ["north", "south"][i % 2])).collect();
     std::fs::write(folder.path().join("clinic.csv"), format!("id,visits\n{visits}")).unwrap();
     std::fs::write(folder.path().join("registry.csv"), format!("id,region\n{regions}")).unwrap();
-    let at = net::connect::free_address().unwrap();
+    let at = base::free_address().unwrap();
     let parties = [(NAMES[0], Address::Listen(at.clone())), (NAMES[1], Address::Peer(at))];
     let parties = parties.map(|(name, address)| party(folder.path(), name, address));
     World { folder, parties }

@@ -35,7 +35,7 @@ fn world(rows: u32, edit: &dyn Fn(String) -> String) -> World {
     });
     let study = edit(lift_study(&options, &keys[0], &keys[1], false));
     std::fs::write(folder.path().join("study.toml"), study).unwrap();
-    let at = net::connect::free_address().unwrap();
+    let at = base::free_address().unwrap();
     let addresses = [Address::Listen(at.clone()), Address::Peer(at)];
     let data = [generated.publisher.clone(), generated.advertiser.clone()];
     let mut parts = addresses.into_iter().zip(data).zip(NAMES);
@@ -260,7 +260,7 @@ fn program_world(edit: &dyn Fn(String) -> String) -> (TempDir, [Party; 2]) {
     let works: String = (200..900).map(|i| format!("P{i} ,{}\n", i % 60)).collect();
     std::fs::write(folder.path().join("clinic.csv"), format!("person,diagnosis\n{clinic}")).unwrap();
     std::fs::write(folder.path().join("works.csv"), format!("person,exposed_days\n{works}")).unwrap();
-    let at = net::connect::free_address().unwrap();
+    let at = base::free_address().unwrap();
     let mut addresses = [Address::Listen(at.clone()), Address::Peer(at)].into_iter();
     let parties = names.map(|name| {
         let data = folder.path().join(format!("{name}.csv"));

@@ -9,7 +9,6 @@ mod door;
 mod effort;
 mod standby;
 
-pub use crate::free::free_address;
 pub use standby::{Call, Standby};
 
 use crate::Channel;

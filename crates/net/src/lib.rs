@@ -11,7 +11,6 @@ pub mod connect;
 mod crowd;
 mod farewell;
 pub mod faults;
-mod free;
 #[doc(hidden)]
 pub mod fuzzing;
 mod hello;

@@ -2,9 +2,9 @@
 
 mod common;
 
+use base::free_address;
 use base::{ChannelError, Error, Kind};
 use common::{HOSPITALS, Keys, Listening, REGISTRY, listen, meet, met_tls, roster};
-use net::connect::free_address;
 use net::{Endpoint, Identity, Meet, Meeting, Status, Transport};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,7 +1,7 @@
 //! Three and more parties: everybody meets everybody, and everybody learns who is missing, wrong or lost.
 
+use base::free_address;
 use base::{Error, Kind, PartyId, Roster, Seed};
-use net::connect::free_address;
 use net::{Channels, Fingerprint, Identity, Meet, Meeting, Session, Status, Transport};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,8 @@
 //! Nodes that wait for word to begin: who may give it, what it may say, and that nobody who comes early is lost.
 
+use base::free_address;
 use base::{Error, PartyId, Roster};
-use net::connect::{Standby, free_address};
+use net::connect::Standby;
 use net::{Fingerprint, Identity, Meet, Meeting, Status, Transport};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -13,6 +13,7 @@ mod graph;
 pub mod lower;
 mod names;
 mod presence;
+mod rows;
 mod text;
 mod types;
 mod verify;
@@ -25,5 +26,6 @@ pub use graph::{
     Output, Program, RowSet, Section, Sharing, Source, Statistic, Viewer,
 };
 pub use names::{LABEL_BYTES, Names};
+pub use rows::{JoinedRows, Rows};
 pub use types::{Owners, Ratio, Type};
 pub use verify::{Audit, Charge, Policy, verify};

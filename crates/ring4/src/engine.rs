@@ -17,9 +17,10 @@ use crate::seats::member::Member;
 use crate::{Quote, Seat, Settings};
 use accel::Queue;
 use base::{Cost, Error, PartyId};
-use engine::{Engine, Entered, OutputShares, Rows, Shares, outputs};
+use engine::{Engine, Entered, OutputShares, Shares, outputs};
 use net::Session;
 use program::Program;
+use program::Rows;
 use program::lower::combine::Shape;
 use program::lower::{Depth, Draws, Inputs, ReleasePlan, Totals};
 

@@ -41,7 +41,7 @@ fn said(output: &Output) -> String {
 
 /// All four to their end. Where one fails, the others, which may wait for it, are ended too.
 fn four(size: &str, settings: &[Settings]) -> Vec<Output> {
-    let addresses: Vec<String> = (0..3).map(|_| net::connect::free_address().expect("a port")).collect();
+    let addresses: Vec<String> = (0..3).map(|_| base::free_address().expect("a port")).collect();
     let addresses = addresses.join(",");
     let seats = ["0", "1", "2", "3"];
     let mut children: Vec<Child> = seats

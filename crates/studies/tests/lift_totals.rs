@@ -4,9 +4,10 @@ mod common;
 
 use base::Error;
 use common::full;
-use engine::{Clear, Engine, Rows, Share};
+use engine::{Clear, Engine, Share};
 use net::cluster::Cluster;
 use program::Program;
+use program::Rows;
 use proptest::prelude::*;
 use studies::lift::*;
 

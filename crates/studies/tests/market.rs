@@ -1,8 +1,9 @@
 //! Marketplaces: programs against the reference, answers by hand, circuits of the paper.
 
 use base::{PartyId, Roster, Seed};
-use engine::{Clear, Engine, Entered, Rows};
+use engine::{Clear, Engine, Entered};
 use net::Session;
+use program::Rows;
 use program::lower::combine::{Combine, Shape};
 use program::lower::{Lowering, lower_release};
 use program::{Policy, Program, verify};

@@ -2,9 +2,9 @@
 
 use crate::planes::Temps;
 use base::{Error, PartyId};
-use engine::{JoinedRows, Rows};
 use program::eval::Values;
 use program::lower::{EntryKind, JoinedPlan, Term, Word};
+use program::{JoinedRows, Rows};
 use program::{NodeId, Op, Section, Type};
 use zeroize::Zeroize;
 

@@ -9,13 +9,14 @@ use crate::inputs::Feed;
 use crate::price::Shape;
 use crate::schedule::Schedule;
 use base::{Error, PartyId, limits};
-use engine::{JoinedRows, Rows, Share, Shares};
+use engine::{Share, Shares};
 use kernels::TweakedHash;
 use net::Session;
 use ot::{Bases, OtKind, Pair};
 use program::eval::closure;
 use program::lower::{FoldPlan, JoinedPlan, RowPlan};
 use program::{Fold, NodeId, Program, Type};
+use program::{JoinedRows, Rows};
 
 /// A two-party program of sums made ready for one party.
 pub struct Prepared {

@@ -33,7 +33,7 @@ fn said(output: &Output) -> String {
 
 /// Both parties to their end.
 fn both(words: &str, settings: &[Settings; 2]) -> [Output; 2] {
-    let address = net::connect::free_address().expect("a port");
+    let address = base::free_address().expect("a port");
     let children = [0, 1].map(|party| start(words, party, &address, &settings[party]));
     children.map(|child| child.wait_with_output().expect("it ends"))
 }
@@ -62,7 +62,7 @@ fn two_processes_are_right_at_every_quick_size() {
 
 #[test]
 fn mistakes_are_said_in_words() {
-    let address = net::connect::free_address().expect("a port");
+    let address = base::free_address().expect("a port");
     for (words, expected) in [("merge --size 100", "a power of two"), ("mvmul --size 7", "a multiple of 64")]
     {
         let output = start(words, 0, &address, &Settings::default()).wait_with_output().expect("it ends");

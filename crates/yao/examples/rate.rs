@@ -2,8 +2,9 @@
 //! rate -- [rows] [lanes] [k]`. Prints AND/s for independent gates, and rows/s of the lift row with K = 4.
 
 use base::{Error, PartyId};
-use engine::{Engine, Rows};
+use engine::Engine;
 use net::cluster::Cluster;
+use program::Rows;
 use program::{Builder, Class, Program, Type};
 use std::time::Instant;
 use studies::lift::{BenchRows, Lift};

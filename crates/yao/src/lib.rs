@@ -37,10 +37,11 @@ pub mod wires;
 
 use base::{Cost, Error, PartyId};
 use circuits::Wired;
-use engine::{CircuitEngine, Engine, Entered, OutputShares, Rows, Shares};
+use engine::{CircuitEngine, Engine, Entered, OutputShares, Shares};
 use kernels::{Block, TweakedHash};
 use net::Session;
 use program::Program;
+use program::Rows;
 use program::lower::ReleasePlan;
 
 /// The garbling engine of one party.

@@ -6,7 +6,7 @@
 
 use super::mix;
 use base::{Error, PartyId};
-use engine::Rows;
+use program::Rows;
 use program::{Builder, Class, NodeId, Program, Type};
 
 /// AND gates of a row.

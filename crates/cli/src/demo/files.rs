@@ -3,9 +3,9 @@
 use super::{PARTIES, market, ring4};
 use crate::output;
 use base::Error;
+use base::free_address;
 use data::generate::{self, Generated};
 use net::Identity;
-use net::connect::free_address;
 use std::path::{Path, PathBuf};
 use study::Study;
 

@@ -1,7 +1,7 @@
 //! `tacit circuit`: from an emitted file to a result of every engine, and what is refused.
 
 use crate::support::{Done, Running, command};
-use net::connect::free_address;
+use base::free_address;
 use serde_json::{Value, json};
 use std::path::Path;
 use tempfile::TempDir;

@@ -1,8 +1,8 @@
 //! Three processes: a program of three parties, and lift with two advertisers.
 
 use crate::support::{Done, Running, command, tacit};
+use base::free_address;
 use data::generate::{Format, LiftOptions, lift};
-use net::connect::free_address;
 use std::path::{Path, PathBuf};
 
 const CLINICS: [&str; 3] = ["east", "north", "west"];

@@ -141,7 +141,7 @@ impl Pair {
         });
         std::fs::write(folder.path().join("study.toml"), lift_study(&options, &keys[0], &keys[1], false))
             .unwrap();
-        let address = net::connect::free_address().unwrap();
+        let address = base::free_address().unwrap();
         for (name, side) in NAMES.into_iter().zip(["listen", "peer"]) {
             let extension = format.extension();
             let text = format!(

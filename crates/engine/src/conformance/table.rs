@@ -1,7 +1,7 @@
 //! Columns in memory, as one party holds them.
 
-use crate::Rows;
 use base::{Error, PartyId};
+use program::Rows;
 use program::{Column, Holder, Program};
 
 /// The columns that one holder may read: reading a foreign one is an error.

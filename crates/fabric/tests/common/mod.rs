@@ -94,7 +94,7 @@ pub fn start(
     for i in 0..2 {
         Identity::generate().unwrap().save(&folder.path().join(format!("{i}.key"))).unwrap();
     }
-    let address = net::connect::free_address().unwrap();
+    let address = base::free_address().unwrap();
     let child = |i: usize| {
         let mut command = Command::new(std::env::current_exe().unwrap());
         let folder = folder.path().display();

@@ -77,7 +77,7 @@ impl World {
     fn parties(&self, study: &str, edit: &dyn Fn(&mut Party)) -> [Party; 2] {
         let folder = self.folder.path();
         std::fs::write(folder.join("study.toml"), study).unwrap();
-        let at = net::connect::free_address().unwrap();
+        let at = base::free_address().unwrap();
         let mut addresses = [Address::Listen(at.clone()), Address::Peer(at)].into_iter();
         NAMES.map(|name| {
             let mut party = Party {

@@ -2,9 +2,9 @@
 #![allow(dead_code, reason = "each test file uses parts of its own")]
 
 use base::Error;
+use base::free_address;
 use data::generate::{Format, LiftOptions, lift};
 use job::run::{Event, ServerReport, Watch, compute_study, run};
-use net::connect::free_address;
 use net::identity::Identity;
 use privacy::ledger::Ledger;
 use report::{Report, View};

@@ -68,7 +68,7 @@ impl World {
 
     pub fn parties(&self) -> [Party; 2] {
         std::fs::write(self.path("study.toml"), &self.study).unwrap();
-        let at = net::connect::free_address().unwrap();
+        let at = base::free_address().unwrap();
         let sides = [format!("listen = \"{at}\""), format!("peer = \"{at}\"")];
         [0, 1].map(|i| {
             let name = NAMES[i];

@@ -140,7 +140,7 @@ impl<'a> Session<'a> {
         let args = self.args;
         let program = workload.family().find(args.program(workload.family()))?;
         let size = workload::size(&program, workload, args.size)?;
-        let address = (workload.parties() > 1).then(net::connect::free_address).transpose()?;
+        let address = (workload.parties() > 1).then(base::free_address).transpose()?;
         let (spill, timeout) = (args.spill.clone(), Duration::from_secs(args.timeout));
         Ok(Task { workload, program, size, address, chunk: args.chunk, spill, timeout })
     }

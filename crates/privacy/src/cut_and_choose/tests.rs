@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::ledger::{EntryRow, release_id};
+use engine::Share;
 use engine::outputs::Proof;
-use engine::{Rows, Share};
 use net::cluster::Cluster;
 use net::faults::Fault;
+use program::Rows;
 use program::lower::{self, Lowering, NoisedAt, WordKind, lower_release};
 use program::{Builder, Class, MechanismKind, Policy, Program, Ratio, Type};
 use release::choose::{Outcome, Transcript};

@@ -4,7 +4,7 @@
 use super::layout::NO_VALUE;
 use super::{Arm, Content, Event, JoinedRow, Layout, Lift, Outcome, Totals, User};
 use base::{Error, PartyId};
-use engine::Rows;
+use program::Rows;
 
 /// One party's columns of a made-up table (or both parties', for the clear engine).
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use super::{Answer, CUSTOMER, Problem, provider, truth};
 use base::{Error, PartyId, Rng, Seed};
-use engine::Rows;
+use program::Rows;
 use program::{Holder, Program};
 use std::fmt::Write;
 use std::sync::Arc;

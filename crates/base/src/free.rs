@@ -1,6 +1,6 @@
 //! Loopback addresses to reserve now and listen at later: for tests, demos and measurements on one machine.
 
-use base::Error;
+use crate::Error;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
