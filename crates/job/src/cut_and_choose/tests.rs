@@ -3,9 +3,9 @@
 use super::*;
 use crate::ledger::{EntryRow, release_id};
 use crate::run::fuzzing::{candidates, counts};
-use engine::{Rows, Share};
 use engine::conformance::Table;
 use engine::outputs::Proof;
+use engine::{Rows, Share};
 use net::cluster::Cluster;
 use net::faults::Fault;
 use program::Program;

@@ -293,7 +293,7 @@ fn served(world: &World) -> ([Party; 2], [Node; 4]) {
         PartySettings::read(&file).unwrap()
     };
     let consent = Consent { spend_anyway: true, ..Consent::default() };
-    let owner = |me| Party { consent: consent.clone(), ..settings(me).complete().unwrap() };
+    let owner = |me| Party { consent, ..settings(me).complete().unwrap() };
     ([0, 1].map(owner), [2, 3, 4, 5].map(|me| settings(me).complete_node().unwrap()))
 }
 
