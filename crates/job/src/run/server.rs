@@ -3,7 +3,7 @@
 use super::agree::tell_all;
 use super::outsourced::{self, Word, cast, compute, disclosed, draw, hear_rows, publishes, same_program};
 use super::stages::Stages;
-use super::{Watch, appointment, hear_groups, met, released, salted, stopped, transport};
+use super::{Watch, appointment, hear_groups, met, released, salted, session_seed, stopped, transport};
 use crate::engines::Engines;
 use crate::hold::Ran;
 use crate::ledger::{Bytes32, Ledger};
@@ -14,7 +14,7 @@ use crate::scales::Scales;
 use crate::study::{Kind, Protocol, Study};
 use crate::transport::{Transport, protects};
 use crate::usage;
-use base::{Cost, Error, Kind as Fault, PartyId, Seed};
+use base::{Cost, Error, Kind as Fault, PartyId};
 use engine::{Engine, Rows, Shares, outputs};
 use net::connect::Standby;
 use net::{Farewell, Session};
@@ -149,7 +149,7 @@ pub(super) fn compute_ready(
     };
     let mut meeting = met(meeting, study, watch)?;
     let farewell = meeting.farewell()?;
-    let session = Session::new(*me, study.roster(), meeting.control, Seed::from_system());
+    let session = Session::new(*me, study.roster(), meeting.control, session_seed());
     let stages = Stages::new(*me, study.roster().len(), watch.events.clone());
     let session = session.with_id(meeting.session_id).with_progress(watch.progress.clone());
     let engines = ready.engines;

@@ -9,6 +9,8 @@ use engine::Share;
 use std::path::Path;
 use tempfile::TempDir;
 
+pub(super) mod secrets;
+
 const NAMES: [&str; 2] = ["publisher", "advertiser"];
 /// People of the publisher, and of the advertiser.
 const PEOPLE: [std::ops::Range<u64>; 2] = [0..300, 200..460];
