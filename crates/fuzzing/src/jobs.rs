@@ -5,17 +5,17 @@ use crate::talk::Talk;
 use crate::{Target, disk};
 use base::{Error, PartyId};
 use data::generate::{Format, LiftOptions, lift, lift_study};
+use engine::conformance::Table;
 use engine::{Engine, OutputShares, outputs};
 use job::prepare::{self, Checked};
 use net::succession::{SUCCESSION_BYTES, Succession};
 use net::{Identity, Session};
-use privacy::cut_and_choose::{Noise, setup};
+use privacy::cut_and_choose::Noise;
+use privacy::fuzzing::{candidates, counts};
 use privacy::ledger::{Debit, Head, Ledger, PAID_BYTES, Paid, STATEMENT_BYTES, Statement, release_id};
-use program::Rows;
-use program::lower::{self, Lowering, NoisedAt, ReleasePlan, WordKind, lower_release};
-use program::{Builder, Class, MechanismKind, Policy, Program, Ratio, Type, Viewer};
-use release::choose::{Context, Draw, Setup, Side};
-use release::gaussian::DiscreteGaussian;
+use program::lower::ReleasePlan;
+use program::Viewer;
+use release::choose::{Context, Setup, Side};
 use release::rational::ratio;
 use std::fs;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -145,55 +145,7 @@ const DRAWER: PartyId = PartyId(1);
 const STUDY: [u8; 32] = [1; 32];
 const TAGS: [[u8; 32]; 2] = [[2; 32], [3; 32]];
 
-/// Two counts of what both know a part of, noised for the viewer.
-fn program() -> Program {
-    let mut b = Builder::new("counts", Class::Dp, ["registry", "hospitals"]);
-    let arm = b.column("arm", Type::u(2), Some(VIEWER));
-    let outcome = b.column("outcome", Type::BIT, Some(DRAWER));
-    let cells = [1, 2].map(|which| {
-        let constant = b.constant(which, Type::u(2));
-        let inside = b.eq(arm, constant);
-        let both = b.and(inside, outcome);
-        b.sum(both, Type::u(32))
-    });
-    let rho = Ratio::new(1, 200).expect("a ratio");
-    let m = b.mechanism(VIEWER, rho, MechanismKind::Gaussian(cells.to_vec()));
-    b.release();
-    for output in 0..2 {
-        let noised = b.noised(m, output);
-        b.reveal(&format!("cell {output}"), VIEWER, noised);
-    }
-    b.finish()
-}
-
-struct Columns(Vec<u128>);
-
-impl Rows for Columns {
-    fn len(&self) -> u64 {
-        self.0.len() as u64
-    }
-    fn read(&mut self, _: u32, from: u64, into: &mut [u128]) -> Result<(), Error> {
-        into.copy_from_slice(&self.0[from as usize..][..into.len()]);
-        Ok(())
-    }
-}
-
 fn plan_and_setup() -> Result<(ReleasePlan, Setup), Error> {
-    let program = program();
-    let audit = program::verify(&program, &Policy::default(), 9)?;
-    let sigma2 = |mechanism: u32, output: u32| {
-        let charge = audit.charges.iter().find(|charge| charge.mechanism == mechanism);
-        let sigma2 = charge.and_then(|charge| charge.sigma2(output as usize));
-        sigma2.map(program::Ratio::rational).ok_or_else(|| Error::misuse("no variance"))
-    };
-    let width = |at: NoisedAt| {
-        let law =
-            DiscreteGaussian::new(&sigma2(at.mechanism, at.output).expect("derived")).expect("a variance");
-        u8::try_from(law.width()).expect("a few bits")
-    };
-    let owners = program.fold_owners();
-    let how = Lowering { noise: lower::Noise::Candidates(3, &width), ..Lowering::exact(&owners) };
-    let plan = lower_release(&program, VIEWER.into(), &how)?;
     let release = release_id(&STUDY, &TAGS, VIEWER.into());
     let context = Context {
         study: STUDY,
@@ -203,14 +155,7 @@ fn plan_and_setup() -> Result<(ReleasePlan, Setup), Error> {
         viewer: VIEWER,
         drawer: DRAWER,
     };
-    let mut draws = Vec::new();
-    for word in &plan.words {
-        if let WordKind::Candidate(at, 0) = word.kind {
-            draws.push(Draw { sigma2: sigma2(at.mechanism, at.output)?, width: word.width.into() });
-        }
-    }
-    let setup = setup(context, draws, 3)?;
-    Ok((plan, setup))
+    candidates(3, context)
 }
 
 /// What this party's ledger books for the release.
@@ -243,7 +188,7 @@ fn hold(session: &mut Session) -> Result<(), Error> {
     let debit = Debit { protects: true, ..debit(me) };
     let ledger = fresh_ledger(&format!("hold-{}", me.0))?;
     let keys = KEYS.iter().take(plan.parties).map(|key| key.fingerprint().to_string()).collect();
-    job::run::fuzzing::hold(session, &plan, left, (debit, &KEYS[me.index()]), keys, ledger)
+    privacy::fuzzing::hold(session, &plan, left, (debit, &KEYS[me.index()]), keys, ledger)
 }
 
 /// Rows, then the release to the viewer.
@@ -254,8 +199,8 @@ fn release(session: &mut Session) -> Result<(), Error> {
     let rng = session.fork_seed("noise").into_rng();
     let ledger = fresh_ledger(&format!("release-{}", me.0))?;
     let noise = Noise::new(side, setup, Arc::new(Mutex::new(ledger)), debit(me), rng);
-    let mut columns = Columns(if me == VIEWER { vec![1, 2, 0] } else { vec![1, 0, 1] });
+    let (program, columns) = (counts(), [vec![1, 2, 0], vec![1, 0, 1]]);
     let mut engine = Yao::default();
-    let totals = engine.rows(&program(), &mut columns, session)?;
+    let totals = engine.rows(&program, &mut Table::new(&program, &columns, 3, Some(me)), session)?;
     noise.run(&mut engine, &plan, &totals, session).map(|_| ())
 }

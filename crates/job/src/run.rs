@@ -259,6 +259,15 @@ fn meet(party: &Party, checked: &Checked, places: Places, watch: &Watch) -> Resu
     met(meet.meet(lanes)?, &checked.study, watch)
 }
 
+/// The seed of a session: the system's. Tests know those of their threads.
+fn session_seed() -> Seed {
+    #[cfg(test)]
+    if let Some(known) = tests::secrets::next_seed() {
+        return known;
+    }
+    Seed::from_system()
+}
+
 /// With whom this party meets, and how.
 fn appointment(
     study: &Study,
@@ -331,7 +340,7 @@ impl<'a> Coordinator<'a> {
         let roster = checked.study.roster();
         let parties = roster.len();
         let farewell = if parties > 2 { Some(meeting.farewell()?) } else { None };
-        let session = Session::new(checked.me, roster, meeting.control, Seed::from_system())
+        let session = Session::new(checked.me, roster, meeting.control, session_seed())
             .with_id(meeting.session_id)
             .with_progress(watch.progress.clone());
         let stages = Stages::new(checked.me, parties, watch.events.clone());
@@ -494,7 +503,7 @@ impl<'a> Coordinator<'a> {
                 .enumerate()
                 .map(|(index, (channels, bases))| {
                     let dealt = deal(rows, &checked.built, me, index as u32, of);
-                    let session = Session::new(me, checked.roster.clone(), channels, Seed::from_system());
+                    let session = Session::new(me, checked.roster.clone(), channels, session_seed());
                     let mut session = session.with_progress(progress.clone());
                     scope.spawn(move || {
                         let done = dealt.and_then(|dealt| work(checked, bases, dealt, &mut session, index));

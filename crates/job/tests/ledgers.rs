@@ -1,87 +1,47 @@
 //! Privacy ledgers against a party that leaves, forgets or rewrites, and the cut-and-choose of noise that they keep: two parties
 //! in two threads, TLS on loopback, real files.
 
+mod pair;
+
 use base::Error;
 use job::run::{Event, Watch, run};
 use net::Progress;
-use net::identity::Identity;
+use pair::{both, whole};
 use privacy::ledger::{Ledger, Towards};
 use release::rational::ratio;
 use report::Report;
 use rusqlite::Connection;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use study::party::{Party, PartySettings};
 use tempfile::TempDir;
 
-/// The viewer, and the drawer of its noise.
-const NAMES: [&str; 2] = ["clinic", "works"];
-const EXAMPLE: &str = include_str!("../../../examples/program.toml");
+/// A viewer, and the drawer of its noise; studies that differ in their titles.
+struct World(pair::World);
 
-struct World {
-    folder: TempDir,
-    keys: [String; 2],
-    study: String,
-    /// Of both parties, towards the other.
-    budget: &'static str,
+impl Deref for World {
+    type Target = pair::World;
+
+    fn deref(&self) -> &pair::World {
+        &self.0
+    }
 }
 
 impl World {
     fn new() -> Self {
-        let folder = TempDir::new().unwrap();
-        let keys = NAMES.map(|name| {
-            let identity = Identity::generate().unwrap();
-            identity.save(&folder.path().join(format!("{name}.key"))).unwrap();
-            identity.fingerprint().to_string()
-        });
-        let study = EXAMPLE
-            .replace("[release]\n", "[release]\nnoise = \"cut-and-choose\"\n")
-            .replace("tacit1:00112233445566778899aabbccddeeff", &keys[0])
-            .replace("tacit1:ffeeddccbbaa99887766554433221100", &keys[1]);
-        let clinic: String = (0..60).map(|i| format!("p{i},{}\n", ["ill", "healthy"][i % 2])).collect();
-        std::fs::write(folder.path().join("clinic.csv"), format!("person,diagnosis\n{clinic}")).unwrap();
-        let world = Self { folder, keys, study, budget: "5" };
-        world.data_of_works(0);
-        world
+        Self::with_budget("5")
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+    /// Of both parties, towards the other.
+    fn with_budget(budget: &'static str) -> Self {
+        let noise = "[release]\nnoise = \"cut-and-choose\"\n";
+        let study = |keys: &[String; 2]| pair::example(keys).replace("[release]\n", noise);
+        Self(pair::World { budget, ..pair::World::of(study) })
     }
 
-    /// The drawer's data, with so many more lines.
-    fn data_of_works(&self, more: u32) {
-        let rows: String = (20..90 + more).map(|i| format!("p{i},{}\n", i % 60)).collect();
-        std::fs::write(self.path("works.csv"), format!("person,exposed_days\n{rows}")).unwrap();
-    }
-
-    fn ledger(&self, party: usize) -> Ledger {
-        Ledger::open(&self.path(&format!("{}.ledger", NAMES[party]))).unwrap()
-    }
-
-    fn raw(&self, party: usize) -> Connection {
-        Connection::open(self.path(&format!("{}.ledger", NAMES[party]))).unwrap()
-    }
-
-    /// Both parties, of a study with this title: another title is another study.
     fn parties(&self, title: &str) -> [Party; 2] {
-        let (head, tail) = self.study.split_once("\ntitle").expect("the example has a title");
-        let (_, rest) = tail.split_once('\n').unwrap();
-        std::fs::write(self.path("study.toml"), format!("{head}\ntitle = \"{title}\"\n{rest}")).unwrap();
-        let at = base::free_address().unwrap();
-        let sides = [format!("listen = \"{at}\""), format!("peer = \"{at}\"")];
-        [0, 1].map(|i| {
-            let name = NAMES[i];
-            let text = format!(
-                "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \"{name}.csv\"\n{}\n\
-                 ledger = \"{name}.ledger\"\nreport = \"out-{name}\"\ndeadline = \"20s\"\nlineage = \"data-{name}\"\n\
-                 [policy]\nkinds = [\"program\"]\nbudget = {}\n",
-                sides[i], self.budget
-            );
-            let file = self.path(&format!("{name}.toml"));
-            std::fs::write(&file, text).unwrap();
-            PartySettings::read(&file).unwrap().complete().unwrap()
-        })
+        self.parties_of(&pair::titled(&self.study, title))
     }
 
     fn run(&self, title: &str) -> [Result<Report, Error>; 2] {
@@ -113,13 +73,6 @@ impl World {
     }
 }
 
-fn both(parties: &[Party; 2], watch: &Watch) -> [Result<Report, Error>; 2] {
-    std::thread::scope(|scope| {
-        let threads = parties.each_ref().map(|p| scope.spawn(move || run(p, watch)));
-        threads.map(|t| t.join().unwrap())
-    })
-}
-
 /// A watch, and the notes that it hears.
 fn listening() -> (Watch, Arc<Mutex<Vec<String>>>) {
     let notes = Arc::new(Mutex::new(Vec::new()));
@@ -134,10 +87,6 @@ fn listening() -> (Watch, Arc<Mutex<Vec<String>>>) {
 
 fn texts(done: [Result<Report, Error>; 2]) -> [String; 2] {
     done.map(|done| done.map(|_| ()).expect_err("it must not run").to_string())
-}
-
-fn whole(done: [Result<Report, Error>; 2]) -> [Report; 2] {
-    done.map(|done| done.unwrap_or_else(|e| panic!("{e}")))
 }
 
 /// M1 of the review of releases: with files, not with constant tags.
@@ -239,7 +188,7 @@ fn attempts_of_one_release_are_no_free_draws() {
 /// not pay a second time.
 #[test]
 fn outputs_that_are_kept_are_not_paid_again() {
-    let world = World { budget: "0.11", ..World::new() };
+    let world = World::with_budget("0.11");
     let cut = "CREATE TRIGGER cut BEFORE INSERT ON answers BEGIN SELECT RAISE(ABORT, 'gone'); END";
     for party in [0, 1] {
         drop(world.ledger(party));

@@ -337,12 +337,7 @@ impl Release<'_> {
             all.push((peer, top));
         }
         all.sort_by_key(|(party, _)| *party);
-        let mut hasher = blake3::Hasher::new_derive_key(TOPS);
-        hasher.update(&self.common);
-        for (party, top) in &all {
-            hasher.update(&[party.0]).update(&top.bytes());
-        }
-        let echo = *hasher.finalize().as_bytes();
+        let echo = self.echo(&all);
         if tell_all(session, echo)?.iter().any(|(_, theirs)| *theirs != echo) {
             // Whoever said two things, and not who heard them.
             let everybody: Vec<PartyId> = session.roster().parties().collect();
@@ -353,6 +348,16 @@ impl Release<'_> {
         }
         let (viewers, servers) = (self.viewers(), self.pure_servers());
         decide(&all, &viewers, &servers, mine.attempt).map_err(|stuck| self.stuck(session, stuck))
+    }
+
+    /// A hash of how far all said that they are, in order of the parties.
+    fn echo(&self, all: &[(PartyId, Top)]) -> Bytes32 {
+        let mut hasher = blake3::Hasher::new_derive_key(TOPS);
+        hasher.update(&self.common);
+        for (party, top) in all {
+            hasher.update(&[party.0]).update(&top.bytes());
+        }
+        *hasher.finalize().as_bytes()
     }
 
     fn top(&self) -> Result<Top, Error> {

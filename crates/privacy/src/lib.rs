@@ -2,6 +2,8 @@
 
 pub mod cut_and_choose;
 pub mod dummies;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod hold;
 pub mod ledger;
 pub mod scales;

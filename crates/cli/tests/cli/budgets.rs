@@ -1,6 +1,6 @@
 //! Budgets that do not start anew, and what a party is told before it spends.
 
-use crate::support::{Done, Pair, Running, command, read, tacit};
+use crate::support::{Done, Pair, Running, command, key, read, tacit};
 use std::path::Path;
 
 /// `tacit run` of one party, without what the helper says for it.
@@ -83,9 +83,7 @@ fn a_viewer_with_a_new_key_is_noticed_and_a_total_bounds_it() {
         .as_str()
         .unwrap()
         .to_owned();
-    let key = pair.path("advertiser-new.key");
-    let made = tacit(["keygen".as_ref(), "--json".as_ref(), "--out".as_ref(), key.as_os_str()]).fine();
-    let new = made.json()["key"].as_str().unwrap().to_owned();
+    let new = key(pair.folder.path(), "advertiser-new");
     std::fs::write(pair.path("study.toml"), study.replace(&old, &new)).unwrap();
     pair.edit("advertiser.toml", "advertiser.key", "advertiser-new.key");
     let told = check(&pair, &["--json"]).fine().json();

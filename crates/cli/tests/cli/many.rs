@@ -1,6 +1,6 @@
 //! Three processes: a program of three parties, and lift with two advertisers.
 
-use crate::support::{Done, Running, command, tacit};
+use crate::support::{Done, Running, command, key, tacit};
 use base::free_address;
 use data::generate::{Format, LiftOptions, lift};
 use std::path::{Path, PathBuf};
@@ -20,11 +20,7 @@ impl Three {
         let folder = tempfile::tempdir().unwrap();
         let mut text = study.to_owned();
         for (name, digit) in names.iter().zip(["1", "2", "3"]) {
-            let file = folder.path().join(format!("{name}.key"));
-            let made =
-                tacit(["keygen".as_ref(), "--json".as_ref(), "--out".as_ref(), file.as_os_str()]).fine();
-            let key = made.json()["key"].as_str().unwrap().to_owned();
-            text = text.replace(&format!("tacit1:{}", digit.repeat(32)), &key);
+            text = text.replace(&format!("tacit1:{}", digit.repeat(32)), &key(folder.path(), name));
         }
         std::fs::write(folder.path().join("study.toml"), text).unwrap();
         let addresses = [0; 3].map(|_| free_address().unwrap());

@@ -1,6 +1,6 @@
 //! Two processes: what goes right, and what each says when it goes wrong.
 
-use crate::support::{NAMES, Pair, Running};
+use crate::support::{NAMES, Pair, Running, key};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
@@ -35,16 +35,16 @@ fn other_studies_are_told_apart_on_both_sides() {
 #[test]
 fn a_key_that_the_study_does_not_name_is_refused() {
     let pair = Pair::csv(20);
-    let key = pair.path("stranger.key");
-    let made = crate::support::tacit(["keygen", "--json", "--out", key.to_str().unwrap()]).fine().json();
+    let stranger = key(pair.folder.path(), "stranger");
     let study = std::fs::read_to_string(pair.path("study.toml")).unwrap();
     let own = study.lines().filter(|line| line.starts_with("key")).nth(1).unwrap();
-    let changed = study.replace(own, &format!("key = {}", made["key"]));
+    let changed = study.replace(own, &format!("key = \"{stranger}\""));
     std::fs::write(pair.path("changed.toml"), changed).unwrap();
     let mut publisher = Running::start(pair.run("publisher", &[]));
     publisher.hear("waiting for advertiser");
     let study = pair.path("changed.toml");
-    let flags = ["--study", study.to_str().unwrap(), "--identity", key.to_str().unwrap()];
+    let identity = pair.path("stranger.key");
+    let flags = ["--study", study.to_str().unwrap(), "--identity", identity.to_str().unwrap()];
     Running::start(pair.run("advertiser", &flags)).end().failed(3, &["refused our key"]);
     let line = publisher.hear("refused a connection");
     assert!(line.contains("no party of this study"), "{line}");

@@ -1,8 +1,12 @@
 //! Two owners and four servers as processes: the demo, headless nodes by themselves, and a server that is killed.
 
-use crate::support::{Running, command, tacit};
+use crate::support::{Running, command, key, tacit};
+use base::free_address;
+use data::generate::{Format, LiftOptions, lift, lift_study};
+use rusqlite::Connection;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use study::Study;
 
 const SERVERS: [&str; 4] = ["server-1", "server-2", "server-3", "server-4"];
 
@@ -38,6 +42,101 @@ impl Left {
             }
             // A report would say that there was a ledger.
             let _ = std::fs::remove_dir_all(self.out.join(owner));
+        }
+    }
+}
+
+/// A small lift study of two owners and four headless nodes, in one folder.
+pub struct Served {
+    folder: tempfile::TempDir,
+}
+
+impl Served {
+    pub const OWNERS: usize = 2;
+
+    /// Owners, then servers.
+    pub fn names() -> [&'static str; 6] {
+        let [a, b, c, d] = SERVERS;
+        ["publisher", "advertiser", a, b, c, d]
+    }
+
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let options =
+            LiftOptions { rows: 1200, overlap: 0.5, max_events: 4, clamp: 100, seed: 7, format: Format::Csv };
+        lift(folder.path(), &options).unwrap();
+        let keys = Self::names().map(|name| key(folder.path(), name));
+        let servers: String = SERVERS
+            .iter()
+            .zip(&keys[2..])
+            .map(|(s, key)| format!("[server.{s}]\nkey = \"{key}\"\n"))
+            .collect();
+        let study = lift_study(&options, &keys[0], &keys[1], false).replacen("\"pid\"", "\"salted-key\"", 1)
+            + &servers
+            + "[compute]\nengine = \"ring4\"\n";
+        std::fs::write(folder.path().join("study.toml"), study).unwrap();
+        study::salt::create(&folder.path().join("owners.salt")).unwrap();
+        let served = Self { folder };
+        served.write_parties();
+        served
+    }
+
+    fn write_parties(&self) {
+        let hash = Study::read(&self.path("study.toml")).unwrap().0.hash().full();
+        let addresses = [(); 6].map(|()| free_address().unwrap());
+        for (i, name) in Self::names().into_iter().enumerate() {
+            let owns = match i {
+                0 => "trigger = true\n",
+                1 => "",
+                _ => "deadline = \"20s\"\n",
+            };
+            let data = format!(
+                "data = \"{name}.csv\"\nsalt = \"owners.salt\"\nledger = \"{name}.ledger\"\nlineage = \"{name}\"\n\
+                 report = \"out-{name}\"\n"
+            );
+            let others = Self::names().into_iter().zip(&addresses).filter(|(other, _)| *other != name);
+            let peers: String = others.map(|(other, at)| format!("{other} = \"{at}\"\n")).collect();
+            let text = format!(
+                "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\nlisten = \"{}\"\n{owns}{}[peers]\n\
+                 {peers}[policy]\nstudies = [\"{hash}\"]\n",
+                addresses[i],
+                if i < Self::OWNERS { &*data } else { "" }
+            );
+            std::fs::write(self.path(&format!("{name}.toml")), text).unwrap();
+        }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// An owner's run, with more flags; a node until it has computed one study.
+    pub fn start(&self, party: usize, more: &[&str]) -> Running {
+        let file = self.path(&format!("{}.toml", Self::names()[party]));
+        if party >= Self::OWNERS {
+            return Running::start(command(["serve".as_ref(), file.as_os_str(), "--once".as_ref()]));
+        }
+        let words = ["run".as_ref(), file.as_os_str(), "--json".as_ref(), "--spend-anyway".as_ref()];
+        let mut command = command(words);
+        command.args(more);
+        Running::start(command)
+    }
+
+    fn held(&self, server: usize) -> PathBuf {
+        self.path(&format!("{}.key.held", Self::names()[server]))
+    }
+
+    /// Whether a server has a share.
+    pub fn holds(&self, server: usize) -> bool {
+        let count = |c: Connection| c.query_row("SELECT count(*) FROM held", [], |row| row.get::<_, i64>(0));
+        self.held(server).exists() && Connection::open(self.held(server)).and_then(count).is_ok_and(|n| n > 0)
+    }
+
+    pub fn lose_share(&self, server: usize) {
+        for end in ["", "-wal", "-shm", "-journal"] {
+            let mut file = self.held(server).into_os_string();
+            file.push(end);
+            let _ = std::fs::remove_file(file);
         }
     }
 }

@@ -65,6 +65,7 @@ pub fn tacit<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Done {
 /// A command that is running; killed when dropped.
 pub struct Running {
     child: Option<Child>,
+    killed: bool,
     stderr: BufReader<std::process::ChildStderr>,
     heard: String,
 }
@@ -73,7 +74,7 @@ impl Running {
     pub fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tacit starts");
         let stderr = BufReader::new(child.stderr.take().unwrap());
-        Self { child: Some(child), stderr, heard: String::new() }
+        Self { child: Some(child), killed: false, stderr, heard: String::new() }
     }
 
     /// Reads standard error until a line holds `text`.
@@ -99,6 +100,21 @@ impl Running {
         let child = self.child.as_mut().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
+        self.killed = true;
+    }
+
+    pub fn is_killed(&self) -> bool {
+        self.killed
+    }
+
+    /// Waits until it ends, and kills it where it does not in time.
+    pub fn end_until(mut self, until: Instant) {
+        while !self.killed && self.child.as_mut().unwrap().try_wait().unwrap().is_none() {
+            if Instant::now() > until {
+                self.kill();
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     pub fn end(mut self) -> Done {
@@ -120,6 +136,13 @@ impl Drop for Running {
     }
 }
 
+/// Makes an identity in a folder; its key.
+pub fn key(folder: &Path, name: &str) -> String {
+    let file = folder.join(format!("{name}.key"));
+    let made = tacit(["keygen".as_ref(), "--json".as_ref(), "--out".as_ref(), file.as_os_str()]).fine();
+    made.json()["key"].as_str().unwrap().to_owned()
+}
+
 /// Two parties of a generated lift study, with a folder each.
 pub struct Pair {
     pub folder: tempfile::TempDir,
@@ -133,12 +156,7 @@ impl Pair {
         let folder = tempfile::tempdir().unwrap();
         let options = LiftOptions { rows, overlap: 0.5, max_events: 4, clamp: 100, seed: 7, format };
         lift(folder.path(), &options).unwrap();
-        let keys = NAMES.map(|name| {
-            let file = folder.path().join(format!("{name}.key"));
-            let made =
-                tacit(["keygen".as_ref(), "--json".as_ref(), "--out".as_ref(), file.as_os_str()]).fine();
-            made.json()["key"].as_str().unwrap().to_owned()
-        });
+        let keys = NAMES.map(|name| key(folder.path(), name));
         std::fs::write(folder.path().join("study.toml"), lift_study(&options, &keys[0], &keys[1], false))
             .unwrap();
         let address = base::free_address().unwrap();

@@ -114,7 +114,8 @@ pub fn run(asked: &Asked, progress: Progress<'_>) -> Result<Report, Error> {
     Ok(Report { seed: asked.seed, runs: asked.runs, confidence: asked.confidence, views: audited })
 }
 
-/// Every mode; one with outcomes of 0 and 1, with a breakdown and counts, and of several advertisers together.
+/// Every mode; one with outcomes of 0 and 1, with a breakdown and counts, of several advertisers together, and matched by
+/// several identifiers, where one row changes several.
 fn samples(rho: Decimal) -> Result<Vec<(String, Study)>, Error> {
     let each =
         |sample: Sample| Sample { publisher: Some(rho), advertiser: Some(rho), public: Some(rho), ..sample };
@@ -125,6 +126,8 @@ fn samples(rho: Decimal) -> Result<Vec<(String, Study)>, Error> {
     let also = &["converters", "conversions"];
     all.push(("`sums`, breakdown and counts".into(), Sample { breakdown: 2, also, ..sums() }));
     all.push(("`sums`, three advertisers together".into(), Sample { advertisers: 3, ..sums() }));
+    let by_three = Sample { identifiers: 3, breakdown: 4, also: &["converters"], ..sums() };
+    all.push(("`sums`, three identifiers, breakdown and counts".into(), by_three));
     all.into_iter().map(|(name, sample)| Ok((name, each(sample).study()?))).collect()
 }
 
@@ -133,7 +136,7 @@ fn viewers(own: &Own<'_>) -> Result<Vec<Viewer>, Error> {
 }
 
 /// A release as it is evaluated.
-pub(super) struct Release {
+pub(crate) struct Release {
     pub plan: ReleasePlan,
     /// The noise of each output, in the order of the plan.
     pub samplers: Vec<Option<(NoisedAt, Sampler)>>,
@@ -141,7 +144,7 @@ pub(super) struct Release {
 
 impl Release {
     /// Of a plan whose outputs are noised totals, or exact.
-    pub(super) fn new(
+    pub(crate) fn new(
         program: &Program,
         plan: ReleasePlan,
         sampler: &dyn Fn(NoisedAt) -> Option<Sampler>,
@@ -335,7 +338,7 @@ fn values(program: &Program, plan: &ReleasePlan, bits: &[bool]) -> Vec<i128> {
 }
 
 /// The outputs without their noise: one release, less what its coins make.
-fn exact(program: &Program, release: &Release, totals: &Shares) -> Result<Vec<i128>, Error> {
+pub(crate) fn exact(program: &Program, release: &Release, totals: &Shares) -> Result<Vec<i128>, Error> {
     let mut rng = Seed::from_bytes([0; 32]).fork("exact").into_rng();
     let entered = [Entered::whole(&release.plan, totals, &mut rng)?];
     let bits = Clear::releases(&release.plan, &entered)?;

@@ -1,4 +1,7 @@
 //! Neighbouring inputs of a lift study: tables that differ as the guarantee of a view allows, and cost the most.
+//!
+//! The unit is what one line of an owner's data can change: one joined row, or by several identifiers as many as the match may
+//! give it. These are all in one cell of a breakdown, which costs the most, or in as many as there are.
 
 use base::Error;
 use program::Viewer;
@@ -59,17 +62,16 @@ impl Input {
 /// All sets of neighbours that are tried for a viewer; arm sizes are the same in all where the mode publishes them.
 pub(super) fn all(lift: &Lift, viewer: Viewer) -> Vec<Neighbours> {
     let levels = levels(lift);
-    let own = viewer == PUBLISHER.into();
+    let (own, unit) = (viewer == PUBLISHER.into(), unit(lift, viewer));
     let (none, most) = (&levels[0], &levels[levels.len() - 1]);
     let mut sets = Vec::new();
     for [test, control] in [[none, none], [none, most], [most, none], [most, most]] {
         let crowd = crowd(lift, [&test.1, &control.1]);
         match (lift.mode == Mode::Sums, own) {
-            (true, true) => sets.extend(Arm::BOTH.map(|arm| outcomes(lift, &crowd, arm, &levels))),
-            (true, false) => sets.push(people(lift, &crowd, &levels)),
-            (false, true) => sets.extend(Arm::BOTH.map(|arm| outcomes(lift, &crowd, arm, &levels))),
+            (_, true) => sets.extend(outcomes(lift, &crowd, unit, &levels)),
+            (true, false) => sets.push(people(lift, &crowd, unit, &levels)),
             (false, false) => {
-                sets.extend(Arm::BOTH.map(|arm| outcomes(lift, &crowd, arm, &levels)));
+                sets.extend(outcomes(lift, &crowd, unit, &levels));
                 sets.extend([[none, most], [most, none], [none, none], [most, most]].map(|two| {
                     let [a, b] = two;
                     exchanged(lift, &crowd, a, b)
@@ -136,35 +138,101 @@ fn with(crowd: &[Person], about: String, more: Vec<Person>) -> Input {
     Input { about, people: [crowd, &more].concat() }
 }
 
-/// One person's outcome is one or another; in a cohort it is of one value or another.
-fn outcomes(lift: &Lift, crowd: &[Person], arm: Arm, levels: &[(String, Option<Outcome>)]) -> Neighbours {
-    let mut all = Vec::new();
-    for (name, outcome) in levels {
-        for cohort in cohorts(lift) {
-            let outcome = outcome.clone().map(|outcome| Outcome { cohort, ..outcome });
-            let person = Person { user: Some(user(lift, arm)), outcome };
-            // Arms stay as large as they are.
-            let other = Arm::BOTH.into_iter().filter(|other| *other != arm);
-            let rest = other.map(|arm| Person { user: Some(user(lift, arm)), outcome: None });
-            let about = format!("{}, {name}{}", lift.arms[arm as usize], in_cohort(cohort));
-            all.push(with(crowd, about, std::iter::once(person).chain(rest).collect()));
-        }
-    }
-    all
+/// How many joined rows one row of those who are protected from a viewer changes.
+fn unit(lift: &Lift, viewer: Viewer) -> usize {
+    let [publisher, advertiser] = lift.matching.degree;
+    let degree = match viewer.only() {
+        Some(PUBLISHER) => advertiser,
+        Some(_) if lift.advertisers.len() == 1 => publisher,
+        _ => publisher.max(advertiser),
+    };
+    degree as usize
 }
 
-/// One person is there or not, in either arm, with any outcome, in either of two cells.
-fn people(lift: &Lift, crowd: &[Person], levels: &[(String, Option<Outcome>)]) -> Neighbours {
-    let mut all = vec![with(crowd, "not there".into(), vec![Person { user: None, outcome: None }])];
+/// Where the rows of a unit lie: from a value of the breakdown on, in so many of them.
+#[derive(Clone, Copy)]
+struct Place {
+    first: Option<u8>,
+    values: usize,
+}
+
+impl Place {
+    /// From a value on: all rows in it, or each in another one as far as there are others.
+    fn all(lift: &Lift, first: Option<u8>, unit: usize) -> Vec<Self> {
+        let mut all = vec![Self { first, values: 1 }];
+        let values = unit.min(lift.breakdown.len());
+        if values > 1 {
+            all.push(Self { first, values });
+        }
+        all
+    }
+
+    /// As many users of an arm as a unit has rows.
+    fn users(self, lift: &Lift, arm: Arm, unit: usize) -> impl Iterator<Item = User> {
+        let of = lift.breakdown.len().max(1);
+        let at =
+            move |row: usize| self.first.map(|first| ((usize::from(first) + row % self.values) % of) as u8);
+        let one = user(lift, arm);
+        (0..unit).map(move |row| User { breakdown: at(row), ..one.clone() })
+    }
+
+    /// In words, of more than one row.
+    fn about(self, unit: usize) -> String {
+        match (unit, self.values) {
+            (1, _) => String::new(),
+            (_, 1) => format!("{unit} rows: "),
+            (_, values) => format!("{unit} rows in {values} values: "),
+        }
+    }
+}
+
+/// The outcome of one person, in one arm or the other, is one or another; in a cohort it is of one value or another.
+fn outcomes(
+    lift: &Lift,
+    crowd: &[Person],
+    unit: usize,
+    levels: &[(String, Option<Outcome>)],
+) -> Vec<Neighbours> {
+    let first = values(lift, Family::Breakdown)[0];
+    let mut sets = Vec::new();
+    for (arm, place) in
+        Arm::BOTH.into_iter().flat_map(|arm| Place::all(lift, first, unit).into_iter().map(move |p| (arm, p)))
+    {
+        let mut all = Vec::new();
+        for (name, outcome) in levels {
+            for cohort in cohorts(lift) {
+                let outcome = outcome.clone().map(|outcome| Outcome { cohort, ..outcome });
+                let person = |user| Person { user: Some(user), outcome: outcome.clone() };
+                // Arms stay as large as they are.
+                let other = Arm::BOTH.into_iter().filter(|other| *other != arm);
+                let rest = other.flat_map(|arm| place.users(lift, arm, unit));
+                let rest = rest.map(|user| Person { user: Some(user), outcome: None });
+                let about =
+                    format!("{}{}, {name}{}", place.about(unit), lift.arms[arm as usize], in_cohort(cohort));
+                all.push(with(crowd, about, place.users(lift, arm, unit).map(person).chain(rest).collect()));
+            }
+        }
+        sets.push(all);
+    }
+    sets
+}
+
+/// One person is there or not, in either arm, with any outcome, from either of two cells on.
+fn people(lift: &Lift, crowd: &[Person], unit: usize, levels: &[(String, Option<Outcome>)]) -> Neighbours {
+    let absent = vec![Person { user: None, outcome: None }; unit];
+    let mut all = vec![with(crowd, "not there".into(), absent)];
+    let firsts = values(lift, Family::Breakdown);
+    let places: Vec<Place> = firsts.into_iter().flat_map(|first| Place::all(lift, first, unit)).collect();
     for arm in Arm::BOTH {
-        for breakdown in values(lift, Family::Breakdown) {
+        for place in &places {
             for (name, outcome) in levels {
                 for cohort in cohorts(lift) {
-                    let user = User { breakdown, ..user(lift, arm) };
                     let outcome = outcome.clone().map(|outcome| Outcome { cohort, ..outcome });
-                    let cell = breakdown.map(|at| format!(", breakdown {at}")).unwrap_or_default();
-                    let about = format!("{}{cell}, {name}{}", lift.arms[arm as usize], in_cohort(cohort));
-                    all.push(with(crowd, about, vec![Person { user: Some(user), outcome }]));
+                    let person = |user| Person { user: Some(user), outcome: outcome.clone() };
+                    let cell = place.first.map(|at| format!(", breakdown {at}")).unwrap_or_default();
+                    let (rows, arm_name) = (place.about(unit), &lift.arms[arm as usize]);
+                    let about = format!("{rows}{arm_name}{cell}, {name}{}", in_cohort(cohort));
+                    all.push(with(crowd, about, place.users(lift, arm, unit).map(person).collect()));
                 }
             }
         }

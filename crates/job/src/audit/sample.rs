@@ -19,6 +19,8 @@ pub(crate) struct Sample {
     pub breakdown: usize,
     /// Further counts.
     pub also: &'static [&'static str],
+    /// By how many identifiers rows are matched; of several a row may be joined to as many, and more change.
+    pub identifiers: usize,
     /// Advertisers, whose outcomes are added up.
     pub advertisers: usize,
 }
@@ -27,7 +29,17 @@ impl Sample {
     /// Of one advertiser, without breakdown and counts; what is seen is to be said.
     pub(crate) fn new(mode: Mode, clamp: u64) -> Self {
         let (publisher, advertiser, public) = (None, None, None);
-        Self { mode, clamp, publisher, advertiser, public, breakdown: 0, also: &[], advertisers: 1 }
+        Self {
+            mode,
+            clamp,
+            publisher,
+            advertiser,
+            public,
+            breakdown: 0,
+            also: &[],
+            identifiers: 1,
+            advertisers: 1,
+        }
     }
 
     /// The study, read as a file of the same text is.
@@ -39,6 +51,7 @@ impl Sample {
         let advertisers: String = (1..=self.advertisers)
             .map(|i| format!("[party.advertiser-{i}]\nrole = \"advertiser\"\nkey = \"tacit1:{i:032x}\"\n"))
             .collect();
+        let identifiers: Vec<String> = (1..=self.identifiers).map(|i| format!("\"id-{i}\"")).collect();
         let values: Vec<String> = (0..self.breakdown).map(|i| format!("\"{i}\"")).collect();
         let breakdown = match self.breakdown {
             0 => String::new(),
@@ -66,7 +79,7 @@ role = "publisher"
 key = "tacit1:{zero:032x}"
 {advertisers}[match]
 protocol = "pid"
-identifiers = [ "id" ]
+identifiers = [ {identifiers} ]
 duplicates = "error"
 [time]
 origin = 1970-01-01
@@ -95,6 +108,7 @@ engine = "auto"
             clamp = self.clamp,
             mode = self.mode.name(),
             also = also.join(", "),
+            identifiers = identifiers.join(", "),
         )
     }
 }

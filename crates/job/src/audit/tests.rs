@@ -4,8 +4,9 @@ use super::*;
 use base::Seed;
 use engine::{Clear, Engine, Entered};
 use num_bigint::BigInt;
+use privacy::scales::Scales;
 use program::lower::{Lowering, Noise, NoisedAt, ReleasePlan, WordKind, lower_release};
-use program::{MechanismKind, Viewer};
+use program::{MechanismKind, Ratio, Viewer};
 use release::Rational;
 use release::alias::Sampler;
 use release::rational::ratio;
@@ -203,6 +204,35 @@ fn cells_that_are_forgotten_are_caught() {
     assert!(!audit(&view, &forgotten, &honest, &asked(20_000, 0.999)).passes);
 }
 
+/// By three identifiers one row changes four joined ones, which may be in one cell of a breakdown or in several. Noise for one of
+/// them costs sixteen times as much, also where rho is small.
+#[test]
+fn rows_that_are_forgotten_are_caught() {
+    let rho = decimal("0.02");
+    let sample =
+        Sample { identifiers: 3, breakdown: 4, also: &["converters"], ..Sample::new(Mode::Sums, 21) };
+    let study = Sample { public: Some(rho), publisher: Some(rho), ..sample }.study().unwrap();
+    let own = Own::new(&study).unwrap();
+    let mut charged_for_one = own.built.audit.clone();
+    for charge in &mut charged_for_one.charges {
+        let square = u128::from(charge.degree) * u128::from(charge.degree);
+        charge.sensitivity.iter_mut().for_each(|moved| *moved /= u128::from(charge.degree));
+        charge.joint = charge.joint.map(|least| least.checked_mul(Ratio::new(square, 1).unwrap()).unwrap());
+        assert_eq!(std::mem::replace(&mut charge.degree, 1), 4);
+    }
+    let forgotten = Scales::new(&study, &own.built.program, &charged_for_one, None).unwrap();
+    for viewer in [Viewer::Public, PUBLISHER.into()] {
+        let view = View::new(&own, viewer).unwrap();
+        let found = audit(&view, &view.release, &honest, &asked(6000, 0.999));
+        assert!(found.passes && found.rho_of_inputs > 0.85 * found.rho, "{found:?}");
+        assert!(found.inputs.iter().any(|input| input.contains("4 rows")), "{found:?}");
+        let release =
+            drawn_by(&own, viewer, &|at| forgotten.sampler(at.mechanism, at.output).unwrap().clone());
+        let found = audit(&view, &release, &honest, &asked(6000, 0.999));
+        assert!(!found.passes, "{found:?}");
+    }
+}
+
 /// Low bits that are not drawn show the data modulo 2^e, whatever the noise above them.
 #[test]
 fn low_bits_that_are_left_out_are_caught() {
@@ -300,5 +330,5 @@ fn what_is_seen_is_no_more_than_what_is_charged() {
         let near = view.rho_of_inputs > 0.85 * view.rho && view.rho_of_inputs <= 1.0001 * view.rho;
         assert!(near && view.rho_seen > 0.6 * view.rho_of_inputs, "{view:?}");
     }
-    assert_eq!(report.views.len(), 7 * 3);
+    assert_eq!(report.views.len(), 8 * 3);
 }

@@ -4,11 +4,8 @@ use super::spine;
 use crate::prepare::Checked;
 use base::{Error, PartyId};
 use data::Identifiers;
-use engine::OutputShares;
 use net::{Identity, Session};
-use privacy::hold;
-use privacy::ledger::{Debit, Ledger};
-use program::lower::ReleasePlan;
+use privacy::ledger::Ledger;
 use report::Disclosed;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -42,23 +39,4 @@ pub fn agree(
     ledger: Ledger,
 ) -> Result<(), Error> {
     super::agree::first_words(session, checked, identity, &Mutex::new(ledger))
-}
-
-/// A release that is held, paid for and opened, of shares that were computed before, among owners with these keys.
-///
-/// # Errors
-/// What the peer said wrong, and those of the ledger.
-pub fn hold(
-    session: &mut Session,
-    plan: &ReleasePlan,
-    left: OutputShares,
-    (debit, identity): (Debit, &Identity),
-    keys: Vec<String>,
-    ledger: Ledger,
-) -> Result<(), Error> {
-    let holders = (0..plan.parties as u8).map(PartyId).collect();
-    let (id, ledger) = (debit.release_id, Mutex::new(ledger));
-    let owner = Some(hold::Owner { debit, identity, keys });
-    let release = hold::Release { plan, common: [3; 32], id, holders, ledger: &ledger, owner };
-    release.run(session, |_| Ok(left)).map(|_| ())
 }

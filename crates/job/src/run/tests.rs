@@ -10,6 +10,8 @@ use study::Decimal;
 use study::party::{Consent, Policy};
 use tempfile::TempDir;
 
+pub(super) mod secrets;
+
 const NAMES: [&str; 2] = ["publisher", "advertiser"];
 /// People of the publisher, and of the advertiser.
 const PEOPLE: [std::ops::Range<u64>; 2] = [0..300, 200..460];

@@ -1,4 +1,4 @@
-//! Two parties of a study whose result all may publish: threads of one process, TLS on loopback, real files.
+//! Two parties of a study, whose result all may publish unless a test says otherwise: threads of one process, TLS on loopback, real files.
 #![allow(dead_code, reason = "each test file uses parts of its own")]
 
 use base::Error;
@@ -28,22 +28,42 @@ pub struct World {
     pub identities: [&'static str; 2],
 }
 
+/// The example's study with these keys.
+pub fn example(keys: &[String; 2]) -> String {
+    EXAMPLE
+        .replace("tacit1:00112233445566778899aabbccddeeff", &keys[0])
+        .replace("tacit1:ffeeddccbbaa99887766554433221100", &keys[1])
+}
+
+/// The same study under another title is another one.
+pub fn titled(study: &str, title: &str) -> String {
+    let at = study.find("\ntitle").expect("the example has a title") + 1;
+    let end = at + study[at..].find('\n').expect("a line");
+    format!("{}title = \"{title}\"{}", &study[..at], &study[end..])
+}
+
 impl World {
+    /// With a public result.
     pub fn new() -> Self {
+        Self::of(|keys| {
+            example(keys)
+                .replace("gaussian clinic", "gaussian public")
+                .replace(" clinic \"", " public \"")
+                .replace("[release.to.clinic]", "[release.public]")
+        })
+    }
+
+    /// Of a study of the parties' keys.
+    pub fn of(study: impl Fn(&[String; 2]) -> String) -> Self {
         let folder = TempDir::new().unwrap();
         let keys = NAMES.map(|name| {
             let identity = Identity::generate().unwrap();
             identity.save(&folder.path().join(format!("{name}.key"))).unwrap();
             identity.fingerprint().to_string()
         });
-        let study = EXAMPLE
-            .replace("gaussian clinic", "gaussian public")
-            .replace(" clinic \"", " public \"")
-            .replace("[release.to.clinic]", "[release.public]")
-            .replace("tacit1:00112233445566778899aabbccddeeff", &keys[0])
-            .replace("tacit1:ffeeddccbbaa99887766554433221100", &keys[1]);
         let clinic: String = (0..60).map(|i| format!("p{i},{}\n", ["ill", "healthy"][i % 2])).collect();
         std::fs::write(folder.path().join("clinic.csv"), format!("person,diagnosis\n{clinic}")).unwrap();
+        let study = study(&keys);
         let world = Self { folder, keys, study, budget: "5", total: "5", policy: [""; 2], identities: NAMES };
         world.data_of_works(0);
         world
@@ -67,7 +87,11 @@ impl World {
     }
 
     pub fn parties(&self) -> [Party; 2] {
-        std::fs::write(self.path("study.toml"), &self.study).unwrap();
+        self.parties_of(&self.study)
+    }
+
+    pub fn parties_of(&self, study: &str) -> [Party; 2] {
+        std::fs::write(self.path("study.toml"), study).unwrap();
         let at = base::free_address().unwrap();
         let sides = [format!("listen = \"{at}\""), format!("peer = \"{at}\"")];
         [0, 1].map(|i| {
@@ -85,18 +109,11 @@ impl World {
     }
 
     pub fn run(&self) -> [Result<Report, Error>; 2] {
-        let parties = self.parties();
-        std::thread::scope(|scope| {
-            let threads = parties.each_ref().map(|p| scope.spawn(move || run(p, &Watch::none())));
-            threads.map(|t| t.join().unwrap())
-        })
+        both(&self.parties(), &Watch::none())
     }
 
-    /// The same study under another title is another one.
     pub fn retitle(&mut self, title: &str) {
-        let at = self.study.find("\ntitle").expect("the example has a title") + 1;
-        let end = at + self.study[at..].find('\n').expect("a line");
-        self.study.replace_range(at..end, &format!("title = \"{title}\""));
+        self.study = titled(&self.study, title);
     }
 
     /// A run in which a party stops before it writes to a table.
@@ -122,6 +139,13 @@ impl World {
     pub fn allow(&self, party: usize) {
         self.ledger(party).allow(&self.keys[1 - party], None, "looked into").unwrap();
     }
+}
+
+pub fn both(parties: &[Party; 2], watch: &Watch) -> [Result<Report, Error>; 2] {
+    std::thread::scope(|scope| {
+        let threads = parties.each_ref().map(|p| scope.spawn(move || run(p, watch)));
+        threads.map(|t| t.join().unwrap())
+    })
 }
 
 pub fn whole(done: [Result<Report, Error>; 2]) -> [Report; 2] {

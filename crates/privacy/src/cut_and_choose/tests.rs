@@ -1,97 +1,33 @@
 //! Releases of a small program under the yao engine, over two ledgers.
 
 use super::*;
+use crate::fuzzing::{candidates, counts};
 use crate::ledger::{EntryRow, release_id};
 use engine::Share;
+use engine::conformance::Table;
 use engine::outputs::Proof;
 use net::cluster::Cluster;
 use net::faults::Fault;
-use program::Rows;
-use program::lower::{self, Lowering, NoisedAt, WordKind, lower_release};
-use program::{Builder, Class, MechanismKind, Policy, Program, Ratio, Type};
+use program::lower::{NoisedAt, WordKind};
+use program::{Program, Rows};
+use release::Rational;
 use release::choose::{Outcome, Transcript};
-use release::gaussian::DiscreteGaussian;
 use release::rational::ratio;
 use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
 use yao::Yao;
 
-/// The agreement on the noises of a plan, in the order of its words: see [`setup`].
-fn setup_for(
-    plan: &ReleasePlan,
-    sigma2: &dyn Fn(u32, u32) -> Result<release::Rational, Error>,
-    context: Context,
-    candidates: usize,
-) -> Result<Setup, Error> {
-    let noises = plan.words.iter().filter_map(|word| match word.kind {
-        WordKind::Candidate(at, 0) => Some((at, word.width)),
-        _ => None,
-    });
-    let draw = |(at, width): (NoisedAt, u8)| {
-        Ok(Draw { sigma2: sigma2(at.mechanism, at.output)?, width: width.into() })
-    };
-    let draws = noises.map(draw).collect::<Result<Vec<_>, Error>>()?;
-    setup(context, draws, candidates)
-}
-
-/// The width of the noise words of a variance: what `lower_release` takes.
-fn noise_width(sigma2: &release::Rational) -> Result<u8, Error> {
-    let law = DiscreteGaussian::new(sigma2)?;
-    law.check_width(law.width())?;
-    Ok(u8::try_from(law.width()).expect("checked against limits::WIDTH"))
-}
-
-/// The variances that an audit derived, for [`setup_for`].
-fn audited(audit: &program::Audit, mechanism: u32, output: u32) -> Result<release::Rational, Error> {
-    let charge = audit.charges.iter().find(|charge| charge.mechanism == mechanism);
-    let sigma2 = charge.and_then(|charge| charge.sigma2(output as usize));
-    sigma2
-        .map(program::Ratio::rational)
-        .ok_or_else(|| Error::misuse("this mechanism has no variance of its own"))
-}
-
 const VIEWER: PartyId = PartyId(0);
 const DRAWER: PartyId = PartyId(1);
 /// Rows per cell, and their sums.
 const TOTALS: [u128; 2] = [3, 4];
 
-/// Two disjoint counts: arm 1 and arm 2 (the viewer's column) with an outcome (the drawer's).
-fn program() -> Program {
-    let mut b = Builder::new("counts", Class::Dp, ["registry", "hospitals"]);
-    let arm = b.column("arm", Type::u(2), Some(VIEWER));
-    let outcome = b.column("outcome", Type::BIT, Some(DRAWER));
-    let cells = [1, 2].map(|which| {
-        let constant = b.constant(which, Type::u(2));
-        let inside = b.eq(arm, constant);
-        let both = b.and(inside, outcome);
-        b.sum(both, Type::u(32))
-    });
-    let m = b.mechanism(VIEWER, Ratio::new(1, 200).unwrap(), MechanismKind::Gaussian(cells.to_vec()));
-    b.release();
-    for output in 0..2 {
-        let noised = b.noised(m, output);
-        b.reveal(&format!("cell {output}"), VIEWER, noised);
-    }
-    b.finish()
-}
-
-struct Columns(Vec<u128>);
-
-impl Rows for Columns {
-    fn len(&self) -> u64 {
-        self.0.len() as u64
-    }
-    fn read(&mut self, _: u32, from: u64, into: &mut [u128]) -> Result<(), Error> {
-        into.copy_from_slice(&self.0[from as usize..][..into.len()]);
-        Ok(())
-    }
-}
-
-fn columns(me: PartyId) -> Columns {
-    let arms = [1, 1, 1, 1, 2, 2, 2, 2, 0];
-    let outcomes = [1, 1, 1, 0, 1, 1, 1, 1, 1];
-    Columns(if me == VIEWER { arms.into() } else { outcomes.into() })
+fn totals(engine: &mut Yao, session: &mut Session) -> Result<Shares, Error> {
+    let columns = [vec![1, 1, 1, 1, 2, 2, 2, 2, 0], vec![1, 1, 1, 0, 1, 1, 1, 1, 1]];
+    let program = counts();
+    let me = Some(session.me());
+    engine.rows(&program, &mut Table::new(&program, &columns, 9, me), session)
 }
 
 /// Two ledgers, one study, k.
@@ -101,8 +37,6 @@ struct World {
     budget: Rational,
     candidates: usize,
 }
-
-use release::Rational;
 
 impl World {
     fn new(candidates: usize) -> Self {
@@ -148,13 +82,6 @@ impl World {
     }
 
     fn plan_and_setup(&self) -> (ReleasePlan, Setup) {
-        let program = program();
-        let audit = program::verify(&program, &Policy::default(), 9).unwrap();
-        let width = |at: NoisedAt| noise_width(&audited(&audit, at.mechanism, at.output).unwrap()).unwrap();
-        let owners = program.fold_owners();
-        let noise = lower::Noise::Candidates(self.candidates, &width);
-        let how = Lowering { noise, ..Lowering::exact(&owners) };
-        let plan = lower_release(&program, VIEWER.into(), &how).unwrap();
         let context = Context {
             study: self.study,
             release: self.release(),
@@ -163,8 +90,7 @@ impl World {
             viewer: VIEWER,
             drawer: DRAWER,
         };
-        let setup = setup_for(&plan, &|m, o| audited(&audit, m, o), context, self.candidates).unwrap();
-        (plan, setup)
+        candidates(self.candidates, context).unwrap()
     }
 
     fn noise(&self, session: &mut Session) -> Noise {
@@ -196,14 +122,13 @@ impl World {
     fn run(&self, cluster: &Cluster, cheat: Cheat) -> [Result<View, Error>; 2] {
         let (plan, setup) = self.plan_and_setup();
         let done = cluster.run(|session| {
-            let program = program();
             let mut engine = Yao::default();
             let me = session.me();
-            let totals = engine.rows(&program, &mut columns(me), session)?;
+            let totals = totals(&mut engine, session)?;
             let shares = totals.folds().to_vec();
             let noise = self.noise(session);
             let outputs = if me == DRAWER {
-                noise.run(&mut Bent { engine, cheat }, &plan, &totals, session)
+                noise.run(&mut Bent { engine, cheat, before: &|| () }, &plan, &totals, session)
             } else {
                 noise.run(&mut engine, &plan, &totals, session)
             };
@@ -263,12 +188,14 @@ enum Cheat {
 }
 
 /// An engine that is bent, at the drawer.
-struct Bent {
+struct Bent<'a> {
     engine: Yao,
     cheat: Cheat,
+    /// What happens before it releases.
+    before: &'a (dyn Fn() + Sync),
 }
 
-impl Engine for Bent {
+impl Engine for Bent<'_> {
     fn name(&self) -> &'static str {
         "bent"
     }
@@ -292,6 +219,7 @@ impl Engine for Bent {
         entered: &Entered,
         session: &mut Session,
     ) -> Result<OutputShares, Error> {
+        (self.before)();
         let mut other = Entered::new(
             plan,
             &Shares::new(Vec::new()),
@@ -345,7 +273,7 @@ fn the_viewer_gets_the_totals_and_the_noise_that_was_paid_for() {
         assert!(viewer.shares.len() == 2 && drawer.outputs.is_empty());
         let noise = world.noise_by_definition();
         let expected: Vec<i128> = TOTALS.iter().zip(&noise).map(|(t, e)| *t as i128 + e).collect();
-        assert_eq!(signed(&program(), &viewer.outputs), expected);
+        assert_eq!(signed(&counts(), &viewer.outputs), expected);
         assert_ne!(noise, [0, 0]);
         for (view, party) in [(&viewer, VIEWER), (&drawer, DRAWER)] {
             assert_eq!(view.sent, view.price.sent[party.index()], "bytes of {party}, k = {candidates}");
@@ -389,18 +317,13 @@ fn an_unpaid_release_names_no_index() {
     let (plan, _) = world.plan_and_setup();
     let done = cluster(3).run(|session| {
         let mut engine = Yao::default();
-        let totals = engine.rows(&program(), &mut columns(session.me()), session)?;
+        let totals = totals(&mut engine, session)?;
         let noise = world.noise(session);
         if session.me() == DRAWER {
             let spent = Debit { release_id: [77; 32], ..noise.debit.clone() };
-            let outer = world.path(DRAWER);
-            let mut hook = Hook {
-                engine,
-                before_choose: Box::new(move || {
-                    Ledger::open(&outer).unwrap().debit(&spent).unwrap();
-                }),
-            };
-            noise.run(&mut hook, &plan, &totals, session)
+            let before = || _ = world.ledger(DRAWER).debit(&spent).unwrap();
+            let mut bent = Bent { engine, cheat: Cheat::No, before: &before };
+            noise.run(&mut bent, &plan, &totals, session)
         } else {
             noise.run(&mut engine, &plan, &totals, session)
         }
@@ -410,40 +333,6 @@ fn an_unpaid_release_names_no_index() {
     assert!(viewer.to_string().contains("the peer's privacy ledger"), "{viewer}");
     assert_eq!(world.transcript(VIEWER).unwrap().index(), None);
     assert_eq!(world.barred(VIEWER), None);
-}
-
-struct Hook {
-    engine: Yao,
-    before_choose: Box<dyn Fn() + Send>,
-}
-
-impl Engine for Hook {
-    fn name(&self) -> &'static str {
-        "hook"
-    }
-    fn price_rows(&self, program: &Program, rows: u64) -> Cost {
-        self.engine.price_rows(program, rows)
-    }
-    fn rows(
-        &mut self,
-        program: &Program,
-        rows: &mut dyn Rows,
-        session: &mut Session,
-    ) -> Result<Shares, Error> {
-        self.engine.rows(program, rows, session)
-    }
-    fn price_release(&self, plan: &ReleasePlan) -> Cost {
-        self.engine.price_release(plan)
-    }
-    fn release(
-        &mut self,
-        plan: &ReleasePlan,
-        entered: &Entered,
-        session: &mut Session,
-    ) -> Result<OutputShares, Error> {
-        (self.before_choose)();
-        self.engine.release(plan, entered, session)
-    }
 }
 
 /// Who opens what it did not enter is found by its labels, and barred.
@@ -508,7 +397,7 @@ fn a_connection_lost_before_the_index_resumes_with_the_same_noise() {
     let [viewer, _] = world.run(&cluster(12), Cheat::No).map(Result::unwrap);
     let noise = world.noise_by_definition();
     let expected: Vec<i128> = TOTALS.iter().zip(&noise).map(|(t, e)| *t as i128 + e).collect();
-    assert_eq!(signed(&program(), &viewer.outputs), expected);
+    assert_eq!(signed(&counts(), &viewer.outputs), expected);
     let seeded = world.ledger(DRAWER).transcript_at(&world.release(), Side::Drawer, Stage::Seeded).unwrap();
     assert_eq!(seeded.unwrap().shared_digest(), before.shared_digest());
     assert_eq!(world.entries(DRAWER).len(), 1);
@@ -572,7 +461,7 @@ fn pieces_that_do_not_belong_together_are_refused() {
     let other = World::new(5);
     let done = cluster(16).run(|session| {
         let mut engine = Yao::default();
-        let totals = engine.rows(&program(), &mut columns(session.me()), session)?;
+        let totals = totals(&mut engine, session)?;
         let mut noise = world.noise(session);
         if session.me() == VIEWER {
             noise.setup = other.plan_and_setup().1;
@@ -581,6 +470,5 @@ fn pieces_that_do_not_belong_together_are_refused() {
     });
     assert!(done[0].as_ref().unwrap_err().to_string().contains("it agrees to another release"));
     assert!(world.transcript(VIEWER).is_none());
-    let no_noise = ReleasePlan { words: Vec::new(), ..plan };
-    assert!(setup_for(&no_noise, &|_, _| Ok(ratio(1, 1)), setup.context().clone(), 4).is_err());
+    assert!(super::setup(setup.context().clone(), Vec::new(), 4).is_err(), "no noise");
 }

@@ -108,8 +108,7 @@ impl Release<'_> {
         self.pay(session, &held)?;
         held.share[0] ^= 1;
         for peer in [A, B] {
-            session.link(peer).send(&[&held.share[..], &held.salt].concat())?;
-            session.link(peer).flush()?;
+            say(session, peer, &[&held.share[..], &held.salt].concat())?;
         }
         Ok(())
     }
@@ -123,12 +122,9 @@ impl Release<'_> {
         }
         let heard = [session.link(A).recv_array::<TOP_BYTES>()?, session.link(B).recv_array()?];
         for (peer, top) in [A, B].into_iter().zip(said) {
-            let mut hasher = blake3::Hasher::new_derive_key(TOPS);
-            hasher.update(&self.common);
-            for (party, bytes) in [(A, heard[0]), (B, heard[1]), (DEVIANT, top.bytes())] {
-                hasher.update(&[party.0]).update(&bytes);
-            }
-            say(session, peer, hasher.finalize().as_bytes())?;
+            let tops = [A, B].into_iter().zip(&heard).map(|(party, said)| (party, Top::read(said).unwrap()));
+            let all: Vec<(PartyId, Top)> = tops.chain([(DEVIANT, top)]).collect();
+            say(session, peer, &self.echo(&all))?;
         }
         linger(session)
     }
@@ -212,6 +208,24 @@ fn honest(world: &Owners, paid: usize) {
     let values: Vec<_> = done.into_iter().map(|done| done.unwrap_or_else(|e| panic!("{e}"))).collect();
     assert!(values[0].is_some() && values.iter().all(|value| *value == values[0]), "{values:?}");
     assert_eq!(world.charged(), [paid; 3]);
+}
+
+/// Whoever says that it holds another number is one of the holders, or is named besides them: each once.
+#[test]
+fn a_suspect_is_named_once() {
+    let world = Owners::new();
+    for holders in [vec![A, B], vec![A, B, DEVIANT]] {
+        let done = Cluster::new(3, 5).deadline(std::time::Duration::from_secs(20)).run(|session| {
+            let ledger = Mutex::new(world.ledger(session.me()));
+            let (common, id, holders) = ([5; 32], [4; 32], holders.clone());
+            let release = Release { plan: &world.plan, common, id, holders, ledger: &ledger, owner: None };
+            let number = if session.me() == DEVIANT { [8; 32] } else { [7; 32] };
+            Ok(release.all_hold(session, &number).unwrap_err())
+        });
+        let error = done.into_iter().next().unwrap().unwrap();
+        let text = error.to_string();
+        assert!(text.contains("p1 or p2") && !text.contains("p2 or p2"), "{text}");
+    }
 }
 
 /// Computed with another implementation of BLAKE3.
