@@ -428,6 +428,7 @@ impl From<Settings> for PartySettings {
             lineage: flags.lineage,
             allow_kinds: listed(flags.allow_kind),
             max_rho: flags.max_rho,
+            max_rho_at: flags.max_rho.map(|_| "--max-rho".to_owned()),
             budget: flags.budget,
             max_cells: flags.max_cells,
             allow_exact: flags.allow_exact,
@@ -484,7 +485,7 @@ pub enum DemoName {
 /// Makes up data with a known answer, and prints that answer.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tacit generate polio --out trial\n  tacit generate lift --rows 1M --overlap 0.3 --format parquet --out big"
+    after_help = "Examples:\n  tacit generate polio --out trial\n  tacit generate lift --rows 1M --overlap 0.3 --format parquet --out big\n  tacit generate lift --advertisers 3 --out spring"
 )]
 pub struct Generate {
     /// polio: the 1954 field trial, from its published counts; lift: a random trial of any size
@@ -504,7 +505,10 @@ pub struct Generate {
     /// lift: R, most that one person adds
     #[arg(long, value_name = "R", default_value_t = 100)]
     pub clamp: u32,
-    /// lift: the format of both files
+    /// lift: how many advertisers; from two on with keys, a study and party files for all, to run on this machine
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=15))]
+    pub advertisers: u8,
+    /// lift: the format of all files
     #[arg(long, default_value = "csv")]
     pub format: Format,
     /// Everything is a function of it
@@ -584,8 +588,18 @@ pub fn count(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Rows of the first party and of each other one.
 pub fn rows_pair(text: &str) -> Result<[u64; 2], String> {
     match text.split_once(',') {
+        Some((first, rest)) if rest.contains(',') => {
+            let most = rest.split(',').map(|one| count(one.trim())).collect::<Result<Vec<_>, _>>()?;
+            let most = most.into_iter().max().unwrap_or_default();
+            let first = count(first.trim())?;
+            Err(format!(
+                "two numbers serve any number of parties: the rows of the first one, and the most that any other has: \
+                 {first},{most}"
+            ))
+        }
         Some((first, second)) => Ok([count(first.trim())?, count(second.trim())?]),
         None => count(text).map(|rows| [rows; 2]),
     }

@@ -442,6 +442,9 @@ fn text_of(checked: &Checked, study: &Study, file: &str, serves: bool) -> String
             continue;
         }
         let how = match checked.class {
+            "dp" if viewer == "everybody" && study.runs().len() > 1 => {
+                "a result per advertiser which its two parties see alike and may publish, with noise that protects the data of both"
+            }
             "dp" if viewer == "everybody" => "with noise that protects the data of all",
             "dp" => "with noise, but for what it knows itself",
             _ => "EXACTLY",
@@ -454,7 +457,8 @@ fn text_of(checked: &Checked, study: &Study, file: &str, serves: bool) -> String
     if study.runs().len() > 1 {
         let runs = study.runs().len();
         lines.push(format!(
-            "runs       {runs}: the publisher with each advertiser, a release and a charge for each"
+            "runs       {runs}: the publisher with each advertiser, a release and a charge for each; one result of all of them is \
+             [lift] advertisers = \"together\""
         ));
     }
     lines.push(String::new());

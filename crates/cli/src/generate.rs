@@ -3,9 +3,11 @@
 use crate::args::{Format, Generate, Kind};
 use crate::output;
 use crate::progress::Working;
-use base::Error;
-use data::generate::{self, ArmTruth, Generated, LiftOptions, Truth};
+use base::{Error, free_address};
+use data::generate::{self, ArmTruth, Generated, GeneratedSeveral, LiftOptions, Truth};
+use net::Identity;
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 
 /// Writes the files and prints the truth.
 ///
@@ -15,6 +17,11 @@ pub fn run(args: &Generate) -> Result<(), Error> {
     let working = Working::on(format!("writing to {}", args.out.display()));
     let made = match args.what {
         Kind::Polio => generate::polio(&args.out, args.seed)?,
+        Kind::Lift if args.advertisers > 1 => {
+            let several = Several::write(args)?;
+            drop(working);
+            return several.tell(args.json);
+        }
         Kind::Lift => generate::lift(&args.out, &options(args)?)?,
     };
     drop(working);
@@ -29,6 +36,67 @@ fn options(args: &Generate) -> Result<LiftOptions, Error> {
     };
     let (overlap, max_events, clamp, seed) = (args.overlap, args.events, args.clamp, args.seed);
     Ok(LiftOptions { rows, overlap, max_events, clamp, seed, format })
+}
+
+/// A study of several advertisers with all that its parties need on one machine.
+struct Several {
+    made: GeneratedSeveral,
+    folder: PathBuf,
+}
+
+impl Several {
+    fn write(args: &Generate) -> Result<Self, Error> {
+        let (options, folder) = (options(args)?, args.out.clone());
+        let made = generate::lift_several(&folder, &options, usize::from(args.advertisers))?;
+        let key = |party: &str| {
+            let file = folder.join(format!("{party}.key"));
+            // Data may be made anew; an identity never is.
+            if !file.exists() {
+                Identity::generate()?.save(&file)?;
+            }
+            Ok(Identity::load(&file)?.fingerprint().to_string())
+        };
+        let keys = made.files.iter().map(|(party, ..)| key(party)).collect::<Result<Vec<_>, Error>>()?;
+        let study = generate::several_study(&options, &keys);
+        output::write_file(&folder.join("study.toml"), study.as_bytes())?;
+        let addresses = made.files.iter().map(|_| free_address()).collect::<Result<Vec<_>, _>>()?;
+        for (at, (party, data, _)) in made.files.iter().enumerate() {
+            let data = data.file_name().unwrap_or_default().display();
+            // A party goes to all that are named before it.
+            let before = made.files[..at].iter().zip(&addresses);
+            let peers: String = before.map(|((peer, ..), to)| format!("{peer} = \"{to}\"\n")).collect();
+            let text = format!(
+                "study = \"study.toml\"\nas = \"{party}\"\nidentity = \"{party}.key\"\ndata = \"{data}\"\nlisten = \"{}\"\n\
+                 ledger = \"{party}.ledger\"\nlineage = \"{party}\"\nreport = \"{party}\"\ndeadline = \"2m\"\n\n[peers]\n{peers}",
+                addresses[at]
+            );
+            let text = text.trim_end().trim_end_matches("[peers]").trim_end();
+            output::write_file(&folder.join(format!("{party}.toml")), format!("{text}\n").as_bytes())?;
+        }
+        Ok(Self { made, folder })
+    }
+
+    fn tell(&self, json: bool) -> Result<(), Error> {
+        let (files, truth_of) = (&self.made.files, &self.made.truth);
+        let party_file = |party: &str| self.folder.join(format!("{party}.toml")).display().to_string();
+        if json {
+            let party = |(party, data, rows): &(String, PathBuf, u64)| json!({ "party": party, "file": data.display().to_string(), "rows": rows, "party_file": party_file(party) });
+            let study = self.folder.join("study.toml").display().to_string();
+            let parties: Vec<Value> = files.iter().map(party).collect();
+            return output::print_json(
+                &json!({ "study": study, "parties": parties, "truth": truth(truth_of) }),
+            );
+        }
+        let mut lines: Vec<String> = files.iter().map(|(_, path, rows)| file(path, *rows)).collect();
+        lines.extend(lines_of(truth_of));
+        lines.push("Run it, each in a terminal of its own:".to_owned());
+        lines.extend(files.iter().map(|(party, ..)| format!("  tacit run {}", party_file(party))));
+        output::print(&lines.join("\n"))
+    }
+}
+
+fn file(path: &Path, rows: u64) -> String {
+    format!("  {}: {} rows", path.display(), output::grouped(rows))
 }
 
 fn arm(arm: &ArmTruth) -> Value {
@@ -57,8 +125,9 @@ fn as_json(made: &Generated) -> Value {
     })
 }
 
-fn text(made: &Generated) -> String {
-    let [control, test] = &made.truth.overall;
+/// The truth in lines.
+fn lines_of(truth: &Truth) -> Vec<String> {
+    let [control, test] = &truth.overall;
     let line = |name: &str, arm: &ArmTruth| {
         format!(
             "  {name:8} {:>12} people   {:>12} converters   value {}",
@@ -67,15 +136,17 @@ fn text(made: &Generated) -> String {
             arm.sum
         )
     };
-    let file =
-        |path: &std::path::Path, rows: u64| format!("  {}: {} rows", path.display(), output::grouped(rows));
-    [
-        file(&made.publisher, made.publisher_rows),
-        file(&made.advertiser, made.advertiser_rows),
+    vec![
         "The truth:".to_owned(),
         line("test", test),
         line("control", control),
-        format!("  lift     {:.9} per person", made.truth.lift()),
+        format!("  lift     {:.9} per person", truth.lift()),
     ]
-    .join("\n")
+}
+
+fn text(made: &Generated) -> String {
+    let mut lines =
+        vec![file(&made.publisher, made.publisher_rows), file(&made.advertiser, made.advertiser_rows)];
+    lines.extend(lines_of(&made.truth));
+    lines.join("\n")
 }

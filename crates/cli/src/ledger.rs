@@ -1,14 +1,17 @@
 //! `tacit ledger`: what was spent, and releases that broke off.
 
 use crate::args::{Ledger as Args, LedgerAction};
+use crate::check::expect_party;
 use crate::output;
 use base::Error;
-use privacy::ledger::{AnswerRow, EntryRow, Export, Ledger, SignedDebits, check_signatures};
+use privacy::ledger::{AnswerRow, EntryRow, Export, Ledger, SignedDebits, Together, check_signatures};
 use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
-use study::Decimal;
+use study::party::PartySettings;
 use study::time::date_of_days;
+use study::{Decimal, Study};
 
 /// Does what is asked of a ledger.
 ///
@@ -16,7 +19,7 @@ use study::time::date_of_days;
 /// When there is no ledger, it was changed, or there is nothing to do.
 pub fn run(args: &Args) -> Result<(), Error> {
     match &args.action {
-        LedgerAction::Show { ledger } => show(ledger, args.json),
+        LedgerAction::Show { ledger, party } => show(ledger, party.as_deref(), args.json),
         LedgerAction::Allow { ledger, peer, lineage, reason } => {
             allow(ledger, (peer, lineage.as_deref(), reason), args.json)
         }
@@ -79,13 +82,24 @@ fn verify_export(path: &Path, as_json: bool) -> Result<(), Error> {
     ))
 }
 
-/// How many debits all parties signed.
+/// How many debits all parties signed, and what it means where they did not.
 fn signed_by(signed: &SignedDebits) -> String {
-    format!(
-        "{} debits are signed by all parties; {} are not: sizes of matches, releases of candidates, debits of earlier versions, and of \
-         runs that broke off.",
-        signed.by_all, signed.not_by_all
-    )
+    let why = [
+        (signed.sizes, "for the sizes of a match, which each party charges by itself: nothing to do"),
+        (signed.given_back, "given back, since nobody can have seen what it was for: nothing to do"),
+        (
+            signed.candidates,
+            "for a release of candidates, or by an earlier tacit, which nobody signs: nothing to do",
+        ),
+        (
+            signed.unfinished,
+            "for a release that broke off before all had signed: run that study again, and it goes on and is signed",
+        ),
+    ];
+    let without = why.iter().filter(|(count, _)| *count > 0);
+    let without: Vec<String> = without.map(|(count, why)| format!("\n  {count} {why}")).collect();
+    let all = format!("Debits that all parties have signed: {}.", signed.by_all);
+    if without.is_empty() { all } else { format!("{all} Without a signature of each:{}", without.concat()) }
 }
 
 fn verify(path: &Path, as_json: bool) -> Result<(), Error> {
@@ -145,15 +159,63 @@ fn open(path: &Path) -> Result<Ledger, Error> {
     Ledger::open(path)
 }
 
-fn show(path: &Path, as_json: bool) -> Result<(), Error> {
+/// What a party file adds to a ledger: names, and the bounds of its lineage.
+struct Known {
+    names: BTreeMap<String, String>,
+    lineage: Option<String>,
+    budget: Option<Decimal>,
+    total: Option<Decimal>,
+    file: bool,
+}
+
+impl Known {
+    /// From the answers that the ledger keeps, and from the party file where one is given.
+    fn of(ledger: &Ledger, file: Option<&Path>) -> Result<Self, Error> {
+        let mut known =
+            Self { names: ledger.names()?, lineage: None, budget: None, total: None, file: false };
+        if let Some(file) = file {
+            expect_party(file)?;
+            let party = PartySettings::read(file)?.complete()?;
+            let (study, _) = Study::read(&party.study)?;
+            known.names.extend(study.parties.into_iter().map(|member| (member.key, member.name)));
+            (known.lineage, known.file) = (party.lineage, true);
+            (known.budget, known.total) = (Some(party.policy.budget), party.policy.total);
+        }
+        Ok(known)
+    }
+
+    /// A party's name, where it is known; else its key.
+    fn name<'a>(&'a self, key: &'a str) -> &'a str {
+        self.names.get(key).map_or(key, String::as_str)
+    }
+
+    /// Several, a space between.
+    fn all(&self, keys: &str) -> String {
+        keys.split(' ').map(|key| self.name(key)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// A bound of the party file, where it is one of this lineage's.
+    fn bound(&self, lineage: &str, bound: Option<Decimal>) -> Option<Decimal> {
+        bound.filter(|_| self.lineage.as_deref() == Some(lineage))
+    }
+}
+
+fn show(path: &Path, file: Option<&Path>, as_json: bool) -> Result<(), Error> {
     let ledger = open(path)?;
     let (entries, answers) = (ledger.entries()?, ledger.answers()?);
     let warning = ledger.verify().err().map(|error| error.to_string());
+    let (known, totals) = (Known::of(&ledger, file)?, ledger.totals()?);
+    let lineages: BTreeSet<&str> = totals.iter().map(|spent| spent.lineage.as_str()).collect();
+    let together = lineages.into_iter().map(|lineage| {
+        let total = known.bound(lineage, known.total);
+        ledger.left_of_total(lineage, total)
+    });
+    let together = together.collect::<Result<Vec<_>, _>>()?;
     if as_json {
         let path = path.display().to_string();
-        let totals = ledger.totals()?;
         return output::print_json(&json!({
-            "ledger": path, "entries": entries, "totals": totals, "answers": answers, "warning": warning,
+            "ledger": path, "entries": entries, "totals": totals, "lineages": together, "names": known.names,
+            "answers": answers, "warning": warning,
         }));
     }
     let mut lines = Vec::new();
@@ -161,23 +223,43 @@ fn show(path: &Path, as_json: bool) -> Result<(), Error> {
         lines.push("Nothing was spent yet.".to_owned());
     } else {
         lines.push(format!("{:20}  {:12}  {:>6} of {:6}  viewer", "data", "study", "rho", "budget"));
-        lines.extend(entries.iter().map(line));
-        lines.extend(ledger.totals()?.iter().map(|spent| {
-            format!(
-                "spent      {} by {}: rho {}, with its delta {}",
+        lines.extend(entries.iter().map(|entry| line(entry, &known)));
+        for spent in &totals {
+            let budget = known.bound(&spent.lineage, known.budget);
+            let left = ledger.left(&spent.lineage, &spent.viewer_key, budget)?;
+            let left = left.map_or(String::new(), |[budget, left]| format!(" of {budget} ({left} left)"));
+            lines.push(format!(
+                "spent      {} by {}: rho {}{left}, with its delta {}",
                 spent.lineage,
-                spent.viewer_key,
+                known.name(&spent.viewer_key),
                 spent.rho,
                 spent.total.words()
-            )
-        }));
+            ));
+        }
+        lines.extend(together.iter().map(|all| all_together(all, &known)));
     }
+    let named =
+        known.names.iter().filter(|(key, _)| entries.iter().any(|entry| entry.peer_key.contains(*key)));
+    lines.extend(named.map(|(key, name)| format!("key        {name}: {key}")));
     if !answers.is_empty() {
         lines.push("Answers kept:".to_owned());
         lines.extend(answers.iter().map(answered));
     }
     lines.extend(warning.map(|warning| format!("warning    {warning}")));
     output::print(&lines.join("\n"))
+}
+
+/// What all viewers of a lineage have got together, what they all see counted once.
+fn all_together(all: &Together, known: &Known) -> String {
+    let bound = match (&all.total, &all.left) {
+        (Some(total), Some(left)) => format!(" of {total} (policy.total), {left} left"),
+        _ if !known.file => "; add --party PARTY_FILE to see what is left of its policy.total".to_owned(),
+        _ if known.lineage.as_deref() == Some(&*all.lineage) => {
+            "; no bound beside each viewer's (policy.total)".to_owned()
+        }
+        _ => "; the party file is for another lineage".to_owned(),
+    };
+    format!("spent      {} by all together: rho {}{bound}", all.lineage, all.rho)
 }
 
 /// A stored answer: when, which study, and whether it was exact.
@@ -195,9 +277,9 @@ fn date(at: u64) -> String {
     date_of_days((at / DAY).min(LAST) as i64)
 }
 
-fn line(entry: &EntryRow) -> String {
+fn line(entry: &EntryRow, known: &Known) -> String {
     let note = match (&entry.barred, entry.lifted, entry.protects) {
-        (Some(why), false, _) => format!("   barred with {}: {why}", entry.peer_key),
+        (Some(why), false, _) => format!("   barred with {}: {why}", known.all(&entry.peer_key)),
         (Some(why), true, _) => format!("   broke off, allowed since: {why}"),
         _ if entry.given_back => "   (given back: the release was never opened)".to_owned(),
         (None, _, false) => "   (own view: counted in the peer's ledger)".to_owned(),
@@ -210,5 +292,5 @@ fn line(entry: &EntryRow) -> String {
     let study = if recovered { "(recovered)" } else { entry.study.get(..12).unwrap_or(&entry.study) };
     let budget = if recovered { "-" } else { &entry.budget };
     let note = entry.period.as_ref().map_or(note.clone(), |period| format!("{note}   (at most {period})"));
-    format!("{lineage:20}  {study:12}  {rho:>6} of {budget:6}  {viewer_key}{note}")
+    format!("{lineage:20}  {study:12}  {rho:>6} of {budget:6}  {}{note}", known.all(viewer_key))
 }

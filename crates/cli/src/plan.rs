@@ -3,6 +3,7 @@
 use crate::{args, output};
 use base::Error;
 use job::plan::{Assumed, Link, Plan, Speeds, plan};
+use privacy::ledger::PUBLIC;
 use study::{Protocol, Study};
 
 /// Prints the plan of a study.
@@ -74,7 +75,9 @@ pub fn text(plan: &Plan) -> String {
             continue;
         }
         let Some(total) = plan.total.get(viewer) else { continue };
-        lines.push(format!("privacy    {viewer}: {} = {}", report::wording::charged(total), total.words()));
+        // What parties see has it in it already.
+        let whom = if viewer == PUBLIC { "public, that is anybody" } else { viewer };
+        lines.push(format!("privacy    {whom}: {} = {}", report::wording::charged(total), total.words()));
     }
     let effects =
         [("the publisher's view", plan.minimum_detectable_effect), ("the public result", plan.public_effect)];

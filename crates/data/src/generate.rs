@@ -12,7 +12,7 @@ mod truth;
 
 pub use files::Format;
 pub use polio::{POLIO_COUNTS, PolioCounts, polio, polio_thinned};
-pub use synthetic::{LiftOptions, lift, lift_study};
+pub use synthetic::{LiftOptions, lift, lift_several, lift_study, several_study};
 pub use truth::{ArmTruth, Truth};
 
 use std::path::PathBuf;
@@ -29,5 +29,14 @@ pub struct Generated {
     /// Rows of the advertiser's file.
     pub advertiser_rows: u64,
     /// The answer.
+    pub truth: Truth,
+}
+
+/// What a generator wrote for several advertisers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GeneratedSeveral {
+    /// Party, file and rows: the publisher's, then each advertiser's.
+    pub files: Vec<(String, PathBuf, u64)>,
+    /// The answer, of all advertisers together.
     pub truth: Truth,
 }

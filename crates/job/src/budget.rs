@@ -9,7 +9,7 @@ use net::identity::Identity;
 use num_bigint::BigInt;
 use num_traits::{Signed, Zero};
 use privacy::dummies;
-use privacy::ledger::{self, Ledger};
+use privacy::ledger::{self, Ledger, PUBLIC};
 use privacy::scales::{most_charged, most_seen};
 use program::Viewer;
 use release::Rational;
@@ -21,7 +21,7 @@ use study::party::Party;
 /// What one other viewer has spent of its budget, and what a study takes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Towards {
-    /// The viewer.
+    /// The viewer: a party's name, or `public` where the study has a result that anybody may see.
     pub viewer: String,
     /// zCDP spent so far: a decimal where it is one, else `p/q`.
     pub spent: String,
@@ -44,7 +44,7 @@ pub struct Outlook {
     pub lineage: Option<String>,
     /// Whether the ledger is there; a run makes it.
     pub ledger_is_new: bool,
-    /// By other viewer, in the order of the study.
+    /// By other viewer, in the order of the study; last, the public, over all runs of the study.
     pub towards: Vec<Towards>,
     /// Spent by all viewers of the lineage together.
     pub spent_by_all: String,
@@ -78,46 +78,32 @@ pub fn outlook(party: &Party, runs: &[Checked]) -> Result<Outlook, Error> {
         Ok(likeness) => outlook.notes.extend(stray(lineage, likeness.as_ref(), &ledger)?),
         Err(error) => outlook.refusals.push(error.to_string()),
     }
-    let budget = party.policy.budget.rational();
-    let period = party.policy.period();
     let mut all = ledger.spent_by_all(lineage)?;
     outlook.spent_by_all = shown(&all);
+    let mut public = [Rational::zero(), Rational::zero()];
     for run in runs {
         let mut shared = most_charged(&run.study, &run.built.audit, Viewer::Public);
+        let to_all = shared.clone();
         for (i, member) in others(run) {
             let takes = takes(party, run, PartyId(i as u8))?;
-            let spent = ledger.spent(lineage, &member.key)?;
-            let charged = charged_before(run, &ledger, (lineage, member))?;
+            let charged = charged_before(run, &ledger, lineage, (&member.key, member))?;
             let rest = (&takes - &charged).max(Rational::zero());
-            let pays = &spent + &rest <= budget;
             // What everybody sees counts once.
             all += &rest - shared.clone().min(rest.clone());
-            shared = shared.min(rest.clone());
+            shared = shared.min(rest);
             if charged.is_zero() {
                 outlook.refusals.extend(delta(party, run, &ledger, (lineage, member))?);
             }
-            let mut within = None;
-            if let Some(period) = &period {
-                let before = ledger.spent_within(lineage, &member.key, period)?;
-                within = Some(format!("{} of {}", shown(&before), period.words()));
-                if rest.is_positive()
-                    && let Err(error) = ledger.check_period((lineage, &member.key), &rest, period)
-                {
-                    outlook.refusals.push(error.to_string());
-                }
-            }
-            let [spent, budget, takes, charged, rest] = [&spent, &budget, &takes, &charged, &rest].map(shown);
-            if !pays {
-                outlook.refusals.push(format!(
-                    "budget: {spent} of {budget} spent on lineage {lineage} by {}; this study takes up to {rest} more: {}",
-                    member.name,
-                    ledger::MORE_BUDGET
-                ));
-            }
-            let viewer = member.name.clone();
-            outlook.towards.push(Towards { viewer, spent, budget, takes, charged, period: within, pays });
+            outlook.account(party, &ledger, (&member.name, &member.key), [takes, charged])?;
         }
         all += shared;
+        if let (false, Some((_, member))) = (to_all.is_zero(), others(run).next()) {
+            public[0] += to_all;
+            public[1] += charged_before(run, &ledger, lineage, (PUBLIC, member))?;
+        }
+    }
+    if !public[0].is_zero() {
+        outlook.account(party, &ledger, (PUBLIC, PUBLIC), public)?;
     }
     if let Some(total) = party.policy.total {
         let most = total.rational();
@@ -135,16 +121,56 @@ pub fn outlook(party: &Party, runs: &[Checked]) -> Result<Outlook, Error> {
     Ok(outlook)
 }
 
-/// What of a study was charged before and would not be taken again on the same data at both sides.
+impl Outlook {
+    /// What a viewer has spent of its budget, and whether that pays for what a study `takes`, of which some was `charged`
+    /// before.
+    fn account(
+        &mut self,
+        party: &Party,
+        ledger: &Ledger,
+        (viewer, key): (&str, &str),
+        [takes, charged]: [Rational; 2],
+    ) -> Result<(), Error> {
+        let lineage = party.lineage()?;
+        let budget = party.policy.budget.rational();
+        let spent = ledger.spent(lineage, key)?;
+        let rest = (&takes - &charged).max(Rational::zero());
+        let pays = &spent + &rest <= budget;
+        let mut within = None;
+        if let Some(period) = party.policy.period() {
+            let before = ledger.spent_within(lineage, key, &period)?;
+            within = Some(format!("{} of {}", shown(&before), period.words()));
+            if rest.is_positive()
+                && let Err(error) = ledger.check_period((lineage, key), &rest, &period)
+            {
+                self.refusals.push(error.to_string());
+            }
+        }
+        let [spent, budget, takes, charged, rest] = [&spent, &budget, &takes, &charged, &rest].map(shown);
+        if !pays {
+            self.refusals.push(format!(
+                "budget: {spent} of {budget} spent on lineage {lineage} by {viewer}; this study takes up to {rest} more: {}",
+                ledger::MORE_BUDGET
+            ));
+        }
+        let viewer = viewer.to_owned();
+        self.towards.push(Towards { viewer, spent, budget, takes, charged, period: within, pays });
+        Ok(())
+    }
+}
+
+/// What of a study was charged before towards a viewer with this key, and would not be taken again on the same data at both
+/// sides; `member` is another party of the run.
 fn charged_before(
     run: &Checked,
     ledger: &Ledger,
-    (lineage, member): (&str, &Member),
+    lineage: &str,
+    (viewer, member): (&str, &Member),
 ) -> Result<Rational, Error> {
     // As parties say it: of two each says its tag to the other.
     let to = if run.roster.len() == 2 { member } else { &run.study.parties[run.me.index()] };
     let tag = ledger::tag_towards(&ledger.data_tag(&run.data)?, &to.key);
-    ledger.charged_before(run.hash.as_bytes(), lineage, &member.key, &tag)
+    ledger.charged_before(run.hash.as_bytes(), lineage, viewer, &tag)
 }
 
 /// What stops a run before it is charged: a ledger that is not the one of before, or a peer that broke off.

@@ -7,17 +7,18 @@ pub use choice::Choice;
 use crate::engines::{Engines, Estimate};
 use crate::prepare::{Built, build};
 use crate::run::join::{Payloads, column_layouts};
-use crate::run::measure;
 use crate::run::outsourced::{NOISE, price_match, publishes};
-use crate::run::released;
+use crate::run::{measure, released};
 use base::{Cost, Error, PartyId, limits};
 use matching::group::Group;
 use matching::{circuit_psi, collecting, many, multi, pid, ps3i};
-use privacy::Total;
-use privacy::dummies;
+use num_traits::Zero;
 use privacy::hold::Ran;
+use privacy::ledger::PUBLIC;
 use privacy::scales::{Scales, release_mode};
+use privacy::{Total, dummies};
 use program::{Ratio, Viewer};
+use release::Rational;
 use release::modes::{Guess, Reading, minimum_detectable_effect, minimum_detectable_effect_fixed};
 use ring4::Security;
 use serde::Serialize;
@@ -107,7 +108,7 @@ pub struct Plan {
     pub stages: Vec<PlanStage>,
     /// Every engine that could run the study, on these sizes; empty where nothing is computed.
     pub engines: Vec<Choice>,
-    /// zCDP of the release by viewer.
+    /// zCDP of the release by viewer: parties, each with what everybody sees, and `public` where there is such a result.
     pub rho: BTreeMap<String, f64>,
     /// All that a viewer gets where it sees noised values, the sizes of the match included.
     pub total: BTreeMap<String, Total>,
@@ -230,10 +231,15 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
         stages.insert(0, link_stage(study, link));
     }
     let names = study.parties.iter().enumerate();
-    let rho = names
+    let mut rho: BTreeMap<String, f64> = names
         .map(|(i, m)| (m.name.clone(), release::rational::to_f64(&scales.seen_by(PartyId(i as u8)))))
         .collect();
     let mut total = BTreeMap::new();
+    let public = scales.charge(Viewer::Public);
+    if !public.is_zero() {
+        rho.insert(PUBLIC.to_owned(), release::rational::to_f64(public));
+        total.insert(PUBLIC.to_owned(), Total::new(public, &Rational::zero(), &Rational::zero()));
+    }
     for (i, member) in study.parties.iter().enumerate() {
         let viewer = PartyId(i as u8);
         if built.program.mechanisms.iter().any(|mechanism| mechanism.to.has(viewer)) {

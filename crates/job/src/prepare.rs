@@ -180,7 +180,7 @@ pub fn check(party: &Party) -> Result<Vec<Checked>, Error> {
 }
 
 /// This party's place in a run that it takes part in.
-fn place(run: &Study, party: &Party) -> PartyId {
+pub(crate) fn place(run: &Study, party: &Party) -> PartyId {
     let at = run.parties.iter().position(|member| member.name == party.as_party);
     PartyId(at.unwrap_or_default() as u8)
 }
@@ -261,10 +261,10 @@ fn within_policy(party: &Party, study: &Study, built: &Built) -> Result<(), Erro
         if most > cap {
             let of = if sizes.is_zero() { "" } else { ", the sizes of the match included" };
             return Err(Error::refused(format!(
-                "the study can charge up to rho {:.6} to {}{of}; this party's policy.max_rho is {}",
+                "the study can charge up to rho {:.6} to {}{of}; {}",
                 release::rational::to_f64(&most),
                 member.name,
-                party.policy.max_rho
+                party.policy.cap()
             )));
         }
     }

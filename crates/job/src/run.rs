@@ -36,8 +36,9 @@ use net::{Channels, Farewell, Ledger as Said, Progress, Session};
 use ot::{Bases, Hubs};
 use outsourced::Word;
 use privacy::Total;
-use privacy::ledger::{AnswerKey, Ledger};
+use privacy::ledger::{AnswerKey, Ledger, PUBLIC};
 use privacy::scales::Scales;
+use program::Viewer;
 use release::rational::small;
 use released::Views;
 use report::{Disclosed, Report, SpentBy, Stage};
@@ -152,21 +153,16 @@ pub struct Part {
 /// # Errors
 /// What is wrong before anybody is met.
 pub fn run_parts(party: &Party, watch: &Watch) -> Result<Vec<Part>, Error> {
-    let mut all = prepare::check(party)?;
-    if let Some(checked) = all.iter().find(|checked| checked.study.only_matches()) {
-        return Err(Error::input(format!(
-            "study {} only matches rows: use `tacit match`",
-            checked.study.name
-        )));
-    }
-    budget::admit(party, &mut all)?;
-    let ledger = ready::open_ledger(party, &all, watch)?;
-    in_time(&ledger, party, &all)?;
+    let (all, ledger) = admitted(party, watch).inspect_err(|error| {
+        if let base::Kind::Refused(_) = error.kind() {
+            decline(party, watch);
+        }
+    })?;
     warn(&all, watch);
     let several = all.len() > 1;
     let mut ready = Vec::with_capacity(all.len());
     for checked in all {
-        let places = places(party, &checked, several)?;
+        let places = places(party, &checked.study, checked.me, several)?;
         let others = checked.roster.parties().filter(|p| *p != checked.me);
         let with = others.map(|p| checked.roster.name(p)).collect::<Vec<_>>().join(", ");
         let watch = if several { watch.of_part(&with) } else { watch.clone() };
@@ -194,6 +190,45 @@ pub fn run_parts(party: &Party, watch: &Watch) -> Result<Vec<Part>, Error> {
     }))
 }
 
+/// What this party runs, and its ledger: everything that it can refuse before anybody is met.
+fn admitted(party: &Party, watch: &Watch) -> Result<(Vec<Checked>, Arc<Mutex<Ledger>>), Error> {
+    let mut all = prepare::check(party)?;
+    if let Some(checked) = all.iter().find(|checked| checked.study.only_matches()) {
+        return Err(Error::input(format!(
+            "study {} only matches rows: use `tacit match`",
+            checked.study.name
+        )));
+    }
+    budget::admit(party, &mut all)?;
+    let ledger = ready::open_ledger(party, &all, watch)?;
+    in_time(&ledger, party, &all)?;
+    Ok((all, ledger))
+}
+
+/// For how long a party that refuses waits for others, to tell them.
+const DECLINE: Duration = Duration::from_secs(3);
+
+/// Tells the others, where they are there, that this party takes no part, and nothing of why: they would wait for it until
+/// their deadline. What cannot be told is not told; the refusal is the error.
+fn decline(party: &Party, watch: &Watch) {
+    let Ok((study, _)) = Study::read(&party.study) else { return };
+    let all = study.runs();
+    let own: Vec<&Study> = all.iter().filter(|run| run.member(&party.as_party).is_some()).collect();
+    (watch.events)(Event::Note("this party takes no part; tells the others, where they are there".into()));
+    std::thread::scope(|scope| {
+        for run in &own {
+            scope.spawn(|| {
+                let me = prepare::place(run, party);
+                let places = places(party, run, me, own.len() > 1)?;
+                let meet = appointment(run, me, &party.identity, places, party.deadline_ms, &Watch::none())?;
+                let patience = DECLINE.min(Duration::from_millis(party.deadline_ms));
+                meet.allow(party.allow.clone()).decline(patience);
+                Ok::<(), Error>(())
+            });
+        }
+    });
+}
+
 /// Whether runs may begin now with the peers of these studies.
 fn in_time(ledger: &Mutex<Ledger>, party: &Party, all: &[Checked]) -> Result<(), Error> {
     let ledger = ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"))?;
@@ -214,14 +249,14 @@ fn warn(all: &[Checked], watch: &Watch) {
 
 /// Where this party meets the others of a run. Among several advertisers the publisher goes to each: one address could
 /// not tell their runs apart before keys are proven.
-fn places(party: &Party, checked: &Checked, several: bool) -> Result<Places, Error> {
-    if checked.study.servers.is_some() {
-        return outsourced::places(&party.address, &checked.study, checked.me);
+fn places(party: &Party, study: &Study, me: PartyId, several: bool) -> Result<Places, Error> {
+    if study.servers.is_some() {
+        return outsourced::places(&party.address, study, me);
     }
-    let pair = checked.study.part_of.is_some();
+    let pair = study.part_of.is_some();
     let address = match &party.address {
         Address::Peers { peers, .. } if several => {
-            let advertiser = &checked.study.parties[1].name;
+            let advertiser = &study.parties[1].name;
             Address::Peer(peers.get(advertiser).cloned().ok_or_else(|| {
                 Error::input(format!(
                     "no address of {advertiser}: with several advertisers the publisher goes to each; add \
@@ -244,7 +279,7 @@ fn places(party: &Party, checked: &Checked, several: bool) -> Result<Places, Err
         Address::Peers { listen: Some(at), .. } if pair => Address::Listen(at.clone()),
         own => own.clone(),
     };
-    address.places(checked.me, &checked.roster)
+    address.places(me, &study.roster())
 }
 
 fn meet(party: &Party, checked: &Checked, places: Places, watch: &Watch) -> Result<Meeting, Error> {
@@ -565,7 +600,7 @@ impl<'a> Coordinator<'a> {
         self.party.policy.total.map(study::Decimal::rational)
     }
 
-    /// What this party's ledger says of each other party.
+    /// What this party's ledger says of each other party, and of the public where the study has a result for it.
     fn viewers(&self) -> Result<Vec<SpentBy>, Error> {
         let (ledger, me) = (self.lock()?, self.checked.me.index());
         let others = self.checked.study.parties.iter().enumerate().filter(|(i, _)| *i != me);
@@ -577,7 +612,13 @@ impl<'a> Coordinator<'a> {
                 delta: small(&ledger.spent_delta(lineage, &member.key)?),
             })
         };
-        others.map(spent).collect()
+        let mut all: Vec<SpentBy> = others.map(spent).collect::<Result<_, Error>>()?;
+        if self.checked.study.stated(Viewer::Public).is_some() {
+            let lineage = self.party.lineage.as_deref().unwrap_or_default();
+            let rho = release::rational::to_f64(&ledger.spent(lineage, PUBLIC)?);
+            all.push(SpentBy { viewer: PUBLIC.to_owned(), rho, delta: "0".to_owned() });
+        }
+        Ok(all)
     }
 
     fn report(

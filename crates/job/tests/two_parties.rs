@@ -380,7 +380,7 @@ fn the_true_charge_of_the_published_algorithm_meets_the_cap_first() {
     assert_eq!(
         error,
         "the study can charge up to rho 0.614000 to advertiser, the sizes of the match included; this party's \
-         policy.max_rho is 0.5"
+         policy.max_rho is 0.5 (the default; a line max_rho under [policy] of the party file says otherwise)"
     );
 }
 

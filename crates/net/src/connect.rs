@@ -4,6 +4,7 @@
 //! the session id hashes the nonces of all with what the parties agreed on. Every worker channel is a connection of
 //! its own that proves the keys again and names the session and its lane. See `docs/protocols/wire.md`.
 
+mod decline;
 mod dial;
 mod door;
 mod effort;
@@ -428,6 +429,11 @@ impl Meet {
 
     fn control(&self, to: PartyId, verdict: Verdict, nonce: [u8; 32]) -> Hello {
         self.hello(to, verdict, Topic::Control { nonce, agreement: self.agreement })
+    }
+
+    /// A peer says that it takes no part.
+    fn declined(&self, peer: PartyId) -> Error {
+        self.error(peer, Kind::Refused(self.wording(&[peer]).verdict(Verdict::Declined, (0, 0))))
     }
 
     fn other_study(&self, peer: PartyId, theirs: &[u8; 32]) -> Error {

@@ -8,7 +8,7 @@
 //! | 8..10 | format version | the same | the same |
 //! | 10 | kind: 1 | 2 | 3 |
 //! | 11, 12 | sender and receiver: party indices | the same | the same |
-//! | 13 | verdict: 0 in a question, otherwise why (1 = taken) | the same | the same |
+//! | 13 | verdict: 0 in a question (10 where it takes no part), otherwise why (1 = taken) | the same | the same |
 //! | 14..16 | zero | the same | the same |
 //! | 16..48 | the sender's nonce | the session id | zero |
 //! | 48..80 | the sender's agreement (hash of the study) | zero | the agreement that is to begin |
@@ -58,6 +58,8 @@ pub(crate) enum Verdict {
     Lanes = 8,
     /// Nothing has begun here; come again.
     Wait = 9,
+    /// The sender takes no part; of a question as well.
+    Declined = 10,
 }
 
 /// Why 96 bytes are no hello.
@@ -125,7 +127,7 @@ impl Hello {
 impl Verdict {
     fn of(byte: u8) -> Option<Self> {
         use Verdict::*;
-        [Question, Taken, Version, Roster, Agreement, Busy, Session, Lane, Lanes, Wait]
+        [Question, Taken, Version, Roster, Agreement, Busy, Session, Lane, Lanes, Wait, Declined]
             .get(usize::from(byte))
             .copied()
     }
@@ -152,7 +154,7 @@ mod tests {
         let worker =
             worker.prop_map(|(session, lane, first, count)| Topic::Worker { session, lane, first, count });
         let begin = any::<[u8; 32]>().prop_map(|agreement| Topic::Begin { agreement });
-        let head = (any::<u8>(), any::<u8>(), 0u8..10);
+        let head = (any::<u8>(), any::<u8>(), 0u8..11);
         (head, prop_oneof![control, worker, begin]).prop_map(|((from, to, verdict), topic)| Hello {
             version: FORMAT_VERSION,
             from: PartyId(from),

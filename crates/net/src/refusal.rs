@@ -131,6 +131,9 @@ impl Wording {
         match verdict {
             Verdict::Question | Verdict::Taken => "the answer to our hello is none".into(),
             Verdict::Wait => format!("{peer} waits to be told to begin"),
+            Verdict::Declined => format!(
+                "{peer} takes no part: it has refused this {document} by itself, and nothing was sent; see {peer}'s own output"
+            ),
             Verdict::Version => version_text(peer, None),
             Verdict::Roster => {
                 format!("{peer} counts the parties in another order; both sides need the same {document}")

@@ -37,12 +37,15 @@ use std::sync::{Mutex, MutexGuard};
 use zeroize::Zeroizing;
 
 const HELD: &str = "tacit 2026-12 held share 1";
-const NUMBER: &str = "tacit 2026-12 number 1";
+const NUMBER: &str = "tacit 2026-12 number 2";
 const OUTPUTS: &str = "tacit 2026-12 outputs 1";
 const TOPS: &str = "tacit 2026-12 tops 1";
 
 const TOP_BYTES: usize = 1 + 1 + 4 + 32;
 const SALT_BYTES: usize = 32;
+/// A number would be read with the wrong width.
+const OTHER_LAW: &str = "a result of this release was drawn and sent by a version of tacit whose noise is another one: run again with that version, which \
+     opens it; for another result, which is charged again, change the study";
 /// A server of four may lack what it held.
 const LACKING: usize = 1;
 
@@ -55,6 +58,8 @@ pub struct Release<'a> {
     /// Names it at all and in ledgers: of this study and data. A later run may choose another engine or circuit; what was held
     /// before is opened all the same, so commitments are to this.
     pub id: Bytes32,
+    /// By what noise it is drawn and read: a number that was drawn by another one is never opened.
+    pub law: Bytes32,
     /// Who gets shares.
     pub holders: Vec<PartyId>,
     /// Where shares are kept, and what an owner pays.
@@ -157,12 +162,13 @@ pub(crate) enum Stuck {
     Ahead(PartyId),
 }
 
-/// What follows from how far all are. `servers` are those of whom one may lack what it held, and who own no data.
+/// What follows from how far all are. `servers` are those of whom one may lack what it held, and who own no data. `held` is the
+/// attempt after the last that this participant held: no honest peer has sent more, and how much more is followed is bounded.
 pub(crate) fn decide(
     tops: &[(PartyId, Top)],
     viewers: &[PartyId],
     servers: &[PartyId],
-    mine: u32,
+    held: u32,
 ) -> Result<Next, Stuck> {
     let owner = |party: &PartyId| !servers.contains(party);
     let out = tops.iter().find(|(party, top)| viewers.contains(party) && top.is_out());
@@ -196,7 +202,7 @@ pub(crate) fn decide(
         let lost = tops.iter().filter(|(party, _)| owner(party)).find(other);
         return Err(Stuck::Lost { has: *has, lost: lost.map_or(*has, |(party, _)| *party) });
     }
-    if let Some((party, _)) = tops.iter().find(|(_, top)| top.attempt > mine.saturating_add(ATTEMPTS_AHEAD)) {
+    if let Some((party, _)) = tops.iter().find(|(_, top)| top.attempt > held.saturating_add(ATTEMPTS_AHEAD)) {
         return Err(Stuck::Ahead(*party));
     }
     let attempt = tops.iter().map(|(_, top)| top.attempt).max().unwrap_or(0);
@@ -347,7 +353,8 @@ impl Release<'_> {
             ));
         }
         let (viewers, servers) = (self.viewers(), self.pure_servers());
-        decide(&all, &viewers, &servers, mine.attempt).map_err(|stuck| self.stuck(session, stuck))
+        let held = self.ledger()?.numbers_held(&self.id)?.max(mine.attempt);
+        decide(&all, &viewers, &servers, held).map_err(|stuck| self.stuck(session, stuck))
     }
 
     /// A hash of how far all said that they are, in order of the parties.
@@ -362,7 +369,14 @@ impl Release<'_> {
 
     fn top(&self) -> Result<Top, Error> {
         let ledger = self.ledger()?;
-        let at = ledger.held_share(&self.id)?.map(|(held, progress)| (held.session, progress));
+        let at = match ledger.held_share(&self.id)? {
+            Some((held, progress)) if self.number(held.attempt, &held.commitments) == held.session => {
+                Some((held.session, progress))
+            }
+            // Nobody has seen it: what was charged pays for the next one.
+            None | Some((_, Progress::Held)) => None,
+            Some(_) => return Err(Error::refused(OTHER_LAW)),
+        };
         let attempt = ledger.numbers_sent(&self.id)?;
         let pays = self.debit().is_none_or(|debit| ledger.check_pay(debit).is_ok());
         Ok(Top { at, attempt, pays })
@@ -380,8 +394,10 @@ impl Release<'_> {
             }
             Stuck::Refused(party) => refused(session, party),
             Stuck::Ahead(party) => Error::refused(format!(
-                "{} says that it has paid for far more numbers of this release than this side has: somebody told it so, or it \
-                 lies. Nothing was charged; for another release, change the study",
+                "{0} says that it has sent far more results of this release than were ever held here: its ledger or this one is \
+                 not that of the earlier runs, or {0} lies; from here that cannot be told. Nothing was charged. Put back the \
+                 newest copy of the ledger that was lost, or ask {0}'s operator what `tacit ledger show` says there, and run \
+                 again; for another release, which is charged, change the study",
                 name(party)
             )),
             Stuck::Lost { has, lost } => Error::refused(format!(
@@ -477,6 +493,7 @@ impl Release<'_> {
     fn number(&self, attempt: u32, commitments: &[Bytes32]) -> Bytes32 {
         let mut hasher = blake3::Hasher::new_derive_key(NUMBER);
         hasher.update(&self.id).update(&attempt.to_le_bytes());
+        hasher.update(&self.law);
         hasher.update(&[self.plan.viewer.number()]).update(commitments.as_flattened());
         *hasher.finalize().as_bytes()
     }
@@ -650,8 +667,8 @@ fn tell_all<const N: usize>(session: &mut Session, mine: [u8; N]) -> Result<Vec<
 }
 
 fn refused(session: &Session, peer: PartyId) -> Error {
-    let text = "the peer's privacy ledger does not pay for this release: its budget is spent; see the peer's own output. \
-                Nothing was revealed, and what was charged here pays for the next try";
+    let text = "the peer's privacy ledger does not pay for this release: its budget is spent, or its operator is to be asked \
+                first; see the peer's own output. Nothing was revealed, and what was charged here pays for the next try";
     Error::new(session.at(Some(peer)), Kind::Refused(text.into()))
 }
 

@@ -37,7 +37,7 @@ pub use bars::{barred_error, quoted};
 pub use chain::{Head, Verified};
 pub use export::{EXPORT_FORMAT, Export, VerifiedExport};
 pub use holding::{HeldShare, Progress};
-pub use lineages::{Begun, Spent};
+pub use lineages::{Begun, Spent, Together};
 pub use paid::{PAID_BYTES, Paid, SignatureRow, SignedDebits, Terms, UNPAID, check_signatures};
 pub use peers::{Held, Mismatch, Recovered};
 pub use records::{AnswerKey, Stage};

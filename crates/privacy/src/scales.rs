@@ -1,5 +1,6 @@
 //! How much noise each released number of one viewer gets, and what that costs: derived, never stated.
 
+use crate::ledger::Bytes32;
 use base::{Error, PartyId};
 use engine::Engine;
 use num_bigint::BigInt;
@@ -208,6 +209,23 @@ impl Scales {
         let seen = self.noises.iter().zip(&self.to).filter(|(_, to)| to.has(party));
         let of = |noise: &OutputNoise| noise.sampler.as_ref().map(Sampler::distance);
         seen.flat_map(|(noises, _)| noises.iter().filter_map(of)).sum()
+    }
+
+    /// Names the noise of all that a viewer sees: numbers that were drawn by it are read by it. The same whatever engine runs
+    /// the release; another version of this program may draw another one.
+    #[must_use]
+    pub fn law(&self, viewer: Viewer) -> Bytes32 {
+        let mut hasher = blake3::Hasher::new_derive_key("tacit law of noise 1");
+        for (m, _) in self.to.iter().enumerate().filter(|(_, to)| **to == viewer) {
+            for noise in &self.noises[m] {
+                let low_bits = noise.sampler.as_ref().map(|sampler| sampler.low_bits);
+                hasher.update(format!("{m} {} {low_bits:?}\n", noise.variance).as_bytes());
+            }
+            if let Some(fixed) = &self.fixed[m] {
+                hasher.update(format!("{m} {:?}\n", fixed.grid).as_bytes());
+            }
+        }
+        *hasher.finalize().as_bytes()
     }
 
     /// The mean of the noise of an output of a mechanism: low bits leave -1/2.

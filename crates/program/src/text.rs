@@ -1,12 +1,11 @@
 //! The text form: one definition per line, readable, canonical when printed. Grammar: `docs/program.md`.
 
-use crate::DEGREE;
-use crate::graph::{Fold, Holder, List, Lookup, Mechanism, MechanismKind, Node, Order, Section, Statistic};
+mod mechanisms;
+
+use crate::graph::{Fold, Holder, List, Lookup, Node, Order, Section};
 use crate::names::{Spot, is_name, quote};
-use crate::{Class, Column, Names, NodeId, Op, Output, Program, Ratio, RowSet, Source, Type, Viewer};
-use base::is_deceptive;
-use base::{Error, PartyId, limits};
-use release::joint::Change;
+use crate::{Class, Column, DEGREE, Names, NodeId, Op, Output, Program, RowSet, Source, Type, Viewer};
+use base::{Error, PartyId, is_deceptive, limits};
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -60,22 +59,8 @@ impl Program {
             };
         }
         t.push_str("release\n");
-        for (i, m) in self.mechanisms.iter().enumerate() {
-            let to = m.to.name(&self.parties);
-            let _ = match &m.kind {
-                MechanismKind::Gaussian(folds) => {
-                    writeln!(t, "m{i} = gaussian {to} {}{}", m.rho, list("f", folds.iter().copied()))
-                }
-                MechanismKind::Joint { change, clamp, cells } => {
-                    let (rows, folds) =
-                        (change_word(*change), list("f", cells.as_flattened().iter().copied()));
-                    writeln!(t, "m{i} = joint {to} {} rows {rows} clamp {clamp}{folds}", m.rho)
-                }
-                MechanismKind::Difference { statistic, test, control } => {
-                    let (word, arms) = (statistic_word(*statistic), test.iter().chain(control).copied());
-                    writeln!(t, "m{i} = {word} {to} {}{}", m.rho, list("f", arms))
-                }
-            };
+        for (i, mechanism) in self.mechanisms.iter().enumerate() {
+            let _ = writeln!(t, "m{i} = {}", mechanism.to_text(&self.parties));
         }
         self.print_section(&mut t, &self.release);
         for o in &self.outputs {
@@ -163,21 +148,6 @@ impl Program {
 
 fn list(prefix: &str, ids: impl Iterator<Item = u32>) -> String {
     ids.fold(String::new(), |t, i| t + &format!(" {prefix}{i}"))
-}
-
-fn change_word(change: Change) -> &'static str {
-    match change {
-        Change::Outcome => "known",
-        Change::Person => "hidden",
-    }
-}
-
-fn statistic_word(statistic: Statistic) -> &'static str {
-    match statistic {
-        Statistic::Variance => "variance",
-        Statistic::Algorithm1 => "algorithm1",
-        Statistic::Algorithm1AsPublished => "algorithm1-as-published",
-    }
 }
 
 type Make = fn(NodeId, NodeId) -> Op;
@@ -678,50 +648,6 @@ impl Parser {
 
     fn fold(&self, t: &mut Tokens) -> Result<u32, Fault> {
         t.parsed("a fold", |n| self.folds.get(n).copied())
-    }
-
-    fn mechanism(&self, op: &str, at: usize, t: &mut Tokens) -> Result<Mechanism, Fault> {
-        let to = self.viewer(t)?;
-        let rho = t.parsed("a share of rho such as 1/40 or 0.025", Ratio::parse)?;
-        let joint = if op == "joint" { Some(Self::joint(t)?) } else { None };
-        let mut folds = Vec::new();
-        while t.peek().is_some() {
-            folds.push(self.fold(t)?);
-        }
-        let kind = if let Some((change, clamp)) = joint {
-            let (cells, rest) = folds.as_chunks();
-            if !rest.is_empty() {
-                return Err((at, "joint takes n, S, Q of each cell: three folds a cell".to_owned()));
-            }
-            MechanismKind::Joint { change, clamp, cells: cells.to_vec() }
-        } else if op == "gaussian" {
-            MechanismKind::Gaussian(folds)
-        } else {
-            let &[a, b, c, d, e, f] = folds.as_slice() else {
-                return Err((
-                    at,
-                    format!("{op} takes n, S, Q of the test arm and of the control arm: six folds"),
-                ));
-            };
-            let statistic = match op {
-                "variance" => Statistic::Variance,
-                "algorithm1" => Statistic::Algorithm1,
-                _ => Statistic::Algorithm1AsPublished,
-            };
-            MechanismKind::Difference { statistic, test: [a, b, c], control: [d, e, f] }
-        };
-        Ok(Mechanism { to, rho, kind })
-    }
-
-    /// `rows hidden clamp 200`: whether the viewer knows n, and R.
-    fn joint(t: &mut Tokens) -> Result<(Change, u128), Fault> {
-        t.parsed("rows", |word| (word == "rows").then_some(()))?;
-        let both = [Change::Outcome, Change::Person];
-        let change =
-            t.parsed("known or hidden", |word| both.into_iter().find(|c| change_word(*c) == word))?;
-        t.parsed("clamp", |word| (word == "clamp").then_some(()))?;
-        let clamp = t.parsed("the most that a row adds, a whole number", |word| word.parse().ok())?;
-        Ok((change, clamp))
     }
 
     fn section(&self) -> &Section {

@@ -53,8 +53,10 @@ pub fn render(report: &Report) -> String {
     parts.push(section("Where time and bytes went", cost(report)));
     parts.push(section("Reading of your own files", tables::inputs(&report.inputs)));
     parts.push(section("Study and parties", tables::parties(report)));
-    let footer =
-        format!("{} from {}. The same numbers are in the JSON report.", "Tacit", clean(&report.format));
+    let footer = format!(
+        "Made by Tacit. The file report.json beside this page holds the same numbers for programs, in the format {}.",
+        clean(&report.format)
+    );
     let main = element("main", &[], parts);
     let body = element("body", &[], [main, words("footer", "", footer)]);
     let page = element("html", &[("lang", "en"), ("xmlns", "http://www.w3.org/1999/xhtml")], [head, body]);

@@ -336,7 +336,8 @@ pub struct Privacy {
     /// The lineage of this party's data; absent where nothing is charged, and in reports of earlier versions.
     #[serde(default)]
     pub lineage: Option<String>,
-    /// What this party's own ledger says of every other viewer, in the order of the parties.
+    /// What this party's own ledger says of every other viewer, in the order of the parties; last, where the study has a public
+    /// result, of `public`: anybody.
     #[serde(default)]
     pub viewers: Vec<SpentBy>,
     /// Noise candidates per output of cut-and-choose: the other party drew them and knows the noise; one was used, the others
@@ -388,7 +389,7 @@ impl BrokeOff {
 /// What one viewer has spent so far on this party's data, over all studies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpentBy {
-    /// The viewer.
+    /// The viewer: a party's name, or `public`.
     pub viewer: String,
     /// zCDP.
     pub rho: f64,
@@ -467,3 +468,6 @@ pub struct Stage {
     /// Whether the ledger agreed with the price: every byte, AND gate and oblivious transfer.
     pub price_held: bool,
 }
+
+#[cfg(test)]
+mod tests;

@@ -485,13 +485,15 @@ fn noise(section: &Section<'_, '_>, parties: usize) -> Result<NoiseFrom, Error> 
         };
     }
     if let (Some(item), true) = (&named, parties != 2) {
-        return Err(
-            item.refuse("one of two parties draws candidates for the other; write noise = \"inside\"")
-        );
+        return Err(item.refuse(
+            "one of two parties draws candidates for the other, and here are more; write noise = \"inside\", which serves \
+             [release.public] and [release.to.NAME] alike",
+        ));
     }
     if let (Some(item), Some(_)) = (&named, section.get("public")) {
         return Err(item.refuse(
-            "who draws candidates knows the noise, so there is no public number; write noise = \"inside\"",
+            "who draws candidates knows the noise, so there is no public number; write noise = \"inside\", or give each party a \
+             number of its own: [release.to.NAME] with a rho instead of [release.public]",
         ));
     }
     let candidates = candidates.map_or(Ok(64), |item| item.integer(2..=limits::CANDIDATES as u64))?;

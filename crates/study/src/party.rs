@@ -52,6 +52,8 @@ pub struct PartySettings {
     pub allow_kinds: Option<Vec<String>>,
     /// Most rho one study may spend on one viewer.
     pub max_rho: Option<Decimal>,
+    /// Where `max_rho` is said: file and line, or the flag.
+    pub max_rho_at: Option<String>,
     /// Most rho all studies together may spend on one viewer of this data.
     pub budget: Option<Decimal>,
     /// Most cells (overall, breakdowns and cohorts) of one study.
@@ -383,6 +385,7 @@ impl PartySettings {
             lineage: self.lineage.or(below.lineage),
             allow_studies: self.allow_studies.or(below.allow_studies),
             allow_kinds: self.allow_kinds.or(below.allow_kinds),
+            max_rho_at: if self.max_rho.is_some() { self.max_rho_at } else { below.max_rho_at },
             max_rho: self.max_rho.or(below.max_rho),
             budget: self.budget.or(below.budget),
             max_cells: self.max_cells.or(below.max_cells),

@@ -129,6 +129,12 @@ impl<'s, 'a> Item<'s, 'a> {
         self.value.span().start
     }
 
+    /// Where it stands: `party.toml, line 8, column 11`.
+    pub fn place(&self) -> String {
+        let (line, column) = self.source.place(self.at());
+        format!("{}, line {line}, column {column}", self.source.file)
+    }
+
     /// An error at this value.
     pub fn error(&self, text: impl std::fmt::Display) -> Error {
         self.source.error(self.at(), text)

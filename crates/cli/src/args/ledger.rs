@@ -9,7 +9,7 @@ use study::Decimal;
 /// off or the file was lost.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tacit ledger show registry.ledger\n  tacit ledger allow registry.ledger 3f9a1c0b --reason \"their disk failed, we spoke\"\n  \
+    after_help = "Examples:\n  tacit ledger show registry.ledger --party registry.toml\n  tacit ledger allow registry.ledger 3f9a1c0b --reason \"their disk failed, we spoke\"\n  \
     tacit ledger verify registry.ledger\n  tacit ledger export registry.ledger > registry-ledger.json\n  tacit ledger backup registry.ledger registry-2024-05.ledger\n  \
     tacit ledger recover registry.ledger --lineage trial --spent 0.22"
 )]
@@ -26,9 +26,15 @@ pub struct Ledger {
 #[derive(Debug, Subcommand)]
 pub enum LedgerAction {
     /// Show budgets and studies
+    ///
+    /// Parties have the names that they had in studies whose answers are kept here; a party file adds those of its study, and what
+    /// is left of its bounds.
     Show {
         /// The ledger
         ledger: PathBuf,
+        /// A party file of this ledger: names of its study's parties, and what is left of policy.budget and policy.total
+        #[arg(long, value_name = "PARTY_FILE")]
+        party: Option<PathBuf>,
     },
     /// Let releases with a peer begin again, after one broke off or its ledger was another one
     ///

@@ -68,6 +68,10 @@ fn a_budget_does_not_start_anew_in_silence() {
     other.fine();
     let told = check(&pair, &["--json"]).fine().json();
     assert_eq!(told["budget"]["towards"][0]["spent"], "0.11");
+    assert_eq!(
+        (&told["budget"]["towards"][1]["viewer"], &told["rho"]["public"]),
+        (&"public".into(), &0.1.into())
+    );
 }
 
 #[test]
@@ -107,18 +111,48 @@ fn check_says_what_the_ledger_will() {
         shown.contains("budget     0 of 1 spent towards advertiser; this study takes up to 0.11"),
         "{shown}"
     );
+    assert!(
+        shown.contains("budget     0 of 1 spent towards public; this study takes up to 0.1\n"),
+        "{shown}"
+    );
+    assert!(shown.contains("privacy    public, that is anybody: rho 0.1 "), "{shown}");
     assert!(shown.contains("advertiser: rho 0.11 for this view (0.1 release, 0.01 sizes) = (2.26, 1e-6)-DP"));
     assert!(shown.contains("nobody knows it") && shown.contains("This side is ready") && !ledger.exists());
     let [first, second] = pair.both([&[], &[]]);
-    first.fine();
+    let first = first.fine().json();
     second.fine();
+    let viewers = first["privacy"]["viewers"].as_array().unwrap();
+    let viewers: Vec<_> = viewers.iter().map(|viewer| (viewer["viewer"].as_str(), &viewer["rho"])).collect();
+    assert_eq!(viewers, [(Some("advertiser"), &0.11.into()), (Some("public"), &0.1.into())]);
+    for page in ["report.html", "report.json"] {
+        assert!(read(&pair.path("out-publisher").join(page)).contains("public"));
+    }
     let before = std::fs::read(&ledger).unwrap();
     let told = check(&pair, &["--json"]).fine().json();
     assert_eq!(told["budget"]["towards"][0]["spent"], "0.11");
     assert_eq!(told["plan"]["total"]["advertiser"]["rho"], "11/100");
     assert_eq!(std::fs::read(&ledger).unwrap(), before, "check changes nothing");
     let totals = tacit(["ledger", "show", ledger.to_str().unwrap()]).fine().stdout;
-    assert!(totals.contains("rho 0.11, with its delta (2.26, 1e-6)-DP"), "{totals}");
+    assert!(
+        totals.contains("spent      publisher by advertiser: rho 0.11, with its delta (2.26, 1e-6)-DP"),
+        "{totals}"
+    );
+    assert!(totals.contains("spent      publisher by public: rho 0.1, with"), "{totals}");
+    assert!(totals.contains("by all together: rho 0.11; add --party PARTY_FILE to see"), "{totals}");
+    assert!(totals.contains("key        advertiser: tacit1:"), "{totals}");
+    let file = pair.path("publisher.toml");
+    let text = read(&file);
+    std::fs::write(&file, format!("{text}[policy]\ntotal = 0.5\n")).unwrap();
+    let named = ["ledger", "show", ledger.to_str().unwrap(), "--party", file.to_str().unwrap()];
+    let totals = tacit(named).fine().stdout;
+    assert!(
+        totals.contains("publisher by advertiser: rho 0.11 of 1 (0.89 left), with its delta"),
+        "{totals}"
+    );
+    assert!(totals.contains("by all together: rho 0.11 of 0.5 (policy.total), 0.39 left"), "{totals}");
+    let json = tacit(named.into_iter().chain(["--json"])).fine().json();
+    assert_eq!(json["lineages"][0]["left"], "0.39", "{json}");
+    std::fs::write(&file, text).unwrap();
     // The same study on the same data is paid for; another one is not.
     std::fs::write(
         pair.path("publisher.toml"),

@@ -186,6 +186,7 @@ fn a_plan_keeps_its_contract() {
     };
     assert!(seconds(&plan("1M", "10mbps,100ms")) > seconds(&large), "a slow link takes longer");
     tacit(["plan", study, "--rows", "many", "--json"]).failed(2, &["write a whole number"]);
+    tacit(["plan", study, "--rows", "1k,2k,3k", "--json"]).failed(2, &["two numbers serve", "1000,3000"]);
     tacit(["plan", study, "--rows", "1M", "--link", "fast", "--json"]).failed(2, &["10gbps,1ms"]);
     let aligned = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/aligned.toml");
     for command in ["plan", "check"] {

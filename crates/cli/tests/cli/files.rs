@@ -130,7 +130,13 @@ fn an_identity_that_the_study_does_not_name_is_found_before_anything_is_sent() {
 fn policy_refuses_with_a_code_of_its_own() {
     let pair = Pair::csv(20);
     let refused = |more: &[&str]| Running::start(pair.run("publisher", more)).end();
-    refused(&["--max-rho", "0.05"]).failed(5, &["policy.max_rho is 0.05"]);
+    refused(&["--max-rho", "0.05"]).failed(5, &["policy.max_rho is 0.05 (--max-rho)"]);
+    let file = pair.path("publisher.toml");
+    let text = read(&file);
+    std::fs::write(&file, format!("{text}[policy]\nmax_rho = 0.06\n")).unwrap();
+    let place = format!("publisher.toml, line {}, column 11)", text.lines().count() + 2);
+    refused(&[]).failed(5, &["what everybody sees ([release.public])", "policy.max_rho is 0.06 (", &place]);
+    std::fs::write(&file, text).unwrap();
     refused(&["--allow-study", &"0".repeat(64)]).failed(5, &["not on this party's list"]);
     refused(&["--allow-kind", "program"]).failed(5, &["does not allow studies of kind"]);
 }

@@ -98,6 +98,9 @@ fn runs_are_limited_and_ledgers_are_audited() {
         (&1.into(), &1.into()),
         "{verified}"
     );
+    let words = tacit(["ledger", "verify", ledger]).fine().stdout;
+    assert!(words.contains("Debits that all parties have signed: 1."), "{words}");
+    assert!(words.contains("1 for the sizes of a match, which each party charges by itself: nothing to do"));
     let json = tacit(["ledger", "export", ledger]).fine().stdout;
     std::fs::write(pair.path("export.json"), &json).unwrap();
     let export = pair.path("export.json");

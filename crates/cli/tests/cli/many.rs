@@ -4,6 +4,7 @@ use crate::support::{Done, Running, command, key, tacit};
 use base::free_address;
 use data::generate::{Format, LiftOptions, lift};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 const CLINICS: [&str; 3] = ["east", "north", "west"];
 
@@ -214,4 +215,69 @@ fn a_publisher_and_two_advertisers() {
 
 fn written(folder: &Path) -> bool {
     folder.join("report.json").exists() && folder.join("report.html").exists()
+}
+
+/// What `tacit generate --advertisers` makes runs end to end: one publisher, three advertisers, one public result.
+#[test]
+fn a_generated_study_of_three_advertisers_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let words = ["generate", "lift", "--advertisers", "3", "--rows", "2600", "--out", out, "--json"];
+    let made = tacit(words).fine().json();
+    let truth = made["truth"]["lift"].as_f64().unwrap();
+    let parties = made["parties"].as_array().unwrap();
+    let file = |party: &serde_json::Value| party["party_file"].as_str().unwrap().to_owned();
+    let shown = tacit(["check".to_owned(), file(&parties[3])]).fine().stdout;
+    assert!(shown.contains("This side is ready") && shown.contains("spent towards public"), "{shown}");
+    let run = |party| Running::start(command(["run".to_owned(), file(party), "--json".to_owned()]));
+    let all: Vec<Running> = parties.iter().map(run).collect();
+    let reports: Vec<_> = all.into_iter().map(|running| running.end().fine().json()).collect();
+    assert_eq!(reports.len(), 4);
+    for report in &reports {
+        assert_eq!(report["public"], reports[0]["public"]);
+        let estimate = &report["public"]["cells"][0]["estimate"];
+        let number = |name: &str| estimate[name].as_f64().unwrap();
+        // Eight standard deviations: fails once in 10^14 runs if the program is right.
+        assert!((number("lift") - truth).abs() < 8.0 * number("standard_error"), "{truth}: {estimate}");
+        let viewers = report["privacy"]["viewers"].as_array().unwrap();
+        assert_eq!((viewers.len(), &viewers[3]["viewer"]), (4, &"public".into()));
+    }
+    // Data may be made anew; identities are not, so the study stays the same.
+    let study = folder.path().join("study.toml");
+    let before = std::fs::read(&study).unwrap();
+    tacit(words).fine();
+    assert_eq!(std::fs::read(&study).unwrap(), before);
+}
+
+/// One of three refuses by itself: both others hear it at once, and not why.
+#[test]
+fn who_refuses_tells_all_who_wait() {
+    let three = Three::together();
+    let mut others = [0, 1].map(|i| three.start(i, &[]));
+    others[0].hear("waiting for ");
+    others[1].hear("waiting for ");
+    let start = Instant::now();
+    three.start(2, &["--max-rho", "0.05"]).end().failed(5, &["policy.max_rho is 0.05"]);
+    for running in others {
+        let done = running.end();
+        done.failed(5, &["cinema takes no part"]);
+        assert!(!done.stderr.contains("max_rho"), "{}", done.stderr);
+    }
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+/// Apart, each advertiser shares a result with the publisher: `check` does not speak of one result for all.
+#[test]
+fn check_says_whose_a_public_result_is_among_advertisers_apart() {
+    let three = Three::together();
+    let file = three.path("study.toml");
+    let text = std::fs::read_to_string(&file).unwrap().replace("\"together\"", "\"apart\"");
+    std::fs::write(&file, text).unwrap();
+    let shown = tacit(["check".as_ref(), file.as_os_str()]).fine().stdout;
+    for line in [
+        "revealed   to everybody, a result per advertiser which its two parties see alike and may publish",
+        "one result of all of them is [lift] advertisers = \"together\"",
+    ] {
+        assert!(shown.contains(line), "{line} is not in {shown}");
+    }
 }

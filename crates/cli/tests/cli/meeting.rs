@@ -1,8 +1,9 @@
 //! Two processes: what goes right, and what each says when it goes wrong.
 
-use crate::support::{NAMES, Pair, Running, key};
+use crate::support::{NAMES, Pair, Running, command, key};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
 
 #[test]
 fn two_parties_finish_and_write_their_reports() {
@@ -97,4 +98,30 @@ fn a_peer_that_dies_is_noticed_at_once() {
     let done = publisher.end();
     done.failed(3, &["publisher at match/pid", "with advertiser", "see the peer's own output"]);
     assert_eq!(done.json()["error"]["peer"], "advertiser");
+}
+
+/// A party that refuses by itself says so, and nothing of why, whichever side dials: nobody waits for it.
+#[test]
+fn who_refuses_tells_the_one_that_waits() {
+    let pair = Pair::csv(400);
+    // Its arms have some 200 rows, of 1000 that the study shows: a refusal of its own.
+    let refuses = |name: &str, more: &[&str]| {
+        let mut words = vec!["run".to_owned(), pair.path(&format!("{name}.toml")).display().to_string()];
+        words.extend(more.iter().map(|word| (*word).to_owned()));
+        Running::start(command(words))
+    };
+    for (waits, leaves, more) in
+        [("advertiser", "publisher", &[][..]), ("publisher", "advertiser", &["--max-rho", "0.05"])]
+    {
+        let mut waiting = Running::start(pair.run(waits, &[]));
+        waiting.hear(&format!("waiting for {leaves}"));
+        let start = Instant::now();
+        let left = refuses(leaves, more).end();
+        assert_eq!(left.code, 5, "{}", left.stderr);
+        let told = waiting.end();
+        told.failed(5, &[&format!("{leaves} takes no part"), "nothing was sent", "own output"]);
+        let error = told.json()["error"]["message"].to_string();
+        assert!(!error.contains("minimum_group") && !error.contains("max_rho"), "{error}");
+        assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::files::{Format, Out, Table};
 use super::truth::{Person, Rule};
-use super::{Generated, Truth};
+use super::{Generated, GeneratedSeveral, Truth};
 use base::{Error, Rng, Seed};
 use std::path::Path;
 
@@ -89,6 +89,26 @@ rho = 0.1
     )
 }
 
+/// The name of an advertiser of several, from 0.
+fn shop(number: usize) -> String {
+    format!("shop-{}", number + 1)
+}
+
+/// A study file for generated data of several advertisers, measured as one; `keys` are the publisher's and theirs.
+#[must_use]
+pub fn several_study(options: &LiftOptions, keys: &[String]) -> String {
+    let (publisher, shops) = keys.split_first().map_or(("", keys), |(first, rest)| (first, rest));
+    let section =
+        |(i, key): (usize, &String)| format!("[party.{}]\nrole = \"advertiser\"\nkey = \"{key}\"\n", shop(i));
+    let parties: String = shops.iter().enumerate().map(section).collect();
+    let clamp = format!("clamp = {}\n", options.clamp);
+    lift_study(options, publisher, "", false)
+        .replace("Generated lift study", "Generated lift study of several advertisers")
+        .replace("[party.advertiser]\nrole = \"advertiser\"\nkey = \"\"\n", &parties)
+        .replace("impressions = { column = \"impressions\", type = \"u16\" }\n", "")
+        .replace(&clamp, &format!("{clamp}advertisers = \"together\"\n"))
+}
+
 /// One person as both sides would know them.
 struct Drawn {
     test: bool,
@@ -115,11 +135,49 @@ pub fn lift(folder: &Path, options: &LiftOptions) -> Result<Generated, Error> {
     let shift = options.rows - shared;
     Ok(Generated {
         publisher_rows: write_publisher(&publisher, options)?,
-        advertiser_rows: write_advertiser(&advertiser, options, shift)?,
+        advertiser_rows: write_advertiser(&advertiser, options, shift, Shops { at: 0, of: 1 })?,
         publisher,
         advertiser,
-        truth: truth(options, shift),
+        truth: truth(options, shift, 1),
     })
+}
+
+/// Writes `publisher.*` and `shop-1.*`, `shop-2.*` .. into `folder`: the same people, whose events are at one shop or another.
+///
+/// # Errors
+/// As [`lift`].
+pub fn lift_several(folder: &Path, options: &LiftOptions, shops: usize) -> Result<GeneratedSeveral, Error> {
+    check(options)?;
+    std::fs::create_dir_all(folder)
+        .map_err(|e| Error::io(format!("cannot create {}", folder.display()), &e))?;
+    let extension = options.format.extension();
+    let shared = (f64::from(options.rows) * options.overlap).round() as u32;
+    let shift = options.rows - shared;
+    let mut files = Vec::with_capacity(shops + 1);
+    let publisher = folder.join(format!("publisher.{extension}"));
+    let rows = write_publisher(&publisher, options)?;
+    files.push(("publisher".to_owned(), publisher, rows));
+    for at in 0..shops {
+        let path = folder.join(format!("{}.{extension}", shop(at)));
+        let rows = write_advertiser(&path, options, shift, Shops { at, of: shops })?;
+        files.push((shop(at), path, rows));
+    }
+    Ok(GeneratedSeveral { files, truth: truth(options, shift, shops) })
+}
+
+/// One of several advertisers.
+#[derive(Clone, Copy)]
+struct Shops {
+    at: usize,
+    of: usize,
+}
+
+impl Shops {
+    /// A person's events at it, before any cut.
+    fn events(self, number: u32, events: &[(u32, u32)]) -> Vec<(u32, u32)> {
+        let here = |(i, _): &(usize, &(u32, u32))| (i + number as usize) % self.of == self.at;
+        events.iter().enumerate().filter(here).map(|(_, event)| *event).collect()
+    }
 }
 
 fn check(options: &LiftOptions) -> Result<(), Error> {
@@ -231,14 +289,14 @@ fn write_publisher(path: &Path, options: &LiftOptions) -> Result<u64, Error> {
 }
 
 /// One line per event; a person without events has none, so the advertiser does not know them.
-fn write_advertiser(path: &Path, options: &LiftOptions, shift: u32) -> Result<u64, Error> {
+fn write_advertiser(path: &Path, options: &LiftOptions, shift: u32, shops: Shops) -> Result<u64, Error> {
     let columns = [("id", false), ("bought", true), ("amount", true), ("age", false), ("email", false)];
     let mut table = Table::create(path, options.format, &columns)?;
     for number in order(options.rows, options, "advertiser order") {
         let person = known(options, number + shift);
         // As people write them: in capitals, and tagged for the shop.
         let address = email(options, number + shift).replace('@', "+shop@").to_uppercase();
-        for (time, value) in person.events {
+        for (time, value) in shops.events(number + shift, &person.events) {
             table.row(&[
                 Out::Text(&identifier(options, number + shift).to_uppercase()),
                 Out::Number(time),
@@ -260,9 +318,9 @@ fn known(options: &LiftOptions, number: u32) -> Drawn {
     person
 }
 
-fn truth(options: &LiftOptions, shift: u32) -> Truth {
-    let rule =
-        Rule { max_events: usize::from(options.max_events), clamp: u64::from(options.clamp), within: None };
+fn truth(options: &LiftOptions, shift: u32, shops: usize) -> Truth {
+    let most = usize::from(options.max_events);
+    let rule = Rule { max_events: most * shops, clamp: u64::from(options.clamp), within: None };
     let mut truth = Truth {
         breakdown: vec![Default::default(); REGIONS.len()],
         cohort: vec![Default::default(); AGES.len()],
@@ -272,7 +330,14 @@ fn truth(options: &LiftOptions, shift: u32) -> Truth {
     for number in 0..options.rows {
         let matched = number >= shift;
         let person = if matched { known(options, number) } else { draw(options, number) };
-        let events: &[(u32, u32)] = if matched { &person.events } else { &[] };
+        // Each shop cuts what it has; what is left adds up.
+        let kept = |at| {
+            let mut events = Shops { at, of: shops }.events(number, &person.events);
+            events.sort_unstable();
+            events.truncate(most);
+            events
+        };
+        let events: Vec<(u32, u32)> = if matched { (0..shops).flat_map(kept).collect() } else { Vec::new() };
         truth.count(
             &Person {
                 test: person.test,
@@ -281,7 +346,7 @@ fn truth(options: &LiftOptions, shift: u32) -> Truth {
                 breakdown: person.region,
                 matched,
                 cohort: person.age,
-                events,
+                events: &events,
             },
             &rule,
         );

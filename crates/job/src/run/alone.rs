@@ -73,7 +73,7 @@ pub fn match_rows(party: &Party, file: &Path, watch: &Watch) -> Result<MatchRepo
     in_time(&ledger, party, &all)?;
     warn(&all, watch);
     let [checked] = all;
-    let places = places(party, &checked, false)?;
+    let places = places(party, &checked.study, checked.me, false)?;
     let meeting = meet(party, &checked, places, watch)?;
     Coordinator::new(party, checked, ledger, watch, meeting)?.match_only(file)
 }

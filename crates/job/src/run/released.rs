@@ -97,6 +97,8 @@ pub(super) struct Holding<'a> {
     pub ledger: &'a Mutex<Ledger>,
     /// What all know as study and data.
     pub common: &'a Bytes32,
+    /// By what noise it is drawn and read.
+    pub law: Bytes32,
     /// What this party is charged, and signs; none at a server.
     pub owner: Option<hold::Owner<'a>>,
 }
@@ -109,11 +111,11 @@ pub(super) fn held(
     totals: &Shares,
     holding: Holding<'_>,
 ) -> Result<hold::Outcome, Error> {
-    let Holding { ledger, common, owner } = holding;
+    let Holding { ledger, common, law, owner } = holding;
     let id = number_id(common, plan.viewer);
     let all = blake3::derive_key("tacit released number 1", &[id, plan.digest()].concat());
     let holders = engine.holders(plan.parties);
-    let release = hold::Release { plan, common: all, id, holders, ledger, owner };
+    let release = hold::Release { plan, common: all, id, law, holders, ledger, owner };
     session.step(&step(plan.viewer), |session| {
         release.run(session, |session| {
             let mut coins = session.fork_seed("coins").into_rng();
@@ -201,7 +203,8 @@ impl Coordinator<'_> {
             Debit { tau: scales.distance(plan), ..self.number_debit(plan.viewer, charge, agreement)? };
         let keys = self.checked.study.parties.iter().map(|member| member.key.clone()).collect();
         let owner = Some(hold::Owner { debit, identity: &self.identity, keys });
-        let holding = Holding { ledger: &self.ledger, common: &agreement.common, owner };
+        let (common, law) = (&agreement.common, scales.law(plan.viewer));
+        let holding = Holding { ledger: &self.ledger, common, law, owner };
         let outcome = held(&mut self.session, engine, plan, totals, holding)?;
         seen.attempts.push(outcome.attempt);
         seen.benders.extend(outcome.benders);

@@ -289,7 +289,8 @@ impl Server<'_> {
             if released::sees(built, viewer) {
                 let mut ran = Ran::Whole;
                 if plan.is_noised() {
-                    let holding = released::Holding { ledger: &ledger, common, owner: None };
+                    let law = scales.law(viewer);
+                    let holding = released::Holding { ledger: &ledger, common, law, owner: None };
                     ran = released::held(&mut self.session, engine, &plan, totals, holding)?.ran;
                 } else {
                     self.session.step(&name, |s| outputs::exact(engine, &plan, totals, s))?;

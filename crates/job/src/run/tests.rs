@@ -128,7 +128,7 @@ fn totals(parties: &[Party; 2]) -> Result<(Vec<u128>, [Disclosed; 2]), Error> {
         let checked = prepare::check(party)?.pop().expect("one run");
         let ledger = Arc::new(Mutex::new(Ledger::open(&party.ledger)?));
         let watch = Watch::none();
-        let meeting = meet(party, &checked, places(party, &checked, false)?, &watch)?;
+        let meeting = meet(party, &checked, places(party, &checked.study, checked.me, false)?, &watch)?;
         let mut run = Coordinator::new(party, checked, ledger, &watch, meeting)?;
         let kept = run.kept.as_ref().map(Kept::name);
         let agreement = run.agree(kept)?;

@@ -167,6 +167,9 @@ impl Meet {
             return Ok(());
         }
         let peer = answer.from;
+        if answer.verdict == Verdict::Declined {
+            return Err(self.declined(peer));
+        }
         let text = self.wording(&[peer]).verdict(answer.verdict, lanes);
         Err(self.refused(peer, &Refusal::Hello(text), at))
     }

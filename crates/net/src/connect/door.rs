@@ -145,6 +145,10 @@ impl Door {
             }
             return Ok(None);
         }
+        if ours && same && came.hello.verdict == Verdict::Declined {
+            reply(&mut came.channel, &came.hello, Verdict::Declined);
+            return Err(meet.declined(peer));
+        }
         let verdict = match () {
             () if !ours => Verdict::Roster,
             () if !same => Verdict::Agreement,
@@ -182,6 +186,26 @@ impl Door {
             (Transport::Tls { keys, .. }, key) => key.is_some() && keys.get(from.index()).copied() == key,
         };
         proven && to == meet.me && self.awaited.contains(&from)
+    }
+
+    /// Answers everybody who comes to meet that this party takes no part, until all have heard it.
+    pub(super) fn decline(&self, meet: &Meet, effort: &Effort, until: Instant) {
+        let mut wait = Wait { until, patience: meet.patience, last: None, effort };
+        while !effort.over() {
+            let missing: Vec<PartyId> =
+                self.awaited.iter().copied().filter(|peer| !effort.came(*peer)).collect();
+            if missing.is_empty() {
+                return;
+            }
+            // Nobody more came in time.
+            let Ok(came) = self.next(meet, &missing, &mut wait) else { return };
+            let Some(mut came) = came else { continue };
+            let ours = self.ours(meet, &came);
+            if ours && matches!(came.hello.topic, Topic::Control { .. }) {
+                reply(&mut came.channel, &came.hello, Verdict::Declined);
+                effort.come(came.hello.from);
+            }
+        }
     }
 
     /// The next connection that proved an awaited key, if there is one soon.

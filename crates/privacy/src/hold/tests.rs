@@ -47,6 +47,7 @@ fn what_all_hold_is_opened_and_anything_else_is_computed_anew() {
     // One has the outputs and the other lost its share: nothing is drawn anew.
     assert_eq!(next(top(Some((1, Out)), 1), top(None, 0)), Err(Stuck::Lost { has: A, lost: B }));
     assert_eq!(next(top(None, 70), top(None, 0)), Err(Stuck::Ahead(A)));
+    assert_eq!(next(top(None, 64), top(None, 0)), Ok(Next::Compute(64)));
     // A lone viewer that says it has a number which this side never sent: it gets none for nothing, now or later.
     let lone = |a, b| decide(&[(A, a), (B, b)], &[B], &[], 0);
     assert_eq!(lone(top(None, 0), top(Some((9, Out)), 1)), Err(Stuck::Lost { has: B, lost: A }));
@@ -58,6 +59,31 @@ fn what_all_hold_is_opened_and_anything_else_is_computed_anew() {
     assert_eq!(next(broke(None), top(None, 0)), Err(Stuck::Refused(A)));
     assert_eq!(next(top(Some((1, Held)), 0), broke(Some((1, Held)))), Err(Stuck::Refused(B)));
     assert_eq!(next(broke(Some((1, Sent))), top(Some((1, Held)), 0)), Ok(Next::Open([1; 32])));
+}
+
+/// A liar among three says the largest attempt that is followed, and one of the others breaks off before it sends that number:
+/// the honest one that did send it is not out of reach, for the other one had held it.
+#[test]
+fn a_liar_cannot_bring_an_honest_peer_out_of_reach() {
+    let c = PartyId(2);
+    let folder = TempDir::new().unwrap();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let decide = |ledger: &Ledger, tops: &[(PartyId, Top)]| {
+        decide(tops, &[A, B, c], &[], ledger.numbers_held(&[4; 32]).unwrap())
+    };
+    let lie = [(A, top(None, 0)), (B, top(None, 0)), (c, top(None, ATTEMPTS_AHEAD))];
+    let Ok(Next::Compute(attempt)) = decide(&ledger, &lie) else { panic!("it is followed") };
+    let (share, commitments) = (Zeroizing::new(vec![1]), vec![[9; 32]; 3]);
+    let held = HeldShare { session: [1; 32], attempt, share, salt: [0; 32], commitments, tau: None };
+    ledger.hold(&[4; 32], &held, "b c", "data").unwrap();
+    assert_eq!(ledger.numbers_sent(&[4; 32]).unwrap(), 0);
+    // It has lost nothing, and the liar says the truth now.
+    let sent = top(Some((1, Progress::Sent)), attempt + 1);
+    let tops = [(A, top(Some((1, Progress::Held)), 0)), (B, sent), (c, top(None, 0))];
+    assert_eq!(decide(&ledger, &tops), Ok(Next::Compute(attempt + 1)));
+    // From a lie to the next one it is as far, and no further.
+    let more = [(A, top(None, 0)), (B, sent), (c, top(None, attempt + 1 + ATTEMPTS_AHEAD + 1))];
+    assert_eq!(decide(&ledger, &more), Err(Stuck::Ahead(c)));
 }
 
 #[test]
@@ -170,6 +196,7 @@ impl Served {
             plan: &plan,
             common: [5; 32],
             id: [4; 32],
+            law: [6; 32],
             holders: SERVERS.to_vec(),
             ledger: &ledger,
             owner,

@@ -9,13 +9,14 @@
 use super::paid::{self, Paid};
 use super::succession::{has_line, line, newest_of};
 use super::{
-    Bytes32, Debit, Ledger, SumExactly, VOIDED, afford, afford_total, afford_viewer, check, file, now,
-    rational_of, record,
+    Bytes32, Debit, Ledger, SumExactly, Towards, VOIDED, afford, afford_total, afford_viewer, barred_error,
+    check, file, now, rational_of, record,
 };
 use base::Error;
 use num_traits::Zero;
 use release::Rational;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use std::path::Path;
 use zeroize::Zeroizing;
 
 /// Numbers of one peer and lineage that were sent and of which this side keeps no outcome: one more asks its operator.
@@ -92,6 +93,16 @@ impl Ledger {
         self.connection.query_row(sql, [release], |row| row.get(0)).map_err(|e| self.explain("read", &e))
     }
 
+    /// The attempt after the last that this participant ever held, sent or not: who has sent one had it held by all, so no
+    /// honest peer is further ahead.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn numbers_held(&self, release: &Bytes32) -> Result<u32, Error> {
+        let sql = "SELECT coalesce(max(attempt) + 1, 0) FROM held WHERE release = ?1";
+        self.connection.query_row(sql, [release], |row| row.get(0)).map_err(|e| self.explain("read", &e))
+    }
+
     /// Keeps a share. On return it is on stable storage. What this release held before and did not send is dropped.
     ///
     /// # Errors
@@ -130,7 +141,7 @@ impl Ledger {
     /// key `signer`, signs of it. On return both are on stable storage.
     ///
     /// # Errors
-    /// As [`Ledger::debit`].
+    /// As [`Ledger::debit`]; and where too many numbers with one of the peers are open, [`Ledger::open_numbers`].
     pub fn pay(
         &mut self,
         debit: &Debit,
@@ -142,6 +153,7 @@ impl Ledger {
         let write =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
         check(debit)?;
+        check_open(&write, path, debit, number)?;
         if !has_unspent(&write, &debit.release_id).map_err(explain)? {
             afford(&write, path, debit)?;
             record(&write, debit, attempt).map_err(explain)?;
@@ -278,26 +290,70 @@ impl Ledger {
         lineage: &str,
         running: &[Bytes32],
     ) -> Result<Option<String>, Error> {
-        let explain = |e: rusqlite::Error| self.explain("read", &e);
-        let sql = format!(
-            "SELECT sent.session FROM sent JOIN held USING (session) WHERE {} AND held.lineage = ?2 \
-             AND NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = sent.release \
-             AND outputs.attempt = sent.attempt) AND sent.row > (SELECT coalesce(max(numbers), 0) FROM allows \
-             WHERE allows.peer IN {} AND allows.lineage IN (?2, ''))",
-            has_line("held.peer", 1),
-            line(1)
-        );
-        let mut query = self.connection.prepare(&sql).map_err(explain)?;
-        let rows = query.query_map([peer, lineage], |row| row.get::<_, Bytes32>(0)).map_err(explain)?;
-        let all = rows.collect::<Result<Vec<_>, _>>().map_err(explain)?;
-        let open = all.iter().filter(|session| !running.contains(session)).count();
-        Ok((open >= OPEN_NUMBERS as usize).then(|| {
-            format!(
-                "{open} results were paid for with it and never reported by both sides: whoever ends a run when it has its \
-                 result, or does not like it, leaves so"
-            )
-        }))
+        let open = open_numbers(&self.connection, peer, lineage).map_err(|e| self.explain("read", &e))?;
+        Ok(too_many(open.iter().filter(|session| !running.contains(session)).count()))
     }
+}
+
+/// The numbers with a peer on a lineage that were sent and of which this side keeps no outcome, but for those that its
+/// operator has allowed.
+fn open_numbers(connection: &Connection, peer: &str, lineage: &str) -> Result<Vec<Bytes32>, rusqlite::Error> {
+    let sql = format!(
+        "SELECT sent.session FROM sent JOIN held USING (session) WHERE {} AND held.lineage = ?2 \
+         AND NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = sent.release \
+         AND outputs.attempt = sent.attempt) AND sent.row > (SELECT coalesce(max(numbers), 0) FROM allows \
+         WHERE allows.peer IN {} AND allows.lineage IN (?2, ''))",
+        has_line("held.peer", 1),
+        line(1)
+    );
+    let mut query = connection.prepare(&sql)?;
+    query.query_map([peer, lineage], |row| row.get(0))?.collect()
+}
+
+/// The numbers of other releases than `release` with a peer on a lineage that are held, paid for and not sent: other runs of
+/// this party are about to send them.
+fn in_flight(
+    connection: &Connection,
+    (peer, lineage): (&str, &str),
+    release: &Bytes32,
+) -> Result<usize, rusqlite::Error> {
+    let sql = format!(
+        "SELECT DISTINCT release FROM held WHERE {} AND lineage = ?2 AND release <> ?3 AND dropped = 0 \
+         AND session NOT IN (SELECT session FROM sent)",
+        has_line("peer", 1)
+    );
+    let mut query = connection.prepare(&sql)?;
+    let rows = query.query_map(params![peer, lineage, release], |row| row.get::<_, Bytes32>(0))?;
+    let mut count = 0;
+    for other in rows {
+        count += usize::from(has_unspent(connection, &other?)?);
+    }
+    Ok(count)
+}
+
+fn too_many(open: usize) -> Option<String> {
+    (open >= OPEN_NUMBERS as usize).then(|| {
+        format!(
+            "{open} results were paid for with it and never reported by both sides: whoever ends a run when it has its \
+             result, or does not like it, leaves so; a run that is still going on looks the same"
+        )
+    })
+}
+
+/// Refuses to pay for one more number where too many are open with one of the peers: another run of this party may have
+/// opened some since this one began.
+fn check_open(write: &Connection, path: &Path, debit: &Debit, number: &Bytes32) -> Result<(), Error> {
+    let explain = |e: rusqlite::Error| file::explain(path, "read", &e);
+    for peer in debit.peer_key.split(' ') {
+        let open = open_numbers(write, peer, &debit.lineage).map_err(explain)?;
+        let others = open.iter().filter(|session| *session != number).count();
+        let flying = in_flight(write, (peer, &debit.lineage), &debit.release_id).map_err(explain)?;
+        if let Some(reason) = too_many(others + flying) {
+            let towards = Towards { peer: peer.to_owned(), lineage: debit.lineage.clone() };
+            return Err(barred_error(path, &towards, &reason));
+        }
+    }
+    Ok(())
 }
 
 /// What releases were charged and not given back, less what was sent.

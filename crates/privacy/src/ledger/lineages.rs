@@ -10,7 +10,8 @@ use release::Rational;
 use release::rational::shown;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use study::Decimal;
 
 const OWN_SKETCHES: &str = "SELECT lineage, sketch FROM sketches WHERE lineage = ?1";
 
@@ -39,7 +40,65 @@ pub struct Spent {
     pub total: Total,
 }
 
+/// What all viewers of a lineage have got together; what several see is counted once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Together {
+    /// The protected data.
+    pub lineage: String,
+    /// zCDP: a decimal where it is one, else `p/q`.
+    pub rho: String,
+    /// Most that it may come to, where that is known.
+    pub total: Option<String>,
+    /// What is left of it.
+    pub left: Option<String>,
+}
+
 impl Ledger {
+    /// The names of parties by their keys, as the reports of the answers that are kept here have them: the newest one's.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn names(&self) -> Result<BTreeMap<String, String>, Error> {
+        let mut names = BTreeMap::new();
+        for text in self.texts("SELECT report FROM answers ORDER BY at, row", &[])? {
+            // The report may be one of another version: what it does not say stays out.
+            let report: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+            for party in report["parties"].as_array().into_iter().flatten() {
+                if let (Some(key), Some(name)) = (party["key"].as_str(), party["name"].as_str()) {
+                    names.insert(key.to_owned(), name.to_owned());
+                }
+            }
+        }
+        Ok(names)
+    }
+
+    /// What all viewers of a lineage have got together, and what is left of a bound on that.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn left_of_total(&self, lineage: &str, total: Option<Decimal>) -> Result<Together, Error> {
+        let spent = self.spent_by_all(lineage)?;
+        let total = total.map(study::Decimal::rational);
+        let left = total.as_ref().map(|total| shown(&(total - &spent).max(Rational::zero())));
+        let total = total.as_ref().map(shown);
+        Ok(Together { lineage: lineage.to_owned(), rho: shown(&spent), total, left })
+    }
+
+    /// A viewer's budget and what is left of it, where the budget is known.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn left(
+        &self,
+        lineage: &str,
+        viewer: &str,
+        budget: Option<Decimal>,
+    ) -> Result<Option<[String; 2]>, Error> {
+        let Some(budget) = budget.map(study::Decimal::rational) else { return Ok(None) };
+        let left = (&budget - self.spent(lineage, viewer)?).max(Rational::zero());
+        Ok(Some([shown(&budget), shown(&left)]))
+    }
+
     /// What every viewer has got of every lineage, by name.
     ///
     /// # Errors

@@ -284,8 +284,16 @@ pub(super) fn keep(
 pub struct SignedDebits {
     /// Debits that count or are this party's own record, with the signature of every party that they name.
     pub by_all: u32,
-    /// Debits that lack one: of sizes, of candidates, of earlier versions, or of a run that broke off.
+    /// Debits that lack one: the four below.
     pub not_by_all: u32,
+    /// Of these, for sizes of matches: nobody signs those.
+    pub sizes: u32,
+    /// Of these, given back.
+    pub given_back: u32,
+    /// Of these, for releases of candidates, or of a version that signed nothing.
+    pub candidates: u32,
+    /// Of these, for numbers of runs that broke off before all had signed.
+    pub unfinished: u32,
     /// Signatures.
     pub signatures: u32,
 }
@@ -310,7 +318,17 @@ pub fn check_signatures(debits: &[EntryRow], signatures: &[SignatureRow]) -> Res
         // This party's own is one that none of the peers signed.
         let mine = own.iter().any(|one| !entry.peer_key.split(' ').any(|peer| peer == one.signer));
         let all = mine && others.len() == peers.count();
-        *(if all { &mut signed.by_all } else { &mut signed.not_by_all }) += 1;
+        if all {
+            signed.by_all += 1;
+            continue;
+        }
+        signed.not_by_all += 1;
+        *match entry {
+            _ if entry.given_back => &mut signed.given_back,
+            _ if entry.exact_delta != "0" => &mut signed.sizes,
+            _ if entry.tau == "0" => &mut signed.candidates,
+            _ => &mut signed.unfinished,
+        } += 1;
     }
     Ok(signed)
 }

@@ -1,7 +1,6 @@
 //! What a party agrees to at all: the section `[policy]` of its file.
 
-use super::PartySettings;
-use super::{Period, Rate};
+use super::{PartySettings, Period, Rate};
 use crate::reader::{Item, Section};
 use crate::{Decimal, Kind, Study, StudyHash};
 use base::Error;
@@ -31,6 +30,8 @@ pub struct Policy {
     pub kinds: Vec<String>,
     /// Most rho one study may spend on one viewer.
     pub max_rho: Decimal,
+    /// Where that is said, file and line or flag; `None`: nowhere, so it is the default.
+    pub max_rho_at: Option<String>,
     /// Most rho all studies together may spend on one viewer of this data.
     pub budget: Decimal,
     /// Most cells of one study.
@@ -57,6 +58,7 @@ impl Default for Policy {
             studies: None,
             kinds: vec!["lift".into()],
             max_rho: Decimal::from_nano(500_000_000),
+            max_rho_at: None,
             budget: Decimal::from_nano(1_000_000_000),
             max_cells: 100,
             allow_exact: false,
@@ -81,6 +83,7 @@ impl PartySettings {
             self.allow_kinds = Some(list.list()?.iter().map(kind).collect::<Result<_, _>>()?);
         }
         self.max_rho = section.get("max_rho").as_ref().map(crate::rho).transpose()?;
+        self.max_rho_at = section.get("max_rho").map(|item| item.place());
         self.budget = section.get("budget").as_ref().map(crate::rho).transpose()?;
         self.max_cells = section.get("max_cells").map(|item| item.integer(1..=1_000_000)).transpose()?;
         self.allow_exact = section.get("allow_exact").map(|item| item.boolean()).transpose()?;
@@ -117,6 +120,7 @@ impl PartySettings {
             studies: self.allow_studies.clone(),
             kinds: self.allow_kinds.clone().unwrap_or(default.kinds),
             max_rho: self.max_rho.unwrap_or(default.max_rho),
+            max_rho_at: self.max_rho_at.clone(),
             budget: self.budget.unwrap_or(default.budget),
             max_cells: self.max_cells.unwrap_or(default.max_cells),
             allow_exact: self.allow_exact.unwrap_or(default.allow_exact),
@@ -152,6 +156,15 @@ impl Policy {
         self.admit_kind(study, own)
     }
 
+    /// `max_rho`, and where its owner may change it.
+    pub fn cap(&self) -> String {
+        let place = match &self.max_rho_at {
+            Some(place) => place,
+            None => "the default; a line max_rho under [policy] of the party file says otherwise",
+        };
+        format!("this party's policy.max_rho is {} ({place})", self.max_rho)
+    }
+
     fn admit_kind(&self, study: &Study, own: &str) -> Result<(), Error> {
         let (kind, to, public, cells) = match &study.kind {
             Kind::Lift(lift) => {
@@ -171,14 +184,14 @@ impl Policy {
         }
         if let Some((viewer, rho)) = to.iter().find(|(viewer, rho)| viewer != own && *rho > self.max_rho) {
             return Err(Error::refused(format!(
-                "the study spends rho {rho} on {viewer}; this party's policy.max_rho is {}",
-                self.max_rho
+                "the study spends rho {rho} on {viewer} ([release.to.{viewer}]); {}",
+                self.cap()
             )));
         }
         if let Some(rho) = public.filter(|rho| *rho > self.max_rho) {
             return Err(Error::refused(format!(
-                "the study spends rho {rho} on what everybody sees; this party's policy.max_rho is {}",
-                self.max_rho
+                "the study spends rho {rho} on what everybody sees ([release.public]); {}",
+                self.cap()
             )));
         }
         if cells > self.max_cells {

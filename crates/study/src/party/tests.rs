@@ -142,7 +142,8 @@ fn the_policy_refuses_what_its_owner_did_not_allow() {
     assert!(refused(Policy { kinds: vec!["program".into()], ..base.clone() }).contains("kind \"lift\""));
     assert_eq!(
         refused(Policy { max_rho: Decimal::parse("0.099999999").expect("a decimal"), ..base.clone() }),
-        "the study spends rho 0.1 on what everybody sees; this party's policy.max_rho is 0.099999999"
+        "the study spends rho 0.1 on what everybody sees ([release.public]); this party's policy.max_rho is 0.099999999 (the \
+         default; a line max_rho under [policy] of the party file says otherwise)"
     );
     let broken = LIFT.replace("# breakdown ", "breakdown ");
     let study = Study::parse("lift.toml", &broken).expect("a study");

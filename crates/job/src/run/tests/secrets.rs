@@ -149,7 +149,7 @@ fn run_known(who: u8, party: &Party) -> BTreeSet<String> {
     budget::admit(party, &mut all).unwrap();
     let ledger = ready::open_ledger(party, &all, &watch).unwrap();
     let checked = all.pop().unwrap();
-    let places = places(party, &checked, false).unwrap();
+    let places = places(party, &checked.study, checked.me, false).unwrap();
     let meeting = meet(party, &checked, places, &watch).unwrap();
     SESSIONS.set(Some((who, 0)));
     let mut run = Coordinator::new(party, checked, ledger, &watch, meeting).unwrap();

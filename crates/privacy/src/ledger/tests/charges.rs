@@ -126,6 +126,45 @@ fn an_unspent_debit_pays_for_the_next_number() {
     ledger.verify().unwrap();
 }
 
+/// Two runs that begin together see one open number each; only one of them may pay for another, for it would be the second
+/// that is open, and the one after it the third.
+#[test]
+fn releases_that_race_keep_to_the_numbers_that_may_be_open() {
+    let folder = folder();
+    let path = folder.path().join("l");
+    let key = "key-of-registry";
+    let release = |number: u8| debit(number, ratio(1, 100), ratio(1, 1));
+    let mut ledger = Ledger::open(&path).unwrap();
+    ledger.hold(&[1; 32], &share(1), key, "hospitals").unwrap();
+    pay(&mut ledger, &release(1), 1, 0).unwrap();
+    ledger.send(&[1; 32], &[]).unwrap();
+    let barrier = Arc::new(Barrier::new(2));
+    let race = |number: u8| {
+        let (path, barrier) = (path.clone(), barrier.clone());
+        std::thread::spawn(move || {
+            let mut ledger = Ledger::open(&path).unwrap();
+            let may = ledger.open_numbers(key, "hospitals", &[]).unwrap();
+            barrier.wait();
+            assert_eq!(may, None, "both may begin");
+            ledger.hold(&[number; 32], &share(number), key, "hospitals").unwrap();
+            barrier.wait();
+            pay(&mut ledger, &release(number), number, 0)?;
+            ledger.send(&[number; 32], &[])
+        })
+    };
+    let done = [2, 3].map(race).map(|thread| thread.join().unwrap());
+    let refused: Vec<String> = done.into_iter().filter_map(Result::err).map(|e| e.to_string()).collect();
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert!(refused[0].contains("2 results were paid for with it"), "{}", refused[0]);
+    assert!(refused[0].contains("tacit ledger allow"), "{}", refused[0]);
+    assert_eq!(ledger.spent("hospitals", key).unwrap(), ratio(2, 100), "the other one was not charged");
+    // It is the operator's to go on.
+    ledger.allow(key, None, "we spoke").unwrap();
+    let late =
+        if ledger.is_paid(&[2; 32]).unwrap() || ledger.numbers_sent(&[2; 32]).unwrap() > 0 { 3 } else { 2 };
+    pay(&mut ledger, &release(late), late, 0).unwrap();
+}
+
 /// What several see is one row, which the budget of each counts, and the total once; several debits are looked at together.
 #[test]
 fn what_all_see_counts_once_in_the_total() {

@@ -1,0 +1,50 @@
+//! What `docs/cli.md` says of the JSON.
+
+use super::*;
+use crate::html::samples;
+use data::{IdentifierReport, StepReport};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// A report in which nothing is absent.
+fn whole() -> Report {
+    let server = ServerInfo { name: "s1".into(), key: "k".into(), saw: "sizes".into() };
+    let View::Program { outputs, .. } = samples::program().view else { panic!("a program's") };
+    let lists = vec![ProgramList { label: "l".into(), keys: Vec::new(), others: 0 }];
+    let mut report = samples::registry();
+    report.servers =
+        Some(ServersInfo { members: vec![server], security: "malicious".into(), transport: "tls".into() });
+    report.public = Some(View::Program { outputs, lists });
+    report.broke_off =
+        vec![BrokeOff { peer: "hospitals".into(), releases: 1, after_index: 0, after_payment: 1 }];
+    let steps = vec![StepReport { step: "trim".into(), changed: 1, first: "line 2".into() }];
+    report.inputs.identifiers = vec![IdentifierReport { steps, ..IdentifierReport::default() }];
+    report.disclosed.dummies =
+        Some(DummiesInfo { epsilon: "1".into(), rho: "1/100".into(), delta: "0".into() });
+    report.disclosed.uncovered = vec![Uncovered::MatchGraph { to: "registry".into() }];
+    report.disclosed.counts = vec![MatchCount { what: "rows".into(), count: 1 }];
+    report
+}
+
+fn names(value: &Value, all: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => object.iter().for_each(|(name, value)| {
+            all.insert(name.clone());
+            names(value, all);
+        }),
+        Value::Array(list) => list.iter().for_each(|value| names(value, all)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_field_of_a_report_is_in_the_table_of_the_documentation() {
+    const PAGE: &str = include_str!("../../../docs/cli.md");
+    let table = PAGE.split_once("The JSON is the report").expect("it is there").1;
+    let table = table.split_once("\n## ").expect("a section follows").0;
+    let mut all = BTreeSet::new();
+    names(&serde_json::to_value(whole()).unwrap(), &mut all);
+    assert!(all.len() > 80 && all.contains("after_payment"), "{all:?}");
+    let missing: Vec<&String> = all.iter().filter(|name| !table.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/cli.md does not name {missing:?}");
+}
