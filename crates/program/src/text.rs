@@ -424,41 +424,9 @@ impl Parser {
                 self.rows = Some(rows);
                 self.program.rows = if rows == Rows::Aligned { RowSet::Aligned } else { RowSet::Any };
             }
-            "party" => {
-                let name = t.parsed("a party's name", |n| is_name(n).then(|| n.to_owned()))?;
-                if self.program.parties.contains(&name) || name == "public" || name == "shared" {
-                    return Err((column, format!("the party {name:?} is named twice or reserved")));
-                }
-                self.program.parties.push(name);
-                self.program.degrees.push(1);
-                self.program.alone.push(1);
-            }
-            "degree" | "alone" => {
-                let party = self.party(t)?;
-                let plain = |n: &str| !n.starts_with('0') && n.bytes().all(|b| b.is_ascii_digit());
-                let read = |n: &str| n.parse().ok().filter(|d| plain(n) && (2..=DEGREE).contains(d));
-                let number = t.parsed("a number of rows, 2 to 65536", read)?;
-                let (all, what) = match word {
-                    "degree" => (&mut self.program.degrees, "degree"),
-                    _ => (&mut self.program.alone, "number of rows alone"),
-                };
-                if std::mem::replace(&mut all[party.index()], number) != 1 {
-                    return Err((column, format!("this party's {what} is given twice")));
-                }
-            }
-            "column" => {
-                let name = t.parsed("a column's name", |n| is_name(n).then(|| n.to_owned()))?;
-                let ty = t.parsed("a type such as bit, u32 or i64", Type::parse)?;
-                let holder = self.holder(t)?;
-                let source = Self::source(holder, ty, t)?;
-                if self.program.columns.len() == COLUMNS {
-                    return Err((column, format!("a program has at most {COLUMNS} columns")));
-                }
-                if self.program.columns.iter().any(|c| c.name == name) {
-                    return Err((column, format!("the column {name:?} is named twice")));
-                }
-                self.program.columns.push(Column { name, ty, holder, source });
-            }
+            "party" => self.head_party(column, t)?,
+            "degree" | "alone" => self.reach(word, column, t)?,
+            "column" => self.column(column, t)?,
             _ => {
                 return Err((
                     column,
@@ -467,6 +435,48 @@ impl Parser {
             }
         }
         t.end()
+    }
+
+    fn head_party(&mut self, at: usize, t: &mut Tokens) -> Result<(), Fault> {
+        let name = t.parsed("a party's name", |n| is_name(n).then(|| n.to_owned()))?;
+        if self.program.parties.contains(&name) || name == "public" || name == "shared" {
+            return Err((at, format!("the party {name:?} is named twice or reserved")));
+        }
+        self.program.parties.push(name);
+        self.program.degrees.push(1);
+        self.program.alone.push(1);
+        Ok(())
+    }
+
+    /// How many rows one of a party's reaches, joined or alone.
+    fn reach(&mut self, word: &str, at: usize, t: &mut Tokens) -> Result<(), Fault> {
+        let party = self.party(t)?;
+        let plain = |n: &str| !n.starts_with('0') && n.bytes().all(|b| b.is_ascii_digit());
+        let read = |n: &str| n.parse().ok().filter(|d| plain(n) && (2..=DEGREE).contains(d));
+        let number = t.parsed("a number of rows, 2 to 65536", read)?;
+        let (all, what) = match word {
+            "degree" => (&mut self.program.degrees, "degree"),
+            _ => (&mut self.program.alone, "number of rows alone"),
+        };
+        if std::mem::replace(&mut all[party.index()], number) != 1 {
+            return Err((at, format!("this party's {what} is given twice")));
+        }
+        Ok(())
+    }
+
+    fn column(&mut self, at: usize, t: &mut Tokens) -> Result<(), Fault> {
+        let name = t.parsed("a column's name", |n| is_name(n).then(|| n.to_owned()))?;
+        let ty = t.parsed("a type such as bit, u32 or i64", Type::parse)?;
+        let holder = self.holder(t)?;
+        let source = Self::source(holder, ty, t)?;
+        if self.program.columns.len() == COLUMNS {
+            return Err((at, format!("a program has at most {COLUMNS} columns")));
+        }
+        if self.program.columns.iter().any(|c| c.name == name) {
+            return Err((at, format!("the column {name:?} is named twice")));
+        }
+        self.program.columns.push(Column { name, ty, holder, source });
+        Ok(())
     }
 
     fn holder(&self, t: &mut Tokens) -> Result<Holder, Fault> {
@@ -667,7 +677,6 @@ impl Parser {
     }
 
     fn operation(&self, op: &str, at: usize, t: &mut Tokens) -> Result<Node, Fault> {
-        let word = |expected: &'static str| move |n: &str| (n == expected).then_some(());
         let ty = |t: &mut Tokens| t.parsed("a type such as u32", Type::parse);
         if let Some((name, make)) = BINARY.iter().find(|(name, _)| *name == op) {
             let (a, b) = (self.node(t)?, self.node(t)?);
@@ -718,24 +727,30 @@ impl Parser {
                     t.parsed("a number below 128", |n| number(n).filter(|k| *k < 128).map(|k| k as u8))?;
                 Node { op: if op == "shl" { Op::Shl(a, by) } else { Op::Shr(a, by) }, ty: of(a) }
             }
-            "lookup" => {
-                t.parsed("after", word("after"))?;
-                let after = self.node(t)?;
-                let until = match t.peek() {
-                    Some("until") => {
-                        t.take("until")?;
-                        Some(self.node(t)?)
-                    }
-                    _ => None,
-                };
-                t.parsed("keys", word("keys"))?;
-                let keys = self.nodes_until("values", t)?;
-                t.parsed("values", word("values"))?;
-                let values = self.nodes_until("", t)?;
-                let ty = of(*values.first().ok_or((at, "a lookup has values".to_owned()))?);
-                Node { op: Op::Lookup(Box::new(Lookup { after, until, keys, values })), ty }
-            }
+            "lookup" => self.lookup(at, t)?,
             _ => return Err((at, format!("unknown operation {op:?}"))),
+        })
+    }
+
+    fn lookup(&self, at: usize, t: &mut Tokens) -> Result<Node, Fault> {
+        let word = |expected: &'static str| move |n: &str| (n == expected).then_some(());
+        t.parsed("after", word("after"))?;
+        let after = self.node(t)?;
+        let until = match t.peek() {
+            Some("until") => {
+                t.take("until")?;
+                Some(self.node(t)?)
+            }
+            _ => None,
+        };
+        t.parsed("keys", word("keys"))?;
+        let keys = self.nodes_until("values", t)?;
+        t.parsed("values", word("values"))?;
+        let values = self.nodes_until("", t)?;
+        let first = *values.first().ok_or((at, "a lookup has values".to_owned()))?;
+        Ok(Node {
+            op: Op::Lookup(Box::new(Lookup { after, until, keys, values })),
+            ty: self.section().ty(first),
         })
     }
 }
