@@ -6,12 +6,12 @@ use base::{Error, PartyId, limits};
 use data::InputReport;
 use job::budget::{self, Outlook, Towards};
 use job::plan::{Assumed, Link, Plan, Speeds};
-use job::prepare::{self, Built, build};
+use job::prepare::{self, Built, Opened, build};
 use program::{Class, Owners, Program, Ratio, RowSet};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
-use study::party::{Party, PartySettings};
+use study::party::{self, Party, PartySettings};
 use study::transport::{Transport, protects};
 use study::{self, Kind, NoiseFrom, Protocol, Study};
 
@@ -161,7 +161,6 @@ struct Side {
 /// Everything that this side can check: all of it given a party file, the study alone given a study file.
 fn side(args: &args::Check) -> Result<Side, Error> {
     if let Some(path) = &args.party {
-        expect_party(path)?;
         return whole(PartySettings::read(path)?, args.said);
     }
     let file = args.file.as_ref().ok_or_else(|| Error::input("name a study file or a party file"))?;
@@ -199,10 +198,10 @@ fn whole(settings: PartySettings, said: args::Said) -> Result<Side, Error> {
     }
     let party = Party { consent: said.into(), ..settings.complete()? };
     let working = Working::on(format!("reading {}", party.data.display()));
-    let checked = prepare::check(&party)?;
+    let opened = Opened::of(&party)?;
+    let checked = prepare::check(&party, &opened)?;
     drop(working);
-    let (study, text) = Study::read(&party.study)?;
-    identity(&party.identity, &study, &party.as_party)?;
+    let Opened { study, text, .. } = opened;
     let budget = Some(budget::outlook(&party, &checked)?);
     let inputs = checked.first().map(|run| run.inputs.clone());
     let mut warnings = checked.first().map(|run| run.warnings.clone()).unwrap_or_default();
@@ -236,7 +235,7 @@ fn server(settings: &PartySettings) -> Result<Option<Side>, Error> {
     }
     let node = settings.clone().complete_node()?;
     node.admit(&study)?;
-    server_identity(&node.identity, &study, &node.name)?;
+    let Opened { study, text, .. } = Opened::new((study, text), &node.name, &node.identity)?;
     let built = alone(&study)?;
     Ok(Some(Side {
         study,
@@ -248,41 +247,6 @@ fn server(settings: &PartySettings) -> Result<Option<Side>, Error> {
         serves: true,
         transport: Some(node.transport),
     }))
-}
-
-/// Whether an identity is the one that the study names for a server.
-///
-/// # Errors
-/// When it is another one, or cannot be read.
-pub fn server_identity(path: &Path, study: &Study, name: &str) -> Result<(), Error> {
-    let own = net::Identity::load(path)?.fingerprint().to_string();
-    match study.server(name) {
-        Some(server) if server.key != own => Err(Error::input(format!(
-            "the identity {} is {own}, but the study names {} for {name}; check `identity`, or the line `key` under \
-             [server.{name}]",
-            path.display(),
-            server.key
-        ))),
-        _ => Ok(()),
-    }
-}
-
-/// Whether an identity is the one that the study names for a party.
-///
-/// # Errors
-/// When it is another one, or cannot be read.
-pub fn identity(path: &Path, study: &Study, party: &str) -> Result<(), Error> {
-    let own = net::Identity::load(path)?.fingerprint().to_string();
-    match study.member(party) {
-        Some(member) if member.key != own => Err(Error::input(format!(
-            "the identity {} is {own}, but the study names {} for {party}; check `identity`, or the line `key` under \
-             [party.{party}]",
-            path.display(),
-            member.key
-        ))),
-        // A party that the study does not name at all is refused in other words.
-        _ => Ok(()),
-    }
 }
 
 /// Refuses a party file where a study file is expected.
@@ -299,32 +263,8 @@ pub fn expect_study(path: &Path) -> Result<(), Error> {
     )))
 }
 
-/// Refuses a study file where a party file is expected.
-///
-/// # Errors
-/// When it is one.
-pub fn expect_party(path: &Path) -> Result<(), Error> {
-    let Ok(text) = std::fs::read_to_string(path) else { return Ok(()) };
-    let format = text.lines().find(|line| line.trim_start().starts_with("format"));
-    if is_party_file(path) || !format.is_some_and(|line| line.contains("tacit-study/")) {
-        return Ok(());
-    }
-    Err(Error::input(format!(
-        "{} is a study file; a party file is expected here: it has `study`, `as`, `identity` and `data` \
-         (examples/party-registry.toml)",
-        path.display()
-    )))
-}
-
-/// A party file says who this is; a study never does.
 fn is_party_file(path: &Path) -> bool {
-    let Ok(text) = std::fs::read_to_string(path) else { return false };
-    let says = |line: &str, key: &str| {
-        line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
-    };
-    let before_tables = || text.lines().take_while(|line| !line.trim_start().starts_with('['));
-    !before_tables().any(|line| says(line, "format"))
-        && before_tables().any(|line| ["as", "study", "identity", "data"].iter().any(|key| says(line, key)))
+    std::fs::read_to_string(path).is_ok_and(|text| party::is_party_file(&text))
 }
 
 /// Whether the peer's study says the same as ours.

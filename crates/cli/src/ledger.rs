@@ -1,7 +1,6 @@
 //! `tacit ledger`: what was spent, and releases that broke off.
 
 use crate::args::{Ledger as Args, LedgerAction};
-use crate::check::expect_party;
 use crate::output;
 use base::Error;
 use privacy::ledger::{AnswerRow, EntryRow, Export, Ledger, SignedDebits, Together, check_signatures};
@@ -174,7 +173,6 @@ impl Known {
         let mut known =
             Self { names: ledger.names()?, lineage: None, budget: None, total: None, file: false };
         if let Some(file) = file {
-            expect_party(file)?;
             let party = PartySettings::read(file)?.complete()?;
             let (study, _) = Study::read(&party.study)?;
             known.names.extend(study.parties.into_iter().map(|member| (member.key, member.name)));

@@ -10,11 +10,11 @@ use base::Error;
 /// Input, policy, network or a deviating peer; or a disk that does not take the file.
 pub fn run(args: args::Match) -> Result<(), Error> {
     let usage = "tacit match registry.toml --out spine.parquet";
-    let (mut party, _, board) =
-        run::start(args.party.as_deref(), args.settings, args.said, args.events, usage)?;
+    let settings = run::settings(args.party.as_deref(), args.settings, usage)?;
+    let (mut party, opened, board) = run::start(settings, args.said, args.events)?;
     party.new_ledger = args.new_ledger;
     board.show(&Line::Waiting { text: format!("reading {}", party.data.display()) });
-    let done = job::run::match_rows(&party, &args.out, &board.watch());
+    let done = job::run::match_rows(&party, &opened, &args.out, &board.watch());
     board.end();
     let report = done?;
     if args.json { output::print_json(&report) } else { output::print(&report.text()) }

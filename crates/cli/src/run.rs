@@ -1,8 +1,9 @@
 //! `tacit run`: this party's half of a study.
 
 use crate::progress::{Board, Line};
-use crate::{args, check, machine, output, serve};
+use crate::{args, machine, output, serve};
 use base::{Error, Kind};
+use job::prepare::Opened;
 use job::run::{Event, Part, Watch};
 use report::{PARTS_FORMAT, Report, Reports};
 use report::{html, summary};
@@ -25,24 +26,20 @@ pub fn run(args: args::Run) -> ExitCode {
 /// # Errors
 /// Input, policy, network or a deviating peer; or a disk that does not take the report, which is kept in the ledger.
 fn steps(args: args::Run, answer: &mut Option<Report>) -> Result<(), Error> {
-    if let Some(file) = args.party.as_deref() {
-        check::expect_party(file)?;
-    }
-    let settings = args::settings(args.party.as_deref(), args.settings.clone())?;
+    let settings = settings(args.party.as_deref(), args.settings, "tacit run registry.toml")?;
     if serve::run_once(&settings, args.json, args.events)?.is_some() {
         return Ok(());
     }
-    let (mut party, study, board) =
-        start(args.party.as_deref(), args.settings, args.said, args.events, "tacit run registry.toml")?;
+    let (mut party, opened, board) = start(settings, args.said, args.events)?;
     party.new_ledger = args.new_ledger;
     // Before anything is read at length, sent or charged.
     try_folder(&party.report)?;
     board.show(&Line::Waiting { text: format!("reading {}", party.data.display()) });
-    let done = job::run::run_parts(&party, &watch(&board, &party.report));
+    let done = job::run::run_parts(&party, &opened, &watch(&board, &party.report));
     board.end();
     let mut parts = done?;
     if parts.len() > 1 {
-        return several(&party, &study, parts, args.json);
+        return several(&party, &opened.study, parts, args.json);
     }
     let Some(part) = parts.pop() else { return Err(Error::misuse("a party takes part in a run")) };
     match (part.report, part.kept) {
@@ -77,35 +74,36 @@ fn watch(board: &Board, folder: &Path) -> Watch {
     Watch { events: Arc::new(events), ..shown }
 }
 
-/// This party, its study, and where progress is shown. `usage` is what to write.
+/// Settings of a party file under flags. `usage` is what to write.
+///
+/// # Errors
+/// When there are none, or they cannot be read.
+pub fn settings(file: Option<&Path>, flags: args::Settings, usage: &str) -> Result<PartySettings, Error> {
+    let flags = PartySettings::from(flags);
+    if file.is_none() && flags == PartySettings::default() {
+        return Err(Error::input(format!("PARTY_FILE is missing: {usage}, or every setting as a flag")));
+    }
+    args::settings(file, flags)
+}
+
+/// This party, its study and key, and where progress is shown.
 ///
 /// # Errors
 /// When settings are missing or wrong, or the key is not the study's.
 pub fn start(
-    file: Option<&Path>,
-    settings: args::Settings,
+    settings: PartySettings,
     said: args::Said,
     events: bool,
-    usage: &str,
-) -> Result<(Party, Study, Board), Error> {
-    let nothing = PartySettings::from(settings.clone()) == PartySettings::default();
-    match file {
-        Some(file) => check::expect_party(file)?,
-        None if nothing => {
-            return Err(Error::input(format!("PARTY_FILE is missing: {usage}, or every setting as a flag")));
-        }
-        None => {}
-    }
-    let party = Party { consent: said.into(), ..args::settings(file, settings)?.complete()? };
+) -> Result<(Party, Opened, Board), Error> {
+    let party = Party { consent: said.into(), ..settings.complete()? };
     let board = if events {
         machine::end_with_parent();
         Board::events()
     } else {
         Board::stderr()
     };
-    let study = Study::read(&party.study)?.0;
-    check::identity(&party.identity, &study, &party.as_party)?;
-    Ok((party, study, board))
+    let opened = Opened::of(&party)?;
+    Ok((party, opened, board))
 }
 
 /// Shows and keeps the report of the only run.

@@ -7,6 +7,7 @@ use crate::output;
 use crate::progress::Board;
 use base::Error;
 use clap::Args;
+use job::prepare::Opened;
 use job::run::{NodeEvent, ServerReport, Watch, compute_study, serve};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -168,19 +169,19 @@ pub fn run_once(settings: &PartySettings, json: bool, events: bool) -> Result<Op
     if settings.data.is_some() {
         return Ok(None);
     }
-    let study = Study::read(&path)?.0;
-    if !settings.serves(&study) {
+    let study = Study::read(&path)?;
+    if !settings.serves(&study.0) {
         return Ok(None);
     }
     let node: Node = settings.clone().complete_node()?;
-    crate::check::server_identity(&node.identity, &study, &node.name)?;
+    let opened = Opened::new(study, &node.name, &node.identity)?;
     let board = if events {
         crate::machine::end_with_parent();
         Board::events()
     } else {
         Board::stderr()
     };
-    let done = compute_study(&node, &path, &board.watch());
+    let done = compute_study(&node, opened, &board.watch());
     board.end();
     let report = done?;
     if json {

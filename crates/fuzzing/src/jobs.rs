@@ -7,7 +7,7 @@ use base::{Error, PartyId};
 use data::generate::{Format, LiftOptions, lift, lift_study};
 use engine::conformance::Table;
 use engine::{Engine, OutputShares, outputs};
-use job::prepare::{self, Checked};
+use job::prepare::Checked;
 use net::succession::{SUCCESSION_BYTES, Succession};
 use net::{Identity, Session};
 use privacy::cut_and_choose::Noise;
@@ -135,7 +135,7 @@ fn checked(identities: &[Identity; 2]) -> [Checked; 2] {
         let file = folder.join(format!("{name}.toml"));
         fs::write(&file, text).expect("a file in memory");
         let party = PartySettings::read(&file).and_then(PartySettings::complete).expect("a party file");
-        prepare::check(&party).expect("a study and its data").remove(0)
+        job::run::check(&party).expect("a study and its data").remove(0)
     };
     [party("publisher", &made.publisher), party("advertiser", &made.advertiser)]
 }

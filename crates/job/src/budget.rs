@@ -5,7 +5,6 @@ use crate::prepare::Checked;
 use crate::run::ready;
 use base::{Error, PartyId};
 use data::sketch::{ALIKE, PURPOSE, Sketch};
-use net::identity::Identity;
 use num_bigint::BigInt;
 use num_traits::{Signed, Zero};
 use privacy::dummies;
@@ -63,7 +62,8 @@ pub struct Outlook {
 pub fn outlook(party: &Party, runs: &[Checked]) -> Result<Outlook, Error> {
     let mut ledger = Ledger::look(&party.ledger)?;
     // In this copy alone: a run writes it down.
-    Identity::load(&party.identity)?.line().iter().try_for_each(|one| ledger.succeed(one).map(|_| ()))?;
+    let line = runs.first().map_or(&[][..], |run| run.identity.line());
+    line.iter().try_for_each(|one| ledger.succeed(one).map(|_| ()))?;
     let mut outlook = Outlook { ledger_is_new: ledger.is_new(), ..Outlook::default() };
     outlook.refusals.extend(too_small(party, runs).err().map(|error| error.to_string()));
     outlook.refusals.extend(stopped(party, runs, &ledger).err().map(|error| error.to_string()));
@@ -289,7 +289,7 @@ fn too_small(party: &Party, runs: &[Checked]) -> Result<(), Error> {
 fn liken(party: &Party, runs: &[Checked], ledger: &Ledger) -> Result<Option<Likeness>, Error> {
     let lineage = party.lineage()?;
     let Some(first) = runs.first() else { return Ok(None) };
-    let key = Identity::load(&party.identity)?.secret_for(PURPOSE)?;
+    let key = first.identity.secret_for(PURPOSE)?;
     let sketches = Sketch::all(&key, first.rows.identifiers());
     if sketches.is_empty() {
         return Ok(None);

@@ -7,10 +7,12 @@ use data::{
     read_program_columns, read_publisher,
 };
 use matching::{collecting, multi};
+use net::Identity;
 use num_traits::Zero;
 use privacy::dummies;
 use privacy::scales::most_seen;
 use program::{Audit, Class, Program, Ratio, RowSet, Type, Viewer};
+use std::path::Path;
 use std::sync::Arc;
 use studies::lift::{self, Layout, Lift};
 use study::party::Party;
@@ -81,6 +83,48 @@ impl Rows {
     }
 }
 
+/// What a party file names and everything is checked against, read once.
+pub struct Opened {
+    /// The study.
+    pub study: Study,
+    /// Its text, for a comparison with the peer's.
+    pub text: String,
+    /// This party's key.
+    pub identity: Arc<Identity>,
+}
+
+impl Opened {
+    /// Reads a party's study and key.
+    ///
+    /// # Errors
+    /// When either cannot be read, or the study names another key for this party.
+    pub fn of(party: &Party) -> Result<Self, Error> {
+        Self::new(Study::read(&party.study)?, &party.as_party, &party.identity)
+    }
+
+    /// A study, and the key of one of its parties or servers.
+    ///
+    /// # Errors
+    /// When the key cannot be read, or the study names another one.
+    pub fn new((study, text): (Study, String), name: &str, path: &Path) -> Result<Self, Error> {
+        let identity = Arc::new(Identity::load(path)?);
+        let own = identity.fingerprint().to_string();
+        let named = match (study.member(name), study.server(name)) {
+            (Some(member), _) => Some(("party", &member.key)),
+            (None, server) => server.map(|server| ("server", &server.key)),
+        };
+        match named {
+            Some((section, key)) if *key != own => Err(Error::input(format!(
+                "the identity {} is {own}, but the study names {key} for {name}; check `identity`, or the line `key` \
+                 under [{section}.{name}]",
+                path.display()
+            ))),
+            // Whom the study does not name at all is refused in other words.
+            _ => Ok(Self { study, text, identity }),
+        }
+    }
+}
+
 /// Everything one side has checked before it meets the other.
 pub struct Checked {
     /// The study.
@@ -93,6 +137,8 @@ pub struct Checked {
     pub built: Built,
     /// What runs it.
     pub engines: Engines,
+    /// This party's key.
+    pub identity: Arc<Identity>,
     /// This party.
     pub me: PartyId,
     /// All parties by name.
@@ -128,9 +174,9 @@ impl Checked {
 ///
 /// # Errors
 /// Whatever is wrong, with file, line and column; or the rule of the verifier or of the policy that refuses the study.
-pub fn check(party: &Party) -> Result<Vec<Checked>, Error> {
-    let (study, text) = Study::read(&party.study)?;
-    party.policy.admit(&study, &party.as_party)?;
+pub fn check(party: &Party, opened: &Opened) -> Result<Vec<Checked>, Error> {
+    let Opened { study, text, identity } = opened;
+    party.policy.admit(study, &party.as_party)?;
     study.refuse_clear()?;
     if study.member(&party.as_party).is_none() {
         let names: Vec<&str> = study.parties.iter().map(|m| m.name.as_str()).collect();
@@ -141,8 +187,8 @@ pub fn check(party: &Party) -> Result<Vec<Checked>, Error> {
             names.join(", ")
         )));
     }
-    check_spine(party, &study)?;
-    check_servers(party, &study)?;
+    check_spine(party, study)?;
+    check_servers(party, study)?;
     let mut built = Vec::new();
     for run in study.runs().iter().filter(|run| run.member(&party.as_party).is_some()) {
         let checked = build(run, &policy(party)?)?;
@@ -166,6 +212,7 @@ pub fn check(party: &Party) -> Result<Vec<Checked>, Error> {
         hash: run.hash(),
         built,
         engines,
+        identity: identity.clone(),
         me: place(run, party),
         roster: Roster::new(run.parties.iter().map(|m| m.name.clone())),
         rows: rows.clone(),

@@ -24,7 +24,7 @@ mod stages;
 mod transport;
 
 use crate::align::Shard;
-use crate::prepare::{self, Built, Checked};
+use crate::prepare::{self, Built, Checked, Opened};
 use crate::{budget, compose};
 use agree::others_of;
 use base::{Cost, Error, PartyId, Seed};
@@ -44,14 +44,19 @@ use released::Views;
 use report::{Disclosed, Report, SpentBy, Stage};
 use spine::Kept;
 use stages::Stages;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use study::party::{Address, Party, Places};
 use study::transport::Transport;
 use study::{Kind, Member, Study};
 
-pub use crate::prepare::check;
+/// As [`prepare::check`], of what a party's file names.
+///
+/// # Errors
+/// As [`prepare::check`] and [`Opened::of`].
+pub fn check(party: &Party) -> Result<Vec<Checked>, Error> {
+    prepare::check(party, &Opened::of(party)?)
+}
 pub use alone::{MATCH_FORMAT, MatchReport, match_rows};
 pub use node::{NodeEvent, serve};
 pub use server::{SERVER_FORMAT, ServerReport, compute_study};
@@ -130,7 +135,7 @@ impl Watch {
 /// # Errors
 /// Input, policy, budget, network or a deviating peer; see `docs/errors.md`.
 pub fn run(party: &Party, watch: &Watch) -> Result<Report, Error> {
-    let mut parts = run_parts(party, watch)?;
+    let mut parts = run_parts(party, &Opened::of(party)?, watch)?;
     match (parts.pop(), parts.is_empty()) {
         (Some(part), true) => part.report,
         _ => Err(Error::misuse("a publisher has one report per advertiser")),
@@ -152,10 +157,10 @@ pub struct Part {
 ///
 /// # Errors
 /// What is wrong before anybody is met.
-pub fn run_parts(party: &Party, watch: &Watch) -> Result<Vec<Part>, Error> {
-    let (all, ledger) = admitted(party, watch).inspect_err(|error| {
+pub fn run_parts(party: &Party, opened: &Opened, watch: &Watch) -> Result<Vec<Part>, Error> {
+    let (all, ledger) = admitted(party, opened, watch).inspect_err(|error| {
         if let base::Kind::Refused(_) = error.kind() {
-            decline(party, watch);
+            decline(party, opened, watch);
         }
     })?;
     warn(&all, watch);
@@ -191,8 +196,12 @@ pub fn run_parts(party: &Party, watch: &Watch) -> Result<Vec<Part>, Error> {
 }
 
 /// What this party runs, and its ledger: everything that it can refuse before anybody is met.
-fn admitted(party: &Party, watch: &Watch) -> Result<(Vec<Checked>, Arc<Mutex<Ledger>>), Error> {
-    let mut all = prepare::check(party)?;
+fn admitted(
+    party: &Party,
+    opened: &Opened,
+    watch: &Watch,
+) -> Result<(Vec<Checked>, Arc<Mutex<Ledger>>), Error> {
+    let mut all = prepare::check(party, opened)?;
     if let Some(checked) = all.iter().find(|checked| checked.study.only_matches()) {
         return Err(Error::input(format!(
             "study {} only matches rows: use `tacit match`",
@@ -210,9 +219,8 @@ const DECLINE: Duration = Duration::from_secs(3);
 
 /// Tells the others, where they are there, that this party takes no part, and nothing of why: they would wait for it until
 /// their deadline. What cannot be told is not told; the refusal is the error.
-fn decline(party: &Party, watch: &Watch) {
-    let Ok((study, _)) = Study::read(&party.study) else { return };
-    let all = study.runs();
+fn decline(party: &Party, opened: &Opened, watch: &Watch) {
+    let all = opened.study.runs();
     let own: Vec<&Study> = all.iter().filter(|run| run.member(&party.as_party).is_some()).collect();
     (watch.events)(Event::Note("this party takes no part; tells the others, where they are there".into()));
     std::thread::scope(|scope| {
@@ -220,7 +228,7 @@ fn decline(party: &Party, watch: &Watch) {
             scope.spawn(|| {
                 let me = prepare::place(run, party);
                 let places = places(party, run, me, own.len() > 1)?;
-                let meet = appointment(run, me, &party.identity, places, party.deadline_ms, &Watch::none())?;
+                let meet = appointment(run, me, &opened.identity, places, party.deadline_ms, &Watch::none())?;
                 let patience = DECLINE.min(Duration::from_millis(party.deadline_ms));
                 meet.allow(party.allow.clone()).decline(patience);
                 Ok::<(), Error>(())
@@ -284,7 +292,7 @@ fn places(party: &Party, study: &Study, me: PartyId, several: bool) -> Result<Pl
 
 fn meet(party: &Party, checked: &Checked, places: Places, watch: &Watch) -> Result<Meeting, Error> {
     let mut meet =
-        appointment(&checked.study, checked.me, &party.identity, places, party.deadline_ms, watch)?
+        appointment(&checked.study, checked.me, &checked.identity, places, party.deadline_ms, watch)?
             .allow(party.allow.clone());
     if party.trigger {
         meet = meet.tell(outsourced::nodes(&checked.study, checked.me, &party.address)?);
@@ -307,14 +315,14 @@ fn session_seed() -> Seed {
 fn appointment(
     study: &Study,
     me: PartyId,
-    identity: &Path,
+    identity: &Arc<Identity>,
     places: Places,
     deadline_ms: u64,
     watch: &Watch,
 ) -> Result<Meet, Error> {
     let keys: Result<Vec<Fingerprint>, Error> =
         study.everybody().into_iter().map(|(_, key)| key.parse()).collect();
-    let identity = Arc::new(Identity::load(identity)?);
+    let identity = identity.clone();
     let Places { listen, dial } = places;
     let events = watch.events.clone();
     let transport = net::connect::Transport::Tls { identity, keys: keys? };
@@ -341,7 +349,7 @@ struct Coordinator<'a> {
     checked: Checked,
     ledger: Arc<Mutex<Ledger>>,
     /// What it signs with.
-    identity: Identity,
+    identity: Arc<Identity>,
     watch: &'a Watch,
     session: Session,
     workers: Vec<Channels>,
@@ -383,9 +391,9 @@ impl<'a> Coordinator<'a> {
         let salt = outsourced::salt_of(party, &checked)?;
         Ok(Self {
             party,
+            identity: checked.identity.clone(),
             checked,
             ledger,
-            identity: Identity::load(&party.identity)?,
             watch,
             session,
             workers: meeting.workers,

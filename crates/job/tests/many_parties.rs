@@ -6,6 +6,7 @@ use base::Error;
 use base::free_address;
 use common::{ALIGNED, CLINICS, DISTRICTS, cases, total, write_clinics};
 use data::generate::{Format, LiftOptions, lift};
+use job::prepare::Opened;
 use job::run::{Event, Watch, run, run_parts};
 use net::identity::Identity;
 use privacy::ledger::{Ledger, PUBLIC};
@@ -354,7 +355,7 @@ fn a_publisher_measures_lift_with_each_advertiser() {
             let party = &parties[i];
             scope.spawn(move || run(party, &Watch::none()).unwrap())
         });
-        let parts = run_parts(&parties[0], &watch).unwrap();
+        let parts = run_parts(&parties[0], &Opened::of(&parties[0]).unwrap(), &watch).unwrap();
         (parts, own.map(|t| t.join().unwrap()))
     });
     assert_eq!(parts.iter().map(|part| &*part.with).collect::<Vec<_>>(), ["bakery", "cinema"]);
@@ -387,7 +388,10 @@ fn one_advertiser_that_is_missing_does_not_stop_the_other() {
     parties[0].deadline_ms = 4_000;
     let (parts, bakery) = std::thread::scope(|scope| {
         let bakery = scope.spawn(|| run(&parties[1], &Watch::none()).unwrap());
-        (run_parts(&parties[0], &Watch::none()).unwrap(), bakery.join().unwrap())
+        (
+            run_parts(&parties[0], &Opened::of(&parties[0]).unwrap(), &Watch::none()).unwrap(),
+            bakery.join().unwrap(),
+        )
     });
     assert!(off(parts[0].report.as_ref().unwrap(), truth) < 8.0 && off(&bakery, truth) < 8.0);
     let error = parts[1].report.as_ref().unwrap_err().to_string();
@@ -397,7 +401,13 @@ fn one_advertiser_that_is_missing_does_not_stop_the_other() {
 #[test]
 fn with_several_advertisers_the_publisher_goes_to_each() {
     let (_folder, mut parties, _) = advertisers(3000);
-    let fails = |party: &Party| run_parts(party, &Watch::none()).err().unwrap().to_string();
+    let fails = |party: &Party| {
+        Opened::of(party)
+            .and_then(|opened| run_parts(party, &opened, &Watch::none()))
+            .err()
+            .unwrap()
+            .to_string()
+    };
     parties[0].address = Address::Listen("127.0.0.1:1".into());
     assert!(fails(&parties[0]).starts_with("with several advertisers the publisher goes to each"));
     let peers = [("bakery".to_owned(), "127.0.0.1:1".to_owned())].into();

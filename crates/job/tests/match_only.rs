@@ -4,6 +4,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt32Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
 use base::Error;
+use job::prepare::Opened;
 use job::run::{MatchReport, Watch, match_rows, run};
 use net::identity::Identity;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -80,7 +81,7 @@ fn both(world: &World) -> [Result<MatchReport, Error>; 2] {
     std::thread::scope(|scope| {
         let one = |i: usize| {
             let (party, file) = (&world.parties[i], file(world, i));
-            scope.spawn(move || match_rows(party, &file, &Watch::none()))
+            scope.spawn(move || match_rows(party, &Opened::of(party)?, &file, &Watch::none()))
         };
         [0, 1].map(one).map(|thread| thread.join().unwrap())
     })
@@ -205,7 +206,15 @@ fn a_spine_has_one_position_for_each_person_dummies_or_not() {
 
 #[test]
 fn what_does_not_fit_is_refused_before_anybody_is_met() {
-    let refused = |world: &World| match_rows(&world.parties[0], &file(world, 0), &Watch::none()).unwrap_err();
+    let refused = |world: &World| {
+        match_rows(
+            &world.parties[0],
+            &Opened::of(&world.parties[0]).unwrap(),
+            &file(world, 0),
+            &Watch::none(),
+        )
+        .unwrap_err()
+    };
     let with_columns = world(&|s| s.replace("\"ps3i\"", "\"pid\""));
     assert!(refused(&with_columns).to_string().contains("gives positions of rows"));
     let without = world(&|s| without_columns(&s));
@@ -218,10 +227,15 @@ fn what_does_not_fit_is_refused_before_anybody_is_met() {
     std::fs::write(file(&world, 0), "something").unwrap();
     assert!(refused(&world).to_string().contains("is there already"));
     let nowhere = world.folder.path().join("none/part.parquet");
-    let error = match_rows(&world.parties[0], &nowhere, &Watch::none()).unwrap_err().to_string();
+    let error =
+        match_rows(&world.parties[0], &Opened::of(&world.parties[0]).unwrap(), &nowhere, &Watch::none())
+            .unwrap_err()
+            .to_string();
     assert!(error.contains("change --out"), "{error}");
     let mut strict = world.parties[0].clone();
     strict.policy = Policy::default();
-    let error = match_rows(&strict, &world.folder.path().join("new"), &Watch::none()).unwrap_err();
+    let error =
+        match_rows(&strict, &Opened::of(&strict).unwrap(), &world.folder.path().join("new"), &Watch::none())
+            .unwrap_err();
     assert!(error.to_string().contains("does not allow studies of kind \"match\""), "{error}");
 }

@@ -246,7 +246,10 @@ fn nodes_begin_when_they_are_told_and_outlive_a_run_that_fails() {
             allowed: Some(vec![other.hash()]),
             ..host.clone()
         };
-        let error = compute_study(&stranger, &stranger.studies[0], &Watch::none()).unwrap_err().to_string();
+        let error = common::opened(&stranger)
+            .and_then(|opened| compute_study(&stranger, opened, &Watch::none()))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("does not begin this study"), "{error}");
         drop(stopping);
         serving.into_iter().for_each(|thread| thread.join().unwrap().unwrap());

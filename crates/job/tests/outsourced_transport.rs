@@ -220,7 +220,9 @@ fn a_study_says_what_its_servers_compute_over() {
         silent.hash()
     });
     let node = world.settings("ash", "").complete_node().unwrap();
-    let error = job::run::compute_study(&node, &node.studies[0], &Watch::none()).unwrap_err().to_string();
+    let error = job::run::compute_study(&node, common::opened(&node).unwrap(), &Watch::none())
+        .unwrap_err()
+        .to_string();
     let words = "the study says [ring4] transport = \"shm\", and this server is set to \"tls\"";
     assert!(error.starts_with(words), "{error}");
     let (reports, servers) = whole(all(&world.owners(SALTED), &world.nodes_with(&over("shm")), quiet));

@@ -3,6 +3,7 @@
 use base::Error;
 use data::InputReport;
 use data::generate::{Format, Generated, LiftOptions, lift, lift_study};
+use job::prepare::Opened;
 use job::run::{Event, Watch, run, run_parts};
 use net::Progress;
 use net::identity::Identity;
@@ -436,7 +437,8 @@ fn an_answer_that_is_complete_is_given_though_the_run_breaks() {
     let both = || {
         std::thread::scope(|scope| {
             let other = scope.spawn(|| run(&world.parties[1], &Watch::none()));
-            let mut own = run_parts(&world.parties[0], &watch).unwrap();
+            let mut own =
+                run_parts(&world.parties[0], &Opened::of(&world.parties[0]).unwrap(), &watch).unwrap();
             assert!(other.join().unwrap().is_err());
             own.pop().unwrap()
         })

@@ -337,7 +337,9 @@ impl PartySettings {
     /// # Errors
     /// When the file cannot be read or does not parse.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let mut settings = Self::parse(&path.display().to_string(), &read_text(path)?)?;
+        let text = read_text(path)?;
+        refuse_study(path, &text)?;
+        let mut settings = Self::parse(&path.display().to_string(), &text)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let paths = [
             &mut settings.study,
@@ -464,6 +466,30 @@ impl PartySettings {
             data,
         })
     }
+}
+
+/// Refuses a study file where a party file is expected.
+fn refuse_study(path: &Path, text: &str) -> Result<(), Error> {
+    let format = text.lines().find(|line| line.trim_start().starts_with("format"));
+    if is_party_file(text) || !format.is_some_and(|line| line.contains("tacit-study/")) {
+        return Ok(());
+    }
+    Err(Error::input(format!(
+        "{} is a study file; a party file is expected here: it has `study`, `as`, `identity` and `data` \
+         (examples/party-registry.toml)",
+        path.display()
+    )))
+}
+
+/// Whether a text is a party file's, which says who this is; a study's never does.
+#[must_use]
+pub fn is_party_file(text: &str) -> bool {
+    let says = |line: &str, key: &str| {
+        line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
+    };
+    let before_tables = || text.lines().take_while(|line| !line.trim_start().starts_with('['));
+    !before_tables().any(|line| says(line, "format"))
+        && before_tables().any(|line| ["as", "study", "identity", "data"].iter().any(|key| says(line, key)))
 }
 
 fn default_memory(said: Option<u64>) -> u64 {

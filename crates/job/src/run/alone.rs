@@ -5,7 +5,7 @@ use super::matched::{Matched, Placed};
 use super::{Coordinator, Watch, in_time, meet, places, ready, stopped, warn};
 use crate::budget;
 use crate::export::{self, About, Payload};
-use crate::prepare::{self, Rows};
+use crate::prepare::{self, Opened, Rows};
 use base::{Error, PartyId};
 use report::wording;
 use report::{Disclosed, Stage};
@@ -44,8 +44,8 @@ pub struct MatchReport {
 ///
 /// # Errors
 /// Input, policy, budget, network or a deviating peer; see `docs/errors.md`.
-pub fn match_rows(party: &Party, file: &Path, watch: &Watch) -> Result<MatchReport, Error> {
-    let mut all = prepare::check(party)?;
+pub fn match_rows(party: &Party, opened: &Opened, file: &Path, watch: &Watch) -> Result<MatchReport, Error> {
+    let mut all = prepare::check(party, opened)?;
     let (Some(checked), true) = (all.pop(), all.is_empty()) else {
         return Err(Error::misuse("a study that only matches is one run"));
     };

@@ -96,7 +96,7 @@ pub fn serve(
             ));
         }
     };
-    let listed = listed(node, &identity)?;
+    let listed = listed(node)?;
     let mut keys: Vec<Fingerprint> = listed.iter().flat_map(|study| study.keys.iter().copied()).collect();
     keys.sort_unstable();
     keys.dedup();
@@ -146,23 +146,12 @@ fn pause(long: Duration, stop: &AtomicBool) {
 }
 
 /// The studies that this node holds, each read and built once: what is wrong with them is found before anybody calls.
-fn listed(node: &Node, identity: &Identity) -> Result<Vec<Listed>, Error> {
+fn listed(node: &Node) -> Result<Vec<Listed>, Error> {
     let read = |path: &PathBuf| {
         let ready = Ready::read(node, path)?;
         let everybody = ready.study.everybody();
         let keys: Vec<Fingerprint> =
             everybody.iter().map(|(_, key)| key.parse()).collect::<Result<_, Error>>()?;
-        let own = identity.fingerprint();
-        if keys[ready.me.index()] != own {
-            return Err(Error::input(format!(
-                "the identity {} is {own}, but {} names {} for {}; check `identity`, or the line `key` under [server.{}]",
-                node.identity.display(),
-                path.display(),
-                keys[ready.me.index()],
-                node.name,
-                node.name
-            )));
-        }
         let (name, hash) = (ready.study.name.clone(), ready.study.hash());
         Ok(Listed { path: path.clone(), name, hash, keys })
     };

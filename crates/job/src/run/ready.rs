@@ -6,7 +6,6 @@ use super::{Coordinator, Event, Watch};
 use crate::prepare::Checked;
 use base::{Error, Kind, PartyId};
 use net::Session;
-use net::identity::Identity;
 use privacy::ledger::{
     BrokenOff, Bytes32, Debit, Ledger, Mismatch, Progress, STATEMENT_BYTES, Statement, Towards, barred_error,
     quoted,
@@ -40,7 +39,8 @@ pub(super) fn open_ledger(
         )));
     }
     // What an earlier key of this party's signed is its own.
-    Identity::load(&party.identity)?.line().iter().try_for_each(|one| ledger.succeed(one).map(|_| ()))?;
+    let line = all.first().map_or(&[][..], |run| run.identity.line());
+    line.iter().try_for_each(|one| ledger.succeed(one).map(|_| ()))?;
     all.iter().try_for_each(|run| in_place(&ledger, &run.study))?;
     if !party.new_ledger {
         unclaimed(&ledger, all)?;
@@ -393,7 +393,7 @@ pub(super) fn heard(
     session: &mut Session,
     peer: PartyId,
     key: &str,
-    own: &Identity,
+    own: &net::Identity,
     bytes: &[u8],
 ) -> Result<Statement, Error> {
     let signed =

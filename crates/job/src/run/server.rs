@@ -5,12 +5,12 @@ use super::outsourced::{self, Word, cast, compute, disclosed, draw, hear_rows, p
 use super::stages::Stages;
 use super::{Watch, appointment, hear_groups, met, released, salted, session_seed, stopped, transport};
 use crate::engines::Engines;
-use crate::prepare::{self, Built};
+use crate::prepare::{self, Built, Opened};
 use crate::usage;
 use base::{Cost, Error, Kind as Fault, PartyId};
 use engine::{Engine, Shares, outputs};
 use net::connect::Standby;
-use net::{Farewell, Session};
+use net::{Farewell, Identity, Session};
 use privacy::hold::Ran;
 use privacy::ledger::{Bytes32, Ledger};
 use privacy::scales::Scales;
@@ -18,7 +18,7 @@ use program::{Ratio, Rows};
 use report::{Disclosed, ServersInfo, Stage};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use study::party::Node;
 use study::transport::{Transport, protects};
@@ -89,6 +89,7 @@ impl ServerReport {
 /// A study that this server has read, admitted and built.
 pub(super) struct Ready {
     pub study: Study,
+    identity: Arc<Identity>,
     built: Built,
     engines: Engines,
     pub me: PartyId,
@@ -97,7 +98,10 @@ pub(super) struct Ready {
 impl Ready {
     /// Reads a study and checks that this server takes part in it.
     pub fn read(node: &Node, path: &Path) -> Result<Self, Error> {
-        let (study, _) = Study::read(path)?;
+        Self::new(node, Opened::new(Study::read(path)?, &node.name, &node.identity)?)
+    }
+
+    fn new(node: &Node, Opened { study, identity, .. }: Opened) -> Result<Self, Error> {
         node.admit(&study)?;
         node.transport.admit(&study)?;
         // What may be revealed is for the owners to say.
@@ -110,7 +114,7 @@ impl Ready {
         let engines = Engines::of(&study, &built.program)?;
         let me =
             study.roster().find(&node.name).ok_or_else(|| Error::misuse("an admitted study names it"))?;
-        Ok(Self { study, built, engines, me })
+        Ok(Self { study, identity, built, engines, me })
     }
 }
 
@@ -118,9 +122,8 @@ impl Ready {
 ///
 /// # Errors
 /// Input, network, an owner that refuses, or a party that deviates.
-pub fn compute_study(node: &Node, path: &Path, watch: &Watch) -> Result<ServerReport, Error> {
-    let ready = Ready::read(node, path)?;
-    compute_ready(node, ready, None, watch)
+pub fn compute_study(node: &Node, opened: Opened, watch: &Watch) -> Result<ServerReport, Error> {
+    compute_ready(node, Ready::new(node, opened)?, None, watch)
 }
 
 /// Where a headless node stood by, and who told it to begin.
@@ -138,7 +141,7 @@ pub(super) fn compute_ready(
 ) -> Result<ServerReport, Error> {
     let Ready { study, me, .. } = &ready;
     let places = outsourced::places(&node.address, study, *me)?;
-    let meet = appointment(study, *me, &node.identity, places, node.deadline_ms, watch)?;
+    let meet = appointment(study, *me, &ready.identity, places, node.deadline_ms, watch)?;
     let mut meet = meet.allow(node.allow.clone());
     if node.trigger {
         meet = meet.tell(outsourced::nodes(study, *me, &node.address)?);

@@ -125,7 +125,7 @@ const BOTH: &str = "[ { name = \"id\", normalise = [\"lowercase\"] }, { name = \
 /// What both parties hold after the computation, put together, and what the match told each.
 fn totals(parties: &[Party; 2]) -> Result<(Vec<u128>, [Disclosed; 2]), Error> {
     let one = |party: &Party| -> Result<(Checked, Shares, Disclosed), Error> {
-        let checked = prepare::check(party)?.pop().expect("one run");
+        let checked = check(party)?.pop().expect("one run");
         let ledger = Arc::new(Mutex::new(Ledger::open(&party.ledger)?));
         let watch = Watch::none();
         let meeting = meet(party, &checked, places(party, &checked.study, checked.me, false)?, &watch)?;
@@ -201,7 +201,7 @@ fn every_protocol_gives_the_same_exact_totals() {
     for (protocol, identifiers, more) in cases {
         let parties = world.parties(&world.matching(protocol, identifiers, more), &|_| ());
         let (sums, told) = totals(&parties).unwrap_or_else(|e| panic!("{protocol}, {more}: {e}"));
-        let checked = prepare::check(&parties[0]).unwrap().pop().unwrap();
+        let checked = check(&parties[0]).unwrap().pop().unwrap();
         for (fold, expected) in truth(&checked) {
             assert_eq!(sums[fold as usize], expected, "{protocol}, {more}, fold {fold}");
         }
@@ -234,7 +234,7 @@ fn a_rerun_of_a_match_shows_the_same_sizes_and_is_charged_once() {
                 .map_or(0, |all| all.filter(|e| !e.as_ref().unwrap().path().is_dir()).count())
         };
         let folder = work(party);
-        assert_eq!(files(&folder) + files(&folder.join(prepare::check(party).unwrap()[0].hash.full())), 0);
+        assert_eq!(files(&folder) + files(&folder.join(check(party).unwrap()[0].hash.full())), 0);
     }
     assert_eq!(first[0].rows, again[0].rows);
     // Another study has other made-up rows, which say nothing more of these.
@@ -257,7 +257,7 @@ fn a_cut_match_of_other_rows_is_refused_before_it_is_charged() {
     let parties = world.parties(&world.matching("pid", ID, ""), &|party| party.work = Some(work(party)));
     for party in &parties {
         // As a process that was killed leaves it; no match of these data ever began in this ledger.
-        let folder = work(party).join(prepare::check(party).unwrap()[0].hash.full());
+        let folder = work(party).join(check(party).unwrap()[0].hash.full());
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("match"), [&b"tacit pid log 1\n"[..], &[7; 224]].concat()).unwrap();
     }
@@ -328,7 +328,7 @@ fn a_line_that_takes_identifiers_is_covered_in_sums_of_own_rows_too() {
         std::fs::write(&data, text).unwrap();
         let mut parties = world.parties(&study(rule), &|_| ());
         parties[0].data = data.clone();
-        prepare::check(&parties[0]).unwrap().pop().unwrap()
+        check(&parties[0]).unwrap().pop().unwrap()
     };
     let without = check("first", format!("{head}{taken}{rest}"));
     let with = check("first", format!("{head}a0,a1,a2,a3,test,5,1\n{taken}{rest}"));
@@ -407,7 +407,7 @@ fn a_kept_spine_serves_another_study_without_a_match() {
         totals(&parties)
     };
     let (other, retold) = with(&|_| ()).unwrap();
-    let checked = prepare::check(&world.parties(&second, &|_| ())[0]).unwrap().pop().unwrap();
+    let checked = check(&world.parties(&second, &|_| ())[0]).unwrap().pop().unwrap();
     for (fold, expected) in truth(&checked) {
         assert_eq!(other[fold as usize], expected);
     }

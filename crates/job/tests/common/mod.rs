@@ -4,6 +4,7 @@
 use base::Error;
 use base::free_address;
 use data::generate::{Format, LiftOptions, lift};
+use job::prepare::Opened;
 use job::run::{Event, ServerReport, Watch, compute_study, run};
 use net::identity::Identity;
 use privacy::ledger::Ledger;
@@ -104,7 +105,7 @@ pub fn all(owners: &[Party], nodes: &[Node], watch: impl Fn(&str) -> Watch + Syn
         let owners: Vec<_> = owners.iter().map(start).collect();
         let start = |node: &'_ Node| {
             let node = node.clone();
-            scope.spawn(move || compute_study(&node, &node.studies[0], &watch(&node.name)))
+            scope.spawn(move || compute_study(&node, opened(&node)?, &watch(&node.name)))
         };
         let nodes: Vec<_> = nodes.iter().map(start).collect();
         let owners = owners.into_iter().map(|t| t.join().unwrap_or_else(|_| Err(Error::misuse("it died"))));
@@ -218,4 +219,10 @@ pub fn dies(at: &'static str) -> Watch {
         }
     };
     Watch { progress: net::Progress::none(), events: Arc::new(events) }
+}
+
+/// A server's study and key.
+#[allow(dead_code, reason = "not every test calls a server by itself")]
+pub fn opened(node: &Node) -> Result<Opened, Error> {
+    Opened::new(Study::read(&node.studies[0])?, &node.name, &node.identity)
 }

@@ -145,7 +145,7 @@ fn run_known(who: u8, party: &Party) -> BTreeSet<String> {
     let heard = log.clone();
     let events = move |event: Event| heard.lock().unwrap().push_str(&format!("{event:?}\n"));
     let watch = Watch { progress: Progress::none(), events: Arc::new(events) };
-    let mut all = prepare::check(party).unwrap();
+    let mut all = check(party).unwrap();
     budget::admit(party, &mut all).unwrap();
     let ledger = ready::open_ledger(party, &all, &watch).unwrap();
     let checked = all.pop().unwrap();
@@ -164,7 +164,7 @@ fn run_known(who: u8, party: &Party) -> BTreeSet<String> {
 
 /// The public release as one process evaluates it, and the true totals.
 fn by_definition(party: &Party) -> (Checked, ReleasePlan, epsilon::Release, Shares) {
-    let checked = prepare::check(party).unwrap().pop().unwrap();
+    let checked = check(party).unwrap().pop().unwrap();
     let Built { program, audit, .. } = &checked.built;
     let scales = Scales::new(&checked.study, program, audit, None).unwrap();
     let plan = || scales.plan(&Clear, program, &program.fold_owners(), Viewer::Public).unwrap();
@@ -306,7 +306,9 @@ fn four_servers_and_their_owners_leave_no_key_or_noise_in_a_file() {
             let node = &nodes[i];
             scope.spawn(move || {
                 SESSIONS.set(Some((2 + i as u8, 0)));
-                server::compute_study(node, &node.studies[0], &Watch::none()).unwrap()
+                let study = Study::read(&node.studies[0]).unwrap();
+                let opened = Opened::new(study, &node.name, &node.identity).unwrap();
+                server::compute_study(node, opened, &Watch::none()).unwrap()
             })
         });
         let owners = [0, 1].map(|i: usize| {
