@@ -158,11 +158,7 @@ pub struct Part {
 /// # Errors
 /// What is wrong before anybody is met.
 pub fn run_parts(party: &Party, opened: &Opened, watch: &Watch) -> Result<Vec<Part>, Error> {
-    let (all, ledger) = admitted(party, opened, watch).inspect_err(|error| {
-        if let base::Kind::Refused(_) = error.kind() {
-            decline(party, opened, watch);
-        }
-    })?;
+    let (all, ledger) = admitted(party, opened, watch)?;
     warn(&all, watch);
     let several = all.len() > 1;
     let mut ready = Vec::with_capacity(all.len());
@@ -195,13 +191,19 @@ pub fn run_parts(party: &Party, opened: &Opened, watch: &Watch) -> Result<Vec<Pa
     }))
 }
 
-/// What this party runs, and its ledger: everything that it can refuse before anybody is met.
+/// What this party runs, and its ledger: everything that it can refuse before anybody is met. The others hear of a refusal, but
+/// not of one that its data decide: that it came would be an exact bit of them.
 fn admitted(
     party: &Party,
     opened: &Opened,
     watch: &Watch,
 ) -> Result<(Vec<Checked>, Arc<Mutex<Ledger>>), Error> {
-    let mut all = prepare::check(party, opened)?;
+    let told = |error: &Error| {
+        if let base::Kind::Refused(_) = error.kind() {
+            decline(party, opened, watch);
+        }
+    };
+    let mut all = prepare::check(party, opened).inspect_err(told)?;
     if let Some(checked) = all.iter().find(|checked| checked.study.only_matches()) {
         return Err(Error::input(format!(
             "study {} only matches rows: use `tacit match`",
@@ -209,8 +211,8 @@ fn admitted(
         )));
     }
     budget::admit(party, &mut all)?;
-    let ledger = ready::open_ledger(party, &all, watch)?;
-    in_time(&ledger, party, &all)?;
+    let ledger = ready::open_ledger(party, &all, watch).inspect_err(told)?;
+    in_time(&ledger, party, &all).inspect_err(told)?;
     Ok((all, ledger))
 }
 

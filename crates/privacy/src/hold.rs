@@ -44,8 +44,8 @@ const TOPS: &str = "tacit 2026-12 tops 1";
 const TOP_BYTES: usize = 1 + 1 + 4 + 32;
 const SALT_BYTES: usize = 32;
 /// A number would be read with the wrong width.
-const OTHER_LAW: &str = "a result of this release was drawn and sent by a version of tacit whose noise is another one: run again with that version, which \
-     opens it; for another result, which is charged again, change the study";
+const OTHER_LAW: &str = "a result of this release was sent by a version of tacit that draws other noise, or names results otherwise: run again with that \
+     version, which opens it; for another result, which is charged again, change the study";
 /// A server of four may lack what it held.
 const LACKING: usize = 1;
 
@@ -369,15 +369,18 @@ impl Release<'_> {
 
     fn top(&self) -> Result<Top, Error> {
         let ledger = self.ledger()?;
+        let attempt = ledger.next_number(&self.id, self.debit())?;
+        let named = |held: &HeldShare| self.number(held.attempt, &held.commitments) == held.session;
         let at = match ledger.held_share(&self.id)? {
-            Some((held, progress)) if self.number(held.attempt, &held.commitments) == held.session => {
+            // Nobody has seen it: what was charged pays for the next one. So it is where another run has sent a later one.
+            None => None,
+            Some((held, Progress::Held)) if held.attempt < attempt || !named(&held) => None,
+            // What everybody has is read no more.
+            Some((held, progress)) if progress == Progress::Out || named(&held) => {
                 Some((held.session, progress))
             }
-            // Nobody has seen it: what was charged pays for the next one.
-            None | Some((_, Progress::Held)) => None,
             Some(_) => return Err(Error::refused(OTHER_LAW)),
         };
-        let attempt = ledger.numbers_sent(&self.id)?;
         let pays = self.debit().is_none_or(|debit| ledger.check_pay(debit).is_ok());
         Ok(Top { at, attempt, pays })
     }

@@ -74,6 +74,9 @@ impl Meet {
         if agreement != self.agreement {
             return Err(self.other_study(peer, &agreement));
         }
+        if answer.verdict == Verdict::Declined {
+            return Err(self.declined(peer));
+        }
         self.taken(&answer, (0, 0), &at)?;
         channel.begin(self.deadline).map_err(|e| self.error(peer, Kind::Channel(e)))?;
         Ok(Some(Met { peer, channel, nonce }))
@@ -102,6 +105,9 @@ impl Meet {
                     Err(_) => effort.pause(RETRY.1),
                 }
             };
+            if answer.verdict == Verdict::Declined {
+                return Err(self.error(peer, Kind::Malformed("a lane of a run that has begun")));
+            }
             self.taken(&answer, (lane, count), &at)?;
             if answer.topic != question.topic {
                 return Err(self.error(peer, Kind::Malformed("an answer to another question")));
@@ -167,9 +173,6 @@ impl Meet {
             return Ok(());
         }
         let peer = answer.from;
-        if answer.verdict == Verdict::Declined {
-            return Err(self.declined(peer));
-        }
         let text = self.wording(&[peer]).verdict(answer.verdict, lanes);
         Err(self.refused(peer, &Refusal::Hello(text), at))
     }

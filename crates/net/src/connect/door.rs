@@ -200,11 +200,19 @@ impl Door {
             // Nobody more came in time.
             let Ok(came) = self.next(meet, &missing, &mut wait) else { return };
             let Some(mut came) = came else { continue };
-            let ours = self.ours(meet, &came);
-            if ours && matches!(came.hello.topic, Topic::Control { .. }) {
-                reply(&mut came.channel, &came.hello, Verdict::Declined);
-                effort.come(came.hello.from);
+            let (Topic::Control { agreement, .. }, true) = (&came.hello.topic, self.ours(meet, &came)) else {
+                continue;
+            };
+            let peer = came.hello.from;
+            match *agreement == meet.agreement {
+                true => reply(&mut came.channel, &came.hello, Verdict::Declined),
+                // What this party takes no part in is its own study: of another one it hears that.
+                false => {
+                    let answer = meet.control(peer, Verdict::Agreement, [0; 32]).encode();
+                    let _ = came.channel.send(&answer).and_then(|()| came.channel.finish());
+                }
             }
+            effort.come(peer);
         }
     }
 

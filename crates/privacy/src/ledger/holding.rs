@@ -22,6 +22,9 @@ use zeroize::Zeroizing;
 /// Numbers of one peer and lineage that were sent and of which this side keeps no outcome: one more asks its operator.
 const OPEN_NUMBERS: u32 = 2;
 
+/// Where a number is neither paid for nor sent.
+const DROPPED: &str = "another run of this party has dropped what this release held; run again";
+
 /// A share of a number's outputs, as it is kept.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HeldShare {
@@ -84,7 +87,25 @@ impl Ledger {
         Ok(self.connection.query_row(sql, [release], read).optional().map_err(explain)?.flatten())
     }
 
-    /// How many numbers of a release this participant has sent: the next one's attempt.
+    /// The least attempt that the next number of a release may have here: after every number that was sent and every debit that
+    /// was made, but for a debit that still pays, which is of its own attempt. So a debit and the number that it pays for have
+    /// one attempt, and none has that of a debit which was given back.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn next_number(&self, release: &Bytes32, debit: Option<&Debit>) -> Result<u32, Error> {
+        let explain = |e: rusqlite::Error| self.explain("read", &e);
+        let unspent = unspent(&self.connection, release).map_err(explain)?;
+        let pays = unspent.filter(|unspent| debit.is_some_and(|debit| unspent.rho >= debit.rho));
+        let sql = "SELECT coalesce(max(attempt) + 1, 0) FROM debits WHERE release = ?1 AND row IS NOT ?2";
+        let row = pays.as_ref().map(|unspent| unspent.row);
+        let others: u32 =
+            self.connection.query_row(sql, params![release, row], |row| row.get(0)).map_err(explain)?;
+        let own = pays.map_or(0, |unspent| unspent.attempt);
+        Ok(others.max(own).max(self.numbers_sent(release)?))
+    }
+
+    /// How many numbers of a release this participant has sent.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -137,11 +158,13 @@ impl Ledger {
         write.commit().map_err(explain)
     }
 
-    /// Charges a number of a release, unless an unspent debit of the release pays for it, and keeps what this party, with the
-    /// key `signer`, signs of it. On return both are on stable storage.
+    /// Charges a number of a release, unless an unspent debit of this attempt pays for it, and keeps what this party, with the
+    /// key `signer`, signs of it. An unspent debit of another attempt, or of less, is given back for it. On return all of it is
+    /// on stable storage.
     ///
     /// # Errors
-    /// As [`Ledger::debit`]; and where too many numbers with one of the peers are open, [`Ledger::open_numbers`].
+    /// As [`Ledger::debit`]; where too many numbers with one of the peers are open, [`Ledger::open_numbers`]; when another run
+    /// of this party has dropped the number.
     pub fn pay(
         &mut self,
         debit: &Debit,
@@ -153,8 +176,16 @@ impl Ledger {
         let write =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
         check(debit)?;
-        check_open(&write, path, debit, number)?;
-        if !has_unspent(&write, &debit.release_id).map_err(explain)? {
+        let sql = "SELECT EXISTS (SELECT 1 FROM held WHERE session = ?1 AND dropped = 0)";
+        if !write.query_row(sql, [number], |row| row.get::<_, bool>(0)).map_err(explain)? {
+            return Err(Error::refused(DROPPED));
+        }
+        check_open(&write, path, debit)?;
+        let unspent = unspent(&write, &debit.release_id).map_err(explain)?;
+        if !unspent.as_ref().is_some_and(|unspent| unspent.attempt == attempt && unspent.rho >= debit.rho) {
+            if unspent.is_some() {
+                void_last(&write, &debit.release_id, &debit.peer_key).map_err(explain)?;
+            }
             afford(&write, path, debit)?;
             record(&write, debit, attempt).map_err(explain)?;
         }
@@ -169,9 +200,18 @@ impl Ledger {
     /// As [`Ledger::pay`].
     pub fn check_pay(&self, debit: &Debit) -> Result<(), Error> {
         check(debit)?;
-        let unspent =
-            has_unspent(&self.connection, &debit.release_id).map_err(|e| self.explain("read", &e))?;
-        if unspent { Ok(()) } else { afford(&self.connection, &self.path, debit) }
+        check_open(&self.connection, &self.path, debit)?;
+        let unspent = unspent(&self.connection, &debit.release_id).map_err(|e| self.explain("read", &e))?;
+        match unspent {
+            Some(unspent) if unspent.rho >= debit.rho => Ok(()),
+            // It is given back for this one, which takes the difference.
+            Some(unspent) => {
+                let (rho, none) = (&debit.rho - unspent.rho, Rational::zero());
+                let more = Debit { rho, delta: none.clone(), tau: none, ..debit.clone() };
+                afford(&self.connection, &self.path, &more)
+            }
+            None => afford(&self.connection, &self.path, debit),
+        }
     }
 
     /// Whether debits that are about to be made would all succeed; nothing is written.
@@ -226,9 +266,7 @@ impl Ledger {
         };
         let found = write.query_row(sql, [session], read).optional().map_err(explain)?;
         let Some((release, attempt, peer)) = found else {
-            return Err(Error::refused(
-                "another run of this party has dropped what this release held; run again",
-            ));
+            return Err(Error::refused(DROPPED));
         };
         let sql =
             "INSERT OR IGNORE INTO sent (at, release, attempt, session, peer) VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -342,15 +380,20 @@ fn too_many(open: usize) -> Option<String> {
 
 /// Refuses to pay for one more number where too many are open with one of the peers: another run of this party may have
 /// opened some since this one began.
-fn check_open(write: &Connection, path: &Path, debit: &Debit, number: &Bytes32) -> Result<(), Error> {
+fn check_open(write: &Connection, path: &Path, debit: &Debit) -> Result<(), Error> {
     let explain = |e: rusqlite::Error| file::explain(path, "read", &e);
     for peer in debit.peer_key.split(' ') {
-        let open = open_numbers(write, peer, &debit.lineage).map_err(explain)?;
-        let others = open.iter().filter(|session| *session != number).count();
-        let flying = in_flight(write, (peer, &debit.lineage), &debit.release_id).map_err(explain)?;
-        if let Some(reason) = too_many(others + flying) {
+        let open = open_numbers(write, peer, &debit.lineage).map_err(explain)?.len();
+        if let Some(reason) = too_many(open) {
             let towards = Towards { peer: peer.to_owned(), lineage: debit.lineage.clone() };
             return Err(barred_error(path, &towards, &reason));
+        }
+        let flying = in_flight(write, (peer, &debit.lineage), &debit.release_id).map_err(explain)?;
+        if too_many(open + flying).is_some() {
+            return Err(Error::refused(format!(
+                "{open} results with {peer} were paid for and not reported by both sides, and other runs of this party are \
+                 about to send {flying} more: wait for these runs to end, and run again"
+            )));
         }
     }
     Ok(())
@@ -363,6 +406,27 @@ fn has_unspent(connection: &Connection, release: &Bytes32) -> Result<bool, rusql
          (SELECT count(*) FROM sent WHERE release = ?1)"
     );
     connection.query_row(&sql, [release], |row| row.get(0))
+}
+
+/// A debit of a release that no number was sent for.
+struct Unspent {
+    row: i64,
+    attempt: u32,
+    rho: Rational,
+}
+
+/// The unspent debit of a release: the newest that was not given back, where more were made than numbers sent.
+fn unspent(connection: &Connection, release: &Bytes32) -> Result<Option<Unspent>, rusqlite::Error> {
+    if !has_unspent(connection, release)? {
+        return Ok(None);
+    }
+    let sql = format!(
+        "SELECT row, attempt, rho FROM debits WHERE release = ?1 AND {VOIDED} ORDER BY row DESC LIMIT 1"
+    );
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(Unspent { row: row.get(0)?, attempt: row.get(1)?, rho: rational_of(row, "rho")? })
+    };
+    connection.query_row(&sql, [release], read).optional()
 }
 
 /// Gives the newest debit of a release back.

@@ -44,7 +44,17 @@ fn paid(identity: &net::Identity, debit: &Debit, number: (&Bytes32, u32)) -> Pai
 }
 
 /// Pays for a number of a release.
+/// Holds a number, unless it is held, and pays for it.
 fn pay(ledger: &mut Ledger, debit: &Debit, number: u8, attempt: u32) -> Result<(), Error> {
+    let held = ledger.held_share(&debit.release_id)?;
+    if held.is_none_or(|(held, _)| held.session != [number; 32]) {
+        let held = HeldShare { attempt, ..share(number) };
+        ledger.hold(&debit.release_id, &held, &debit.peer_key, &debit.lineage)?;
+    }
+    pay_held(ledger, debit, number, attempt)
+}
+
+fn pay_held(ledger: &mut Ledger, debit: &Debit, number: u8, attempt: u32) -> Result<(), Error> {
     let own = net::Identity::generate().unwrap();
     let number = ([number; 32], attempt);
     let signed = paid(&own, debit, (&number.0, attempt));

@@ -116,7 +116,7 @@ impl Release<'_> {
         for peer in [A, B] {
             say(session, peer, &[&held.share[..], &held.salt].concat())?;
         }
-        Ok(())
+        linger(session)
     }
 
     /// One top to each, and to each the echo that it expects.

@@ -126,6 +126,72 @@ fn an_unspent_debit_pays_for_the_next_number() {
     ledger.verify().unwrap();
 }
 
+/// A peer that leaves once this side has paid, and then another release with it: the first one can still be run, as a number of
+/// its own attempt.
+#[test]
+fn a_release_that_was_given_back_runs_again() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let (release, key) = ([1; 32], "key-of-registry");
+    let debit = debit(1, ratio(1, 2), ratio(1, 1));
+    let spent = |ledger: &Ledger| ledger.spent("hospitals", key).unwrap();
+    for round in 0..3 {
+        assert_eq!(ledger.next_number(&release, Some(&debit)).unwrap(), round);
+        pay(&mut ledger, &debit, 10 + round as u8, round).unwrap();
+        assert_eq!(ledger.next_number(&release, Some(&debit)).unwrap(), round, "it pays for this attempt");
+        assert_eq!(ledger.give_back(key, "hospitals", &[]).unwrap(), 1);
+        assert_eq!(spent(&ledger), ratio(0, 1));
+        // What was given back is not paid for and not sent.
+        let again = super::pay_held(&mut ledger, &debit, 10 + round as u8, round);
+        assert!(text(again).contains("has dropped what this release held"));
+    }
+    pay(&mut ledger, &debit, 20, 3).unwrap();
+    ledger.send(&[20; 32], &[]).unwrap();
+    assert_eq!((spent(&ledger), ledger.next_number(&release, Some(&debit)).unwrap()), (ratio(1, 2), 4));
+    ledger.verify().unwrap();
+}
+
+/// Sizes that a peer says anew may make the same release cost more: what was paid before is given back for it.
+#[test]
+fn an_unspent_debit_pays_for_nothing_that_costs_more() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let (release, key) = ([1; 32], "key-of-registry");
+    let little = debit(1, ratio(1, 4), ratio(1, 1));
+    let more = Debit { rho: ratio(3, 4), ..little.clone() };
+    pay(&mut ledger, &little, 1, 0).unwrap();
+    assert_eq!(ledger.next_number(&release, Some(&more)).unwrap(), 1);
+    ledger.check_pay(&more).unwrap();
+    assert!(text(ledger.check_pay(&Debit { rho: ratio(5, 4), ..more.clone() })).contains("budget"));
+    pay(&mut ledger, &more, 2, 1).unwrap();
+    assert_eq!(ledger.spent("hospitals", key).unwrap(), ratio(3, 4));
+    ledger.send(&[2; 32], &[]).unwrap();
+    // Another one of three is ahead: the debit is of the attempt of the number that it pays for.
+    let third = debit(3, ratio(1, 8), ratio(1, 1));
+    pay(&mut ledger, &third, 3, 0).unwrap();
+    pay(&mut ledger, &third, 4, 5).unwrap();
+    assert_eq!(ledger.spent("hospitals", key).unwrap(), ratio(7, 8));
+    let attempts: Vec<u32> =
+        ledger.entries().unwrap().iter().filter(|e| !e.given_back).map(|e| e.attempt).collect();
+    assert_eq!(attempts, [1, 5]);
+    ledger.verify().unwrap();
+}
+
+/// What a ledger says beforehand is what it does: with two open numbers it does not pay, not even of the release that has them.
+#[test]
+fn whether_it_pays_counts_the_open_numbers() {
+    let folder = folder();
+    let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
+    let debit = debit(1, ratio(1, 100), ratio(1, 1));
+    for number in 0..2 {
+        ledger.check_pay(&debit).unwrap();
+        pay(&mut ledger, &debit, number, number.into()).unwrap();
+        ledger.send(&[number; 32], &[]).unwrap();
+    }
+    assert!(text(ledger.check_pay(&debit)).contains("2 results were paid for with it"));
+    assert!(text(pay(&mut ledger, &debit, 2, 2)).contains("2 results were paid for with it"));
+}
+
 /// Two runs that begin together see one open number each; only one of them may pay for another, for it would be the second
 /// that is open, and the one after it the third.
 #[test]
