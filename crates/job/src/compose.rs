@@ -102,7 +102,7 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosed) -> Re
             title: study.title.clone(),
             kind: if checked.built.lift.is_some() { "lift".into() } else { "program".into() },
             hash: checked.hash.to_string(),
-            program: checked.built.program.hash().iter().map(|b| format!("{b:02x}")).collect(),
+            program: base::hex(&checked.built.program.hash()),
         },
         party: member.name.clone(),
         role: match &member.role {
