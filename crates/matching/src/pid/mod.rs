@@ -38,7 +38,7 @@ mod price;
 mod steps;
 mod stream;
 
-pub use price::{CHUNK, multiplications, price, price_range};
+pub use price::{CHUNK, multiplications, price};
 
 use crate::dummies::{self, Dummies, Hides, Padded, Plan, TERMS_BYTES};
 use crate::group::{self, Element, Exponent};
