@@ -120,19 +120,25 @@ pub fn outlook(party: &Party, runs: &[Checked]) -> Result<Outlook, Error> {
         all += shared;
     }
     if let Some(total) = party.policy.total {
-        let most = total.rational();
-        outlook.total = Some(shown(&most));
-        if all > most {
-            outlook.refusals.push(format!(
-                "policy.total: {} of {} spent on lineage {lineage} by all viewers together; with this study it would be up \
-                 to {}",
-                outlook.spent_by_all,
-                shown(&most),
-                shown(&all)
-            ));
-        }
+        outlook.bound_by(&total.rational(), &all, lineage);
     }
     Ok(outlook)
+}
+
+impl Outlook {
+    /// Compares what all viewers together would have spent with the most that they may.
+    fn bound_by(&mut self, most: &Rational, all: &Rational, lineage: &str) {
+        let most_shown = shown(most);
+        if all > most {
+            self.refusals.push(format!(
+                "policy.total: {} of {most_shown} spent on lineage {lineage} by all viewers together; with this study it would \
+                 be up to {}",
+                self.spent_by_all,
+                shown(all)
+            ));
+        }
+        self.total = Some(most_shown);
+    }
 }
 
 /// What of a study was charged before and would not be taken again on the same data at both sides.

@@ -12,7 +12,9 @@ use crate::run::outsourced::{NOISE, price_match, publishes};
 use crate::run::released;
 use base::{Cost, Error, PartyId, limits};
 use matching::group::Group;
+use matching::payload::Layout;
 use matching::{circuit_psi, collecting, many, multi, pid, ps3i};
+use ot::OtKind;
 use privacy::Total;
 use privacy::dummies;
 use privacy::hold::Ran;
@@ -233,13 +235,7 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     let rho = names
         .map(|(i, m)| (m.name.clone(), release::rational::to_f64(&scales.seen_by(PartyId(i as u8)))))
         .collect();
-    let mut total = BTreeMap::new();
-    for (i, member) in study.parties.iter().enumerate() {
-        let viewer = PartyId(i as u8);
-        if built.program.mechanisms.iter().any(|mechanism| mechanism.to.has(viewer)) {
-            total.insert(member.name.clone(), Total::of_view(study, viewer, &scales.seen_by(viewer))?);
-        }
-    }
+    let total = totals(study, &built, &scales)?;
     let smallest = |viewer| effect(study, &built, &scales, (half, assumed.mean), viewer);
     let effect = smallest(studies::lift::PUBLISHER.into())?;
     let public_effect = smallest(Viewer::Public)?;
@@ -258,6 +254,18 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     let engines = choice::choices(&sizes)?;
     let minimum_detectable_effect = effect;
     Ok(Plan { stages, engines, rho, total, minimum_detectable_effect, public_effect, assumptions })
+}
+
+/// Of each party that sees something noised: what its view costs, sizes of the match included.
+fn totals(study: &Study, built: &Built, scales: &Scales) -> Result<BTreeMap<String, Total>, Error> {
+    let mut totals = BTreeMap::new();
+    for (i, member) in study.parties.iter().enumerate() {
+        let viewer = PartyId(i as u8);
+        if built.program.mechanisms.iter().any(|mechanism| mechanism.to.has(viewer)) {
+            totals.insert(member.name.clone(), Total::of_view(study, viewer, &scales.seen_by(viewer))?);
+        }
+    }
+    Ok(totals)
 }
 
 fn assumptions(
@@ -372,19 +380,8 @@ impl Matching {
                 Self::new(multi::price(sizes), multiplications, 6.0, all, apart)
             }
             Protocol::Ps3i { backend } => {
-                let matched = padded[0].min(padded[1]);
-                let backend = match backend {
-                    Backend::PermuteShare => ps3i::Backend::PermuteShare,
-                    Backend::Paillier => ps3i::Backend::Paillier,
-                };
-                let cost = ps3i::price(ps3i::Sizes { rows: padded, matched }, &layouts, backend, ot);
                 let why = format!("everybody in both; a smaller match is cheaper{made_up}");
-                // Every ciphertext is made, answered or opened by a party that does nothing else meanwhile.
-                let encrypted = match backend {
-                    ps3i::Backend::PermuteShare => 0.0,
-                    ps3i::Backend::Paillier => cost.bytes() as f64 / CIPHERTEXT.0 * CIPHERTEXT.1,
-                };
-                Self { encrypted, ..Self::new(cost, all, 8.0, matched, why) }
+                Self::ps3i(padded, &layouts, backend, ot, why)
             }
             Protocol::Collecting { slots, degree, .. } => {
                 let sizes = collecting::Sizes { rows: padded, keys, slots, degree };
@@ -407,6 +404,21 @@ impl Matching {
                 Self::new(price_match(study, &each)?, 0, 3.0, all, why)
             }
         })
+    }
+
+    fn ps3i(rows: [u64; 2], layouts: &[Layout; 2], backend: Backend, ot: OtKind, why: String) -> Self {
+        let matched = rows[0].min(rows[1]);
+        let backend = match backend {
+            Backend::PermuteShare => ps3i::Backend::PermuteShare,
+            Backend::Paillier => ps3i::Backend::Paillier,
+        };
+        let cost = ps3i::price(ps3i::Sizes { rows, matched }, layouts, backend, ot);
+        // Every ciphertext is made, answered or opened by a party that does nothing else meanwhile.
+        let encrypted = match backend {
+            ps3i::Backend::PermuteShare => 0.0,
+            ps3i::Backend::Paillier => cost.bytes() as f64 / CIPHERTEXT.0 * CIPHERTEXT.1,
+        };
+        Self { encrypted, ..Self::new(cost, rows[0].saturating_add(rows[1]), 8.0, matched, why) }
     }
 
     fn stage(&self, study: &Study, link: Link, speeds: Speeds) -> PlanStage {
