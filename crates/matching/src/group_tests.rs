@@ -1,6 +1,7 @@
 //! Known answers were made by an independent implementation of RFC 9380 and of affine Montgomery arithmetic.
 
 use super::*;
+use crate::identifiers::Domain;
 use base::Seed;
 use curve25519_dalek::edwards::CompressedEdwardsY;
 

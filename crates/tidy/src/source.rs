@@ -158,7 +158,7 @@ impl<'a> Visit<'a> for Found {
             visit::visit_item_mod(self, module);
         } else if module.content.is_none() {
             let named = module.attrs.iter().find(|attribute| attribute.path().is_ident("path"));
-            let file = named.and_then(|attribute| path_of(attribute)).map(|file| file.with_extension(""));
+            let file = named.and_then(path_of).map(|file| file.with_extension(""));
             self.test_modules.push(match file {
                 Some(file) => self.beside.join(file),
                 None => self.folder.join(module.ident.to_string()),
