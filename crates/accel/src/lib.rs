@@ -24,7 +24,6 @@
 mod command;
 pub mod conformance;
 mod cpu;
-mod descriptor;
 mod queue;
 mod seat;
 mod split;
@@ -34,7 +33,6 @@ mod timing_tests;
 
 pub use command::{Command, Fold, Linear, Multiply, Vouch, check};
 pub use cpu::Cpu;
-pub use descriptor::{Descriptor, Event, Operand, Operation};
 pub use kernels::Ring;
 pub use queue::Queue;
 pub use seat::{Half, Seat};

@@ -65,15 +65,6 @@ impl Mul<u64> for Cost {
     }
 }
 
-/// A named stage of a job with its cost.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stage {
-    /// `match`, `compute`, `release`, ...
-    pub name: String,
-    /// Its cost.
-    pub cost: Cost,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

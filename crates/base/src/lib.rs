@@ -5,15 +5,17 @@
 mod cost;
 mod error;
 mod free;
+mod hex;
 pub mod limits;
 mod party;
 mod rng;
 mod secret;
 mod text;
 
-pub use cost::{Cost, Stage};
+pub use cost::Cost;
 pub use error::{Accusation, At, ChannelError, Error, Kind};
 pub use free::free_address;
+pub use hex::{hex, unhex};
 pub use party::{PartyId, Roster};
 pub use rng::{Rng, Seed};
 pub use secret::Secret;

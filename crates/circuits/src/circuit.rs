@@ -201,12 +201,6 @@ impl Gates {
         self.wire(Wire::Input(input))
     }
 
-    /// Whether a literal is an input bit of this owner (or of everybody).
-    #[must_use]
-    pub fn is_input_of(&self, lit: Lit, party: PartyId) -> bool {
-        matches!(self.wires[lit.wire()], Wire::Input(i) if i.owner.is_none_or(|o| o == party))
-    }
-
     /// `a ^ b`.
     pub fn xor(&mut self, a: Lit, b: Lit) -> Lit {
         let flip = a.inverted() ^ b.inverted();

@@ -313,7 +313,7 @@ fn describe(
         name: study.name.clone(),
         title: study.title.clone(),
         hash: study.hash().full(),
-        program: first.program.hash().iter().map(|b| format!("{b:02x}")).collect(),
+        program: base::hex(&first.program.hash()),
     };
     Ok(Checked {
         study: named,

@@ -153,8 +153,6 @@ fn words(data: &[u8]) {
                 assert_eq!(key.to_string(), text, "a key has one form");
             }
         }
-        1 => drop(release::rational::parse_decimal(text)),
-        2 => drop(release::scale::parse_rho(text)),
         3 => _ = Decimal::parse(text).map(|d| (d.nano(), d.ratio(), d.to_f64())),
         4 => _ = StudyHash::parse(text),
         5 => _ = (parse_address(text), parse_memory(text), parse_deadline(text)),

@@ -135,7 +135,6 @@ fn command(data: &[u8]) {
             Command::Fold(Fold { ring, round, first, half, z: [z1, z2], a: &a, c: &c, masked, digests })
         }
     };
-    let _ = command.descriptor(seat);
     let fits = check(&command, seat).is_ok();
     let mut device = Cpu::default();
     device.configure(Arc::new(Keys::new(seat, [Block(3); 3], [Block(5); 3]))).expect("keys of a seat");

@@ -106,17 +106,7 @@ pub fn outlook(party: &Party, runs: &[Checked]) -> Result<Outlook, Error> {
         outlook.account(party, &ledger, (PUBLIC, PUBLIC), public)?;
     }
     if let Some(total) = party.policy.total {
-        let most = total.rational();
-        outlook.total = Some(shown(&most));
-        if all > most {
-            outlook.refusals.push(format!(
-                "policy.total: {} of {} spent on lineage {lineage} by all viewers together; with this study it would be up \
-                 to {}",
-                outlook.spent_by_all,
-                shown(&most),
-                shown(&all)
-            ));
-        }
+        outlook.bound_by(&total.rational(), &all, lineage);
     }
     Ok(outlook)
 }
@@ -156,6 +146,20 @@ impl Outlook {
         let viewer = viewer.to_owned();
         self.towards.push(Towards { viewer, spent, budget, takes, charged, period: within, pays });
         Ok(())
+    }
+
+    /// Compares what all viewers together would have spent with the most that they may.
+    fn bound_by(&mut self, most: &Rational, all: &Rational, lineage: &str) {
+        let most_shown = shown(most);
+        if all > most {
+            self.refusals.push(format!(
+                "policy.total: {} of {most_shown} spent on lineage {lineage} by all viewers together; with this study it would \
+                 be up to {}",
+                self.spent_by_all,
+                shown(all)
+            ));
+        }
+        self.total = Some(most_shown);
     }
 }
 

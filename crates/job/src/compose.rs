@@ -66,7 +66,6 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosed) -> Re
     let checked = facts.checked;
     let study = &checked.study;
     let member = &study.parties[checked.me.index()];
-    let rho = release::rational::to_f64(facts.charge);
     let noise = noise(checked, seen.own.is_none());
     let noised = !matches!(noise, Noise::None);
     let parties = study.parties.iter().zip(&disclosed.rows).map(|(m, rows)| PartyInfo {
@@ -74,24 +73,8 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosed) -> Re
         key: m.key.clone(),
         rows: *rows,
     });
-    let mut warnings = Vec::new();
-    if facts.stages.iter().any(|s| !s.price_held) {
-        warnings.push(
-            "a stage sent other bytes than were stated before it; please report this with the JSON report"
-                .into(),
-        );
-    }
-    warnings.extend(facts.noticed.iter().cloned());
-    warnings.extend(checked.notes.iter().cloned());
     let servers = ServersInfo::of(study, &disclosed, &facts.transport);
-    let inputs = &checked.inputs;
-    if inputs.events_cut > 0 {
-        warnings.push(format!(
-            "{} events of {} identifiers were cut: more than max_events",
-            inputs.events_cut, inputs.identifiers_cut
-        ));
-    }
-    warnings.extend(bent(checked, &seen.benders));
+    let warnings = warnings(facts, &seen.benders);
     let attempt = seen.attempts.iter().max().filter(|attempt| **attempt > 0).map(|attempt| attempt + 1);
     let view = seen.own.or_else(|| seen.public.clone());
     let view = view.ok_or_else(|| Error::misuse("every party sees something"))?;
@@ -102,7 +85,7 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosed) -> Re
             title: study.title.clone(),
             kind: if checked.built.lift.is_some() { "lift".into() } else { "program".into() },
             hash: checked.hash.to_string(),
-            program: checked.built.program.hash().iter().map(|b| format!("{b:02x}")).collect(),
+            program: base::hex(&checked.built.program.hash()),
         },
         party: member.name.clone(),
         role: match &member.role {
@@ -118,26 +101,9 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosed) -> Re
         shards: study.compute.shards,
         view,
         public: seen.public,
-        privacy: Privacy {
-            rho: facts.charge.to_string(),
-            rho_value: rho,
-            epsilon: noised.then(|| rho_to_epsilon(rho, DELTA)),
-            delta: noised.then_some(DELTA),
-            total: noised.then(|| facts.total.clone()),
-            lineage: facts.lineage.clone(),
-            spent: facts.viewers.iter().map(|viewer| viewer.rho).fold(0.0, f64::max),
-            budget: facts.budget,
-            viewers: facts.viewers.clone(),
-            candidates: match study.noise() {
-                NoiseFrom::CutAndChoose(candidates) => noised.then_some(candidates),
-                NoiseFrom::Inside => None,
-            },
-            off: privacy::off(facts.charge, &facts.distance),
-            unit: study.unit.clone().filter(|_| noised),
-            attempt,
-        },
+        privacy: privacy_info(facts, noised, attempt),
         broke_off: facts.broke_off.clone(),
-        inputs: inputs.clone(),
+        inputs: checked.inputs.clone(),
         guarantee: unit(study, noised)
             .into_iter()
             .chain(guarantee(&noise, &disclosed, reach(checked), servers.as_ref()))
@@ -151,6 +117,50 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosed) -> Re
         stored: false,
         warnings,
     })
+}
+
+fn warnings(facts: &Facts<'_>, benders: &[PartyId]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if facts.stages.iter().any(|s| !s.price_held) {
+        warnings.push(
+            "a stage sent other bytes than were stated before it; please report this with the JSON report"
+                .into(),
+        );
+    }
+    warnings.extend(facts.noticed.iter().cloned());
+    warnings.extend(facts.checked.notes.iter().cloned());
+    let inputs = &facts.checked.inputs;
+    if inputs.events_cut > 0 {
+        warnings.push(format!(
+            "{} events of {} identifiers were cut: more than max_events",
+            inputs.events_cut, inputs.identifiers_cut
+        ));
+    }
+    warnings.extend(bent(facts.checked, benders));
+    warnings
+}
+
+fn privacy_info(facts: &Facts<'_>, noised: bool, attempt: Option<u32>) -> Privacy {
+    let study = &facts.checked.study;
+    let rho = release::rational::to_f64(facts.charge);
+    Privacy {
+        rho: facts.charge.to_string(),
+        rho_value: rho,
+        epsilon: noised.then(|| rho_to_epsilon(rho, DELTA)),
+        delta: noised.then_some(DELTA),
+        total: noised.then(|| facts.total.clone()),
+        lineage: facts.lineage.clone(),
+        spent: facts.viewers.iter().map(|viewer| viewer.rho).fold(0.0, f64::max),
+        budget: facts.budget,
+        viewers: facts.viewers.clone(),
+        candidates: match study.noise() {
+            NoiseFrom::CutAndChoose(candidates) => noised.then_some(candidates),
+            NoiseFrom::Inside => None,
+        },
+        off: privacy::off(facts.charge, &facts.distance),
+        unit: study.unit.clone().filter(|_| noised),
+        attempt,
+    }
 }
 
 /// What the guarantee is of, where the study says what a row stands for.
@@ -222,72 +232,11 @@ fn reach(checked: &Checked) -> u32 {
 /// What the guarantee covers, in sentences: what the noise is calibrated for, then what is left of that in the whole
 /// run, where exact sizes are known as well.
 fn guarantee(noise: &Noise, disclosed: &Disclosed, reach: u32, servers: Option<&ServersInfo>) -> Vec<String> {
-    let mut lines = Vec::new();
-    let sizes = wording::sizes(disclosed);
-    let probing = match disclosed.size_hidden {
-        true => "",
-        false => "A party that matches made-up identifiers learns from the sizes whether these are there.",
+    let mut lines = match noise {
+        Noise::Lift { mode, viewer, clamp, .. } => lift_covers(*mode, *viewer, *clamp, disclosed, reach),
+        Noise::Program(_) => program_covers(disclosed, reach),
+        Noise::None => exact_covers(disclosed),
     };
-    let hidden = wording::hidden(disclosed);
-    match noise {
-        Noise::Lift { mode, viewer, clamp, .. } => {
-            let exact_arms = disclosed.uncovered.contains(&Uncovered::ArmSizes);
-            lines.push(format!(
-                "The noise taken by itself is calibrated for adding or removing a row, or changing its values: {}.",
-                match (exact_arms, mode, viewer) {
-                    (true, Mode::Sums, Viewer::Advertiser) => "rho-zCDP while both arms keep their sizes",
-                    _ => mode.guarantee(*viewer),
-                }
-            ));
-            lines.extend(one_row(reach, "people"));
-            let covers = match exact_arms {
-                true => "arm sizes exact: covers exchanged arms and changed outcomes only",
-                false => "the guarantee covers flips and replacements of outcome and arm only",
-            };
-            lines.push(hidden.unwrap_or_else(|| {
-                format!(
-                    "But: exact sizes disclosed; {covers}. The \
-                     sizes: {sizes}. It does not cover being in a file at all: adding or removing a person, gaining or losing an \
-                     opportunity, or a first entry in a file that lists only people with an outcome, shows in the \
-                     exact sizes. {probing}"
-                )
-                .trim_end()
-                .to_owned()
-            }));
-            lines.push(format!(
-                "The interval covers the mean of outcomes clamped at {clamp} per person, not of unclamped ones."
-            ));
-        }
-        Noise::Program(_) => {
-            lines.push(
-                "The noise taken by itself is calibrated for adding or removing one row of the other party, or changing \
-                 its values (zero-concentrated differential privacy). Outputs computed from noised values are covered \
-                 too."
-                    .into(),
-            );
-            lines.extend(one_row(reach, "joined rows"));
-            lines.push(hidden.unwrap_or_else(|| {
-                format!(
-                    "But: exact sizes disclosed; the guarantee covers changes of the values in rows whose identifiers \
-                     stay in both files only. The sizes: {sizes}. It does not cover being in a file at all: an added or removed \
-                     row shows in the exact sizes. {probing}"
-                )
-            }));
-        }
-        Noise::None => {
-            lines.push("The outputs are exact: there is no differential privacy in this study.".into());
-            if disclosed.public_keys {
-                lines.push(format!(
-                    "The identifiers are public to all parties: every file holds the same {} rows.",
-                    disclosed.union
-                ));
-            } else {
-                lines.push(hidden.unwrap_or_else(|| {
-                    format!("Exact sizes were disclosed to all parties as well ({sizes}). {probing}")
-                }));
-            }
-        }
-    }
     lines.extend(wording::who_learnt(disclosed));
     if let Some([test, control]) = disclosed.published_groups {
         lines.push(format!("The group sizes {test} and {control} were made public by the release mode."));
@@ -312,6 +261,77 @@ fn guarantee(noise: &Noise, disclosed: &Disclosed, reach: u32, servers: Option<&
     lines.extend(wording::membership(&disclosed.protocol));
     lines.push(UNREVIEWED.into());
     lines
+}
+
+/// What exact sizes are good for.
+fn probing(disclosed: &Disclosed) -> &'static str {
+    match disclosed.size_hidden {
+        true => "",
+        false => "A party that matches made-up identifiers learns from the sizes whether these are there.",
+    }
+}
+
+fn lift_covers(mode: Mode, viewer: Viewer, clamp: u64, disclosed: &Disclosed, reach: u32) -> Vec<String> {
+    let exact_arms = disclosed.uncovered.contains(&Uncovered::ArmSizes);
+    let calibrated = match (exact_arms, mode, viewer) {
+        (true, Mode::Sums, Viewer::Advertiser) => "rho-zCDP while both arms keep their sizes",
+        _ => mode.guarantee(viewer),
+    };
+    let mut lines = vec![format!(
+        "The noise taken by itself is calibrated for adding or removing a row, or changing its values: {calibrated}."
+    )];
+    lines.extend(one_row(reach, "people"));
+    let covers = match exact_arms {
+        true => "arm sizes exact: covers exchanged arms and changed outcomes only",
+        false => "the guarantee covers flips and replacements of outcome and arm only",
+    };
+    lines.push(wording::hidden(disclosed).unwrap_or_else(|| {
+        let (sizes, probing) = (wording::sizes(disclosed), probing(disclosed));
+        format!(
+            "But: exact sizes disclosed; {covers}. The sizes: {sizes}. It does not cover being in a file at all: adding or \
+             removing a person, gaining or losing an opportunity, or a first entry in a file that lists only people with an \
+             outcome, shows in the exact sizes. {probing}"
+        )
+        .trim_end()
+        .to_owned()
+    }));
+    lines.push(format!(
+        "The interval covers the mean of outcomes clamped at {clamp} per person, not of unclamped ones."
+    ));
+    lines
+}
+
+fn program_covers(disclosed: &Disclosed, reach: u32) -> Vec<String> {
+    let mut lines = vec![
+        "The noise taken by itself is calibrated for adding or removing one row of the other party, or changing its values \
+         (zero-concentrated differential privacy). Outputs computed from noised values are covered too."
+            .into(),
+    ];
+    lines.extend(one_row(reach, "joined rows"));
+    lines.push(wording::hidden(disclosed).unwrap_or_else(|| {
+        let (sizes, probing) = (wording::sizes(disclosed), probing(disclosed));
+        format!(
+            "But: exact sizes disclosed; the guarantee covers changes of the values in rows whose identifiers stay in both \
+             files only. The sizes: {sizes}. It does not cover being in a file at all: an added or removed row shows in the \
+             exact sizes. {probing}"
+        )
+    }));
+    lines
+}
+
+fn exact_covers(disclosed: &Disclosed) -> Vec<String> {
+    let exact = "The outputs are exact: there is no differential privacy in this study.".into();
+    let rows = match disclosed.public_keys {
+        true => {
+            let union = disclosed.union;
+            format!("The identifiers are public to all parties: every file holds the same {union} rows.")
+        }
+        false => wording::hidden(disclosed).unwrap_or_else(|| {
+            let (sizes, probing) = (wording::sizes(disclosed), probing(disclosed));
+            format!("Exact sizes were disclosed to all parties as well ({sizes}). {probing}")
+        }),
+    };
+    vec![exact, rows]
 }
 
 /// What four servers may do, and what they saw.

@@ -11,8 +11,10 @@ use crate::run::outsourced::{NOISE, price_match, publishes};
 use crate::run::{measure, released};
 use base::{Cost, Error, PartyId, limits};
 use matching::group::Group;
+use matching::payload::Layout;
 use matching::{circuit_psi, collecting, many, multi, pid, ps3i};
 use num_traits::Zero;
+use ot::OtKind;
 use privacy::hold::Ran;
 use privacy::ledger::PUBLIC;
 use privacy::scales::{Scales, release_mode};
@@ -234,18 +236,11 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     let mut rho: BTreeMap<String, f64> = names
         .map(|(i, m)| (m.name.clone(), release::rational::to_f64(&scales.seen_by(PartyId(i as u8)))))
         .collect();
-    let mut total = BTreeMap::new();
     let public = scales.charge(Viewer::Public);
     if !public.is_zero() {
         rho.insert(PUBLIC.to_owned(), release::rational::to_f64(public));
-        total.insert(PUBLIC.to_owned(), Total::new(public, &Rational::zero(), &Rational::zero()));
     }
-    for (i, member) in study.parties.iter().enumerate() {
-        let viewer = PartyId(i as u8);
-        if built.program.mechanisms.iter().any(|mechanism| mechanism.to.has(viewer)) {
-            total.insert(member.name.clone(), Total::of_view(study, viewer, &scales.seen_by(viewer))?);
-        }
-    }
+    let total = totals(study, &built, &scales)?;
     let smallest = |viewer| effect(study, &built, &scales, (half, assumed.mean), viewer);
     let effect = smallest(studies::lift::PUBLISHER.into())?;
     let public_effect = smallest(Viewer::Public)?;
@@ -264,6 +259,22 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     let engines = choice::choices(&sizes)?;
     let minimum_detectable_effect = effect;
     Ok(Plan { stages, engines, rho, total, minimum_detectable_effect, public_effect, assumptions })
+}
+
+/// Of the public and of each party that sees something noised: what its view costs, sizes of the match included.
+fn totals(study: &Study, built: &Built, scales: &Scales) -> Result<BTreeMap<String, Total>, Error> {
+    let mut totals = BTreeMap::new();
+    let public = scales.charge(Viewer::Public);
+    if !public.is_zero() {
+        totals.insert(PUBLIC.to_owned(), Total::new(public, &Rational::zero(), &Rational::zero()));
+    }
+    for (i, member) in study.parties.iter().enumerate() {
+        let viewer = PartyId(i as u8);
+        if built.program.mechanisms.iter().any(|mechanism| mechanism.to.has(viewer)) {
+            totals.insert(member.name.clone(), Total::of_view(study, viewer, &scales.seen_by(viewer))?);
+        }
+    }
+    Ok(totals)
 }
 
 fn assumptions(
@@ -378,19 +389,8 @@ impl Matching {
                 Self::new(multi::price(sizes), multiplications, 6.0, all, apart)
             }
             Protocol::Ps3i { backend } => {
-                let matched = padded[0].min(padded[1]);
-                let backend = match backend {
-                    Backend::PermuteShare => ps3i::Backend::PermuteShare,
-                    Backend::Paillier => ps3i::Backend::Paillier,
-                };
-                let cost = ps3i::price(ps3i::Sizes { rows: padded, matched }, &layouts, backend, ot);
                 let why = format!("everybody in both; a smaller match is cheaper{made_up}");
-                // Every ciphertext is made, answered or opened by a party that does nothing else meanwhile.
-                let encrypted = match backend {
-                    ps3i::Backend::PermuteShare => 0.0,
-                    ps3i::Backend::Paillier => cost.bytes() as f64 / CIPHERTEXT.0 * CIPHERTEXT.1,
-                };
-                Self { encrypted, ..Self::new(cost, all, 8.0, matched, why) }
+                Self::ps3i(padded, &layouts, backend, ot, why)
             }
             Protocol::Collecting { slots, degree, .. } => {
                 let sizes = collecting::Sizes { rows: padded, keys, slots, degree };
@@ -413,6 +413,21 @@ impl Matching {
                 Self::new(price_match(study, &each)?, 0, 3.0, all, why)
             }
         })
+    }
+
+    fn ps3i(rows: [u64; 2], layouts: &[Layout; 2], backend: Backend, ot: OtKind, why: String) -> Self {
+        let matched = rows[0].min(rows[1]);
+        let backend = match backend {
+            Backend::PermuteShare => ps3i::Backend::PermuteShare,
+            Backend::Paillier => ps3i::Backend::Paillier,
+        };
+        let cost = ps3i::price(ps3i::Sizes { rows, matched }, layouts, backend, ot);
+        // Every ciphertext is made, answered or opened by a party that does nothing else meanwhile.
+        let encrypted = match backend {
+            ps3i::Backend::PermuteShare => 0.0,
+            ps3i::Backend::Paillier => cost.bytes() as f64 / CIPHERTEXT.0 * CIPHERTEXT.1,
+        };
+        Self { encrypted, ..Self::new(cost, rows[0].saturating_add(rows[1]), 8.0, matched, why) }
     }
 
     fn stage(&self, study: &Study, link: Link, speeds: Speeds) -> PlanStage {

@@ -81,26 +81,8 @@ pub fn duration(seconds: f64) -> String {
 
 /// `SIGSEGV`, or `signal 40` for one without a name.
 pub fn signal(number: u8) -> String {
-    let name = match number {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        3 => "SIGQUIT",
-        4 => "SIGILL",
-        5 => "SIGTRAP",
-        6 => "SIGABRT",
-        7 => "SIGBUS",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        11 => "SIGSEGV",
-        13 => "SIGPIPE",
-        14 => "SIGALRM",
-        15 => "SIGTERM",
-        24 => "SIGXCPU",
-        25 => "SIGXFSZ",
-        31 => "SIGSYS",
-        other => return format!("signal {other}"),
-    };
-    name.to_owned()
+    signal_hook::low_level::signal_name(number.into())
+        .map_or_else(|| format!("signal {number}"), str::to_owned)
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@
 //!
 //! Figures and the kernel's arguments: `docs/protocols/curve.md`.
 
-use crate::identifiers::Domain;
 use base::{Error, Rng, Secret};
 use curve25519_dalek::{EdwardsPoint, MontgomeryPoint, Scalar};
 use kernels::curve::{Curve, Uniform};
@@ -185,20 +184,6 @@ pub fn mul_twice_batch(
     threads: usize,
 ) -> Result<(), Refusal> {
     Group::detect().mul_twice_batch(points, twice, first, second, threads)
-}
-
-/// Fills `out` with fresh random elements of the subgroup, on up to `threads` cores: hashes of names that nobody else can
-/// guess, of the sort [`Domain::Label`]. Nobody knows their logarithms.
-pub fn random_elements(rng: &mut Rng, out: &mut [Element], threads: usize) {
-    let seed: [u8; 32] = rng.bytes();
-    let names = |i: usize, name: &mut Vec<u8>| {
-        name.clear();
-        name.extend_from_slice(&seed);
-        name.extend_from_slice(&(i as u64).to_le_bytes());
-        Domain::Label.mark(name);
-        Ok(())
-    };
-    Group::detect().hash_batch(&names, out, threads).expect("these names can always be read");
 }
 
 /// A way to compute. All ways give the same bytes.

@@ -1,11 +1,26 @@
 //! Known answers were made by an independent implementation of RFC 9380 and of affine Montgomery arithmetic.
 
 use super::*;
+use crate::identifiers::Domain;
 use base::Seed;
 use curve25519_dalek::edwards::CompressedEdwardsY;
 
 fn hex(text: &str) -> Element {
-    std::array::from_fn(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap())
+    base::unhex(text).unwrap()
+}
+
+/// Fills `out` with fresh random elements of the subgroup, on up to `threads` cores: hashes of names that nobody else can
+/// guess, of the sort [`Domain::Label`]. Nobody knows their logarithms.
+fn random_elements(rng: &mut Rng, out: &mut [Element], threads: usize) {
+    let seed: [u8; 32] = rng.bytes();
+    let names = |i: usize, name: &mut Vec<u8>| {
+        name.clear();
+        name.extend_from_slice(&seed);
+        name.extend_from_slice(&(i as u64).to_le_bytes());
+        Domain::Label.mark(name);
+        Ok(())
+    };
+    Group::detect().hash_batch(&names, out, threads).expect("these names can always be read");
 }
 
 fn key(seed: u8) -> Exponent {

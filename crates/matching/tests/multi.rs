@@ -38,8 +38,6 @@ fn honest(rows: [&Rows; 2], options: [&Options; 2], seed: u64) -> [Matched; 2] {
     let price = multi::price(sizes);
     assert_eq!(price.sent, [c.1.sent("multi"), p.1.sent("multi")]);
     assert_eq!(price.rounds, c.1.turns("multi").max(p.1.turns("multi")));
-    let [least, most] = multi::price_range(sizes.rows, sizes.keys);
-    assert!(least.bytes() <= price.bytes() && price.bytes() <= most.bytes());
     [c.0, p.0]
 }
 

@@ -76,15 +76,14 @@ impl Fingerprint {
     /// A form for the eye, `tacit1:3f9a..4e11`. Never compare by it.
     #[must_use]
     pub fn short(&self) -> String {
-        let [a, b, .., y, z] = self.0;
-        format!("{PREFIX}{a:02x}{b:02x}..{y:02x}{z:02x}")
+        let digits = base::hex(&self.0);
+        format!("{PREFIX}{}..{}", &digits[..4], &digits[28..])
     }
 }
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(PREFIX)?;
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "{PREFIX}{}", base::hex(&self.0))
     }
 }
 
@@ -105,12 +104,9 @@ impl FromStr for Fingerprint {
         if let Some(bad) = digits.chars().find(|c| !matches!(c, '0'..='9' | 'a'..='f')) {
             return Err(wrong(format!("`{bad}` is not one of 0-9 and a-f")));
         }
-        if digits.len() != 32 {
-            let found = digits.len();
-            return Err(wrong(format!("32 digits must follow `{PREFIX}`, here are {found}")));
-        }
-        let digit = |i: usize| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16);
-        let bytes = std::array::from_fn(|i| digit(i).expect("two hexadecimal digits"));
+        let found = digits.len();
+        let bytes = base::unhex(digits)
+            .ok_or_else(|| wrong(format!("32 digits must follow `{PREFIX}`, here are {found}")))?;
         Ok(Self(bytes))
     }
 }

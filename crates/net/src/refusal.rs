@@ -163,6 +163,5 @@ pub(crate) fn version_text(peer: &str, theirs: Option<u16>) -> String {
 
 /// The first digits of a hash, for the eye.
 pub(crate) fn short(hash: &[u8; 32]) -> String {
-    let [a, b, c, d, e, f, ..] = hash;
-    format!("{a:02x}{b:02x} {c:02x}{d:02x} {e:02x}{f:02x}")
+    [0..2, 2..4, 4..6].map(|bytes| base::hex(&hash[bytes])).join(" ")
 }

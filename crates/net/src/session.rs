@@ -2,7 +2,7 @@
 
 use crate::channel::Gone;
 use crate::{Channel, Entry, Ledger, Progress};
-use base::{Accusation, At, ChannelError, Error, Kind, PartyId, Roster, Seed, limits};
+use base::{Accusation, At, ChannelError, Error, Kind, PartyId, Roster, Seed};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -382,27 +382,6 @@ impl Link<'_> {
             return Err(Error::new(at, Kind::Limit { name, value, cap }));
         }
         Ok(value)
-    }
-
-    /// Sends a control message of variable length: 8 bytes of length, then the bytes.
-    ///
-    /// # Errors
-    /// As [`Link::send`].
-    pub fn send_framed(&mut self, message: &[u8]) -> Result<(), Error> {
-        debug_assert!(message.len() as u64 <= limits::MESSAGE_BYTES);
-        self.send(&(message.len() as u64).to_le_bytes())?;
-        self.send(message)
-    }
-
-    /// Receives a control message of at most `cap` bytes (never more than `limits::MESSAGE_BYTES`).
-    ///
-    /// # Errors
-    /// As [`Link::recv_count`].
-    pub fn recv_framed(&mut self, name: &'static str, cap: u64) -> Result<Vec<u8>, Error> {
-        let len = self.recv_count(name, cap.min(limits::MESSAGE_BYTES))?;
-        let mut message = vec![0; len as usize];
-        self.recv(&mut message)?;
-        Ok(message)
     }
 
     /// Both sides send and receive at once: one message each way and one turn, whatever the lengths. Nothing is booked

@@ -98,21 +98,13 @@ impl Succession {
 
     /// The line of an identity file that holds it.
     pub(crate) fn line(&self) -> String {
-        let digits: String = self.bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{LINE}{digits}\n")
+        format!("{LINE}{}\n", base::hex(&self.bytes()))
     }
 
     /// The statements in the text of an identity file; none where a line of it cannot be read.
     pub(crate) fn lines_of(text: &str) -> Option<Vec<Self>> {
         let lines = text.lines().filter_map(|line| line.strip_prefix(LINE));
-        let read = |digits: &str| {
-            let digits = digits.trim_end().as_bytes();
-            if digits.len() != 2 * SUCCESSION_BYTES || !digits.iter().all(u8::is_ascii_hexdigit) {
-                return None;
-            }
-            let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-            Self::read(&digits.chunks(2).map(byte).collect::<Option<Vec<u8>>>()?)
-        };
+        let read = |digits: &str| Self::read(&base::unhex::<SUCCESSION_BYTES>(digits.trim_end())?);
         lines.map(read).collect()
     }
 }

@@ -43,7 +43,7 @@ pub use peers::{Held, Mismatch, Recovered};
 pub use records::{AnswerKey, Stage};
 pub use statement::{STATEMENT_BYTES, Statement};
 
-use base::{Error, PartyId, Seed};
+use base::{Error, PartyId, Seed, hex};
 use data::DataHash;
 use num_traits::{Signed, Zero};
 use program::Viewer;
@@ -592,11 +592,6 @@ fn rational_of(row: &rusqlite::Row<'_>, column: &str) -> Result<Rational, rusqli
     let damaged =
         || rusqlite::Error::InvalidColumnName(format!("{column}: {text:?} is not a rational number"));
     text.parse().map_err(|_| damaged())
-}
-
-/// Hex digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// The day of a time, `2026-01-31`.

@@ -35,12 +35,6 @@ pub struct Facts {
     pub guards: BTreeSet<(u32, u128)>,
 }
 
-impl Facts {
-    fn of(owners: Owners, bounds: Option<Bounds>) -> Self {
-        Self { owners, bounds, clamped: false, guards: BTreeSet::new() }
-    }
-}
-
 impl Program {
     /// Facts of every row node, in order.
     #[must_use]
@@ -208,13 +202,17 @@ impl Program {
         if !early {
             return Err("an operand comes later than its use".into());
         }
+        match node.op {
+            Op::Column(_) | Op::Total(_) | Op::Index(_) | Op::Found(_) | Op::Noised(..) => {
+                self.check_entry(node, row)
+            }
+            _ => check_operation(node, section),
+        }
+    }
+
+    /// A node that reads what comes into its section: it exists there and has the node's type.
+    fn check_entry(&self, node: &Node, row: bool) -> Result<(), String> {
         let ty = node.ty;
-        let same = |ids: &[NodeId]| match ids.iter().find(|a| section.ty(**a) != ty) {
-            None => Ok(()),
-            Some(a) => Err(format!("an operand is {}, the result {ty}", section.ty(*a))),
-        };
-        let unsigned =
-            || if ty.signed { Err(format!("not defined on {ty}: use an unsigned type")) } else { Ok(()) };
         match &node.op {
             Op::Column(c) => {
                 let column = self.columns.get(*c as usize).filter(|_| row).ok_or("unknown column")?;
@@ -239,33 +237,47 @@ impl Program {
                 let noised = self.noised_type(*m, *o).filter(|_| !row).ok_or("unknown noised value")?;
                 if noised == ty { Ok(()) } else { Err(format!("the noised value is {noised}")) }
             }
-            Op::Const(value) if *value & !ty.mask() != 0 => Err(format!("{value} does not fit {ty}")),
-            Op::Const(_) | Op::Cast(_) => Ok(()),
-            Op::Popcount(a) => {
-                let room = u32::BITS - u32::from(section.ty(*a).width).leading_zeros();
-                unsigned()?;
-                if u32::from(ty.width) >= room { Ok(()) } else { Err(format!("{ty} cannot hold the count")) }
-            }
-            Op::Not(a) => same(&[*a]),
-            Op::Isqrt(a) => unsigned().and(same(&[*a])),
-            Op::Clamp(a, _) => unsigned().and(same(&[*a])),
-            Op::Shl(a, k) | Op::Shr(a, k) if u32::from(*k) < limits::WIDTH => same(&[*a]),
-            Op::Shl(..) | Op::Shr(..) => Err("a shift is below 128".into()),
-            Op::Div(a, b) => unsigned().and(same(&[*a, *b])),
-            Op::And(a, b) | Op::Or(a, b) | Op::Xor(a, b) | Op::Add(a, b) => same(&[*a, *b]),
-            Op::Sub(a, b) | Op::Mul(a, b) | Op::Min(a, b) | Op::Max(a, b) => same(&[*a, *b]),
-            Op::Lt(a, b) | Op::Eq(a, b) => {
-                let (a, b) = (section.ty(*a), section.ty(*b));
-                let bit =
-                    if ty == Type::BIT { Ok(()) } else { Err(format!("a comparison is a bit, not {ty}")) };
-                if a == b { bit } else { Err(format!("{a} is compared with {b}")) }
-            }
-            Op::Select(c, a, b) => {
-                let c = section.ty(*c);
-                if c == Type::BIT { same(&[*a, *b]) } else { Err(format!("the condition is {c}, not a bit")) }
-            }
-            Op::Lookup(l) => check_lookup(l, section).and(unsigned()).and(same(&l.values)),
+            _ => Ok(()),
         }
+    }
+}
+
+/// A node that computes: its operands and its result have the types that the operation is defined on.
+fn check_operation(node: &Node, section: &Section) -> Result<(), String> {
+    let ty = node.ty;
+    let same = |ids: &[NodeId]| match ids.iter().find(|a| section.ty(**a) != ty) {
+        None => Ok(()),
+        Some(a) => Err(format!("an operand is {}, the result {ty}", section.ty(*a))),
+    };
+    let unsigned =
+        || if ty.signed { Err(format!("not defined on {ty}: use an unsigned type")) } else { Ok(()) };
+    match &node.op {
+        Op::Const(value) if *value & !ty.mask() != 0 => Err(format!("{value} does not fit {ty}")),
+        Op::Const(_) | Op::Cast(_) => Ok(()),
+        Op::Popcount(a) => {
+            let room = u32::BITS - u32::from(section.ty(*a).width).leading_zeros();
+            unsigned()?;
+            if u32::from(ty.width) >= room { Ok(()) } else { Err(format!("{ty} cannot hold the count")) }
+        }
+        Op::Not(a) => same(&[*a]),
+        Op::Isqrt(a) => unsigned().and(same(&[*a])),
+        Op::Clamp(a, _) => unsigned().and(same(&[*a])),
+        Op::Shl(a, k) | Op::Shr(a, k) if u32::from(*k) < limits::WIDTH => same(&[*a]),
+        Op::Shl(..) | Op::Shr(..) => Err("a shift is below 128".into()),
+        Op::Div(a, b) => unsigned().and(same(&[*a, *b])),
+        Op::And(a, b) | Op::Or(a, b) | Op::Xor(a, b) | Op::Add(a, b) => same(&[*a, *b]),
+        Op::Sub(a, b) | Op::Mul(a, b) | Op::Min(a, b) | Op::Max(a, b) => same(&[*a, *b]),
+        Op::Lt(a, b) | Op::Eq(a, b) => {
+            let (a, b) = (section.ty(*a), section.ty(*b));
+            let bit = if ty == Type::BIT { Ok(()) } else { Err(format!("a comparison is a bit, not {ty}")) };
+            if a == b { bit } else { Err(format!("{a} is compared with {b}")) }
+        }
+        Op::Select(c, a, b) => {
+            let c = section.ty(*c);
+            if c == Type::BIT { same(&[*a, *b]) } else { Err(format!("the condition is {c}, not a bit")) }
+        }
+        Op::Lookup(l) => check_lookup(l, section).and(unsigned()).and(same(&l.values)),
+        Op::Column(_) | Op::Total(_) | Op::Index(_) | Op::Found(_) | Op::Noised(..) => Ok(()),
     }
 }
 
@@ -315,100 +327,122 @@ fn gates(node: &Node, section: &Section) -> u64 {
 }
 
 fn facts_of(program: &Program, node: &Node, section: &Section, facts: &[Facts]) -> Facts {
-    let get = |id: NodeId| &facts[id.index()];
-    let mut owners = Owners::PUBLIC;
-    node.op.operands(|a| owners = owners.union(get(a).owners));
-    let full = (!node.ty.signed).then_some(Bounds { low: 0, high: node.ty.mask() });
-    let range = |low: Option<u128>, high: Option<u128>| match (low, high, full) {
-        (Some(low), Some(high), Some(f)) if high <= f.high && low <= high => Some(Bounds { low, high }),
-        _ => full,
-    };
-    let both = |a: NodeId, b: NodeId| Some((get(a).bounds?, get(b).bounds?));
-    let mut out = Facts::of(owners, full);
-    out.clamped = node.ty == Type::BIT;
-    match &node.op {
-        Op::Column(c) => {
-            out.owners = match program.columns[*c as usize].holder {
+    let known = Known { program, node, section, facts };
+    let (owners, bounds, clamped) = (known.owners(), known.bounds(), known.is_clamped());
+    let mut guards = known.guards();
+    while guards.len() > GUARDS {
+        guards.pop_last();
+    }
+    Facts { owners, bounds, clamped, guards }
+}
+
+/// A node, and what is known about those before it.
+struct Known<'a> {
+    program: &'a Program,
+    node: &'a Node,
+    section: &'a Section,
+    facts: &'a [Facts],
+}
+
+impl Known<'_> {
+    fn of(&self, id: &NodeId) -> &Facts {
+        &self.facts[id.index()]
+    }
+
+    fn owners(&self) -> Owners {
+        if let Op::Column(c) = self.node.op {
+            return match self.program.columns[c as usize].holder {
                 Holder::Public => Owners::PUBLIC,
                 Holder::Party(party) => Owners::one(party),
-                Holder::Shared => Owners::all(program.parties.len()),
+                Holder::Shared => Owners::all(self.program.parties.len()),
             };
-            if node.ty == Type::BIT {
-                out.guards.insert((*c, 1));
-            }
         }
-        Op::Const(value) if !node.ty.signed => {
-            out.bounds = Some(Bounds { low: *value, high: *value });
-            out.clamped = true;
-        }
-        Op::Clamp(a, cap) => {
-            let high = get(*a).bounds.map_or(*cap, |b| b.high.min(*cap));
-            let low = get(*a).bounds.map_or(0, |b| b.low.min(high));
-            out.bounds = range(Some(low), Some(high));
-            out.clamped = true;
-            out.guards.clone_from(&get(*a).guards);
-        }
-        Op::Cast(a) => {
-            out.bounds = get(*a).bounds.map_or(full, |b| range(Some(b.low), Some(b.high)));
-            let fits = get(*a).bounds.is_some_and(|b| b.high <= node.ty.max());
-            out.clamped |= get(*a).clamped && fits && !node.ty.signed;
-            out.guards.clone_from(&get(*a).guards);
-        }
-        Op::Add(a, b) => {
-            if let Some((x, y)) = both(*a, *b) {
-                out.bounds = range(x.low.checked_add(y.low), x.high.checked_add(y.high));
-            }
-        }
-        Op::Mul(a, b) => {
-            if let Some((x, y)) = both(*a, *b) {
-                let high = x.high.checked_mul(y.high).filter(|h| *h <= node.ty.mask());
-                out.bounds = range(high.and(x.low.checked_mul(y.low)), high);
-                out.clamped |= high.is_some() && get(*a).clamped && get(*b).clamped;
-                out.guards = get(*a).guards.union(&get(*b).guards).copied().collect();
-            }
-        }
-        Op::And(a, b) => out.guards = get(*a).guards.union(&get(*b).guards).copied().collect(),
-        Op::Min(a, b) => {
-            if let Some((x, y)) = both(*a, *b) {
-                out.bounds = range(Some(x.low.min(y.low)), Some(x.high.min(y.high)));
-                out.clamped |= get(*a).clamped || get(*b).clamped;
-            }
-        }
-        Op::Max(a, b) => {
-            if let Some((x, y)) = both(*a, *b) {
-                out.bounds = range(Some(x.low.max(y.low)), Some(x.high.max(y.high)));
-                out.clamped |= get(*a).clamped && get(*b).clamped;
-            }
-        }
-        Op::Eq(a, b) => out.guards.extend(guard_of(section, *a, *b)),
-        Op::Select(c, a, b) => {
-            if let Some((x, y)) = both(*a, *b) {
-                out.bounds = range(Some(x.low.min(y.low)), Some(x.high.max(y.high)));
-            }
-            out.clamped |= get(*a).clamped && get(*b).clamped;
-            if section.node(*b).op == Op::Const(0) {
-                // The other branch is zero, so its bound holds whatever the condition is.
-                out.guards = get(*c).guards.union(&get(*a).guards).copied().collect();
-            }
-        }
-        Op::Popcount(a) => out.bounds = range(Some(0), Some(u128::from(section.ty(*a).width))),
-        Op::Shr(a, k) => {
-            out.bounds = get(*a).bounds.map_or(full, |b| range(Some(b.low >> k), Some(b.high >> k)));
-        }
-        Op::Lookup(l) => {
-            let high = l.values.iter().map(|v| get(*v).bounds.map(|b| b.high)).collect::<Option<Vec<_>>>();
-            out.bounds = range(Some(0), high.and_then(|h| h.into_iter().max()));
-            out.clamped |= l.values.iter().all(|v| get(*v).clamped);
-            let mut values = l.values.iter().map(|v| get(*v).guards.clone());
-            let first = values.next().unwrap_or_default();
-            out.guards = values.fold(first, |all, next| all.intersection(&next).copied().collect());
-        }
-        _ => {}
+        let mut owners = Owners::PUBLIC;
+        self.node.op.operands(|a| owners = owners.union(self.of(&a).owners));
+        owners
     }
-    while out.guards.len() > GUARDS {
-        out.guards.pop_last();
+
+    /// Its operands' range after the operation where its type has room for that, or the range of its type.
+    fn bounds(&self) -> Option<Bounds> {
+        let ty = self.node.ty;
+        let full = (!ty.signed).then_some(Bounds { low: 0, high: ty.mask() })?;
+        Some(self.range().filter(|range| range.low <= range.high && range.high <= full.high).unwrap_or(full))
     }
-    out
+
+    /// The range after the operation, whatever the node's type; `None` where nothing follows from the operands.
+    fn range(&self) -> Option<Bounds> {
+        let of = |id: &NodeId| self.of(id).bounds;
+        let (low, high) = match &self.node.op {
+            Op::Const(value) => (*value, *value),
+            Op::Clamp(a, cap) => {
+                let high = of(a).map_or(*cap, |b| b.high.min(*cap));
+                (of(a).map_or(0, |b| b.low.min(high)), high)
+            }
+            Op::Cast(a) => return of(a),
+            Op::Add(a, b) => {
+                let (x, y) = (of(a)?, of(b)?);
+                (x.low.checked_add(y.low)?, x.high.checked_add(y.high)?)
+            }
+            Op::Mul(a, b) => {
+                let (x, y) = (of(a)?, of(b)?);
+                (x.low.checked_mul(y.low)?, x.high.checked_mul(y.high)?)
+            }
+            Op::Min(a, b) => (of(a)?.low.min(of(b)?.low), of(a)?.high.min(of(b)?.high)),
+            Op::Max(a, b) => (of(a)?.low.max(of(b)?.low), of(a)?.high.max(of(b)?.high)),
+            Op::Select(_, a, b) => (of(a)?.low.min(of(b)?.low), of(a)?.high.max(of(b)?.high)),
+            Op::Popcount(a) => (0, u128::from(self.section.ty(*a).width)),
+            Op::Shr(a, k) => (of(a)?.low >> k, of(a)?.high >> k),
+            Op::Lookup(l) => {
+                let high = l.values.iter().map(|v| of(v).map(|b| b.high)).collect::<Option<Vec<_>>>()?;
+                (0, high.into_iter().max()?)
+            }
+            _ => return None,
+        };
+        Some(Bounds { low, high })
+    }
+
+    fn is_clamped(&self) -> bool {
+        let (ty, clamped) = (self.node.ty, |id: &NodeId| self.of(id).clamped);
+        let bounded = |a: &NodeId, b: &NodeId| self.of(a).bounds.is_some() && self.of(b).bounds.is_some();
+        let derived = match &self.node.op {
+            Op::Const(_) => !ty.signed,
+            Op::Clamp(..) => true,
+            Op::Cast(a) => {
+                let fits = self.of(a).bounds.is_some_and(|b| b.high <= ty.max());
+                clamped(a) && fits && !ty.signed
+            }
+            Op::Mul(a, b) => {
+                let fits = self.range().is_some_and(|range| range.high <= ty.mask());
+                fits && clamped(a) && clamped(b)
+            }
+            Op::Min(a, b) => bounded(a, b) && (clamped(a) || clamped(b)),
+            Op::Max(a, b) => bounded(a, b) && clamped(a) && clamped(b),
+            Op::Select(_, a, b) => clamped(a) && clamped(b),
+            Op::Lookup(l) => l.values.iter().all(clamped),
+            _ => false,
+        };
+        derived || ty == Type::BIT
+    }
+
+    fn guards(&self) -> BTreeSet<(u32, u128)> {
+        let of = |id: &NodeId| &self.of(id).guards;
+        let union = |a: &NodeId, b: &NodeId| of(a).union(of(b)).copied().collect();
+        match &self.node.op {
+            Op::Column(c) if self.node.ty == Type::BIT => BTreeSet::from([(*c, 1)]),
+            Op::Clamp(a, _) | Op::Cast(a) => of(a).clone(),
+            Op::Mul(a, b) if self.of(a).bounds.and(self.of(b).bounds).is_some() => union(a, b),
+            Op::And(a, b) => union(a, b),
+            Op::Eq(a, b) => guard_of(self.section, *a, *b).into_iter().collect(),
+            // The other branch is zero, so its guards hold whatever the condition is.
+            Op::Select(c, a, b) if self.section.node(*b).op == Op::Const(0) => union(c, a),
+            Op::Lookup(l) => {
+                let mut values = l.values.iter().map(|v| of(v).clone());
+                let first = values.next().unwrap_or_default();
+                values.fold(first, |all, next| all.intersection(&next).copied().collect())
+            }
+            _ => BTreeSet::new(),
+        }
+    }
 }
 
 /// The guard of `column == constant`.

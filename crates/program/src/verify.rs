@@ -222,98 +222,147 @@ fn check_release(program: &Program, fold_owners: &[Owners]) -> Result<(), (&'sta
 }
 
 fn derive(program: &Program, facts: &[Facts]) -> Result<Vec<Charge>, Error> {
-    let refuse = |rule: &str, text: String| Error::refused(format!("refused by rule {rule}: {text}"));
-    let mut charges = Vec::with_capacity(program.mechanisms.len());
-    for (i, mechanism) in (0..).zip(&program.mechanisms) {
-        let (own, name) = (program.names.mechanism(i), |fold: u32| program.names.fold(fold));
-        if mechanism.rho == Ratio::ZERO {
-            return Err(refuse("R5 (rho)", format!("{own} spends no rho, so its noise would be infinite")));
+    let each = (0..).zip(&program.mechanisms);
+    each.map(|(i, mechanism)| {
+        let derivation = Derivation { program, facts, mechanism, own: program.names.mechanism(i) };
+        derivation.charge(i).map_err(|(rule, text)| Error::refused(format!("refused by rule {rule}: {text}")))
+    })
+    .collect()
+}
+
+/// What one mechanism is charged, while it is derived.
+struct Derivation<'a> {
+    program: &'a Program,
+    facts: &'a [Facts],
+    mechanism: &'a Mechanism,
+    /// What the program calls it.
+    own: String,
+}
+
+/// A rule, and how it is broken.
+type Broken = (&'static str, String);
+
+impl Derivation<'_> {
+    fn charge(&self, index: u32) -> Result<Charge, Broken> {
+        let (own, to, rho) = (&self.own, self.mechanism.to, self.mechanism.rho);
+        if rho == Ratio::ZERO {
+            return Err(("R5 (rho)", format!("{own} spends no rho, so its noise would be infinite")));
         }
-        let value = |f: &u32| &facts[program.folds[*f as usize].value().index()];
-        let degree = degree(program, facts, mechanism);
-        if degree > 1 && matches!(mechanism.kind, MechanismKind::Difference { .. }) {
+        let degree = degree(self.program, self.facts, self.mechanism);
+        if degree > 1 && matches!(self.mechanism.kind, MechanismKind::Difference { .. }) {
             let text = format!(
                 "{own} noises a difference of means, whose scale holds for rows that change one joined row, not {degree}; \
                  release sums instead"
             );
-            return Err(refuse("R4 (degree)", text));
+            return Err(("R4 (degree)", text));
         }
-        let mut sensitivity = Vec::new();
-        for fold in mechanism.kind.folds() {
-            let facts = value(&fold);
-            let Some(bounds) = facts.bounds.filter(|_| facts.clamped) else {
-                let text = format!("{own} noises {}, whose rows do not end in a clamp or a bit", name(fold));
-                return Err(refuse("R3 (clamp)", text));
-            };
-            let Some(most) = bounds.high.checked_mul(degree.into()) else {
-                return Err(refuse(
-                    "R4 (degree)",
-                    format!("{own}: the sensitivity of {} exceeds 128 bits", name(fold)),
-                ));
-            };
-            sensitivity.push(most);
-        }
-        let separated: Vec<u32> = match &mechanism.kind {
-            MechanismKind::Gaussian(folds) => folds.clone(),
-            MechanismKind::Joint { clamp, cells, .. } => {
-                check_cells(program, facts, *clamp, cells)
-                    .map_err(|t| refuse("R4 (cells)", format!("{own}: {t}")))?;
-                // Where n is 0, S and Q are.
-                cells.iter().map(|[n, ..]| *n).collect()
-            }
-            MechanismKind::Difference { test, control, .. } => {
-                check_arms(program, facts, test, control)
-                    .map_err(|t| refuse("R4 (arms)", format!("{own}: {t}")))?;
-                Vec::new()
-            }
-        };
-        let mut moves = false;
-        for (k, a) in separated.iter().enumerate() {
-            for b in &separated[k + 1..] {
-                let Some(columns) = disjoint(value(a), value(b)) else {
-                    let (a, b) = (name(*a), name(*b));
-                    let text = format!("{own}: {a} and {b} are not provably disjoint; charge them apart");
-                    return Err(refuse("R4 (disjoint)", text));
-                };
-                // A cell is fixed for a row when some separating column is the viewer's own.
-                let own = |c: &u32| {
-                    let viewer = mechanism.to.only();
-                    viewer.is_some_and(|party| program.columns[*c as usize].holder == Holder::Party(party))
-                };
-                moves |= !columns.iter().any(own);
-            }
-        }
-        if let MechanismKind::Joint { change: Change::Outcome, .. } = mechanism.kind
-            && let Some(n) = separated.iter().find(|n| moves || !mechanism.to.knows(value(n).owners))
-        {
-            let text =
-                format!("{own} takes {} as known to {}", name(*n), mechanism.to.name(&program.parties));
-            return Err(refuse(
-                "R4 (known rows)",
-                text + ", whose own columns do not decide it; write `rows hidden`",
-            ));
-        }
-        let (to, rho) = (mechanism.to, mechanism.rho);
-        let joint = match &mechanism.kind {
-            MechanismKind::Joint { .. } => {
-                let square = u128::from(degree) * u128::from(degree);
-                let least = Ratio::new(1, square).and_then(|part| rho.checked_mul(part));
-                Some(least.ok_or_else(|| refuse("R5 (rho)", format!("{own}: rho has too many digits")))?)
-            }
-            _ => None,
-        };
-        if !matches!(mechanism.kind, MechanismKind::Gaussian(_)) {
+        let mut sensitivity = self.sensitivity(degree)?;
+        let cells = self.cells()?;
+        let moves = self.moves(&cells)?;
+        self.check_known_rows(&cells, moves)?;
+        let joint = self.joint(degree)?;
+        if !matches!(self.mechanism.kind, MechanismKind::Gaussian(_)) {
             sensitivity.clear();
         }
-        let charge = Charge { mechanism: i, to, rho, sensitivity, degree, joint, moves };
+        let charge = Charge { mechanism: index, to, rho, sensitivity, degree, joint, moves };
         if (0..charge.sensitivity.len()).any(|output| charge.sigma2(output).is_none()) {
             let text =
                 format!("{own}: the variance of its noise is no ratio of 128-bit numbers; use a simpler rho");
-            return Err(refuse("R5 (rho)", text));
+            return Err(("R5 (rho)", text));
         }
-        charges.push(charge);
+        Ok(charge)
     }
-    Ok(charges)
+
+    /// Most that one row of a protected party changes each fold.
+    fn sensitivity(&self, degree: u32) -> Result<Vec<u128>, Broken> {
+        let own = &self.own;
+        let most = |fold: u32| {
+            let facts = self.value(fold);
+            let Some(bounds) = facts.bounds.filter(|_| facts.clamped) else {
+                let text =
+                    format!("{own} noises {}, whose rows do not end in a clamp or a bit", self.name(fold));
+                return Err(("R3 (clamp)", text));
+            };
+            bounds.high.checked_mul(degree.into()).ok_or_else(|| {
+                ("R4 (degree)", format!("{own}: the sensitivity of {} exceeds 128 bits", self.name(fold)))
+            })
+        };
+        self.mechanism.kind.folds().into_iter().map(most).collect()
+    }
+
+    /// Folds that must be disjoint, since one charge covers all of them.
+    fn cells(&self) -> Result<Vec<u32>, Broken> {
+        let (program, facts, own) = (self.program, self.facts, &self.own);
+        match &self.mechanism.kind {
+            MechanismKind::Gaussian(folds) => Ok(folds.clone()),
+            MechanismKind::Joint { clamp, cells, .. } => {
+                check_cells(program, facts, *clamp, cells)
+                    .map_err(|t| ("R4 (cells)", format!("{own}: {t}")))?;
+                // Where n is 0, S and Q are.
+                Ok(cells.iter().map(|[n, ..]| *n).collect())
+            }
+            MechanismKind::Difference { test, control, .. } => {
+                check_arms(program, facts, test, control)
+                    .map_err(|t| ("R4 (arms)", format!("{own}: {t}")))?;
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// Whether a row can move between cells when data of others than the viewer change.
+    fn moves(&self, cells: &[u32]) -> Result<bool, Broken> {
+        let viewer = self.mechanism.to.only();
+        let of_viewer = |column: &u32| {
+            viewer.is_some_and(|party| self.program.columns[*column as usize].holder == Holder::Party(party))
+        };
+        let mut moves = false;
+        for (k, a) in cells.iter().enumerate() {
+            for b in &cells[k + 1..] {
+                let Some(columns) = disjoint(self.value(*a), self.value(*b)) else {
+                    let (own, a, b) = (&self.own, self.name(*a), self.name(*b));
+                    let text = format!("{own}: {a} and {b} are not provably disjoint; charge them apart");
+                    return Err(("R4 (disjoint)", text));
+                };
+                // A cell is fixed for a row when some separating column is the viewer's own.
+                moves |= !columns.iter().any(of_viewer);
+            }
+        }
+        Ok(moves)
+    }
+
+    /// Noise of outcomes alone holds if the viewer knows which rows are in which cell.
+    fn check_known_rows(&self, cells: &[u32], moves: bool) -> Result<(), Broken> {
+        let to = self.mechanism.to;
+        let MechanismKind::Joint { change: Change::Outcome, .. } = self.mechanism.kind else { return Ok(()) };
+        let Some(n) = cells.iter().find(|n| moves || !to.knows(self.value(**n).owners)) else {
+            return Ok(());
+        };
+        let text = format!(
+            "{} takes {} as known to {}, whose own columns do not decide it; write `rows hidden`",
+            self.own,
+            self.name(*n),
+            to.name(&self.program.parties)
+        );
+        Err(("R4 (known rows)", text))
+    }
+
+    /// The rho with which [`release::joint`] gives the noise.
+    fn joint(&self, degree: u32) -> Result<Option<Ratio>, Broken> {
+        if !matches!(self.mechanism.kind, MechanismKind::Joint { .. }) {
+            return Ok(None);
+        }
+        let square = u128::from(degree) * u128::from(degree);
+        let least = Ratio::new(1, square).and_then(|part| self.mechanism.rho.checked_mul(part));
+        least.map(Some).ok_or_else(|| ("R5 (rho)", format!("{}: rho has too many digits", self.own)))
+    }
+
+    fn value(&self, fold: u32) -> &Facts {
+        &self.facts[self.program.folds[fold as usize].value().index()]
+    }
+
+    fn name(&self, fold: u32) -> String {
+        self.program.names.fold(fold)
+    }
 }
 
 /// How many joined rows, or of their own rows, one row of those who are protected changes.

@@ -183,8 +183,7 @@ fn comments_and_names_of_ones_own_are_fine() {
 fn the_hash_is_pinned() {
     let program =
         Program::parse(&format!("{HEAD}row\nv0 = column c\ncombine\nf0 = sum v0 u40\nrelease\n")).unwrap();
-    let hash: String = program.hash().iter().map(|b| format!("{b:02x}")).collect();
-    assert_eq!(hash, PINNED);
+    assert_eq!(base::hex(&program.hash()), PINNED);
 }
 
 const PINNED: &str = "505e7d8b31780f1cde7a452722a68c3bcdcfbe433f0f92104cfb949736b22175";

@@ -1,6 +1,5 @@
 //! The binomial law: draws for simulations, and what a count says about a probability.
 
-use crate::normal::ln_gamma;
 use base::Rng;
 
 /// A draw by inversion outwards from the mode: about as many steps as its standard deviation.
@@ -14,7 +13,7 @@ pub fn draw(n: u64, p: f64, rng: &mut Rng) -> u64 {
     }
     let (count, odds) = (n as f64, p / (1.0 - p));
     let mode = ((count + 1.0) * p).floor().min(count);
-    let choose = ln_gamma(count + 1.0) - ln_gamma(mode + 1.0) - ln_gamma(count - mode + 1.0);
+    let choose = libm::lgamma(count + 1.0) - libm::lgamma(mode + 1.0) - libm::lgamma(count - mode + 1.0);
     let top = (choose + mode * p.ln() + (count - mode) * (-p).ln_1p()).exp();
     let mut left = uniform(rng) - top;
     let (mut low, mut high, mut at_low, mut at_high) = (mode, mode, top, top);
@@ -70,7 +69,8 @@ fn beta(x: f64, a: f64, b: f64) -> f64 {
     if x > (a + 1.0) / (a + b + 2.0) {
         return 1.0 - beta(1.0 - x, b, a);
     }
-    let front = (a * x.ln() + b * (-x).ln_1p() + ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b)).exp() / a;
+    let front =
+        (a * x.ln() + b * (-x).ln_1p() + libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b)).exp() / a;
     const TINY: f64 = 1e-300;
     let apart = |v: f64| if v.abs() < TINY { TINY } else { v };
     let (mut c, mut d) = (1.0, 1.0 / apart(1.0 - (a + b) * x / (a + 1.0)));

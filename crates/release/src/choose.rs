@@ -8,8 +8,8 @@
 //! keep the drawer from grinding, the commitments keep the checker from choosing the noise. The engine that takes the
 //! inputs is run semi-honestly. Random oracle: BLAKE3.
 //! Who learns what: the checker learns the k - 1 candidates that are never used; the drawer learns the index.
-//! Paper: Private RCT (001), section 2.5.3. Deviation: noises are derived from seeds and compared exactly; the paper's
-//! test of the distribution is in [`crate::statistical`].
+//! Paper: Private RCT (001), section 2.5.3. Deviation: noises are derived from seeds and compared exactly, where the
+//! paper tests their distribution.
 //! Cost: 32 k + 32 k + 2 + 64 (k - 1) bytes (8,130 for k = 64), and the entry and opening of k vectors in the engine.
 //!
 //! The order is in the types; a state is consumed by its step:

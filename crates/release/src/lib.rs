@@ -10,7 +10,7 @@
 //! * [`scale`]: sensitivities and noise variances of the fixed-point modes as exact rationals, and rho as epsilon.
 //! * [`fixed`]: the fixed-point values of `variance` and `algorithm1`, the reference for the circuit.
 //! * [`modes`]: noised values to estimate, interval, p-value; the smallest detectable effect.
-//! * [`choose`]: seeded cut-and-choose, as states that are consumed; [`statistical`]: the paper's tests.
+//! * [`choose`]: seeded cut-and-choose, as states that are consumed.
 //! * [`coverage`]: simulated coverage of the intervals, for `tacit audit`; [`binomial`]: what its counts say.
 //!
 //! Guarantees, formulas and errata: `docs/protocols/release.md`.
@@ -26,7 +26,6 @@ pub mod modes;
 pub mod normal;
 pub mod rational;
 pub mod scale;
-pub mod statistical;
 mod transcript;
 
 pub use rational::Rational;

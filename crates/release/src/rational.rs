@@ -1,6 +1,5 @@
 //! Exact rational numbers: privacy budgets, sensitivities and variances are never rounded on the way to the sampler.
 
-use base::Error;
 use num_bigint::{BigInt, BigUint, Sign};
 use num_rational::Ratio;
 use num_traits::{One, Signed, ToPrimitive, Zero};
@@ -8,33 +7,10 @@ use num_traits::{One, Signed, ToPrimitive, Zero};
 /// An exact rational number.
 pub type Rational = Ratio<BigInt>;
 
-/// Digits allowed in a decimal number of a study file, both sides of the point together.
-pub const DECIMAL_DIGITS: usize = 30;
-
 /// `numerator / denominator`, reduced. The denominator is not 0.
 #[must_use]
 pub fn ratio(numerator: impl Into<BigInt>, denominator: impl Into<BigInt>) -> Rational {
     Rational::new(numerator.into(), denominator.into())
-}
-
-/// Reads a plain decimal (`0.1`, `-3`, `.25`) exactly. No exponent, no sign but `-`.
-///
-/// # Errors
-/// When the text is not such a number or has more than [`DECIMAL_DIGITS`] digits.
-pub fn parse_decimal(text: &str) -> Result<Rational, Error> {
-    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
-    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
-    let all = format!("{whole}{part}");
-    let plain = !all.is_empty() && all.bytes().all(|b| b.is_ascii_digit());
-    if !plain || all.len() > DECIMAL_DIGITS || text.ends_with('.') {
-        let shown: String = text.chars().take(40).collect();
-        return Err(Error::input(format!(
-            "{shown:?} is not a plain decimal number of at most {DECIMAL_DIGITS} digits; write it like 0.1"
-        )));
-    }
-    let numerator: BigInt = all.parse().expect("ASCII digits are an integer");
-    let value = ratio(numerator, BigInt::from(10).pow(part.len() as u32));
-    Ok(if negative { -value } else { value })
 }
 
 /// The nearest double, give or take one unit in the last place; saturates to infinity or 0 beyond its range.
@@ -109,18 +85,6 @@ pub(crate) fn unsigned(value: &BigInt) -> BigUint {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn decimals_are_exact() {
-        assert_eq!(parse_decimal("0.1").unwrap(), ratio(1, 10));
-        assert_eq!(parse_decimal("-12.50").unwrap(), ratio(-25, 2));
-        assert_eq!(parse_decimal(".25").unwrap(), ratio(1, 4));
-        for bad in ["", "-", ".", "1.", "1e3", "+1", "0x1", "1.2.3", " 1", "1,5", "٣"] {
-            assert!(parse_decimal(bad).is_err(), "{bad:?}");
-        }
-        assert!(parse_decimal(&"1".repeat(DECIMAL_DIGITS)).is_ok());
-        assert!(parse_decimal(&"1".repeat(DECIMAL_DIGITS + 1)).is_err());
-    }
 
     #[test]
     fn roots_round_up() {

@@ -6,7 +6,7 @@
 //! the shares of a split add up to rho exactly.
 
 use crate::fixed::{self, Grid};
-use crate::rational::{Rational, ceil_sqrt, exp2, parse_decimal, ratio};
+use crate::rational::{Rational, ceil_sqrt, exp2, ratio};
 use base::Error;
 use num_bigint::BigInt;
 use num_traits::{Signed, Zero};
@@ -105,16 +105,6 @@ impl Sensitivity {
         let se2 = Rational::new((&least - 1) * clamp * clamp, least.pow(3));
         Self { lift: ratio(clamp, n_test) + ratio(clamp, n_control), se2, v: Rational::zero() }
     }
-}
-
-/// Reads a budget such as `0.1` exactly.
-///
-/// # Errors
-/// When the text is not a positive plain decimal.
-pub fn parse_rho(text: &str) -> Result<Rational, Error> {
-    let rho = parse_decimal(text)?;
-    check_rho(&rho)?;
-    Ok(rho)
 }
 
 /// The epsilon of (epsilon, delta)-DP that rho-zCDP implies: the least over alpha > 1 of
@@ -284,9 +274,6 @@ mod tests {
     #[test]
     fn bad_settings_are_refused() {
         let rho = ratio(1, 10);
-        for bad in ["0", "-1", "", "a", "0.0"] {
-            assert!(parse_rho(bad).is_err());
-        }
         let with = |clamp| fixed_point(Mode::Variance, Viewer::Public, (1000, 1000), Bounds { clamp }, &rho);
         assert!(with(fixed::CLAMP).is_ok() && with(fixed::CLAMP + 1).is_err() && with(0).is_err());
         assert!(fixed_point(Mode::Sums, Viewer::Public, (10, 10), BOUNDS, &rho).is_err());

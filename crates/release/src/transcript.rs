@@ -49,11 +49,11 @@ mod as_text {
     use super::Rational;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    pub fn serialize<S: Serializer>(value: &Rational, to: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(value: &Rational, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(value)
     }
 
-    pub fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Rational, D::Error> {
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Rational, D::Error> {
         let text = String::deserialize(from)?;
         text.parse().map_err(|_| D::Error::custom("a rational is written p/q"))
     }
@@ -81,17 +81,6 @@ impl Setup {
             return Err(Error::misuse("cut-and-choose needs at least 2 candidates"));
         }
         let setup = Self { context, draws, candidates };
-        setup.laws()?;
-        Ok(setup)
-    }
-
-    /// One candidate, which nobody checks: the drawer is trusted to enter the noise of the seeds (deterrence 0). For
-    /// parties that chose so; everything else is as with more candidates.
-    ///
-    /// # Errors
-    /// As [`Setup::new`].
-    pub fn unchecked(context: Context, draws: Vec<Draw>) -> Result<Self, Error> {
-        let setup = Self { context, draws, candidates: 1 };
         setup.laws()?;
         Ok(setup)
     }

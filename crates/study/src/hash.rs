@@ -28,14 +28,7 @@ impl StudyHash {
     /// From 64 hex digits; spaces between them do not matter.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let digits: Vec<u8> = text
-            .chars()
-            .filter(|c| *c != ' ')
-            .map(|c| c.to_digit(16).map(|d| d as u8))
-            .collect::<Option<_>>()?;
-        let bytes: Vec<u8> =
-            digits.chunks(2).map(|pair| pair[0] << 4 | pair.get(1).copied().unwrap_or(0)).collect();
-        if digits.len() == 64 { Some(Self(bytes.try_into().ok()?)) } else { None }
+        base::unhex(&text.replace(' ', "")).map(Self)
     }
 
     /// All 32 bytes: what parties compare.
@@ -47,7 +40,7 @@ impl StudyHash {
     /// All 64 hex digits: what an allow-list holds (twelve could be met by search).
     #[must_use]
     pub fn full(&self) -> String {
-        self.0.iter().map(|b| format!("{b:02x}")).collect()
+        base::hex(&self.0)
     }
 }
 

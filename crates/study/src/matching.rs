@@ -370,96 +370,104 @@ fn bounded(
     )))
 }
 
+/// What a study file calls a protocol.
+#[derive(Clone, Copy, PartialEq)]
+enum ProtocolName {
+    Pid,
+    Ps3i,
+    Collecting,
+    CircuitPsi,
+    Aligned,
+    SaltedKey,
+}
+
+impl ProtocolName {
+    const ALL: [(&str, Self); 6] = [
+        ("pid", Self::Pid),
+        ("ps3i", Self::Ps3i),
+        ("collecting", Self::Collecting),
+        ("circuit-psi", Self::CircuitPsi),
+        ("aligned", Self::Aligned),
+        ("salted-key", Self::SaltedKey),
+    ];
+
+    fn read(section: &Section<'_, '_>, kind: KindName, parties: usize) -> Result<Self, Error> {
+        let item = section.need("protocol", "protocol = \"pid\"")?;
+        let all = Self::ALL;
+        let (program, alone) = ([all[0], all[4], all[5]], [all[0], all[1], all[2], all[3], all[4]]);
+        // Several advertisers together are one table of all parties.
+        let spines = kind == KindName::Program || kind == KindName::Lift && parties > 2;
+        let known: &[(&str, Self)] = match kind {
+            _ if spines => &program,
+            KindName::Lift | KindName::Program => &all,
+            KindName::Match => &alone,
+        };
+        if item.text()? == "multi-pid" {
+            return Err(item.refuse("use \"pid\" and name several identifiers"));
+        }
+        let met = all.iter().find(|(name, _)| item.text().is_ok_and(|text| text == *name));
+        if let (Some((_, Self::Ps3i | Self::Collecting | Self::CircuitPsi)), true) = (met, spines) {
+            return Err(item.refuse(
+                "it gives shares of the rows that both have, and this study runs on a common spine; use \"pid\" or \
+                 \"aligned\"",
+            ));
+        }
+        item.choice(known, &[])
+    }
+}
+
 fn protocol(
     section: &Section<'_, '_>,
     kind: KindName,
     parties: usize,
     identifiers: usize,
 ) -> Result<Protocol, Error> {
-    #[derive(Clone, Copy, PartialEq)]
-    enum Name {
-        Pid,
-        Ps3i,
-        Collecting,
-        CircuitPsi,
-        Aligned,
-        SaltedKey,
-    }
-    let item = section.need("protocol", "protocol = \"pid\"")?;
-    let all = [
-        ("pid", Name::Pid),
-        ("ps3i", Name::Ps3i),
-        ("collecting", Name::Collecting),
-        ("circuit-psi", Name::CircuitPsi),
-        ("aligned", Name::Aligned),
-        ("salted-key", Name::SaltedKey),
-    ];
-    let (program, alone) = ([all[0], all[4], all[5]], [all[0], all[1], all[2], all[3], all[4]]);
-    // Several advertisers together are one table of all parties.
-    let spines = kind == KindName::Program || kind == KindName::Lift && parties > 2;
-    let known: &[(&str, Name)] = match kind {
-        _ if spines => &program,
-        KindName::Lift | KindName::Program => &all,
-        KindName::Match => &alone,
-    };
-    if item.text()? == "multi-pid" {
-        return Err(item.refuse("use \"pid\" and name several identifiers"));
-    }
-    let met = all.iter().find(|(name, _)| item.text().is_ok_and(|text| text == *name));
-    if let (Some((_, Name::Ps3i | Name::Collecting | Name::CircuitPsi)), true) = (met, spines) {
-        return Err(item.refuse(
-            "it gives shares of the rows that both have, and this study runs on a common spine; use \"pid\" or \"aligned\"",
-        ));
-    }
-    let whole = |key: &str, most: u32, usual: u32| match section.get(key) {
-        Some(item) => item.integer(1..=most.into()).map(|n| n as u32),
-        None => Ok(usual),
-    };
-    let contaminated = |usual| match section.get("contaminated") {
-        Some(item) => item.choice(&Contaminated::NAMES, &[]),
-        None => Ok(usual),
-    };
-    let two = parties == 2;
-    let protocol = match item.choice(known, &[])? {
-        Name::Pid if identifiers > 1 && two => {
-            let contaminated = contaminated(Contaminated::Ignore)?;
-            if let (Some(item), KindName::Program | KindName::Match) = (section.get("contaminated"), kind) {
-                return Err(item.refuse("only a lift study has arms: remove the line"));
-            }
-            Protocol::MultiPid { contaminated }
+    let protocol = match ProtocolName::read(section, kind, parties)? {
+        ProtocolName::Pid if identifiers > 1 && parties == 2 => {
+            Protocol::MultiPid { contaminated: contaminated(section, kind == KindName::Lift)? }
         }
-        Name::Pid => Protocol::Pid,
-        Name::Ps3i => Protocol::Ps3i {
+        ProtocolName::Pid => Protocol::Pid,
+        ProtocolName::Ps3i => Protocol::Ps3i {
             backend: match section.get("backend") {
                 Some(item) => item.choice(&Backend::NAMES, &[])?,
                 None => Backend::PermuteShare,
             },
         },
-        Name::Collecting => {
-            // A match by itself is bounded by its protocol alone.
-            let [most_slots, most_degree] = match kind {
-                KindName::Match => [collecting::CAP_MAX; 2],
-                KindName::Lift | KindName::Program => [MAX_SLOTS, MAX_DEGREE],
-            };
-            let slots = whole("slots", most_slots, 4)?;
-            let degree = whole("degree", most_degree, 1)?;
-            let contaminated = contaminated(Contaminated::Ignore)?;
-            if let (Some(item), KindName::Match) = (section.get("contaminated"), kind) {
-                return Err(item.refuse("only a lift study has arms: remove the line"));
-            }
-            if let (Some(item), Contaminated::Count) = (section.get("contaminated"), contaminated) {
-                return Err(
-                    item.refuse("\"collecting\" drops them or does not look: use \"ignore\" or \"drop\"")
-                );
-            }
-            Protocol::Collecting { slots, degree, contaminated }
-        }
-        Name::CircuitPsi => Protocol::CircuitPsi,
-        Name::Aligned => Protocol::Aligned,
-        Name::SaltedKey => Protocol::SaltedKey,
+        ProtocolName::Collecting => collecting_protocol(section, kind)?,
+        ProtocolName::CircuitPsi => Protocol::CircuitPsi,
+        ProtocolName::Aligned => Protocol::Aligned,
+        ProtocolName::SaltedKey => Protocol::SaltedKey,
     };
     foreign_settings(section, protocol)?;
     Ok(protocol)
+}
+
+fn collecting_protocol(section: &Section<'_, '_>, kind: KindName) -> Result<Protocol, Error> {
+    // A match by itself is bounded by its protocol alone.
+    let [most_slots, most_degree] = match kind {
+        KindName::Match => [collecting::CAP_MAX; 2],
+        KindName::Lift | KindName::Program => [MAX_SLOTS, MAX_DEGREE],
+    };
+    let whole = |key: &str, most: u32, usual: u32| match section.get(key) {
+        Some(item) => item.integer(1..=most.into()).map(|n| n as u32),
+        None => Ok(usual),
+    };
+    let slots = whole("slots", most_slots, 4)?;
+    let degree = whole("degree", most_degree, 1)?;
+    let contaminated = contaminated(section, kind != KindName::Match)?;
+    if let (Some(item), Contaminated::Count) = (section.get("contaminated"), contaminated) {
+        return Err(item.refuse("\"collecting\" drops them or does not look: use \"ignore\" or \"drop\""));
+    }
+    Ok(Protocol::Collecting { slots, degree, contaminated })
+}
+
+fn contaminated(section: &Section<'_, '_>, has_arms: bool) -> Result<Contaminated, Error> {
+    let Some(item) = section.get("contaminated") else { return Ok(Contaminated::Ignore) };
+    let contaminated = item.choice(&Contaminated::NAMES, &[])?;
+    if !has_arms {
+        return Err(item.refuse("only a lift study has arms: remove the line"));
+    }
+    Ok(contaminated)
 }
 
 /// A setting of another protocol would be read as if it held.

@@ -284,32 +284,13 @@ pub fn printable(text: &str) -> String {
 pub fn nearest<'n>(met: &str, known: &[&'n str]) -> Option<&'n str> {
     let met: String = met.chars().take(64).collect::<String>().to_lowercase();
     let allowed = (met.chars().count() / 3).max(1);
-    let distance = |name: &&'n str| edits(&met, &name.to_lowercase());
+    let distance = |name: &&'n str| strsim::osa_distance(&met, &name.to_lowercase());
     known
         .iter()
         .map(|name| (distance(name), *name))
         .filter(|&(d, _)| d <= allowed)
         .min()
         .map(|(_, name)| name)
-}
-
-/// Edits (insert, delete, replace, swap of neighbours) that turn `a` into `b`.
-fn edits(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    rows[0] = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        rows[i][0] = i;
-        for j in 1..=b.len() {
-            let replace = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = replace.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            rows[i][j] = best;
-        }
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -321,8 +302,8 @@ mod tests {
         assert_eq!(nearest("titel", &["name", "title", "kind"]), Some("title"));
         assert_eq!(nearest("Duplicate", &["identifiers", "duplicates"]), Some("duplicates"));
         assert_eq!(nearest("colour", &["name", "title"]), None);
-        assert_eq!(edits("kitten", "sitting"), 3);
-        assert_eq!(edits("firts", "first"), 1);
+        assert_eq!(nearest("lifts", &["lift", "first"]), Some("lift"));
+        assert_eq!(nearest("firts", &["lists", "first"]), Some("first"), "a swap is one edit");
     }
 
     #[test]

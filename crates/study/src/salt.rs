@@ -79,15 +79,7 @@ pub fn load(path: &Path) -> Result<Seed, Error> {
 
 fn parse(text: &str) -> Option<Seed> {
     let digits = text.trim_end().strip_prefix(FORMAT)?.strip_prefix(' ')?;
-    let digit = |b: u8| char::from(b).to_digit(16).map(|d| d as u8);
-    let mut bytes = Zeroizing::new([0; 32]);
-    if digits.len() != 64 {
-        return None;
-    }
-    for (byte, pair) in bytes.iter_mut().zip(digits.as_bytes().chunks(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-    }
-    Some(Seed::from_bytes(*bytes))
+    base::unhex(digits).map(Seed::from_bytes)
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@
 
 use std::fmt;
 use time::format_description::well_known::Rfc3339;
-use time::{Date, Month, OffsetDateTime, UtcOffset};
+use time::macros::format_description;
+use time::{Date, OffsetDateTime, UtcOffset};
 
 /// The unit in which a study counts time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,16 +196,10 @@ impl Clock {
 /// Days from 1970-01-01 to a `YYYY-MM-DD` date; `None` when the text is not such a date.
 #[must_use]
 pub fn days_of_date(text: &str) -> Option<i64> {
-    let bytes = text.as_bytes();
-    if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
-        return None;
-    }
-    let number = |range: std::ops::Range<usize>| -> Option<u16> {
-        bytes[range].iter().try_fold(0, |n, b| b.is_ascii_digit().then(|| n * 10 + u16::from(b - b'0')))
-    };
-    let month = Month::try_from(u8::try_from(number(5..7)?).ok()?).ok()?;
-    let date = Date::from_calendar_date(i32::from(number(0..4)?), month, u8::try_from(number(8..10)?).ok()?);
-    Some(i64::from(date.ok()?.to_julian_day()) - i64::from(UNIX_JULIAN_DAY))
+    // A sign before the year would be read too.
+    let text = Some(text).filter(|text| text.len() == 10)?;
+    let date = Date::parse(text, format_description!("[year]-[month]-[day]")).ok()?;
+    Some(i64::from(date.to_julian_day() - UNIX_JULIAN_DAY))
 }
 
 /// The `YYYY-MM-DD` date that lies `days` days after 1970-01-01.
@@ -263,6 +258,21 @@ mod tests {
         }
         let wide = Clock::new(0, Unit::Second, u32::MAX).expect("a clock");
         assert_eq!((wide.bits(), wide.at_count(i64::from(u32::MAX))), (32, Ok(u32::MAX)));
+    }
+
+    #[test]
+    fn a_date_has_one_form() {
+        for wrong in [
+            "+1954-04-26",
+            "-1954-04-26",
+            "1954-4-26",
+            "1954-04-6 ",
+            "+954-04-26",
+            "1954-00-01",
+            "19540-4-26",
+        ] {
+            assert_eq!(days_of_date(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
-//! Rust files: their functions and their public types.
+//! Rust files: their functions, their public types, and what they name.
 
+use proc_macro2::{TokenStream, TokenTree};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
 use syn::{Attribute, ImplItemFn, ItemEnum, ItemFn, ItemMod, ItemStruct, ItemTrait, ItemType, Visibility};
@@ -10,10 +12,16 @@ pub struct Source {
     pub path: PathBuf,
     /// Its text.
     pub text: String,
+    /// Whether its module is compiled for tests only.
+    test: bool,
+    /// Files of such modules that it declares, without their extension.
+    test_modules: Vec<PathBuf>,
     /// Functions that are no tests, in no module of tests.
     pub functions: Vec<Function>,
     /// Types that are visible outside their module, likewise.
     pub types: Vec<Type>,
+    /// How often each identifier stands there outside tests, names in format strings included; but in imports.
+    pub names: BTreeMap<String, usize>,
 }
 
 /// A function.
@@ -48,8 +56,8 @@ impl Source {
     /// Whether all of it is for tests, examples or measurements.
     #[must_use]
     pub fn is_aside(&self) -> bool {
-        let aside = |part: &str| ["tests", "tests.rs", "examples", "benches", "samples.rs"].contains(&part);
-        self.path.iter().any(|part| part.to_str().is_some_and(|p| aside(p) || p.ends_with("_tests.rs")))
+        let aside = ["tests", "examples", "benches", "fuzzing.rs"];
+        self.test || self.path.iter().any(|part| aside.iter().any(|name| part == *name))
     }
 }
 
@@ -59,35 +67,43 @@ impl Source {
 /// When one is no Rust.
 #[must_use]
 pub fn sources() -> Vec<Source> {
-    crate::files("crates", "rs").into_iter().map(|path| source(&path)).collect()
+    let mut all: Vec<Source> = crate::files("crates", "rs").into_iter().map(|path| source(&path)).collect();
+    let tests: Vec<PathBuf> = all.iter().flat_map(|source| source.test_modules.clone()).collect();
+    for source in &mut all {
+        let module = source.path.with_extension("");
+        source.test = tests.iter().any(|test| module.starts_with(test));
+    }
+    all
 }
 
 fn source(path: &Path) -> Source {
     let text = crate::read(path);
     let file = syn::parse_file(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let mut found = Found::default();
+    let beside = path.parent().unwrap_or(path).to_path_buf();
+    let own = path.with_extension("");
+    // Modules of `a.rs` lie in `a`, those of `mod.rs` and of a root beside it.
+    let is_root = ["lib", "main", "mod"].iter().any(|name| own.ends_with(name));
+    let folder = if is_root { beside.clone() } else { own };
+    let mut found = Found { beside, folder, ..Found::default() };
     found.visit_file(&file);
-    Source { path: path.to_path_buf(), text, functions: found.functions, types: found.types }
+    let Found { functions, types, names, test_modules, .. } = found;
+    Source { path: path.to_path_buf(), text, test: false, test_modules, functions, types, names }
 }
 
 #[derive(Default)]
 struct Found {
     functions: Vec<Function>,
     types: Vec<Type>,
+    names: BTreeMap<String, usize>,
+    /// Where the file lies, and where files of its modules do.
+    beside: PathBuf,
+    folder: PathBuf,
+    test_modules: Vec<PathBuf>,
     of_trait: bool,
 }
 
 impl Found {
-    fn function(
-        &mut self,
-        name: &syn::Ident,
-        body: &syn::Block,
-        attributes: &[Attribute],
-        visibility: &Visibility,
-    ) {
-        if is_test(attributes) {
-            return;
-        }
+    fn function(&mut self, name: &syn::Ident, body: &syn::Block, visibility: &Visibility) {
         let (line, last) = (name.span().start().line, body.brace_token.span.close().end().line);
         let (public, of_trait) = (matches!(visibility, Visibility::Public(_)), self.of_trait);
         self.functions.push(Function {
@@ -104,17 +120,57 @@ impl Found {
             self.types.push(Type { name: name.to_string(), line: name.span().start().line });
         }
     }
+
+    fn name(&mut self, name: &proc_macro2::Ident) {
+        *self.names.entry(name.to_string()).or_default() += 1;
+    }
+
+    fn names_of(&mut self, tokens: TokenStream) {
+        for token in tokens {
+            match token {
+                TokenTree::Ident(name) => self.name(&name),
+                TokenTree::Group(group) => self.names_of(group.stream()),
+                TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+            }
+        }
+    }
 }
 
 impl<'a> Visit<'a> for Found {
+    fn visit_ident(&mut self, name: &'a proc_macro2::Ident) {
+        self.name(name);
+    }
+
+    fn visit_macro(&mut self, item: &'a syn::Macro) {
+        self.names_of(item.tokens.clone());
+    }
+
+    fn visit_item_use(&mut self, _: &'a syn::ItemUse) {}
+
+    fn visit_attribute(&mut self, attribute: &'a Attribute) {
+        if let syn::Meta::List(list) = &attribute.meta {
+            self.names_of(list.tokens.clone());
+        }
+    }
+
     fn visit_item_mod(&mut self, module: &'a ItemMod) {
         if !is_test(&module.attrs) {
             visit::visit_item_mod(self, module);
+        } else if module.content.is_none() {
+            let named = module.attrs.iter().find(|attribute| attribute.path().is_ident("path"));
+            let file = named.and_then(path_of).map(|file| file.with_extension(""));
+            self.test_modules.push(match file {
+                Some(file) => self.beside.join(file),
+                None => self.folder.join(module.ident.to_string()),
+            });
         }
     }
 
     fn visit_item_fn(&mut self, item: &'a ItemFn) {
-        self.function(&item.sig.ident, &item.block, &item.attrs, &item.vis);
+        if is_test(&item.attrs) {
+            return;
+        }
+        self.function(&item.sig.ident, &item.block, &item.vis);
         visit::visit_item_fn(self, item);
     }
 
@@ -128,16 +184,21 @@ impl<'a> Visit<'a> for Found {
     }
 
     fn visit_impl_item_fn(&mut self, item: &'a ImplItemFn) {
-        self.function(&item.sig.ident, &item.block, &item.attrs, &item.vis);
+        if is_test(&item.attrs) {
+            return;
+        }
+        self.function(&item.sig.ident, &item.block, &item.vis);
         visit::visit_impl_item_fn(self, item);
     }
 
     fn visit_item_struct(&mut self, item: &'a ItemStruct) {
         self.type_of(&item.ident, &item.vis);
+        visit::visit_item_struct(self, item);
     }
 
     fn visit_item_enum(&mut self, item: &'a ItemEnum) {
         self.type_of(&item.ident, &item.vis);
+        visit::visit_item_enum(self, item);
     }
 
     fn visit_item_trait(&mut self, item: &'a ItemTrait) {
@@ -147,7 +208,15 @@ impl<'a> Visit<'a> for Found {
 
     fn visit_item_type(&mut self, item: &'a ItemType) {
         self.type_of(&item.ident, &item.vis);
+        visit::visit_item_type(self, item);
     }
+}
+
+/// The text of `#[path = ".."]`.
+fn path_of(attribute: &Attribute) -> Option<PathBuf> {
+    let syn::Expr::Lit(value) = &attribute.meta.require_name_value().ok()?.value else { return None };
+    let syn::Lit::Str(text) = &value.lit else { return None };
+    Some(text.value().into())
 }
 
 /// Whether an item is compiled for tests only.

@@ -1,5 +1,6 @@
 //! What must hold in every file. A failure lists all places.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use tidy::{Crates, PICTURE, between, forbidden, pages, read, root, sources};
 
@@ -7,6 +8,26 @@ use tidy::{Crates, PICTURE, between, forbidden, pages, read, root, sources};
 const FILE_LINES: usize = 800;
 /// Most lines of a function outside tests.
 const FUNCTION_LINES: usize = 70;
+/// Where public functions may be that only tests or programs of others use, and who uses them.
+const FOR_OTHERS: [(&str, &str); 15] = [
+    ("crates/data/src/generate", "tests of all crates: data that are made up"),
+    ("crates/engine/src/conformance", "tests of every engine"),
+    ("crates/fabric/src", "programs of others, through its C interface"),
+    ("crates/gmw/src/engine.rs", "tests choose how many rows run at once"),
+    ("crates/kernels/src", "tests, benches and timing compare back ends"),
+    ("crates/matching/src/group.rs", "tests and benches compare ways to compute"),
+    ("crates/net/src/cluster.rs", "tests of every protocol: parties in a process, with faults"),
+    ("crates/osprey/src", "programs of others (docs/osprey)"),
+    ("crates/osprey-c/src", "programs of others (docs/osprey/c-api.md)"),
+    ("crates/ot/src/pair.rs", "tests of every kind of OT"),
+    ("crates/ring4/src/seats", "programs of others (docs/osprey/ring4.md)"),
+    ("crates/ring4/src/vectors", "programs of others (docs/osprey/ring4.md)"),
+    ("crates/studies/src", "tests of every engine: references, and studies as text"),
+    ("crates/yao/src/lib.rs", "tests choose how many rows run at once"),
+    ("crates/yao/src/wires", "programs of others (docs/osprey/boolean.md)"),
+];
+/// Crates that are for tests as a whole.
+const OF_TESTS: [&str; 3] = ["fuzzing", "tidy", "timing"];
 
 /// Fails where there is something to list.
 fn none(what: &str, found: Vec<String>) {
@@ -29,6 +50,33 @@ fn functions_fit_a_screen() {
         }
     }
     none("functions of more than 70 lines", found);
+}
+
+#[test]
+fn functions_have_users() {
+    let sources = sources();
+    let mut named = BTreeMap::<&str, usize>::new();
+    let used = sources.iter().filter(|source| !source.is_aside() && !OF_TESTS.contains(&source.owner()));
+    for source in used.clone() {
+        for (name, times) in &source.names {
+            *named.entry(name).or_default() += times;
+        }
+        for f in &source.functions {
+            // Its definition is no use.
+            *named.entry(&f.name).or_default() -= 1;
+        }
+    }
+    let mut found = Vec::new();
+    for source in used.filter(|source| !FOR_OTHERS.iter().any(|(path, _)| source.path.starts_with(path))) {
+        for f in source.functions.iter().filter(|f| f.public && !f.of_trait && f.name != "main") {
+            if named[f.name.as_str()] == 0 {
+                found.push(format!("{}:{} {}", source.path.display(), f.line, f.name));
+            }
+        }
+    }
+    none("public functions that only tests use: delete them, or move them to the tests", found);
+    let idle = |(path, _): &&(&str, &str)| !root().join(path).exists();
+    none("exceptions for what is not there", FOR_OTHERS.iter().filter(idle).map(|e| e.0.into()).collect());
 }
 
 #[test]

@@ -121,7 +121,7 @@ fn who_refuses_tells_the_one_that_waits() {
 #[test]
 fn what_data_decide_is_told_to_nobody() {
     let pair = Pair::csv(400);
-    let mut waiting = Running::start(pair.run("advertiser", &[]));
+    let mut waiting = Running::start(pair.run("advertiser", &["--deadline", "4s"]));
     waiting.hear("waiting for publisher");
     let file = pair.path("publisher.toml").display().to_string();
     let left = Running::start(command(["run".to_owned(), file])).end();
@@ -131,8 +131,7 @@ fn what_data_decide_is_told_to_nobody() {
         "{}",
         left.stderr
     );
-    std::thread::sleep(Duration::from_secs(1));
-    waiting.kill();
     let told = waiting.end();
+    told.failed(3, &["publisher"]);
     assert!(!told.stderr.contains("takes no part"), "{}", told.stderr);
 }

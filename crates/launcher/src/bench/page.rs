@@ -66,16 +66,23 @@ fn amounts(title: &str, rows: &[Row], value: fn(&Row) -> f64) -> Panel {
     Panel { title: title.to_owned(), scale: Scale::Linear, groups: grouped(rows, |row| vec![value(row)]) }
 }
 
+/// Parts of the time of an unbounded run.
+fn times(rows: &[Row], parts: fn(&Row) -> Vec<f64>) -> Panel {
+    let title = "Time, unbounded = 1".to_owned();
+    Panel { title, scale: Scale::Linear, groups: grouped(rows, parts) }
+}
+
+/// User, system and blocked time over the time of the unbounded run.
+fn breakdown(row: &Row) -> Vec<f64> {
+    let figures = &row.figures;
+    let unbounded = figures.seconds / row.ratio_to_unbounded;
+    let blocked = figures.blocked_s.min(figures.seconds);
+    let (computing, cpu) = (figures.seconds - blocked, figures.user_s + figures.system_s);
+    let user = if cpu > 0.0 { computing * figures.user_s / cpu } else { computing };
+    [user, computing - user, blocked].map(|seconds| seconds / unbounded).to_vec()
+}
+
 fn figures(rows: &[Row]) -> [Figure; 6] {
-    let unbounded = |row: &Row| row.figures.seconds / row.ratio_to_unbounded;
-    let normalised = grouped(rows, |row| vec![row.ratio_to_unbounded]);
-    let breakdown = grouped(rows, |row| {
-        let figures = &row.figures;
-        let blocked = figures.blocked_s.min(figures.seconds);
-        let (computing, cpu) = (figures.seconds - blocked, figures.user_s + figures.system_s);
-        let user = if cpu > 0.0 { computing * figures.user_s / cpu } else { computing };
-        [user, computing - user, blocked].map(|seconds| seconds / unbounded(row)).to_vec()
-    });
     [
         Figure {
             file: "faults.svg",
@@ -101,11 +108,7 @@ fn figures(rows: &[Row]) -> [Figure; 6] {
             file: "time.svg",
             title: "Time",
             caption: "Wall seconds over those of the unbounded run (the paper's figure 6.3).",
-            panels: vec![Panel {
-                title: "Time, unbounded = 1".to_owned(),
-                scale: Scale::Linear,
-                groups: normalised,
-            }],
+            panels: vec![times(rows, |row| vec![row.ratio_to_unbounded])],
         },
         Figure {
             file: "breakdown.svg",
@@ -113,11 +116,7 @@ fn figures(rows: &[Row]) -> [Figure; 6] {
             caption: "The time of the compute thread over the wall seconds of the unbounded run (the paper's figure 6.4): \
                       blocked, and computing, which is divided into user and system as the CPU of all threads is. \
                       Threads beside it, such as the pager's (pager_cpu_s), add nothing to a bar.",
-            panels: vec![Panel {
-                title: "Time, unbounded = 1".to_owned(),
-                scale: Scale::Linear,
-                groups: breakdown,
-            }],
+            panels: vec![times(rows, breakdown)],
         },
         Figure {
             file: "bytes.svg",

@@ -28,7 +28,7 @@
 mod price;
 mod union;
 
-pub use price::{CHUNK, Sizes, memory, multiplications, price, price_range};
+pub use price::{CHUNK, Sizes, memory, multiplications, price};
 
 use crate::dummies::{self, Dummies, Hides, Padded};
 use crate::group::{self, Element, Exponent, Refusal, is_canonical};

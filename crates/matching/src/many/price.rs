@@ -117,16 +117,6 @@ pub fn price(sizes: &Sizes) -> Cost {
     }
 }
 
-/// The cost before a run, when only the sizes of all sides are known: from the smallest union to the largest.
-///
-/// # Panics
-/// As [`price`].
-#[must_use]
-pub fn price_range(rows: &[u64]) -> [Cost; 2] {
-    let union = [rows.iter().copied().max().unwrap_or(0), rows.iter().sum()];
-    union.map(|union| price(&Sizes { rows: rows.to_vec(), union }))
-}
-
 /// Multiplications of the group by one party, those of hashed names included.
 #[must_use]
 pub fn multiplications(sizes: &Sizes, party: usize) -> u64 {

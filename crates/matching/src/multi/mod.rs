@@ -37,7 +37,7 @@ mod price;
 mod rows;
 
 pub use graph::Graph;
-pub use price::{CHUNK, KEYS, Sizes, memory, multiplications, price, price_range};
+pub use price::{CHUNK, KEYS, Sizes, memory, multiplications, price};
 pub use rows::{Repeats, Replaced};
 
 use crate::dummies::{self, Dummies, Hides, Padded};

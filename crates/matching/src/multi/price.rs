@@ -95,14 +95,6 @@ pub fn price(sizes: Sizes) -> Cost {
     Cost { rounds: c.turns.max(p.turns), sent: vec![c.sent, p.sent], ..Cost::zero(2) }
 }
 
-/// The cost before a run, when only rows and identifiers per row are known: with every row of the smaller side matched,
-/// and with none.
-#[must_use]
-pub fn price_range(rows: [u64; 2], keys: [u64; 2]) -> [Cost; 2] {
-    let union = [rows[0].max(rows[1]), rows[0] + rows[1]];
-    union.map(|union| price(Sizes { rows, keys, union }))
-}
-
 /// Multiplications of the group by one party, those of hashed names included.
 #[must_use]
 pub fn multiplications(sizes: Sizes, party: PartyId) -> u64 {

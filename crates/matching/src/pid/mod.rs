@@ -38,7 +38,7 @@ mod price;
 mod steps;
 mod stream;
 
-pub use price::{CHUNK, multiplications, price, price_range};
+pub use price::{CHUNK, multiplications, price};
 
 use crate::dummies::{self, Dummies, Hides, Padded, Plan, TERMS_BYTES};
 use crate::group::{self, Element, Exponent};
@@ -313,6 +313,32 @@ struct Hello {
 }
 
 impl Hello {
+    /// Tells the peer and hears from it; refuses too many rows and other terms.
+    fn exchange(&self, session: &mut Session, options: &Options) -> Result<Self, Error> {
+        let peer = session.me().other();
+        let at = session.at(Some(peer));
+        let over = |name, value, cap| Error::new(at.clone(), Kind::Limit { name, value, cap });
+        if self.rows >= limits::ROWS {
+            return Err(over("limits::ROWS, own rows and dummies", self.rows, limits::ROWS - 1));
+        }
+        let mut link = session.link(peer);
+        link.send(&self.encode())?;
+        let theirs = Self::decode(&link.recv_array()?);
+        let cap = options.peer_rows_max.min(limits::ROWS);
+        if theirs.rows > cap {
+            return Err(over("rows of the peer", theirs.rows, cap));
+        }
+        // Positions in the spine are 32-bit numbers, whatever the overlap turns out to be.
+        let both = self.rows + theirs.rows;
+        if both > limits::ROWS {
+            return Err(over("limits::ROWS, rows of both sides", both, limits::ROWS));
+        }
+        if self.terms != theirs.terms {
+            return Err(link.blame(dummies::SAME_TERMS));
+        }
+        Ok(theirs)
+    }
+
     fn encode(&self) -> [u8; HELLO_BYTES as usize] {
         let mut bytes = Vec::with_capacity(HELLO_BYTES as usize);
         bytes.extend_from_slice(&self.rows.to_le_bytes());
@@ -345,37 +371,20 @@ impl<'r> Party<'r> {
         mut fresh: Run,
     ) -> Result<Self, Error> {
         let (role, peer) = (if session.me() == PartyId(0) { Role::C } else { Role::P }, session.me().other());
-        let at = session.at(Some(peer));
-        let over = |name, value, cap| Error::new(at.clone(), Kind::Limit { name, value, cap });
-        let own = fresh.rows[0];
-        if own >= limits::ROWS {
-            return Err(over("limits::ROWS, own rows and dummies", own, limits::ROWS - 1));
-        }
         let mine = Hello {
-            rows: own,
+            rows: fresh.rows[0],
             terms: dummies::terms(options.dummies.as_ref(), Hides::Intersection),
             nonce: fresh.name,
             before: before.as_ref().map_or([0; 16], |run| run.name),
             positions: journal.as_deref().filter(|_| before.is_some()).map_or([0; 3], Journal::positions),
         };
-        let mut link = session.link(peer);
-        link.send(&mine.encode())?;
-        let theirs = Hello::decode(&link.recv_array()?);
-        let cap = options.peer_rows_max.min(limits::ROWS);
-        if theirs.rows > cap {
-            return Err(over("rows of the peer", theirs.rows, cap));
-        }
-        // Positions in the spine are 32-bit numbers, whatever the overlap turns out to be.
-        if own + theirs.rows > limits::ROWS {
-            return Err(over("limits::ROWS, rows of both sides", own + theirs.rows, limits::ROWS));
-        }
-        if mine.terms != theirs.terms {
-            return Err(link.blame(dummies::SAME_TERMS));
-        }
-        let rows = [own, theirs.rows];
+        let theirs = mine.exchange(session, options)?;
+        let rows = [mine.rows, theirs.rows];
         let had_one = before.is_some();
         let (run, start) = match before.filter(|run| run.name == theirs.before) {
-            Some(run) if run.rows != rows => return Err(link.blame("it goes on with as many rows as before")),
+            Some(run) if run.rows != rows => {
+                return Err(session.link(peer).blame("it goes on with as many rows as before"));
+            }
             Some(run) => (run, Start::between(mine.positions, theirs.positions, rows)),
             None => {
                 if let (true, Some(Afresh(may))) = (had_one, &options.afresh) {
@@ -391,7 +400,7 @@ impl<'r> Party<'r> {
                 if had_one {
                     // The peer does not have its half of the match that was cut.
                     session.step("begins afresh", |s| {
-                        s.report(0, own);
+                        s.report(0, mine.rows);
                         Ok(())
                     })?;
                 }

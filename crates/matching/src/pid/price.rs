@@ -1,7 +1,6 @@
 //! What Private-ID costs, from the schedule that the driver itself follows.
 
 use super::{Role, Sizes};
-use crate::dummies::{Dummies, Hides};
 use crate::group::ELEMENT_BYTES;
 use crate::meter::Meter;
 use base::Cost;
@@ -205,18 +204,6 @@ pub fn price(sizes: Sizes) -> Cost {
     Cost { rounds: c.turns.max(p.turns), sent: vec![c.sent, p.sent], ..Cost::zero(2) }
 }
 
-/// The cost before a run, when only the rows of both sides are known, without their dummies: from all rows shared and the
-/// fewest dummies to none shared and the most.
-#[must_use]
-pub fn price_range(rows: [u64; 2], dummies: Option<&Dummies>) -> [Cost; 2] {
-    let added = dummies.map_or([0; 2], |d| d.rows_range(Hides::Intersection, 2));
-    let ([a, b], centre) = (rows, dummies.map_or(0, Dummies::centre));
-    // All of the least dummies are one party's half of a list that the other holds in full; nothing of it is shared.
-    let least = Sizes { rows: rows.map(|n| n + added[0]), union: a.max(b) + 4 * centre };
-    let most = rows.map(|n| n + added[1]);
-    [price(least), price(Sizes { rows: most, union: most[0] + most[1] })]
-}
-
 /// Multiplications of the group per party. Both do the same number, besides hashing their own rows.
 #[must_use]
 pub fn multiplications(sizes: Sizes) -> u64 {
@@ -272,8 +259,6 @@ mod tests {
         let counts = 2 * 8 * 256;
         assert_eq!(price(sizes).bytes(), n * 208 + 2 * HELLO_BYTES + counts + 2 * 32 + pulses);
         assert_eq!(multiplications(sizes), 5 * n);
-        let [least, most] = price_range([n, n], None);
-        assert!(least.bytes() < price(sizes).bytes() && price(sizes).bytes() < most.bytes());
     }
 
     #[test]

@@ -33,7 +33,7 @@ mod moves;
 mod price;
 mod talk;
 
-pub use price::{CHUNK, Sizes, memory, price, price_range};
+pub use price::{CHUNK, Sizes, memory, price};
 
 use crate::dummies::{self, Dummies, Hides, Padded};
 use crate::identifiers::{self, Identifiers};

@@ -73,12 +73,6 @@ fn one_way(bill: &mut Bill, party: PartyId, bytes: u64) {
     }
 }
 
-/// The cost before a run, when only the sizes of both sides are known: from no match to as many as can be.
-#[must_use]
-pub fn price_range(rows: [u64; 2], layouts: &[Layout; 2], backend: Backend, ot: OtKind) -> [Cost; 2] {
-    [0, rows[0].min(rows[1])].map(|matched| price(Sizes { rows, matched }, layouts, backend, ot))
-}
-
 /// Bytes of memory that a run takes at its peak, about: elements before the join, then the payload on its way.
 #[must_use]
 pub fn memory(rows: [u64; 2], layouts: &[Layout; 2]) -> u64 {

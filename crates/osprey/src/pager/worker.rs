@@ -24,6 +24,7 @@ use crate::sys::staging::Staging;
 use crate::sys::uffd::Fault;
 use crate::sys::uring::{Event, Uring};
 use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -110,6 +111,33 @@ pub(super) struct Leaver {
     pub next: u64,
 }
 
+/// Says what this system cannot do as well as another one.
+fn say_limits(link: &Link, mover: &Mover, spill: &Spill) {
+    if !mover.uffd().serves_kernel() {
+        link.note(
+            "userfaultfd serves touches by user code alone here: a system call on the region may fail with EFAULT \
+             (allow it with vm.unprivileged_userfaultfd=1 or CAP_SYS_PTRACE)",
+        );
+    }
+    if !spill.direct() {
+        link.warn(
+            "the spill directory cannot do direct transfers: the page cache uses memory beyond the limit",
+        );
+    }
+}
+
+/// A ring that hears the bells in the order of [`FAULTS`], [`BELL`] and [`PRESSURE`], and then that of the trace.
+fn open_ring(bells: [BorrowedFd<'_>; 3], trace: Option<BorrowedFd<'_>>) -> std::io::Result<Uring> {
+    let mut ring = Uring::new()?;
+    for bell in bells {
+        ring.add(bell, true)?;
+    }
+    if let Some(bell) = trace {
+        ring.add(bell, false)?;
+    }
+    Ok(ring)
+}
+
 impl Worker {
     /// # Errors
     /// In words, with what to do: no userfaultfd, io_uring, file, memory; a memory limit that is too small.
@@ -122,38 +150,22 @@ impl Worker {
         let copies = settings.engine == Engine::Copy;
         let frames = Frames::new(staging, least(&settings, planned), copies);
         let mover = Mover::new(settings.engine, &region, &frames)?;
-        if !mover.uffd().serves_kernel() {
-            link.note(
-                "userfaultfd serves touches by user code alone here: a system call on the region may fail with EFAULT \
-                 (allow it with vm.unprivileged_userfaultfd=1 or CAP_SYS_PTRACE)",
-            );
-        }
         let spill = Spill::open(&settings.spill, chunk)?;
-        if !spill.direct() {
-            link.warn(
-                "the spill directory cannot do direct transfers: the page cache uses memory beyond the limit",
-            );
-        }
+        say_limits(&link, &mover, &spill);
         let schedule =
             source.map(|s| Schedule::new(s, shares, settings.microset, settings.lookahead)).transpose()?;
-        let ring = |e: std::io::Error| {
+        let pressure = Pressure::open(settings.pressure)
+            .map_err(|e| format!("{} is no descriptor of ours: {e}", crate::settings::PRESSURE))?;
+        let bells = [mover.uffd().fd(), progress.bell(), pressure.bell()];
+        let ring = open_ring(bells, schedule.as_ref().and_then(Schedule::bell)).map_err(|e| {
             format!(
                 "io_uring does not work here ({e}): allow it (sysctl kernel.io_uring_disabled=0, container profile)"
             )
-        };
-        let mut uring = Uring::new().map_err(ring)?;
-        uring.add(mover.uffd().fd(), true).map_err(ring)?;
-        uring.add(progress.bell(), true).map_err(ring)?;
-        let pressure = Pressure::open(settings.pressure)
-            .map_err(|e| format!("{} is no descriptor of ours: {e}", crate::settings::PRESSURE))?;
-        uring.add(pressure.bell(), true).map_err(ring)?;
-        if let Some(bell) = schedule.as_ref().and_then(Schedule::bell) {
-            uring.add(bell, false).map_err(ring)?;
-        }
+        })?;
         let count = frames.count();
         let counts = Stats { frames: count as u64, ..Stats::default() };
         Ok(Self {
-            ring: uring,
+            ring,
             mover,
             frames,
             spill,

@@ -302,7 +302,7 @@ impl Ledger {
                 return Err(changed(&self.path, &format!("{what}{with}")));
             }
             let head = walked.head();
-            all.push(Verified { peer, count: head.count, head: super::hex(&head.hash) });
+            all.push(Verified { peer, count: head.count, head: base::hex(&head.hash) });
         }
         match added(&read).map_err(explain)? {
             Some(what) => Err(changed(&self.path, &what)),

@@ -1,12 +1,11 @@
 //! A ledger for those who audit it: everything that was charged, given back, barred, allowed and signed, and nothing that is
 //! secret. No held share, no salt, no key of tags, no seed of noise or of made-up rows, no sketch, no result.
 
-use super::paid::{SignedDebits, unhex};
+use super::paid::SignedDebits;
 use super::{
-    AnswerRow, Bytes32, EntryRow, Ledger, SignatureRow, Statement, Verified, check_signatures, hex, moment,
-    now,
+    AnswerRow, Bytes32, EntryRow, Ledger, SignatureRow, Statement, Verified, check_signatures, moment, now,
 };
-use base::Error;
+use base::{Error, hex, unhex};
 use net::succession::Succession;
 use serde::{Deserialize, Serialize};
 use std::path::Path;

@@ -4,8 +4,8 @@
 //! alike: the number, the study, the viewers, rho, delta and tau. They name no lineage, which is its owner's alone, and no
 //! budget. A party signs when it pays, or when it records what is paid for it, and keeps what the others signed.
 
-use super::{Bytes32, Debit, EntryRow, Ledger, file, hex, now};
-use base::Error;
+use super::{Bytes32, Debit, EntryRow, Ledger, file, now};
+use base::{Error, hex, unhex};
 use net::identity::{Fingerprint, Identity, PUBLIC_KEY_BYTES, SIGNATURE_BYTES, has_signed};
 use release::Rational;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
@@ -191,16 +191,6 @@ impl SignatureRow {
 
 fn short(hex: &str) -> &str {
     hex.get(..12).unwrap_or(hex)
-}
-
-/// Bytes of hex digits.
-pub(super) fn unhex<const N: usize>(digits: &str) -> Option<[u8; N]> {
-    if digits.len() != 2 * N || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return None;
-    }
-    let pairs = digits.as_bytes().chunks(2);
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    pairs.map(byte).collect::<Option<Vec<u8>>>()?.try_into().ok()
 }
 
 impl Ledger {

@@ -1,9 +1,9 @@
 //! What a [`RowPlan`] means, on clear values: the definition that the engines' protocols are tested against.
 
-use super::row::{RowPlan, Source, Step};
-use crate::{Facts, Holder, NodeId, Op, Program};
+use super::row::{Field, Mask, RowPlan, Source, Step};
+use crate::{Facts, Holder, NodeId, Op, Owners, Program};
 use base::{Error, PartyId};
-use circuits::Wire;
+use circuits::{Lit, Wire};
 
 impl RowPlan {
     /// Runs the plan for one row: both parties' shares of every temporary, by party. `facts` are the program's row facts,
@@ -19,95 +19,13 @@ impl RowPlan {
         value: &dyn Fn(NodeId) -> u128,
         random: &mut dyn FnMut() -> u128,
     ) -> Result<Vec<[u128; 2]>, Error> {
-        let owners = |node: NodeId| facts[node.index()].owners;
-        let shared = |node: NodeId| match program.row.node(node).op {
-            Op::Column(c) => program.columns[c as usize].holder == Holder::Shared,
-            _ => false,
-        };
-        // A shared column enters whole at the first party.
-        let wires = self.circuit.evaluate(|input| {
-            let entered = !shared(NodeId(input.word)) || input.owner == Some(PartyId(0));
-            entered && value(NodeId(input.word)) >> input.bit & 1 == 1
-        });
-        for wire in &self.circuit.wires {
-            if let Wire::Input(i) = wire
-                && i.owner != owners(NodeId(i.word)).only()
-                && !shared(NodeId(i.word))
-            {
-                return Err(Error::misuse(format!("row v{} enters as somebody else's bit", i.word)));
-            }
-        }
-        let number = |node: NodeId| program.row.ty(node).to_signed(value(node)) as u128;
-        let knows = |party: PartyId, node: NodeId| {
-            let known = owners(node).within(party);
-            known.then_some(()).ok_or_else(|| Error::misuse(format!("{party} does not know row v{}", node.0)))
-        };
-        for compare in &self.compares {
-            knows(compare.chooser, compare.bound)?;
-            for (key, less) in compare.keys.iter().zip(&compare.less) {
-                knows(compare.chooser.other(), *key)?;
-                if (value(compare.bound) < value(*key)) != (wires[less.wire()] ^ less.inverted()) {
-                    return Err(Error::misuse(format!("the comparison with v{} is not its wire", key.0)));
-                }
-            }
-        }
-        let mut shares = vec![[0u128; 2]; self.temps.len()];
-        for step in &self.steps {
-            match step {
-                Step::Known { temp, party, node } => {
-                    knows(*party, *node)?;
-                    let share = &mut shares[*temp as usize][party.index()];
-                    *share = share.wrapping_add(number(*node)) & self.modulus_mask(*temp);
-                }
-                Step::Add { temp, other } => {
-                    self.narrower(*temp, *other)?;
-                    let other = shares[*other as usize];
-                    for (share, more) in shares[*temp as usize].iter_mut().zip(other) {
-                        *share = share.wrapping_add(more) & self.modulus_mask(*temp);
-                    }
-                }
-                Step::Square { temp, other } => {
-                    self.narrower(*temp, *other)?;
-                    let other = shares[*other as usize];
-                    for (share, of) in shares[*temp as usize].iter_mut().zip(other) {
-                        *share = share.wrapping_add(of.wrapping_mul(of)) & self.modulus_mask(*temp);
-                    }
-                }
-                Step::Mask(mask) => {
-                    let selector = wires[mask.selector.wire()] ^ mask.selector.inverted();
-                    for field in &mask.fields {
-                        let factor = match field.source {
-                            Source::Node(node) => {
-                                knows(mask.sender, node)?;
-                                number(node)
-                            }
-                            Source::Constant(constant) => constant,
-                            Source::Temp(other) => {
-                                self.narrower(field.temp, other)?;
-                                self.receiver_knows(mask.selector.wire())?;
-                                let [a, b] = shares[other as usize];
-                                a.wrapping_add(b)
-                            }
-                            Source::Own(other) => {
-                                self.narrower(field.temp, other)?;
-                                shares[other as usize][mask.sender.index()]
-                            }
-                            Source::Shifted { temp, by } => {
-                                self.narrower(field.temp, temp)?;
-                                shares[temp as usize][mask.sender.index()] << by
-                            }
-                        };
-                        let product = if selector { factor } else { 0 };
-                        let fresh = random();
-                        let modulus = self.modulus_mask(field.temp);
-                        let [a, b] = &mut shares[field.temp as usize];
-                        *a = a.wrapping_add(fresh) & modulus;
-                        *b = b.wrapping_add(product.wrapping_sub(fresh)) & modulus;
-                    }
-                }
-            }
-        }
-        Ok(shares)
+        let mut reference =
+            Reference { plan: self, program, facts, value, wires: Vec::new(), shares: Vec::new() };
+        reference.enter()?;
+        reference.compare()?;
+        reference.shares = vec![[0; 2]; self.temps.len()];
+        self.steps.iter().try_for_each(|step| reference.step(step, random))?;
+        Ok(reference.shares)
     }
 
     fn narrower(&self, temp: u32, other: u32) -> Result<(), Error> {
@@ -124,5 +42,134 @@ impl RowPlan {
         known
             .then_some(())
             .ok_or_else(|| Error::misuse("a product of shares has a bit that the receiver does not know"))
+    }
+}
+
+/// A plan that is being run for one row.
+struct Reference<'a> {
+    plan: &'a RowPlan,
+    program: &'a Program,
+    facts: &'a [Facts],
+    value: &'a dyn Fn(NodeId) -> u128,
+    /// Of the circuit.
+    wires: Vec<bool>,
+    /// Of every temporary, by party.
+    shares: Vec<[u128; 2]>,
+}
+
+impl Reference<'_> {
+    /// Evaluates the circuit on bits that enter at their owners.
+    fn enter(&mut self) -> Result<(), Error> {
+        let shared = |node: NodeId| match self.program.row.node(node).op {
+            Op::Column(c) => self.program.columns[c as usize].holder == Holder::Shared,
+            _ => false,
+        };
+        // A shared column enters whole at the first party.
+        let wires = self.plan.circuit.evaluate(|input| {
+            let entered = !shared(NodeId(input.word)) || input.owner == Some(PartyId(0));
+            entered && (self.value)(NodeId(input.word)) >> input.bit & 1 == 1
+        });
+        for wire in &self.plan.circuit.wires {
+            if let Wire::Input(i) = wire
+                && i.owner != self.owners(NodeId(i.word)).only()
+                && !shared(NodeId(i.word))
+            {
+                return Err(Error::misuse(format!("row v{} enters as somebody else's bit", i.word)));
+            }
+        }
+        self.wires = wires;
+        Ok(())
+    }
+
+    /// Checks the wires of comparisons, and that each side knows its own of what is compared.
+    fn compare(&self) -> Result<(), Error> {
+        for compare in &self.plan.compares {
+            self.knows(compare.chooser, compare.bound)?;
+            for (key, less) in compare.keys.iter().zip(&compare.less) {
+                self.knows(compare.chooser.other(), *key)?;
+                if ((self.value)(compare.bound) < (self.value)(*key)) != self.bit(*less) {
+                    return Err(Error::misuse(format!("the comparison with v{} is not its wire", key.0)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, step: &Step, random: &mut dyn FnMut() -> u128) -> Result<(), Error> {
+        match step {
+            Step::Known { temp, party, node } => {
+                self.knows(*party, *node)?;
+                let mut terms = [0; 2];
+                terms[party.index()] = self.number(*node);
+                self.add(*temp, terms);
+            }
+            Step::Add { temp, other } => {
+                self.plan.narrower(*temp, *other)?;
+                self.add(*temp, self.shares[*other as usize]);
+            }
+            Step::Square { temp, other } => {
+                self.plan.narrower(*temp, *other)?;
+                self.add(*temp, self.shares[*other as usize].map(|share| share.wrapping_mul(share)));
+            }
+            Step::Mask(mask) => {
+                for field in &mask.fields {
+                    let factor = self.factor(mask, field)?;
+                    let product = if self.bit(mask.selector) { factor } else { 0 };
+                    let fresh = random();
+                    self.add(field.temp, [fresh, product.wrapping_sub(fresh)]);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the bit of a mask multiplies.
+    fn factor(&self, mask: &Mask, field: &Field) -> Result<u128, Error> {
+        Ok(match field.source {
+            Source::Node(node) => {
+                self.knows(mask.sender, node)?;
+                self.number(node)
+            }
+            Source::Constant(constant) => constant,
+            Source::Temp(other) => {
+                self.plan.narrower(field.temp, other)?;
+                self.plan.receiver_knows(mask.selector.wire())?;
+                let [a, b] = self.shares[other as usize];
+                a.wrapping_add(b)
+            }
+            Source::Own(other) => {
+                self.plan.narrower(field.temp, other)?;
+                self.shares[other as usize][mask.sender.index()]
+            }
+            Source::Shifted { temp, by } => {
+                self.plan.narrower(field.temp, temp)?;
+                self.shares[temp as usize][mask.sender.index()] << by
+            }
+        })
+    }
+
+    /// Each party adds its term to its share of a temporary.
+    fn add(&mut self, temp: u32, terms: [u128; 2]) {
+        let modulus = self.plan.modulus_mask(temp);
+        for (share, term) in self.shares[temp as usize].iter_mut().zip(terms) {
+            *share = share.wrapping_add(term) & modulus;
+        }
+    }
+
+    fn knows(&self, party: PartyId, node: NodeId) -> Result<(), Error> {
+        let known = self.owners(node).within(party);
+        known.then_some(()).ok_or_else(|| Error::misuse(format!("{party} does not know row v{}", node.0)))
+    }
+
+    fn owners(&self, node: NodeId) -> Owners {
+        self.facts[node.index()].owners
+    }
+
+    fn number(&self, node: NodeId) -> u128 {
+        self.program.row.ty(node).to_signed((self.value)(node)) as u128
+    }
+
+    fn bit(&self, lit: Lit) -> bool {
+        self.wires[lit.wire()] ^ lit.inverted()
     }
 }

@@ -244,7 +244,7 @@ fn commitments_and_numbers_are_these() {
     let holders = [A, B].to_vec();
     let (common, id, law) = ([5; 32], [4; 32], world.law);
     let release = Release { plan: &world.plan, common, id, law, holders, ledger: &ledger, owner: None };
-    let hex = |bytes: Bytes32| bytes.map(|byte| format!("{byte:02x}")).concat();
+    let hex = |bytes: Bytes32| base::hex(&bytes);
     let first = release.commitment(1, A, &[0xa5, 0x5a, 0x03], &[7; 32]);
     let second = release.commitment(1, B, &[0x5a, 0xa5, 0x00], &[8; 32]);
     assert_eq!(hex(first), "d66fa5a20d56461747d666e0fa94f96407501baa37f6d8b69d5397a4f3abaf4d");
