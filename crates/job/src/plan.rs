@@ -232,14 +232,7 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     if open.asks(&built.program) {
         stages.insert(0, link_stage(study, link));
     }
-    let names = study.parties.iter().enumerate();
-    let mut rho: BTreeMap<String, f64> = names
-        .map(|(i, m)| (m.name.clone(), release::rational::to_f64(&scales.seen_by(PartyId(i as u8)))))
-        .collect();
-    let public = scales.charge(Viewer::Public);
-    if !public.is_zero() {
-        rho.insert(PUBLIC.to_owned(), release::rational::to_f64(public));
-    }
+    let rho = spent(study, &scales);
     let total = totals(study, &built, &scales)?;
     let smallest = |viewer| effect(study, &built, &scales, (half, assumed.mean), viewer);
     let effect = smallest(studies::lift::PUBLISHER.into())?;
@@ -259,6 +252,19 @@ fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Res
     let engines = choice::choices(&sizes)?;
     let minimum_detectable_effect = effect;
     Ok(Plan { stages, engines, rho, total, minimum_detectable_effect, public_effect, assumptions })
+}
+
+/// What each party gets to see in all, and the public where there is something for it, as a number.
+fn spent(study: &Study, scales: &Scales) -> BTreeMap<String, f64> {
+    let seen = |(i, member): (usize, &study::Member)| {
+        (member.name.clone(), release::rational::to_f64(&scales.seen_by(PartyId(i as u8))))
+    };
+    let mut spent: BTreeMap<String, f64> = study.parties.iter().enumerate().map(seen).collect();
+    let public = scales.charge(Viewer::Public);
+    if !public.is_zero() {
+        spent.insert(PUBLIC.to_owned(), release::rational::to_f64(public));
+    }
+    spent
 }
 
 /// Of the public and of each party that sees something noised: what its view costs, sizes of the match included.

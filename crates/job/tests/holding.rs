@@ -3,7 +3,6 @@
 
 mod pair;
 
-use base::Seed;
 use pair::{NAMES, World, values, whole};
 use privacy::ledger::PUBLIC;
 use release::rational::ratio;
