@@ -10,6 +10,30 @@ use signal_hook::low_level::siginfo::Cause;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// `SIGSEGV`, or `signal 40` for one without a name.
+pub fn name(number: u8) -> String {
+    let name = match number {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        5 => "SIGTRAP",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
+        31 => "SIGSYS",
+        other => return format!("signal {other}"),
+    };
+    name.to_owned()
+}
+
 /// Who gets signals.
 #[derive(Clone, Debug, Default)]
 pub struct Signals(Arc<Mutex<State>>);
@@ -78,6 +102,17 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn signals_have_names() {
+        let names = rustix::process::Signal::SYS.as_raw();
+        assert_eq!((name(31), name(11), name(40)), ("SIGSYS".into(), "SIGSEGV".into(), "signal 40".into()));
+        assert_eq!(
+            (names, rustix::process::Signal::SEGV.as_raw()),
+            (31, 11),
+            "numbers are those of this system"
+        );
+    }
     use crate::link::Incoming;
 
     #[test]

@@ -6,8 +6,8 @@ use super::row::{Row, Skipped};
 use super::table::count;
 use super::workload::Workload;
 use crate::markup::{Markup, element, style, words};
-use crate::output::{binary, duration};
 use base::Error;
+use page::numbers::{binary, duration};
 use std::path::Path;
 
 /// The page.

@@ -1,7 +1,7 @@
 //! The result as a table for people.
 
 use super::row::{Row, Skipped};
-use crate::output;
+use ::page::numbers::{binary, duration};
 
 const HEAD: [&str; 15] = [
     "workload", "engine", "time", "ratio", "bound", "major", "minor", "switches", "user", "system",
@@ -39,18 +39,18 @@ fn cells(row: &Row) -> [String; 15] {
     [
         row.workload.name(),
         row.engine.name().to_owned(),
-        output::duration(figures.seconds),
+        duration(figures.seconds),
         format!("{:.2}x", row.ratio_to_unbounded),
         format!("{:.2}x", row.bound_ratio),
         count(figures.major_faults),
         count(figures.minor_faults),
         count(figures.voluntary_switches),
-        output::duration(figures.user_s),
-        output::duration(figures.system_s),
-        output::duration(figures.blocked_s),
-        output::duration(figures.plan_s),
-        output::binary(figures.bytes_read),
-        output::binary(figures.bytes_written),
+        duration(figures.user_s),
+        duration(figures.system_s),
+        duration(figures.blocked_s),
+        duration(figures.plan_s),
+        binary(figures.bytes_read),
+        binary(figures.bytes_written),
         if row.correct { "correct".to_owned() } else { "WRONG".to_owned() },
     ]
 }

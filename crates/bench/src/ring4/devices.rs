@@ -1,6 +1,6 @@
 //! Devices by name, and the clock cycles of those that are simulated.
 
-use crate::args::DeviceName;
+use super::args::DeviceName;
 use accel::{Command, Cpu, Device, Keys, Queue};
 use accel_cuda::Cuda;
 use accel_rtl::Rtl;

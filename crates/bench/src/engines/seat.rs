@@ -1,9 +1,9 @@
 //! One of the four participants of a lift study on `ring4`, in a process of its own: the two owners hold a seat each.
 
-use crate::args::SecurityName;
-use crate::args::What;
-use crate::bench::SEED;
-use crate::bench::party::{Found, Keys, Measured, agreement, measured, parts, program};
+use crate::SEED;
+use crate::names::SecurityName;
+use crate::party::{Found, Keys, Measured, agreement, measured, parts};
+use crate::rows::lift_study;
 use ::ring4::{Ring4, Settings};
 use accel::Queue;
 use base::{Error, PartyId, Roster, Seed};
@@ -53,8 +53,7 @@ impl Task {
         let Meeting { control, .. } = meet.meet(0)?;
         let meeting_seconds = start.elapsed().as_secs_f64();
         let mut session = Session::new(me, roster, control, Seed::from_system());
-        let (program, lift) = program(What::Lift)?;
-        let (lift, layout) = lift.ok_or_else(|| Error::misuse("a lift study has a layout"))?;
+        let (program, lift, layout) = lift_study()?;
         let mut rows = BenchRows::new(&lift, &layout, Some(me), self.rows, SEED);
         let shares = engine(self.security).rows(&program, &mut rows, &mut session)?;
         session.finish()?;

@@ -9,66 +9,97 @@ mod seat;
 
 pub use seat::Task;
 
-use super::figures::{Curve, Scale, page_of, plot};
-use super::party::{self, Job, Measured};
-use super::{LIFT_EVENTS, keys, lift_correct, start, totals};
-use crate::args::{Bench, EngineName, SecurityName, TransportName, What};
-use crate::follow::Children;
-use crate::output;
-use crate::progress::{Line, Working};
-use base::Error;
-use base::free_address;
+use super::figures::{Curve, Page, Scale, plot};
+use super::names::{Ots, SecurityName, TransportName};
+use super::party::{Job, Measured, Work};
+use super::rows::{EngineName, LIFT_EVENTS, RowKind, RowWork, lift_correct};
+use super::two::{self, folder, keys, path, start};
+use super::{PARTIES, expect};
+use base::{Error, free_address};
+use clap::Args;
 use engine::Engine;
-use net::relay::Relay;
+use page::markup::{element, words};
+use page::numbers::{bytes, count, counted, duration};
 use seat::NAMES;
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+use terminal::follow::Children;
+use terminal::output;
+use terminal::progress::Working;
+
+/// Measures a lift study on every engine.
+#[derive(Clone, Debug, Args)]
+pub struct EnginesArgs {
+    /// Rows of each side, one setting after the other
+    #[arg(long, value_name = "N,N", value_parser = terminal::values::count, value_delimiter = ',', default_value = "10k,100k,1M")]
+    sizes: Vec<u64>,
+    /// Rows of each side in the settings by round trip
+    #[arg(long, value_name = "N", value_parser = terminal::values::count, default_value = "10k")]
+    rows: u64,
+    /// Round trips in milliseconds, one setting after the other
+    #[arg(long, value_name = "MS,MS", value_parser = milliseconds, value_delimiter = ',', default_value = "0.1,1,60")]
+    round_trips: Vec<f64>,
+    /// Leave out settings that are expected to take more seconds than this
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
+    limit: u64,
+    /// Write the plots as a page
+    #[arg(long, value_name = "FILE")]
+    figures: Option<PathBuf>,
+    /// Bits of Delta that SoftSpoken OT takes at once: small for fast links, large for slow ones; 2 unless told otherwise
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=8))]
+    k: Option<u32>,
+}
+
+/// Reads a time of at most ten seconds.
+fn milliseconds(text: &str) -> Result<f64, String> {
+    let time = text.parse::<f64>().ok().filter(|ms| (0.0..=10_000.0).contains(ms));
+    time.ok_or_else(|| "write milliseconds from 0 to 10000: 0.1".to_owned())
+}
 
 /// An engine with its setting.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Contestant {
-    engine: EngineName,
-    security: SecurityName,
+enum Contestant {
+    /// Two parties alone.
+    Two(EngineName),
+    /// Four servers, the parties among them.
+    Four(SecurityName),
 }
 
 const CONTESTANTS: [Contestant; 4] = [
-    Contestant { engine: EngineName::Yao, security: SecurityName::SemiHonest },
-    Contestant { engine: EngineName::Gmw, security: SecurityName::SemiHonest },
-    Contestant { engine: EngineName::Ring4, security: SecurityName::SemiHonest },
-    Contestant { engine: EngineName::Ring4, security: SecurityName::Malicious },
+    Contestant::Two(EngineName::Yao),
+    Contestant::Two(EngineName::Gmw),
+    Contestant::Four(SecurityName::SemiHonest),
+    Contestant::Four(SecurityName::Malicious),
 ];
 
 impl Contestant {
-    fn name(self) -> String {
-        match (self.engine, self.security) {
-            (EngineName::Ring4, SecurityName::SemiHonest) => "ring4, semi-honest".to_owned(),
-            (EngineName::Ring4, SecurityName::Malicious) => "ring4, malicious".to_owned(),
-            (other, _) => other.word().to_owned(),
+    fn engine(self) -> &'static str {
+        match self {
+            Self::Two(engine) => engine.word(),
+            Self::Four(_) => "ring4",
         }
     }
 
-    /// Of two parties: nobody else is needed.
-    fn alone(self) -> bool {
-        self.engine != EngineName::Ring4
+    fn security(self) -> SecurityName {
+        match self {
+            Self::Two(_) => SecurityName::SemiHonest,
+            Self::Four(security) => security,
+        }
     }
 
-    /// Messages that follow one another.
-    fn trips(self, args: &Bench, rows: u64) -> Result<u64, Error> {
-        let (program, _) = party::program(What::Lift)?;
-        let engine: Box<dyn Engine> = match self.engine {
-            EngineName::Yao => Box::new(yao::Yao::new(args.k)),
-            EngineName::Gmw => Box::new(::gmw::Gmw::new(super::gmw::kind(args)?)),
-            _ => Box::new(seat::engine(self.security)),
-        };
-        Ok(engine.trips(&program, rows))
+    fn name(self) -> String {
+        match self {
+            Self::Two(engine) => engine.word().to_owned(),
+            Self::Four(security) => format!("ring4, {}", security.word()),
+        }
     }
 }
 
 /// One setting of one engine.
 #[derive(Clone, Debug, Serialize)]
 struct Point {
-    engine: String,
+    engine: &'static str,
     /// `semi-honest` or `malicious`.
     security: SecurityName,
     parties: usize,
@@ -99,49 +130,74 @@ struct Summary {
     correct: bool,
 }
 
-/// Measures and prints.
-///
-/// # Errors
-/// When a party fails, or a result is wrong.
-pub fn run(args: &Bench) -> Result<(), Error> {
-    let mut study = Study { args, told: false, known: Vec::new() };
-    let by_rows = study.series(&args.sizes.iter().map(|rows| (*rows, 0.0)).collect::<Vec<_>>())?;
-    if !args.json && !args.round_trips.is_empty() {
-        let rows = output::counted(args.rows, "row");
-        output::print(&format!("against round-trip time, with {rows} (--rows, not --sizes):"))?;
+impl EnginesArgs {
+    /// Measures and prints.
+    ///
+    /// # Errors
+    /// When a party fails, or a result is wrong.
+    pub fn run(&self, json: bool) -> Result<(), Error> {
+        let mut study = Study { args: self, json, told: false, known: Vec::new() };
+        let by_rows = study.series(&self.sizes.iter().map(|rows| (*rows, 0.0)).collect::<Vec<_>>())?;
+        if !json && !self.round_trips.is_empty() {
+            let rows = counted(self.rows, "row");
+            output::print(&format!("against round-trip time, with {rows} (--rows, not --sizes):"))?;
+        }
+        let far: Vec<_> = self.round_trips.iter().map(|ms| (self.rows, *ms)).collect();
+        let by_round_trip = study.series(&far)?;
+        let correct = by_rows.iter().chain(&by_round_trip).all(|point| point.correct != Some(false));
+        let advice = advice(&by_rows, &by_round_trip);
+        if let Some(file) = &self.figures {
+            output::write_file(file, page(&by_rows, &by_round_trip, &advice).as_bytes())?;
+        }
+        if json {
+            output::print_json(&Summary {
+                what: "engines",
+                k: LIFT_EVENTS,
+                transport: TransportName::Tls.word(),
+                limit_s: self.limit,
+                by_rows,
+                by_round_trip,
+                advice,
+                correct,
+            })?;
+        } else {
+            output::print(&advice.join("\n"))?;
+        }
+        expect(correct)
     }
-    let far: Vec<_> = args.round_trips.iter().map(|ms| (args.rows, *ms)).collect();
-    let by_round_trip = study.series(&far)?;
-    let correct = by_rows.iter().chain(&by_round_trip).all(|point| point.correct != Some(false));
-    let advice = advice(&by_rows, &by_round_trip);
-    if let Some(file) = &args.figures {
-        write(file, &by_rows, &by_round_trip, &advice)?;
+
+    /// What two parties do.
+    fn work(&self, engine: EngineName, rows: u64) -> Result<RowWork, Error> {
+        RowWork::new(RowKind::Lift, engine, rows, &Ots { ot: None, k: self.k })
     }
-    if args.json {
-        let (k, limit_s) = (LIFT_EVENTS, args.limit);
-        let transport = TransportName::Tls.word();
-        output::print_json(&Summary {
-            what: "engines",
-            k,
-            transport,
-            limit_s,
-            by_rows,
-            by_round_trip,
-            advice,
-            correct,
-        })?;
-    } else {
-        output::print(&advice.join("\n"))?;
+
+    /// Messages that follow one another.
+    fn trips(&self, who: Contestant, rows: u64) -> Result<u64, Error> {
+        let engine: Box<dyn Engine> = match who {
+            Contestant::Two(engine) => self.work(engine, rows)?.engine()?,
+            Contestant::Four(security) => Box::new(seat::engine(security)),
+        };
+        Ok(engine.trips(&RowKind::Lift.program()?, rows))
     }
-    if correct {
-        return Ok(());
+
+    /// Runs one setting.
+    fn measure(&self, who: Contestant, rows: u64, round_trip_ms: f64) -> Result<Vec<Measured>, Error> {
+        let (folder, delay) = (folder()?, Duration::from_secs_f64(round_trip_ms / 2e3));
+        match who {
+            Contestant::Two(engine) => {
+                let secrets = keys(TransportName::Tls, &PARTIES, folder.path())?;
+                let work = Work::Rows(self.work(engine, rows)?);
+                two::measure(&work, secrets.as_deref(), None, delay, None)
+            }
+            Contestant::Four(security) => four(security, rows, delay, folder.path()),
+        }
     }
-    Err(Error::misuse("a result is wrong; this must not happen, please report it"))
 }
 
 /// What has been measured so far.
 struct Study<'a> {
-    args: &'a Bench,
+    args: &'a EnginesArgs,
+    json: bool,
     told: bool,
     known: Vec<(Contestant, Point)>,
 }
@@ -162,7 +218,7 @@ impl Study<'_> {
     }
 
     fn tell(&mut self, point: &Point) -> Result<(), Error> {
-        if self.args.json {
+        if self.json {
             return Ok(());
         }
         if !std::mem::replace(&mut self.told, true) {
@@ -174,9 +230,9 @@ impl Study<'_> {
     fn point(&self, who: Contestant, rows: u64, round_trip_ms: f64) -> Result<Point, Error> {
         let expected_seconds = self.expected(who, rows, round_trip_ms)?;
         let point = Point {
-            engine: who.engine.word().to_owned(),
-            security: who.security,
-            parties: if who.alone() { 2 } else { NAMES.len() },
+            engine: who.engine(),
+            security: who.security(),
+            parties: if matches!(who, Contestant::Two(_)) { PARTIES.len() } else { NAMES.len() },
             rows,
             round_trip_ms,
             seconds: None,
@@ -190,29 +246,30 @@ impl Study<'_> {
         if expected_seconds.is_some_and(|seconds| seconds > self.args.limit as f64) {
             return Ok(point);
         }
-        let working =
-            Working::on(format!("{}: {} rows, {round_trip_ms} ms", who.name(), output::grouped(rows)));
-        let parties = measure(self.args, who, rows, round_trip_ms)?;
+        let working = Working::on(format!("{}: {} rows, {round_trip_ms} ms", who.name(), count(rows)));
+        let parties = self.args.measure(who, rows, round_trip_ms)?;
         drop(working);
-        let (program, lift) = party::program(What::Lift)?;
-        let (lift, layout) = lift.ok_or_else(|| Error::misuse("a lift study has a layout"))?;
-        let totals = totals(&program, &parties);
         let seconds = parties.iter().fold(0.0, |most: f64, p| (p.seconds - p.meeting_seconds).max(most));
-        let and_gates = || seat::engine(who.security).and_gates(&program, rows) as f64;
+        let and_gates = match who {
+            Contestant::Two(_) => None,
+            Contestant::Four(security) => {
+                Some(seat::engine(security).and_gates(&RowKind::Lift.program()?, rows))
+            }
+        };
         Ok(Point {
             seconds: Some(seconds),
-            and_per_s: (!who.alone()).then(|| and_gates() / seconds),
+            and_per_s: and_gates.map(|gates| gates as f64 / seconds),
             bytes: parties.iter().map(|p| p.bytes_sent).sum(),
             peak_memory_bytes: parties.iter().map(|p| p.peak_memory_bytes).sum(),
             cpu_seconds: parties.iter().map(|p| p.cpu_seconds).sum(),
-            correct: Some(totals.is_some_and(|totals| lift_correct(&lift, &layout, rows, &totals))),
+            correct: Some(lift_correct(rows, &parties)?),
             ..point
         })
     }
 
     /// From what the same engine took before, by rows, and what the path adds.
     fn expected(&self, who: Contestant, rows: u64, round_trip_ms: f64) -> Result<Option<f64>, Error> {
-        let near = |ms: f64| who.trips(self.args, rows).map(|trips| trips as f64 * ms / 2e3);
+        let near = |ms: f64| self.args.trips(who, rows).map(|trips| trips as f64 * ms / 2e3);
         let taken =
             self.known.iter().rev().filter(|(other, point)| *other == who && point.round_trip_ms == 0.0);
         let mut by_rows = taken.filter_map(|(_, point)| {
@@ -222,45 +279,6 @@ impl Study<'_> {
         let path = near(round_trip_ms)?;
         Ok(here.map(|here| here + path))
     }
-}
-
-/// Runs one setting.
-fn measure(args: &Bench, who: Contestant, rows: u64, round_trip_ms: f64) -> Result<Vec<Measured>, Error> {
-    let folder = tempfile::tempdir().map_err(|e| Error::io("cannot make a temporary folder", &e))?;
-    let delay = Duration::from_secs_f64(round_trip_ms / 2e3);
-    if who.alone() {
-        two(&Bench { rows, engine: who.engine, what: What::Lift, ..args.clone() }, delay, folder.path())
-    } else {
-        four(who.security, rows, delay, folder.path())
-    }
-}
-
-/// The address of a path to `target` that delays every byte; without delay there is no relay.
-fn path(target: &str, delay: Duration) -> Result<(String, Option<Relay>), Error> {
-    if delay.is_zero() {
-        return Ok((target.to_owned(), None));
-    }
-    let at = target.parse().map_err(|_| Error::misuse(format!("{target} is no address")))?;
-    let relay = Relay::spawn("127.0.0.1:0", at, delay, 0)?;
-    Ok((relay.address.to_string(), Some(relay)))
-}
-
-fn two(args: &Bench, delay: Duration, folder: &Path) -> Result<Vec<Measured>, Error> {
-    let secrets = keys(TransportName::Tls, &super::PARTIES, folder)?.unwrap_or_default();
-    let mut children = Children::default();
-    let task = |party: u8| {
-        let tls = secrets.get(usize::from(party)).cloned();
-        Ok::<_, Error>(party::Task { tls, ..super::task(args, party)? })
-    };
-    start(&mut children, super::PARTIES[0], &Job::Two(Box::new(task(0)?)))?;
-    let address = children.until(|_, line| match line {
-        Line::Waiting { text } => Some(text.clone()),
-        _ => None,
-    })?;
-    let (peer, _relay) = path(&address, delay)?;
-    let second = party::Task { peer: Some(peer), ..task(1)? };
-    start(&mut children, super::PARTIES[1], &Job::Two(Box::new(second)))?;
-    children.finish(|_, _| ())
 }
 
 fn four(security: SecurityName, rows: u64, delay: Duration, folder: &Path) -> Result<Vec<Measured>, Error> {
@@ -300,10 +318,8 @@ fn advice(by_rows: &[Point], by_round_trip: &[Point]) -> Vec<String> {
             lines.push(line);
         }
     };
-    say(by_rows, &|p| format!("{} rows", output::grouped(p.rows)));
-    say(by_round_trip, &|p| {
-        format!("{} rows, round trips of {} ms", output::grouped(p.rows), p.round_trip_ms)
-    });
+    say(by_rows, &|p| format!("{} rows", count(p.rows)));
+    say(by_round_trip, &|p| format!("{} rows, round trips of {} ms", count(p.rows), p.round_trip_ms));
     lines
 }
 
@@ -315,37 +331,32 @@ fn heading() -> String {
 }
 
 fn row(p: &Point) -> String {
-    let place = format!(
-        "{:7} {:12} {:>9} {:>9}",
-        p.engine,
-        p.security.word(),
-        output::grouped(p.rows),
-        p.round_trip_ms
-    );
+    let place =
+        format!("{:7} {:12} {:>9} {:>9}", p.engine, p.security.word(), count(p.rows), p.round_trip_ms);
     match (p.seconds, p.expected_seconds) {
         (Some(seconds), _) => format!(
             "{place}  {seconds:>9.3} {:>9.2} {:>10} {:>9}{}",
             p.cpu_seconds,
-            output::bytes(p.bytes),
-            output::bytes(p.peak_memory_bytes),
+            bytes(p.bytes),
+            bytes(p.peak_memory_bytes),
             if p.correct == Some(false) { "  WRONG" } else { "" }
         ),
         (None, Some(expected)) => {
-            format!("{place}  left out: some {} expected, over --limit", output::duration(expected))
+            format!("{place}  left out: some {} expected, over --limit", duration(expected))
         }
         (None, None) => place,
     }
 }
 
 /// A page of plots and the table.
-fn write(file: &Path, by_rows: &[Point], by_round_trip: &[Point], advice: &[String]) -> Result<(), Error> {
+fn page(by_rows: &[Point], by_round_trip: &[Point], advice: &[String]) -> String {
     type Value = fn(&Point) -> f64;
     let values: [(&str, Value); 3] = [
         ("Time, s", |p| p.seconds.unwrap_or(0.0)),
         ("Bytes of all parties", |p| p.bytes as f64),
         ("Peak memory of all parties, B", |p| p.peak_memory_bytes as f64),
     ];
-    let mut figures = String::new();
+    let mut figures = Vec::new();
     let series: [(&[Point], &str, Value); 2] =
         [(by_rows, "rows", |p| p.rows as f64), (by_round_trip, "round trip, ms", |p| p.round_trip_ms)];
     for (points, across, at) in series {
@@ -356,46 +367,56 @@ fn write(file: &Path, by_rows: &[Point], by_round_trip: &[Point], advice: &[Stri
                 Curve { name: who.name(), points: done.collect() }
             };
             let curves: Vec<Curve> = CONTESTANTS.into_iter().enumerate().map(curve).collect();
-            figures.push_str(&plot(&format!("{title}, by {across}"), across, Scale::Log, &curves));
+            figures.push(plot(&format!("{title}, by {across}"), across, Scale::Log, &curves));
         }
     }
-    let rows: String = by_rows
-        .iter()
-        .chain(by_round_trip)
-        .map(|p| {
-            let seconds = p.seconds.map_or_else(|| "left out".to_owned(), |s| format!("{s:.3}"));
-            format!(
-                "<tr><td>{}<td>{}<td>{}<td>{}<td>{}<td>{seconds}<td>{:.2}<td>{}<td>{}</tr>\n",
-                p.engine,
-                p.security.word(),
-                p.parties,
-                output::grouped(p.rows),
-                p.round_trip_ms,
-                p.cpu_seconds,
-                output::grouped(p.bytes),
-                output::grouped(p.peak_memory_bytes)
-            )
-        })
-        .collect();
-    let text = format!(
-        "<p>A lift study with {LIFT_EVENTS} events per person, 32-bit times and values, no matching; every party a process of \
+    let cells = |p: &Point| {
+        [
+            p.engine.to_owned(),
+            p.security.word().to_owned(),
+            p.parties.to_string(),
+            count(p.rows),
+            p.round_trip_ms.to_string(),
+            p.seconds.map_or_else(|| "left out".to_owned(), |s| format!("{s:.3}")),
+            format!("{:.2}", p.cpu_seconds),
+            count(p.bytes),
+            count(p.peak_memory_bytes),
+        ]
+    };
+    let about = format!(
+        "A lift study with {LIFT_EVENTS} events per person, 32-bit times and values, no matching; every party a process of \
          this machine, over TLS; time from when all have met. Round trips go through a relay that delays every byte. \
-         yao and gmw: two parties; ring4: four, the owners among them.</p>\n<ul>{}</ul>",
-        advice.iter().map(|line| format!("<li>{line}</li>")).collect::<String>()
+         yao and gmw: two parties; ring4: four, the owners among them."
     );
-    let head = "<th>engine<th>security<th>parties<th>rows<th>round trip, ms<th>seconds<th>CPU s<th>bytes<th>memory, B";
-    let page = page_of("tacit bench engines", "One lift study on every engine", &text, &figures, head, &rows);
-    output::write_file(file, page.as_bytes())?;
-    Ok(())
+    let advice = advice.iter().map(|line| words("li", "", line));
+    Page {
+        name: "tacit bench engines",
+        title: "One lift study on every engine",
+        about: vec![words("p", "", about), element("ul", &[], advice)],
+        figures,
+        head: &[
+            "engine",
+            "security",
+            "parties",
+            "rows",
+            "round trip, ms",
+            "seconds",
+            "CPU s",
+            "bytes",
+            "memory, B",
+        ],
+        rows: by_rows.iter().chain(by_round_trip).map(cells).collect(),
+    }
+    .html()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn point(engine: &str, security: SecurityName, parties: usize, seconds: Option<f64>) -> Point {
+    fn point(engine: &'static str, security: SecurityName, parties: usize, seconds: Option<f64>) -> Point {
         Point {
-            engine: engine.to_owned(),
+            engine,
             security,
             parties,
             rows: 1000,

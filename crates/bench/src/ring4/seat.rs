@@ -1,9 +1,9 @@
 //! One of the four parties of `bench ring4`, in a process of its own.
 
+use super::args::{Bits, DeviceName, HashName};
 use super::devices::{self, Cycles};
-use crate::args::{Bits, DeviceName, HashName, SecurityName, TransportName};
-use crate::bench::party::{Keys, agreement};
-use crate::machine;
+use crate::names::{SecurityName, TransportName};
+use crate::party::{Keys, agreement};
 use ::ring4::{CHUNK_BLOCKS, Hash, Party, Quote, Ring, Security, Settings, Shares};
 use base::{Error, PartyId, Roster, Seed};
 use fabric::{Kind, Outcome};
@@ -14,6 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use terminal::machine;
 
 /// Who sits where.
 const SEATS: [PartyId; 4] = [PartyId(0), PartyId(1), PartyId(2), PartyId(3)];
@@ -218,7 +219,7 @@ impl Setting {
     ) -> Result<bool, Error> {
         let blocks = x.blocks() as u64;
         let places: Vec<usize> =
-            (0..SAMPLE).map(|i| (crate::bench::mix(self.sample ^ i) % blocks) as usize).collect();
+            (0..SAMPLE).map(|i| (crate::mix(self.sample ^ i) % blocks) as usize).collect();
         let mut opened = Vec::new();
         for shares in [x, y, z] {
             let parts = shares.parts().map(|part| places.iter().map(|&at| part[at]).collect());
