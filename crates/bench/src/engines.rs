@@ -13,18 +13,17 @@ use super::figures::{Curve, Page, Scale, plot};
 use super::names::{Ots, SecurityName, TransportName};
 use super::party::{Job, Measured, Work};
 use super::rows::{EngineName, LIFT_EVENTS, RowKind, RowWork, lift_correct};
-use super::two::{self, folder, keys, path, start};
-use super::{PARTIES, expect};
-use base::{Error, free_address};
+use super::two::{self, folder, keys};
+use super::{PARTIES, expect, four};
+use base::Error;
 use clap::Args;
 use engine::Engine;
 use page::markup::{element, words};
 use page::numbers::{bytes, count, counted, duration};
 use seat::NAMES;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
-use terminal::follow::Children;
 use terminal::output;
 use terminal::progress::Working;
 
@@ -132,9 +131,6 @@ struct Summary {
 
 impl EnginesArgs {
     /// Measures and prints.
-    ///
-    /// # Errors
-    /// When a party fails, or a result is wrong.
     pub fn run(&self, json: bool) -> Result<(), Error> {
         let mut study = Study { args: self, json, told: false, known: Vec::new() };
         let by_rows = study.series(&self.sizes.iter().map(|rows| (*rows, 0.0)).collect::<Vec<_>>())?;
@@ -182,14 +178,18 @@ impl EnginesArgs {
 
     /// Runs one setting.
     fn measure(&self, who: Contestant, rows: u64, round_trip_ms: f64) -> Result<Vec<Measured>, Error> {
-        let (folder, delay) = (folder()?, Duration::from_secs_f64(round_trip_ms / 2e3));
+        let (delay, tls) = (Duration::from_secs_f64(round_trip_ms / 2e3), TransportName::Tls);
         match who {
             Contestant::Two(engine) => {
-                let secrets = keys(TransportName::Tls, &PARTIES, folder.path())?;
+                let folder = folder()?;
+                let secrets = keys(tls, &PARTIES, folder.path())?;
                 let work = Work::Rows(self.work(engine, rows)?);
                 two::measure(&work, secrets.as_deref(), None, delay, None)
             }
-            Contestant::Four(security) => four(security, rows, delay, folder.path()),
+            Contestant::Four(security) => {
+                let job = |place| Job::Servers(Box::new(Task { security, rows, place }));
+                four::measure(NAMES, tls, delay, job)
+            }
         }
     }
 }
@@ -279,19 +279,6 @@ impl Study<'_> {
         let path = near(round_trip_ms)?;
         Ok(here.map(|here| here + path))
     }
-}
-
-fn four(security: SecurityName, rows: u64, delay: Duration, folder: &Path) -> Result<Vec<Measured>, Error> {
-    let secrets = keys(TransportName::Tls, &NAMES, folder)?.unwrap_or_default();
-    let listen = NAMES.iter().map(|_| free_address()).collect::<Result<Vec<_>, Error>>()?;
-    let paths = listen.iter().map(|at| path(at, delay)).collect::<Result<Vec<_>, Error>>()?;
-    let mut children = Children::default();
-    for (seat, (name, tls)) in NAMES.iter().zip(secrets).enumerate() {
-        let dial = paths.iter().take(seat).map(|(at, _)| at.clone()).collect();
-        let task = Task { security, rows, seat: seat as u8, listen: listen[seat].clone(), dial, tls };
-        start(&mut children, name, &Job::Servers(Box::new(task)))?;
-    }
-    children.finish(|_, _| ())
 }
 
 /// What the figures say to somebody who has to choose.

@@ -4,8 +4,9 @@ use super::gmw::Delay;
 use super::market::{MarketArgs, Summary};
 use super::names::TransportName;
 use base::Error;
-use page::markup::{Markup, element, style_sheet, text, words};
+use page::markup::{Markup, element, style_sheet, words};
 use page::numbers::{bytes, count, scaled};
+use page::picture::{BLUE, GREEN, INK, RUST, VIOLET, label, line, picture};
 use program::lower::combine::Shape;
 use std::path::Path;
 use terminal::output;
@@ -24,14 +25,8 @@ const HEIGHT: f64 = 280.0;
 const LEFT: f64 = 64.0;
 const BOTTOM: f64 = 40.0;
 /// Colours that are told apart without colour vision, with a dash each.
-const LINES: [(&str, &str); 6] = [
-    ("#0b5fa5", ""),
-    ("#b3541e", "6 3"),
-    ("#3f7d20", "2 3"),
-    ("#6a3d9a", "8 3 2 3"),
-    ("#7a7a00", "1 4"),
-    ("#444444", "10 4"),
-];
+const LINES: [(&str, &str); 6] =
+    [(BLUE, ""), (RUST, "6 3"), (GREEN, "2 3"), (VIOLET, "8 3 2 3"), ("#7a7a00", "1 4"), (INK, "10 4")];
 
 /// A line of a plot.
 pub struct Curve {
@@ -56,9 +51,6 @@ impl Scale {
 }
 
 /// Measures everything, prints a line per setting, writes the page. Whether all results are correct.
-///
-/// # Errors
-/// When a party fails, or the page cannot be written.
 pub fn run(args: &MarketArgs, file: &Path, json: bool) -> Result<bool, Error> {
     let mut lan = Vec::new();
     for circuit in [Shape::Paper, Shape::Small] {
@@ -209,12 +201,6 @@ fn by_circuit(of: &[&Summary], value: &dyn Fn(&Summary) -> f64) -> Vec<Curve> {
     curves
 }
 
-/// Words at a place of a plot.
-fn label(x: f64, y: f64, anchor: &'static str, shown: &str) -> Markup {
-    let (x, y) = (format!("{x:.1}"), format!("{y:.1}"));
-    element("text", &[("x", &x), ("y", &y), ("text-anchor", anchor)], [text(shown)])
-}
-
 /// A line plot, logarithmic upwards: the values span decades.
 pub fn plot(title: &str, across: &str, scale: Scale, curves: &[Curve]) -> Markup {
     let points = || curves.iter().flat_map(|c| &c.points);
@@ -228,44 +214,35 @@ pub fn plot(title: &str, across: &str, scale: Scale, curves: &[Curve]) -> Markup
         let up = (v.max(1e-6).log10() - low) / (high - low).max(1.0);
         HEIGHT - BOTTOM - up * (HEIGHT - BOTTOM - 20.0)
     };
+    let (right, below) = (WIDTH - 20.0, HEIGHT - BOTTOM);
     let mut parts = Vec::new();
     for decade in low as i32..=high as i32 {
-        let (at, value) = (y(10f64.powi(decade)), 10f64.powi(decade));
-        let (height, left, right) = (format!("{at:.1}"), LEFT.to_string(), (WIDTH - 20.0).to_string());
-        let line =
-            [("x1", left.as_str()), ("x2", &right), ("y1", &height), ("y2", &height), ("stroke", "#ccc")];
-        parts.push(element("line", &line, []));
+        let value = 10f64.powi(decade);
+        let at = y(value);
+        parts.push(line((LEFT, at), (right, at)));
         let shown = if decade < 0 { value.to_string() } else { scaled(value) };
-        parts.push(label(LEFT - 6.0, at + 4.0, "end", &shown));
+        parts.push(label((LEFT - 6.0, at + 4.0), "end", &[], &shown));
     }
     let mut ticks: Vec<f64> = points().map(|p| p.0).collect();
     ticks.sort_by(f64::total_cmp);
     ticks.dedup();
-    let below = HEIGHT - BOTTOM + 16.0;
-    parts.extend(ticks.into_iter().map(|tick| label(x(tick), below, "middle", &tick.to_string())));
-    parts.push(label((LEFT + WIDTH - 20.0) / 2.0, HEIGHT - BOTTOM + 32.0, "middle", across));
+    parts.extend(ticks.iter().map(|tick| label((x(*tick), below + 16.0), "middle", &[], &tick.to_string())));
+    parts.push(label(((LEFT + right) / 2.0, below + 32.0), "middle", &[], across));
     for (index, (curve, (colour, dash))) in curves.iter().zip(LINES.iter().cycle()).enumerate() {
         let places: Vec<String> =
             curve.points.iter().map(|(a, b)| format!("{:.1},{:.1}", x(*a), y(*b))).collect();
         let at = HEIGHT + 18.0 * index as f64 + 8.0;
         let drawn = |name, place: (&'static str, &str)| {
-            let style =
+            let look =
                 [("fill", "none"), ("stroke", *colour), ("stroke-width", "2"), ("stroke-dasharray", *dash)];
-            element(name, &[&[place][..], &style].concat(), [])
+            element(name, &[&[place][..], &look].concat(), [])
         };
         parts.push(drawn("polyline", ("points", &places.join(" "))));
         parts.push(drawn("path", ("d", &format!("M{LEFT} {at}h40"))));
-        parts.push(label(LEFT + 48.0, at + 4.0, "start", &curve.name));
+        parts.push(label((LEFT + 48.0, at + 4.0), "start", &[], &curve.name));
     }
-    let (width, height) = (WIDTH.to_string(), (HEIGHT + 18.0 * curves.len() as f64).to_string());
-    let look = [
-        ("width", width.as_str()),
-        ("height", &height),
-        ("role", "img"),
-        ("aria-label", title),
-        ("font-size", "12"),
-    ];
-    element("figure", &[], [words("figcaption", "", title), element("svg", &look, parts)])
+    let size = (WIDTH, HEIGHT + 18.0 * curves.len() as f64);
+    element("figure", &[], [words("figcaption", "", title), picture(title, size, parts)])
 }
 
 #[cfg(test)]
@@ -301,6 +278,6 @@ mod tests {
         let html = page.html();
         assert!(!html.contains("<script") && !html.contains("\"'>"), "{html}");
         let escaped = "&quot;&#39;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;";
-        assert_eq!(html.matches(escaped).count(), 9, "{html}");
+        assert_eq!(html.matches(escaped).count(), 10, "{html}");
     }
 }

@@ -103,9 +103,6 @@ struct Done {
 
 impl GmwArgs {
     /// Measures and prints.
-    ///
-    /// # Errors
-    /// When a party fails, or the result is wrong.
     pub fn run(&self, json: bool) -> Result<(), Error> {
         let kind = self.ots.kind()?;
         let ands = match self.tree {
@@ -221,9 +218,6 @@ fn leaves(me: PartyId, depth: u32, parties: usize) -> Vec<u64> {
 
 impl Threads {
     /// Runs `work` for every party on a thread of its own; results in party order.
-    ///
-    /// # Errors
-    /// Those of the parties.
     pub fn run<T: Send>(
         &self,
         work: impl Fn(&mut Session) -> Result<T, Error> + Sync,

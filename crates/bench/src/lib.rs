@@ -5,6 +5,7 @@
 
 mod engines;
 mod figures;
+mod four;
 mod gates;
 mod gmw;
 mod joined;
@@ -141,30 +142,20 @@ mod tests {
             ("market --security malicious", "--security goes with --engine ring4"),
             ("market --ot ferret --k 3", "--k goes with --ot softspoken"),
             ("market --figures f.html --parties 3", "cannot be used with"),
-            ("lift --rows 9 --parties 3", "unexpected argument '--parties'"),
-            ("lift", "--rows <N>"),
-            ("ot --delay-ms 3", "unexpected argument '--delay-ms'"),
             ("lift --rows 9 --ot ferret", "--ot goes with --engine gmw"),
             ("lift --rows 9 --engine gmw --ot ferret --k 3", "--k goes with --ot softspoken"),
             ("yao --rows 9 --engine gmw", "possible values: yao, clear"),
-            ("match --rows 9 --k 2", "unexpected argument '--k'"),
             ("match --rows 9 --columns 3", "--columns goes with"),
             ("match --rows 9 --protocol circuit-psi --backend paillier", "--backend goes with"),
             ("match --rows 9 --protocol ps3i --memory 64M", "--memory goes with --protocol pid"),
             ("yao --rows 9 --engine clear --transport tls", "remove --transport"),
             ("lift --rows 9 --engine clear --k 3", "remove --k"),
-            ("yao --rows 9 --transport fabric", "possible values: tcp, tls"),
-            ("gmw --ot ferret --k 4", "--k goes with --ot softspoken"),
-            ("gmw --ands 9 --tree 3", "cannot be used with"),
             ("gmw --transport shm", "possible values: memory, tcp, tls"),
             ("ring4 --security semi-honest --hash keyed", "remove --hash"),
             ("ring4 --transport memory", "possible values: tcp, tls, shm, fabric"),
             ("ring4 --scaling --devices 2", "cannot be used with"),
-            ("ring4 --scaling --security malicious", "cannot be used with"),
-            ("ring4 --all --bits 64", "cannot be used with"),
             ("ring4 --all --device rtl", "cannot be used with"),
             ("ring4 --transport shm --provider tcp", "--provider goes with --transport fabric"),
-            ("engines --transport tcp", "unexpected argument '--transport'"),
             ("engines --round-trips never", "write milliseconds"),
         ] {
             let refused = read(line).map_or_else(

@@ -2,12 +2,13 @@
 //! process, with everything counted: connections, keys or base OTs and triples, the circuit, the answer at the customer.
 //! On `ring4` the first four participants compute; where there are fewer parties, servers without data fill up.
 
+use super::four::SEATS;
 use super::gmw::{Delay, Threads};
 use super::names::{Ots, SecurityName, TransportName, only, parties};
 use super::{SEED, expect, figures, tell};
 use ::ring4::{Ring4, Settings};
 use accel::Queue;
-use base::{Cost, Error, PartyId};
+use base::{Cost, Error};
 use clap::{Args, ValueEnum};
 use engine::{Engine, outputs};
 use gmw::Gmw;
@@ -21,9 +22,6 @@ use std::path::PathBuf;
 use std::time::Instant;
 use studies::market::{Answer, CUSTOMER, Problem, Sample, program};
 use terminal::progress::Working;
-
-/// Who computes on `ring4`.
-const SEATS: [PartyId; 4] = [PartyId(0), PartyId(1), PartyId(2), PartyId(3)];
 
 /// The problem that the paper measures.
 const PROBLEM: Problem = Problem::P2p;
@@ -103,9 +101,6 @@ struct Done {
 
 impl MarketArgs {
     /// Measures and prints, one setting or all of the figures.
-    ///
-    /// # Errors
-    /// When a flag does nothing, a party fails, or a result is wrong.
     pub fn run(&self, json: bool) -> Result<(), Error> {
         self.check()?;
         if let Some(file) = &self.figures {
@@ -136,9 +131,6 @@ impl MarketArgs {
     }
 
     /// Measures one setting.
-    ///
-    /// # Errors
-    /// When a party fails.
     pub fn measure(&self) -> Result<Summary, Error> {
         let (kind, shape) = (self.ots.kind()?, self.circuit);
         let names =

@@ -77,9 +77,6 @@ enum BackendName {
 
 impl MatchArgs {
     /// Measures and prints.
-    ///
-    /// # Errors
-    /// When a flag does nothing, a party fails, or the result is wrong.
     pub fn run(&self, json: bool) -> Result<(), Error> {
         self.check()?;
         let (board, folder) = (Board::stderr(), two::folder()?);
@@ -217,9 +214,6 @@ impl Setting {
     }
 
     /// Runs the protocol as one party, on one thread.
-    ///
-    /// # Errors
-    /// Those of the protocol.
     pub fn run(&self, party: u8, session: &mut Session) -> Result<Matched, Error> {
         let people = self.people(party);
         match self.protocol {
@@ -277,9 +271,6 @@ impl Setting {
     }
 
     /// What the check needs of it.
-    ///
-    /// # Errors
-    /// When shares cannot be left in the folder.
     pub fn found(&self, party: u8, matched: &Matched) -> Result<Found, Error> {
         let people = self.people(party);
         match matched {

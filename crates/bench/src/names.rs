@@ -90,9 +90,6 @@ pub const K: u32 = 2;
 
 impl Ots {
     /// The kind asked for; `softspoken` alone takes `--k`.
-    ///
-    /// # Errors
-    /// When the name is none, or has no K.
     pub fn kind(&self) -> Result<OtKind, Error> {
         match (self.ot.as_deref(), self.k) {
             (None | Some("softspoken"), k) => Ok(OtKind::SoftSpoken { k: k.unwrap_or(K) }),
@@ -116,9 +113,6 @@ pub fn only<T: ValueEnum + Send + Sync + 'static>(some: &[T]) -> impl TypedValue
 }
 
 /// Reads a number of parties.
-///
-/// # Errors
-/// What to write instead.
 pub fn parties(text: &str) -> Result<usize, String> {
     let most = base::limits::PARTIES;
     let rule = || format!("write a whole number from 2 to {most}");

@@ -77,9 +77,6 @@ const SENDER: PartyId = PartyId(0);
 
 impl OtArgs {
     /// Measures and prints.
-    ///
-    /// # Errors
-    /// When a party fails, or the result is wrong.
     pub fn run(&self, json: bool) -> Result<(), Error> {
         let summary = self.measure()?;
         tell(&summary, json, text)?;

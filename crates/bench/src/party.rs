@@ -115,9 +115,6 @@ pub enum Part {
 
 impl PartyArgs {
     /// Does the task and prints what was measured.
-    ///
-    /// # Errors
-    /// Those of the network and of the protocol.
     pub fn run(&self) -> Result<(), Error> {
         let job: Job = serde_json::from_str(&self.task)
             .map_err(|e| Error::input(format!("not a task of `tacit bench`: {e}; use `tacit bench`")))?;

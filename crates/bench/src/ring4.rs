@@ -10,17 +10,16 @@ pub use args::Ring4Args;
 pub use seat::Task;
 
 use super::party::Job;
-use super::two::{folder, keys, start};
-use super::{expect, tell};
+use super::{expect, four, tell};
 use crate::names::{SecurityName, TransportName};
 use args::{Bits, DeviceName, HashName};
-use base::{Error, free_address};
+use base::Error;
 use devices::Hardware;
 use page::numbers::{bytes, count, counted, duration, scaled};
 use seat::{Measured, NAMES, Run, Setting};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use terminal::follow::Children;
+use std::time::Duration;
 use terminal::machine;
 use terminal::progress::Working;
 
@@ -86,9 +85,6 @@ struct Elsewhere {
 
 impl Ring4Args {
     /// Measures and prints.
-    ///
-    /// # Errors
-    /// When a flag does nothing, a party fails, or a result is wrong.
     pub fn run(&self, json: bool) -> Result<(), Error> {
         if self.hash.is_some() && self.security == SecurityName::SemiHonest {
             let text = "without checks there are no tags; remove --hash, or use --security malicious";
@@ -156,23 +152,9 @@ fn setting(args: &Ring4Args) -> Result<Setting, Error> {
 
 /// Runs the four parties.
 fn measure(setting: &Setting) -> Result<Summary, Error> {
-    let folder = folder()?;
-    let secrets = keys(setting.transport, &NAMES, folder.path())?;
-    let addresses = NAMES.iter().map(|_| free_address()).collect::<Result<Vec<_>, Error>>()?;
-    let cores = machine::cores();
-    let mut children = Children::default();
-    for (seat, name) in NAMES.into_iter().enumerate() {
-        let task = Task {
-            setting: setting.clone(),
-            seat: seat as u8,
-            addresses: addresses.clone(),
-            tls: secrets.as_ref().map(|keys| keys[seat].clone()),
-            core: None,
-        };
-        start(&mut children, name, &Job::Ring4(Box::new(task)))?;
-    }
-    let seats: Vec<Measured> = children.finish(|_, _| ())?;
-    Ok(summary(setting, cores.len(), &seats))
+    let job = |place| Job::Ring4(Box::new(Task { setting: setting.clone(), place }));
+    let seats: Vec<Measured> = four::measure(NAMES, setting.transport, Duration::ZERO, job)?;
+    Ok(summary(setting, machine::cores().len(), &seats))
 }
 
 fn summary(setting: &Setting, cores: usize, seats: &[Measured]) -> Summary {

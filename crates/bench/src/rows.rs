@@ -107,9 +107,6 @@ pub struct RowWork {
 
 impl YaoArgs {
     /// Measures and prints.
-    ///
-    /// # Errors
-    /// When a flag does nothing, a party fails, or the result is wrong.
     pub fn run(&self, json: bool) -> Result<(), Error> {
         let ots = Ots { ot: None, k: self.k };
         self.sizes.run(RowKind::Gates, self.engine, &ots, json)
@@ -118,9 +115,6 @@ impl YaoArgs {
 
 impl LiftArgs {
     /// Measures and prints.
-    ///
-    /// # Errors
-    /// When a flag does nothing, a party fails, or the result is wrong.
     pub fn run(&self, json: bool) -> Result<(), Error> {
         self.sizes.run(RowKind::Lift, self.engine, &self.ots, json)
     }
@@ -177,9 +171,6 @@ impl RowKind {
     }
 
     /// The program.
-    ///
-    /// # Errors
-    /// Never: the study is valid.
     pub fn program(self) -> Result<Program, Error> {
         match self {
             Self::Gates => Ok(gates::program()),
@@ -189,9 +180,6 @@ impl RowKind {
 }
 
 /// The program of `bench lift`, and where its columns and totals are.
-///
-/// # Errors
-/// Never: the study is valid.
 pub fn lift_study() -> Result<(Program, Lift, Layout), Error> {
     let lift = Lift::bench(LIFT_EVENTS);
     let (program, layout) = lift::build(&lift)?;
@@ -200,18 +188,12 @@ pub fn lift_study() -> Result<(Program, Lift, Layout), Error> {
 
 impl RowWork {
     /// On one shard.
-    ///
-    /// # Errors
-    /// When there are no such OTs.
     pub fn new(of: RowKind, engine: EngineName, rows: u64, ots: &Ots) -> Result<Self, Error> {
         let ot = ots.kind()?.to_string();
         Ok(Self { of, engine, rows, k: ots.k.unwrap_or(super::names::K), ot, shards: 1 })
     }
 
     /// The engine of both parties.
-    ///
-    /// # Errors
-    /// When there are no such OTs.
     pub fn engine(&self) -> Result<Box<dyn Engine>, Error> {
         Ok(match self.engine {
             EngineName::Clear => Box::new(Clear),
@@ -221,9 +203,6 @@ impl RowWork {
     }
 
     /// The rows of a shard, of one party or of both.
-    ///
-    /// # Errors
-    /// Never: the study is valid.
     pub fn rows(&self, party: Option<PartyId>, shard: u32) -> Result<Box<dyn Rows>, Error> {
         Ok(match self.of {
             RowKind::Gates => {
@@ -302,9 +281,6 @@ fn totals(program: &Program, parties: &[Measured]) -> Option<Vec<u128>> {
 }
 
 /// Whether the parties' shares are those of the true totals of `bench lift`.
-///
-/// # Errors
-/// Never: the study is valid.
 pub fn lift_correct(rows: u64, parties: &[Measured]) -> Result<bool, Error> {
     let (program, lift, layout) = lift_study()?;
     let Some(totals) = totals(&program, parties) else { return Ok(false) };

@@ -118,9 +118,6 @@ impl Summary {
 }
 
 /// Starts a process of one party.
-///
-/// # Errors
-/// When it cannot be started.
 pub fn start(children: &mut Children, name: &str, job: &Job) -> Result<(), Error> {
     let task =
         serde_json::to_string(job).map_err(|e| Error::misuse(format!("a task does not serialise: {e}")))?;
@@ -128,9 +125,6 @@ pub fn start(children: &mut Children, name: &str, job: &Job) -> Result<(), Error
 }
 
 /// Runs both parties, over TLS where there are keys, each on a core of its own where they are given.
-///
-/// # Errors
-/// Those of the parties.
 pub fn measure(
     work: &Work,
     secrets: Option<&[Keys]>,
@@ -156,9 +150,6 @@ pub fn measure(
 }
 
 /// The address of a path to `target` that delays every byte; without delay there is no relay.
-///
-/// # Errors
-/// When the relay cannot listen.
 pub fn path(target: &str, delay: Duration) -> Result<(String, Option<Relay>), Error> {
     if delay.is_zero() {
         return Ok((target.to_owned(), None));
@@ -177,17 +168,11 @@ pub fn core_each() -> Option<[usize; 2]> {
 }
 
 /// A folder for what a measurement leaves; gone with this value.
-///
-/// # Errors
-/// When there is no place for it.
 pub fn folder() -> Result<tempfile::TempDir, Error> {
     tempfile::tempdir().map_err(|e| Error::io("cannot make a temporary folder", &e))
 }
 
 /// Keys of this measurement only, one per name, where parties meet over TLS.
-///
-/// # Errors
-/// When a key cannot be made or kept.
 pub fn keys(transport: TransportName, names: &[&str], folder: &Path) -> Result<Option<Vec<Keys>>, Error> {
     if !transport.meets_by_tls() {
         return Ok(None);

@@ -25,9 +25,6 @@ impl Cycles {
 }
 
 /// A queue in front of so many devices, and their cycles.
-///
-/// # Errors
-/// What is missing on this machine, and what to install.
 pub fn open(name: DeviceName, n: usize) -> Result<(Queue, Cycles), Error> {
     let mut cycles = Cycles::default();
     let mut devices: Vec<Box<dyn Device>> = Vec::new();

@@ -49,9 +49,6 @@ struct LeftOut {
 }
 
 /// Measures and prints; whether all was correct.
-///
-/// # Errors
-/// When a party fails.
 pub fn run(args: &Ring4Args, json: bool) -> Result<bool, Error> {
     let (mut wanted, mut left_out) = (Vec::new(), Vec::new());
     for (device, transport) in PLACES {

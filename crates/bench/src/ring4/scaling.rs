@@ -67,9 +67,6 @@ struct Point {
 }
 
 /// Measures and prints.
-///
-/// # Errors
-/// Those of the devices.
 pub fn run(args: &Ring4Args, json: bool) -> Result<(), Error> {
     let setting = super::setting(args)?;
     devices::open(setting.device, 1)?;

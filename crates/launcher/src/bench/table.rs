@@ -1,7 +1,7 @@
 //! The result as a table for people.
 
 use super::row::{Row, Skipped};
-use ::page::numbers::{binary, duration};
+use ::page::numbers::{binary, count, duration};
 
 const HEAD: [&str; 15] = [
     "workload", "engine", "time", "ratio", "bound", "major", "minor", "switches", "user", "system",
@@ -55,19 +55,6 @@ fn cells(row: &Row) -> [String; 15] {
     ]
 }
 
-/// `402,201`.
-pub fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::args::EngineName;
@@ -95,6 +82,5 @@ mod tests {
         assert!(lines[1].ends_with("correct") && lines[3].ends_with("WRONG"), "{text}");
         assert!(text.contains("binfclayer, move: the trace did not fit"), "{text}");
         assert!(text.contains("merge, hint: skipped: not permitted"), "{text}");
-        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
     }
 }
