@@ -1,21 +1,22 @@
 //! `tacit audit`: whether intervals cover and noise protects as much as is said, by simulation that anybody can rerun.
 
 use crate::args;
-use crate::output::{self, grouped};
-use crate::progress::Working;
 use base::Error;
 use clap::{Args, Subcommand};
 use job::audit::coverage::{self, ALLOWED, CONFIDENCE, Cell};
 use job::audit::epsilon::{self, Audited};
+use page::numbers::{count, counted};
 use release::coverage::Law;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use study::{Decimal, Mode, Study};
+use terminal::output;
+use terminal::progress::Working;
 
 /// Audits the statistics and the noise, in one process and with made-up data. Nothing is read but the study, and nothing is
 /// sent or charged.
 #[derive(Debug, Args)]
-pub struct Audit {
+pub struct AuditArgs {
     /// What to audit
     #[command(subcommand)]
     pub action: Action,
@@ -71,7 +72,7 @@ pub struct Coverage {
     #[arg(long, value_name = "LEVEL")]
     pub confidence: Vec<f64>,
     /// Results shown in each cell
-    #[arg(long, value_name = "N", value_parser = args::count, default_value = "20k")]
+    #[arg(long, value_name = "N", value_parser = terminal::values::count, default_value = "20k")]
     pub trials: u64,
     #[command(flatten)]
     pub how: How,
@@ -86,7 +87,7 @@ pub struct Epsilon {
     #[arg(long, value_name = "RHO", value_parser = args::rho, default_value = "2", conflicts_with = "study")]
     pub rho: Decimal,
     /// Runs on each of the two inputs
-    #[arg(long, value_name = "N", value_parser = args::count, default_value = "20k")]
+    #[arg(long, value_name = "N", value_parser = terminal::values::count, default_value = "20k")]
     pub runs: u64,
     /// Confidence of each bound
     #[arg(long, value_name = "LEVEL", default_value_t = 0.999)]
@@ -128,7 +129,7 @@ fn mode(text: &str) -> Result<Mode, String> {
 ///
 /// # Errors
 /// When something is out of range, and where the audit fails.
-pub fn run(audit: &Audit) -> Result<(), Error> {
+pub fn run(audit: &AuditArgs) -> Result<(), Error> {
     match &audit.action {
         Action::Coverage(args) => cover(args, audit.json),
         Action::Epsilon(args) => epsilon(args, audit.json),
@@ -158,7 +159,7 @@ fn working<T>(
 fn in_range(what: &str, value: u64) -> Result<(), Error> {
     match (1..=MOST).contains(&value) {
         true => Ok(()),
-        false => Err(Error::input(format!("{what} {value}: write 1 to {}", grouped(MOST)))),
+        false => Err(Error::input(format!("{what} {value}: write 1 to {}", count(MOST)))),
     }
 }
 
@@ -210,7 +211,7 @@ fn cover(args: &Coverage, json: bool) -> Result<(), Error> {
     let failed = report.cells.iter().filter(|cell| cell.fails()).count();
     match failed {
         0 => Ok(()),
-        _ => Err(Error::misuse(format!("{} cover too little", output::counted(failed as u64, "cell")))),
+        _ => Err(Error::misuse(format!("{} cover too little", counted(failed as u64, "cell")))),
     }
 }
 
@@ -227,11 +228,7 @@ fn once<'a, T: PartialEq>(all: impl Iterator<Item = &'a Cell>, of: impl Fn(&'a C
 }
 
 fn arms(rows: [u64; 2]) -> String {
-    if rows[0] == rows[1] {
-        grouped(rows[0])
-    } else {
-        format!("{} and {}", grouped(rows[0]), grouped(rows[1]))
-    }
+    if rows[0] == rows[1] { count(rows[0]) } else { format!("{} and {}", count(rows[0]), count(rows[1])) }
 }
 
 /// The table of the documentation: the lowest coverage of each mechanism and law, and what is not in it.
@@ -245,7 +242,7 @@ fn coverage_text(report: &coverage::Report) -> String {
         format!(
             "Lowest share of intervals that held the truth, in per cent, at {} %; {} results a cell, seed {}.",
             nominal.join(" / "),
-            grouped(report.trials),
+            count(report.trials),
             report.seed
         ),
         format!(
@@ -321,8 +318,8 @@ fn too_low(cells: &[Cell]) -> Vec<String> {
             })
             .collect();
         if required || !low.is_empty() {
-            let count = if low.is_empty() { "none".to_owned() } else { grouped(low.len() as u64) };
-            lines.push(format!("{text}: {count}."));
+            let below = if low.is_empty() { "none".to_owned() } else { count(low.len() as u64) };
+            lines.push(format!("{text}: {below}."));
             lines.extend(low);
         }
     };
@@ -355,10 +352,7 @@ fn epsilon(args: &Epsilon, json: bool) -> Result<(), Error> {
     }
     match report.views.iter().filter(|view| !view.passes).count() {
         0 => Ok(()),
-        failed => Err(Error::misuse(format!(
-            "{} cost more than is charged",
-            output::counted(failed as u64, "view")
-        ))),
+        failed => Err(Error::misuse(format!("{} cost more than is charged", counted(failed as u64, "view")))),
     }
 }
 
@@ -366,7 +360,7 @@ fn epsilon_text(report: &epsilon::Report) -> String {
     let mut lines = vec![
         format!(
             "{} runs on each of two neighbouring inputs; each bound holds with {} %; seed {}.",
-            grouped(report.runs as u64),
+            count(report.runs as u64),
             100.0 * report.confidence,
             report.seed
         ),

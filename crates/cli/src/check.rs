@@ -1,8 +1,10 @@
 //! `tacit check`: this side of a study before any protocol starts.
 
-use crate::progress::Working;
-use crate::{args, output, plan};
+use crate::args::rows_pair;
+use crate::plan;
+use crate::settings::Said;
 use base::{Error, PartyId, limits};
+use clap::Args;
 use data::InputReport;
 use job::budget::{self, Outlook, Towards};
 use job::plan::{Assumed, Link, Plan, Speeds};
@@ -10,10 +12,41 @@ use job::prepare::{self, Built, Opened, build};
 use program::{Class, Owners, Program, Ratio, RowSet};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use study::party::{self, Party, PartySettings};
 use study::transport::{Transport, protects};
 use study::{self, Kind, NoiseFrom, Protocol, Study};
+use terminal::output;
+use terminal::progress::Working;
+
+/// Validates this side of a study: the study file, the policy, the program, every row of the data. Sends nothing.
+///
+/// Given a party file (it has `as` and `data`), everything is checked; given a study file, the study alone.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "tacit check [OPTIONS] FILE",
+    after_help = "Examples:\n  tacit check study.toml\n  tacit check registry.toml\n  tacit check study.toml --peer their-study.toml"
+)]
+pub struct CheckArgs {
+    /// A study file or a party file
+    #[arg(value_name = "FILE", required_unless_present = "party")]
+    pub file: Option<PathBuf>,
+    /// A party file
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    pub party: Option<PathBuf>,
+    /// The peer's study file: names the first line in which the two differ
+    #[arg(long, value_name = "FILE")]
+    pub peer: Option<PathBuf>,
+    /// Rows per side that the price is stated for: N or N,M; else the rows of this party's data, or 1M for a study alone
+    #[arg(long, value_name = "N[,M]", value_parser = rows_pair)]
+    pub rows: Option<[u64; 2]>,
+    /// What the operator will say to the run
+    #[command(flatten)]
+    pub said: Said,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// The JSON of `tacit check --json`.
 #[derive(Serialize)]
@@ -53,7 +86,7 @@ struct Named {
 ///
 /// # Errors
 /// The first thing that is wrong, or the first line in which the peer's study differs.
-pub fn run(args: args::Check) -> Result<(), Error> {
+pub fn run(args: CheckArgs) -> Result<(), Error> {
     if let Some(peer) = args.peer.as_deref() {
         expect_study(peer)?;
     }
@@ -159,7 +192,7 @@ struct Side {
 }
 
 /// Everything that this side can check: all of it given a party file, the study alone given a study file.
-fn side(args: &args::Check) -> Result<Side, Error> {
+fn side(args: &CheckArgs) -> Result<Side, Error> {
     if let Some(path) = &args.party {
         return whole(PartySettings::read(path)?, args.said);
     }
@@ -192,7 +225,7 @@ fn alone(study: &Study) -> Result<Vec<Built>, Error> {
     study.runs().iter().map(|run| build(run, &policy)).collect()
 }
 
-fn whole(settings: PartySettings, said: args::Said) -> Result<Side, Error> {
+fn whole(settings: PartySettings, said: Said) -> Result<Side, Error> {
     if let Some(side) = server(&settings)? {
         return Ok(side);
     }

@@ -1,19 +1,76 @@
 //! `tacit generate`: data with a known answer.
 
-use crate::args::{Format, Generate, Kind};
-use crate::output;
-use crate::progress::Working;
 use base::{Error, free_address};
+use clap::{Args, ValueEnum};
 use data::generate::{self, ArmTruth, Generated, GeneratedSeveral, LiftOptions, Truth};
 use net::Identity;
+use page::numbers::count;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use terminal::output;
+use terminal::progress::Working;
+use terminal::values::{count as rows, share};
+
+/// Makes up data with a known answer, and prints that answer.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tacit generate polio --out trial\n  tacit generate lift --rows 1M --overlap 0.3 --format parquet --out big\n  tacit generate lift --advertisers 3 --out spring"
+)]
+pub struct GenerateArgs {
+    /// polio: the 1954 field trial, from its published counts; lift: a random trial of any size
+    pub what: Kind,
+    /// The folder for both files
+    #[arg(long, value_name = "FOLDER", default_value = "generated")]
+    pub out: PathBuf,
+    /// lift: people on each side
+    #[arg(long, value_name = "N", value_parser = rows, default_value = "10k")]
+    pub rows: u64,
+    /// lift: share of the publisher's people whom the advertiser knows
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share)]
+    pub overlap: f64,
+    /// lift: K, events of one person that count
+    #[arg(long, value_name = "K", default_value_t = 4)]
+    pub events: u8,
+    /// lift: R, most that one person adds
+    #[arg(long, value_name = "R", default_value_t = 100)]
+    pub clamp: u32,
+    /// lift: how many advertisers; from two on with keys, a study and party files for all, to run on this machine
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=15))]
+    pub advertisers: u8,
+    /// lift: the format of all files
+    #[arg(long, default_value = "csv")]
+    pub format: Format,
+    /// Everything is a function of it
+    #[arg(long, value_name = "N", default_value_t = 1954)]
+    pub seed: u64,
+    /// Print one JSON object: files, rows, truth
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What to generate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// The 1954 poliomyelitis field trial.
+    Polio,
+    /// A random trial.
+    Lift,
+}
+
+/// A file format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Comma-separated values.
+    Csv,
+    /// Parquet.
+    Parquet,
+}
 
 /// Writes the files and prints the truth.
 ///
 /// # Errors
 /// When an option is out of range or a file cannot be written.
-pub fn run(args: &Generate) -> Result<(), Error> {
+pub fn run(args: &GenerateArgs) -> Result<(), Error> {
     let working = Working::on(format!("writing to {}", args.out.display()));
     let made = match args.what {
         Kind::Polio => generate::polio(&args.out, args.seed)?,
@@ -28,7 +85,7 @@ pub fn run(args: &Generate) -> Result<(), Error> {
     if args.json { output::print_json(&as_json(&made)) } else { output::print(&text(&made)) }
 }
 
-fn options(args: &Generate) -> Result<LiftOptions, Error> {
+fn options(args: &GenerateArgs) -> Result<LiftOptions, Error> {
     let rows = u32::try_from(args.rows).map_err(|_| Error::limit("rows", args.rows, 1 << 31))?;
     let format = match args.format {
         Format::Csv => generate::Format::Csv,
@@ -45,7 +102,7 @@ struct Several {
 }
 
 impl Several {
-    fn write(args: &Generate) -> Result<Self, Error> {
+    fn write(args: &GenerateArgs) -> Result<Self, Error> {
         let (options, folder) = (options(args)?, args.out.clone());
         let made = generate::lift_several(&folder, &options, usize::from(args.advertisers))?;
         let key = |party: &str| {
@@ -96,7 +153,7 @@ impl Several {
 }
 
 fn file(path: &Path, rows: u64) -> String {
-    format!("  {}: {} rows", path.display(), output::grouped(rows))
+    format!("  {}: {} rows", path.display(), count(rows))
 }
 
 fn arm(arm: &ArmTruth) -> Value {
@@ -131,8 +188,8 @@ fn lines_of(truth: &Truth) -> Vec<String> {
     let line = |name: &str, arm: &ArmTruth| {
         format!(
             "  {name:8} {:>12} people   {:>12} converters   value {}",
-            output::grouped(arm.rows),
-            output::grouped(arm.converters),
+            count(arm.rows),
+            count(arm.converters),
             arm.sum
         )
     };

@@ -1,16 +1,38 @@
 //! `tacit keygen`: a new identity, or a salt that owners share.
 
-use crate::{args, output};
 use base::Error;
+use clap::Args;
 use net::Identity;
 use serde_json::json;
 use std::path::Path;
+use std::path::PathBuf;
+use terminal::output;
+
+/// Makes an identity. The file holds a private key; only its fingerprint goes into a study.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tacit keygen --out registry.key\n  key  = \"tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11\"\n  tacit keygen --out registry-2027.key --succeeds registry.key"
+)]
+pub struct KeygenArgs {
+    /// The new identity file; never overwritten
+    #[arg(long, value_name = "FILE", default_value = "tacit.key")]
+    pub out: PathBuf,
+    /// The identity whose place the new one takes: peers go on counting what it has spent; it is told that it has a successor
+    #[arg(long, value_name = "FILE", conflicts_with = "salt")]
+    pub succeeds: Option<PathBuf>,
+    /// Make a salt instead, which the owners of a study by "salted-key" share; never overwritten
+    #[arg(long, value_name = "FILE", conflicts_with = "out")]
+    pub salt: Option<PathBuf>,
+    /// Print one JSON object: key, file
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Makes an identity file and prints the line for the study.
 ///
 /// # Errors
 /// When the file exists or cannot be written.
-pub fn run(args: &args::Keygen) -> Result<(), Error> {
+pub fn run(args: &KeygenArgs) -> Result<(), Error> {
     if let Some(path) = &args.salt {
         return salt(path, args.json);
     }

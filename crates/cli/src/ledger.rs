@@ -1,7 +1,10 @@
 //! `tacit ledger`: what was spent, and releases that broke off.
 
-use crate::args::{Ledger as Args, LedgerAction};
-use crate::output;
+mod args;
+
+pub use args::LedgerArgs;
+
+use args::LedgerAction;
 use base::Error;
 use privacy::ledger::{AnswerRow, EntryRow, Export, Ledger, SignedDebits, Together, check_signatures};
 use serde_json::json;
@@ -11,12 +14,13 @@ use std::path::Path;
 use study::party::PartySettings;
 use study::time::date_of_days;
 use study::{Decimal, Study};
+use terminal::output;
 
 /// Does what is asked of a ledger.
 ///
 /// # Errors
 /// When there is no ledger, it was changed, or there is nothing to do.
-pub fn run(args: &Args) -> Result<(), Error> {
+pub fn run(args: &LedgerArgs) -> Result<(), Error> {
     match &args.action {
         LedgerAction::Show { ledger, party } => show(ledger, party.as_deref(), args.json),
         LedgerAction::Allow { ledger, peer, lineage, reason } => {

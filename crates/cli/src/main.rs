@@ -2,31 +2,29 @@
 
 mod args;
 mod audit;
-mod bench;
 mod check;
 mod circuit;
 mod complete;
 mod demo;
-mod follow;
 mod generate;
 mod keygen;
 mod ledger;
-mod machine;
 mod matching;
-mod output;
 mod plan;
-mod progress;
 mod report;
 mod run;
 mod serve;
+mod settings;
+mod watch;
 
 use args::{Cli, Command};
 use std::process::ExitCode;
+use terminal::output;
 
 fn main() -> ExitCode {
     let command = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli.command,
-        Err(usage) => return output::usage(&usage, std::env::args().any(|arg| arg == "--json")),
+        Err(usage) => return output::usage(&usage, std::env::args_os().any(|arg| arg == "--json"), 2),
     };
     let json = command.wants_json();
     let done = match command {
@@ -42,8 +40,7 @@ fn main() -> ExitCode {
         Command::Ledger(args) => ledger::run(&args),
         Command::Audit(args) => audit::run(&args),
         Command::Circuit(args) => circuit::run(&args),
-        Command::Bench(args) => bench::run(&args),
-        Command::BenchParty(args) => bench::party::run(&args),
+        Command::Bench(args) => args.run(),
         Command::Completions(args) => complete::run(&args),
     };
     match done {

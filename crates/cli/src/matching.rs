@@ -1,20 +1,59 @@
 //! `tacit match`: this party's half of a match, and its part in a file.
 
-use crate::progress::Line;
-use crate::{args, output, run};
+use crate::run;
+use crate::settings::{Said, Settings};
+use crate::watch::watch;
 use base::Error;
+use clap::Args;
+use std::path::PathBuf;
+use terminal::output;
+use terminal::progress::Line;
+
+/// Runs this party's half of a study of kind "match"; the other party does the same on its machine.
+///
+/// This party's part is written as Parquet, for its owner alone: with a protocol that gives a spine the position of each
+/// row (row, identifier, position), with one that gives shares a row for each joined row and slot, with this party's share
+/// of every column. The file's metadata says how shares are put together.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tacit match registry.toml --out spine.parquet\n  tacit match registry.toml --out shares.parquet --json\n\n\
+    A study that only matches: examples/match.toml"
+)]
+pub struct MatchArgs {
+    /// The party file
+    #[arg(value_name = "PARTY_FILE")]
+    pub party: Option<PathBuf>,
+    /// Where this party's part goes; never overwritten
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Flags that win over the party file
+    #[command(flatten)]
+    pub settings: Settings,
+    /// Begin with a new ledger although reports or a peer say that there was one: what was spent is forgotten
+    #[arg(long)]
+    pub new_ledger: bool,
+    /// What the operator says for this run alone
+    #[command(flatten)]
+    pub said: Said,
+    /// Print one JSON object: rows, sizes disclosed, stages
+    #[arg(long)]
+    pub json: bool,
+    /// Progress as JSON lines on standard error, for a process that watches this one
+    #[arg(long, hide = true)]
+    pub events: bool,
+}
 
 /// Runs, writes this party's part and says what was disclosed.
 ///
 /// # Errors
 /// Input, policy, network or a deviating peer; or a disk that does not take the file.
-pub fn run(args: args::Match) -> Result<(), Error> {
+pub fn run(args: MatchArgs) -> Result<(), Error> {
     let usage = "tacit match registry.toml --out spine.parquet";
     let settings = run::settings(args.party.as_deref(), args.settings, usage)?;
     let (mut party, opened, board) = run::start(settings, args.said, args.events)?;
     party.new_ledger = args.new_ledger;
     board.show(&Line::Waiting { text: format!("reading {}", party.data.display()) });
-    let done = job::run::match_rows(&party, &opened, &args.out, &board.watch());
+    let done = job::run::match_rows(&party, &opened, &args.out, &watch(&board));
     board.end();
     let report = done?;
     if args.json { output::print_json(&report) } else { output::print(&report.text()) }

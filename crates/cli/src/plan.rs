@@ -1,16 +1,76 @@
 //! `tacit plan`: what a study will cost, before anything is spent.
 
-use crate::{args, output};
+use crate::args::rows_pair;
 use base::Error;
+use clap::Args;
 use job::plan::{Assumed, Link, Plan, Speeds, plan};
+use page::numbers::{bytes, duration, scaled, with_unit};
 use privacy::ledger::PUBLIC;
+use std::path::PathBuf;
+use study::transport::Transport;
 use study::{Protocol, Study};
+use terminal::output;
+
+/// States gates, oblivious transfers, bytes, time and privacy cost of every stage, and the smallest effect that the
+/// study could see.
+///
+/// Gates, transfers and bytes are exact for the given sizes. Seconds are an estimate from the link and the speed of one
+/// core; the assumptions are printed with them.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tacit plan study.toml --rows 10M --link 1gbps,20ms\n  tacit plan study.toml --rows 2M,500k --mean 0.01 --json"
+)]
+pub struct PlanArgs {
+    /// The study file
+    pub study: PathBuf,
+    /// Rows of both sides, or of the first and the second: 400k, 10M, 2M,500k
+    #[arg(long, value_name = "N[,M]", value_parser = rows_pair)]
+    pub rows: [u64; 2],
+    /// Bandwidth each way and round-trip time
+    #[arg(long, value_name = "RATE,RTT", value_parser = link, default_value = "10gbps,1ms")]
+    pub link: Link,
+    /// Your guess of the control arm's mean outcome per person, for the smallest detectable effect
+    #[arg(long, value_name = "X", default_value_t = 0.01, value_parser = mean)]
+    pub mean: f64,
+    /// Cores of each party
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub cores: u32,
+    /// What four servers compute over: tls, auto, shm, fabric, fabric-PROVIDER
+    #[arg(long, value_name = "NAME", default_value = "tls", value_parser = Transport::parse)]
+    pub transport: Transport,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Reads `10gbps,1ms`.
+fn link(text: &str) -> Result<Link, String> {
+    let rule = || "write bandwidth and round-trip time: 10gbps,1ms or 100mbps,20ms".to_owned();
+    let (rate, time) = text.split_once(',').ok_or_else(rule)?;
+    let number = |text: &str, units: [(&str, f64); 3]| -> Option<f64> {
+        let lower = text.trim().to_ascii_lowercase();
+        let (digits, unit) = units.iter().find_map(|(name, unit)| Some((lower.strip_suffix(name)?, unit)))?;
+        let value = digits.trim().parse::<f64>().ok()? * unit;
+        (value.is_finite() && value >= 0.0).then_some(value)
+    };
+    let bits = number(rate, [("gbps", 1e9), ("mbps", 1e6), ("kbps", 1e3)]).filter(|rate| *rate > 0.0);
+    let seconds = number(time, [("ms", 1e-3), ("us", 1e-6), ("s", 1.0)]);
+    match (bits, seconds) {
+        (Some(bits_per_s), Some(round_trip_s)) => Ok(Link { bits_per_s, round_trip_s }),
+        _ => Err(rule()),
+    }
+}
+
+fn mean(text: &str) -> Result<f64, String> {
+    let mean = text.parse::<f64>().ok().filter(|m| m.is_finite() && *m >= 0.0);
+    mean.ok_or_else(|| "write a number from 0: 0.01".to_owned())
+}
 
 /// Prints the plan of a study.
 ///
 /// # Errors
 /// When the study is refused.
-pub fn run(args: &args::Plan) -> Result<(), Error> {
+pub fn run(args: &PlanArgs) -> Result<(), Error> {
     crate::check::expect_study(&args.study)?;
     let (study, _) = Study::read(&args.study)?;
     same_rows(&study, args.rows)?;
@@ -34,8 +94,8 @@ pub fn same_rows(study: &Study, rows: [u64; 2]) -> Result<(), Error> {
 
 /// States the link in the units in which people buy it.
 pub fn say_link(plan: &mut Plan, link: Link) {
-    let rate = output::scaled(link.bits_per_s);
-    let text = format!("{rate}bit/s, {} ms round trip", link.round_trip_s * 1e3);
+    let rate = with_unit(link.bits_per_s, "bit/s");
+    let text = format!("{rate}, {} ms round trip", link.round_trip_s * 1e3);
     plan.assumptions.insert("link".to_owned(), text);
 }
 
@@ -48,10 +108,10 @@ pub fn text(plan: &Plan) -> String {
     let row = |name: &str, ands: u64, ots: u64, sent: u64, rounds: u64, seconds: f64| {
         format!(
             "{name:10} {:>12} {:>10} {:>12} {rounds:>8} {:>12}",
-            output::scaled(ands as f64).trim_end(),
-            output::scaled(ots as f64).trim_end(),
-            output::bytes(sent),
-            output::duration(seconds)
+            scaled(ands as f64),
+            scaled(ots as f64),
+            bytes(sent),
+            duration(seconds)
         )
     };
     let stages = &plan.stages;
@@ -113,9 +173,23 @@ fn engines(plan: &Plan) -> Vec<String> {
         lines.push(format!(
             "{:34} {:>10} {:>12}{remark}",
             format!("{}{settings}", choice.engine),
-            output::bytes(choice.bytes),
-            output::duration(choice.seconds)
+            bytes(choice.bytes),
+            duration(choice.seconds)
         ));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_read() {
+        let fast = link("10gbps,1ms").unwrap();
+        assert_eq!((fast.bits_per_s, fast.round_trip_s), (1e10, 1e-3));
+        for text in ["10gbps", "0gbps,1ms", "fast,1ms", "10gbps,-1ms", "nangbps,1ms", "10gbps,1"] {
+            assert!(link(text).is_err(), "{text}");
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! `tacit run`: this party's half of a study.
 
-use crate::progress::{Board, Line};
-use crate::{args, machine, output, serve};
+use crate::serve;
+use crate::settings::{self, Said, Settings};
 use base::{Error, Kind};
+use clap::Args;
 use job::prepare::Opened;
 use job::run::{Event, Part, Watch};
 use report::{PARTS_FORMAT, Report, Reports};
@@ -12,10 +13,42 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use study::Study;
 use study::party::{Party, PartySettings};
+use terminal::progress::{Board, Line};
+use terminal::{machine, output};
+
+/// Runs this party's half of a study; the other party does the same on its machine.
+///
+/// Every line of the party file is also a flag, and the flag wins. The report goes to standard output, and as
+/// report.json and report.html into the report folder; progress goes to standard error.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tacit run registry.toml\n  tacit run registry.toml --listen 0.0.0.0:7001 --json > report.json\n  \
+    tacit run --study study.toml --as hospitals --identity hospitals.key --data hospitals.csv --peer registry.example.org:7000"
+)]
+pub struct RunArgs {
+    /// The party file
+    #[arg(value_name = "PARTY_FILE")]
+    pub party: Option<PathBuf>,
+    /// Flags that win over the party file
+    #[command(flatten)]
+    pub settings: Settings,
+    /// Begin with a new ledger although reports or a peer say that there was one: what was spent is forgotten
+    #[arg(long)]
+    pub new_ledger: bool,
+    /// What the operator says for this run alone
+    #[command(flatten)]
+    pub said: Said,
+    /// Print the report as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Progress as JSON lines on standard error, for a process that watches this one
+    #[arg(long, hide = true)]
+    pub events: bool,
+}
 
 /// Runs, prints the report and writes it into the report folder. Where the run fails and this party's own answer is complete
 /// all the same, it is written and printed, too, and the exit code is the error's.
-pub fn run(args: args::Run) -> ExitCode {
+pub fn run(args: RunArgs) -> ExitCode {
     let (json, mut answer) = (args.json, None);
     match steps(args, &mut answer) {
         Ok(()) => ExitCode::SUCCESS,
@@ -25,7 +58,7 @@ pub fn run(args: args::Run) -> ExitCode {
 
 /// # Errors
 /// Input, policy, network or a deviating peer; or a disk that does not take the report, which is kept in the ledger.
-fn steps(args: args::Run, answer: &mut Option<Report>) -> Result<(), Error> {
+fn steps(args: RunArgs, answer: &mut Option<Report>) -> Result<(), Error> {
     let settings = settings(args.party.as_deref(), args.settings, "tacit run registry.toml")?;
     if serve::run_once(&settings, args.json, args.events)?.is_some() {
         return Ok(());
@@ -60,7 +93,7 @@ fn steps(args: args::Run, answer: &mut Option<Report>) -> Result<(), Error> {
 
 /// What a board shows; an answer that is complete while others wait for theirs is written at once, whatever becomes of the run.
 fn watch(board: &Board, folder: &Path) -> Watch {
-    let (shown, folder) = (board.watch(), folder.to_owned());
+    let (shown, folder) = (crate::watch::watch(board), folder.to_owned());
     let events = shown.events.clone();
     let events = move |event| {
         if let Event::Answer { with, report } = &event {
@@ -78,23 +111,19 @@ fn watch(board: &Board, folder: &Path) -> Watch {
 ///
 /// # Errors
 /// When there are none, or they cannot be read.
-pub fn settings(file: Option<&Path>, flags: args::Settings, usage: &str) -> Result<PartySettings, Error> {
+pub fn settings(file: Option<&Path>, flags: Settings, usage: &str) -> Result<PartySettings, Error> {
     let flags = PartySettings::from(flags);
     if file.is_none() && flags == PartySettings::default() {
         return Err(Error::input(format!("PARTY_FILE is missing: {usage}, or every setting as a flag")));
     }
-    args::settings(file, flags)
+    settings::settings(file, flags)
 }
 
 /// This party, its study and key, and where progress is shown.
 ///
 /// # Errors
 /// When settings are missing or wrong, or the key is not the study's.
-pub fn start(
-    settings: PartySettings,
-    said: args::Said,
-    events: bool,
-) -> Result<(Party, Opened, Board), Error> {
+pub fn start(settings: PartySettings, said: Said, events: bool) -> Result<(Party, Opened, Board), Error> {
     let party = Party { consent: said.into(), ..settings.complete()? };
     let board = if events {
         machine::end_with_parent();

@@ -2,9 +2,8 @@
 //!
 //! Its log goes to standard error and what became of each study to standard output, with `--json` one object a line each.
 
-use crate::args::{self, ServerSettings};
-use crate::output;
-use crate::progress::Board;
+use crate::settings::{self, ServerSettings};
+use crate::watch::watch;
 use base::Error;
 use clap::Args;
 use job::prepare::Opened;
@@ -20,6 +19,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use study::Study;
 use study::party::{Node, PartySettings};
+use terminal::output;
+use terminal::progress::Board;
 
 /// How long a node that waits may take to notice that it is to stop; one that computes is broken off.
 const STOPS_WITHIN: Duration = Duration::from_secs(1);
@@ -31,7 +32,7 @@ const STOPS_WITHIN: Duration = Duration::from_secs(1);
 /// and SIGINT end it; a study under way is broken off, and nothing of it is revealed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tacit serve server-2.toml\n  tacit serve server-2.toml --once --json")]
-pub struct Serve {
+pub struct ServeArgs {
     /// The server's party file
     #[arg(value_name = "PARTY_FILE", required_unless_present = "party")]
     pub file: Option<PathBuf>,
@@ -62,17 +63,17 @@ enum Ended {
 ///
 /// # Errors
 /// What is wrong with its files or address; with `--once`, the error of the study.
-pub fn run(args: Serve) -> Result<(), Error> {
+pub fn run(args: ServeArgs) -> Result<(), Error> {
     if args.child {
-        crate::machine::end_with_parent();
+        terminal::machine::end_with_parent();
     }
-    let Serve { file, party, settings, once, json, .. } = args;
-    let node = args::settings(file.or(party).as_deref(), settings)?.complete_node()?;
+    let ServeArgs { file, party, settings, once, json, .. } = args;
+    let node = settings::settings(file.or(party).as_deref(), settings)?.complete_node()?;
     let (tell, ended) = channel();
     let stop = Arc::new(AtomicBool::new(false));
     catch(tell.clone(), stop.clone())?;
     std::thread::spawn(move || {
-        let watch = if json { Watch::none() } else { Board::stderr().watch() };
+        let watch = if json { Watch::none() } else { watch(&Board::stderr()) };
         let log = move |event| say(&event, json);
         let _ = tell.send(Ended::Node(serve(&node, once, &stop, &log, &watch)));
     });
@@ -156,8 +157,7 @@ fn show(report: &ServerReport, json: bool) -> Result<(), Error> {
     if !json {
         return output::print(&report.text());
     }
-    let text = serde_json::to_string(report);
-    output::print(&text.map_err(|e| Error::misuse(format!("a report does not serialise: {e}")))?)
+    output::print_json_line(report)
 }
 
 /// `tacit run` for a server: one study now, told by nobody. Nothing where the settings are those of an owner.
@@ -176,12 +176,12 @@ pub fn run_once(settings: &PartySettings, json: bool, events: bool) -> Result<Op
     let node: Node = settings.clone().complete_node()?;
     let opened = Opened::new(study, &node.name, &node.identity)?;
     let board = if events {
-        crate::machine::end_with_parent();
+        terminal::machine::end_with_parent();
         Board::events()
     } else {
         Board::stderr()
     };
-    let done = compute_study(&node, opened, &board.watch());
+    let done = compute_study(&node, opened, &watch(&board));
     board.end();
     let report = done?;
     if json {

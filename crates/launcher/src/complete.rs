@@ -1,9 +1,9 @@
 //! `osprey completions`: what a shell needs to complete commands and flags.
 
 use crate::args::{Cli, Completions};
-use crate::output;
 use base::Error;
 use clap::{Command, CommandFactory};
+use terminal::output;
 
 /// Prints the completion script of a shell.
 ///

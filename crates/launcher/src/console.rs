@@ -1,7 +1,7 @@
 //! What `osprey run` says, on standard error: standard output is the program's.
 
-use crate::output;
 use indicatif::{ProgressBar, ProgressStyle};
+use page::numbers::binary;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -72,7 +72,7 @@ impl Progress {
         if self.console.quiet || self.began.elapsed() < QUIET_FOR {
             return;
         }
-        let written = if bytes > 0 { format!(", {} of trace", output::binary(bytes)) } else { String::new() };
+        let written = if bytes > 0 { format!(", {} of trace", binary(bytes)) } else { String::new() };
         let text = format!("speculative pass: {} s{written}", self.began.elapsed().as_secs());
         if std::io::stderr().is_terminal() {
             let style = || ProgressStyle::with_template("osprey: {spinner} {msg}").ok();

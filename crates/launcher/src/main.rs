@@ -13,8 +13,6 @@ mod exec;
 mod folders;
 mod guard;
 mod link;
-mod markup;
-mod output;
 mod overlay;
 mod pass;
 mod probe;
@@ -26,13 +24,13 @@ mod run;
 mod signals;
 mod speculation;
 mod stdin;
-mod svg;
 mod trace;
 mod tracefile;
 mod units;
 
 use args::{Cli, Command};
 use std::process::ExitCode;
+use terminal::output;
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os();
@@ -42,16 +40,19 @@ fn main() -> ExitCode {
         Some(first) if first == attempt::NAME => attempt::run(),
         first => {
             let running = first.is_some_and(|first| first == "run");
-            command(if running { run::FAILED } else { 2 })
+            command(running)
         }
     }
 }
 
-/// A command of the help; `misused` is the exit code for a mistake in its flags.
-fn command(misused: u8) -> ExitCode {
+/// A command of the help. With `osprey run` standard output is the program's, and so are flags such as `--json`.
+fn command(running: bool) -> ExitCode {
     let command = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli.command,
-        Err(usage) => return output::usage(&usage, misused),
+        Err(usage) => {
+            let json = !running && std::env::args_os().any(|arg| arg == "--json");
+            return output::usage(&usage, json, if running { run::FAILED } else { 2 });
+        }
     };
     let json = command.wants_json();
     let done = match command {

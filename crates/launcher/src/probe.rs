@@ -2,11 +2,12 @@
 
 use crate::args::Probe;
 use crate::engine::{self, ENCRYPTED, PLAINTEXT};
-use crate::{attempt, folders, output};
+use crate::{attempt, folders};
 use base::Error;
 use osprey::Engine;
 use serde::Serialize;
 use std::path::Path;
+use terminal::output;
 
 const NO_SWAP: &str =
     "this machine has no swap: make a swap file and switch it on (mkswap FILE, then swapon FILE)";

@@ -1,7 +1,7 @@
 //! What a run used: as a line for people and as one JSON object.
 
-use crate::output::{binary, duration};
 use osprey::Stats;
+use page::numbers::{binary, duration};
 use serde::{Deserialize, Serialize};
 
 /// The report of `osprey run`: what the runtime counted in the last pass, and what the launcher knows besides.

@@ -17,10 +17,11 @@ use crate::signals::Signals;
 use crate::speculation::{self, Outcome, Running, Speculator, Trace};
 use crate::stdin::Input;
 use crate::units::Memory;
-use crate::{cgroup, chunk, folders, output, processes, tracefile};
+use crate::{cgroup, chunk, folders, processes, tracefile};
 use osprey::settings::microset;
 use osprey::trace::ring;
 use osprey::{Engine, Mode, Settings};
+use page::numbers::binary;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -147,7 +148,7 @@ impl<'a> Runner<'a> {
         (self.settings.chunk, self.settings.microset) = (bytes, microset(bytes));
         self.settings.key = self.program.key(&self.settings)?;
         self.report.chunk_reason = reason.into();
-        self.console.step(&format!("chunks of {}: {reason}", output::binary(bytes as u64)));
+        self.console.step(&format!("chunks of {}: {reason}", binary(bytes as u64)));
         Ok(())
     }
 
@@ -530,7 +531,7 @@ impl<'a> Runner<'a> {
         self.report.run = ended.stats.unwrap_or_default();
         self.say_warnings();
         if ended.out_of_memory {
-            let bytes = output::binary(self.report.memory);
+            let bytes = binary(self.report.memory);
             let paged =
                 if self.limit().is_some_and(|limit| limit.paged) { " beside what can be paged" } else { "" };
             let then = match self.paging.by {
@@ -578,8 +579,8 @@ impl<'a> Runner<'a> {
             self.warn(format!(
                 "the limit was not kept: {} at the most, of {}; only a memory group keeps it whatever happens (root, or \
                  systemd-run --user --scope)",
-                output::binary(peak),
-                output::binary(limit)
+                binary(peak),
+                binary(limit)
             ));
         }
     }

@@ -10,6 +10,12 @@ use signal_hook::low_level::siginfo::Cause;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// `SIGSEGV`, or `signal 40` for one without a name.
+pub fn name(number: u8) -> String {
+    signal_hook::low_level::signal_name(number.into())
+        .map_or_else(|| format!("signal {number}"), str::to_owned)
+}
+
 /// Who gets signals.
 #[derive(Clone, Debug, Default)]
 pub struct Signals(Arc<Mutex<State>>);
@@ -78,6 +84,17 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn signals_have_names() {
+        let names = rustix::process::Signal::SYS.as_raw();
+        assert_eq!((name(31), name(11), name(40)), ("SIGSYS".into(), "SIGSEGV".into(), "signal 40".into()));
+        assert_eq!(
+            (names, rustix::process::Signal::SEGV.as_raw()),
+            (31, 11),
+            "numbers are those of this system"
+        );
+    }
     use crate::link::Incoming;
 
     #[test]

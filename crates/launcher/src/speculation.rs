@@ -1,7 +1,6 @@
 //! The speculative pass as the launcher sees it: a program that is cut off, quiet, watched, and may fail.
 
 use crate::console::Console;
-use crate::output::duration;
 use crate::pass::{Denied, Ended, Job, Pass, Tail, descriptor_path};
 use crate::program::Program;
 use crate::run::Failure;
@@ -9,6 +8,7 @@ use crate::signals::Signals;
 use crate::stdin::{self, Input};
 use osprey::trace::{Footer, Header, Source};
 use osprey::{Engine, Mode, Settings};
+use page::numbers::{binary, duration};
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -157,7 +157,7 @@ impl Speculator<'_> {
             "speculative pass: exit code {}, {}, peak {}",
             ended.code,
             duration(ended.seconds),
-            ended.peak.map_or_else(|| "unknown".into(), crate::output::binary),
+            ended.peak.map_or_else(|| "unknown".into(), page::numbers::binary),
         ));
         let untouched = file.metadata().is_ok_and(|m| m.len() == 0);
         let text = tail.text();
@@ -207,7 +207,7 @@ fn usual(code: u8) -> bool {
 pub fn how_ended(code: u8) -> String {
     match code {
         0 => "ended".into(),
-        129..=192 => format!("was ended by {}", crate::output::signal(code - 128)),
+        129..=192 => format!("was ended by {}", crate::signals::name(code - 128)),
         code => format!("ended with exit code {code}"),
     }
 }
@@ -257,7 +257,7 @@ impl<'a> Watch<'a> {
             self.stop = Some(format!(
                 "the speculative pass read more than {} from a pipe, which is what is kept for the program; give the \
                  input by a file",
-                crate::output::binary(stdin::KEPT as u64)
+                binary(stdin::KEPT as u64)
             ));
         }
         if self.stop.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

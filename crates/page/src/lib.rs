@@ -2,4 +2,5 @@
 
 pub mod markup;
 pub mod numbers;
+pub mod picture;
 pub mod svg;

@@ -21,7 +21,7 @@ impl Markup {
 }
 
 /// Elements without content, which HTML wants unclosed and XML closed: `<br/>` is both.
-const VOID: [&str; 5] = ["meta", "br", "rect", "line", "circle"];
+const VOID: [&str; 7] = ["meta", "br", "rect", "line", "circle", "path", "polyline"];
 
 /// Text, escaped and cleaned of what could deceive.
 pub fn text(text: impl AsRef<str>) -> Markup {
@@ -66,7 +66,8 @@ pub fn element(
     out.push('>');
     content.into_iter().for_each(|part| out.push_str(&part.0));
     let _ = write!(out, "</{name}>");
-    if matches!(name, "section" | "tr" | "table" | "p" | "h2" | "svg" | "g" | "div" | "figure" | "head") {
+    let block = ["section", "tr", "table", "p", "h1", "h2", "svg", "g", "div", "figure", "head"];
+    if block.contains(&name) {
         out.push('\n');
     }
     Markup(out)
@@ -86,4 +87,45 @@ pub fn number(shown: &str) -> Markup {
 /// ASCII minus signs of a formatted number, or of an interval, as U+2212.
 pub fn minus(shown: &str) -> String {
     shown.replace('-', "\u{2212}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether every element that is opened is closed, in order, and attributes are quoted.
+    fn is_well_formed(markup: &str) -> Result<(), String> {
+        let mut open = Vec::new();
+        let mut rest = markup;
+        while let Some(at) = rest.find('<') {
+            let end = rest[at..].find('>').ok_or("a tag without an end")? + at;
+            let tag = &rest[at + 1..end];
+            rest = &rest[end + 1..];
+            if tag.matches('"').count() % 2 == 1 || tag.contains('<') {
+                return Err(format!("quotes in <{tag}>"));
+            }
+            let name = tag.trim_matches('/').split_whitespace().next().unwrap_or("").to_owned();
+            if tag.starts_with('!') || tag.starts_with('?') || tag.ends_with('/') {
+                continue;
+            }
+            if tag.starts_with('/') {
+                if open.pop().as_ref() != Some(&name) {
+                    return Err(format!("</{name}> closes another element"));
+                }
+            } else {
+                open.push(name);
+            }
+        }
+        if open.is_empty() { Ok(()) } else { Err(format!("left open: {open:?}")) }
+    }
+
+    #[test]
+    fn text_is_escaped_and_elements_are_closed() {
+        let made =
+            element("p", &[("title", "a \"b\"")], [text("1 < 2 & 3"), element("line", &[("x", "1")], [])]);
+        let made = made.into_string();
+        assert_eq!(made, "<p title=\"a &quot;b&quot;\">1 &lt; 2 &amp; 3<line x=\"1\"/></p>\n");
+        is_well_formed(&made).expect("well formed");
+        assert!(is_well_formed("<a><b></a></b>").is_err() && is_well_formed("<a>").is_err());
+    }
 }

@@ -115,13 +115,13 @@ pub fn p_value(value: f64) -> String {
     if value < 0.0001 { "< 0.0001".to_owned() } else { short(value, 2) }
 }
 
-/// `0.4 s`, `39.5 s`, `4 min 12 s`, `3 h 05 min`.
-pub fn seconds(value: f64) -> String {
+/// `0.04 s`, `39.5 s`, `4 min 12 s`, `3 h 05 min`.
+pub fn duration(value: f64) -> String {
     if !value.is_finite() || value < 0.0 {
         return MISSING.to_owned();
     }
     if value < 99.95 {
-        return format!("{value:.1} s");
+        return format!("{value:.*} s", if value < 0.995 { 2 } else { 1 });
     }
     if value >= LARGEST {
         return format!("{} s", scientific(value));
@@ -135,30 +135,57 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
-/// A rate in two digits: `850`, `13 k`, `1.2 M`.
-pub fn per_second(value: f64) -> String {
-    if !value.is_finite() || value < 0.0 {
-        return MISSING.to_owned();
-    }
-    match value {
-        value if value < 999.5 => fixed(value, 0),
-        value if value < 999_500.0 => format!("{} k", fixed(value / 1e3, usize::from(value < 9_950.0))),
-        value => format!("{} M", fixed(value / 1e6, usize::from(value < 9_950_000.0))),
-    }
+/// What is counted, in the singular or the plural: `1 bit`, `1,024 bits`.
+pub fn counted(value: u64, what: &str) -> String {
+    format!("{} {what}{}", count(value), if value == 1 { "" } else { "s" })
 }
 
-/// Powers of a thousand: `950 B`, `27 kB`, `6.8 MB`.
+/// Three significant digits where there are more, powers of a thousand by their letter: `850`, `12.9 k`, `68.0 M`.
+pub fn scaled(value: f64) -> String {
+    let (number, unit) = thousands(value);
+    if unit.is_empty() { number } else { format!("{number} {unit}") }
+}
+
+/// A number of three digits and the letter of the power of a thousand that it counts.
+fn thousands(value: f64) -> (String, &'static str) {
+    if !value.is_finite() || value < 0.0 {
+        return (MISSING.to_owned(), "");
+    }
+    let (mut value, mut unit) = (value, "");
+    for next in ["k", "M", "G", "T", "P", "E"] {
+        if value < 999.5 {
+            break;
+        }
+        (value, unit) = (value / 1e3, next);
+    }
+    let number = match value {
+        v if v >= 99.95 || v.fract() == 0.0 => format!("{v:.0}"),
+        v if v >= 9.995 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
+    };
+    (number, unit)
+}
+
+/// [`scaled`], of a unit: `10 Gbit/s`.
+pub fn with_unit(value: f64, unit: &str) -> String {
+    let (number, prefix) = thousands(value);
+    format!("{number} {prefix}{unit}")
+}
+
+/// Powers of a thousand: `950 B`, `27.3 kB`, `6.84 MB`.
 pub fn bytes(value: u64) -> String {
-    let units = ["kB", "MB", "GB", "TB", "PB", "EB"];
-    if value < 1000 {
-        return format!("{value} B");
+    with_unit(value as f64, "B")
+}
+
+/// Powers of 1,024, for memory that is given out in powers of two: `256 MiB`, `1.5 GiB`.
+pub fn binary(value: u64) -> String {
+    let (mut shown, mut unit) = (value as f64, "B");
+    for next in ["KiB", "MiB", "GiB", "TiB"] {
+        if shown < 1024.0 {
+            break;
+        }
+        (shown, unit) = (shown / 1024.0, next);
     }
-    let mut shown = value as f64 / 1000.0;
-    let mut unit = 0;
-    while shown >= 999.5 && unit + 1 < units.len() {
-        shown /= 1000.0;
-        unit += 1;
-    }
-    let decimals = usize::from(shown < 9.95);
-    format!("{shown:.decimals$} {}", units[unit])
+    let digits = usize::from(shown < 99.95 && shown.fract() != 0.0);
+    format!("{shown:.digits$} {unit}")
 }

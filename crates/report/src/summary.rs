@@ -8,7 +8,7 @@ mod tests;
 
 use crate::wording::{self, Scale, Verdict};
 use crate::{CellView, CountView, LiftView, ProgramList, ProgramOutput, Report, Stage, View};
-use page::numbers::{bytes, count, grouped, p_value, per_second, percent, rho, seconds, short, significant};
+use page::numbers::{bytes, count, duration, grouped, p_value, percent, rho, scaled, short, significant};
 use std::fmt::Write;
 
 /// Columns of the label in front of the numbers.
@@ -112,7 +112,7 @@ pub fn terminal_in(report: &Report, style: Style) -> String {
         &mut out,
         &format!(
             "  Total {}, {}{}, peak {}",
-            seconds(report.seconds),
+            duration(report.seconds),
             bytes(report.bytes),
             whose_bytes(report),
             bytes(report.peak_memory_bytes)
@@ -461,7 +461,7 @@ fn stage_lines(out: &mut String, stages: &[Stage], style: Style) {
     for stage in stages {
         let rate = if stage.seconds > 0.0 { stage.rows as f64 / stage.seconds } else { 0.0 };
         let rate = if rate >= 1.0 {
-            format!("{} {}/s", per_second(rate), wording::handled(stage))
+            format!("{} {}/s", scaled(rate), wording::handled(stage))
         } else {
             String::new()
         };
@@ -471,7 +471,7 @@ fn stage_lines(out: &mut String, stages: &[Stage], style: Style) {
             style.text(&stage.name),
             count(stage.rows),
             wording::handled(stage),
-            seconds(stage.seconds),
+            duration(stage.seconds),
             bytes(stage.bytes_sent.iter().fold(0, |sum, &sent| sum.saturating_add(sent))),
         );
         line(out, text.trim_end());

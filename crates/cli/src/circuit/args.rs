@@ -22,7 +22,7 @@ both formats and a tutorial.";
 /// Runs, describes, converts and shrinks boolean circuits in files.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Circuit {
+pub struct CircuitArgs {
     /// What to do with a circuit.
     #[command(subcommand)]
     pub action: Action,

@@ -4,13 +4,13 @@ use super::args::{EngineName, Run};
 use super::config::Config;
 use super::inputs;
 use super::run::{Chosen, Summary, evaluate, packed};
-use crate::progress::{Board, Line};
 use base::{Error, Roster, Seed};
 use circuits::Wired;
 use net::{Identity, Meet, Meeting, Session, Status, Terms, Transport};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+use terminal::progress::{Board, Line};
 
 /// What the parties agree on, and their lines, in words.
 const TERMS: Terms = Terms {

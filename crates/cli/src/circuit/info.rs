@@ -1,12 +1,13 @@
 //! `tacit circuit info`.
 
-use crate::output;
 use base::{Error, PartyId};
 use circuits::Wire;
 use circuits::Wired;
+use page::numbers::{count, counted};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::path::Path;
+use terminal::output;
 
 /// Rows of the histogram of layers, at most.
 const ROWS: usize = 16;
@@ -80,7 +81,7 @@ fn info(wired: &Wired, format: &'static str) -> Info {
 }
 
 fn text(info: &Info) -> String {
-    let grouped = |n: usize| output::grouped(n as u64);
+    let grouped = |n: usize| count(n as u64);
     let mut lines = vec![
         format!("format   {}, {} parties", info.format, info.parties),
         format!(
@@ -97,7 +98,7 @@ fn text(info: &Info) -> String {
         let seen: Vec<usize> =
             info.outputs.iter().filter(|o| o.parties.contains(&party)).map(|o| o.bits).collect();
         let bits = |n: usize, words: usize| {
-            format!("{} in {}", output::counted(n as u64, "bit"), output::counted(words as u64, "word"))
+            format!("{} in {}", counted(n as u64, "bit"), counted(words as u64, "word"))
         };
         let entered = bits(own.iter().sum::<u32>() as usize, own.len());
         lines
@@ -110,7 +111,7 @@ fn text(info: &Info) -> String {
         let (from, to) = (row * step + 1, ((row + 1) * step).min(info.layers.len()));
         let range = if from == to { format!("{from}") } else { format!("{from}-{to}") };
         let bar = "#".repeat((40 * sum).div_ceil(most));
-        lines.push(format!("layer {range:>11}  {:>9} AND  {bar}", grouped(*sum)));
+        lines.push(format!("layer {range:>11}  {:>9} AND  {bar}", count(*sum as u64)));
     }
     lines.join("\n")
 }

@@ -7,24 +7,25 @@ mod info;
 mod inputs;
 mod run;
 
-pub use args::Circuit;
+pub use args::CircuitArgs;
 
-use crate::output;
 use args::{Action, Convert, Emit, Optimise};
 use base::Error;
 use circuits::Wired;
 use circuits::files::{self, Format};
 use circuits::optimise::optimise;
 use circuits::standard;
+use page::numbers::count;
 use serde::Serialize;
 use std::io::BufReader;
 use std::path::Path;
+use terminal::output;
 
 /// Does what was asked for.
 ///
 /// # Errors
 /// When a file cannot be read or written or is malformed, inputs do not fit, or an engine fails.
-pub fn run(args: &Circuit) -> Result<(), Error> {
+pub fn run(args: &CircuitArgs) -> Result<(), Error> {
     match &args.action {
         Action::Run(run) => run::run(run, args.json),
         Action::Info(info) => info::run(&info.file, args.json),
@@ -57,7 +58,7 @@ impl Size {
 
 impl std::fmt::Display for Size {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let [ands, xors] = [self.and_gates, self.xor_gates].map(|n| output::grouped(n as u64));
+        let [ands, xors] = [self.and_gates, self.xor_gates].map(|n| count(n as u64));
         write!(f, "{ands} AND, {xors} XOR, depth {}", self.depth)
     }
 }

@@ -3,15 +3,16 @@
 
 use super::args::{EngineName, Run};
 use super::{hosts, inputs};
-use crate::output;
 use base::{Error, Kind, PartyId, Roster, Seed};
 use circuits::files::values;
 use circuits::{Viewers, Wired};
 use engine::{CircuitEngine, Clear};
 use net::{Channels, Ledger, Session};
 use ot::OtKind;
+use page::numbers::{bytes, counted};
 use serde::Serialize;
 use std::time::{Duration, Instant};
+use terminal::output;
 use yao::Yao;
 
 /// How long one party waits for another.
@@ -243,11 +244,11 @@ fn text(summary: &Summary) -> String {
         "{} among {} parties: {}, depth {}, {}{}, {}, {:.3} s",
         summary.engine,
         summary.parties,
-        output::counted(summary.and_gates as u64, "AND gate"),
+        counted(summary.and_gates as u64, "AND gate"),
         summary.depth,
-        output::bytes(summary.bytes),
+        bytes(summary.bytes),
         summary.party.map_or_else(String::new, |p| format!(" sent by party {p}")),
-        output::counted(summary.rounds, "round"),
+        counted(summary.rounds, "round"),
         summary.seconds
     ));
     lines.join("\n")

@@ -1,13 +1,13 @@
 //! The demo's folder: data, keys, the study both hold, and a party file for each.
 
 use super::{PARTIES, market, ring4};
-use crate::output;
 use base::Error;
 use base::free_address;
 use data::generate::{self, Generated};
 use net::Identity;
 use std::path::{Path, PathBuf};
 use study::Study;
+use terminal::output;
 
 /// Marks a folder as made by a demo, so that the next one may replace it.
 const MARK: &str = ".tacit-demo";

@@ -1,18 +1,19 @@
 //! `tacit demo market`: a customer finds the fastest of the peers that have what it wants; five providers know how fast
 //! their own peers are. Six processes.
 
+use super::DemoArgs;
 use super::files::Folder;
 use super::follow;
-use crate::args::Demo;
-use crate::output::{self, bytes, duration, grouped};
-use crate::progress::Working;
 use base::free_address;
 use base::{Error, PartyId};
 use net::Fingerprint;
+use page::numbers::{bytes, count, duration};
 use program::lower::combine::Shape;
 use report::{Report, View};
 use serde::Serialize;
 use studies::market::{Answer, CUSTOMER, Problem, Sample, program};
+use terminal::output;
+use terminal::progress::Working;
 
 /// The parties, in the order of their names.
 pub const PARTIES: [&str; 6] = ["customer", "isp-1", "isp-2", "isp-3", "isp-4", "isp-5"];
@@ -53,7 +54,7 @@ struct Found {
 ///
 /// # Errors
 /// When the folder is not a demo's, a party fails, or the answer is wrong.
-pub fn run(args: &Demo) -> Result<(), Error> {
+pub fn run(args: &DemoArgs) -> Result<(), Error> {
     let folder = Folder::claim(&args.out, &PARTIES)?;
     let working = Working::on(format!("making data, keys and study in {}", args.out.display()));
     let sample = Sample::new(PROBLEM, program(PROBLEM, PARTIES, Shape::Small), PEERS, SEED);
@@ -114,7 +115,7 @@ fn opening(sample: &Sample, study: &study::Study) -> Result<String, Error> {
     let mut lines = vec![
         format!(
             "Tacit demo: which of {} peers that have a film is the fastest? (Choi et al. 2012, section 3.1)",
-            grouped(PEERS)
+            count(PEERS)
         ),
         "A customer and five providers, six processes, mutually authenticated TLS 1.3.".to_owned(),
         String::new(),
@@ -169,7 +170,7 @@ fn summary(reports: &[Report], truth: Option<Found>) -> Result<Summary, Error> {
 /// What the customer learned, beside the truth, and what nobody did.
 fn closing(summary: &Summary, reports: &[Report], folder: &Folder) -> String {
     let word = |found: &Option<Found>| match found {
-        Some(found) => format!("{} at {}", found.key, grouped(found.bandwidth)),
+        Some(found) => format!("{} at {}", found.key, count(found.bandwidth)),
         None => "no peer has it".to_owned(),
     };
     let held = reports.iter().flat_map(|r| &r.stages).all(|s| s.price_held);
@@ -182,7 +183,7 @@ fn closing(summary: &Summary, reports: &[Report], folder: &Folder) -> String {
         word(&summary.found),
         word(&summary.truth),
         if summary.correct { "OK" } else { "NOT OK" },
-        grouped(summary.and_gates),
+        count(summary.and_gates),
         summary.engine,
         bytes(summary.bytes),
         if held { ", as priced to the byte" } else { "" },

@@ -5,17 +5,51 @@ mod market;
 mod ring4;
 mod story;
 
-use crate::args::{Demo, DemoName};
-use crate::follow::Children;
-use crate::output;
-use crate::progress::{Board, Line, Working};
 use base::Error;
+use clap::{Args, ValueEnum};
 use files::Folder;
 use release::modes::Estimate;
 use report::{Report, View};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::path::PathBuf;
+use terminal::follow::Children;
+use terminal::output;
+use terminal::progress::{Board, Line, Working};
+
+/// Runs a whole study on this machine: makes data, keys and files, starts every party as a process of its own over
+/// mutually authenticated TLS, and compares what they see with the truth.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tacit demo\n  tacit demo market\n  tacit demo ring4\n  tacit demo --out /tmp/demo --json\n\nThe folder keeps everything: rerun one side yourself with `tacit run demo-out/registry.toml`."
+)]
+pub struct DemoArgs {
+    /// polio: lift over the 1954 poliomyelitis field trial, two parties; market: the fastest of many peers, a customer
+    /// and five providers; ring4: the trial computed by four servers, three of them headless
+    #[arg(default_value = "polio")]
+    pub what: DemoName,
+    /// The folder for data, keys, study and reports; one that a demo made before is made anew, any other is left alone
+    #[arg(long, value_name = "FOLDER", default_value = "demo-out")]
+    pub out: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// polio, ring4: one child in so many, and all the cases: a quicker demo
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub scale: u64,
+}
+
+/// A demo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DemoName {
+    /// The 1954 poliomyelitis field trial.
+    Polio,
+    /// The fastest of many peers.
+    Market,
+    /// The field trial, computed by four servers.
+    Ring4,
+}
 
 /// The parties in the order of the study: the first sees the headline of the JSON.
 pub const PARTIES: [&str; 2] = ["registry", "hospitals"];
@@ -63,7 +97,7 @@ struct Seen {
 ///
 /// # Errors
 /// When the folder is not the demo's, a party fails, or an interval misses the truth.
-pub fn run(args: &Demo) -> Result<(), Error> {
+pub fn run(args: &DemoArgs) -> Result<(), Error> {
     match args.what {
         DemoName::Polio => polio(args),
         DemoName::Market => market::run(args),
@@ -71,7 +105,7 @@ pub fn run(args: &Demo) -> Result<(), Error> {
     }
 }
 
-fn polio(args: &Demo) -> Result<(), Error> {
+fn polio(args: &DemoArgs) -> Result<(), Error> {
     let folder = Folder::claim(&args.out, &PARTIES)?;
     let working = Working::on(format!("making data, keys and study in {}", args.out.display()));
     let made = folder.fill(args.scale)?;

@@ -1,16 +1,14 @@
 //! `tacit demo ring4`: the study of the main demo, computed by four servers. Two owners and four servers are six processes;
 //! three of the servers are headless nodes, which the fourth one tells to begin.
 
+use super::DemoArgs;
 use super::files::{Folder, polio};
 use super::{Summary, story, summary};
-use crate::args::Demo;
-use crate::follow::Children;
-use crate::output::{self, bytes, duration, grouped};
-use crate::progress::{Board, Line, Working};
 use base::Error;
 use base::free_address;
 use job::run::ServerReport;
 use net::Fingerprint;
+use page::numbers::{bytes, count, duration};
 use report::Report;
 use serde::Serialize;
 use serde_json::Value;
@@ -18,6 +16,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use study::Study;
 use study::salt;
+use terminal::follow::Children;
+use terminal::output;
+use terminal::progress::{Board, Line, Working};
 
 /// The owners, then the servers: the order of the keys in the study.
 pub const PARTIES: [&str; 6] = ["registry", "hospitals", "server-1", "server-2", "server-3", "server-4"];
@@ -55,7 +56,7 @@ struct Seen {
 ///
 /// # Errors
 /// When the folder is not a demo's, a process fails, or an interval misses the truth.
-pub fn run(args: &Demo) -> Result<(), Error> {
+pub fn run(args: &DemoArgs) -> Result<(), Error> {
     let folder = Folder::claim(&args.out, &PARTIES)?;
     let working = Working::on(format!("making data, keys and study in {}", args.out.display()));
     let (generated, study) = (polio(&folder, args.scale)?, folder.agree(STUDY)?);
@@ -165,7 +166,7 @@ fn opening(study: &Study, rows: [u64; 2], scale: u64) -> Result<String, Error> {
     for (index, (name, key)) in study.everybody().into_iter().enumerate() {
         let key: Fingerprint = key.parse()?;
         let (rows, what) = match index {
-            0 | 1 => (grouped(rows[index]), roles[index]),
+            0 | 1 => (count(rows[index]), roles[index]),
             HOST => (String::new(), "computes, and tells the others to begin"),
             _ => (String::new(), "computes, headless: waits to be told"),
         };

@@ -2,9 +2,9 @@
 
 use super::PARTIES;
 use super::files::{Folder, Made};
-use crate::output::{bytes, counted, duration, grouped};
 use base::Error;
 use job::plan::{Assumed, Link, Speeds, plan};
+use page::numbers::{bytes, count, counted, duration};
 use report::Report;
 use report::summary;
 use study::Kind;
@@ -32,7 +32,7 @@ pub fn opening(made: &Made, scale: u64) -> Result<String, Error> {
     }
     for ((member, rows), what) in study.parties.iter().zip(counts).zip(what) {
         let key: net::Fingerprint = member.key.parse()?;
-        lines.push(format!("  {:10} {:>9} {what:32} key {}", member.name, grouped(rows), key.short()));
+        lines.push(format!("  {:10} {:>9} {what:32} key {}", member.name, count(rows), key.short()));
     }
     let rho =
         lift.release.public.map_or_else(String::new, |rho| format!("   rho {rho} for one public result"));

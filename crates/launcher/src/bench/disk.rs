@@ -1,10 +1,11 @@
 //! What the disk of a folder does, at the sizes that chunks have: `osprey probe --disk`, and before every paged run.
 
-use crate::output::{self, binary};
 use base::Error;
 use osprey::disk::{Bandwidth, bandwidth};
+use page::numbers::binary;
 use serde::Serialize;
 use std::path::Path;
+use terminal::output;
 
 /// Sizes that `osprey probe --disk` measures: a page, labels, ciphertexts.
 const CHUNKS: [usize; 4] = [4 << 10, 64 << 10, 1 << 20, 2 << 20];

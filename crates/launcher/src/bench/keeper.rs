@@ -123,7 +123,7 @@ pub fn keep() -> Result<(), Error> {
             Ok(value) => format!("ok {value}"),
             Err(reason) => format!("no {}", reason.replace('\n', " ")),
         };
-        if crate::output::print(&answer).is_err() {
+        if terminal::output::print(&answer).is_err() {
             break;
         }
     }

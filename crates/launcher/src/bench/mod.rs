@@ -16,7 +16,8 @@ mod workload;
 pub use args::Bench;
 
 use crate::chunk::{self, Foresight};
-use crate::{attempt, folders, output};
+use crate::{attempt, folders};
+use ::page::numbers::{binary, duration};
 use args::{EngineName, Limit, ModeName};
 use base::Error;
 use figures::{Bound, Figures, Party, Speculation};
@@ -27,6 +28,7 @@ use serde::Serialize;
 use std::ops::Range;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use terminal::output;
 use workload::Workload;
 
 /// Bytes that a measurement of the disk moves: as many as all parties have resident, within these.
@@ -116,7 +118,7 @@ impl<'a> Session<'a> {
     }
 
     fn say(&self, text: &str) {
-        eprintln!("[{:>10}] {text}", output::duration(self.began.elapsed().as_secs_f64()));
+        eprintln!("[{:>10}] {text}", duration(self.began.elapsed().as_secs_f64()));
     }
 
     /// The unbounded run, then the engines.
@@ -127,7 +129,7 @@ impl<'a> Session<'a> {
         let engines: Vec<EngineName> = engines.collect();
         if !engines.is_empty() {
             let ratio: f64 = engines.iter().map(|engine| engine.expected_ratio()).sum();
-            let left = output::duration(ratio * shared.unbounded.figures.total_s * self.args.repeat as f64);
+            let left = duration(ratio * shared.unbounded.figures.total_s * self.args.repeat as f64);
             self.say(&format!("{}: about {left} for the rest", workload.name()));
         }
         for engine in engines {
@@ -160,7 +162,7 @@ impl<'a> Session<'a> {
         self.line(unbounded.clone())?;
         let memory: Vec<u64> = peaks.iter().map(|&peak| self.args.memory.of(peak)).collect();
         if let Some(limit) = memory.iter().max() {
-            self.say(&format!("{}: {} for each party", task.workload.name(), output::binary(*limit)));
+            self.say(&format!("{}: {} for each party", task.workload.name(), binary(*limit)));
         }
         Ok(Shared {
             task,
@@ -198,7 +200,7 @@ impl<'a> Session<'a> {
                 (format!("the system ended it for its memory: {error}"), engine.swaps())
             }
             Err(Failed::TooLittle(least, error)) => {
-                let (mib, chunk) = (least >> 20, output::binary(self.chunk(shared) as u64));
+                let (mib, chunk) = (least >> 20, binary(self.chunk(shared) as u64));
                 let advice = format!(
                     "it takes --memory {mib}M at least with chunks of {chunk}; a smaller --chunk needs less"
                 );
@@ -297,8 +299,8 @@ impl<'a> Session<'a> {
                     let asked = shared.memory.iter().max().map_or(0, |&bytes| bytes);
                     let text = format!(
                         "{} for each party, because the runtime needs that much to page it; {} was tried",
-                        output::binary(least),
-                        output::binary(asked)
+                        binary(least),
+                        binary(asked)
                     );
                     self.say(&format!("{}: {text}", shared.task.workload.name()));
                     shared.memory.iter_mut().for_each(|bytes| *bytes = least.max(*bytes));
@@ -349,8 +351,8 @@ impl<'a> Session<'a> {
         let (spill, chunk) = (&shared.task.spill, self.chunk(shared));
         let bytes = shared.resident.clamp(DISK_BYTES.0, DISK_BYTES.1);
         let found = disk::measure(spill, chunk, bytes).map_err(Failed::Denied)?;
-        let rate = output::binary(found.bytes_per_s as u64);
-        self.say(&format!("disk of {}: {rate}/s at {}", spill.display(), output::binary(chunk as u64)));
+        let rate = binary(found.bytes_per_s as u64);
+        self.say(&format!("disk of {}: {rate}/s at {}", spill.display(), binary(chunk as u64)));
         Ok(found.bytes_per_s)
     }
 
@@ -359,7 +361,7 @@ impl<'a> Session<'a> {
     }
 
     fn line(&mut self, row: Row) -> Result<(), Error> {
-        let (seconds, ratio) = (output::duration(row.figures.seconds), row.ratio_to_unbounded);
+        let (seconds, ratio) = (duration(row.figures.seconds), row.ratio_to_unbounded);
         self.say(&format!("{}: {} took {seconds}, {ratio:.2}x", row.workload.name(), row.engine.name()));
         self.json(&row)?;
         self.rows.push(row);
@@ -370,7 +372,6 @@ impl<'a> Session<'a> {
         if !self.args.json {
             return Ok(());
         }
-        let text = serde_json::to_string(value);
-        output::print(&text.map_err(|e| Error::misuse(format!("a result does not serialise: {e}")))?)
+        output::print_json_line(value)
     }
 }

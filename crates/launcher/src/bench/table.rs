@@ -1,7 +1,7 @@
 //! The result as a table for people.
 
 use super::row::{Row, Skipped};
-use crate::output;
+use ::page::numbers::{binary, count, duration};
 
 const HEAD: [&str; 15] = [
     "workload", "engine", "time", "ratio", "bound", "major", "minor", "switches", "user", "system",
@@ -39,33 +39,20 @@ fn cells(row: &Row) -> [String; 15] {
     [
         row.workload.name(),
         row.engine.name().to_owned(),
-        output::duration(figures.seconds),
+        duration(figures.seconds),
         format!("{:.2}x", row.ratio_to_unbounded),
         format!("{:.2}x", row.bound_ratio),
         count(figures.major_faults),
         count(figures.minor_faults),
         count(figures.voluntary_switches),
-        output::duration(figures.user_s),
-        output::duration(figures.system_s),
-        output::duration(figures.blocked_s),
-        output::duration(figures.plan_s),
-        output::binary(figures.bytes_read),
-        output::binary(figures.bytes_written),
+        duration(figures.user_s),
+        duration(figures.system_s),
+        duration(figures.blocked_s),
+        duration(figures.plan_s),
+        binary(figures.bytes_read),
+        binary(figures.bytes_written),
         if row.correct { "correct".to_owned() } else { "WRONG".to_owned() },
     ]
-}
-
-/// `402,201`.
-pub fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]
@@ -95,6 +82,5 @@ mod tests {
         assert!(lines[1].ends_with("correct") && lines[3].ends_with("WRONG"), "{text}");
         assert!(text.contains("binfclayer, move: the trace did not fit"), "{text}");
         assert!(text.contains("merge, hint: skipped: not permitted"), "{text}");
-        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
     }
 }

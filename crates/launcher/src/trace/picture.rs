@@ -1,8 +1,8 @@
 //! A trace as a picture: time to the right, chunks upwards, darker where more is touched.
 
-use crate::markup::{Markup, element};
-use crate::svg::{BLUES, INK, RULE, label, picture};
 use osprey::trace::{Block, Header};
+use page::markup::{Markup, element};
+use page::picture::{BLUES, INK, RULE, label, picture};
 use std::fmt::Write;
 
 /// Cells across and up, and the side of one.
@@ -79,7 +79,6 @@ fn paths(cells: &[[u32; ACROSS]]) -> [String; SHADES.len()] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::markup::tests::is_well_formed;
     use osprey::trace::Entry;
 
     #[test]
@@ -90,7 +89,6 @@ mod tests {
         let header = Header { chunk: 65536, region: 1 << 30, microset: 2, key: 0 };
         let svg = draw(&header, &blocks);
         let last = SHADES[3];
-        is_well_formed(&svg).expect("well formed");
         let path = svg.split("/>").find(|element| element.contains(last)).expect("one shade");
         assert_eq!(path.matches('M').count(), UP, "a box in every row");
         let bottom = format!("M{LEFT} {}h{}", TOP + (UP - 1) * CELL, 2 * CELL);

@@ -2,9 +2,10 @@
 
 use super::figures::{Figures, Plan, blocks};
 use super::picture;
-use crate::output::{binary, print, print_json};
 use base::Error;
+use page::numbers::binary;
 use std::path::Path;
+use terminal::output::{print, print_json};
 
 /// Prints the figures of a trace and draws it.
 ///

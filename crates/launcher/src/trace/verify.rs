@@ -4,7 +4,6 @@
 //! accesses depend on something that is not in its arguments, or the trace is of another build.
 
 use super::figures::blocks;
-use crate::output::{print, print_json};
 use base::Error;
 use osprey::settings::microset;
 use osprey::trace::{Block, Entry, Header};
@@ -15,6 +14,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, Command, Stdio};
+use terminal::output::{print, print_json};
 
 /// What to do with a trace of another program.
 const ANEW: &str = "give the arguments that it was made with, or make it anew (osprey run --speculative-only \

@@ -4,7 +4,7 @@ use super::tables::sent_by;
 use crate::wording::{Scale, cell_name, label, quantity_title};
 use crate::{CellView, LiftView, Report};
 use page::markup::{Markup, element, minus, text, words};
-use page::numbers::{bytes, seconds};
+use page::numbers::{bytes, duration};
 use page::svg::{self, AXIS_HEIGHT, Axis};
 
 /// Height of a row: its words above, its mark below.
@@ -126,7 +126,7 @@ pub fn rates(view: &LiftView, scale: &Scale) -> Option<Markup> {
 pub fn stages(report: &Report) -> Vec<Markup> {
     let finite = |seconds: f64| if seconds.is_finite() { seconds.max(0.0) } else { 0.0 };
     let names: Vec<&str> = report.stages.iter().map(|stage| stage.name.as_str()).collect();
-    let time = report.stages.iter().map(|stage| (vec![finite(stage.seconds)], seconds(stage.seconds)));
+    let time = report.stages.iter().map(|stage| (vec![finite(stage.seconds)], duration(stage.seconds)));
     let sent = report.stages.iter().map(|stage| {
         let total = stage.bytes_sent.iter().fold(0u64, |sum, &sent| sum.saturating_add(sent));
         (stage.bytes_sent.iter().map(|&sent| sent as f64).collect(), bytes(total))

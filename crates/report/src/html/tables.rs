@@ -10,7 +10,7 @@ use base::clean;
 use data::InputReport;
 use page::markup::{Markup, element, number, text, words};
 use page::numbers::{
-    MISSING, bytes, count, grouped, p_value, per_second, percent, rho, seconds, short, significant, up,
+    MISSING, bytes, count, duration, grouped, p_value, percent, rho, scaled, short, significant, up,
 };
 
 /// Longest name of a row.
@@ -288,22 +288,23 @@ pub fn stages(report: &Report) -> Markup {
     let mut columns = vec![("stage", false), ("time", true), ("rows or values", true), ("per s", true)];
     columns.extend(sent.iter().map(|title| (title.as_str(), true)));
     columns.extend([("AND gates", true), ("OTs", true), ("rounds", true), ("stated cost", false)]);
-    let rows =
-        report.stages.iter().map(|stage| {
-            let mut cells = vec![cell(&seconds(stage.seconds)), cell(&count(stage.rows)), cell(&rate(stage))];
-            cells.extend((0..sent.len()).map(|i| {
+    let rows = report.stages.iter().map(|stage| {
+        let mut cells = vec![cell(&duration(stage.seconds)), cell(&count(stage.rows)), cell(&rate(stage))];
+        cells.extend(
+            (0..sent.len()).map(|i| {
                 cell(&stage.bytes_sent.get(i).map_or_else(|| MISSING.to_owned(), |&sent| bytes(sent)))
-            }));
-            let price = &stage.price;
-            cells.extend([price.and_gates, price.ots, price.rounds].map(|n| cell(&count(n))));
-            let stated = bytes(price.sent.iter().fold(0u64, |sum, &sent| sum.saturating_add(sent)));
-            cells.push(if stage.price_held {
-                plain("held")
-            } else {
-                words("td", "exact", format!("not held: {stated}"))
-            });
-            row(&label(&stage.name), cells)
+            }),
+        );
+        let price = &stage.price;
+        cells.extend([price.and_gates, price.ots, price.rounds].map(|n| cell(&count(n))));
+        let stated = bytes(price.sent.iter().fold(0u64, |sum, &sent| sum.saturating_add(sent)));
+        cells.push(if stage.price_held {
+            plain("held")
+        } else {
+            words("td", "exact", format!("not held: {stated}"))
         });
+        row(&label(&stage.name), cells)
+    });
     table("Cost by stage. \"Held\": the bytes counted are the bytes stated beforehand.", &columns, rows)
 }
 
@@ -317,7 +318,7 @@ pub fn sent_by(report: &Report, participant: &str) -> String {
 }
 
 fn rate(stage: &Stage) -> String {
-    if stage.seconds > 0.0 { per_second(stage.rows as f64 / stage.seconds) } else { MISSING.to_owned() }
+    if stage.seconds > 0.0 { scaled(stage.rows as f64 / stage.seconds) } else { MISSING.to_owned() }
 }
 
 /// The run as a whole.
@@ -328,10 +329,10 @@ pub fn totals(report: &Report) -> Markup {
         _ => "application bytes that this party sent and received, before TLS",
     };
     let rows = [
-        ("from the first byte of matching to this report", seconds(report.seconds)),
+        ("from the first byte of matching to this report", duration(report.seconds)),
         (whose, bytes(report.bytes)),
         ("largest memory of this process", bytes(report.peak_memory_bytes)),
-        ("CPU time of this process", seconds(report.cpu_seconds)),
+        ("CPU time of this process", duration(report.cpu_seconds)),
         ("worker pairs", count(u64::from(report.shards))),
     ];
     facts("The run as a whole", &rows)

@@ -87,19 +87,28 @@ fn other_numbers() {
         ["< 0.0001", "0.038", "1", "n/a"]
     );
     assert_eq!(
-        [seconds(0.04), seconds(99.94), seconds(99.95), seconds(252.4), seconds(11_100.0), seconds(f64::NAN)],
-        ["0.0 s", "99.9 s", "1 min 40 s", "4 min 12 s", "3 h 05 min", "n/a"]
+        [
+            duration(0.04),
+            duration(99.94),
+            duration(99.95),
+            duration(252.4),
+            duration(11_100.0),
+            duration(f64::NAN)
+        ],
+        ["0.04 s", "99.9 s", "1 min 40 s", "4 min 12 s", "3 h 05 min", "n/a"]
     );
     assert_eq!(
         [bytes(0), bytes(999), bytes(1000), bytes(68_400_000), bytes(999_700_000), bytes(u64::MAX)],
-        ["0 B", "999 B", "1.0 kB", "68 MB", "1.0 GB", "18 EB"]
+        ["0 B", "999 B", "1 kB", "68.4 MB", "1.00 GB", "18.4 EB"]
     );
 }
 
 #[test]
-fn rates_have_two_digits() {
-    let shown = [0.4, 999.0, 12_893.0, 9_949.0, 999_600.0, 2e7, f64::NAN].map(per_second);
-    assert_eq!(shown, ["0", "999", "13 k", "9.9 k", "1.0 M", "20 M", "n/a"]);
+fn rates_have_three_digits() {
+    let shown = [0.4, 999.0, 12_893.0, 9_949.0, 999_600.0, 2e7, f64::NAN].map(scaled);
+    assert_eq!(shown, ["0.40", "999", "12.9 k", "9.95 k", "1.00 M", "20 M", "n/a"]);
+    assert_eq!([0, 1, 1000].map(|n| counted(n, "bit")), ["0 bits", "1 bit", "1,000 bits"]);
+    assert_eq!([0, 1024, 1536, 256 << 20].map(binary), ["0 B", "1 KiB", "1.5 KiB", "256 MiB"]);
 }
 
 #[test]
@@ -171,7 +180,7 @@ proptest! {
     #[test]
     fn no_number_is_shown_as_nan_or_negative_zero(bits: u64, decimals in 0usize..8) {
         let value = f64::from_bits(bits);
-        for text in [fixed(value, decimals), scientific(value), significant(value, 3), percent(value), seconds(value), p_value(value)] {
+        for text in [fixed(value, decimals), scientific(value), significant(value, 3), percent(value), duration(value), p_value(value)] {
             prop_assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
             prop_assert!(text.len() < 40, "{text}");
         }

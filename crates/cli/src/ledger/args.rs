@@ -1,6 +1,6 @@
 //! The arguments of `tacit ledger`.
 
-use super::rho;
+use crate::args::rho;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use study::Decimal;
@@ -13,7 +13,7 @@ use study::Decimal;
     tacit ledger verify registry.ledger\n  tacit ledger export registry.ledger > registry-ledger.json\n  tacit ledger backup registry.ledger registry-2024-05.ledger\n  \
     tacit ledger recover registry.ledger --lineage trial --spent 0.22"
 )]
-pub struct Ledger {
+pub struct LedgerArgs {
     /// What to do with it.
     #[command(subcommand)]
     pub action: LedgerAction,

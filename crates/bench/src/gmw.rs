@@ -3,32 +3,68 @@
 //! Wide: every lane has [`GATES`] ANDs of bits of two neighbouring parties, XORed into one bit that everybody sees.
 //! Tree: the AND of 2^D shared bits, level by level; every bit is 1, so a single wrong gate shows in the result.
 
-use super::{SEED, mix};
-use crate::args::{Bench, TransportName};
-use crate::output;
-use crate::progress::Working;
-use base::free_address;
-use base::{Error, Kind, PartyId, Roster, Seed};
-use circuits::Viewers;
-use circuits::{Circuit, Gates, Input, Lit};
+use super::names::{Ots, TransportName, only, parties};
+use super::{SEED, expect, mix, tell, two, verdict};
+use base::{Error, Kind, PartyId, Roster, Seed, free_address};
+use circuits::{Circuit, Gates, Input, Lit, Viewers};
+use clap::Args;
 use gmw::{Layers, Party, Times};
 use job::usage;
 use net::relay::Relay;
 use net::{Channels, Entry, Identity, Ledger, Meet, Session, Transport};
 use ot::OtKind;
+use page::numbers::{bytes, count, counted, duration, scaled};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use terminal::progress::Working;
 
 /// ANDs of one lane of the wide workload.
 const GATES: u32 = 64;
 /// Lanes evaluated at once: a layer is one opening.
 const LANES: usize = (gmw::OPEN_ANDS / GATES as u64) as usize;
 /// Deepest tree: its first level is one evaluation.
-pub const TREE_MAX: u32 = 26;
+const TREE_MAX: u32 = 26;
 /// How long one party waits for another.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Measures AND gates among n parties.
+#[derive(Clone, Debug, Args)]
+pub struct GmwArgs {
+    /// Parties
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = parties)]
+    parties: usize,
+    /// AND gates, in wide layers; rounded up to a multiple of 64
+    #[arg(long, value_name = "M", value_parser = terminal::values::count, default_value = "10M")]
+    ands: u64,
+    /// Instead of wide layers one full binary tree of this depth, 2^D - 1 AND gates
+    #[arg(long, value_name = "D", conflicts_with = "ands", value_parser = clap::value_parser!(u32).range(1..=i64::from(TREE_MAX)))]
+    tree: Option<u32>,
+    #[command(flatten)]
+    ots: Ots,
+    /// How bytes travel
+    #[arg(long, value_name = "NAME", default_value = "tcp", value_parser = only(&TransportName::THREADS))]
+    transport: TransportName,
+    #[command(flatten)]
+    delay: Delay,
+}
+
+/// How long bytes travel.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct Delay {
+    /// Delay of every byte on its way, in milliseconds: half a round trip
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    pub delay_ms: u64,
+}
+
+/// Parties that are threads of this process, and what is between them.
+#[derive(Clone, Copy, Debug)]
+pub struct Threads {
+    pub parties: usize,
+    pub transport: TransportName,
+    pub delay: Delay,
+}
 
 /// The JSON of `tacit bench gmw --json`.
 #[derive(Debug, Serialize)]
@@ -65,44 +101,29 @@ struct Done {
     correct: bool,
 }
 
-/// Measures and prints.
-///
-/// # Errors
-/// When a party fails, or the result is wrong.
-pub fn run(args: &Bench) -> Result<(), Error> {
-    let kind = kind(args)?;
-    let ands = match args.tree {
-        Some(depth) => (1 << depth) - 1,
-        None => args.ands.next_multiple_of(GATES.into()),
-    };
-    let working = Working::on("computing");
-    let start = Instant::now();
-    let done = parties(args, |session| party(args, kind, ands, session))?;
-    let seconds = start.elapsed().as_secs_f64();
-    drop(working);
-    let summary = summary(args, kind, ands, seconds, &done);
-    if args.json {
-        output::print_json(&summary)?
-    } else {
-        let asked = args.tree.is_none().then_some(args.ands);
-        output::print(&text(&summary, asked))?
-    }
-    if summary.correct {
-        return Ok(());
-    }
-    Err(Error::misuse("the result is wrong; this must not happen, please report it"))
-}
-
-/// The back end asked for; `softspoken` alone takes `--k`.
-pub(super) fn kind(args: &Bench) -> Result<OtKind, Error> {
-    match args.ot.as_str() {
-        "softspoken" => Ok(OtKind::SoftSpoken { k: args.k }),
-        other => other.parse(),
+impl GmwArgs {
+    /// Measures and prints.
+    pub fn run(&self, json: bool) -> Result<(), Error> {
+        let kind = self.ots.kind()?;
+        let ands = match self.tree {
+            Some(depth) => (1 << depth) - 1,
+            None => self.ands.next_multiple_of(GATES.into()),
+        };
+        let working = Working::on("computing");
+        let start = Instant::now();
+        let threads = Threads { parties: self.parties, transport: self.transport, delay: self.delay };
+        let done = threads.run(|session| party(self, kind, ands, session))?;
+        let seconds = start.elapsed().as_secs_f64();
+        drop(working);
+        let summary = summary(self, kind, ands, seconds, &done);
+        let asked = self.tree.is_none().then_some(self.ands);
+        tell(&summary, json, |summary| text(summary, asked))?;
+        expect(summary.correct)
     }
 }
 
 /// One party's part.
-fn party(args: &Bench, kind: OtKind, ands: u64, session: &mut Session) -> Result<Done, Error> {
+fn party(args: &GmwArgs, kind: OtKind, ands: u64, session: &mut Session) -> Result<Done, Error> {
     let mut party = Party::new(session, kind, ands)?;
     party.reserve(ands);
     let correct = match args.tree {
@@ -195,36 +216,81 @@ fn leaves(me: PartyId, depth: u32, parties: usize) -> Vec<u64> {
     (0..(1u64 << depth).div_ceil(64)).map(share).collect()
 }
 
-/// Runs `work` for every party on a thread of its own; results in party order.
-pub(super) fn parties<T: Send>(
-    args: &Bench,
-    work: impl Fn(&mut Session) -> Result<T, Error> + Sync,
-) -> Result<Vec<T>, Error> {
-    let roster = Roster::new((0..args.parties).map(|i| format!("p{i}")));
-    let (work, roster) = (&work, &roster);
-    let relays = relays(args, roster)?;
-    let ways = ways(args, roster, &relays)?;
-    std::thread::scope(|scope| {
-        let thread = |(me, way): (usize, Way)| {
-            scope.spawn(move || {
-                let (channels, _meeting) = match way {
-                    Way::Memory(channels) => (channels, None),
-                    Way::Net(meet) => {
-                        let mut meeting = meet.meet(0)?;
-                        (std::mem::take(&mut meeting.control), Some(meeting))
-                    }
-                };
-                let me = PartyId(me as u8);
-                work(&mut Session::new(me, roster.clone(), channels, Seed::from_system()))
-            })
+impl Threads {
+    /// Runs `work` for every party on a thread of its own; results in party order.
+    pub fn run<T: Send>(
+        &self,
+        work: impl Fn(&mut Session) -> Result<T, Error> + Sync,
+    ) -> Result<Vec<T>, Error> {
+        let roster = Roster::new((0..self.parties).map(|i| format!("p{i}")));
+        let (work, roster) = (&work, &roster);
+        let relays = self.relays(roster)?;
+        let ways = self.ways(roster, &relays)?;
+        std::thread::scope(|scope| {
+            let thread = |(me, way): (usize, Way)| {
+                scope.spawn(move || {
+                    let (channels, _meeting) = match way {
+                        Way::Memory(channels) => (channels, None),
+                        Way::Net(meet) => {
+                            let mut meeting = meet.meet(0)?;
+                            (std::mem::take(&mut meeting.control), Some(meeting))
+                        }
+                    };
+                    let me = PartyId(me as u8);
+                    work(&mut Session::new(me, roster.clone(), channels, Seed::from_system()))
+                })
+            };
+            let threads: Vec<_> = ways.into_iter().enumerate().map(thread).collect();
+            let done = threads
+                .into_iter()
+                .map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect();
+            together(done)
+        })
+    }
+
+    fn relays(&self, roster: &Roster) -> Result<Vec<Reached>, Error> {
+        let delay = Duration::from_millis(self.delay.delay_ms);
+        if self.transport == TransportName::Memory {
+            return match delay.is_zero() {
+                true => Ok(Vec::new()),
+                false => Err(Error::input("pipes have no delay; use --transport tcp or tls with --delay-ms")),
+            };
+        }
+        let reached = |_| {
+            let listen = free_address()?;
+            let (dial, relay) = two::path(&listen, delay)?;
+            Ok(Reached { listen, dial, _relay: relay })
         };
-        let threads: Vec<_> = ways.into_iter().enumerate().map(thread).collect();
-        let done = threads
-            .into_iter()
-            .map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect();
-        together(done)
-    })
+        roster.parties().map(reached).collect()
+    }
+
+    fn ways(&self, roster: &Roster, relays: &[Reached]) -> Result<Vec<Way>, Error> {
+        if self.transport == TransportName::Memory {
+            let mut ends: Vec<Channels> = roster.parties().map(|_| Vec::new()).collect();
+            for (a, b) in roster.parties().flat_map(|b| (0..b.0).map(move |a| (PartyId(a), b))) {
+                let (at_a, at_b) = net::pair(PATIENCE);
+                ends[a.index()].push((b, at_a));
+                ends[b.index()].push((a, at_b));
+            }
+            return Ok(ends.into_iter().map(Way::Memory).collect());
+        }
+        let identities = roster.parties().map(|_| Identity::generate().map(Arc::new));
+        let identities = identities.collect::<Result<Vec<_>, Error>>()?;
+        let keys: Vec<_> = identities.iter().map(|identity| identity.fingerprint()).collect();
+        let way = |(me, identity): (usize, &Arc<Identity>)| {
+            let dial: BTreeMap<_, _> =
+                roster.parties().zip(relays.iter().map(|at| at.dial.clone())).take(me).collect();
+            let transport = match self.transport {
+                TransportName::Tls => Transport::Tls { identity: identity.clone(), keys: keys.clone() },
+                _ => Transport::Tcp,
+            };
+            let (listen, agreement) = (Some(relays[me].listen.clone()), [0; 32]);
+            let meet = Meet::all(PartyId(me as u8), roster.clone(), listen, dial, transport, agreement);
+            Way::Net(Box::new(meet.patience(PATIENCE).deadline(PATIENCE)))
+        };
+        Ok(identities.iter().enumerate().map(way).collect())
+    }
 }
 
 /// All results, or the error that came first: a lost connection is what another party's error looks like.
@@ -243,56 +309,14 @@ enum Way {
     Net(Box<Meet>),
 }
 
-/// Where every party listens, and what delays the way to it, if anything does.
-type Reached = (String, Option<Relay>);
-
-fn relays(args: &Bench, roster: &Roster) -> Result<Vec<Reached>, Error> {
-    if args.transport == TransportName::Memory {
-        return match args.delay_ms {
-            0 => Ok(Vec::new()),
-            _ => Err(Error::input("pipes have no delay; use --transport tcp or tls with --delay-ms")),
-        };
-    }
-    let reached = |_| {
-        let address = free_address()?;
-        if args.delay_ms == 0 {
-            return Ok((address, None));
-        }
-        let target = address.parse().map_err(|_| Error::misuse(format!("{address} is no address")))?;
-        let relay = Relay::spawn("127.0.0.1:0", target, Duration::from_millis(args.delay_ms), 0)?;
-        Ok((address, Some(relay)))
-    };
-    roster.parties().map(reached).collect()
+/// Where a party listens, where others reach it, and what delays the way between, if anything does.
+struct Reached {
+    listen: String,
+    dial: String,
+    _relay: Option<Relay>,
 }
 
-fn ways(args: &Bench, roster: &Roster, relays: &[Reached]) -> Result<Vec<Way>, Error> {
-    if args.transport == TransportName::Memory {
-        let mut ends: Vec<Channels> = roster.parties().map(|_| Vec::new()).collect();
-        for (a, b) in roster.parties().flat_map(|b| (0..b.0).map(move |a| (PartyId(a), b))) {
-            let (at_a, at_b) = net::pair(PATIENCE);
-            ends[a.index()].push((b, at_a));
-            ends[b.index()].push((a, at_b));
-        }
-        return Ok(ends.into_iter().map(Way::Memory).collect());
-    }
-    let identities = roster.parties().map(|_| Identity::generate().map(Arc::new));
-    let identities = identities.collect::<Result<Vec<_>, Error>>()?;
-    let keys: Vec<_> = identities.iter().map(|identity| identity.fingerprint()).collect();
-    let by = |(at, relay): &Reached| relay.as_ref().map_or_else(|| at.clone(), |r| r.address.to_string());
-    let way = |(me, identity): (usize, &Arc<Identity>)| {
-        let dial: BTreeMap<_, _> = roster.parties().zip(relays.iter().map(by)).take(me).collect();
-        let transport = match args.transport {
-            TransportName::Tls => Transport::Tls { identity: identity.clone(), keys: keys.clone() },
-            _ => Transport::Tcp,
-        };
-        let (listen, agreement) = (Some(relays[me].0.clone()), [0; 32]);
-        let meet = Meet::all(PartyId(me as u8), roster.clone(), listen, dial, transport, agreement);
-        Way::Net(Box::new(meet.patience(PATIENCE).deadline(PATIENCE)))
-    };
-    Ok(identities.iter().enumerate().map(way).collect())
-}
-
-fn summary(args: &Bench, kind: OtKind, ands: u64, seconds: f64, done: &[Done]) -> Summary {
+fn summary(args: &GmwArgs, kind: OtKind, ands: u64, seconds: f64, done: &[Done]) -> Summary {
     let slowest = |of: &dyn Fn(&Times) -> Duration| {
         done.iter().map(|d| of(&d.times)).max().unwrap_or_default().as_secs_f64()
     };
@@ -333,35 +357,35 @@ fn summary(args: &Bench, kind: OtKind, ands: u64, seconds: f64, done: &[Done]) -
 fn text(summary: &Summary, asked: Option<u64>) -> String {
     let mut shape = summary.tree.map_or_else(String::new, |depth| format!(" in a tree of depth {depth}"));
     if let Some(asked) = asked.filter(|asked| *asked != summary.ands) {
-        shape = format!(" ({} rounded up to a multiple of {GATES})", output::grouped(asked));
+        shape = format!(" ({} rounded up to a multiple of {GATES})", count(asked));
     }
     [
         format!(
             "{}{shape} among {} parties over {}: {} AND/s",
-            output::counted(summary.ands, "AND gate"),
+            counted(summary.ands, "AND gate"),
             summary.parties,
             summary.transport,
-            output::scaled(summary.and_per_s).trim_end()
+            scaled(summary.and_per_s)
         ),
         format!(
             "  {} in all: set-up {}, triples {}, online {} ({})",
-            output::duration(summary.seconds),
-            output::duration(summary.seconds_setup),
-            output::duration(summary.seconds_offline),
-            output::duration(summary.seconds_online),
+            duration(summary.seconds),
+            duration(summary.seconds_setup),
+            duration(summary.seconds_offline),
+            duration(summary.seconds_online),
             summary.ot
         ),
         format!(
             "  {:.2} bytes per AND and party, {} online",
             summary.bytes_per_and,
-            output::counted(summary.rounds, "round")
+            counted(summary.rounds, "round")
         ),
         format!(
             "  all parties: {:.2} CPU s, peak memory {}",
             summary.cpu_seconds,
-            output::bytes(summary.peak_memory_bytes)
+            bytes(summary.peak_memory_bytes)
         ),
-        format!("  result {}", if summary.correct { "correct" } else { "WRONG" }),
+        verdict(summary.correct),
     ]
     .join("\n")
 }

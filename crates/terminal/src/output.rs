@@ -1,7 +1,6 @@
 //! What leaves the program: results on standard output, everything else on standard error, and the exit code.
 
 use base::{Error, Kind};
-use report::Report;
 use serde::Serialize;
 use serde_json::json;
 use std::io::{ErrorKind, Write};
@@ -34,11 +33,11 @@ pub fn verdict(error: &Error) -> Verdict {
 
 /// Reports an error on standard error, with `--json` also as one object on standard output.
 pub fn fail(error: &Error, json: bool) -> ExitCode {
-    fail_with(error, json, None)
+    fail_with(error, json, None::<&()>)
 }
 
 /// [`fail`] where this party's own answer is complete all the same: with `--json` it is in the object, as `answer`.
-pub fn fail_with(error: &Error, json: bool, answer: Option<&Report>) -> ExitCode {
+pub fn fail_with(error: &Error, json: bool, answer: Option<&impl Serialize>) -> ExitCode {
     let Verdict { code, name } = verdict(error);
     // When even standard error is gone, the exit code still tells.
     let _ = writeln!(std::io::stderr(), "error: {error}");
@@ -58,19 +57,19 @@ pub fn fail_with(error: &Error, json: bool, answer: Option<&Report>) -> ExitCode
     ExitCode::from(code)
 }
 
-/// Reports a mistake on the command line, or prints the help that was asked for.
-pub fn usage(error: &clap::Error, json: bool) -> ExitCode {
+/// Reports a mistake on the command line, with exit code `code`, or prints the help that was asked for.
+pub fn usage(error: &clap::Error, json: bool, code: u8) -> ExitCode {
     let _ = error.print();
     if error.use_stderr() && json {
         let message = error.to_string();
         let message = message.trim_end().strip_prefix("error: ").unwrap_or(&message);
         let object = json!({ "error": {
-            "kind": "input", "code": 2, "message": message, "party": null, "peer": null, "step": null,
+            "kind": "input", "code": code, "message": message, "party": null, "peer": null, "step": null,
             "suspects": null,
         }});
         let _ = print(&object.to_string());
     }
-    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+    ExitCode::from(if error.use_stderr() { code } else { 0 })
 }
 
 /// Writes text and a line end to standard output. A reader that left early is no error.
@@ -94,6 +93,15 @@ pub fn print_json(value: &impl Serialize) -> Result<(), Error> {
     print(&text.map_err(|e| Error::misuse(format!("a result does not serialise: {e}")))?)
 }
 
+/// Writes one JSON object, on one line.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_json_line(value: &impl Serialize) -> Result<(), Error> {
+    let text = serde_json::to_string(value);
+    print(&text.map_err(|e| Error::misuse(format!("a result does not serialise: {e}")))?)
+}
+
 /// Writes a whole file: what is there after an error is the old file or nothing.
 ///
 /// # Errors
@@ -111,76 +119,10 @@ pub fn write_file(path: &std::path::Path, bytes: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// `402,201`.
-pub fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// `1 bit`, `1,024 bits`.
-pub fn counted(n: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(n), if n == 1 { "" } else { "s" })
-}
-
-/// Three significant digits with a decimal prefix: `68.0 M`.
-pub fn scaled(value: f64) -> String {
-    let (mut value, mut prefix) = (value, "");
-    for next in ["k", "M", "G", "T"] {
-        if value < 999.5 {
-            break;
-        }
-        (value, prefix) = (value / 1e3, next);
-    }
-    let number = match value {
-        v if v >= 99.95 || v.fract() == 0.0 => format!("{v:.0}"),
-        v if v >= 9.995 => format!("{v:.1}"),
-        v => format!("{v:.2}"),
-    };
-    format!("{number} {prefix}")
-}
-
-/// `96.0 MB`, decimal.
-pub fn bytes(n: u64) -> String {
-    format!("{}B", scaled(n as f64))
-}
-
-/// `41.2 s`, `3 min 20 s`, `2 h 5 min`.
-pub fn duration(seconds: f64) -> String {
-    let whole = seconds.round() as u64;
-    match whole {
-        0..100 => format!("{seconds:.1} s"),
-        100..7200 => format!("{} min {} s", whole / 60, whole % 60),
-        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use base::{At, ChannelError};
-
-    #[test]
-    fn numbers_read_well() {
-        for (n, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(grouped(n), text);
-        }
-        assert_eq!([0, 1, 1000].map(|n| counted(n, "bit")), ["0 bits", "1 bit", "1,000 bits"]);
-        for (n, text) in
-            [(0, "0 B"), (999, "999 B"), (68_040_000, "68.0 MB"), (999_960, "1.00 MB"), (1234, "1.23 kB")]
-        {
-            assert_eq!(bytes(n), text, "{n}");
-        }
-        for (s, text) in [(0.4, "0.4 s"), (200.0, "3 min 20 s"), (7500.0, "2 h 5 min")] {
-            assert_eq!(duration(s), text);
-        }
-    }
 
     #[test]
     fn an_exit_code_says_who_must_act() {

@@ -1,6 +1,6 @@
 //! Devices by name, and the clock cycles of those that are simulated.
 
-use crate::args::DeviceName;
+use super::args::DeviceName;
 use accel::{Command, Cpu, Device, Keys, Queue};
 use accel_cuda::Cuda;
 use accel_rtl::Rtl;
@@ -25,9 +25,6 @@ impl Cycles {
 }
 
 /// A queue in front of so many devices, and their cycles.
-///
-/// # Errors
-/// What is missing on this machine, and what to install.
 pub fn open(name: DeviceName, n: usize) -> Result<(Queue, Cycles), Error> {
     let mut cycles = Cycles::default();
     let mut devices: Vec<Box<dyn Device>> = Vec::new();

@@ -1,9 +1,7 @@
 //! Progress on standard error: bars on a terminal, plain lines elsewhere, JSON lines for a process that watches this one.
 
-use crate::output::{self, grouped, scaled};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use job::run::{Event, Watch};
-use net::Progress;
+use page::numbers::{bytes, count, duration, scaled};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -156,45 +154,6 @@ impl Board {
     pub fn end(&self) {
         self.lock().end(None);
     }
-
-    /// A watch of a job that reports here.
-    #[must_use]
-    pub fn watch(&self) -> Watch {
-        let events = self.clone();
-        Watch {
-            progress: self.reporter(),
-            events: Arc::new(move |event: Event| Line::of(event).iter().for_each(|line| events.show(line))),
-        }
-    }
-
-    /// Progress of protocol steps that reports here.
-    #[must_use]
-    pub fn reporter(&self) -> Progress {
-        let board = self.clone();
-        Progress::new(move |step, done, total| board.progress(step, done, total))
-    }
-}
-
-impl Line {
-    /// An answer is written, and not shown.
-    fn of(event: Event) -> Option<Self> {
-        Some(match event {
-            Event::Answer { .. } => return None,
-            Event::Waiting(text) => Self::Waiting { text },
-            Event::Connected { peer } => Self::Connected { peer },
-            Event::Stage { name, rows } => Self::Stage { name, rows },
-            Event::StageDone(stage) => Self::StageDone {
-                name: stage.name,
-                seconds: stage.seconds,
-                rows: stage.rows,
-                bytes: stage.bytes_sent.iter().sum(),
-            },
-            Event::Settled(text) => Self::Settled { text },
-            Event::Warning(text) => Self::Warning { text },
-            Event::Note(text) => Self::Note { text },
-            Event::Stored => Self::Stored,
-        })
-    }
 }
 
 impl State {
@@ -220,15 +179,14 @@ impl State {
             }
             Line::Progress { step, done, total } => self.progress(step, *done, *total),
             Line::Stage { name, rows } => self.begin(name, *rows),
-            Line::StageDone { name, seconds, rows, bytes } => {
+            Line::StageDone { name, seconds, rows, bytes: sent } => {
                 let rate = scaled(*rows as f64 / seconds.max(1e-3));
-                let rate = rate.trim_end();
                 let what = if name.ends_with("release") { "values" } else { "rows" };
                 let text = format!(
                     "{:>9} {what}   {:>9}   {:>9}   {rate} {what}/s",
-                    grouped(*rows),
-                    output::duration(*seconds),
-                    output::bytes(*bytes)
+                    count(*rows),
+                    duration(*seconds),
+                    bytes(*sent)
                 );
                 self.end(Some((name, &text)));
             }
@@ -319,7 +277,7 @@ impl Stage {
         let (done, total) = self.steps.values().fold((0, 0), |(d, t), step| (d + step.0, t + step.1));
         // A third part of the path names a later phase: the bar starts anew for it.
         let phase = self.phase.split('/').nth(2).map_or_else(String::new, |name| format!("   ({name})"));
-        let text = format!("{} of {}{}{phase}", grouped(done), grouped(total), self.pace(done, total));
+        let text = format!("{} of {}{}{phase}", count(done), count(total), self.pace(done, total));
         if let Some(bar) = &self.bar {
             bar.set_length(total.max(1));
             bar.set_position(done);
@@ -342,7 +300,7 @@ impl Stage {
         }
         let rate = done as f64 / elapsed.as_secs_f64();
         let left = total.saturating_sub(done) as f64 / rate;
-        format!("   {}/s   {} left", scaled(rate), output::duration(left))
+        format!("   {}/s   {} left", scaled(rate), duration(left))
     }
 }
 

@@ -1,22 +1,38 @@
 //! `bench ot`: correlated OTs with random choices in one direction, the parties threads of this process, each on a
 //! core of its own where there are two.
 
-use super::gmw::{self, kind};
-use crate::args::Bench;
-use crate::progress::Working;
-use crate::{machine, output};
+use super::gmw::{Delay, Threads};
+use super::names::{Ots, TransportName, only};
+use super::{expect, tell, two, verdict};
 use base::{Error, PartyId};
+use clap::Args;
 use job::usage;
 use kernels::{Block, bit};
 use net::{Ledger, Session};
 use ot::{Meter, OtKind, Price};
+use page::numbers::{bytes, count, duration, scaled};
 use serde::Serialize;
 use std::time::Instant;
+use terminal::machine;
+use terminal::progress::Working;
 
 /// OTs of one call.
 const CALL: usize = 1 << 14;
 /// OTs of each call that are checked.
 const SAMPLE: usize = 64;
+
+/// Measures correlated OTs.
+#[derive(Clone, Debug, Args)]
+pub struct OtArgs {
+    /// Correlated OTs to make
+    #[arg(long, value_name = "N", value_parser = terminal::values::count, default_value = "20M")]
+    ots: u64,
+    #[command(flatten)]
+    ots_by: Ots,
+    /// How bytes travel
+    #[arg(long, value_name = "NAME", default_value = "tcp", value_parser = only(&TransportName::THREADS))]
+    transport: TransportName,
+}
 
 /// The JSON of `tacit bench ot --json`.
 #[derive(Debug, Serialize)]
@@ -59,56 +75,49 @@ struct Done {
 
 const SENDER: PartyId = PartyId(0);
 
-/// Measures and prints.
-///
-/// # Errors
-/// When a party fails, or the result is wrong.
-pub fn run(args: &Bench) -> Result<(), Error> {
-    let summary = measure(args)?;
-    if args.json {
-        output::print_json(&summary)?;
-    } else {
-        output::print(&text(&summary))?;
+impl OtArgs {
+    /// Measures and prints.
+    pub fn run(&self, json: bool) -> Result<(), Error> {
+        let summary = self.measure()?;
+        tell(&summary, json, text)?;
+        expect(summary.correct && summary.price_held)
     }
-    if summary.correct && summary.price_held {
-        return Ok(());
-    }
-    Err(Error::misuse("the result is wrong; this must not happen, please report it"))
-}
 
-fn measure(args: &Bench) -> Result<Summary, Error> {
-    let kind = kind(args)?;
-    let cores = super::core_each();
-    let working = Working::on("computing");
-    let done = gmw::parties(args, |session| {
-        if let Some(cores) = cores {
-            machine::stay_on(cores[session.me().index()])?;
-        }
-        party(session, kind, args.ots)
-    })?;
-    let (peak_memory_bytes, cpu_seconds) = (usage::peak_memory_bytes(), usage::cpu_seconds());
-    drop(working);
-    let (sender, receiver) = (&done[0], &done[1]);
-    let seconds = sender.seconds.max(receiver.seconds);
-    let seconds_setup = sender.setup.max(receiver.setup);
-    let sent = |step: &str| sender.ledger.sent(step) + receiver.ledger.sent(step);
-    Ok(Summary {
-        what: "ot",
-        ot: kind.to_string(),
-        transport: args.transport.word(),
-        core_each: cores.is_some(),
-        ots: args.ots,
-        cot_per_s: args.ots as f64 / (seconds - seconds_setup),
-        bits_per_cot: sent("make") as f64 * 8.0 / args.ots as f64,
-        seconds,
-        seconds_setup,
-        bytes_setup: sent("setup"),
-        bytes: sent("setup") + sent("make"),
-        price_held: price_held(kind, args.ots, sender, receiver),
-        peak_memory_bytes,
-        cpu_seconds,
-        correct: correct(sender, receiver),
-    })
+    fn measure(&self) -> Result<Summary, Error> {
+        let (kind, ots) = (self.ots_by.kind()?, self.ots);
+        let cores = two::core_each();
+        let working = Working::on("computing");
+        let threads = Threads { parties: 2, transport: self.transport, delay: Delay::default() };
+        let done = threads.run(|session| {
+            if let Some(cores) = cores {
+                machine::stay_on(cores[session.me().index()])?;
+            }
+            party(session, kind, ots)
+        })?;
+        let (peak_memory_bytes, cpu_seconds) = (usage::peak_memory_bytes(), usage::cpu_seconds());
+        drop(working);
+        let (sender, receiver) = (&done[0], &done[1]);
+        let seconds = sender.seconds.max(receiver.seconds);
+        let seconds_setup = sender.setup.max(receiver.setup);
+        let sent = |step: &str| sender.ledger.sent(step) + receiver.ledger.sent(step);
+        Ok(Summary {
+            what: "ot",
+            ot: kind.to_string(),
+            transport: self.transport.word(),
+            core_each: cores.is_some(),
+            ots,
+            cot_per_s: ots as f64 / (seconds - seconds_setup),
+            bits_per_cot: sent("make") as f64 * 8.0 / ots as f64,
+            seconds,
+            seconds_setup,
+            bytes_setup: sent("setup"),
+            bytes: sent("setup") + sent("make"),
+            price_held: price_held(kind, ots, sender, receiver),
+            peak_memory_bytes,
+            cpu_seconds,
+            correct: correct(sender, receiver),
+        })
+    }
 }
 
 /// One party's part. Both are there before the clock starts, and done before it stops.
@@ -175,24 +184,24 @@ fn text(summary: &Summary) -> String {
     [
         format!(
             "{} correlated OTs by {} over {}: {} COT/s",
-            output::grouped(summary.ots),
+            count(summary.ots),
             summary.ot,
             summary.transport,
-            output::scaled(summary.cot_per_s).trim_end()
+            scaled(summary.cot_per_s)
         ),
         format!(
             "  {:.3} bits per OT, after a set-up of {} and {}",
             summary.bits_per_cot,
-            output::bytes(summary.bytes_setup),
-            output::duration(summary.seconds_setup)
+            bytes(summary.bytes_setup),
+            duration(summary.seconds_setup)
         ),
         format!(
             "  {} in all; both parties {:.2} CPU s, peak memory {}",
-            output::duration(summary.seconds),
+            duration(summary.seconds),
             summary.cpu_seconds,
-            output::bytes(summary.peak_memory_bytes)
+            bytes(summary.peak_memory_bytes)
         ),
-        format!("  result {}", if summary.correct { "correct" } else { "WRONG" }),
+        verdict(summary.correct),
     ]
     .join("\n")
 }
@@ -200,19 +209,21 @@ fn text(summary: &Summary) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Cli, Command};
     use clap::Parser;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: OtArgs,
+    }
 
     #[test]
     fn every_back_end_and_transport_is_measured() {
         for line in
             ["ferret --transport memory", "softspoken:4 --transport tcp", "softspoken --k 3 --transport tls"]
         {
-            let line = format!("tacit bench ot --ots 100k --ot {line}");
-            let Command::Bench(args) = Cli::try_parse_from(line.split(' ')).unwrap().command else {
-                panic!()
-            };
-            let summary = measure(&args).unwrap();
+            let line = format!("ot --ots 100k --ot {line}");
+            let summary = Cli::try_parse_from(line.split(' ')).unwrap().args.measure().unwrap();
             assert!(summary.correct && summary.price_held, "{line}");
             assert_eq!(summary.ots, 100_000);
             let bits = match summary.ot.as_str() {

@@ -4,17 +4,20 @@
 //! in stage 2 is what stage 1 gave. So the figure is what the devices could fill, whatever the network is. Of devices that
 //! are simulated it is what the hardware could at the assumed clock, from the cycles that the simulators count.
 
+use super::Ring4Args;
+use super::args::DeviceName;
 use super::devices::{self, Hardware};
 use super::median;
 use super::seat::{Setting, cpu_seconds};
-use crate::args::{Bench, DeviceName, SecurityName};
-use crate::progress::Working;
-use crate::{machine, output};
+use crate::names::SecurityName;
 use accel::{Command, Fold, Half, Multiply, Queue, Seat, Vouch, conformance};
 use base::{Error, Seed};
 use kernels::Block;
+use page::numbers::{counted, scaled};
 use serde::Serialize;
 use std::time::{Duration, Instant};
+use terminal::machine;
+use terminal::progress::Working;
 
 /// Devices behind the queue, at most; as the paper's figure.
 const DEVICES: usize = 6;
@@ -64,10 +67,7 @@ struct Point {
 }
 
 /// Measures and prints.
-///
-/// # Errors
-/// Those of the devices.
-pub fn run(args: &Bench) -> Result<(), Error> {
+pub fn run(args: &Ring4Args, json: bool) -> Result<(), Error> {
     let setting = super::setting(args)?;
     devices::open(setting.device, 1)?;
     let models = [SecurityName::SemiHonest, SecurityName::Malicious]
@@ -85,18 +85,14 @@ pub fn run(args: &Bench) -> Result<(), Error> {
         assumed_mhz: hardware.map(|hardware| hardware.assumed_mhz),
         models,
     };
-    if args.json {
-        return output::print_json(&summary);
-    }
-    output::print(&text(&summary))
+    crate::tell(&summary, json, text)
 }
 
 impl Model {
     fn measure(setting: &Setting) -> Result<Self, Error> {
         let security = setting.security;
         let point = |n: usize| {
-            let _working =
-                Working::on(format!("{}: {}", security.word(), output::counted(n as u64, "device")));
+            let _working = Working::on(format!("{}: {}", security.word(), counted(n as u64, "device")));
             point(setting, n)
         };
         let by_devices = (1..=DEVICES).map(point).collect::<Result<Vec<_>, Error>>()?;
@@ -204,7 +200,7 @@ fn text(summary: &Summary) -> String {
         summary.device,
         summary.bits,
         if summary.masked { "masked" } else { "not masked" },
-        output::counted(summary.cores as u64, "core")
+        counted(summary.cores as u64, "core")
     )];
     if let Some(mhz) = summary.assumed_mhz {
         lines.push(format!(
@@ -233,12 +229,12 @@ impl Model {
                 "",
                 point.devices,
                 point.gbit_per_s,
-                output::scaled(point.products_per_s).trim_end(),
+                scaled(point.products_per_s),
                 cost.unwrap_or_default()
             ));
         }
         let filled = match self.saturated_by {
-            Some(n) => format!("{} fill 100 Gb/s", output::counted(n as u64, "device")),
+            Some(n) => format!("{} fill 100 Gb/s", counted(n as u64, "device")),
             None => format!("{DEVICES} devices on this machine do not fill 100 Gb/s"),
         };
         lines.push(format!(

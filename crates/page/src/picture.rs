@@ -1,4 +1,4 @@
-//! What pictures are made of. Each stands alone: no style, script or font from outside.
+//! Pictures in SVG of a fixed size, placed by pixels. Each stands alone: no style, script or font from outside.
 
 use crate::markup::{Markup, element, text};
 
@@ -72,21 +72,22 @@ pub fn line(from: (f64, f64), to: (f64, f64)) -> Markup {
 }
 
 /// Words whose `anchor` (start, middle or end) is at a place; `look` is for further attributes.
-pub fn label((x, y): (f64, f64), anchor: &str, look: &[(&str, &str)], shown: &str) -> Markup {
+pub fn label((x, y): (f64, f64), anchor: &str, look: &[(&'static str, &str)], shown: &str) -> Markup {
     let attributes = [&[("text-anchor", anchor)], look].concat();
     placed("text", &[("x", x), ("y", y)], &attributes, [text(shown)])
 }
 
 /// An element whose first attributes are numbers.
 fn placed(
-    name: &str,
-    numbers: &[(&str, f64)],
-    others: &[(&str, &str)],
+    name: &'static str,
+    numbers: &[(&'static str, f64)],
+    others: &[(&'static str, &str)],
     content: impl IntoIterator<Item = Markup>,
 ) -> Markup {
-    let numbers: Vec<(&str, String)> = numbers.iter().map(|(name, value)| (*name, number(*value))).collect();
+    let numbers: Vec<(&'static str, String)> =
+        numbers.iter().map(|(name, value)| (*name, number(*value))).collect();
     let numbers = numbers.iter().map(|(name, value)| (*name, value.as_str()));
-    let attributes: Vec<(&str, &str)> = numbers.chain(others.iter().copied()).collect();
+    let attributes: Vec<(&'static str, &str)> = numbers.chain(others.iter().copied()).collect();
     element(name, &attributes, content)
 }
 

@@ -30,17 +30,11 @@ enum Words {
 }
 
 /// A payload of `columns` columns of 64 bits.
-///
-/// # Errors
-/// When there are too many columns.
 pub fn layout(columns: usize) -> Result<matching::Layout, Error> {
     matching::Layout::new(std::iter::repeat_n(matching::Field::number(8), columns))
 }
 
 /// The payload of a party's rows.
-///
-/// # Errors
-/// When it does not fit memory.
 pub fn payload(people: &People, rows: u64, columns: usize) -> Result<Table, Error> {
     let mut table = Table::zeros(layout(columns)?, rows)?;
     for row in 0..rows {
@@ -52,9 +46,6 @@ pub fn payload(people: &People, rows: u64, columns: usize) -> Result<Table, Erro
 }
 
 /// Writes what a party holds.
-///
-/// # Errors
-/// When the disk is full.
 pub fn save(joined: &Joined, people: &People, path: &Path) -> Result<(), Error> {
     let words = |table: &Table| {
         let word = |b: &[u8]| u64::from_le_bytes(b.try_into().expect("columns of 64 bits"));
@@ -100,9 +91,6 @@ pub fn save(joined: &Joined, people: &People, path: &Path) -> Result<(), Error> 
 }
 
 /// Reads what a party holds.
-///
-/// # Errors
-/// When the file cannot be read or is not one of [`save`].
 pub fn load(path: &Path) -> Result<Held, Error> {
     let broken = |e: &std::io::Error| Error::io("reading shares for the check", e);
     let mut file = BufReader::new(File::open(path).map_err(|e| broken(&e))?);

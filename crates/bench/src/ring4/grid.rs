@@ -2,15 +2,17 @@
 //!
 //! The CPU over every transport; other devices over shared memory, where the transport is in the way the least.
 
+use super::args::{Bits, DeviceName};
 use super::seat::Setting;
-use super::{Summary, how, measure, setting, there};
-use crate::args::{Bench, Bits, DeviceName, SecurityName, TransportName};
-use crate::output;
-use crate::progress::Working;
+use super::{Ring4Args, Summary, how, measure, setting, there};
+use crate::names::{SecurityName, TransportName};
 use base::Error;
+use page::numbers::{counted, duration, scaled};
 use serde::Serialize;
 use std::io::Write;
 use std::time::Instant;
+use terminal::output;
+use terminal::progress::Working;
 
 const SECURITY: [SecurityName; 2] = [SecurityName::SemiHonest, SecurityName::Malicious];
 const BITS: [Bits; 3] = [Bits::Z128, Bits::Z64, Bits::Z2];
@@ -47,13 +49,10 @@ struct LeftOut {
 }
 
 /// Measures and prints; whether all was correct.
-///
-/// # Errors
-/// When a party fails.
-pub fn run(args: &Bench) -> Result<bool, Error> {
+pub fn run(args: &Ring4Args, json: bool) -> Result<bool, Error> {
     let (mut wanted, mut left_out) = (Vec::new(), Vec::new());
     for (device, transport) in PLACES {
-        let here = Bench { device, transport, ..args.clone() };
+        let here = Ring4Args { device, transport, ..args.clone() };
         match there(&setting(&here)?) {
             Ok(()) => wanted.push(here),
             Err(why) => {
@@ -62,14 +61,16 @@ pub fn run(args: &Bench) -> Result<bool, Error> {
             }
         }
     }
-    let each = |here: &Bench| {
+    let each = |here: &Ring4Args| {
         let models = SECURITY.into_iter().flat_map(|security| BITS.map(|bits| (security, bits)));
-        models.map(|(security, bits)| setting(&Bench { security, bits, ..here.clone() })).collect::<Vec<_>>()
+        models
+            .map(|(security, bits)| setting(&Ring4Args { security, bits, ..here.clone() }))
+            .collect::<Vec<_>>()
     };
     let wanted = wanted.iter().flat_map(each).collect::<Result<Vec<_>, Error>>()?;
-    let settings = all(args, &wanted)?;
+    let settings = all(&wanted, json)?;
     let correct = settings.iter().all(|summary| summary.correct);
-    if args.json {
+    if json {
         output::print_json(&Table { what: "ring4", settings, left_out, correct })?;
     } else {
         left_out.iter().try_for_each(|it| output::print(&missing(it)))?;
@@ -79,23 +80,23 @@ pub fn run(args: &Bench) -> Result<bool, Error> {
 }
 
 /// One setting after the other, with a word before each of how long the rest will take.
-fn all(args: &Bench, wanted: &[Setting]) -> Result<Vec<Summary>, Error> {
+fn all(wanted: &[Setting], json: bool) -> Result<Vec<Summary>, Error> {
     let expected: f64 = wanted.iter().map(seconds).sum();
-    let settings = output::counted(wanted.len() as u64, "setting");
+    let settings = counted(wanted.len() as u64, "setting");
     // Nobody needs to hear it where nobody listens.
-    let _ = writeln!(std::io::stderr(), "{settings}, about {} in all", output::duration(expected));
-    if !args.json {
+    let _ = writeln!(std::io::stderr(), "{settings}, about {} in all", duration(expected));
+    if !json {
         output::print(&heading())?;
     }
     let (start, mut settings, mut done) = (Instant::now(), Vec::new(), 0.0);
     for setting in wanted {
         // As fast as it went until now, in terms of what was expected.
         let pace = if settings.is_empty() { 1.0 } else { start.elapsed().as_secs_f64() / done };
-        let left = output::duration((expected - done) * pace);
+        let left = duration((expected - done) * pace);
         let working = Working::on(format!("{} of {}; about {left} left", settings.len() + 1, wanted.len()));
         let summary = measure(setting)?;
         drop(working);
-        if !args.json {
+        if !json {
             output::print(&row(&summary))?;
         }
         settings.push(summary);
@@ -138,7 +139,7 @@ fn heading() -> String {
 fn row(summary: &Summary) -> String {
     let theirs = match (&summary.hardware, &summary.elsewhere) {
         (Some(hardware), _) => format!("  simulated; hardware: {:.1} Gb/s", hardware.gbit_per_s),
-        (None, Some(elsewhere)) => format!("  {:>12}", output::scaled(elsewhere.products_per_s).trim_end()),
+        (None, Some(elsewhere)) => format!("  {:>12}", scaled(elsewhere.products_per_s)),
         (None, None) => String::new(),
     };
     format!(
@@ -147,11 +148,11 @@ fn row(summary: &Summary) -> String {
         summary.device,
         summary.transport,
         summary.bits,
-        output::scaled(summary.products_per_s).trim_end(),
+        scaled(summary.products_per_s),
         summary.cpu_ns_per_product,
         summary.bytes_per_product,
         summary.gbit_per_s,
-        output::scaled(summary.rounds_per_s).trim_end(),
+        scaled(summary.rounds_per_s),
         if summary.correct { "" } else { "  WRONG" }
     )
 }

@@ -1,21 +1,26 @@
-//! One party of a measurement, in a process of its own: `tacit bench-party TASK`.
+//! One party of a measurement, in a process of its own: `tacit bench party TASK`.
 
-use super::{PARTIES, SEED, engines, gates, matches, ring4, spine};
-use crate::args::{BenchParty, EngineName, What};
-use crate::progress::{Board, Line};
-use crate::{machine, output};
+use super::rows::{EngineName, RowWork};
+use super::{PARTIES, engines, matches, ring4, spine};
 use base::{Error, PartyId, Roster, Seed};
+use clap::Args;
 use engine::{Clear, Engine, Share, Shares};
 use job::usage;
 use net::{Endpoint, Fingerprint, Identity, Ledger, Meet, Meeting, Progress, Session, Status, Transport};
 use program::Program;
-use program::Rows;
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use studies::lift::{self, BenchRows, Layout, Lift};
-use yao::Yao;
+use terminal::progress::{Board, Line};
+use terminal::{machine, output};
+
+/// One party of a measurement: what `tacit bench` starts.
+#[derive(Debug, Args)]
+pub struct PartyArgs {
+    /// What to do, as JSON
+    task: String,
+}
 
 /// A task, by kind of measurement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -32,15 +37,7 @@ pub enum Job {
 /// What one party is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
-    pub what: What,
-    pub engine: EngineName,
-    pub rows: u64,
-    pub k: u32,
-    /// Of the gmw engine.
-    pub ot: String,
-    pub shards: u32,
-    /// Of a match.
-    pub matching: matches::Setting,
+    pub work: Work,
     /// Which party, 0 or 1.
     pub party: u8,
     /// The peer's address; absent: listen, and say where.
@@ -51,12 +48,14 @@ pub struct Task {
     pub core: Option<usize>,
 }
 
-impl Task {
-    /// The same, with joined shares left in a folder.
-    pub fn keeping(mut self, folder: &Path) -> Self {
-        self.matching.folder = Some(folder.to_owned());
-        self
-    }
+/// What two parties do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Work {
+    /// Rows under an engine.
+    Rows(RowWork),
+    /// A match.
+    Match(matches::Setting),
 }
 
 /// Keys of a measurement over TLS.
@@ -114,70 +113,45 @@ pub enum Part {
     Absent,
 }
 
-/// Does the task and prints what was measured.
-///
-/// # Errors
-/// Those of the network and of the protocol.
-pub fn run(args: &BenchParty) -> Result<(), Error> {
-    let job: Job = serde_json::from_str(&args.task)
-        .map_err(|e| Error::input(format!("not a task of `tacit bench`: {e}; use `tacit bench`")))?;
-    machine::end_with_parent();
-    let task = match job {
-        Job::Ring4(task) => return output::print_json(&task.run()?),
-        Job::Servers(task) => return output::print_json(&task.run()?),
-        Job::Two(task) => task,
-    };
-    if let Some(core) = task.core {
-        machine::stay_on(core)?;
-    }
-    let board = Board::events();
-    let measured = match task.engine {
-        EngineName::Clear => alone(&task, &board)?,
-        EngineName::Yao | EngineName::Gmw | EngineName::Ring4 => together(&task, &board)?,
-    };
-    output::print_json(&measured)
-}
-
-/// The program of an engine's measurement, and its layout.
-pub fn program(what: What) -> Result<(Program, Option<(Lift, Layout)>), Error> {
-    match what {
-        What::Lift => {
-            let lift = Lift::bench(super::LIFT_EVENTS);
-            let (program, layout) = lift::build(&lift)?;
-            Ok((program, Some((lift, layout))))
+impl PartyArgs {
+    /// Does the task and prints what was measured.
+    pub fn run(&self) -> Result<(), Error> {
+        let job: Job = serde_json::from_str(&self.task)
+            .map_err(|e| Error::input(format!("not a task of `tacit bench`: {e}; use `tacit bench`")))?;
+        machine::end_with_parent();
+        let task = match job {
+            Job::Ring4(task) => return output::print_json(&task.run()?),
+            Job::Servers(task) => return output::print_json(&task.run()?),
+            Job::Two(task) => task,
+        };
+        if let Some(core) = task.core {
+            machine::stay_on(core)?;
         }
-        What::Yao | What::Match => Ok((gates::program(), None)),
-        What::Gmw | What::Ot | What::Market | What::Ring4 | What::Engines => {
-            Err(Error::misuse("this measurement has no program of rows"))
-        }
-    }
-}
-
-/// The rows of a shard, of one party or of both.
-fn rows(task: &Task, lift: Option<&(Lift, Layout)>, party: Option<PartyId>, shard: u32) -> Box<dyn Rows> {
-    match lift {
-        Some((lift, layout)) => {
-            Box::new(BenchRows::new(lift, layout, party, task.rows, SEED).shard(shard, task.shards))
-        }
-        None => Box::new(gates::Words { rows: task.rows, shard: (shard.into(), task.shards.into()) }),
+        let board = Board::events();
+        let steps = board.clone();
+        let progress = Progress::new(move |step, done, total| steps.progress(step, done, total));
+        output::print_json(&match &task.work {
+            Work::Rows(work) if work.engine == EngineName::Clear => alone(work, progress)?,
+            Work::Rows(_) | Work::Match(_) => together(&task, &board, &progress)?,
+        })
     }
 }
 
 /// The clear engine: both roles at once.
-fn alone(task: &Task, board: &Board) -> Result<Measured, Error> {
-    let (program, lift) = program(task.what)?;
+fn alone(work: &RowWork, progress: Progress) -> Result<Measured, Error> {
+    let program = work.of.program()?;
     let start = Instant::now();
-    let mut session =
-        Session::alone(Roster::new(PARTIES), Seed::from_system()).with_progress(board.reporter());
+    let mut session = Session::alone(Roster::new(PARTIES), Seed::from_system()).with_progress(progress);
     let mut total: Option<Shares> = None;
-    for shard in 0..task.shards {
-        let mut rows = rows(task, lift.as_ref(), None, shard);
+    for shard in 0..work.shards {
+        let mut rows = work.rows(None, shard)?;
         let shares = session.step("compute", |s| Clear.rows(&program, &mut *rows, s))?;
         add(&program, &mut total, shares)?;
     }
     Ok(measured(start, 0, Found::Shares(parts(&total.expect("at least one shard")))))
 }
 
+/// What this process used since `start`.
 pub fn measured(start: Instant, bytes_sent: u64, found: Found) -> Measured {
     Measured {
         seconds: start.elapsed().as_secs_f64(),
@@ -213,72 +187,64 @@ pub fn parts(shares: &Shares) -> Vec<Part> {
 }
 
 /// One of two parties.
-fn together(task: &Task, board: &Board) -> Result<Measured, Error> {
+fn together(task: &Task, board: &Board, progress: &Progress) -> Result<Measured, Error> {
     let (me, roster) = (PartyId(task.party), Roster::new(PARTIES));
-    let lanes = if task.what == What::Match { 0 } else { task.shards };
+    let lanes = match &task.work {
+        Work::Rows(work) => work.shards,
+        Work::Match(_) => 0,
+    };
     let meet = meet(task, me, &roster, board)?;
     let start = Instant::now();
     let Meeting { control, workers, .. } = meet.meet(lanes)?;
     let meeting_seconds = start.elapsed().as_secs_f64();
-    let session = |channels| Session::new(me, roster.clone(), channels, Seed::from_system());
-    let mut session_of_control = session(control).with_progress(board.reporter());
+    let session = |channels| {
+        Session::new(me, roster.clone(), channels, Seed::from_system()).with_progress(progress.clone())
+    };
+    let mut control = session(control);
     let mut ledger = Ledger::default();
-    let found = match task.what {
-        What::Match => Done::Match(session_of_control.step("match", |s| task.matching.run(task.party, s))?),
-        What::Yao | What::Lift | What::Gmw | What::Ot | What::Market | What::Ring4 | What::Engines => {
-            let sessions: Vec<Session> = workers.into_iter().map(session).collect();
-            Done::Totals(compute(task, me, sessions, &board.reporter(), &mut ledger)?)
+    let done = match &task.work {
+        Work::Match(setting) => Done::Match(setting, control.step("match", |s| setting.run(task.party, s))?),
+        Work::Rows(work) => {
+            let sessions = workers.into_iter().map(session).collect();
+            Done::Totals(compute(work, me, sessions, &mut ledger)?)
         }
     };
     // Both are done before either stops its clock.
-    session_of_control.step("done", |s| s.link(me.other()).exchange(&[1], &mut [0]))?;
-    session_of_control.finish()?;
-    ledger.merge(session_of_control.ledger());
+    control.step("done", |s| s.link(me.other()).exchange(&[1], &mut [0]))?;
+    control.finish()?;
+    ledger.merge(control.ledger());
     // Memory and time are taken before the digest, which is no part of the protocol.
-    let mut measured = measured(start, ledger.sent(""), Found::Shares(Vec::new()));
-    measured.meeting_seconds = meeting_seconds;
-    measured.found = match found {
+    let measured = measured(start, ledger.sent(""), Found::Shares(Vec::new()));
+    let found = match done {
         Done::Totals(shares) => Found::Shares(parts(&shares)),
-        Done::Match(matched) => task.matching.found(task.party, &matched)?,
+        Done::Match(setting, matched) => setting.found(task.party, &matched)?,
     };
-    Ok(measured)
+    Ok(Measured { meeting_seconds, found, ..measured })
 }
 
-enum Done {
+enum Done<'a> {
     Totals(Shares),
-    Match(matches::Matched),
-}
-
-fn engine(task: &Task) -> Result<Box<dyn Engine>, Error> {
-    Ok(match task.engine {
-        EngineName::Clear => Box::new(Clear),
-        EngineName::Yao => Box::new(Yao::new(task.k)),
-        EngineName::Gmw => Box::new(gmw::Gmw::new(task.ot.parse()?)),
-        EngineName::Ring4 => return Err(Error::misuse("four servers are no two parties")),
-    })
+    Match(&'a matches::Setting, matches::Matched),
 }
 
 /// Row and combine on every shard, each on a thread and a connection of its own.
 fn compute(
-    task: &Task,
+    work: &RowWork,
     me: PartyId,
     sessions: Vec<Session>,
-    progress: &Progress,
     ledger: &mut Ledger,
 ) -> Result<Shares, Error> {
-    let (program, lift) = program(task.what)?;
-    let work = |index: usize, session: Session| -> Result<(Shares, Ledger), Error> {
-        let mut session = session.with_progress(progress.clone());
-        let mut rows = rows(task, lift.as_ref(), Some(me), index as u32);
-        let step = format!("compute/{index}");
-        let mut engine = engine(task)?;
-        let shares = session.step(&step, |s| engine.rows(&program, &mut *rows, s))?;
+    let program = &work.of.program()?;
+    let shard = |index: usize, mut session: Session| -> Result<(Shares, Ledger), Error> {
+        let mut rows = work.rows(Some(me), index as u32)?;
+        let mut engine = work.engine()?;
+        let shares = session.step(&format!("compute/{index}"), |s| engine.rows(program, &mut *rows, s))?;
         session.finish()?;
         Ok((shares, session.ledger().clone()))
     };
     let done: Vec<_> = std::thread::scope(|scope| {
-        let work = &work;
-        let start = |(index, session)| scope.spawn(move || work(index, session));
+        let shard = &shard;
+        let start = |(index, session)| scope.spawn(move || shard(index, session));
         let threads: Vec<_> = sessions.into_iter().enumerate().map(start).collect();
         let join = |t: std::thread::ScopedJoinHandle<'_, _>| {
             t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -289,7 +255,7 @@ fn compute(
     for worker in done {
         let (shares, said) = worker?;
         ledger.merge(&said);
-        add(&program, &mut total, shares)?;
+        add(program, &mut total, shares)?;
     }
     total.ok_or_else(|| Error::misuse("a measurement has at least one shard"))
 }

@@ -1,27 +1,23 @@
 //! One of the four parties of `bench ring4`, in a process of its own.
 
+use super::args::{Bits, DeviceName, HashName};
 use super::devices::{self, Cycles};
-use crate::args::{Bits, DeviceName, HashName, SecurityName, TransportName};
-use crate::bench::party::{Keys, agreement};
-use crate::machine;
+use crate::four::{Place, SEATS};
+use crate::names::{SecurityName, TransportName};
 use ::ring4::{CHUNK_BLOCKS, Hash, Party, Quote, Ring, Security, Settings, Shares};
-use base::{Error, PartyId, Roster, Seed};
+use base::Error;
 use fabric::{Kind, Outcome};
 use job::usage;
 use kernels::Block;
-use net::{Meet, Meeting, Session, Transport};
+use net::Session;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Who sits where.
-const SEATS: [PartyId; 4] = [PartyId(0), PartyId(1), PartyId(2), PartyId(3)];
 /// Names, in order of the seats.
 pub const NAMES: [&str; 4] = ["seat-0", "seat-1", "seat-2", "seat-3"];
 /// Blocks of which factors and products are opened.
 const SAMPLE: u64 = 64;
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -102,13 +98,7 @@ impl Setting {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
     pub setting: Setting,
-    pub seat: u8,
-    /// Where the seats listen.
-    pub addresses: Vec<String>,
-    /// Absent: plain TCP.
-    pub tls: Option<Keys>,
-    /// The core to stay on.
-    pub core: Option<usize>,
+    pub place: Place,
 }
 
 /// One run at one seat.
@@ -135,21 +125,8 @@ pub struct Measured {
 
 impl Task {
     /// Does it.
-    ///
-    /// # Errors
-    /// Those of the network and of the protocol.
     pub fn run(&self) -> Result<Measured, Error> {
-        if let Some(core) = self.core {
-            machine::stay_on(core)?;
-        }
-        let (me, roster) = (PartyId(self.seat), Roster::new(NAMES));
-        let dial: BTreeMap<_, _> =
-            SEATS.into_iter().zip(self.addresses.iter().cloned()).take(me.index()).collect();
-        let listen = Some(self.addresses[me.index()].clone());
-        let transport = self.tls.as_ref().map_or(Ok(Transport::Tcp), Keys::transport)?;
-        let meet = Meet::all(me, roster.clone(), listen, dial, transport, agreement()).patience(PATIENCE);
-        let Meeting { control, .. } = meet.meet(0)?;
-        let mut session = Session::new(me, roster, control, Seed::from_system());
+        let mut session = self.place.meet(NAMES)?;
         let measured = self.setting.measure(&mut session)?;
         session.finish()?;
         Ok(measured)
@@ -218,7 +195,7 @@ impl Setting {
     ) -> Result<bool, Error> {
         let blocks = x.blocks() as u64;
         let places: Vec<usize> =
-            (0..SAMPLE).map(|i| (crate::bench::mix(self.sample ^ i) % blocks) as usize).collect();
+            (0..SAMPLE).map(|i| (crate::mix(self.sample ^ i) % blocks) as usize).collect();
         let mut opened = Vec::new();
         for shares in [x, y, z] {
             let parts = shares.parts().map(|part| places.iter().map(|&at| part[at]).collect());

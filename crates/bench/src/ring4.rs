@@ -1,24 +1,27 @@
 //! `bench ring4`: products of shared vectors among four computing parties, each a process of its own.
 
+mod args;
 mod devices;
 mod grid;
 mod scaling;
 mod seat;
 
+pub use args::Ring4Args;
 pub use seat::Task;
 
 use super::party::Job;
-use super::{keys, start};
-use crate::args::{Bench, Bits, DeviceName, HashName, SecurityName, TransportName};
-use crate::follow::Children;
-use crate::progress::Working;
-use crate::{machine, output};
+use super::{expect, four, tell};
+use crate::names::{SecurityName, TransportName};
+use args::{Bits, DeviceName, HashName};
 use base::Error;
-use base::free_address;
 use devices::Hardware;
+use page::numbers::{bytes, count, counted, duration, scaled};
 use seat::{Measured, NAMES, Run, Setting};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::time::Duration;
+use terminal::machine;
+use terminal::progress::Working;
 
 /// Blocks of one vector, blocks of one run (about a second), and dependent products of one run, unless the command line
 /// says otherwise or a run is a short one.
@@ -80,33 +83,31 @@ struct Elsewhere {
     note: &'static str,
 }
 
-/// Measures and prints.
-///
-/// # Errors
-/// When a party fails, or a result is wrong.
-pub fn run(args: &Bench) -> Result<(), Error> {
-    if args.scaling {
-        return scaling::run(args);
+impl Ring4Args {
+    /// Measures and prints.
+    pub fn run(&self, json: bool) -> Result<(), Error> {
+        if self.hash.is_some() && self.security == SecurityName::SemiHonest {
+            let text = "without checks there are no tags; remove --hash, or use --security malicious";
+            return Err(Error::input(text));
+        }
+        if self.provider.is_some() && self.transport != TransportName::Fabric && !self.all {
+            return Err(Error::input("--provider goes with --transport fabric; remove --provider"));
+        }
+        if self.scaling {
+            return scaling::run(self, json);
+        }
+        expect(if self.all { grid::run(self, json)? } else { self.one(json)? })
     }
-    let correct = if args.all { grid::run(args)? } else { one(args)? };
-    if correct {
-        return Ok(());
-    }
-    Err(Error::misuse("the result is wrong; this must not happen, please report it"))
-}
 
-fn one(args: &Bench) -> Result<bool, Error> {
-    let setting = setting(args)?;
-    there(&setting)?;
-    let working = Working::on(format!("{} products", output::grouped(setting.vector * setting.rounds)));
-    let summary = measure(&setting)?;
-    drop(working);
-    if args.json {
-        output::print_json(&summary)?;
-    } else {
-        output::print(&text(&summary))?;
+    fn one(&self, json: bool) -> Result<bool, Error> {
+        let setting = setting(self)?;
+        there(&setting)?;
+        let working = Working::on(format!("{} products", count(setting.vector * setting.rounds)));
+        let summary = measure(&setting)?;
+        drop(working);
+        tell(&summary, json, text)?;
+        Ok(summary.correct)
     }
-    Ok(summary.correct)
 }
 
 /// Refuses a device or a transport that this machine has not, before four processes do.
@@ -118,8 +119,9 @@ fn there(setting: &Setting) -> Result<(), Error> {
 }
 
 /// What the command line asks for.
-fn setting(args: &Bench) -> Result<Setting, Error> {
-    let Bench { security, hash, bits, device, devices, transport, repeat, .. } = *args;
+fn setting(args: &Ring4Args) -> Result<Setting, Error> {
+    let Ring4Args { security, bits, device, devices, transport, repeat, .. } = *args;
+    let hash = args.hash.unwrap_or(HashName::Keyed);
     let lanes = u64::from(128 / bits.count());
     let [vector, run, chain] = if device == DeviceName::Rtl { SIMULATED_SIZES } else { SIZES };
     let vector = args.vector.unwrap_or(vector * lanes).next_multiple_of(lanes);
@@ -131,7 +133,7 @@ fn setting(args: &Bench) -> Result<Setting, Error> {
     let rounds = products.div_ceil(vector);
     let devices = usize::from(devices);
     let (chain, sample) = (chain.min(products), u64::from(std::process::id()));
-    let provider = args.provider.clone();
+    let provider = args.provider.clone().unwrap_or_else(|| "tcp".to_owned());
     Ok(Setting {
         security,
         hash,
@@ -150,23 +152,9 @@ fn setting(args: &Bench) -> Result<Setting, Error> {
 
 /// Runs the four parties.
 fn measure(setting: &Setting) -> Result<Summary, Error> {
-    let folder = tempfile::tempdir().map_err(|e| Error::io("cannot make a temporary folder", &e))?;
-    let secrets = keys(setting.transport, &NAMES, folder.path())?;
-    let addresses = NAMES.iter().map(|_| free_address()).collect::<Result<Vec<_>, Error>>()?;
-    let cores = machine::cores();
-    let mut children = Children::default();
-    for (seat, name) in NAMES.into_iter().enumerate() {
-        let task = Task {
-            setting: setting.clone(),
-            seat: seat as u8,
-            addresses: addresses.clone(),
-            tls: secrets.as_ref().map(|keys| keys[seat].clone()),
-            core: None,
-        };
-        start(&mut children, name, &Job::Ring4(Box::new(task)))?;
-    }
-    let seats: Vec<Measured> = children.finish(|_, _| ())?;
-    Ok(summary(setting, cores.len(), &seats))
+    let job = |place| Job::Ring4(Box::new(Task { setting: setting.clone(), place }));
+    let seats: Vec<Measured> = four::measure(NAMES, setting.transport, Duration::ZERO, job)?;
+    Ok(summary(setting, machine::cores().len(), &seats))
 }
 
 fn summary(setting: &Setting, cores: usize, seats: &[Measured]) -> Summary {
@@ -259,20 +247,20 @@ fn text(summary: &Summary) -> String {
     let mut lines = vec![
         format!(
             "{} of {} bits among four parties, {}, on {}, over {}: {} products/s",
-            output::counted(summary.products, "product"),
+            counted(summary.products, "product"),
             summary.bits,
             how(summary.security, summary.hash),
             summary.device,
             summary.transport,
-            output::scaled(summary.products_per_s).trim_end()
+            scaled(summary.products_per_s)
         ),
         format!(
             "  {} a run (median of {}), vectors of {}; {:.2} CPU ns per product in all, {}",
-            output::duration(summary.seconds),
+            duration(summary.seconds),
             summary.repeat,
-            output::grouped(summary.vector),
+            count(summary.vector),
             summary.cpu_ns_per_product,
-            output::counted(summary.cores as u64, "core")
+            counted(summary.cores as u64, "core")
         ),
         format!(
             "  {} bytes per product in all, {} of tags per round; each party sends {:.2} Gb/s{}",
@@ -281,14 +269,14 @@ fn text(summary: &Summary) -> String {
             summary.gbit_per_s,
             if summary.masked { ", masked" } else { "" }
         ),
-        format!("  {} dependent rounds/s", output::scaled(summary.rounds_per_s).trim_end()),
-        format!("  peak memory of all four {}", output::bytes(peak)),
+        format!("  {} dependent rounds/s", scaled(summary.rounds_per_s)),
+        format!("  peak memory of all four {}", bytes(peak)),
     ];
     if let Some(hardware) = &summary.hardware {
         lines.push(simulated(hardware));
     } else if let Some(Elsewhere { system, products_per_s, note }) = &summary.elsewhere {
         let ratio = summary.products_per_s / products_per_s;
-        let theirs = output::scaled(*products_per_s);
+        let theirs = scaled(*products_per_s);
         lines.push(format!(
             "  {system}, measured elsewhere: {} products/s, {ratio:.1} times less ({note})",
             theirs.trim_end()

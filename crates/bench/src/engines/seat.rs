@@ -1,0 +1,46 @@
+//! One of the four participants of a lift study on `ring4`, in a process of its own: the two owners hold a seat each.
+
+use crate::SEED;
+use crate::four::{Place, SEATS};
+use crate::names::SecurityName;
+use crate::party::{Found, Measured, measured, parts};
+use crate::rows::lift_study;
+use ::ring4::{Ring4, Settings};
+use accel::Queue;
+use base::Error;
+use engine::Engine;
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+use studies::lift::BenchRows;
+
+/// Names, owners first.
+pub const NAMES: [&str; 4] = ["publisher", "advertiser", "server-2", "server-3"];
+
+/// What one participant is to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Task {
+    pub security: SecurityName,
+    pub rows: u64,
+    pub place: Place,
+}
+
+/// The engine that all four run; messages are under TLS.
+pub fn engine(security: SecurityName) -> Ring4 {
+    let settings = Settings { security: security.model(), ..Settings::default() };
+    Ring4::new(settings, SEATS, || Ok(Queue::default()))
+}
+
+impl Task {
+    /// Does it.
+    pub fn run(&self) -> Result<Measured, Error> {
+        let start = Instant::now();
+        let mut session = self.place.meet(NAMES)?;
+        let meeting_seconds = start.elapsed().as_secs_f64();
+        let (program, lift, layout) = lift_study()?;
+        let mut rows = BenchRows::new(&lift, &layout, Some(session.me()), self.rows, SEED);
+        let shares = engine(self.security).rows(&program, &mut rows, &mut session)?;
+        session.finish()?;
+        let done = measured(start, session.ledger().sent(""), Found::Shares(parts(&shares)));
+        Ok(Measured { meeting_seconds, ..done })
+    }
+}

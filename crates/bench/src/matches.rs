@@ -1,0 +1,305 @@
+//! `bench match`: a matching protocol on made-up people.
+
+use super::names::{TransportName, only};
+use super::party::{Found, Measured, Work};
+use super::people::{self, People};
+use super::two::{self, Summary, core_each};
+use super::{PARTIES, expect, joined, spine, tell};
+use base::Seed;
+use base::{Error, PartyId};
+use clap::{Args, ValueEnum};
+use matching::dummies::Dummies;
+use matching::ps3i::Backend;
+use matching::{Joined, Layout, Spine, Table, circuit_psi, collecting, multi, pid, ps3i};
+use net::Session;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use study::party::parse_memory;
+use terminal::progress::{Board, Working};
+use terminal::values::{count, share};
+
+/// Measures a matching protocol.
+#[derive(Clone, Debug, Args)]
+pub struct MatchArgs {
+    /// Rows of each side
+    #[arg(long, value_name = "N", value_parser = count)]
+    rows: u64,
+    /// The protocol
+    #[arg(long, default_value = "pid")]
+    protocol: ProtocolName,
+    /// Share of rows that both sides have
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share)]
+    overlap: f64,
+    /// Columns of 64 bits that each side brings to ps3i, collecting and circuit-psi (where one side brings them); 2 unless
+    /// told otherwise
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    columns: Option<u8>,
+    /// Add dummy rows that hide exact sizes, as studies do unless they say otherwise
+    #[arg(long)]
+    dummies: bool,
+    /// What carries the columns of ps3i and collecting; permute-share unless told otherwise
+    #[arg(long, value_name = "NAME")]
+    backend: Option<BackendName>,
+    /// Memory of each party for pid, such as 64M; beyond it columns go to disk
+    #[arg(long, value_name = "BYTES", value_parser = parse_memory)]
+    memory: Option<u64>,
+    /// How bytes travel
+    #[arg(long, value_name = "NAME", default_value = "tcp", value_parser = only(&TransportName::TWO))]
+    transport: TransportName,
+}
+
+/// A matching protocol to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProtocolName {
+    /// Private-ID: one identifier, a spine of all rows.
+    Pid,
+    /// Private-ID with two identifiers per row.
+    Multi,
+    /// Inner join to shares.
+    Ps3i,
+    /// Inner join to shares, each person up to twice.
+    Collecting,
+    /// Join to shares that hides the size of the match.
+    CircuitPsi,
+}
+
+/// What carries the columns of ps3i.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum BackendName {
+    /// Permutation networks over oblivious transfer.
+    PermuteShare,
+    /// Additively homomorphic encryption.
+    Paillier,
+}
+
+impl MatchArgs {
+    /// Measures and prints.
+    pub fn run(&self, json: bool) -> Result<(), Error> {
+        self.check()?;
+        let (board, folder) = (Board::stderr(), two::folder()?);
+        let setting = Setting::of(self, folder.path());
+        let secrets = two::keys(self.transport, &PARTIES, folder.path())?;
+        let work = Work::Match(setting.clone());
+        let parties = two::measure(&work, secrets.as_deref(), core_each(), Duration::ZERO, Some(&board))?;
+        board.end();
+        let working = Working::on("checking the result");
+        let correct = correct(&setting, &parties)?;
+        drop(working);
+        let summary = Summary {
+            protocol: Some(self.protocol),
+            transport: self.transport.word(),
+            union: Some(setting.union()),
+            multiplications_per_row: Some(setting.products() as f64 / self.rows as f64),
+            columns: setting.columns(),
+            ..Summary::new("match", self.rows, &PARTIES, &parties, correct)
+        };
+        tell(&summary, json, Summary::text)?;
+        expect(correct)
+    }
+
+    /// Refuses a flag that does nothing for the protocol.
+    fn check(&self) -> Result<(), Error> {
+        use ProtocolName::{CircuitPsi, Collecting, Pid, Ps3i};
+        let rules: [(&str, bool, &[ProtocolName], &str); 3] = [
+            (
+                "columns",
+                self.columns.is_some(),
+                &[Ps3i, Collecting, CircuitPsi],
+                "ps3i, collecting or circuit-psi",
+            ),
+            ("backend", self.backend.is_some(), &[Ps3i, Collecting], "ps3i or collecting"),
+            ("memory", self.memory.is_some(), &[Pid], "pid"),
+        ];
+        match rules.iter().find(|(_, given, of, _)| *given && !of.contains(&self.protocol)) {
+            None => Ok(()),
+            Some((flag, .., names)) => {
+                Err(Error::input(format!("--{flag} goes with --protocol {names}; remove --{flag}")))
+            }
+        }
+    }
+}
+
+/// What is matched, and how.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Setting {
+    protocol: ProtocolName,
+    rows: u64,
+    shared: u64,
+    columns: u8,
+    dummies: bool,
+    backend: BackendName,
+    memory: Option<u64>,
+    /// Where joined shares are left for the check.
+    folder: PathBuf,
+}
+
+/// Most rows of party 1 that one of party 0 collects.
+const SLOTS: u32 = 2;
+
+/// What came out at one party.
+pub enum Matched {
+    /// Positions in a spine.
+    Spine(Spine),
+    /// Shares.
+    Joined(Joined),
+}
+
+impl Setting {
+    /// As the command line says, with joined shares left in a folder.
+    fn of(args: &MatchArgs, folder: &Path) -> Self {
+        Self {
+            protocol: args.protocol,
+            rows: args.rows,
+            shared: people::shared(args.rows, args.overlap),
+            columns: args.columns.unwrap_or(2),
+            dummies: args.dummies,
+            backend: args.backend.unwrap_or(BackendName::PermuteShare),
+            memory: args.memory,
+            folder: folder.to_owned(),
+        }
+    }
+
+    /// Rows of both sides, shared people once.
+    fn union(&self) -> u64 {
+        2 * self.rows - self.shared
+    }
+
+    /// Columns of 64 bits that each side brings, where the protocol carries any.
+    fn columns(&self) -> Option<u8> {
+        (!matches!(self.protocol, ProtocolName::Pid | ProtocolName::Multi)).then_some(self.columns)
+    }
+
+    fn people(&self, party: u8) -> People {
+        let people = People::new(party, self.rows, self.shared);
+        match self.protocol {
+            ProtocolName::Multi => people.with_two_keys(),
+            ProtocolName::Collecting => people.repeated(),
+            _ => people,
+        }
+    }
+
+    /// Multiplications of the group, by both parties, those of dummies left out.
+    fn products(&self) -> u64 {
+        let (rows, union) = ([self.rows; 2], self.union());
+        match self.protocol {
+            ProtocolName::Pid => 2 * pid::multiplications(pid::Sizes { rows, union }),
+            ProtocolName::Multi => {
+                let sizes = multi::Sizes { rows, keys: [2; 2], union };
+                [0, 1].map(|party| multi::multiplications(sizes, PartyId(party))).iter().sum()
+            }
+            // Every name by both keys; a row of party 0 has a name per slot.
+            ProtocolName::Ps3i => 2 * (rows[0] + rows[1]),
+            ProtocolName::Collecting => 2 * (rows[0] * u64::from(SLOTS) + rows[1]),
+            ProtocolName::CircuitPsi => 0,
+        }
+    }
+
+    fn dummies(&self) -> Option<Dummies> {
+        self.dummies.then(|| Dummies::usual(&Seed::from_system()))
+    }
+
+    /// What a dummy row carries: nobody.
+    fn blank(&self) -> Option<Vec<u8>> {
+        self.dummies.then(|| vec![0xff; 8 * usize::from(self.columns)])
+    }
+
+    fn backend(&self) -> Backend {
+        match self.backend {
+            BackendName::PermuteShare => Backend::PermuteShare,
+            BackendName::Paillier => Backend::Paillier,
+        }
+    }
+
+    /// Runs the protocol as one party, on one thread.
+    pub fn run(&self, party: u8, session: &mut Session) -> Result<Matched, Error> {
+        let people = self.people(party);
+        match self.protocol {
+            ProtocolName::Pid => {
+                let options = pid::Options {
+                    threads: 1,
+                    memory: self.memory,
+                    dummies: self.dummies(),
+                    ..pid::Options::default()
+                };
+                Ok(Matched::Spine(pid::run(session, &people, &options)?))
+            }
+            ProtocolName::Multi => {
+                let options =
+                    multi::Options { threads: 1, dummies: self.dummies(), ..multi::Options::default() };
+                Ok(Matched::Spine(multi::run(session, &people, &options)?.spine))
+            }
+            ProtocolName::Ps3i => {
+                let options = ps3i::Options {
+                    threads: 1,
+                    dummies: self.dummies(),
+                    blank: self.blank(),
+                    backend: self.backend(),
+                    ..ps3i::Options::default()
+                };
+                let (payload, layout) = self.payload(party)?;
+                Ok(Matched::Joined(ps3i::run(session, &people, &payload, &layout, &options)?.joined))
+            }
+            ProtocolName::Collecting => {
+                let options = collecting::Options {
+                    threads: 1,
+                    slots: SLOTS,
+                    dummies: self.dummies(),
+                    blank: self.blank(),
+                    backend: self.backend(),
+                    ..collecting::Options::default()
+                };
+                let (payload, layout) = self.payload(party)?;
+                Ok(Matched::Joined(collecting::run(session, &people, &payload, &layout, &options)?.joined))
+            }
+            ProtocolName::CircuitPsi => {
+                let options =
+                    circuit_psi::Options { dummies: self.dummies(), ..circuit_psi::Options::default() };
+                let (payload, layout) = self.payload(party)?;
+                let own = (party == 1).then_some(&payload);
+                Ok(Matched::Joined(circuit_psi::run(session, &people, own, &layout, &options)?.joined))
+            }
+        }
+    }
+
+    /// The party's payload, and the peer's layout: the same.
+    fn payload(&self, party: u8) -> Result<(Table, Layout), Error> {
+        let columns = self.columns.into();
+        Ok((joined::payload(&self.people(party), self.rows, columns)?, joined::layout(columns)?))
+    }
+
+    /// What the check needs of it.
+    pub fn found(&self, party: u8, matched: &Matched) -> Result<Found, Error> {
+        let people = self.people(party);
+        match matched {
+            Matched::Spine(spine) => Ok(Found::Spine(spine::digest(people, spine))),
+            Matched::Joined(joined) => {
+                let path = self.folder.join(PartyId(party).to_string());
+                joined::save(joined, &people, &path)?;
+                Ok(Found::Joined(path))
+            }
+        }
+    }
+}
+
+/// Whether what both parties found is the match that was asked for.
+fn correct(setting: &Setting, parties: &[Measured]) -> Result<bool, Error> {
+    let found: Vec<&Found> = parties.iter().map(|party| &party.found).collect();
+    match found[..] {
+        [Found::Spine(a), Found::Spine(b)] => {
+            Ok(spine::agree(setting.rows, setting.shared, [*a, *b], setting.dummies))
+        }
+        [Found::Joined(a), Found::Joined(b)] => {
+            let held = [joined::load(a)?, joined::load(b)?];
+            let expected = joined::Expected {
+                rows: setting.rows,
+                pairs: setting.shared,
+                columns: setting.columns.into(),
+            };
+            Ok(joined::agree(&held, setting.people(0), expected))
+        }
+        _ => Ok(false),
+    }
+}
