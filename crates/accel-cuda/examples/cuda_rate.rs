@@ -1,10 +1,11 @@
-//! Products per second of one party on a GPU, both stages: with vectors that stay on it, and with all of them streamed
-//! over PCIe. One JSON object per line.
+//! Products per second of one party on a GPU, both stages: with vectors that stay on it, and with all of them
+//! streamed over PCIe. One JSON object per line.
 //!
-//! `cargo run --release -p accel-cuda --example cuda_rate -- [--gpu 0] [--masked] [--seconds 1] [--max-log 22]`
+//! `cargo run --release -p accel-cuda --example cuda_rate --
+//! [--gpu 0] [--masked] [--seconds 1] [--max-log 22]`
 //!
-//! Communication data is what the party sends and receives: 1.5 elements each per product. Every streamed configuration
-//! is compared with the CPU first (`correct`); the resident one runs the same kernels.
+//! Communication data is what the party sends and receives: 1.5 elements each per product. Every streamed
+//! configuration is compared with the CPU first (`correct`); the resident one runs the same kernels.
 
 use accel::conformance::keys;
 use accel::{Command, Cpu, Device, Fold, Half, Multiply, Ring, Vouch};

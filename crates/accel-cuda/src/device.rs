@@ -1,6 +1,7 @@
 //! The device: cuts commands into chunks and keeps two of them under way.
 //!
-//! Buffers of a lane on the GPU, in blocks: factors or operands, then sums, then results, then scratch of digests.
+//! Buffers of a lane on the GPU, in blocks: factors or operands, then sums, then results, then scratch of
+//! digests.
 
 use crate::driver::{Lane, Module, Runtime};
 use crate::jobs::{self, Stream};
@@ -14,7 +15,8 @@ use std::sync::Arc;
 /// Pairs of factors that a chunk takes, at most, and those that a thread of a few hundred is worth.
 const CHUNK_MAX: usize = 1 << 18;
 const CHUNK_MIN: usize = 1 << 15;
-/// Chunks that a command is cut into if they are not too small or too large: enough for copies and kernels to overlap.
+/// Chunks that a command is cut into if they are not too small or too large: enough for copies and kernels to
+/// overlap.
 const CHUNKS: usize = 8;
 /// Threads below which a dot product is cut into slices of its terms, and slices at most.
 const FEW_THREADS: usize = 1 << 14;
@@ -169,7 +171,8 @@ impl Cuda {
         })
     }
 
-    /// Runs `start` for every chunk on alternating lanes, and `finish` for each in order once its lane is done.
+    /// Runs `start` for every chunk on alternating lanes, and `finish` for each in order once its lane is
+    /// done.
     fn chunks(
         &mut self,
         blocks: usize,
@@ -460,8 +463,8 @@ fn stage_factors(
     if staged > 0 { lane.upload(0, 0, staged) } else { Ok(()) }
 }
 
-/// Queues stage 2 of a chunk that lies from `at` on (parts 1 and 2, A, C), with scratch of two digests after `scratch`;
-/// says where these will lie.
+/// Queues stage 2 of a chunk that lies from `at` on (parts 1 and 2, A, C), with scratch of two digests after
+/// `scratch`; says where these will lie.
 pub(crate) fn launch_fold(
     lane: &mut Lane,
     stage: &Stage2,

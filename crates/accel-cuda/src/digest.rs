@@ -7,7 +7,8 @@ use kernels::{Block, gf_add_multiples};
 
 /// Logarithm of how many blocks a thread takes.
 const TAKE_LOG: u32 = 3;
-/// Logarithm of the most threads of a level: the highest power of the key that the GPU has, and enough to fill one.
+/// Logarithm of the most threads of a level: the highest power of the key that the GPU has, and enough to
+/// fill one.
 const LEVEL_LOG_MAX: u32 = 16;
 
 /// Blocks of scratch that the tree of so many blocks needs, the result included.
@@ -21,8 +22,8 @@ fn levels(blocks: usize) -> impl Iterator<Item = u32> {
     std::iter::successors(Some(first), |&log| (log > 0).then(|| log.saturating_sub(TAKE_LOG)))
 }
 
-/// Queues the digest, under the tag of a part, of `blocks` blocks that lie at `from`, after nothing. It comes to lie at
-/// the place in the lane's buffer that is returned; `at` is where its scratch begins.
+/// Queues the digest, under the tag of a part, of `blocks` blocks that lie at `from`, after nothing. It comes
+/// to lie at the place in the lane's buffer that is returned; `at` is where its scratch begins.
 pub(crate) fn launch(
     lane: &mut Lane,
     keys: u64,
@@ -48,8 +49,8 @@ fn product(a: Block, b: Block) -> Block {
     sum[0]
 }
 
-/// The digest of what has the digest `before`, followed by `blocks` blocks that alone have the digest `chunk`:
-/// `before h^blocks + chunk`.
+/// The digest of what has the digest `before`, followed by `blocks` blocks that alone have the digest
+/// `chunk`: `before h^blocks + chunk`.
 pub(crate) fn append(element: Block, before: Block, blocks: usize, chunk: Block) -> Block {
     let (mut sum, mut power, mut left) = (before, element, blocks);
     while left > 0 {

@@ -1,7 +1,9 @@
-//! The CUDA driver and NVRTC, loaded at run time, and what this crate needs of them. All `unsafe` of the crate is here.
+//! The CUDA driver and NVRTC, loaded at run time, and what this crate needs of them. All `unsafe` of the
+//! crate is here.
 //!
-//! A [`Lane`] is a stream with a buffer on either side. Its methods keep the two promises that the driver asks for: a
-//! host buffer is not touched while a copy may be under way, and copies and kernels get addresses within the buffers.
+//! A [`Lane`] is a stream with a buffer on either side. Its methods keep the two promises that the driver
+//! asks for: a host buffer is not touched while a copy may be under way, and copies and kernels get addresses
+//! within the buffers.
 #![expect(unsafe_code, reason = "calls into libraries of the vendor, with the argument at each")]
 
 use crate::Gpu;
@@ -26,10 +28,13 @@ const NO_DEVICE: c_int = 100;
 const DRIVER_NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 pub(crate) const NVRTC_NAMES: [&str; 4] =
     ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"];
-const NO_DRIVER: &str = "no CUDA driver; install the driver of the NVIDIA GPU (on Debian: nvidia-driver, libcuda1), \
+const NO_DRIVER: &str = "no CUDA driver; install the driver of the NVIDIA GPU (on Debian: nvidia-driver, \
+                         libcuda1), \
                          or choose the device cpu";
-const NO_NVRTC: &str = "no NVRTC, which compiles the kernels at run time; install the CUDA toolkit or its NVRTC package \
-                        (on Debian: libnvrtc12) and, where it is not on the loader's path, name its folder in \
+const NO_NVRTC: &str = "no NVRTC, which compiles the kernels at run time; install the CUDA toolkit or its \
+                        NVRTC package \
+                        (on Debian: libnvrtc12) and, where it is not on the loader's path, name its folder \
+                        in \
                         LD_LIBRARY_PATH, or choose the device cpu";
 
 fn failed(text: impl Into<String>) -> Error {
@@ -46,12 +51,14 @@ impl Library {
         for name in names {
             let path =
                 CString::new(name.as_str()).map_err(|_| Error::misuse("a library's name has a zero"))?;
-            // SAFETY: the name is a C string. Initialisers of the library run; it is the vendor's, or the test's.
+            // SAFETY: the name is a C string. Initialisers of the library run; it is the vendor's, or the
+            // test's.
             let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
             if !handle.is_null() {
                 return Ok(Self(handle));
             }
-            // SAFETY: after a failure dlerror gives null or a C string that lives until the thread's next call.
+            // SAFETY: after a failure dlerror gives null or a C string that lives until the thread's next
+            // call.
             let text = unsafe { libc::dlerror() };
             if reason.is_empty() && !text.is_null() {
                 // SAFETY: as above; it is copied before any other call.
@@ -83,10 +90,13 @@ macro_rules! functions {
             fn load(library: &Library) -> Result<Self, Error> {
                 $(
                     let symbol = library.symbol($symbol)?;
-                    // SAFETY: the header of the library declares the function of this name with these arguments, and
-                    // the suffix of the name states the version of the declaration where there are several.
+                    // SAFETY: the header of the library declares the function of this name with these
+                    // arguments, and the suffix of the name states the version of the declaration where there
+                    // are several.
                     let $field = unsafe {
-                        std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) -> c_int>(symbol)
+                        std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) -> c_int>(
+                            symbol,
+                        )
                     };
                 )*
                 Ok(Self { $($field,)* })
@@ -124,7 +134,8 @@ functions! {
         copy_out = c"cuMemcpyDtoHAsync_v2"(*mut c_void, u64, usize, Handle);
         set = c"cuMemsetD8Async"(u64, u8, usize, Handle);
         launch = c"cuLaunchKernel"(
-            Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void
+            Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle,
+            *mut *mut c_void, *mut *mut c_void
         );
     }
 }
@@ -173,7 +184,8 @@ impl Compiler {
         let options = options.each_ref().map(|option| option.as_ptr());
         let mut program = std::ptr::null_mut();
         let none = std::ptr::null();
-        // SAFETY: source and name are C strings, no headers are passed, the handle goes to a place of its type.
+        // SAFETY: source and name are C strings, no headers are passed, the handle goes to a place of its
+        // type.
         let made = unsafe {
             (self.create)(&raw mut program, source.as_ptr(), c"kernels.cu".as_ptr(), 0, none, none)
         };
@@ -189,7 +201,8 @@ impl Compiler {
         if image.is_empty() {
             let log = String::from_utf8_lossy(&log).trim_end_matches(['\0', '\n']).to_owned();
             return Err(failed(format!(
-                "NVRTC cannot compile the kernels for compute capability {major}.{minor} (status {status}); a GPU newer \
+                "NVRTC cannot compile the kernels for compute capability {major}.{minor} (status {status}); \
+                 a GPU newer \
                  than the toolkit needs a newer NVRTC: {log}"
             )));
         }
@@ -377,8 +390,8 @@ pub(crate) struct Lane {
     busy: bool,
 }
 
-// SAFETY: the buffers and the stream are the lane's own, and the driver's calls may come from any thread that entered
-// the context.
+// SAFETY: the buffers and the stream are the lane's own, and the driver's calls may come from any thread that
+// entered the context.
 unsafe impl Send for Lane {}
 
 const fn bytes(blocks: usize) -> usize {
@@ -386,7 +399,8 @@ const fn bytes(blocks: usize) -> usize {
 }
 
 impl Lane {
-    /// Buffers of so many blocks, at least one each. What is in the device's is undefined, the host's is zero.
+    /// Buffers of so many blocks, at least one each. What is in the device's is undefined, the host's is
+    /// zero.
     pub(crate) fn new(module: &Arc<Module>, host_blocks: usize, device_blocks: usize) -> Result<Self, Error> {
         let mut lane = Self {
             module: module.clone(),
@@ -442,8 +456,8 @@ impl Lane {
     /// The buffer on the host, once nothing that was queued can touch it.
     pub(crate) fn host(&mut self) -> Result<&mut [Block], Error> {
         self.wait()?;
-        // SAFETY: the buffer has this length, was written, and belongs to the lane; nothing else can access it after the
-        // wait, and nothing is queued while the slice lives: that takes the lane mutably.
+        // SAFETY: the buffer has this length, was written, and belongs to the lane; nothing else can access
+        // it after the wait, and nothing is queued while the slice lives: that takes the lane mutably.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.host, self.host_blocks) })
     }
 
@@ -493,7 +507,8 @@ impl Lane {
         self.done("wiping device memory", status)
     }
 
-    /// Queues a kernel of at least so many threads, none if none. Its addresses are those of [`Lane::address`].
+    /// Queues a kernel of at least so many threads, none if none. Its addresses are those of
+    /// [`Lane::address`].
     pub(crate) fn launch<J: Job>(&mut self, mut job: J, threads: u64) -> Result<(), Error> {
         if threads == 0 {
             return Ok(());
@@ -503,8 +518,9 @@ impl Lane {
         let kernel = self.module.kernels[J::KERNEL as usize];
         let mut arguments = [(&raw mut job).cast::<c_void>()];
         self.busy = true;
-        // SAFETY: the kernel takes one argument, the structure that `J` mirrors, which the driver copies before it
-        // returns. Kernels touch device memory alone, at addresses from `address`, with the lengths in the job.
+        // SAFETY: the kernel takes one argument, the structure that `J` mirrors, which the driver copies
+        // before it returns. Kernels touch device memory alone, at addresses from `address`, with the lengths
+        // in the job.
         let status = unsafe {
             let extra = std::ptr::null_mut();
             let (grid, threads) = (blocks, BLOCK_THREADS as c_uint);
@@ -527,14 +543,15 @@ impl Lane {
 }
 
 impl Drop for Lane {
-    /// Errors have nobody to go to: after one of the device all further calls fail, and its memory is cleared by the
-    /// driver when the process ends.
+    /// Errors have nobody to go to: after one of the device all further calls fail, and its memory is cleared
+    /// by the driver when the process ends.
     fn drop(&mut self) {
         if self.enter().is_err() {
             return;
         }
         let api = &self.module.context.runtime.api;
-        // SAFETY: nothing is freed before the stream has finished, each thing once, and none is used hereafter.
+        // SAFETY: nothing is freed before the stream has finished, each thing once, and none is used
+        // hereafter.
         unsafe {
             if self.device != 0 {
                 (api.set)(self.device, 0, bytes(self.device_blocks), self.stream);

@@ -1,4 +1,5 @@
-//! The device on the emulator (`emulator/driver.cpp`): the kernels, the chunks and the calls of the driver without a GPU.
+//! The device on the emulator (`emulator/driver.cpp`): the kernels, the chunks and the calls of the driver
+//! without a GPU.
 
 use crate::Cuda;
 use crate::driver::{NVRTC_NAMES, Runtime, emulator_counts};
@@ -60,8 +61,8 @@ impl Emulator {
     }
 }
 
-/// Chunks of all sizes, down to those that cut dot products within their terms, give the bits of the CPU; nothing is left
-/// in memory that is given back.
+/// Chunks of all sizes, down to those that cut dot products within their terms, give the bits of the CPU;
+/// nothing is left in memory that is given back.
 #[test]
 fn the_emulated_gpu_conforms() {
     let Some(emulator) = emulator() else { return };

@@ -1,4 +1,5 @@
-//! Arguments of the kernels, as `kernels.cu` declares them: every field has 8 bytes, addresses are those of the GPU.
+//! Arguments of the kernels, as `kernels.cu` declares them: every field has 8 bytes, addresses are those of
+//! the GPU.
 
 /// The kernels, in the order of their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +53,8 @@ jobs! {
     Linear { ring: u64, negative: u64, blocks: u64, x: u64, y: u64, z: u64 }
     /// Local products, summed over the terms of a slice.
     Cross { ring: u64, blocks: u64, terms: u64, slices: u64, goes_on: u64, factors: u64, sums: u64 }
-    /// The rest of stage 1. The streams: own A, A vouched for, A as the fourth, C, C as the fourth, and those that hide
-    /// own A, the A vouched for, and C.
+    /// The rest of stage 1. The streams: own A, A vouched for, A as the fourth, C, C as the fourth, and those
+    /// that hide own A, the A vouched for, and C.
     Seal {
         ring: u64, blocks: u64, slices: u64, first: u64, sends: u64, receives: u64, masked: u64, vouches: u64,
         streams: [Stream; 8], keys: u64, sums: u64, out: u64,

@@ -6,8 +6,9 @@ use accel::{Fold, Half, Multiply, Ring, Vouch};
 use base::Error;
 use kernels::Block;
 
-/// A product of two vectors of a GPU, both halves, of which both stages can be run again and again. What comes in at
-/// stage 2 is what this seat would send: the content of messages makes no difference to the time that they take.
+/// A product of two vectors of a GPU, both halves, of which both stages can be run again and again. What
+/// comes in at stage 2 is what this seat would send: the content of messages makes no difference to the time
+/// that they take.
 pub struct Resident<'a> {
     cuda: &'a mut Cuda,
     layout: Layout,

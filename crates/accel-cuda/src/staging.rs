@@ -1,5 +1,5 @@
-//! Copies between vectors of the host and pinned memory, by several threads where they are long: one thread moves
-//! less than PCIe does.
+//! Copies between vectors of the host and pinned memory, by several threads where they are long: one thread
+//! moves less than PCIe does.
 
 use kernels::Block;
 

@@ -1,9 +1,9 @@
-//! The accelerator in SystemVerilog as a device: the core of `rtl/`, simulated cycle by cycle by Verilator in a process of
-//! its own, `tacit-rtl-sim` (`make rtl` builds it).
+//! The accelerator in SystemVerilog as a device: the core of `rtl/`, simulated cycle by cycle by Verilator in
+//! a process of its own, `tacit-rtl-sim` (`make rtl` builds it).
 //!
-//! Its results are the bits of [`accel::Cpu`]; what it adds is the number of clock cycles that the hardware takes
-//! ([`Rtl::cycles`]). A simulation is some thousand times slower than the hardware would be. The process gets keys and
-//! shares over its standard input, as a library would get them over a call.
+//! Its results are the bits of [`accel::Cpu`]; what it adds is the number of clock cycles that the hardware
+//! takes ([`Rtl::cycles`]). A simulation is some thousand times slower than the hardware would be. The
+//! process gets keys and shares over its standard input, as a library would get them over a call.
 
 mod command;
 #[doc(hidden)]
@@ -42,8 +42,8 @@ impl Rtl {
         Ok(Self { process: Process::start(program)?, keys: None, cycles: 0 })
     }
 
-    /// Clock cycles of all commands so far, each from the first word of its descriptor to its completion, with a memory that
-    /// answers at once.
+    /// Clock cycles of all commands so far, each from the first word of its descriptor to its completion,
+    /// with a memory that answers at once.
     #[must_use]
     pub fn cycles(&self) -> u64 {
         self.cycles

@@ -13,8 +13,8 @@ const VARIABLE: &str = "TACIT_RTL_SIM";
 /// Longest answer: seven streams of as many blocks as a request may have, and what comes with them.
 const MAX_ANSWER: usize = 7 * 16 * super::command::MAX_BLOCKS + 256;
 
-/// Where the simulator is: what `TACIT_RTL_SIM` names; else beside this executable, or in the folder `rtl` of the target
-/// folder that this executable lies in.
+/// Where the simulator is: what `TACIT_RTL_SIM` names; else beside this executable, or in the folder `rtl` of
+/// the target folder that this executable lies in.
 ///
 /// # Errors
 /// When there is none.
@@ -31,7 +31,8 @@ pub fn find() -> Result<PathBuf, Error> {
         .find(|path| path.is_file())
         .ok_or_else(|| {
             Error::input(format!(
-                "there is no simulator of the accelerator; build it with 'make rtl' (which needs verilator), or say in \
+                "there is no simulator of the accelerator; build it with 'make rtl' (which needs verilator), \
+                 or say in \
                  {VARIABLE} where {PROGRAM} is"
             ))
         })

@@ -1,5 +1,5 @@
-//! The simulated core as a device, and the tests of its blocks. Everything is built by `rtl/build.sh`, as by `make rtl`.
-//! Skipped with a reason where there is no Verilator.
+//! The simulated core as a device, and the tests of its blocks. Everything is built by `rtl/build.sh`, as by
+//! `make rtl`. Skipped with a reason where there is no Verilator.
 
 use accel::{Command, Cpu, Device, Fold, Half, Linear, Multiply, Ring, Seat, Vouch, conformance};
 use accel_rtl::Rtl;

@@ -1,5 +1,5 @@
-//! The model element by element, as its table states it: the six joint inputs one after the other, whole vectors of masks,
-//! scalar arithmetic. To compare with: the bits in `tests/naive.rs`, the time in the bench.
+//! The model element by element, as its table states it: the six joint inputs one after the other, whole
+//! vectors of masks, scalar arithmetic. To compare with: the bits in `tests/naive.rs`, the time in the bench.
 
 use accel::{Command, Device, Fold, Half, Keys, Linear, Multiply, Ring, Seat, Stream, Use, Vouch, check};
 use base::Error;

@@ -1,8 +1,10 @@
 #![allow(missing_docs, reason = "criterion generates public items")]
-//! Both stages of a product at one party: what an element costs of its time, on the CPU device and in the naive way.
+//! Both stages of a product at one party: what an element costs of its time, on the CPU device and in the
+//! naive way.
 //!
-//! `cargo bench -p accel`. An element of the throughput is one product; both halves of a vector are computed, so half of
-//! the messages C are sent and half are vouched for, as in a session. `semi-honest` vouches for nothing.
+//! `cargo bench -p accel`. An element of the throughput is one product; both halves of a vector are computed,
+//! so half of the messages C are sent and half are vouched for, as in a session. `semi-honest` vouches for
+//! nothing.
 
 use accel::conformance::keys;
 use accel::{Command, Cpu, Device, Fold, Half, Multiply, Ring, Vouch};

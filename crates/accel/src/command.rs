@@ -4,8 +4,8 @@ use crate::{Half, Ring, Seat};
 use base::Error;
 use kernels::Block;
 
-/// One command: an operation, its sources and destinations, of a length that its slices state. Who the peers are follows
-/// from the seat.
+/// One command: an operation, its sources and destinations, of a length that its slices state. Who the peers
+/// are follows from the seat.
 pub enum Command<'a> {
     /// `z = x + y`: stage 1 alone.
     Add(Linear<'a>),
@@ -57,8 +57,8 @@ pub struct Multiply<'a> {
     pub vouch: Vouch<'a>,
 }
 
-/// What becomes of the messages that this seat computes but does not send: A of the seat before it, and C of the seat two
-/// further on where it does not send its own.
+/// What becomes of the messages that this seat computes but does not send: A of the seat before it, and C of
+/// the seat two further on where it does not send its own.
 pub enum Vouch<'a> {
     /// Nothing: semi-honest.
     Nothing,

@@ -1,7 +1,7 @@
 //! The CPU as a device: the reference that the others are compared with.
 //!
-//! One pass over blocks that stay in the first-level cache: products, masks, what is sent, digests. A mask never leaves
-//! its register; what is sent is computed where it is sent from.
+//! One pass over blocks that stay in the first-level cache: products, masks, what is sent, digests. A mask
+//! never leaves its register; what is sent is computed where it is sent from.
 
 use crate::{Command, Device, Fold, Keys, Linear, Multiply, Seat, Stream, Use, Vouch, check};
 use base::Error;

@@ -1,23 +1,24 @@
 //! Lookaside accelerators behind one command queue.
 //!
-//! After COPA (Patel et al., "COPA: a distributed programmable accelerator for multi-party computation"): an accelerator
-//! works in two stages on vectors in the memory of its host. *Stage 1* computes what must be sent; *stage 2* folds what
-//! arrived. Between them lie the network and the check of what arrived, which are not the accelerator's. Addition is
-//! stage 1 alone.
+//! After COPA (Patel et al., "COPA: a distributed programmable accelerator for multi-party computation"): an
+//! accelerator works in two stages on vectors in the memory of its host. *Stage 1* computes what must be
+//! sent; *stage 2* folds what arrived. Between them lie the network and the check of what arrived, which are
+//! not the accelerator's. Addition is stage 1 alone.
 //!
-//! Four computing parties, the *seats* 0 to 3, share every value as x = x_0 + x_1 + x_2 + x_3; the party at seat p holds
-//! x_j for all j != p. Everything here is relative to the seat: *part* k of a share is x_{p+1+k}, k = 0, 1, 2, indices
-//! modulo 4. Products then look the same at every seat:
+//! Four computing parties, the *seats* 0 to 3, share every value as x = x_0 + x_1 + x_2 + x_3; the party at
+//! seat p holds x_j for all j != p. Everything here is relative to the seat: *part* k of a share is
+//! x_{p+1+k}, k = 0, 1, 2, indices modulo 4. Products then look the same at every seat:
 //!
 //! | what | known to | sent by | to | vouched for by | the fourth |
 //! |---|---|---|---|---|---|
 //! | A_s = x1 y2 + x2 y1 + x1 y1 of the parts at s | s, s+1 | s | s+3 | s+1 | s+2 |
 //! | C_s = x0 y2 + x2 y0 of the parts at s | s, s+2 | s | s+3 | s+2 | s+1 |
 //!
-//! C_s and C_{s+2} are the same number, so one of both is sent: for the first half of a vector's blocks those of seats 0
-//! and 1, for the second half those of seats 2 and 3. So every party sends 1.5 elements per product, all of it to the seat
-//! before its own, and what it computes is the same everywhere. Every one of the six is a *joint input* of a value v that
-//! s and b know: m = v - rho with rho of the stream of the receiver's index r, which r does not know; z_r += rho, z_o += m.
+//! C_s and C_{s+2} are the same number, so one of both is sent: for the first half of a vector's blocks those
+//! of seats 0 and 1, for the second half those of seats 2 and 3. So every party sends 1.5 elements per
+//! product, all of it to the seat before its own, and what it computes is the same everywhere. Every one of
+//! the six is a *joint input* of a value v that s and b know: m = v - rho with rho of the stream of the
+//! receiver's index r, which r does not know; z_r += rho, z_o += m.
 //!
 //! A device is exact: every device gives the same bits for the same command.
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 /// Blocks, times terms, that are worth a thread of a device: some ten times what it takes to start one.
 const WORTH: usize = 1 << 13;
 
-/// One or more devices of a seat. Commands run in order; a long one runs on several devices at once, on each its share of
-/// the blocks, with the result that one device would give.
+/// One or more devices of a seat. Commands run in order; a long one runs on several devices at once, on each
+/// its share of the blocks, with the result that one device would give.
 pub struct Queue {
     devices: Vec<Box<dyn Device>>,
     worth: usize,

@@ -72,7 +72,8 @@ impl Half {
         (seat.index() / 2 == 0) == (self == Self::First)
     }
 
-    /// Whether a seat receives the C of the seat after it; if not it is the fourth party of the seat before it.
+    /// Whether a seat receives the C of the seat after it; if not it is the fourth party of the seat before
+    /// it.
     #[must_use]
     pub fn receives(self, seat: Seat) -> bool {
         self.sends(seat.after(1))

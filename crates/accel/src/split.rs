@@ -28,8 +28,8 @@ pub fn terms(command: &Command<'_>) -> usize {
     if let Command::Multiply(m) = command { m.terms } else { 1 }
 }
 
-/// Cuts a checked command into as many parts as there are digests, which begin at zero. The parts of a command that
-/// computes none leave theirs alone.
+/// Cuts a checked command into as many parts as there are digests, which begin at zero. The parts of a
+/// command that computes none leave theirs alone.
 pub fn cut<'s>(command: &'s mut Command<'_>, digests: &'s mut [[Block; 2]]) -> Vec<Part<'s>> {
     let (of, parts) = (blocks(command), digests.len());
     let ranges = (0..parts).map(move |k| of * k / parts..of * (k + 1) / parts);
@@ -116,8 +116,8 @@ fn cut_fold<'s>(
 }
 
 impl Part<'_> {
-    /// Hands the command to a device. The terms of factors lie apart by the length of the whole; for the time of the call
-    /// those of this part are copied together.
+    /// Hands the command to a device. The terms of factors lie apart by the length of the whole; for the time
+    /// of the call those of this part are copied together.
     pub fn run<T>(self, device: impl FnOnce(&mut Command<'_>) -> T) -> T {
         let Self { command, here, of } = self;
         let gathered;
@@ -136,8 +136,8 @@ impl Part<'_> {
     }
 }
 
-/// Adds the digests of the parts to those of the whole command, in order: what came before is advanced by the length of
-/// every part.
+/// Adds the digests of the parts to those of the whole command, in order: what came before is advanced by the
+/// length of every part.
 pub fn put_together(keys: &Keys, command: &mut Command<'_>, parts: &[[Block; 2]]) {
     let of = blocks(command);
     let length = |k: usize| (of * (k + 1) / parts.len() - of * k / parts.len()) as u64;

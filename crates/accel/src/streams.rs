@@ -10,7 +10,8 @@ pub enum Use {
     Share,
     /// rho of a joint input, under the key of the receiver's index.
     Mask,
-    /// What hides a message from the fourth party on a channel that it could read, under the key of its index.
+    /// What hides a message from the fourth party on a channel that it could read, under the key of its
+    /// index.
     Wire,
     /// Pads of tags, under the key of the sender's index.
     Pad,
@@ -28,7 +29,8 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The upper half of the counter block: round, use, sender and voucher in 48, 8, 4 and 4 bits from the top.
+    /// The upper half of the counter block: round, use, sender and voucher in 48, 8, 4 and 4 bits from the
+    /// top.
     ///
     /// # Panics
     /// When the round is 2^48 or more.
@@ -40,7 +42,8 @@ impl Stream {
     }
 }
 
-/// The keys of one seat for one session: K_j for the three j that it holds, and what is derived from them. Wiped on drop.
+/// The keys of one seat for one session: K_j for the three j that it holds, and what is derived from them.
+/// Wiped on drop.
 pub struct Keys {
     seat: Seat,
     raw: [Block; 3],
@@ -50,7 +53,8 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// From K_{seat+1}, K_{seat+2}, K_{seat+3} and the elements at which tags of channels of those senders are evaluated.
+    /// From K_{seat+1}, K_{seat+2}, K_{seat+3} and the elements at which tags of channels of those senders
+    /// are evaluated.
     #[must_use]
     pub fn new(seat: Seat, raw: [Block; 3], tag_elements: [Block; 3]) -> Self {
         Self { seat, raw, tag_elements, streams: raw.map(Aes128::new), tags: tag_elements.map(GfKey::new) }
@@ -67,7 +71,8 @@ impl Keys {
         self.keystream(part, stream, first).fill(out);
     }
 
-    /// Elements `first ..` of a stream under the key of part `part`, for kernels that use them up where they are made.
+    /// Elements `first ..` of a stream under the key of part `part`, for kernels that use them up where they
+    /// are made.
     #[must_use]
     pub fn keystream(&self, part: usize, stream: Stream, first: u64) -> Keystream<'_> {
         Keystream { key: &self.streams[part], prefix: stream.prefix(), first }

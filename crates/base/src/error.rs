@@ -64,8 +64,8 @@ pub enum Kind {
 pub struct Accusation {
     /// Who found a check failed. Where it is the party that holds the error, it is no suspect of its own.
     pub by: String,
-    /// The parties of which one, in the accuser's words, deviated: of four servers the one that sent and the one that vouched
-    /// for it.
+    /// The parties of which one, in the accuser's words, deviated: of four servers the one that sent and the
+    /// one that vouched for it.
     pub accused: Vec<String>,
     /// The accuser's step.
     pub step: String,
@@ -74,8 +74,8 @@ pub struct Accusation {
 }
 
 impl Accusation {
-    /// Of whom at least one deviated, as `party` sees it: the accused, the accuser and whoever passed it on, but never
-    /// itself.
+    /// Of whom at least one deviated, as `party` sees it: the accused, the accuser and whoever passed it on,
+    /// but never itself.
     #[must_use]
     pub fn suspects(&self, party: &str) -> Vec<&str> {
         let said = [Some(&self.by), self.through.as_ref()].into_iter().flatten();
@@ -114,7 +114,8 @@ impl Error {
         self
     }
 
-    /// The same error, which says how things stand on this side after it, and what to do next. The first such word stays.
+    /// The same error, which says how things stand on this side after it, and what to do next. The first such
+    /// word stays.
     #[must_use]
     pub fn leaving(mut self, text: impl Into<String>) -> Self {
         self.0.left.get_or_insert_with(|| text.into());
@@ -294,8 +295,10 @@ mod tests {
         let error = Error::new(at("registry"), check()).accusing(told(None));
         assert_eq!(
             error.to_string(),
-            "registry at open with server-1: server-1 accuses server-3 and server-4 of deviating from the protocol at \
-             release/1/open. At least one of these deviated, and it may be the accuser: server-1, server-3, server-4; see their \
+            "registry at open with server-1: server-1 accuses server-3 and server-4 of deviating from the \
+             protocol at \
+             release/1/open. At least one of these deviated, and it may be the accuser: server-1, server-3, \
+             server-4; see their \
              own output"
         );
         let error = Error::new(at("registry"), check()).accusing(told(Some("server-2")));

@@ -13,10 +13,10 @@ const FIRST: u16 = 20_000;
 
 /// An address on this machine alone, `127.3.21.200:20007`, that nobody listens at right now.
 ///
-/// Every process has a loopback address of its own, made of its id, so that tests and demos side by side cannot take
-/// each other's ports; where the system knows 127.0.0.1 alone, it is that one. The port lies below those that the
-/// system hands to outgoing connections, and one process gets it again only after all others of the range. It reserves
-/// nothing: somebody else who asks for this very address can still have it.
+/// Every process has a loopback address of its own, made of its id, so that tests and demos side by side
+/// cannot take each other's ports; where the system knows 127.0.0.1 alone, it is that one. The port lies
+/// below those that the system hands to outgoing connections, and one process gets it again only after all
+/// others of the range. It reserves nothing: somebody else who asks for this very address can still have it.
 ///
 /// # Errors
 /// When every port of the range is in use, or the system lets nobody listen on a loopback address.

@@ -6,7 +6,8 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The bytes that digits of either case spell; `None` where there are other characters, or not two digits for each byte.
+/// The bytes that digits of either case spell; `None` where there are other characters, or not two digits for
+/// each byte.
 #[must_use]
 pub fn unhex<const N: usize>(digits: &str) -> Option<[u8; N]> {
     let (pairs, rest) = digits.as_bytes().as_chunks::<2>();

@@ -1,6 +1,7 @@
 //! Ground: parties, steps, errors, costs, limits, secrets and seeded randomness.
 //!
-//! Everything above this crate speaks these words. Nothing here does I/O, but for asking the system for a free port.
+//! Everything above this crate speaks these words. Nothing here does I/O, but for asking the system for a
+//! free port.
 
 mod cost;
 mod error;

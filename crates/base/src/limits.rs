@@ -1,4 +1,5 @@
-//! Every bound of the system that more than one crate needs, by name. Each has a test at the cap and beyond it.
+//! Every bound of the system that more than one crate needs, by name. Each has a test at the cap and beyond
+//! it.
 
 /// Parties in one session.
 pub const PARTIES: usize = 16;

@@ -1,9 +1,9 @@
-//! `bench engines`: one lift study on every engine, against rows and against round-trip time, as figures 3 and 4 of the
-//! survey of engines that the study comes from.
+//! `bench engines`: one lift study on every engine, against rows and against round-trip time, as figures 3
+//! and 4 of the survey of engines that the study comes from.
 //!
-//! Every party is a process of its own, all over TLS: two for `yao` and `gmw`, four for `ring4`, where the two owners hold a
-//! seat each. Round trips are made by a relay that delays every byte. A setting that is expected to take longer than
-//! the limit is left out, and said to be.
+//! Every party is a process of its own, all over TLS: two for `yao` and `gmw`, four for `ring4`, where the
+//! two owners hold a seat each. Round trips are made by a relay that delays every byte. A setting that is
+//! expected to take longer than the limit is left out, and said to be.
 
 mod seat;
 
@@ -31,21 +31,25 @@ use terminal::progress::Working;
 #[derive(Clone, Debug, Args)]
 pub struct EnginesArgs {
     /// Rows of each side, one setting after the other
-    #[arg(long, value_name = "N,N", value_parser = terminal::values::count, value_delimiter = ',', default_value = "10k,100k,1M")]
+    #[arg(long, value_name = "N,N", value_parser = terminal::values::count, value_delimiter = ',',
+          default_value = "10k,100k,1M")]
     sizes: Vec<u64>,
     /// Rows of each side in the settings by round trip
     #[arg(long, value_name = "N", value_parser = terminal::values::count, default_value = "10k")]
     rows: u64,
     /// Round trips in milliseconds, one setting after the other
-    #[arg(long, value_name = "MS,MS", value_parser = milliseconds, value_delimiter = ',', default_value = "0.1,1,60")]
+    #[arg(long, value_name = "MS,MS", value_parser = milliseconds, value_delimiter = ',',
+          default_value = "0.1,1,60")]
     round_trips: Vec<f64>,
     /// Leave out settings that are expected to take more seconds than this
-    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 120,
+          value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
     /// Write the plots as a page
     #[arg(long, value_name = "FILE")]
     figures: Option<PathBuf>,
-    /// Bits of Delta that SoftSpoken OT takes at once: small for fast links, large for slow ones; 2 unless told otherwise
+    /// Bits of Delta that SoftSpoken OT takes at once: small for fast links, large for slow ones; 2 unless
+    /// told otherwise
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=8))]
     k: Option<u32>,
 }
@@ -371,8 +375,10 @@ fn page(by_rows: &[Point], by_round_trip: &[Point], advice: &[String]) -> String
         ]
     };
     let about = format!(
-        "A lift study with {LIFT_EVENTS} events per person, 32-bit times and values, no matching; every party a process of \
-         this machine, over TLS; time from when all have met. Round trips go through a relay that delays every byte. \
+        "A lift study with {LIFT_EVENTS} events per person, 32-bit times and values, no matching; every \
+         party a process of \
+         this machine, over TLS; time from when all have met. Round trips go through a relay that delays \
+         every byte. \
          yao and gmw: two parties; ring4: four, the owners among them."
     );
     let advice = advice.iter().map(|line| words("li", "", line));

@@ -1,4 +1,5 @@
-//! `bench market --figures`: figures 3 to 5 of Choi et al. (2012) again, with time and bytes of ours, as one page.
+//! `bench market --figures`: figures 3 to 5 of Choi et al. (2012) again, with time and bytes of ours, as one
+//! page.
 
 use super::gmw::Delay;
 use super::market::{MarketArgs, Summary};
@@ -82,7 +83,8 @@ fn one(args: &MarketArgs, json: bool) -> Result<Summary, Error> {
     super::tell(&summary, json, |summary| {
         let Summary { resources, parties, circuit, round_trip_ms, seconds, .. } = summary;
         format!(
-            "{circuit:8} {resources:>5} resources {parties:>3} parties {round_trip_ms:>4} ms: {seconds:>8.3} s {:>10}",
+            "{circuit:8} {resources:>5} resources {parties:>3} parties {round_trip_ms:>4} ms: {seconds:>8.3} \
+             s {:>10}",
             bytes(summary.bytes)
         )
     })?;
@@ -107,7 +109,8 @@ fn page(lan: &[Summary], wan: &[Summary]) -> String {
         let title = format!("Time with {round_trip} ms round trips, s");
         figures.push(plot(&title, "parties", Scale::Linear, &by_circuit(&of, &seconds)));
     }
-    let about = "A customer and n - 1 providers, all on one machine; time from the first connection to the customer's answer. \
+    let about = "A customer and n - 1 providers, all on one machine; time from the first connection to the \
+                 customer's answer. \
                  Wide-area runs go through a relay that delays every byte.";
     Page {
         name: "tacit bench market",

@@ -1,8 +1,8 @@
 //! `bench yao`: 250 independent AND gates per row, whose operands both parties share.
 //!
-//! Each party holds a word of 32 random bits per row; their XOR is `x`. The gates are `x_i & x_j` over 250 distinct
-//! pairs of bits. The results are XORed into one bit, so that none can be left out, and the sum of that bit is the
-//! output: XOR costs nothing and the sum one masked value.
+//! Each party holds a word of 32 random bits per row; their XOR is `x`. The gates are `x_i & x_j` over 250
+//! distinct pairs of bits. The results are XORed into one bit, so that none can be left out, and the sum of
+//! that bit is the output: XOR costs nothing and the sum one masked value.
 
 use super::mix;
 use base::{Error, PartyId};

@@ -1,7 +1,9 @@
-//! `bench gmw`: ANDs among n parties, all of them threads of this process, in wide layers or as one binary tree.
+//! `bench gmw`: ANDs among n parties, all of them threads of this process, in wide layers or as one binary
+//! tree.
 //!
-//! Wide: every lane has [`GATES`] ANDs of bits of two neighbouring parties, XORed into one bit that everybody sees.
-//! Tree: the AND of 2^D shared bits, level by level; every bit is 1, so a single wrong gate shows in the result.
+//! Wide: every lane has [`GATES`] ANDs of bits of two neighbouring parties, XORed into one bit that everybody
+//! sees. Tree: the AND of 2^D shared bits, level by level; every bit is 1, so a single wrong gate shows in
+//! the result.
 
 use super::names::{Ots, TransportName, only, parties};
 use super::{SEED, expect, mix, tell, two, verdict};
@@ -39,7 +41,8 @@ pub struct GmwArgs {
     #[arg(long, value_name = "M", value_parser = terminal::values::count, default_value = "10M")]
     ands: u64,
     /// Instead of wide layers one full binary tree of this depth, 2^D - 1 AND gates
-    #[arg(long, value_name = "D", conflicts_with = "ands", value_parser = clap::value_parser!(u32).range(1..=i64::from(TREE_MAX)))]
+    #[arg(long, value_name = "D", conflicts_with = "ands",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(TREE_MAX)))]
     tree: Option<u32>,
     #[command(flatten)]
     ots: Ots,
@@ -54,7 +57,8 @@ pub struct GmwArgs {
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct Delay {
     /// Delay of every byte on its way, in milliseconds: half a round trip
-    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    #[arg(long, value_name = "MS", default_value_t = 0,
+          value_parser = clap::value_parser!(u64).range(0..=10_000))]
     pub delay_ms: u64,
 }
 

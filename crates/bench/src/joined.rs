@@ -1,4 +1,5 @@
-//! A check of joined shares: each party leaves what it holds in a file, and the measurement puts both together.
+//! A check of joined shares: each party leaves what it holds in a file, and the measurement puts both
+//! together.
 
 use super::people::People;
 use base::Error;

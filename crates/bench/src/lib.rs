@@ -1,7 +1,8 @@
-//! What costs what: `tacit bench`, measurements over loopback by the program that users run, each with a check of the result.
+//! What costs what: `tacit bench`, measurements over loopback by the program that users run, each with a
+//! check of the result.
 //!
-//! Parties are processes, each on one core, in [`rows`], [`matches`], [`ring4`] and [`engines`]; they are threads of this
-//! process in [`gmw`], [`ot`] and [`market`].
+//! Parties are processes, each on one core, in [`rows`], [`matches`], [`ring4`] and [`engines`]; they are
+//! threads of this process in [`gmw`], [`ot`] and [`market`].
 
 mod engines;
 mod figures;
@@ -30,11 +31,16 @@ const PARTIES: [&str; 2] = ["publisher", "advertiser"];
 /// Everything measured is a function of it.
 const SEED: u64 = 1;
 
-/// Measures over loopback and checks the result. Of yao, lift, match, ring4 and engines each party is a process, of gmw, ot and
-/// market a thread.
+/// Measures over loopback and checks the result. Of yao, lift, match, ring4 and engines each party is a
+/// process, of gmw, ot and market a thread.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tacit bench yao --rows 100k\n  tacit bench lift --rows 1M --transport tls --json\n  tacit bench match --rows 50k --overlap 0.5\n  tacit bench match --protocol ps3i --rows 100k --columns 4\n  tacit bench gmw --parties 3 --ands 10M\n  tacit bench ot --ot ferret --ots 50M\n  tacit bench market --resources 5000 --parties 3 --circuit small\n  tacit bench ring4 --security semi-honest --transport shm\n  tacit bench ring4 --all\n  tacit bench engines --sizes 10k,100k --figures engines.html"
+    after_help = "Examples:\n  tacit bench yao --rows 100k\n  tacit bench lift --rows 1M --transport tls \
+                  --json\n  tacit bench match --rows 50k --overlap 0.5\n  tacit bench match --protocol ps3i \
+                  --rows 100k --columns 4\n  tacit bench gmw --parties 3 --ands 10M\n  tacit bench ot --ot \
+                  ferret --ots 50M\n  tacit bench market --resources 5000 --parties 3 --circuit \
+                  small\n  tacit bench ring4 --security semi-honest --transport shm\n  tacit bench ring4 \
+                  --all\n  tacit bench engines --sizes 10k,100k --figures engines.html"
 )]
 pub struct Bench {
     /// What to measure
@@ -50,7 +56,8 @@ pub struct Bench {
 pub enum What {
     /// 250 independent AND gates of bits shared by both parties, per row
     Yao(rows::YaoArgs),
-    /// The row program of a lift study with K = 4, 32-bit times and values; session set-up included, no matching
+    /// The row program of a lift study with K = 4, 32-bit times and values; session set-up included, no
+    /// matching
     Lift(rows::LiftArgs),
     /// Private matching of generated people, two parties; see docs/protocols for each protocol
     Match(matches::MatchArgs),
@@ -58,11 +65,13 @@ pub enum What {
     Gmw(gmw::GmwArgs),
     /// Correlated OTs with random choices between two parties, threads of one process
     Ot(ot::OtArgs),
-    /// The P2P problem of Choi et al. (2012), a customer and N - 1 providers, threads of one process; start-up included
+    /// The P2P problem of Choi et al. (2012), a customer and N - 1 providers, threads of one process;
+    /// start-up included
     Market(market::MarketArgs),
     /// Products of shared vectors among four computing parties; see docs/bench-ring4.md
     Ring4(ring4::Ring4Args),
-    /// The rows of lift on yao, gmw and ring4, against rows (--sizes) and against round-trip time (--rows), over TLS
+    /// The rows of lift on yao, gmw and ring4, against rows (--sizes) and against round-trip time (--rows),
+    /// over TLS
     Engines(engines::EnginesArgs),
     /// One party of a measurement
     #[command(hide = true)]
@@ -177,7 +186,8 @@ mod tests {
             "match --rows 9 --protocol ps3i --backend paillier --columns 3",
             "gmw --parties 3 --tree 4 --delay-ms 1 --k 4 --transport memory",
             "ot --ots 9 --ot ferret --transport memory",
-            "ring4 --security malicious --hash blake3 --bits 1 --device cpu --products 9M --vector 1k --repeat 1",
+            "ring4 --security malicious --hash blake3 --bits 1 --device cpu --products 9M --vector 1k \
+             --repeat 1",
             "engines --sizes 100,2k --rows 100 --round-trips 0,0.1 --limit 9 --figures f.html",
             "market --engine ring4 --security semi-honest --resources 9",
             "market --engine gmw --k 3",

@@ -1,6 +1,7 @@
-//! `bench market`: the P2P problem of Choi et al. (2012) among a customer and providers, all of them threads of this
-//! process, with everything counted: connections, keys or base OTs and triples, the circuit, the answer at the customer.
-//! On `ring4` the first four participants compute; where there are fewer parties, servers without data fill up.
+//! `bench market`: the P2P problem of Choi et al. (2012) among a customer and providers, all of them threads
+//! of this process, with everything counted: connections, keys or base OTs and triples, the circuit, the
+//! answer at the customer. On `ring4` the first four participants compute; where there are fewer parties,
+//! servers without data fill up.
 
 use super::four::SEATS;
 use super::gmw::{Delay, Threads};
@@ -30,12 +31,14 @@ const PROBLEM: Problem = Problem::P2p;
 #[derive(Clone, Debug, Args)]
 pub struct MarketArgs {
     /// Resources of all providers together
-    #[arg(long, value_name = "K", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    #[arg(long, value_name = "K", default_value_t = 1000,
+          value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub resources: u64,
     /// Parties
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = parties)]
     pub parties: usize,
-    /// The circuit; paper (gate by gate the published one), small (fewest gates), shallow (for long round trips)
+    /// The circuit; paper (gate by gate the published one), small (fewest gates), shallow (for long round
+    /// trips)
     #[arg(long, value_name = "NAME", default_value = "small", value_parser = shape)]
     pub circuit: Shape,
     /// Measure figures 3 to 5 of the paper again, for some minutes, and write them as a page

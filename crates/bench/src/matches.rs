@@ -31,8 +31,8 @@ pub struct MatchArgs {
     /// Share of rows that both sides have
     #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share)]
     overlap: f64,
-    /// Columns of 64 bits that each side brings to ps3i, collecting and circuit-psi (where one side brings them); 2 unless
-    /// told otherwise
+    /// Columns of 64 bits that each side brings to ps3i, collecting and circuit-psi (where one side brings
+    /// them); 2 unless told otherwise
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     columns: Option<u8>,
     /// Add dummy rows that hide exact sizes, as studies do unless they say otherwise

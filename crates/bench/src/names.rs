@@ -80,7 +80,8 @@ pub struct Ots {
     /// What makes the correlated OTs: ferret, softspoken (unless told otherwise), or softspoken:K
     #[arg(long, value_name = "NAME")]
     pub ot: Option<String>,
-    /// Bits of Delta that SoftSpoken OT takes at once: small for fast links, large for slow ones; 2 unless told otherwise
+    /// Bits of Delta that SoftSpoken OT takes at once: small for fast links, large for slow ones; 2 unless
+    /// told otherwise
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=8))]
     pub k: Option<u32>,
 }

@@ -1,5 +1,5 @@
-//! `bench ot`: correlated OTs with random choices in one direction, the parties threads of this process, each on a
-//! core of its own where there are two.
+//! `bench ot`: correlated OTs with random choices in one direction, the parties threads of this process, each
+//! on a core of its own where there are two.
 
 use super::gmw::{Delay, Threads};
 use super::names::{Ots, TransportName, only};

@@ -82,7 +82,8 @@ pub fn agreement() -> [u8; 32] {
 /// What one party measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measured {
-    /// From the first connection to the last byte. At the party that connects this holds no waiting for a process.
+    /// From the first connection to the last byte. At the party that connects this holds no waiting for a
+    /// process.
     pub seconds: f64,
     /// Of these, until everybody had met.
     pub meeting_seconds: f64,

@@ -1,7 +1,8 @@
 //! People that `bench match` makes up as it reads them.
 //!
-//! Party 0 holds people `0..n`, party 1 the last `shared` of them and others. With two identifiers each party lacks one of
-//! them for some people, never both parties the same one. For collecting, party 1 has two rows for each shared person.
+//! Party 0 holds people `0..n`, party 1 the last `shared` of them and others. With two identifiers each party
+//! lacks one of them for some people, never both parties the same one. For collecting, party 1 has two rows
+//! for each shared person.
 
 use super::mix;
 use base::Error;

@@ -23,8 +23,8 @@ use std::time::Duration;
 use terminal::machine;
 use terminal::progress::Working;
 
-/// Blocks of one vector, blocks of one run (about a second), and dependent products of one run, unless the command line
-/// says otherwise or a run is a short one.
+/// Blocks of one vector, blocks of one run (about a second), and dependent products of one run, unless the
+/// command line says otherwise or a run is a short one.
 const SIZES: [u64; 3] = [1 << 14, 16 << 20, 2_000];
 /// The same for a device that is simulated.
 const SIMULATED_SIZES: [u64; 3] = [1 << 14, 1 << 16, 500];
@@ -65,7 +65,8 @@ struct Summary {
     gbit_per_s: f64,
     /// Products of one block that wait for each other.
     rounds_per_s: f64,
-    /// Of a device that is simulated: then times are those of the simulator, whose own CPU time is not among these.
+    /// Of a device that is simulated: then times are those of the simulator, whose own CPU time is not among
+    /// these.
     hardware: Option<Hardware>,
     peak_memory_bytes: BTreeMap<&'static str, u64>,
     /// Whether every party sent what the price says.
@@ -289,7 +290,8 @@ fn text(summary: &Summary) -> String {
 /// The cycles of hardware that a simulation counts.
 fn simulated(hardware: &Hardware) -> String {
     format!(
-        "  all of this is the time of a simulator; the hardware takes {:.3} cycles per product (stage 1 {:.3}, stage 2 {:.3}):\n  \
+        "  all of this is the time of a simulator; the hardware takes {:.3} cycles per product (stage 1 \
+         {:.3}, stage 2 {:.3}):\n  \
          at {} MHz, assumed, {:.1} Gb/s per party, {:.1} during stage 1",
         hardware.cycles_per_product,
         hardware.stage_1_cycles_per_product,

@@ -30,7 +30,8 @@ pub struct YaoArgs {
     /// The engine; `clear` runs both roles in one process, without protection
     #[arg(long, default_value = "yao", value_parser = only(&[EngineName::Yao, EngineName::Clear]))]
     engine: EngineName,
-    /// Bits of Delta that SoftSpoken OT takes at once: small for fast links, large for slow ones; 2 unless told otherwise
+    /// Bits of Delta that SoftSpoken OT takes at once: small for fast links, large for slow ones; 2 unless
+    /// told otherwise
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=8))]
     k: Option<u32>,
 }
@@ -54,7 +55,8 @@ struct Sizes {
     #[arg(long, value_name = "N", value_parser = count)]
     rows: u64,
     /// Worker pairs, each on a connection of its own; they share the party's one core
-    #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(long, value_name = "S", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=256))]
     shards: u32,
     /// How bytes travel; tcp unless told otherwise
     #[arg(long, value_name = "NAME", value_parser = only(&TransportName::TWO))]

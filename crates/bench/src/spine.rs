@@ -5,7 +5,8 @@ use super::people::People;
 use matching::{Identifiers, Spine};
 use serde::{Deserialize, Serialize};
 
-/// What a party says of its rows in the spine. A sum of hashes does not depend on order, so neither do the sums.
+/// What a party says of its rows in the spine. A sum of hashes does not depend on order, so neither do the
+/// sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digest {
     /// Rows of the spine.
@@ -33,8 +34,8 @@ pub fn digest(people: People, spine: &Spine) -> Digest {
     digest
 }
 
-/// Whether both parties gave the shared people the same positions, and all positions of the union are taken once. With
-/// dummies there are positions of nobody, so only the shared people are looked at.
+/// Whether both parties gave the shared people the same positions, and all positions of the union are taken
+/// once. With dummies there are positions of nobody, so only the shared people are looked at.
 pub fn agree(rows: u64, shared: u64, both: [Digest; 2], dummies: bool) -> bool {
     let [a, b] = both;
     let union = 2 * rows - shared;

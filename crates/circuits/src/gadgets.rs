@@ -1,4 +1,5 @@
-//! Word operations as gates, little-endian bit vectors. One AND per bit for addition, comparison and selection.
+//! Word operations as gates, little-endian bit vectors. One AND per bit for addition, comparison and
+//! selection.
 
 use crate::{Gates, Lit};
 
@@ -37,7 +38,8 @@ pub fn add_with(g: &mut Gates, a: &[Lit], b: &[Lit], carry: Lit) -> Word {
 /// [`add_with`] in logarithmic depth, after Sklansky (1960): about log2(width) / 2 + 1 times the gates.
 pub fn add_shallow(g: &mut Gates, a: &[Lit], b: &[Lit], carry: Lit) -> Word {
     let differ: Word = a.iter().zip(b).map(|(x, y)| g.xor(*x, *y)).collect();
-    // Of each place: whether a carry leaves the run of places that ends there, and whether one passes through it.
+    // Of each place: whether a carry leaves the run of places that ends there, and whether one passes through
+    // it.
     let both = |(x, y): (&Lit, &Lit)| g.and(*x, *y);
     let mut leaves: Word = std::iter::once(carry).chain(a.iter().zip(b).map(both)).collect();
     let mut passes: Word = std::iter::once(Lit::FALSE).chain(differ.iter().copied()).collect();
@@ -67,14 +69,15 @@ pub fn add(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Word {
     add_with(g, a, b, Lit::FALSE)
 }
 
-/// Sum of words of one width modulo 2^width: full adders over columns of equal weight, one AND each, until every column
-/// has one bit. Constants cost no gate where they stand alone with one bit.
+/// Sum of words of one width modulo 2^width: full adders over columns of equal weight, one AND each, until
+/// every column has one bit. Constants cost no gate where they stand alone with one bit.
 pub fn sum(g: &mut Gates, words: &[Word]) -> Word {
     let width = words.first().map_or(0, Vec::len);
     let mut total = Word::with_capacity(width);
     let mut carries = Vec::new();
     for place in 0..width {
-        // Bits wait in order of arrival, so that the carries, which come late, are added late. A constant is last.
+        // Bits wait in order of arrival, so that the carries, which come late, are added late. A constant is
+        // last.
         let (mut column, mut last): (Vec<Lit>, Vec<Lit>) =
             words.iter().map(|w| w[place]).partition(|bit| bit.as_constant().is_none());
         column.append(&mut carries);
@@ -177,9 +180,9 @@ pub fn mul(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Word {
 
 /// `a / b` rounded down, all ones when `b` is zero.
 ///
-/// The first half restores: after `s` steps the remainder has `s` bits, so the divisor's higher bits only need to be zero
-/// and a step costs 2 s + 1 ANDs. From where that is more than one AND per bit, the remainder may be negative: a step
-/// subtracts the divisor from a remainder that is not and adds it to one that is.
+/// The first half restores: after `s` steps the remainder has `s` bits, so the divisor's higher bits only
+/// need to be zero and a step costs 2 s + 1 ANDs. From where that is more than one AND per bit, the remainder
+/// may be negative: a step subtracts the divisor from a remainder that is not and adds it to one that is.
 pub fn div(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Word {
     let width = a.len();
     let restoring = (1..=width).take_while(|step| 2 * step + 1 < width).count();

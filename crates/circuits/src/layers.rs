@@ -1,8 +1,9 @@
-//! A circuit as flat layers: what is computed locally between two openings, and which ANDs are opened together.
+//! A circuit as flat layers: what is computed locally between two openings, and which ANDs are opened
+//! together.
 //!
-//! Wires live in recycled slots, so memory is the widest set of live wires and not the circuit. Known bits are loaded
-//! when they are first needed. An AND takes a product of shares only where neither operand is public and not both belong
-//! to one party; all others are local, on exclusive-or shares as they lie:
+//! Wires live in recycled slots, so memory is the widest set of live wires and not the circuit. Known bits
+//! are loaded when they are first needed. An AND takes a product of shares only where neither operand is
+//! public and not both belong to one party; all others are local, on exclusive-or shares as they lie:
 //!
 //! | class of a wire | shares |
 //! |---|---|
@@ -10,10 +11,10 @@
 //! | of one party | that party holds the bit, all others hold 0 |
 //! | shared | the XOR of all parties' bits |
 //!
-//! So `public & x` and `x & y` of one party are ANDs of each party's own words. A public wire that meets another class
-//! under an XOR is first *lifted*: one party keeps it, the others take 0. A complement is one party's flip. Engines whose
-//! shares are of another kind compile circuits whose inputs are all shared ([`crate::entries`]): then nothing but constants
-//! is public and nothing is of one party.
+//! So `public & x` and `x & y` of one party are ANDs of each party's own words. A public wire that meets
+//! another class under an XOR is first *lifted*: one party keeps it, the others take 0. A complement is one
+//! party's flip. Engines whose shares are of another kind compile circuits whose inputs are all shared
+//! ([`crate::entries`]): then nothing but constants is public and nothing is of one party.
 
 use crate::{Circuit, Input, Lit, Wire};
 use base::PartyId;
@@ -186,7 +187,8 @@ impl Layers {
         Self::with_shared(circuit, roots, &|_| false)
     }
 
-    /// As [`Layers::new`]; inputs for which `shared` says so are XOR shares of all parties, whatever their owner.
+    /// As [`Layers::new`]; inputs for which `shared` says so are XOR shares of all parties, whatever their
+    /// owner.
     #[must_use]
     pub fn with_shared(circuit: &Circuit, roots: &[Lit], shared: &dyn Fn(&Input) -> bool) -> Self {
         let mut graph = Graph::default();

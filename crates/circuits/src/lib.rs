@@ -1,5 +1,6 @@
-//! Boolean circuits: gates and words ([`Circuit`], [`Wired`]), layers for engines ([`Layers`]), arithmetic as gates
-//! ([`gadgets`]), files ([`files`]), what a circuit can do without ([`optimise`]), and circuits that everybody needs ([`standard`]).
+//! Boolean circuits: gates and words ([`Circuit`], [`Wired`]), layers for engines ([`Layers`]), arithmetic as
+//! gates ([`gadgets`]), files ([`files`]), what a circuit can do without ([`optimise`]), and circuits that
+//! everybody needs ([`standard`]).
 
 mod circuit;
 pub mod files;

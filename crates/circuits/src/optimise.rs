@@ -1,8 +1,8 @@
 //! Makes circuits smaller: never more ANDs, never a longer chain of ANDs, the same function.
 //!
-//! Every wire is a sum (XOR) of inputs and of ANDs. A random 128-bit mark per input and AND, added up along XORs, says
-//! which sum: two wires with one mark are equal, but for a chance below 2^-76 in a circuit of `files::WIRES` wires. So
-//! sharing sees through the order and the grouping of XORs. On top of that:
+//! Every wire is a sum (XOR) of inputs and of ANDs. A random 128-bit mark per input and AND, added up along
+//! XORs, says which sum: two wires with one mark are equal, but for a chance below 2^-76 in a circuit of
+//! `files::WIRES` wires. So sharing sees through the order and the grouping of XORs. On top of that:
 //!
 //! | rule | saves |
 //! |---|---|
@@ -253,7 +253,8 @@ impl Builder {
         })
     }
 
-    /// `a & b` from an AND of the same wires in other polarities: complementing an operand adds the other one.
+    /// `a & b` from an AND of the same wires in other polarities: complementing an operand adds the other
+    /// one.
     fn other_polarity(&mut self, known: usize, a: Lit, b: Lit) -> Lit {
         let [p, q] = self.product(Lit::of(known)).expect("the table has ANDs");
         let (a, b) = if self.mark(a) == self.mark(p) { (a, b) } else { (b, a) };

@@ -47,8 +47,8 @@ pub struct OutputWord {
 
 /// A boolean circuit with inputs and outputs.
 ///
-/// An input wire of `circuit` is `Input { owner: Some(inputs[word].owner), word, bit }`, bit 0 least significant.
-/// A bit that the circuit does not read has no wire.
+/// An input wire of `circuit` is `Input { owner: Some(inputs[word].owner), word, bit }`, bit 0 least
+/// significant. A bit that the circuit does not read has no wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wired {
     /// The gates.
@@ -105,8 +105,8 @@ impl Wired {
         self.outputs.iter().filter(|w| w.to.has(party)).map(|w| w.bits.len() as u64).sum()
     }
 
-    /// BLAKE3 of the circuit as it stands: parties, words with their owners, wires, outputs with their viewers.
-    /// Circuits of the same function may differ in it.
+    /// BLAKE3 of the circuit as it stands: parties, words with their owners, wires, outputs with their
+    /// viewers. Circuits of the same function may differ in it.
     #[must_use]
     pub fn hash(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
@@ -191,8 +191,8 @@ impl Wired {
         outputs.iter().map(|w| w.iter().map(|bits| bits & 1 == 1).collect()).collect()
     }
 
-    /// Checks what the types do not say: parties, widths, and that every wire reads earlier wires and inputs that
-    /// there are. Whoever takes a circuit from elsewhere calls it before running it.
+    /// Checks what the types do not say: parties, widths, and that every wire reads earlier wires and inputs
+    /// that there are. Whoever takes a circuit from elsewhere calls it before running it.
     ///
     /// # Errors
     /// The first thing that does not hold.

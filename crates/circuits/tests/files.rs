@@ -21,7 +21,8 @@ fn read(text: &str) -> Wired {
     wired
 }
 
-/// What every party learns, bit by bit from the most significant one of its first output: words may be joined.
+/// What every party learns, bit by bit from the most significant one of its first output: words may be
+/// joined.
 fn views(wired: &Wired, inputs: &[Vec<u64>]) -> Vec<Vec<u64>> {
     let outputs = wired.evaluate_lanes(inputs);
     let view = |p: usize| {
@@ -60,7 +61,8 @@ proptest! {
         // Every AND of the circuit is one of the file.
         prop_assert_eq!((back.and_gates(), back.depth()), (wired.and_gates(), wired.depth()));
         // What was read is written as it was.
-        prop_assert_eq!(text(&back, Format::Bristol), text(&read(&text(&back, Format::Bristol)), Format::Bristol));
+        let again = read(&text(&back, Format::Bristol));
+        prop_assert_eq!(text(&back, Format::Bristol), text(&again, Format::Bristol));
     }
 
     #[test]
@@ -88,7 +90,9 @@ proptest! {
 
     /// Whatever is in a file, reading ends with a circuit or an error.
     #[test]
-    fn no_file_makes_the_reader_panic(recipe in recipe(), at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>()) {
+    fn no_file_makes_the_reader_panic(
+        recipe in recipe(), at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>(),
+    ) {
         let wired = recipe.build();
         for format in [Format::Bristol, Format::Gmw] {
             let mut bytes = text(&wired, format).into_bytes();
@@ -198,7 +202,8 @@ fn malformed_bristol_files_are_named_by_line() {
 }
 
 /// `a AND (b XOR c)` for parties 1 and 2; party 1 learns the result and its complement, party 2 nothing.
-const GMW: &str = "n 2\nd 8 5 3\ni 1 2 3\ni 2 4 4\no 1 6 7\no 2 0 0\nv 1 2\nv 2 1\n0 0 -1 -1 0\n1 0 -1 -1 1 7\n\
+const GMW: &str = "n 2\nd 8 5 3\ni 1 2 3\ni 2 4 4\no 1 6 7\no 2 0 0\nv 1 2\nv 2 1\n0 0 -1 -1 0\n1 0 -1 -1 1 \
+                   7\n\
     2 0 -1 -1 1 6\n3 0 -1 -1 1 5\n4 0 -1 -1 1 5\n5 2 3 4 1 6\n6 1 2 5 1 7\n7 2 6 1 0\n";
 
 #[test]
@@ -342,7 +347,8 @@ fn an_input_file_has_one_item_per_word() {
 fn whatever_changes_a_circuit_changes_its_hash() {
     let text = |owner: &str, viewer: &str, gate: &str| {
         format!(
-            "n 2\nd 5 4 {}\ni 1 2 {owner}\no 1 4 4\no 2 4 {viewer}\nv 1 1\nv 2 1\n2 0 -1 -1 1 4\n3 0 -1 -1 1 4\n\
+            "n 2\nd 5 4 {}\ni 1 2 {owner}\no 1 4 4\no 2 4 {viewer}\nv 1 1\nv 2 1\n2 0 -1 -1 1 4\n3 0 -1 -1 1 \
+             4\n\
              4 {gate} 2 3 0\n",
             u8::from(gate == "2")
         )

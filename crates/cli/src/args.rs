@@ -19,10 +19,12 @@ First steps: tacit demo; then docs/start.md and docs/cli.md.";
 
 /// Organisations compute one result over data they will not show each other.
 ///
-/// They match their rows privately, compute on the match under secure computation, and release the result with
-/// differential privacy. Everything both agree on is in a study file; everything private is in a party file.
+/// They match their rows privately, compute on the match under secure computation, and release the result
+/// with differential privacy. Everything both agree on is in a study file; everything private is in a party
+/// file.
 #[derive(Debug, Parser)]
-#[command(name = "tacit", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 110)]
+#[command(name = "tacit", version, after_help = EXIT_CODES, arg_required_else_help = true,
+          max_term_width = 110)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -102,7 +104,8 @@ pub fn rows_pair(text: &str) -> Result<[u64; 2], String> {
             let most = most.into_iter().max().unwrap_or_default();
             let first = count(first.trim())?;
             Err(format!(
-                "two numbers serve any number of parties: the rows of the first one, and the most that any other has: \
+                "two numbers serve any number of parties: the rows of the first one, and the most that any \
+                 other has: \
                  {first},{most}"
             ))
         }

@@ -1,4 +1,5 @@
-//! `tacit audit`: whether intervals cover and noise protects as much as is said, by simulation that anybody can rerun.
+//! `tacit audit`: whether intervals cover and noise protects as much as is said, by simulation that anybody
+//! can rerun.
 
 use crate::args;
 use base::Error;
@@ -13,8 +14,8 @@ use study::{Decimal, Mode, Study};
 use terminal::output;
 use terminal::progress::Working;
 
-/// Audits the statistics and the noise, in one process and with made-up data. Nothing is read but the study, and nothing is
-/// sent or charged.
+/// Audits the statistics and the noise, in one process and with made-up data. Nothing is read but the study,
+/// and nothing is sent or charged.
 #[derive(Debug, Args)]
 pub struct AuditArgs {
     /// What to audit
@@ -30,17 +31,17 @@ pub struct AuditArgs {
 pub enum Action {
     /// How often intervals hold the truth
     ///
-    /// Without a study: the table of docs/protocols/release.md, or the part of it that the flags leave. With a lift study:
-    /// every cell of it, as many rows in each value of a breakdown. Exit code 1 where a cell that must cover does not.
-    #[command(
-        after_help = "Examples:\n  tacit audit coverage\n  tacit audit coverage --rows 10k --rho 0.1 --trials 2k\n  \
-        tacit audit coverage study.toml --rows 200k,190k --rate 0.004"
-    )]
+    /// Without a study: the table of docs/protocols/release.md, or the part of it that the flags leave. With
+    /// a lift study: every cell of it, as many rows in each value of a breakdown. Exit code 1 where a cell
+    /// that must cover does not.
+    #[command(after_help = "Examples:\n  tacit audit coverage\n  tacit audit coverage --rows 10k --rho 0.1 \
+                      --trials 2k\n  \
+        tacit audit coverage study.toml --rows 200k,190k --rate 0.004")]
     Coverage(Coverage),
     /// What two neighbouring inputs cost at least, seen from outputs
     ///
-    /// Runs the release of each view many times on each of two inputs that differ in one person, and bounds from below what
-    /// tells their outputs apart. Exit code 1 where that is more than ledgers charge.
+    /// Runs the release of each view many times on each of two inputs that differ in one person, and bounds
+    /// from below what tells their outputs apart. Exit code 1 where that is more than ledgers charge.
     #[command(after_help = "Examples:\n  tacit audit epsilon\n  tacit audit epsilon study.toml --runs 100k")]
     Epsilon(Epsilon),
 }
@@ -240,7 +241,8 @@ fn coverage_text(report: &coverage::Report) -> String {
         .map_or_else(Vec::new, |cell| cell.levels.iter().map(|l| format!("{}", 100.0 * l.nominal)).collect());
     let mut lines = vec![
         format!(
-            "Lowest share of intervals that held the truth, in per cent, at {} %; {} results a cell, seed {}.",
+            "Lowest share of intervals that held the truth, in per cent, at {} %; {} results a cell, seed \
+             {}.",
             nominal.join(" / "),
             count(report.trials),
             report.seed

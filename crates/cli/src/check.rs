@@ -19,13 +19,15 @@ use study::{self, Kind, NoiseFrom, Protocol, Study};
 use terminal::output;
 use terminal::progress::Working;
 
-/// Validates this side of a study: the study file, the policy, the program, every row of the data. Sends nothing.
+/// Validates this side of a study: the study file, the policy, the program, every row of the data. Sends
+/// nothing.
 ///
 /// Given a party file (it has `as` and `data`), everything is checked; given a study file, the study alone.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "tacit check [OPTIONS] FILE",
-    after_help = "Examples:\n  tacit check study.toml\n  tacit check registry.toml\n  tacit check study.toml --peer their-study.toml"
+    after_help = "Examples:\n  tacit check study.toml\n  tacit check registry.toml\n  tacit check study.toml \
+                  --peer their-study.toml"
 )]
 pub struct CheckArgs {
     /// A study file or a party file
@@ -37,7 +39,8 @@ pub struct CheckArgs {
     /// The peer's study file: names the first line in which the two differ
     #[arg(long, value_name = "FILE")]
     pub peer: Option<PathBuf>,
-    /// Rows per side that the price is stated for: N or N,M; else the rows of this party's data, or 1M for a study alone
+    /// Rows per side that the price is stated for: N or N,M; else the rows of this party's data, or 1M for a
+    /// study alone
     #[arg(long, value_name = "N[,M]", value_parser = rows_pair)]
     pub rows: Option<[u64; 2]>,
     /// What the operator will say to the run
@@ -140,7 +143,8 @@ fn budget_lines(budget: &Outlook) -> Vec<String> {
         let before = match charged.as_str() {
             "0" => String::new(),
             charged => format!(
-                "; {charged} of it was charged before and is not taken again while the data of both sides are the same (but from \
+                "; {charged} of it was charged before and is not taken again while the data of both sides \
+                 are the same (but from \
                  the third match on)"
             ),
         };
@@ -157,9 +161,14 @@ fn budget_lines(budget: &Outlook) -> Vec<String> {
         ))
     }));
     lines.push(match &budget.total {
-        Some(total) => format!("budget     {} of {total} spent by all viewers of lineage {lineage}", budget.spent_by_all),
+        Some(total) => format!(
+            "budget     {} of {total} spent by all viewers of lineage \
+                                {lineage}",
+            budget.spent_by_all
+        ),
         None => format!(
-            "budget     {} spent by all viewers of lineage {lineage}; no bound beside each viewer's (policy.total)",
+            "budget     {} spent by all viewers of lineage {lineage}; no bound beside each viewer's \
+             (policy.total)",
             budget.spent_by_all
         ),
     });
@@ -170,7 +179,8 @@ fn budget_lines(budget: &Outlook) -> Vec<String> {
     lines
 }
 
-/// Rows to state the price for: those that were asked for, else those of the data that was just read, else a million.
+/// Rows to state the price for: those that were asked for, else those of the data that was just read, else a
+/// million.
 fn priced_rows(asked: Option<[u64; 2]>, inputs: Option<&InputReport>) -> [u64; 2] {
     // An empty file has a price, too; and both sides together stay within what a study may have.
     let own = inputs.map_or(1_000_000, |inputs| inputs.rows_kept.max(1));
@@ -254,7 +264,8 @@ fn whole(settings: PartySettings, said: Said) -> Result<Side, Error> {
     })
 }
 
-/// What a server can check: the study that it is to compute, and that it is the one named there. Nothing for an owner.
+/// What a server can check: the study that it is to compute, and that it is the one named there. Nothing for
+/// an owner.
 fn server(settings: &PartySettings) -> Result<Option<Side>, Error> {
     let Some(path) = settings.study.clone().or_else(|| settings.studies.first().cloned()) else {
         return Ok(None);
@@ -416,7 +427,8 @@ fn text_of(checked: &Checked, study: &Study, file: &str, serves: bool) -> String
         }
         let how = match checked.class {
             "dp" if viewer == "everybody" && study.runs().len() > 1 => {
-                "a result per advertiser which its two parties see alike and may publish, with noise that protects the data of both"
+                "a result per advertiser which its two parties see alike and may publish, with noise that \
+                 protects the data of both"
             }
             "dp" if viewer == "everybody" => "with noise that protects the data of all",
             "dp" => "with noise, but for what it knows itself",
@@ -430,7 +442,8 @@ fn text_of(checked: &Checked, study: &Study, file: &str, serves: bool) -> String
     if study.runs().len() > 1 {
         let runs = study.runs().len();
         lines.push(format!(
-            "runs       {runs}: the publisher with each advertiser, a release and a charge for each; one result of all of them is \
+            "runs       {runs}: the publisher with each advertiser, a release and a charge for each; one \
+             result of all of them is \
              [lift] advertisers = \"together\""
         ));
     }
@@ -438,10 +451,16 @@ fn text_of(checked: &Checked, study: &Study, file: &str, serves: bool) -> String
     lines.push(plan::text(&checked.plan));
     if checked.plan.total.values().next().is_some() {
         lines.push(match study.noise() {
-            NoiseFrom::Inside => "noise      drawn inside the computation, from coins of all parties: nobody knows it".to_owned(),
+            NoiseFrom::Inside => {
+                "noise      drawn inside the computation, from coins of all parties: nobody \
+                                  knows it"
+                    .to_owned()
+            }
             NoiseFrom::CutAndChoose(candidates) => format!(
-                "noise      {candidates} candidates: a party that bends its noise is caught {} times of {candidates}; fewer are \
-                 faster and catch less (policy.candidates is a party's floor). It knows the noise: with noise = \"inside\" nobody \
+                "noise      {candidates} candidates: a party that bends its noise is caught {} times of \
+                 {candidates}; fewer are \
+                 faster and catch less (policy.candidates is a party's floor). It knows the noise: with \
+                 noise = \"inside\" nobody \
                  does",
                 candidates - 1
             ),
@@ -476,7 +495,8 @@ fn servers(study: &Study) -> Vec<String> {
     let mut lines = Vec::new();
     if !joiners.is_empty() {
         lines.push(format!(
-            "servers    {}: the numbers of rows, and which rows of different owners are equal, by keyed hashes",
+            "servers    {}: the numbers of rows, and which rows of different owners are equal, by keyed \
+             hashes",
             names(true)
         ));
     }

@@ -8,9 +8,9 @@ use terminal::output;
 
 /// Prints a completion script.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  tacit completions bash > ~/.local/share/bash-completion/completions/tacit\n  tacit completions zsh > ~/.zfunc/_tacit"
-)]
+#[command(after_help = "Examples:\n  tacit completions bash > \
+                  ~/.local/share/bash-completion/completions/tacit\n  \
+                        tacit completions zsh > ~/.zfunc/_tacit")]
 pub struct CompletionsArgs {
     /// The shell
     pub shell: clap_complete::Shell,

@@ -14,7 +14,8 @@ use terminal::values::{count as rows, share};
 /// Makes up data with a known answer, and prints that answer.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tacit generate polio --out trial\n  tacit generate lift --rows 1M --overlap 0.3 --format parquet --out big\n  tacit generate lift --advertisers 3 --out spring"
+    after_help = "Examples:\n  tacit generate polio --out trial\n  tacit generate lift --rows 1M --overlap \
+                  0.3 --format parquet --out big\n  tacit generate lift --advertisers 3 --out spring"
 )]
 pub struct GenerateArgs {
     /// polio: the 1954 field trial, from its published counts; lift: a random trial of any size
@@ -34,7 +35,8 @@ pub struct GenerateArgs {
     /// lift: R, most that one person adds
     #[arg(long, value_name = "R", default_value_t = 100)]
     pub clamp: u32,
-    /// lift: how many advertisers; from two on with keys, a study and party files for all, to run on this machine
+    /// lift: how many advertisers; from two on with keys, a study and party files for all, to run on this
+    /// machine
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=15))]
     pub advertisers: u8,
     /// lift: the format of all files
@@ -123,8 +125,10 @@ impl Several {
             let before = made.files[..at].iter().zip(&addresses);
             let peers: String = before.map(|((peer, ..), to)| format!("{peer} = \"{to}\"\n")).collect();
             let text = format!(
-                "study = \"study.toml\"\nas = \"{party}\"\nidentity = \"{party}.key\"\ndata = \"{data}\"\nlisten = \"{}\"\n\
-                 ledger = \"{party}.ledger\"\nlineage = \"{party}\"\nreport = \"{party}\"\ndeadline = \"2m\"\n\n[peers]\n{peers}",
+                "study = \"study.toml\"\nas = \"{party}\"\nidentity = \"{party}.key\"\ndata = \
+                 \"{data}\"\nlisten = \"{}\"\n\
+                 ledger = \"{party}.ledger\"\nlineage = \"{party}\"\nreport = \"{party}\"\ndeadline = \
+                 \"2m\"\n\n[peers]\n{peers}",
                 addresses[at]
             );
             let text = text.trim_end().trim_end_matches("[peers]").trim_end();
@@ -137,7 +141,10 @@ impl Several {
         let (files, truth_of) = (&self.made.files, &self.made.truth);
         let party_file = |party: &str| self.folder.join(format!("{party}.toml")).display().to_string();
         if json {
-            let party = |(party, data, rows): &(String, PathBuf, u64)| json!({ "party": party, "file": data.display().to_string(), "rows": rows, "party_file": party_file(party) });
+            let party = |(party, data, rows): &(String, PathBuf, u64)| {
+                let (file, own) = (data.display().to_string(), party_file(party));
+                json!({ "party": party, "file": file, "rows": rows, "party_file": own })
+            };
             let study = self.folder.join("study.toml").display().to_string();
             let parties: Vec<Value> = files.iter().map(party).collect();
             return output::print_json(
@@ -158,7 +165,8 @@ fn file(path: &Path, rows: u64) -> String {
 
 fn arm(arm: &ArmTruth) -> Value {
     json!({
-        "rows": arm.rows, "value": arm.sum, "squares": arm.sum_of_squares.to_string(), "conversions": arm.conversions,
+        "rows": arm.rows, "value": arm.sum, "squares": arm.sum_of_squares.to_string(),
+            "conversions": arm.conversions,
         "converters": arm.converters, "matches": arm.matches, "clamped_users": arm.clamped_users,
         "reached_conversions": arm.reached_conversions, "reached_value": arm.reached_value,
     })

@@ -10,14 +10,15 @@ use terminal::output;
 
 /// Makes an identity. The file holds a private key; only its fingerprint goes into a study.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  tacit keygen --out registry.key\n  key  = \"tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11\"\n  tacit keygen --out registry-2027.key --succeeds registry.key"
-)]
+#[command(after_help = "Examples:\n  tacit keygen --out registry.key\n  key  = \
+                  \"tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11\"\n  tacit keygen --out registry-2027.key \
+                  --succeeds registry.key")]
 pub struct KeygenArgs {
     /// The new identity file; never overwritten
     #[arg(long, value_name = "FILE", default_value = "tacit.key")]
     pub out: PathBuf,
-    /// The identity whose place the new one takes: peers go on counting what it has spent; it is told that it has a successor
+    /// The identity whose place the new one takes: peers go on counting what it has spent; it is told that it
+    /// has a successor
     #[arg(long, value_name = "FILE", conflicts_with = "salt")]
     pub succeeds: Option<PathBuf>,
     /// Make a salt instead, which the owners of a study by "salted-key" share; never overwritten
@@ -58,7 +59,8 @@ pub fn run(args: &KeygenArgs) -> Result<(), Error> {
     eprintln!("identity = \"{name}\"  # relative to the party file");
     if let Some(old) = &args.succeeds {
         eprintln!(
-            "It takes the place of the key in {}, which has signed that, and which no study may name from now on. Peers are told when \
+            "It takes the place of the key in {}, which has signed that, and which no study may name from \
+             now on. Peers are told when \
              you meet them, and go on counting: the new key has spent what the old one had.",
             old.display()
         );
@@ -76,7 +78,8 @@ fn salt(path: &Path, json: bool) -> Result<(), Error> {
     }
     output::print(&format!("salt     = \"{file}\""))?;
     eprintln!(
-        "The line above is for the party file of every owner. Give the file to the other owners in private, and to"
+        "The line above is for the party file of every owner. Give the file to the other owners in private, \
+         and to"
     );
     eprintln!("no server: who has it and sees keyed hashes can test guesses of identifiers.");
     Ok(())

@@ -58,7 +58,8 @@ fn allow(
     }
     let on = lineage.map_or_else(|| "all lineages".to_owned(), |lineage| format!("lineage {lineage}"));
     output::print(&format!(
-        "Releases with {peer} on {on} may begin again. What is run again has new noise and is charged again; what breaks off \
+        "Releases with {peer} on {on} may begin again. What is run again has new noise and is charged again; \
+         what breaks off \
          later bars again. Lifted:\n  {}",
         lifted.join("\n  ")
     ))
@@ -77,7 +78,8 @@ fn verify_export(path: &Path, as_json: bool) -> Result<(), Error> {
         return output::print_json(&json!({ "export": path.display().to_string(), "checked": checked }));
     }
     output::print(&format!(
-        "Every signature in the export holds, and says what its debit says. {}\n{} debits, {} keys that took the place of others. That \
+        "Every signature in the export holds, and says what its debit says. {}\n{} debits, {} keys that took \
+         the place of others. That \
          nothing was left out, and what is in no signature, the ledger itself and its peers can tell alone.",
         signed_by(&checked.signed),
         checked.debits,
@@ -96,7 +98,8 @@ fn signed_by(signed: &SignedDebits) -> String {
         ),
         (
             signed.unfinished,
-            "for a release that broke off before all had signed: run that study again, and it goes on and is signed",
+            "for a release that broke off before all had signed: run that study again, and it goes on and is \
+             signed",
         ),
     ];
     let without = why.iter().filter(|(count, _)| *count > 0);
@@ -119,7 +122,8 @@ fn verify(path: &Path, as_json: bool) -> Result<(), Error> {
     }
     let mut lines = vec![
         signed_by(&signed),
-        "The chains fit their rows. Rows cut off the end show to peers alone; sketches and counts of matches are in no chain."
+        "The chains fit their rows. Rows cut off the end show to peers alone; sketches and counts of matches \
+         are in no chain."
             .to_owned(),
     ];
     lines.extend(chains.iter().map(|chain| {
@@ -147,7 +151,8 @@ fn recover(path: &Path, lineage: Option<&str>, spent: Option<Decimal>, as_json: 
             one.stated
         );
         if one.barred {
-            text += " More may have been spent after that: releases with this peer stay barred, on every lineage, until `tacit ledger allow`.";
+            text += " More may have been spent after that: releases with this peer stay barred, on every \
+                     lineage, until `tacit ledger allow`.";
         }
         text
     });

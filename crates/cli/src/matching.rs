@@ -11,12 +11,13 @@ use terminal::progress::Line;
 
 /// Runs this party's half of a study of kind "match"; the other party does the same on its machine.
 ///
-/// This party's part is written as Parquet, for its owner alone: with a protocol that gives a spine the position of each
-/// row (row, identifier, position), with one that gives shares a row for each joined row and slot, with this party's share
-/// of every column. The file's metadata says how shares are put together.
+/// This party's part is written as Parquet, for its owner alone: with a protocol that gives a spine the
+/// position of each row (row, identifier, position), with one that gives shares a row for each joined row and
+/// slot, with this party's share of every column. The file's metadata says how shares are put together.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tacit match registry.toml --out spine.parquet\n  tacit match registry.toml --out shares.parquet --json\n\n\
+    after_help = "Examples:\n  tacit match registry.toml --out spine.parquet\n  tacit match registry.toml \
+                  --out shares.parquet --json\n\n\
     A study that only matches: examples/match.toml"
 )]
 pub struct MatchArgs {

@@ -11,14 +11,15 @@ use study::transport::Transport;
 use study::{Protocol, Study};
 use terminal::output;
 
-/// States gates, oblivious transfers, bytes, time and privacy cost of every stage, and the smallest effect that the
-/// study could see.
+/// States gates, oblivious transfers, bytes, time and privacy cost of every stage, and the smallest effect
+/// that the study could see.
 ///
-/// Gates, transfers and bytes are exact for the given sizes. Seconds are an estimate from the link and the speed of one
-/// core; the assumptions are printed with them.
+/// Gates, transfers and bytes are exact for the given sizes. Seconds are an estimate from the link and the
+/// speed of one core; the assumptions are printed with them.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tacit plan study.toml --rows 10M --link 1gbps,20ms\n  tacit plan study.toml --rows 2M,500k --mean 0.01 --json"
+    after_help = "Examples:\n  tacit plan study.toml --rows 10M --link 1gbps,20ms\n  tacit plan study.toml \
+                  --rows 2M,500k --mean 0.01 --json"
 )]
 pub struct PlanArgs {
     /// The study file
@@ -33,7 +34,8 @@ pub struct PlanArgs {
     #[arg(long, value_name = "X", default_value_t = 0.01, value_parser = mean)]
     pub mean: f64,
     /// Cores of each party
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub cores: u32,
     /// What four servers compute over: tls, auto, shm, fabric, fabric-PROVIDER
     #[arg(long, value_name = "NAME", default_value = "tls", value_parser = Transport::parse)]

@@ -9,7 +9,8 @@ use terminal::output;
 /// Shows a report again, or writes its page again.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tacit report out/registry/report.json\n  tacit report report.json --html report.html"
+    after_help = "Examples:\n  tacit report out/registry/report.json\n  tacit report report.json --html \
+                  report.html"
 )]
 pub struct ReportArgs {
     /// A report.json

@@ -22,8 +22,10 @@ use terminal::{machine, output};
 /// report.json and report.html into the report folder; progress goes to standard error.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tacit run registry.toml\n  tacit run registry.toml --listen 0.0.0.0:7001 --json > report.json\n  \
-    tacit run --study study.toml --as hospitals --identity hospitals.key --data hospitals.csv --peer registry.example.org:7000"
+    after_help = "Examples:\n  tacit run registry.toml\n  tacit run registry.toml --listen 0.0.0.0:7001 \
+                  --json > report.json\n  \
+    tacit run --study study.toml --as hospitals --identity hospitals.key --data hospitals.csv --peer \
+    registry.example.org:7000"
 )]
 pub struct RunArgs {
     /// The party file
@@ -46,8 +48,8 @@ pub struct RunArgs {
     pub events: bool,
 }
 
-/// Runs, prints the report and writes it into the report folder. Where the run fails and this party's own answer is complete
-/// all the same, it is written and printed, too, and the exit code is the error's.
+/// Runs, prints the report and writes it into the report folder. Where the run fails and this party's own
+/// answer is complete all the same, it is written and printed, too, and the exit code is the error's.
 pub fn run(args: RunArgs) -> ExitCode {
     let (json, mut answer) = (args.json, None);
     match steps(args, &mut answer) {
@@ -57,7 +59,8 @@ pub fn run(args: RunArgs) -> ExitCode {
 }
 
 /// # Errors
-/// Input, policy, network or a deviating peer; or a disk that does not take the report, which is kept in the ledger.
+/// Input, policy, network or a deviating peer; or a disk that does not take the report, which is kept in the
+/// ledger.
 fn steps(args: RunArgs, answer: &mut Option<Report>) -> Result<(), Error> {
     let settings = settings(args.party.as_deref(), args.settings, "tacit run registry.toml")?;
     if serve::run_once(&settings, args.json, args.events)?.is_some() {
@@ -91,7 +94,8 @@ fn steps(args: RunArgs, answer: &mut Option<Report>) -> Result<(), Error> {
     }
 }
 
-/// What a board shows; an answer that is complete while others wait for theirs is written at once, whatever becomes of the run.
+/// What a board shows; an answer that is complete while others wait for theirs is written at once, whatever
+/// becomes of the run.
 fn watch(board: &Board, folder: &Path) -> Watch {
     let (shown, folder) = (crate::watch::watch(board), folder.to_owned());
     let events = shown.events.clone();
@@ -150,8 +154,8 @@ fn one(party: &Party, report: &Report, json: bool) -> Result<(), Error> {
     after(files, json)
 }
 
-/// Shows and keeps the reports of the publisher's runs with several advertisers: one folder for each, and all of them
-/// in one file. A run that failed does not take the others' reports away.
+/// Shows and keeps the reports of the publisher's runs with several advertisers: one folder for each, and all
+/// of them in one file. A run that failed does not take the others' reports away.
 fn several(party: &Party, study: &Study, parts: Vec<Part>, json: bool) -> Result<(), Error> {
     let (mut reports, mut failed, mut files) = (Vec::new(), Vec::new(), Ok(()));
     for part in parts {

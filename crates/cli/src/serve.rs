@@ -1,6 +1,7 @@
 //! `tacit serve`: a headless node, which computes studies on its list when it is told to begin.
 //!
-//! Its log goes to standard error and what became of each study to standard output, with `--json` one object a line each.
+//! Its log goes to standard error and what became of each study to standard output, with `--json` one object
+//! a line each.
 
 use crate::settings::{self, ServerSettings};
 use crate::watch::watch;
@@ -25,11 +26,13 @@ use terminal::progress::Board;
 /// How long a node that waits may take to notice that it is to stop; one that computes is broken off.
 const STOPS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Serves studies that four servers compute: waits until a party of one says to begin it, takes part, and waits again.
+/// Serves studies that four servers compute: waits until a party of one says to begin it, takes part, and
+/// waits again.
 ///
-/// The party file of a server has no `data`. A node computes only studies whose full hash is under policy.studies; what it
-/// may be told is to begin one of them, and nothing else. The error of a run is logged and does not end the node. SIGTERM
-/// and SIGINT end it; a study under way is broken off, and nothing of it is revealed.
+/// The party file of a server has no `data`. A node computes only studies whose full hash is under
+/// policy.studies; what it may be told is to begin one of them, and nothing else. The error of a run is
+/// logged and does not end the node. SIGTERM and SIGINT end it; a study under way is broken off, and nothing
+/// of it is revealed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tacit serve server-2.toml\n  tacit serve server-2.toml --once --json")]
 pub struct ServeArgs {

@@ -36,11 +36,12 @@ pub struct ServerSettings {
     /// Give up after so long without progress: 90s, 10m
     #[arg(long, value_name = "TIME", value_parser = parse_deadline)]
     pub deadline: Option<u64>,
-    /// Of a server: what the computation goes over, the same at all four: tls, auto (shared memory on one host, else TLS),
-    /// shm, fabric, fabric-PROVIDER
+    /// Of a server: what the computation goes over, the same at all four: tls, auto (shared memory on one
+    /// host, else TLS), shm, fabric, fabric-PROVIDER
     #[arg(long, value_name = "NAME", value_parser = Transport::parse)]
     pub transport: Option<Transport>,
-    /// Of a server: messages may go in plain text, for only the operators of the four can touch the network between them
+    /// Of a server: messages may go in plain text, for only the operators of the four can touch the network
+    /// between them
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_missing_value = "true")]
     pub trusted_network: Option<bool>,
@@ -97,7 +98,8 @@ pub struct Settings {
     /// Policy: the length of a period within the budget, with --period-budget: 90d
     #[arg(long, value_name = "TIME", value_parser = study::party::parse_period)]
     pub period: Option<u64>,
-    /// Policy: most rho that may be spent on one viewer of this data within any period; nothing refills the budget
+    /// Policy: most rho that may be spent on one viewer of this data within any period; nothing refills the
+    /// budget
     #[arg(long, value_name = "RHO", value_parser = rho)]
     pub period_budget: Option<Decimal>,
     /// Policy: most runs that may begin with one peer within some time: 20/day
@@ -106,14 +108,16 @@ pub struct Settings {
     /// Policy: least noise candidates of a study; a bent noise goes unnoticed once in so many times
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1024))]
     pub candidates: Option<u32>,
-    /// Policy: made-up rows of a match kept for a rerun, or drawn afresh and paid for each time that it begins
+    /// Policy: made-up rows of a match kept for a rerun, or drawn afresh and paid for each time that it
+    /// begins
     #[arg(long, value_name = "HOW", value_parser = ["kept", "fresh"])]
     pub dummies_seed: Option<String>,
     /// Policy: most cells of one study
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub max_cells: Option<u64>,
     /// Policy: whether exact results may be revealed
-    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1,
+          default_missing_value = "true")]
     pub allow_exact: Option<bool>,
     /// Policy: most that the deltas of all matches may come to, towards one viewer of this data: 1e-6
     #[arg(long, value_name = "DELTA", value_parser = parse_delta)]
@@ -123,7 +127,8 @@ pub struct Settings {
 /// What the operator says for one run.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct Said {
-    /// These data are none of those that the ledger knows under other names, however alike they look; kept in the ledger
+    /// These data are none of those that the ledger knows under other names, however alike they look; kept in
+    /// the ledger
     #[arg(long)]
     pub new_lineage: bool,
     /// Spend rho on arms and cells that are too small to be shown
@@ -221,8 +226,10 @@ mod tests {
 
     #[test]
     fn every_line_of_a_party_file_is_a_flag() {
-        let line = "run --study s --as a --identity i --data d --listen 0.0.0.0:1 --allow 10.0.0.0/8 --memory 64M --ledger l --report r \
-                    --deadline 1m --lineage x --allow-kind lift --max-rho 0.5 --budget 1 --max-cells 2 --allow-exact \
+        let line = "run --study s --as a --identity i --data d --listen 0.0.0.0:1 --allow 10.0.0.0/8 \
+                    --memory 64M --ledger l --report r \
+                    --deadline 1m --lineage x --allow-kind lift --max-rho 0.5 --budget 1 --max-cells 2 \
+                    --allow-exact \
                     --delta 1e-7 --total 2 --candidates 8 --dummies-seed fresh --work w --keep-spine k";
         let cli = Cli::try_parse_from(std::iter::once("tacit").chain(line.split_whitespace())).unwrap();
         let Command::Run(run) = cli.command else { panic!("a run") };

@@ -13,8 +13,8 @@ use study::{Advertiser, Duplicates, Identifier, Kind, Layout, Lift, Overflow, St
 
 /// One row per identifier, in an order that depends on the identifiers only. It does not print.
 ///
-/// Identifiers whose lines are all excluded by `where` stay, without events: dropping them would make the size of the
-/// match, which both parties learn exactly, a count of outcomes.
+/// Identifiers whose lines are all excluded by `where` stay, without events: dropping them would make the
+/// size of the match, which both parties learn exactly, a count of outcomes.
 #[derive(Default)]
 pub struct AdvertiserRows {
     /// Normalised identifiers, all different.
@@ -79,7 +79,8 @@ impl AdvertiserRows {
 /// Reads the file or folder of the advertiser at this place of the roster.
 ///
 /// # Errors
-/// Everything that is wrong with the input, a line each, with file, line and column; or that the study is no lift study.
+/// Everything that is wrong with the input, a line each, with file, line and column; or that the study is no
+/// lift study.
 pub fn read_advertiser(
     path: &Path,
     study: &Study,
@@ -340,7 +341,8 @@ impl Grouping<'_> {
         lines.times[range.clone()].iter().copied().zip(lines.amounts[range].iter().copied())
     }
 
-    /// Lines of one identifier that count: all of them in the events layout, where several lines are the rule.
+    /// Lines of one identifier that count: all of them in the events layout, where several lines are the
+    /// rule.
     fn settle_duplicates<'g>(&mut self, group: &'g [u32], complaints: &mut Complaints) -> &'g [u32] {
         let places = &self.lines.places;
         let there = places[group[0] as usize];
@@ -380,7 +382,8 @@ impl Grouping<'_> {
                 let here = places[line as usize];
                 complaints.add(|| {
                     format!(
-                        "{}: another cohort than the same identifier has in {}; correct one, or agree on duplicates \
+                        "{}: another cohort than the same identifier has in {}; correct one, or agree on \
+                         duplicates \
                          = \"first\"",
                         files.show(here),
                         files.show_beside(there, here)
@@ -406,7 +409,8 @@ impl Grouping<'_> {
             let files = self.files;
             complaints.add(|| {
                 format!(
-                    "{}: this identifier has {seen} events; max_events is {most}: agree on more, or on overflow = \
+                    "{}: this identifier has {seen} events; max_events is {most}: agree on more, or on \
+                     overflow = \
                      \"keep-earliest\"",
                     files.show(place)
                 )
@@ -443,7 +447,8 @@ impl People {
             if rule == Duplicates::Error && !repeat.again {
                 complaints.add(|| {
                     format!(
-                        "{}: an identifier of {}, but not all the same ones; correct one of them, or agree on \
+                        "{}: an identifier of {}, but not all the same ones; correct one of them, or agree \
+                         on \
                          {}",
                         files.show(here),
                         files.show_beside(there, here),

@@ -5,7 +5,8 @@ use base::Error;
 /// Complaints shown per file; the others are counted.
 pub const SHOWN_PER_FILE: usize = 20;
 
-/// Collects what is wrong with the rows of an input. Texts may hold the cell they complain about, never an identifier.
+/// Collects what is wrong with the rows of an input. Texts may hold the cell they complain about, never an
+/// identifier.
 #[derive(Default)]
 pub(crate) struct Complaints {
     shown: Vec<String>,

@@ -42,7 +42,8 @@ pub(super) fn read(
                     let line = lines.borrow_mut().of_record(pos.as_ref());
                     complaints.add(|| {
                         format!(
-                            "{name}, line {line}: {len} fields where the header has {expected_len}; is a quote or a \
+                            "{name}, line {line}: {len} fields where the header has {expected_len}; is a \
+                             quote or a \
                              comma missing?"
                         )
                     });
@@ -103,8 +104,8 @@ impl std::error::Error for BadBytes {}
 
 /// Lines of the file as an editor counts them: LF, CRLF and a lone CR each end one, also between quotes.
 ///
-/// The reader of records counts LF alone, and its records begin right behind the byte that ended the one before: on the
-/// LF of a CRLF, or on empty lines, which it skips. It only says at which byte that is.
+/// The reader of records counts LF alone, and its records begin right behind the byte that ended the one
+/// before: on the LF of a CRLF, or on empty lines, which it skips. It only says at which byte that is.
 #[derive(Default)]
 struct Lines {
     /// The first byte of each line that is not empty, and its number, of what was read and not yet asked for.
@@ -126,7 +127,8 @@ impl Lines {
         self.ended + 1
     }
 
-    /// Counts bytes. Whether no line is too long; where one is, it is the line of the last byte that was counted.
+    /// Counts bytes. Whether no line is too long; where one is, it is the line of the last byte that was
+    /// counted.
     fn count(&mut self, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
             let end = memchr::memchr2(b'\n', b'\r', bytes);
@@ -186,8 +188,8 @@ impl<R: Read> Checked<R> {
         Self { inner, partial: Vec::new(), lines }
     }
 
-    /// How many of `bytes` come before the first that is not UTF-8; nothing where all are. A character may go on in what
-    /// is read next.
+    /// How many of `bytes` come before the first that is not UTF-8; nothing where all are. A character may go
+    /// on in what is read next.
     fn utf8(&mut self, bytes: &[u8]) -> Option<usize> {
         let before = self.partial.len();
         self.partial.extend_from_slice(bytes);

@@ -1,7 +1,8 @@
 //! Made-up data with a known truth: the demo's field trial and larger random studies.
 //!
-//! Everything is a function of a seed. The truth is computed here from the generated people by plain code written from
-//! the definition of the study; it shares nothing with the code that reads files or computes privately.
+//! Everything is a function of a seed. The truth is computed here from the generated people by plain code
+//! written from the definition of the study; it shares nothing with the code that reads files or computes
+//! privately.
 
 mod files;
 mod polio;

@@ -1,6 +1,7 @@
 //! Many identifiers, compactly: one per row, or the same number of them, of which some may be missing.
 
-/// K identifiers per row in one buffer: 8 bytes of overhead each. Of several, a missing one is empty. It does not print.
+/// K identifiers per row in one buffer: 8 bytes of overhead each. Of several, a missing one is empty. It does
+/// not print.
 pub struct Identifiers {
     keys: usize,
     bytes: Vec<u8>,
@@ -74,8 +75,8 @@ impl Identifiers {
         self.row(a as usize).eq(self.row(b as usize))
     }
 
-    /// Row numbers in an order that depends on the identifiers only, not on the order of the rows; rows with equal
-    /// identifiers stand together, in the order of their rows. Rows are at most 2^32.
+    /// Row numbers in an order that depends on the identifiers only, not on the order of the rows; rows with
+    /// equal identifiers stand together, in the order of their rows. Rows are at most 2^32.
     pub(crate) fn canonical_order(&self) -> Vec<u32> {
         let prefix = |i: usize| {
             let hash = match self.keys {

@@ -31,7 +31,8 @@ pub struct IdentifierReport {
     pub empty: u64,
     /// Steps that changed a cell, in their order, Unicode NFC among them.
     pub steps: Vec<StepReport>,
-    /// Cells whose identifier was in an earlier row, or at a better place of the same row, and was left out here.
+    /// Cells whose identifier was in an earlier row, or at a better place of the same row, and was left out
+    /// here.
     pub repeats: u64,
     /// Where the first of these is.
     pub first_repeat: Option<String>,
@@ -118,8 +119,8 @@ impl<'a> Keys<'a> {
 
     /// Reads the identifiers of a row. Whether they are good; else there was a complaint.
     ///
-    /// One identifier must be there. Of several, some may be missing, and one that stands in a row twice is kept at its
-    /// better place.
+    /// One identifier must be there. Of several, some may be missing, and one that stands in a row twice is
+    /// kept at its better place.
     pub fn read(&mut self, row: &mut Row<'_>, cells: &[Cell<'_>]) -> bool {
         let several = self.rules.len() > 1;
         let (mut good, mut some) = (true, false);
@@ -217,33 +218,37 @@ impl std::fmt::Display for BadIdentifier {
             Self::NotAnEmail => {
                 write!(
                     f,
-                    "not an e-mail address: it needs exactly one @ with text on both sides, and neither spaces, invisible \
+                    "not an e-mail address: it needs exactly one @ with text on both sides, and neither \
+                     spaces, invisible \
                      characters nor < > ; , : \""
                 )
             }
             Self::NotAPhone => write!(
                 f,
-                "not a telephone number: it needs {} to {} digits with its country, as many as a number there has, and \
+                "not a telephone number: it needs {} to {} digits with its country, as many as a number \
+                 there has, and \
                  nothing else but spaces and + - . / ( )",
                 phone::DIGITS.start(),
                 phone::DIGITS.end()
             ),
             Self::NoCountry => write!(
                 f,
-                "a national telephone number: write it with + and its country, or agree on a country in the study: \
+                "a national telephone number: write it with + and its country, or agree on a country in the \
+                 study: \
                  normalise = [\"phone:44\"]"
             ),
             Self::TwoPhones => write!(
                 f,
-                "this telephone number may be a national one, or one with its country: write it with + and its country, \
+                "this telephone number may be a national one, or one with its country: write it with + and \
+                 its country, \
                  without (0)"
             ),
         }
     }
 }
 
-/// Normalises a cell as the study says, beginning and ending in Unicode NFC. Tells of each step that changed it, by its
-/// index; `None` is NFC.
+/// Normalises a cell as the study says, beginning and ending in Unicode NFC. Tells of each step that changed
+/// it, by its index; `None` is NFC.
 fn normalise(
     rule: &Identifier,
     cell: &str,
@@ -285,8 +290,8 @@ fn nfc(text: String) -> String {
     if text.is_ascii() { text } else { text.nfc().collect() }
 }
 
-/// An address as mail systems compare it, in small letters. What else stands in exports (a name, `mailto:`, a list) would
-/// match nothing.
+/// An address as mail systems compare it, in small letters. What else stands in exports (a name, `mailto:`, a
+/// list) would match nothing.
 fn email(text: &str) -> Result<String, BadIdentifier> {
     let text = text.trim().to_lowercase();
     if text.is_empty() {

@@ -55,7 +55,8 @@ pub(super) fn read(
     Ok(rows)
 }
 
-/// Rows of a group; `None` where its columns do not lie in a file of so many bytes, which the library takes for granted.
+/// Rows of a group; `None` where its columns do not lie in a file of so many bytes, which the library takes
+/// for granted.
 fn rows_of(group: &RowGroupMetaData, length: u64) -> Option<u64> {
     for column in group.columns() {
         let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
@@ -124,7 +125,8 @@ fn column<'a>(file: &str, name: &str, array: &'a dyn Array) -> Result<Column<'a>
         T::Int8 | T::Int16 | T::Int32 | T::Int64 | T::UInt8 | T::UInt16 | T::UInt32 | T::UInt64 => {}
         other => {
             return Err(Error::input(format!(
-                "{file}, column \"{name}\": type {other} is not read; use text, whole numbers, dates or timestamps"
+                "{file}, column \"{name}\": type {other} is not read; use text, whole numbers, dates or \
+                 timestamps"
             )));
         }
     }

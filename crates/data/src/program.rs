@@ -26,8 +26,8 @@ pub struct ProgramRows {
 /// Reads the columns of a program study that `party` owns.
 ///
 /// # Errors
-/// Everything that is wrong with the input, a line each, cells that do not fit their type in the program among it; or
-/// that the study is no program study, or its program does not parse.
+/// Everything that is wrong with the input, a line each, cells that do not fit their type in the program
+/// among it; or that the study is no program study, or its program does not parse.
 pub fn read_program_columns(
     path: &Path,
     study: &Study,

@@ -72,7 +72,8 @@ impl PublisherRows {
 /// Reads the publisher's file or folder.
 ///
 /// # Errors
-/// Everything that is wrong with the input, a line each, with file, line and column; or that the study is no lift study.
+/// Everything that is wrong with the input, a line each, with file, line and column; or that the study is no
+/// lift study.
 pub fn read_publisher(path: &Path, study: &Study) -> Result<(PublisherRows, DataHash, InputReport), Error> {
     let Kind::Lift(lift) = &study.kind else {
         return Err(Error::misuse("only a lift study has a publisher"));

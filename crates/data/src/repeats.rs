@@ -1,5 +1,5 @@
-//! Rows of one party that share an identifier: no identifier may stand in two of its rows when they are matched, since
-//! equal identifiers stay equal under every key and would be counted by the peer.
+//! Rows of one party that share an identifier: no identifier may stand in two of its rows when they are
+//! matched, since equal identifiers stay equal under every key and would be counted by the peer.
 
 use super::Identifiers;
 use std::collections::{HashMap, HashSet};
@@ -47,11 +47,10 @@ pub(super) struct Repeat {
     pub again: bool,
 }
 
-/// Goes through the rows in the order of `rank`. An identifier belongs to the first row that has it; every later row is a
-/// repeat, which `tell` hears of. By `first` the later row loses it, by `merge` both rows are put together, by `keep`
-/// both have it. With `absorb` a
-/// later row that has no identifier but those of one earlier row is put together with it by every rule, and is no repeat:
-/// a further line about the same one.
+/// Goes through the rows in the order of `rank`. An identifier belongs to the first row that has it; every
+/// later row is a repeat, which `tell` hears of. By `first` the later row loses it, by `merge` both rows are
+/// put together, by `keep` both have it. With `absorb` a later row that has no identifier but those of one
+/// earlier row is put together with it by every rule, and is no repeat: a further line about the same one.
 pub(super) fn settle<R: Ord>(
     identifiers: &Identifiers,
     rank: impl Fn(u32) -> R,
@@ -119,8 +118,8 @@ fn root(into: &mut [u32], row: u32) -> u32 {
     top
 }
 
-/// The places of identifiers that more than one row has, with a number for each such identifier. Needs 16 bytes per
-/// identifier while it runs.
+/// The places of identifiers that more than one row has, with a number for each such identifier. Needs 16
+/// bytes per identifier while it runs.
 fn shared(identifiers: &Identifiers) -> HashMap<u64, u32> {
     let keys = identifiers.keys() as u64;
     let get = |place: u64| identifiers.get((place / keys) as usize, (place % keys) as usize);

@@ -1,12 +1,13 @@
-//! Whether two lineages are the same data under different names: 32 bytes per lineage and identifier column that say how alike
-//! two columns are, and nothing of who is in them. Case, white space, what sort an identifier is of and which others a study
-//! matches by make no difference.
+//! Whether two lineages are the same data under different names: 32 bytes per lineage and identifier column
+//! that say how alike two columns are, and nothing of who is in them. Case, white space, what sort an
+//! identifier is of and which others a study matches by make no difference.
 //!
-//! Of a column, 128 minima of keyed hashes are taken and 2 bits of each are kept (b-bit minwise hashing, Li and König 2010). Two
-//! sets with Jaccard similarity J agree in a place with probability J + (1 - J) / 4, so J is estimated as
-//! (agreement - 1/4) / (3/4), with a standard error of about 0.05. A larger sketch would be a membership list: whoever has the
-//! key tests names against it. The key is that of this party's identity file, so that the ledger alone holds nothing to test;
-//! neither is ever sent. `docs/decisions/042-lineages-are-named-and-compared.md`.
+//! Of a column, 128 minima of keyed hashes are taken and 2 bits of each are kept (b-bit minwise hashing, Li
+//! and König 2010). Two sets with Jaccard similarity J agree in a place with probability J + (1 - J) / 4, so
+//! J is estimated as (agreement - 1/4) / (3/4), with a standard error of about 0.05. A larger sketch would be
+//! a membership list: whoever has the key tests names against it. The key is that of this party's identity
+//! file, so that the ledger alone holds nothing to test; neither is ever sent.
+//! `docs/decisions/042-lineages-are-named-and-compared.md`.
 
 use crate::{Identifiers, plain_text};
 use base::Seed;
@@ -27,7 +28,8 @@ pub const PURPOSE: &str = "tacit 2026-11 sketch of identifiers v1";
 pub struct Sketch([u8; MINIMA * BITS / 8]);
 
 impl Sketch {
-    /// The sketches of all identifier columns, whatever the order of rows; none of columns with fewer than 100.
+    /// The sketches of all identifier columns, whatever the order of rows; none of columns with fewer than
+    /// 100.
     #[must_use]
     pub fn all(key: &Seed, identifiers: &Identifiers) -> Vec<Self> {
         (0..identifiers.keys()).filter_map(|column| Self::of(key, identifiers, column)).collect()

@@ -1,4 +1,5 @@
-//! Every complaint about input data, with its exact text (docs/errors.md lists them), and what reading counts.
+//! Every complaint about input data, with its exact text (docs/errors.md lists them), and what reading
+//! counts.
 
 use super::*;
 use arrow_array::{
@@ -73,7 +74,8 @@ fn registry(rows: &str) -> String {
 fn a_missing_column_names_those_there_are() {
     assert_eq!(
         registry_error("child_id,arm,injcted\na,vaccine,1954-04-26\n", &[]),
-        "registry.csv: no column \"injected\"; the file has: child_id, arm, injcted; did you mean \"injcted\"?"
+        "registry.csv: no column \"injected\"; the file has: child_id, arm, injcted; did you mean \
+         \"injcted\"?"
     );
     assert_eq!(
         registry_error("child_id,arm,arm,injected\na,vaccine,x,1954-04-26\n", &[]),
@@ -85,27 +87,32 @@ fn a_missing_column_names_those_there_are() {
 fn a_wrong_type_is_placed() {
     assert_eq!(
         registry_error(registry("a,vaccine,26 April\n"), &[]),
-        "registry.csv, line 2, column \"injected\": \"26 April\" is not a time: use a date (1954-04-26), a date-time \
+        "registry.csv, line 2, column \"injected\": \"26 April\" is not a time: use a date (1954-04-26), a \
+         date-time \
          with offset (1954-04-26T09:30:00Z) or a whole number"
     );
     assert_eq!(
         registry_error(registry("a,vaccine,1954-04-26T10:00:00\n"), &[]),
-        "registry.csv, line 2, column \"injected\": \"1954-04-26T10:00:00\" is a date-time without offset: append Z \
+        "registry.csv, line 2, column \"injected\": \"1954-04-26T10:00:00\" is a date-time without offset: \
+         append Z \
          (UTC) or an offset such as +02:00"
     );
     assert_eq!(
         hospitals_error("child_id,onset,severity,amount\na,1954-07-01,paralytic,12.5\n", AMOUNT),
-        "hospitals.csv, line 2, column \"amount\": \"12.5\" is not a whole number: use digits only, without separators \
+        "hospitals.csv, line 2, column \"amount\": \"12.5\" is not a whole number: use digits only, without \
+         separators \
          or decimals"
     );
     assert_eq!(
         registry_error(registry("a,Vaccine,1954-04-26\n"), &[]),
-        "registry.csv, line 2, column \"arm\": \"Vaccine\" is neither the test label \"vaccine\" nor the control label \
+        "registry.csv, line 2, column \"arm\": \"Vaccine\" is neither the test label \"vaccine\" nor the \
+         control label \
          \"placebo\" of the study"
     );
     assert_eq!(
         registry_error("child_id,arm,injected,impressions,region\na,vaccine,1954-04-26,1,North\n", FULL),
-        "registry.csv, line 2, column \"region\": \"North\" is not one of the values the study lists: north, south, \
+        "registry.csv, line 2, column \"region\": \"North\" is not one of the values the study lists: north, \
+         south, \
          east, west"
     );
 }
@@ -130,7 +137,8 @@ fn a_duplicate_names_both_lines_and_not_the_identifier() {
     ];
     assert_eq!(
         hospitals_error("child_id,onset,severity\na,1954-07-01,paralytic\na,1954-07-02,paralytic\n", wide),
-        "hospitals.csv, line 3: the same identifier as line 2; remove one, or agree on duplicates = \"first\" or \
+        "hospitals.csv, line 3: the same identifier as line 2; remove one, or agree on duplicates = \
+         \"first\" or \
          \"merge\""
     );
     assert_eq!(
@@ -138,7 +146,8 @@ fn a_duplicate_names_both_lines_and_not_the_identifier() {
             "child_id,onset,severity,age_group\na,1954-07-01,paralytic,6\na,1954-07-02,paralytic,7\n",
             FULL
         ),
-        "hospitals.csv, line 3: another cohort than the same identifier has in line 2; correct one, or agree on \
+        "hospitals.csv, line 3: another cohort than the same identifier has in line 2; correct one, or agree \
+         on \
          duplicates = \"first\""
     );
 }
@@ -147,7 +156,8 @@ fn a_duplicate_names_both_lines_and_not_the_identifier() {
 fn an_identifier_must_be_there_and_of_a_sane_length() {
     assert_eq!(
         registry_error(registry("  ,vaccine,1954-04-26\n"), &[]),
-        "registry.csv, line 2, column \"child_id\": empty identifier (after normalising): fill the cell or remove the \
+        "registry.csv, line 2, column \"child_id\": empty identifier (after normalising): fill the cell or \
+         remove the \
          line"
     );
     let long = "x".repeat(limits::IDENTIFIER_BYTES + 1);
@@ -158,7 +168,8 @@ fn an_identifier_must_be_there_and_of_a_sane_length() {
     let email = &[("[\"trim\", \"lowercase\"]", "[\"email\"]")];
     assert_eq!(
         registry_error(registry("ann,vaccine,1954-04-26\n"), email),
-        "registry.csv, line 2, column \"child_id\": not an e-mail address: it needs exactly one @ with text on both \
+        "registry.csv, line 2, column \"child_id\": not an e-mail address: it needs exactly one @ with text \
+         on both \
          sides, and neither spaces, invisible characters nor < > ; , : \""
     );
 }
@@ -167,12 +178,14 @@ fn an_identifier_must_be_there_and_of_a_sane_length() {
 fn times_and_values_have_a_range() {
     assert_eq!(
         registry_error(registry("a,vaccine,1953-12-31\n"), &[]),
-        "registry.csv, line 2, column \"injected\": \"1953-12-31\" is before the study's origin 1954-01-01: correct the \
+        "registry.csv, line 2, column \"injected\": \"1953-12-31\" is before the study's origin 1954-01-01: \
+         correct the \
          cell, or agree on an earlier [time] origin"
     );
     assert_eq!(
         registry_error(registry("a,vaccine,1955-01-02\n"), &[]),
-        "registry.csv, line 2, column \"injected\": \"1955-01-02\" is after the study's last time 1955-01-01: correct \
+        "registry.csv, line 2, column \"injected\": \"1955-01-02\" is after the study's last time \
+         1955-01-01: correct \
          the cell, or agree on a longer [time] span"
     );
     let amount = |cell: &str| {
@@ -180,22 +193,26 @@ fn times_and_values_have_a_range() {
     };
     assert_eq!(
         amount("-5"),
-        "hospitals.csv, line 2, column \"amount\": \"-5\" is negative; use a whole number from 0 to 4294967295"
+        "hospitals.csv, line 2, column \"amount\": \"-5\" is negative; use a whole number from 0 to \
+         4294967295"
     );
     assert_eq!(
         amount("4294967296"),
-        "hospitals.csv, line 2, column \"amount\": \"4294967296\" is out of range; use a whole number from 0 to \
+        "hospitals.csv, line 2, column \"amount\": \"4294967296\" is out of range; use a whole number from 0 \
+         to \
          4294967295"
     );
     assert!(amount(&"9".repeat(50)).contains("is out of range"));
     assert_eq!(
         amount(""),
-        "hospitals.csv, line 2, column \"amount\": empty is not a whole number: use digits only, without separators or \
+        "hospitals.csv, line 2, column \"amount\": empty is not a whole number: use digits only, without \
+         separators or \
          decimals"
     );
     assert_eq!(
         registry_error("child_id,arm,injected,impressions,region\na,vaccine,1954-04-26,65536,north\n", FULL),
-        "registry.csv, line 2, column \"impressions\": \"65536\" is out of range; use a whole number from 0 to 65535"
+        "registry.csv, line 2, column \"impressions\": \"65536\" is out of range; use a whole number from 0 \
+         to 65535"
     );
 }
 
@@ -205,7 +222,8 @@ fn too_many_events_are_an_error_or_counted() {
     let text = format!("{EVENTS}{rows}b,1954-07-01,paralytic\n");
     assert_eq!(
         hospitals_error(&text, &[("keep-earliest", "error")]),
-        "hospitals.csv, line 7: this identifier has 6 events; max_events is 4: agree on more, or on overflow = \
+        "hospitals.csv, line 7: this identifier has 6 events; max_events is 4: agree on more, or on overflow \
+         = \
          \"keep-earliest\""
     );
     let desk = Desk::new();
@@ -327,7 +345,8 @@ fn parquet_is_read_and_placed_by_row_group() {
     let error = read_publisher(&path, &study(&[])).err().expect("wrong");
     assert_eq!(
         desk.clean(&error),
-        "registry.parquet, row 3 (row group 1), column \"arm\": \"both\" is neither the test label \"vaccine\" nor the \
+        "registry.parquet, row 3 (row group 1), column \"arm\": \"both\" is neither the test label \
+         \"vaccine\" nor the \
          control label \"placebo\" of the study"
     );
 }
@@ -345,19 +364,22 @@ fn parquet_types_are_checked() {
     assert_eq!(with("injected", Arc::new(millis)), Ok(vec![114, 115, 116]));
     assert_eq!(
         with("injected", Arc::new(arrow_array::Float64Array::from(vec![1.0, 2.0, 3.0]))),
-        Err("r.parquet, column \"injected\": type Float64 is not read; use text, whole numbers, dates or timestamps"
+        Err("r.parquet, column \"injected\": type Float64 is not read; use text, whole numbers, dates or \
+             timestamps"
             .into())
     );
     assert_eq!(
         with("injected", Arc::new(UInt64Array::from(vec![1, 2, u64::MAX]))),
-        Err("r.parquet, row 3 (row group 1), column \"injected\": a whole number above 2^63 - 1; use smaller numbers or \
+        Err("r.parquet, row 3 (row group 1), column \"injected\": a whole number above 2^63 - 1; use smaller \
+             numbers or \
              text"
             .into())
     );
     assert_eq!(
         with("child_id", Arc::new(Date32Array::from(vec![1, 2, 3]))).expect_err("dates").lines().next(),
         Some(
-            "r.parquet, row 1 (row group 0), column \"child_id\": a date cannot be an identifier; use text or whole \
+            "r.parquet, row 1 (row group 0), column \"child_id\": a date cannot be an identifier; use text \
+             or whole \
              numbers"
         )
     );
@@ -441,7 +463,8 @@ fn a_folder_is_one_data_set_and_places_name_the_file() {
     let error = read_publisher(&folder, &study(&[])).err().expect("duplicate");
     assert_eq!(
         desk.clean(&error),
-        "data/2.csv, line 3: the same identifier as data/1.csv, line 2; remove one, or agree on duplicates = \"first\""
+        "data/2.csv, line 3: the same identifier as data/1.csv, line 2; remove one, or agree on duplicates = \
+         \"first\""
     );
     desk.file("data/2.csv", "injected,child_id,arm\n1954-04-26,b,placebo\n");
     let (rows, hash, _) = read_publisher(&folder, &study(&[])).expect("read");
@@ -546,7 +569,10 @@ fn rows_with_several_identifiers_may_lack_some_but_not_all() {
     let desk = Desk::new();
     let file = desk.file(
         "registry.csv",
-        format!("{MAILS}A@x.org,,vaccine,1954-04-26\n,020 7946 0000,placebo,1954-04-26\nb@x,+4930123456,placebo,1954-04-26\n"),
+        format!(
+            "{MAILS}A@x.org,,vaccine,1954-04-26\n,020 7946 \
+                 0000,placebo,1954-04-26\nb@x,+4930123456,placebo,1954-04-26\n"
+        ),
     );
     let (rows, _, report) = read_publisher(&file, &study(&[TWO])).expect("good");
     assert_eq!(texts(&rows.identifiers), ["- +442079460000", "a@x.org -", "b@x +4930123456"]);
@@ -562,7 +588,8 @@ fn rows_with_several_identifiers_may_lack_some_but_not_all() {
     assert!(!shown.contains("x.org") && !shown.contains("7946"), "{shown}");
     assert_eq!(
         registry_error(format!("{MAILS}, ,vaccine,1954-04-26\n"), &[TWO]),
-        "registry.csv, line 2, column \"mail\": no identifier in mail, phone: fill one of the cells or remove the line"
+        "registry.csv, line 2, column \"mail\": no identifier in mail, phone: fill one of the cells or \
+         remove the line"
     );
     let bad = registry_error(
         format!("{MAILS}a@x,020 7946 0000,vaccine,1954-04-26\nb@x,call,vaccine,1954-04-26\n"),
@@ -579,7 +606,8 @@ fn an_identifier_of_two_publisher_rows_stays_with_the_first() {
     assert_eq!(
         registry_error(&text, &[TWO]).lines().next(),
         Some(
-            "registry.csv, line 3: the same identifier as line 2; remove one, or agree on duplicates = \"first\""
+            "registry.csv, line 3: the same identifier as line 2; remove one, or agree on duplicates = \
+             \"first\""
         )
     );
     let desk = Desk::new();
@@ -618,9 +646,12 @@ fn lines_of_one_advertiser_row_are_found_by_all_their_identifiers() {
     let tied = [line("a@x,1111112222", 1), line("b@x,3333332222", 2), line("a@x,3333332222", 3)].concat();
     assert_eq!(
         hospitals_error(format!("{MAIL_EVENTS}{tied}"), &[TWO]),
-        "hospitals.csv, line 4: an identifier of line 2, but not all the same ones; correct one of them, or agree on \
-         duplicates = \"first\" (in a collecting study \"keep\")\nhospitals.csv, line 4: an identifier of line 3, but not \
-         all the same ones; correct one of them, or agree on duplicates = \"first\" (in a collecting study \"keep\")"
+        "hospitals.csv, line 4: an identifier of line 2, but not all the same ones; correct one of them, or \
+         agree on \
+         duplicates = \"first\" (in a collecting study \"keep\")\nhospitals.csv, line 4: an identifier of \
+         line 3, but not \
+         all the same ones; correct one of them, or agree on duplicates = \"first\" (in a collecting study \
+         \"keep\")"
     );
     let (rows, _, report) = read(&tied, &[TWO, FIRST]).expect("the first lines count");
     assert_eq!(texts(&rows.identifiers), ["a@x +441111112222", "b@x +443333332222"]);
@@ -645,8 +676,8 @@ fn identifiers_of_one_sort_may_match_each_other() {
     assert_eq!(rows.len(), 2);
 }
 
-/// National numbers as exports of a country hold them: each form is the same person, and what could be somebody else is
-/// refused with its line.
+/// National numbers as exports of a country hold them: each form is the same person, and what could be
+/// somebody else is refused with its line.
 #[test]
 fn national_numbers_are_read_by_the_rules_of_their_country() {
     let desk = Desk::new();
@@ -685,7 +716,8 @@ fn national_numbers_are_read_by_the_rules_of_their_country() {
     let [second, third] = error.lines().collect::<Vec<_>>()[..] else { panic!("{error}") };
     assert_eq!(
         second,
-        "registry.csv, line 3, column \"phone\": this telephone number may be a national one, or one with its country: write \
+        "registry.csv, line 3, column \"phone\": this telephone number may be a national one, or one with \
+         its country: write \
          it with + and its country, without (0)"
     );
     assert!(third.starts_with("registry.csv, line 4, column \"phone\": not a telephone number: "), "{third}");

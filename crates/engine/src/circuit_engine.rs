@@ -13,9 +13,9 @@ pub trait CircuitEngine: Send {
     /// Exact cost for `lanes` independent evaluations.
     fn price(&self, wired: &Wired, lanes: usize) -> Cost;
 
-    /// Evaluates `lanes` rows. `inputs[word][bit][lane / 64]`: lanes packed in words, lane `i` in bit `i % 64`; own
-    /// words only, the entries of others' words are empty. Returns `outputs[k][bit][lane / 64]`, bits past the last
-    /// lane zero; `None` where this party is not a viewer.
+    /// Evaluates `lanes` rows. `inputs[word][bit][lane / 64]`: lanes packed in words, lane `i` in bit
+    /// `i % 64`; own words only, the entries of others' words are empty. Returns
+    /// `outputs[k][bit][lane / 64]`, bits past the last lane zero; `None` where this party is not a viewer.
     ///
     /// # Errors
     /// When the circuit is not one for this engine, the inputs have not its shape, or the conversation fails.

@@ -1,4 +1,5 @@
-//! The clear engine: one process, all columns, no protection. It defines what a program means; tests and dry runs use it.
+//! The clear engine: one process, all columns, no protection. It defines what a program means; tests and dry
+//! runs use it.
 
 use crate::{Engine, Entered, OutputShares, Share, Shares};
 use base::{Cost, Error, PartyId};
@@ -17,7 +18,8 @@ const BATCH: u64 = 4096;
 pub struct Clear;
 
 impl Clear {
-    /// Several releases of one plan at once, each of words of its own: the bits of [`ReleasePlan::roots`] of each.
+    /// Several releases of one plan at once, each of words of its own: the bits of [`ReleasePlan::roots`] of
+    /// each.
     ///
     /// # Errors
     /// When a word is not there.
@@ -110,7 +112,8 @@ impl Engine for Clear {
     }
 }
 
-/// A fold's total in the making, on clear values: what a fold means, and what an engine does where one party knows all.
+/// A fold's total in the making, on clear values: what a fold means, and what an engine does where one party
+/// knows all.
 pub struct Total(State);
 
 enum State {

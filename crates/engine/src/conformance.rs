@@ -1,14 +1,15 @@
 //! The conformance suite: every engine passes it, and then means what `clear` means.
 //!
-//! [`suite`] makes [`Case`]s: a program, its columns, and the totals and outputs that it must give. The expectations
-//! are ordinary Rust written from the definitions of the operations; nothing of `program::eval` or of a lowering is
-//! used for them. [`check`] runs all cases with one engine object per party, each party holding its own columns only,
-//! and compares results, the kind of every share, the randomness of additive shares, and the price with what the
-//! ledger booked, byte for byte and turn for turn. [`check_alone`] runs an engine that holds all columns in one
-//! process. [`suite_among`], [`check_among`] and [`check_among_alone`] are the same for programs whose totals are
-//! shared by exclusive or: any number of parties, best rows, lists, shared columns. With [`check_served`] and
-//! [`check_among_served`] servers that hold no column take part: they make the same calls, and prices and ledgers are
-//! compared for them too. An engine's test is one line:
+//! [`suite`] makes [`Case`]s: a program, its columns, and the totals and outputs that it must give. The
+//! expectations are ordinary Rust written from the definitions of the operations; nothing of `program::eval`
+//! or of a lowering is used for them. [`check`] runs all cases with one engine object per party, each party
+//! holding its own columns only, and compares results, the kind of every share, the randomness of additive
+//! shares, and the price with what the ledger booked, byte for byte and turn for turn. [`check_alone`] runs
+//! an engine that holds all columns in one process. [`suite_among`], [`check_among`] and
+//! [`check_among_alone`] are the same for programs whose totals are shared by exclusive or: any number of
+//! parties, best rows, lists, shared columns. With [`check_served`] and [`check_among_served`] servers that
+//! hold no column take part: they make the same calls, and prices and ledgers are compared for them too. An
+//! engine's test is one line:
 //!
 //! ```ignore
 //! engine::conformance::check(&|session| Ok(Box::new(Yao::new(session)?))).unwrap();
@@ -50,8 +51,8 @@ pub struct Case {
     pub columns: Vec<Vec<u128>>,
     /// The total of every fold, as a bit pattern of its word; 0 for a list.
     pub totals: Vec<u128>,
-    /// The value of every output, in the order of `Program::outputs`, as a bit pattern of its node's type; with candidates of
-    /// noise those of the first one.
+    /// The value of every output, in the order of `Program::outputs`, as a bit pattern of its node's type;
+    /// with candidates of noise those of the first one.
     pub outputs: Vec<u128>,
     /// The same of every further candidate.
     pub others: Vec<Vec<u128>>,
@@ -61,16 +62,17 @@ pub struct Case {
     pub noise: Noise,
     /// Parameters of `Difference` mechanisms, by mechanism.
     pub differences: Vec<Option<Difference>>,
-    /// Whether additive shares must look random. Not so where a fold adds values that their owners know: there a
-    /// share is the owner's own sum.
+    /// Whether additive shares must look random. Not so where a fold adds values that their owners know:
+    /// there a share is the owner's own sum.
     pub random_shares: bool,
-    /// Rows of the first shard, when the rows are dealt to two shards whose shares are added; the engines run twice.
+    /// Rows of the first shard, when the rows are dealt to two shards whose shares are added; the engines run
+    /// twice.
     pub split: Option<u64>,
 }
 
-/// The cases for a seed. Every operation, in the row and in the release section; columns of either party and public
-/// ones; 0, 1, 2, 1000 and 4097 rows; exact outputs to both parties and to the public; noise of coins and of candidates; the
-/// `Difference` mechanisms.
+/// The cases for a seed. Every operation, in the row and in the release section; columns of either party and
+/// public ones; 0, 1, 2, 1000 and 4097 rows; exact outputs to both parties and to the public; noise of coins
+/// and of candidates; the `Difference` mechanisms.
 #[must_use]
 pub fn suite(seed: u64) -> Vec<Case> {
     let mut cases = row_cases::all(seed);
@@ -78,9 +80,9 @@ pub fn suite(seed: u64) -> Vec<Case> {
     cases
 }
 
-/// The cases of programs of `parties` parties whose totals are shared by exclusive or. Every operation of a row; sums,
-/// best rows and lists of columns of every holder; 0, 1, 2, 3, 63 to 65 and 1000 rows; ties, and no valid row. With
-/// more than three parties fewer of them, with more than five a few.
+/// The cases of programs of `parties` parties whose totals are shared by exclusive or. Every operation of a
+/// row; sums, best rows and lists of columns of every holder; 0, 1, 2, 3, 63 to 65 and 1000 rows; ties, and
+/// no valid row. With more than three parties fewer of them, with more than five a few.
 #[must_use]
 pub fn suite_among(parties: usize, seed: u64) -> Vec<Case> {
     party_cases::all(parties, seed)

@@ -11,8 +11,8 @@ pub struct Entered {
 }
 
 impl Entered {
-    /// This party's shares of totals, and coins of its own. Summands of coins are for the servers' streams, candidates for
-    /// [`Entered::with_candidates`].
+    /// This party's shares of totals, and coins of its own. Summands of coins are for the servers' streams,
+    /// candidates for [`Entered::with_candidates`].
     ///
     /// # Errors
     /// When a word is this party's and `totals` has no value for it.
@@ -33,8 +33,8 @@ impl Entered {
         Self { words: vec![None; words] }
     }
 
-    /// All words, where one process holds all columns: of a total that is shared the first party's share is the total, the
-    /// others' are 0.
+    /// All words, where one process holds all columns: of a total that is shared the first party's share is
+    /// the total, the others' are 0.
     ///
     /// # Errors
     /// When a total is not known.
@@ -53,7 +53,8 @@ impl Entered {
         Ok(Self { words: plan.words.iter().map(&mut of).collect::<Result<_, _>>()? })
     }
 
-    /// With candidates of noise that this party has drawn: `[candidate][noise]`, in the order of the plan's words.
+    /// With candidates of noise that this party has drawn: `[candidate][noise]`, in the order of the plan's
+    /// words.
     ///
     /// # Errors
     /// When there are fewer or more than the plan has, or one is outside its declared width.

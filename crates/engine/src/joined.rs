@@ -1,5 +1,5 @@
-//! What a party does with its own rows before they are matched: it computes its entries in the clear, and the totals that
-//! it needs nobody for.
+//! What a party does with its own rows before they are matched: it computes its entries in the clear, and the
+//! totals that it needs nobody for.
 
 use crate::{Share, Total};
 use base::{Error, PartyId};
@@ -19,14 +19,16 @@ pub struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// For these entries: one slot's of a [`program::lower::Payload`], or all of a party ([`JoinedPlan::own`]).
+    /// For these entries: one slot's of a [`program::lower::Payload`], or all of a party
+    /// ([`JoinedPlan::own`]).
     #[must_use]
     pub fn of(plan: &'a JoinedPlan, entries: &[usize]) -> Self {
         let nodes = entries.iter().map(|entry| plan.entries[*entry].node);
         Self { plan, wanted: closure(&plan.program.row, nodes), values: Values::default() }
     }
 
-    /// Computes the entries of rows `from .. from + count` of `rows`, whose columns are those of the plan's program.
+    /// Computes the entries of rows `from .. from + count` of `rows`, whose columns are those of the plan's
+    /// program.
     ///
     /// # Errors
     /// Those of the rows.

@@ -1,12 +1,12 @@
-//! Engines run programs. This crate has the trait, the `clear` engine that defines what every program means, and the
-//! conformance suite that every engine passes.
+//! Engines run programs. This crate has the trait, the `clear` engine that defines what every program means,
+//! and the conformance suite that every engine passes.
 //!
-//! An engine is called once per program, never per gate. [`Engine::rows`] is what a worker pair does with one shard:
-//! row and combine; what leaves it are [`Shares`]. [`Engine::release`] is what the aggregators do for one viewer: what leaves
-//! it are [`OutputShares`], so that nobody learns anything before all have paid.
+//! An engine is called once per program, never per gate. [`Engine::rows`] is what a worker pair does with one
+//! shard: row and combine; what leaves it are [`Shares`]. [`Engine::release`] is what the aggregators do for
+//! one viewer: what leaves it are [`OutputShares`], so that nobody learns anything before all have paid.
 //!
-//! Where an engine computes among servers, those that hold no data take part in the same calls, after the program's parties
-//! in the roster: their rows have no column, and they see no outputs.
+//! Where an engine computes among servers, those that hold no data take part in the same calls, after the
+//! program's parties in the roster: their rows have no column, and they see no outputs.
 
 pub mod circuit_engine;
 mod clear;
@@ -43,7 +43,8 @@ pub trait Engine: Send {
         }
         let (engine, parties) = (self.name(), program.parties.len());
         Err(Error::input(format!(
-            "{engine} runs sums between two parties; the program {} has {parties} parties or folds that are not sums: \
+            "{engine} runs sums between two parties; the program {} has {parties} parties or folds that are \
+             not sums: \
              use gmw",
             program.name
         )))
@@ -57,9 +58,9 @@ pub trait Engine: Send {
     /// Cost of [`Engine::rows`] for a program of two or more parties. Exact.
     fn price_rows(&self, program: &Program, rows: u64) -> Cost;
 
-    /// How many messages of [`Engine::rows`] must cross the path between the parties one after the other, each half a
-    /// round trip: what a long path costs in time. Messages that travel together count once, so there may be fewer
-    /// than [`Cost::rounds`] says, which is the answer unless the engine knows better.
+    /// How many messages of [`Engine::rows`] must cross the path between the parties one after the other,
+    /// each half a round trip: what a long path costs in time. Messages that travel together count once, so
+    /// there may be fewer than [`Cost::rounds`] says, which is the answer unless the engine knows better.
     fn trips(&self, program: &Program, rows: u64) -> u64 {
         2 * self.price_rows(program, rows).rounds
     }
@@ -75,8 +76,8 @@ pub trait Engine: Send {
         session: &mut Session,
     ) -> Result<Shares, Error>;
 
-    /// Whether this engine can run a program over rows that a match has joined to shares, those of the parties in
-    /// `shared` ([`program::lower::lower_joined`]).
+    /// Whether this engine can run a program over rows that a match has joined to shares, those of the
+    /// parties in `shared` ([`program::lower::lower_joined`]).
     ///
     /// # Errors
     /// What it cannot run, and what can.
@@ -94,7 +95,8 @@ pub trait Engine: Send {
         2 * self.price_joined(program, shared, rows).rounds
     }
 
-    /// Runs row and combine over one shard of rows joined to shares. What leaves it is what [`Engine::rows`] gives.
+    /// Runs row and combine over one shard of rows joined to shares. What leaves it is what [`Engine::rows`]
+    /// gives.
     ///
     /// # Errors
     /// Those of [`Engine::check_joined`], of the rows and of the conversation.
@@ -115,8 +117,9 @@ pub trait Engine: Send {
         Cost::zero(draws.parties)
     }
 
-    /// Draws the noise of all releases that this engine will run, for they need no data for it: before the rows, or as soon as
-    /// the scales are known. `given` are summands of coins for tests; whatever it lacks is tossed.
+    /// Draws the noise of all releases that this engine will run, for they need no data for it: before the
+    /// rows, or as soon as the scales are known. `given` are summands of coins for tests; whatever it lacks
+    /// is tossed.
     ///
     /// # Errors
     /// Those of the conversation.
@@ -140,8 +143,8 @@ pub trait Engine: Send {
     /// Cost of [`Engine::release`]. Exact.
     fn price_release(&self, plan: &ReleasePlan) -> Cost;
 
-    /// Computes a release of what the participants enter and leaves shares of the outputs' bits: nobody has learned
-    /// anything then, and everything that an engine checks was checked. Who opens them: [`outputs`].
+    /// Computes a release of what the participants enter and leaves shares of the outputs' bits: nobody has
+    /// learned anything then, and everything that an engine checks was checked. Who opens them: [`outputs`].
     ///
     /// # Errors
     /// Those of the conversation.
@@ -157,8 +160,8 @@ pub trait Engine: Send {
         Cost::zero(program.parties.len())
     }
 
-    /// Reveals the viewer's lists. Returns, at the viewer, for each of its lists in order one bit per row, packed as
-    /// [`Share::Rows`]; elsewhere nothing.
+    /// Reveals the viewer's lists. Returns, at the viewer, for each of its lists in order one bit per row,
+    /// packed as [`Share::Rows`]; elsewhere nothing.
     ///
     /// # Errors
     /// Those of the conversation.

@@ -1,11 +1,11 @@
 //! What leaves a release: shares of the outputs' bits, and how those who see them put them together.
 //!
-//! **Functionality.** Every holder gives each viewer its share; a viewer adds them. What is sent, committed to and kept is one
-//! run of bytes, [`OutputShares::bytes`].
-//! **Security.** Shares of parties are exclusive-or shares, uniform but for their sum: all of them are needed, and each can
-//! shift the result. Of four servers each sends the three summands that it holds, and of the three copies of a summand the one
-//! that two agree on counts: one server can neither stop nor bend it, and is named if it tries.
-//! **Cost.** ceil(bits / 8) bytes a share, three times that of a server; [`price`].
+//! **Functionality.** Every holder gives each viewer its share; a viewer adds them. What is sent, committed
+//! to and kept is one run of bytes, [`OutputShares::bytes`]. **Security.** Shares of parties are exclusive-or
+//! shares, uniform but for their sum: all of them are needed, and each can shift the result. Of four servers
+//! each sends the three summands that it holds, and of the three copies of a summand the one that two agree
+//! on counts: one server can neither stop nor bend it, and is named if it tries. **Cost.** ceil(bits / 8)
+//! bytes a share, three times that of a server; [`price`].
 
 use crate::{Engine, Entered, SERVERS, Shares};
 use base::{Cost, Error, PartyId};
@@ -14,7 +14,8 @@ use program::lower::{LinearSum, ReleasePlan, Totals};
 use std::ops::Range;
 use zeroize::Zeroizing;
 
-/// Ties a holder's bits to what was computed: of two parties who garble and evaluate, each can check the other's.
+/// Ties a holder's bits to what was computed: of two parties who garble and evaluate, each can check the
+/// other's.
 pub trait Proof: Send {
     /// A digest of what was computed at some bits, if they have these values.
     fn digest(&self, bits: Range<usize>, values: &[bool]) -> [u8; 32];
@@ -58,7 +59,8 @@ impl OutputShares {
         self
     }
 
-    /// What is kept and sent: bits packed, the least significant first; nothing where this participant holds nothing.
+    /// What is kept and sent: bits packed, the least significant first; nothing where this participant holds
+    /// nothing.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -109,11 +111,12 @@ pub struct Opened {
     pub benders: Vec<PartyId>,
 }
 
-/// Puts shares together. `shares` are those of all `holders`, in their order; none where a server gave nothing.
+/// Puts shares together. `shares` are those of all `holders`, in their order; none where a server gave
+/// nothing.
 ///
 /// # Errors
-/// [`base::Kind::Misuse`] when a share has another length; [`base::Kind::Deviated`] when more than one server deviates, or a
-/// party's share is not there.
+/// [`base::Kind::Misuse`] when a share has another length; [`base::Kind::Deviated`] when more than one server
+/// deviates, or a party's share is not there.
 pub fn combine(
     plan: &ReleasePlan,
     holders: &[PartyId],
@@ -169,7 +172,8 @@ fn sum(plan: &ReleasePlan, shares: &[&[u8]]) -> Vec<bool> {
     sums.iter().enumerate().flat_map(number).collect()
 }
 
-/// The release of a plan whose words one viewer alone knows: its share is the outputs, and the others hold nothing.
+/// The release of a plan whose words one viewer alone knows: its share is the outputs, and the others hold
+/// nothing.
 ///
 /// # Errors
 /// When the viewer lacks a word.
@@ -207,8 +211,8 @@ pub fn price(plan: &ReleasePlan, holders: &[PartyId], participants: usize) -> Co
     cost
 }
 
-/// Opens outputs that need neither a commitment nor a debit: the bits of [`ReleasePlan::roots`] at those who see them, none
-/// elsewhere.
+/// Opens outputs that need neither a commitment nor a debit: the bits of [`ReleasePlan::roots`] at those who
+/// see them, none elsewhere.
 ///
 /// # Errors
 /// Those of the channels and of [`combine`].
@@ -245,7 +249,8 @@ pub fn open(
     combine(plan, holders, &theirs, session).map(|opened| Some(opened.bits))
 }
 
-/// A release without noise from totals to values: computed and opened at once. The values at those who see them.
+/// A release without noise from totals to values: computed and opened at once. The values at those who see
+/// them.
 ///
 /// # Errors
 /// Those of [`Engine::release`] and of [`open`]; when there is noise, which is opened after all have paid.

@@ -10,15 +10,15 @@ pub const SERVERS: usize = program::lower::SUMMANDS as usize;
 /// One party's part of one fold's total.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Share {
-    /// An additive share modulo 2^width. Uniformly random, except that a fold which adds numbers known to their owners
-    /// leaves each owner its own sum: enter a share into a release, never send it to anybody.
+    /// An additive share modulo 2^width. Uniformly random, except that a fold which adds numbers known to
+    /// their owners leaves each owner its own sum: enter a share into a release, never send it to anybody.
     Additive(u128),
     /// An exclusive-or share of the fold's word ([`program::Fold::word_bits`]).
     Boolean(u128),
     /// Exclusive-or shares of one bit per row, packed: row r is bit r mod 64 of word r / 64.
     Rows(Vec<u64>),
-    /// Summands of the fold's word as a server holds them, by number: all but its own. A sum is their sum modulo 2 to the power
-    /// of [`Program::summand_bits`], a best row's word their exclusive or.
+    /// Summands of the fold's word as a server holds them, by number: all but its own. A sum is their sum
+    /// modulo 2 to the power of [`Program::summand_bits`], a best row's word their exclusive or.
     Replicated([Option<u128>; SERVERS]),
     /// Summands of one bit per row, packed as [`Share::Rows`]; their exclusive or is the list.
     ReplicatedRows([Option<Vec<u64>>; SERVERS]),

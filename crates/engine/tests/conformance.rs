@@ -1,5 +1,6 @@
-//! The suite's own tests. The clear engine passes it, and so does an engine that runs the lowered plans in the open,
-//! for either sender: that is the test of the lowering against ordinary Rust. Engines that are wrong in one place fail.
+//! The suite's own tests. The clear engine passes it, and so does an engine that runs the lowered plans in
+//! the open, for either sender: that is the test of the lowering against ordinary Rust. Engines that are
+//! wrong in one place fail.
 
 use base::{Cost, Error, PartyId, Rng, Seed};
 use engine::conformance::{check, check_alone, check_among_alone, check_law_alone};

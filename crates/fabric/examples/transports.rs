@@ -1,8 +1,9 @@
 //! Throughput and latency of every transport over loopback, two processes that met over TLS (or plain TCP).
 //!
-//! `make fabric && cargo run --release -p fabric --example transports -- [GIB [TRANSPORT]]` prints a line per transport: GB/s in one
-//! direction, GB/s of both directions together, CPU seconds of both processes per GB in one direction, and microseconds
-//! per round trip of 32 bytes. The plain transports are those of `upgrade`: with a tag on every flush.
+//! `make fabric && cargo run --release -p fabric --example transports -- [GIB [TRANSPORT]]` prints a line per
+//! transport: GB/s in one direction, GB/s of both directions together, CPU seconds of both processes per GB
+//! in one direction, and microseconds per round trip of 32 bytes. The plain transports are those of
+//! `upgrade`: with a tag on every flush.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

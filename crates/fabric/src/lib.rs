@@ -1,9 +1,9 @@
 //! Transports for parties that trust the network between them: shared memory on one host, and libfabric.
 //!
-//! They carry plain text. So they start only where the operator says `trusted_network = true`, after the parties have met
-//! over TLS, and every flush carries a tag under keys agreed there: see [`sealed`]. [`upgrade`] exchanges the channels of a
-//! session; protocols notice nothing but `Link::is_private`, which is now false: what a third party must not see they
-//! mask themselves.
+//! They carry plain text. So they start only where the operator says `trusted_network = true`, after the
+//! parties have met over TLS, and every flush carries a tag under keys agreed there: see [`sealed`].
+//! [`upgrade`] exchanges the channels of a session; protocols notice nothing but `Link::is_private`, which is
+//! now false: what a third party must not see they mask themselves.
 //!
 //! | | copies | needs | an end is noticed by |
 //! |---|---|---|---|
@@ -11,8 +11,8 @@
 //! | [`Kind::Shm`] | one in, one out | Linux, one host | the TLS channel kept as life line |
 //! | [`Kind::Fabric`] | one in, one out, and the provider's | libfabric and `make fabric` | the same |
 //!
-//! `unsafe` is in `shm/region.rs` (the mapping) and `libfabric/shim.rs` (calls into C) only. The page for the wire is
-//! `docs/protocols/wire.md`.
+//! `unsafe` is in `shm/region.rs` (the mapping) and `libfabric/shim.rs` (calls into C) only. The page for the
+//! wire is `docs/protocols/wire.md`.
 
 #[doc(hidden)]
 pub mod fuzzing;

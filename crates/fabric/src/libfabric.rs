@@ -1,24 +1,27 @@
 //! A channel over libfabric: the sender writes into the receiver's memory.
 //!
-//! **Functionality.** What [`Channel`] says, over a reliable datagram endpoint (FI_EP_RDM) of any provider with remote
-//! writes (fi_writedata). Each end has a landing block that only its peer writes to, and a staging block of the same size.
-//! The sender copies to staging, writes to the same place of the peer's landing, and reuses the place when the peer's
-//! credit says that it was read. Providers `tcp` and `shm` are tested; `verbs` and others are not.
+//! **Functionality.** What [`Channel`] says, over a reliable datagram endpoint (FI_EP_RDM) of any provider
+//! with remote writes (fi_writedata). Each end has a landing block that only its peer writes to, and a
+//! staging block of the same size. The sender copies to staging, writes to the same place of the peer's
+//! landing, and reuses the place when the peer's credit says that it was read. Providers `tcp` and `shm` are
+//! tested; `verbs` and others are not.
 //!
 //! **Security.** None by itself: who has the memory key writes what and when it likes. It is used under
-//! [`crate::Sealed`]. **No check can be outrun:** bytes are copied out of landing once, before anything hashes them, and the
-//! copy is what is hashed and used. Notices of the peer are checked before an offset is made of them.
+//! [`crate::Sealed`]. **No check can be outrun:** bytes are copied out of landing once, before anything
+//! hashes them, and the copy is what is hashed and used. Notices of the peer are checked before an offset is
+//! made of them.
 //!
-//! **Moving on.** libfabric moves bytes only while it is called. Every call of the channel does so, and a thread of its
-//! own looks every [`BUSY`] while writes are under way and every [`IDLE`] otherwise, so that a party that waits for one
-//! peer, or computes, still serves the others.
+//! **Moving on.** libfabric moves bytes only while it is called. Every call of the channel does so, and a
+//! thread of its own looks every [`BUSY`] while writes are under way and every [`IDLE`] otherwise, so that a
+//! party that waits for one peer, or computes, still serves the others.
 //!
-//! **Ends.** The TLS channel that it came from stays, silent, as the life line: TLS's goodbye is the orderly end, a process
-//! that dies cuts it. `finish` waits until all bytes lie in the peer's memory.
+//! **Ends.** The TLS channel that it came from stays, silent, as the life line: TLS's goodbye is the orderly
+//! end, a process that dies cuts it. `finish` waits until all bytes lie in the peer's memory.
 //!
-//! libfabric's shm provider keeps a file per endpoint in /dev/shm, named by process and user, and removes it when the
-//! endpoint is closed; a killed process leaves it there. Our own shared memory ([`crate::Kind::Shm`]) does not. Use the
-//! provider between processes only: two endpoints in one process share state that the first to close takes away.
+//! libfabric's shm provider keeps a file per endpoint in /dev/shm, named by process and user, and removes it
+//! when the endpoint is closed; a killed process leaves it there. Our own shared memory
+//! ([`crate::Kind::Shm`]) does not. Use the provider between processes only: two endpoints in one process
+//! share state that the first to close takes away.
 
 mod flow;
 mod leftovers;

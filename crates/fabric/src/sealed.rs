@@ -1,15 +1,16 @@
 //! A tag on every flush: a channel on which nothing that was altered reaches the caller.
 //!
-//! **Functionality.** [`Sealed`] wraps any channel. What one end sends arrives at the other unaltered, in order and
-//! without repetition, or the receiver gets an error that names the channel.
+//! **Functionality.** [`Sealed`] wraps any channel. What one end sends arrives at the other unaltered, in
+//! order and without repetition, or the receiver gets an error that names the channel.
 //!
-//! **Security.** Against whoever reads and alters the bytes between the two ends and does not hold the pair's keys. A
-//! frame of n blocks passes with other content with a chance of at most (n + 1) / 2^128, its length field with
-//! 2 / 2^96; a run ends at the first frame that fails. Keys: 32 fresh bytes of each end, exchanged over TLS, hashed with
-//! the direction (BLAKE3, key derivation mode). Each direction has a hash key and an AES-128 key of its own.
+//! **Security.** Against whoever reads and alters the bytes between the two ends and does not hold the pair's
+//! keys. A frame of n blocks passes with other content with a chance of at most (n + 1) / 2^128, its length
+//! field with 2 / 2^96; a run ends at the first frame that fails. Keys: 32 fresh bytes of each end, exchanged
+//! over TLS, hashed with the direction (BLAKE3, key derivation mode). Each direction has a hash key and an
+//! AES-128 key of its own.
 //!
-//! **Who learns what.** The bytes are plain text: everybody on the path reads them. Tags say nothing about the hash key,
-//! because a pad masks each.
+//! **Who learns what.** The bytes are plain text: everybody on the path reads them. Tags say nothing about
+//! the hash key, because a pad masks each.
 //!
 //! **Frame.** What is queued becomes a frame when it is handed over, at the latest after [`FRAME_BYTES`]:
 //!
@@ -20,13 +21,13 @@
 //! | 16..32 | tag of the frame: h_k(length block, body, zeros to a whole block) + AES(2i + 1) |
 //! | 32.. | body |
 //!
-//! i counts the frames of a direction, so that a frame repeated or moved fails. The length has a tag of its own: an
-//! altered one is found at once and not at the deadline. The polynomial begins with the length, which is not zero, so
-//! bodies that differ in zeros at the end differ in their polynomials.
+//! i counts the frames of a direction, so that a frame repeated or moved fails. The length has a tag of its
+//! own: an altered one is found at once and not at the deadline. The polynomial begins with the length, which
+//! is not zero, so bodies that differ in zeros at the end differ in their polynomials.
 //!
-//! **The receiver copies first.** The body is taken out of whatever memory the peer or a third party can write to, into
-//! memory of this process alone, before it is hashed; hash and caller read the same copy. A writer that changes shared
-//! memory after the check changes nothing.
+//! **The receiver copies first.** The body is taken out of whatever memory the peer or a third party can
+//! write to, into memory of this process alone, before it is hashed; hash and caller read the same copy. A
+//! writer that changes shared memory after the check changes nothing.
 //!
 //! **Cost.** 32 bytes per frame; one pass of GF(2^128) hashing at each end.
 
@@ -212,7 +213,8 @@ impl<C: Channel> Sealed<C> {
         ))
     }
 
-    /// The next frame, or what fits: whole frames go into `into`, a longer one is kept. Gives the bytes filled.
+    /// The next frame, or what fits: whole frames go into `into`, a longer one is kept. Gives the bytes
+    /// filled.
     fn open_next(&mut self, into: &mut [u8]) -> Result<usize, ChannelError> {
         let mut head = [0; HEAD_BYTES];
         self.inner.recv(&mut head)?;

@@ -1,16 +1,17 @@
 //! A channel through memory that two processes of one host share: a ring per direction.
 //!
-//! **Functionality.** What [`Channel`] says. A ring has one writer and one reader. The writer copies in and moves
-//! `head`; the reader copies out and moves `tail`. A side that waits looks for a few microseconds and then sleeps on a
-//! futex. Nothing but the two copies touches the bytes.
+//! **Functionality.** What [`Channel`] says. A ring has one writer and one reader. The writer copies in and
+//! moves `head`; the reader copies out and moves `tail`. A side that waits looks for a few microseconds and
+//! then sleeps on a futex. Nothing but the two copies touches the bytes.
 //!
-//! **Security.** None by itself: whoever may open the memory of either process reads and alters. It is used under
-//! [`crate::Sealed`]. Counters of the peer are checked before use: a wrong one ends the channel and never leads an access
-//! outside the ring.
+//! **Security.** None by itself: whoever may open the memory of either process reads and alters. It is used
+//! under [`crate::Sealed`]. Counters of the peer are checked before use: a wrong one ends the channel and
+//! never leads an access outside the ring.
 //!
-//! **Ends.** The channel keeps the TLS channel that it came from, silent, as its life line: an orderly end is TLS's
-//! goodbye, and a process that dies cuts it, whatever state the rings are in. A side that sleeps looks at the life line
-//! every [`SLICE`]. The memory has no name (memfd), so nothing is left behind wherever a process dies.
+//! **Ends.** The channel keeps the TLS channel that it came from, silent, as its life line: an orderly end is
+//! TLS's goodbye, and a process that dies cuts it, whatever state the rings are in. A side that sleeps looks
+//! at the life line every [`SLICE`]. The memory has no name (memfd), so nothing is left behind wherever a
+//! process dies.
 
 pub(crate) mod meet;
 mod region;
@@ -25,8 +26,8 @@ use std::time::{Duration, Instant};
 
 /// How long a side sleeps before it looks whether its peer lives.
 const SLICE: Duration = Duration::from_millis(20);
-/// Looks at the counter before a side lets others have the processor between two looks, and before it sleeps: a few
-/// microseconds, where nobody else wants the processor.
+/// Looks at the counter before a side lets others have the processor between two looks, and before it sleeps:
+/// a few microseconds, where nobody else wants the processor.
 const LOOKS: u32 = 128;
 const YIELDS: u32 = 192;
 /// Bytes written before the reader is told of them.
@@ -237,8 +238,8 @@ impl Channel for ShmChannel {
             self.tail += take as u64;
             into = rest;
             self.region.word64(self.into + TAIL).store(self.tail, SeqCst);
-            // A writer that waits for space gets a good part of the ring at once: else both would wake each other for
-            // every few bytes. When nothing more is there it is woken in any case.
+            // A writer that waits for space gets a good part of the ring at once: else both would wake each
+            // other for every few bytes. When nothing more is there it is woken in any case.
             let left = self.head_seen - self.tail;
             if left <= self.ring / 2 {
                 self.wake(self.into + WRITER_SLEEPS);

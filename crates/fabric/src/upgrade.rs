@@ -31,25 +31,29 @@ impl fmt::Display for Kind {
 pub enum Outcome {
     /// Every peer is spoken to over this transport.
     Upgraded(Kind),
-    /// The parties are not on one host: they go on over TLS, all of them. The text says which pair it was, or that another
-    /// party said so.
+    /// The parties are not on one host: they go on over TLS, all of them. The text says which pair it was, or
+    /// that another party said so.
     Kept(String),
 }
 
 /// Smallest and largest window of a plain transport.
 pub(crate) const WINDOWS: std::ops::RangeInclusive<usize> = (4 << 10)..=(64 << 20);
 
-/// Exchanges the channels of `session` to all `peers` for plain ones of `kind`, each under [`Sealed`]. All parties call it
-/// at the same place of the protocol, with the same arguments and nothing under way, after they met over TLS. It books its
-/// bytes ([`upgrade_bytes`]) at the step `upgrade`; ledger, steps and deadlines go on.
+/// Exchanges the channels of `session` to all `peers` for plain ones of `kind`, each under [`Sealed`]. All
+/// parties call it at the same place of the protocol, with the same arguments and nothing under way, after
+/// they met over TLS. It books its bytes ([`upgrade_bytes`]) at the step `upgrade`; ledger, steps and
+/// deadlines go on.
 ///
-/// The TLS channel is kept inside the new one: it is silent from now on, and its end is the end of the conversation.
+/// The TLS channel is kept inside the new one: it is silent from now on, and its end is the end of the
+/// conversation.
 ///
-/// [`Kind::Shm`] finds out whether the parties share a host; where two do not, all keep TLS ([`Outcome::Kept`]).
+/// [`Kind::Shm`] finds out whether the parties share a host; where two do not, all keep TLS
+/// ([`Outcome::Kept`]).
 ///
 /// # Errors
-/// Without `trusted_network`: bytes would travel in plain text. When the session is not private: keys are agreed over
-/// TLS. When libfabric, its shim or the provider is missing at one party: all stop. When a peer is gone.
+/// Without `trusted_network`: bytes would travel in plain text. When the session is not private: keys are
+/// agreed over TLS. When libfabric, its shim or the provider is missing at one party: all stop. When a peer
+/// is gone.
 pub fn upgrade(
     session: &mut Session,
     peers: &[PartyId],
@@ -72,7 +76,8 @@ pub fn upgrade_with(
 ) -> Result<Outcome, Error> {
     if !trusted_network {
         return Err(Error::refused(format!(
-            "the transport {kind} carries bytes in plain text: set trusted_network = true in the party file where all \
+            "the transport {kind} carries bytes in plain text: set trusted_network = true in the party file \
+             where all \
              parties trust the network between them, or use TLS"
         )));
     }

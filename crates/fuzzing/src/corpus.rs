@@ -1,7 +1,8 @@
-//! Corpora as they are kept in the repository: one file per target, because thousands of small ones are in everybody's way.
+//! Corpora as they are kept in the repository: one file per target, because thousands of small ones are in
+//! everybody's way.
 //!
-//! A pack is inputs one after the other, each after its length: 4 bytes, little endian. `fuzzing unpack` makes a folder of
-//! it, as libFuzzer wants one, `fuzzing pack` a pack of a folder.
+//! A pack is inputs one after the other, each after its length: 4 bytes, little endian. `fuzzing unpack`
+//! makes a folder of it, as libFuzzer wants one, `fuzzing pack` a pack of a folder.
 
 use std::fs;
 use std::io;
@@ -36,7 +37,8 @@ pub fn read(path: &Path) -> io::Result<Vec<Vec<u8>>> {
 /// Most bytes of a pack: all together stay small beside the sources.
 pub const PACK_BYTES: usize = 48 << 10;
 
-/// Writes a pack: inputs in the order of their length and then their bytes, each once, as many as [`PACK_BYTES`] hold.
+/// Writes a pack: inputs in the order of their length and then their bytes, each once, as many as
+/// [`PACK_BYTES`] hold.
 ///
 /// # Errors
 /// When it cannot be written.

@@ -90,17 +90,20 @@ fn csv_seeds() -> Vec<Vec<u8>> {
         (1, "child_id,onset,severity\na1,1954-08-01,paralytic\na1,1954-09-01,mild\nA2,,\n"),
         (
             2,
-            "customer,email,phone,arm,seen,impressions\n A b,x+y@z.org,020 7946 0000,test,7,2\nc,,+44 1,control,,0\n",
+            "customer,email,phone,arm,seen,impressions\n A b,x+y@z.org,020 7946 0000,test,7,2\nc,,+44 \
+             1,control,,0\n",
         ),
         (3, "customer,email,phone,bought,amount\nab,X@z.org,0044 207 946 0000,9,100\n,q@r,,,\n"),
         (
             4,
-            "customer,email,phone,arm,seen,impressions,region\n\u{ff21} b ,x@z,+442079460000,test,1970-01-01T00:00:09Z,1,north\n",
+            "customer,email,phone,arm,seen,impressions,region\n\u{ff21} b \
+             ,x@z,+442079460000,test,1970-01-01T00:00:09Z,1,north\n",
         ),
         (6, "\u{feff}child_id,arm,injected\r\n\"a\"\"1\",vaccine,12\r\n\"2\n3\",placebo,1954-06-01\r\n"),
         (
             7,
-            "child_id,onset,severity\n1,1954-08-01,paralytic\n01,1954-08-02,paralytic\n1,1954-08-01,paralytic\n",
+            "child_id,onset,severity\n1,1954-08-01,paralytic\n01,1954-08-02,paralytic\n\
+         1,1954-08-01,paralytic\n",
         ),
         (8, "person,diagnosis\n ann ,ill\nBOB,healthy\n"),
         (9, "person,exposed_days\nann,30\nbob,65535\ncid,-1\n"),
@@ -165,8 +168,8 @@ fn empty_ledger() -> &'static [u8] {
     &EMPTY
 }
 
-/// Rows of any content in every table, then everything that reads them. A row is a byte for the table and a byte and
-/// value for each column: a number, one of the keys below, or text up to the next zero.
+/// Rows of any content in every table, then everything that reads them. A row is a byte for the table and a
+/// byte and value for each column: a number, one of the keys below, or text up to the next zero.
 fn ledger(mut data: &[u8]) {
     let path = disk::file("rows.ledger", empty_ledger());
     for beside in ["-wal", "-shm", "-journal"] {
@@ -327,7 +330,8 @@ fn header() -> trace::Header {
     trace::Header { chunk: 65_536, region: 1 << 30, microset: 4, key: 7 }
 }
 
-/// A trace in a file. Byte 0: whether checksums are set right, without which few inputs get past the first frame.
+/// A trace in a file. Byte 0: whether checksums are set right, without which few inputs get past the first
+/// frame.
 fn trace(data: &[u8]) {
     let Some((fix, bytes)) = data.split_first() else { return };
     let mut bytes = bytes.to_vec();
@@ -408,8 +412,9 @@ fn spines() -> Vec<Vec<u8>> {
     vec![[&[0], &made[..]].concat(), [&[1], &made[..]].concat()]
 }
 
-/// The folder of a match that was cut. The first byte says which file is changed; then come places (2 bytes) and
-/// bytes to XOR there. Its digests are not set right: that it lies damaged on disk is what must be noticed.
+/// The folder of a match that was cut. The first byte says which file is changed; then come places (2 bytes)
+/// and bytes to XOR there. Its digests are not set right: that it lies damaged on disk is what must be
+/// noticed.
 fn journal(data: &[u8]) {
     let Some((which, edits)) = data.split_first() else { return };
     let cut = cut_match();

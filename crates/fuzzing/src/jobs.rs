@@ -1,5 +1,5 @@
-//! What jobs say to each other around the protocols: the first words of a session, and the ceremony of a release with the
-//! ledger underneath. As in [`crate::talks`] the peer says anything.
+//! What jobs say to each other around the protocols: the first words of a session, and the ceremony of a
+//! release with the ledger underneath. As in [`crate::talks`] the peer says anything.
 
 use crate::talk::Talk;
 use crate::{Target, disk};
@@ -128,7 +128,8 @@ fn checked(identities: &[Identity; 2]) -> [Checked; 2] {
     fs::write(folder.join("study.toml"), study).expect("a file in memory");
     let party = |name: &str, data: &std::path::Path| {
         let text = format!(
-            "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\nlisten = \"127.0.0.1:7000\"\n\
+            "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\nlisten = \
+             \"127.0.0.1:7000\"\n\
              data = \"{}\"\nledger = \"{name}.ledger\"\nreport = \"out\"\nlineage = \"{name}\"\n",
             data.display()
         );

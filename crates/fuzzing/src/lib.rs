@@ -1,9 +1,10 @@
 //! Every decoder as a function of bytes.
 //!
-//! A [`Target`] is such a function with inputs to begin with. `fuzz/` (a workspace of its own: it needs a C++ compiler)
-//! runs them under libFuzzer, `make fuzz`; `tests/replay.rs` runs the kept corpora and the seeds through the same
-//! functions, with Rust alone. A target must not panic, overflow, hang or take memory beyond its input's worth; some
-//! also assert that what was read is written back the same. `docs/fuzzing.md` has the list and what was run.
+//! A [`Target`] is such a function with inputs to begin with. `fuzz/` (a workspace of its own: it needs a C++
+//! compiler) runs them under libFuzzer, `make fuzz`; `tests/replay.rs` runs the kept corpora and the seeds
+//! through the same functions, with Rust alone. A target must not panic, overflow, hang or take memory beyond
+//! its input's worth; some also assert that what was read is written back the same. `docs/fuzzing.md` has the
+//! list and what was run.
 //!
 //! Functions are deterministic: no clock, no network, seeds fixed. Files lie in memory ([`disk`]).
 

@@ -1,9 +1,9 @@
 //! Conversations with a peer that says anything.
 //!
-//! A protocol runs once among honest parties, and what each says to each is kept. A *play* is one party of it again, in
-//! this thread, under the same seed, whose peers say what they said then, but for the edits that the input names. So a
-//! party is as deep in the protocol as the edit lies, with honest state, and no peer has to compute. What the party
-//! says goes nowhere.
+//! A protocol runs once among honest parties, and what each says to each is kept. A *play* is one party of it
+//! again, in this thread, under the same seed, whose peers say what they said then, but for the edits that
+//! the input names. So a party is as deep in the protocol as the edit lies, with honest state, and no peer
+//! has to compute. What the party says goes nowhere.
 //!
 //! Input: byte 0 names the party; then edits, each a place, an action and its bytes (see [`Edit`]).
 
@@ -101,8 +101,8 @@ impl Talk {
         (0..self.parties).try_for_each(|me| self.again(me, |_| ()))
     }
 
-    /// Inputs to begin with: every party without an edit, and with edits spread over what it hears, so that some fall
-    /// into each message.
+    /// Inputs to begin with: every party without an edit, and with edits spread over what it hears, so that
+    /// some fall into each message.
     pub fn seeds(&self) -> Vec<Vec<u8>> {
         let said = self.said();
         let mut seeds = Vec::new();
@@ -141,7 +141,8 @@ const FILL: u8 = 5;
 struct Edit<'a> {
     /// Which of the peers, counted without the party itself, modulo their number.
     peer: u8,
-    /// XOR, REPLACE, CUT (all from here on is missing), REMOVE, INSERT or FILL (with one byte), and so many bytes.
+    /// XOR, REPLACE, CUT (all from here on is missing), REMOVE, INSERT or FILL (with one byte), and so many
+    /// bytes.
     action: u8,
     len: usize,
     /// Offset in all that the peer says.

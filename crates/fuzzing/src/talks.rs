@@ -28,11 +28,17 @@ macro_rules! talks {
 
 talks! {
     "pid", 100_000, PID = Talk::new(2, |s| {
-        pid::run(s, &mine(s).flat(), &matching::Options { threads: 1, peer_rows_max: 100, ..Default::default() }).map(|_| ())
+        {
+        let options = matching::Options { threads: 1, peer_rows_max: 100, ..Default::default() };
+        pid::run(s, &mine(s).flat(), &options).map(|_| ())
+    }
     });
     "multi-pid", 50_000, MULTI = Talk::new(2, multi_pid);
     "many-pid", 50_000, MANY = Talk::new(3, |s| {
-        many::run(s, &mine(s).flat(), &many::Options { threads: 1, peer_rows_max: 100, ..Default::default() }).map(|_| ())
+        {
+        let options = many::Options { threads: 1, peer_rows_max: 100, ..Default::default() };
+        many::run(s, &mine(s).flat(), &options).map(|_| ())
+    }
     });
     "ps3i", 10_000, PS3I = Talk::new(2, |s| joined(s, ps3i::Backend::PermuteShare));
     "ps3i-paillier", 500, PAILLIER = Talk::new(2, |s| joined(s, ps3i::Backend::Paillier));
@@ -42,7 +48,8 @@ talks! {
         let rows = mine(s);
         let payload = payload(&layout, rows.flat().rows())?;
         let payload = (s.me() == PartyId(1)).then_some(&payload);
-        let options = circuit_psi::Options { ot: OT, memory: Some(1 << 28), peer_rows_max: 100, ..Default::default() };
+        let options =
+            circuit_psi::Options { ot: OT, memory: Some(1 << 28), peer_rows_max: 100, ..Default::default() };
         circuit_psi::run(s, &rows.flat(), payload, &layout, &options).map(|_| ())
     });
     "ot", 10_000, OT_FLAVOURS = Talk::new(2, |s| flavours(s, OT));

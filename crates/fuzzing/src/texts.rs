@@ -135,7 +135,8 @@ fn configs() -> Vec<Vec<u8>> {
         include_str!("../../../examples/circuits/majority-1.conf"),
         include_str!("../../../examples/circuits/majority-2.conf"),
         include_str!("../../../examples/circuits/majority-3.conf"),
-        "n 2\np 1\nk 1 tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11\ns own.key\nt 5\ni in # a comment\nc circuit\n",
+        "n 2\np 1\nk 1 tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11\ns own.key\nt 5\ni in # a comment\nc \
+         circuit\n",
     ])
 }
 

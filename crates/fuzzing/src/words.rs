@@ -84,8 +84,8 @@ fn frame_seeds() -> Vec<Vec<u8>> {
     vec![[&[0], &wire[..]].concat(), [&[15], &wire[..]].concat(), [&[90], &wire[..]].concat()]
 }
 
-/// A command whose slices are of any lengths, checked and, where it fits, run on the CPU: 4 bytes for operation, ring,
-/// seat and half; terms; round and first; then the lengths.
+/// A command whose slices are of any lengths, checked and, where it fits, run on the CPU: 4 bytes for
+/// operation, ring, seat and half; terms; round and first; then the lengths.
 fn command(data: &[u8]) {
     let bytes: [u8; 40] = padded(data);
     let ring = [Ring::Z128, Ring::Z64, Ring::Z2][usize::from(bytes[1]) % 3];
@@ -170,7 +170,8 @@ fn answers() -> Vec<Vec<u8>> {
     vec![of(0), of(7), of(31)]
 }
 
-/// Where edits of a message begin with what is right: byte 0 says what, then places (2 bytes) and a byte to XOR.
+/// Where edits of a message begin with what is right: byte 0 says what, then places (2 bytes) and a byte to
+/// XOR.
 fn edited(mut right: Vec<u8>, edits: &[u8]) -> Vec<u8> {
     for edit in edits.as_chunks::<3>().0 {
         let at = usize::from(u16::from_le_bytes([edit[0], edit[1]])) % right.len().max(1);

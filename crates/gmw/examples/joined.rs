@@ -1,7 +1,8 @@
 //! Measures lift rows that enter as shares: `joined [ROWS] [OT] [SLOTS]`, both parties in one process.
 //!
-//! The study is that of `tacit bench lift` (K = 4, 32-bit times and values). With SLOTS above 1 every anchor has so many
-//! slots, masked; with SLOTS 0 the publisher knows its rows and the advertiser's are masked, as circuit-PSI leaves them.
+//! The study is that of `tacit bench lift` (K = 4, 32-bit times and values). With SLOTS above 1 every anchor
+//! has so many slots, masked; with SLOTS 0 the publisher knows its rows and the advertiser's are masked, as
+//! circuit-PSI leaves them.
 
 use base::{Error, Rng, Seed};
 use engine::{Engine, Entries, Share, Shares, alone};

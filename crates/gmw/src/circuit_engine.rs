@@ -1,4 +1,5 @@
-//! Stand-alone circuits among any number of parties: set-up, evaluation in blocks of lanes, outputs to their viewers.
+//! Stand-alone circuits among any number of parties: set-up, evaluation in blocks of lanes, outputs to their
+//! viewers.
 
 use crate::{Gmw, LANES, Layers, Party, Quote};
 use ::engine::CircuitEngine;

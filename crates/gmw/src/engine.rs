@@ -1,5 +1,5 @@
-//! GMW as an engine of programs: sums between two parties by correlated OT alone ([`sums`]), everything else as
-//! gates over lanes ([`crate::rows`]). Between two parties `yao` keeps the release section.
+//! GMW as an engine of programs: sums between two parties by correlated OT alone ([`sums`]), everything else
+//! as gates over lanes ([`crate::rows`]). Between two parties `yao` keeps the release section.
 
 use crate::{release, rows};
 use ::engine::{Engine, Entered, OutputShares, Shares};
@@ -41,7 +41,8 @@ impl Gmw {
         Self { kind, shape: Shape::default(), lanes: sums::LANES, base: Base::Own }
     }
 
-    /// With another number of rows in a batch of sums between two parties, a multiple of 64. For measurements.
+    /// With another number of rows in a batch of sums between two parties, a multiple of 64. For
+    /// measurements.
     #[must_use]
     pub fn with_lanes(mut self, lanes: usize) -> Self {
         assert!(lanes > 0 && lanes.is_multiple_of(64), "lanes come in words of 64");
@@ -56,8 +57,8 @@ impl Gmw {
         self
     }
 
-    /// For one shard of sums between two parties over base OTs of a hub ([`ot::Hubs`]); `None` prices such a shard. All
-    /// parties do the same.
+    /// For one shard of sums between two parties over base OTs of a hub ([`ot::Hubs`]); `None` prices such a
+    /// shard. All parties do the same.
     #[must_use]
     pub fn over(mut self, bases: Option<Bases>) -> Self {
         self.base = Base::Hub(bases);
@@ -225,8 +226,8 @@ impl Engine for Gmw {
     }
 }
 
-/// Whether `yao` runs a release: between two parties, where there are gates or noise. What only takes shares apart is
-/// one message here.
+/// Whether `yao` runs a release: between two parties, where there are gates or noise. What only takes shares
+/// apart is one message here.
 fn by_yao(plan: &ReleasePlan) -> bool {
     plan.parties == 2 && (plan.is_noised() || plan.circuit.and_gates() > 0)
 }

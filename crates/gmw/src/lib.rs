@@ -1,20 +1,22 @@
 //! GMW: boolean circuits among n >= 2 parties, semi-honest, any n - 1 corrupted.
 //!
-//! Functionality: a circuit of XOR and AND gates is evaluated on many lanes at once; every output goes to its viewers.
+//! Functionality: a circuit of XOR and AND gates is evaluated on many lanes at once; every output goes to its
+//! viewers.
 //!
-//! Security: semi-honest, static corruption of up to n - 1 parties, computational parameter 128 (that of the OTs and
-//! of AES). Goldreich, Micali and Wigderson, "How to play any mental game" (STOC 1987), with the preprocessing of
-//! Beaver (Crypto '91) over correlated OT; Choi, Hwang, Katz, Malkin and Rubenstein implement it with OTs online.
+//! Security: semi-honest, static corruption of up to n - 1 parties, computational parameter 128 (that of the
+//! OTs and of AES). Goldreich, Micali and Wigderson, "How to play any mental game" (STOC 1987), with the
+//! preprocessing of Beaver (Crypto '91) over correlated OT; Choi, Hwang, Katz, Malkin and Rubenstein
+//! implement it with OTs online.
 //!
-//! Who learns what: a viewer its outputs; everybody the circuit and the number of lanes, which are public; nobody
-//! anything else. Openings are one-time padded by the triples, and every output is refreshed by a sharing of zero
-//! before its shares leave, because shares of XORs of inputs are the inputs.
+//! Who learns what: a viewer its outputs; everybody the circuit and the number of lanes, which are public;
+//! nobody anything else. Openings are one-time padded by the triples, and every output is refreshed by a
+//! sharing of zero before its shares leave, because shares of XORs of inputs are the inputs.
 //!
-//! Deviations from Choi et al.: triples ahead of the inputs; correlated OT extension instead of 1-of-4 OTs; an input
-//! is shared as (the bit, 0, .., 0), which costs nothing; layers over lanes instead of gates.
+//! Deviations from Choi et al.: triples ahead of the inputs; correlated OT extension instead of 1-of-4 OTs;
+//! an input is shared as (the bit, 0, .., 0), which costs nothing; layers over lanes instead of gates.
 //!
-//! Cost, per AND and lane: 2 bits online to each peer; n - 1 correlated OTs in each direction, and 2 bits to each peer
-//! but one. One round per layer. [`Quote`] has it exactly. The page is `docs/protocols/gmw.md`.
+//! Cost, per AND and lane: 2 bits online to each peer; n - 1 correlated OTs in each direction, and 2 bits to
+//! each peer but one. One round per layer. [`Quote`] has it exactly. The page is `docs/protocols/gmw.md`.
 
 mod bits;
 mod circuit_engine;

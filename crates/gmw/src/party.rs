@@ -15,8 +15,8 @@ use ot::OtKind;
 use std::time::{Duration, Instant};
 use zeroize::Zeroize;
 
-/// Fills in the bits of an input over all lanes, packed: bit i is lane i. Called once per evaluation for every input
-/// that the circuit needs and this party knows or shares, in the same order at every party.
+/// Fills in the bits of an input over all lanes, packed: bit i is lane i. Called once per evaluation for
+/// every input that the circuit needs and this party knows or shares, in the same order at every party.
 pub type Known<'a> = dyn FnMut(&Input, &mut [u64]) -> Result<(), Error> + 'a;
 
 /// Time spent so far.
@@ -51,8 +51,9 @@ pub struct Party {
 }
 
 impl Party {
-    /// Sets up OTs and seeds with all other parties of the session at once. All parties call it with the same `kind`
-    /// and `expected_ands`, about how many ANDs (over all lanes) will be evaluated; see [`Party::reserve`].
+    /// Sets up OTs and seeds with all other parties of the session at once. All parties call it with the same
+    /// `kind` and `expected_ands`, about how many ANDs (over all lanes) will be evaluated; see
+    /// [`Party::reserve`].
     ///
     /// # Errors
     /// Those of the channels, malformed messages, fewer than two parties, a back end that is out of range.
@@ -60,7 +61,8 @@ impl Party {
         Self::set_up(session, Some((kind, expected_ands)))
     }
 
-    /// As [`Party::new`] without OTs, for circuits without ANDs that take a triple and for outputs: seeds only.
+    /// As [`Party::new`] without OTs, for circuits without ANDs that take a triple and for outputs: seeds
+    /// only.
     ///
     /// # Errors
     /// As [`Party::new`].
@@ -99,16 +101,16 @@ impl Party {
         self.times
     }
 
-    /// Announces `ands` more ANDs, so that triples of several evaluations are made together: batches are filled up to
-    /// [`crate::TRIPLES_PER_BATCH`]. Without it every evaluation makes exactly its own. All parties announce the same;
-    /// triples announced and never used are a waste and nothing else.
+    /// Announces `ands` more ANDs, so that triples of several evaluations are made together: batches are
+    /// filled up to [`crate::TRIPLES_PER_BATCH`]. Without it every evaluation makes exactly its own. All
+    /// parties announce the same; triples announced and never used are a waste and nothing else.
     pub fn reserve(&mut self, ands: u64) {
         self.supply.announce(ands);
     }
 
-    /// Evaluates a circuit on `lanes` lanes at once. Returns this party's XOR share of every root, packed: bit i is lane
-    /// i, bits beyond the last lane are clear. The shares are not fresh: a root may be an input as it is. Reveal them
-    /// with [`Party::reveal`], use them as shared inputs, or [`Party::refresh`] them.
+    /// Evaluates a circuit on `lanes` lanes at once. Returns this party's XOR share of every root, packed:
+    /// bit i is lane i, bits beyond the last lane are clear. The shares are not fresh: a root may be an input
+    /// as it is. Reveal them with [`Party::reveal`], use them as shared inputs, or [`Party::refresh`] them.
     ///
     /// # Errors
     /// Those of `known` and of the channels, and more than [`LANES`] lanes.
@@ -199,7 +201,8 @@ impl Party {
         Ok(())
     }
 
-    /// The ANDs of one layer: operands are packed gate after gate, opened under triples, and results put back.
+    /// The ANDs of one layer: operands are packed gate after gate, opened under triples, and results put
+    /// back.
     fn layer(
         &mut self,
         gates: &[Gate],
@@ -259,7 +262,8 @@ impl Party {
         Ok(z)
     }
 
-    /// Opens d = x ^ a and e = y ^ b for `n` ANDs from `from` on; appends z = c ^ d b ^ e a, and d e at party 0.
+    /// Opens d = x ^ a and e = y ^ b for `n` ANDs from `from` on; appends z = c ^ d b ^ e a, and d e at party
+    /// 0.
     fn open(
         &mut self,
         x: &Bits,
@@ -297,8 +301,8 @@ impl Party {
         Ok(())
     }
 
-    /// Adds a fresh sharing of zero to shares of all parties: together they are then uniform among all sharings of
-    /// their values. Nothing is sent. All parties refresh shares of the same lengths.
+    /// Adds a fresh sharing of zero to shares of all parties: together they are then uniform among all
+    /// sharings of their values. Nothing is sent. All parties refresh shares of the same lengths.
     pub fn refresh(&mut self, shares: &mut [Vec<u64>]) {
         let all: usize = shares.iter().map(Vec::len).sum();
         let mut stream = vec![Block::ZERO; all.div_ceil(2)];
@@ -312,8 +316,8 @@ impl Party {
         stream.zeroize();
     }
 
-    /// Reveals values of `lanes` bits to their viewers: share i goes, refreshed, to `viewers[i]`. Returns the packed bits
-    /// of those that this party sees, `None` for the others.
+    /// Reveals values of `lanes` bits to their viewers: share i goes, refreshed, to `viewers[i]`. Returns the
+    /// packed bits of those that this party sees, `None` for the others.
     ///
     /// # Errors
     /// Those of the channels, and when shares, lanes and viewers do not fit each other.

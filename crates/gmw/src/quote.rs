@@ -1,5 +1,5 @@
-//! What a party will pay, found by going through the motions: a [`Quote`] has the methods of a [`crate::Party`] and
-//! the same schedule, and counts instead of talking. Tests hold the ledger against it.
+//! What a party will pay, found by going through the motions: a [`Quote`] has the methods of a
+//! [`crate::Party`] and the same schedule, and counts instead of talking. Tests hold the ledger against it.
 
 use crate::Layers;
 use crate::bits::bytes;
@@ -21,9 +21,11 @@ struct Line {
     spoke: bool,
 }
 
-/// Exact cost of what parties do one after the other, by step: application bytes of every party, ANDs, OTs, rounds.
+/// Exact cost of what parties do one after the other, by step: application bytes of every party, ANDs, OTs,
+/// rounds.
 ///
-/// Rounds are the turns of the busiest party with its busiest peer, on channels with [`limits::WINDOW_BYTES`].
+/// Rounds are the turns of the busiest party with its busiest peer, on channels with
+/// [`limits::WINDOW_BYTES`].
 #[derive(Clone)]
 pub struct Quote {
     parties: usize,
@@ -112,16 +114,16 @@ impl Quote {
         self.steps.get(name).cloned().unwrap_or_else(|| Cost::zero(self.parties))
     }
 
-    /// The cost of all steps so far. Its rounds are those of the busiest line, which need not be the busiest one of
-    /// every step.
+    /// The cost of all steps so far. Its rounds are those of the busiest line, which need not be the busiest
+    /// one of every step.
     #[must_use]
     pub fn total(&self) -> Cost {
         let sum = self.steps.values().fold(Cost::zero(self.parties), |sum, cost| sum + cost.clone());
         Cost { rounds: self.lines.iter().map(|line| line.all).max().unwrap_or(0), ..sum }
     }
 
-    /// How many messages must cross the path one after the other, each half a round trip: those of all parties at once
-    /// count once, and so do those that are sent ahead together.
+    /// How many messages must cross the path one after the other, each half a round trip: those of all
+    /// parties at once count once, and so do those that are sent ahead together.
     #[must_use]
     pub fn trips(&self) -> u64 {
         self.trips
@@ -136,8 +138,8 @@ impl Quote {
         self.steps.entry(self.step).or_insert_with(|| Cost::zero(parties))
     }
 
-    /// Adds the turns of a piece of work to the step. They are the busiest line's: every line of a step has the turns
-    /// of that step alone.
+    /// Adds the turns of a piece of work to the step. They are the busiest line's: every line of a step has
+    /// the turns of that step alone.
     fn end(&mut self) {
         let turns = self.lines.iter().map(|line| line.turns).max().unwrap_or(0);
         self.lines.iter_mut().for_each(|line| line.turns = 0);

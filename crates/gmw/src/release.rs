@@ -1,13 +1,13 @@
 //! Releases, and a party's lists, among n parties.
 //!
-//! **Functionality.** Every party enters its shares of the totals and its coins; every party gets an exclusive-or share of the
-//! outputs' bits.
+//! **Functionality.** Every party enters its shares of the totals and its coins; every party gets an
+//! exclusive-or share of the outputs' bits.
 //!
-//! **Security model, who learns what.** That of the engine. Shares are refreshed; nobody hears anything. A party's coins are
-//! its share of the coins: they cost no message.
+//! **Security model, who learns what.** That of the engine. Shares are refreshed; nobody hears anything. A
+//! party's coins are its share of the coins: they cost no message.
 //!
-//! **Cost.** The ANDs of the release section. A release that only takes shares apart, as a best row's, has no AND: it needs no
-//! oblivious transfer, only a seed between every pair.
+//! **Cost.** The ANDs of the release section. A release that only takes shares apart, as a best row's, has no
+//! AND: it needs no oblivious transfer, only a seed between every pair.
 
 use crate::rows::list_words;
 use crate::{Layers, Party, Quote};

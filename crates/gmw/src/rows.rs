@@ -1,16 +1,18 @@
 //! Row and combine among n parties: a circuit over all rows at once, then a tree of merges over lanes.
 //!
-//! **Functionality.** Every party enters its columns; each gets an exclusive-or share of every fold's word and of every
-//! list's bits, or the total itself where it depends on that party's columns alone.
+//! **Functionality.** Every party enters its columns; each gets an exclusive-or share of every fold's word
+//! and of every list's bits, or the total itself where it depends on that party's columns alone.
 //!
 //! **Security model, who learns what.** That of the engine; sizes and the program are public.
 //!
-//! **Paper and deviations.** Choi et al. evaluate one circuit gate by gate. Here the rows are lanes: one circuit for a
-//! row, one for each level of the tree (`program::lower::combine`), each evaluated on all its lanes together. What one
-//! party knows alone is computed in the clear; a shared column is a sharing as it is entered.
+//! **Paper and deviations.** Choi et al. evaluate one circuit gate by gate. Here the rows are lanes: one
+//! circuit for a row, one for each level of the tree (`program::lower::combine`), each evaluated on all its
+//! lanes together. What one party knows alone is computed in the clear; a shared column is a sharing as it is
+//! entered.
 //!
-//! **Cost.** The gates of one row times the rows, and those of the trees by formula (`program::lower::combine`); one
-//! round per layer of each circuit; triples for all of it are made together. [`price`] goes through the motions.
+//! **Cost.** The gates of one row times the rows, and those of the trees by formula
+//! (`program::lower::combine`); one round per layer of each circuit; triples for all of it are made together.
+//! [`price`] goes through the motions.
 
 use crate::bits::words;
 use crate::combine::Lanes;
@@ -108,7 +110,8 @@ impl Prepared {
             return Ok(());
         }
         Err(Error::input(format!(
-            "{} rows of the program {} are too many for one computation of gmw: a row holds {live} bits at once, and at \
+            "{} rows of the program {} are too many for one computation of gmw: a row holds {live} bits at \
+             once, and at \
              most {most} rows of it fit. Split the data into several studies",
             self.plan.rows, program.name
         )))

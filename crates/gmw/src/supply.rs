@@ -1,4 +1,5 @@
-//! When triples are made and how many ANDs are opened at once: the schedule that both the engine and its price follow.
+//! When triples are made and how many ANDs are opened at once: the schedule that both the engine and its
+//! price follow.
 
 use crate::{OPEN_ANDS, TRIPLES_PER_BATCH};
 

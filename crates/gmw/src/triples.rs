@@ -2,20 +2,21 @@
 //!
 //! Functionality: XOR shares of uniformly random bits a, b and of c = a & b.
 //!
-//! Every party i has random bits a_i and b_i, and c = sum of a_i b_j over all i, j. The terms i = j are local. For
-//! every ordered pair (i, j) one correlated OT with random choice v of j is hashed to one bit per message:
+//! Every party i has random bits a_i and b_i, and c = sum of a_i b_j over all i, j. The terms i = j are
+//! local. For every ordered pair (i, j) one correlated OT with random choice v of j is hashed to one bit per
+//! message:
 //!
 //! ```text
 //! i: r = H(q), s = H(q) ^ H(q + Delta)            j: w = H(q + v Delta) = r ^ v s
 //! j -> i: v ^ a_j         i -> j: s ^ b_i
 //! i: r ^ (v ^ a_j) s                              j: w ^ a_j (s ^ b_i)          XOR of both: a_j b_i
 //! ```
-//! The parties stand in a ring, and each takes its a_i (as v) and b_i (as s) from the two OTs with the next party: no
-//! corrections go there. For two parties none are left.
+//! The parties stand in a ring, and each takes its a_i (as v) and b_i (as s) from the two OTs with the next
+//! party: no corrections go there. For two parties none are left.
 //!
-//! Security: semi-honest, any n - 1 corrupted. Towards a peer, v and s are uniform by the OT, and each masks one bit
-//! once: a correction is uniform. H is the hash of `kernels` with multi-instance security; up to [`LANES`] OTs
-//! share a tweak, and a tweak is used once in each direction of a pair.
+//! Security: semi-honest, any n - 1 corrupted. Towards a peer, v and s are uniform by the OT, and each masks
+//! one bit once: a correction is uniform. H is the hash of `kernels` with multi-instance security; up to
+//! [`LANES`] OTs share a tweak, and a tweak is used once in each direction of a pair.
 //!
 //! Cost: per AND and ordered pair one correlated OT, and 2 bits from each party to each peer but the next.
 
@@ -33,7 +34,8 @@ const LANES: usize = 1 << 10;
 const WORKER: u16 = 0x676d;
 /// OTs of one post: small enough for the cache.
 const POST: usize = 1 << 13;
-/// OTs under way with all peers together, 16 bytes each: a long path stays filled, and memory does not grow with peers.
+/// OTs under way with all peers together, 16 bytes each: a long path stays filled, and memory does not grow
+/// with peers.
 const UNDER_WAY: usize = 1 << 17;
 
 /// Shares of triples not used yet: bit i of each is triple i.
@@ -162,8 +164,8 @@ pub(crate) fn next(me: PartyId, parties: usize) -> PartyId {
     PartyId(((me.index() + 1) % parties) as u8)
 }
 
-/// OTs per post and posts under way with each of `peers` peers, on channels of this window. OTs take up to 16 bytes of
-/// the window.
+/// OTs per post and posts under way with each of `peers` peers, on channels of this window. OTs take up to 16
+/// bytes of the window.
 pub(crate) fn posts(window: usize, peers: usize) -> (usize, usize) {
     let post = (window / 64 / LANES * LANES).clamp(LANES, POST);
     let room = window / (32 * post);
@@ -248,8 +250,8 @@ impl Maker {
     }
 }
 
-/// Adds this party's shares of both cross terms with a peer to `c`. `heard` are the peer's corrections, empty where
-/// there are none.
+/// Adds this party's shares of both cross terms with a peer to `c`. `heard` are the peer's corrections, empty
+/// where there are none.
 fn fold(bits: &OneBit, heard: &[u8], n: usize, a: &[u64], c: &mut [u64]) {
     let [mut choice, mut sum] = [vec![0; words(n)], vec![0; words(n)]];
     if !heard.is_empty() {

@@ -77,7 +77,8 @@ fn the_price_is_the_ledger() {
     }
 }
 
-/// A circuit of XORs, and what one party computes alone, needs seeds only; an AND of two parties' bits needs more.
+/// A circuit of XORs, and what one party computes alone, needs seeds only; an AND of two parties' bits needs
+/// more.
 #[test]
 fn outputs_without_triples_cost_seeds() {
     let mut g = Gates::default();

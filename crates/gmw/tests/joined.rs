@@ -1,5 +1,5 @@
-//! Rows joined to shares by `sums`: the totals of the definitions, at the price of the formulas, whatever protocol
-//! joined them and whatever lies where nothing was joined.
+//! Rows joined to shares by `sums`: the totals of the definitions, at the price of the formulas, whatever
+//! protocol joined them and whatever lies where nothing was joined.
 
 use base::{Error, Rng, Seed};
 use engine::conformance::{Table, suite};
@@ -44,7 +44,8 @@ fn rng(seed: u64) -> Rng {
     Seed::from_bytes(bytes).into_rng()
 }
 
-/// Deals what is entered: shares with random bits above their width, and whole values to those who hold them alone.
+/// Deals what is entered: shares with random bits above their width, and whole values to those who hold them
+/// alone.
 fn deal(plan: &JoinedPlan, entered: &[Vec<u128>], rows: u64, rng: &mut Rng) -> [Held; 2] {
     let mut held = [0, 1].map(|_| Held { rows, ..Held::default() });
     for (entry, values) in entered.iter().enumerate() {
@@ -247,7 +248,8 @@ proptest! {
         check(&lift, [true, true], &file, &joined, seed);
     }
 
-    /// As circuit-PSI gives them: the publisher knows its rows; where nothing matched lies garbage, and some places are empty.
+    /// As circuit-PSI gives them: the publisher knows its rows; where nothing matched lies garbage, and some
+    /// places are empty.
     #[test]
     fn bins((lift, file) in cases(1..=1, true), seed: u64) {
         let mut joined = file.clone();
@@ -370,8 +372,8 @@ fn a_joined_row_costs_what_the_formulas_say() {
     }
 }
 
-/// Comparisons take as many rounds as between owners, but that both parties speak in the last one; slots take a clamp and a
-/// square more.
+/// Comparisons take as many rounds as between owners, but that both parties speak in the last one; slots take
+/// a clamp and a square more.
 #[test]
 fn few_messages_wait_for_one_another() {
     let engine = Gmw::new(KIND);

@@ -1,4 +1,5 @@
-//! Marketplaces among n parties: the true answers, the paper's gates in the ledger, faults, narrow windows, limits.
+//! Marketplaces among n parties: the true answers, the paper's gates in the ledger, faults, narrow windows,
+//! limits.
 
 use base::{Error, PartyId};
 use engine::{Engine, outputs};

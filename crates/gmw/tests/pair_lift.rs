@@ -77,8 +77,8 @@ fn clear(lift: &Lift, rows: &[JoinedRow]) -> Vec<u128> {
     totals(&program, &[Clear.rows(&program, &mut table, &mut session).unwrap()])
 }
 
-/// Studies and tables: K = 1, 2, 4, 8, with windows, breakdowns and cohorts or without; small clocks, so that ties and
-/// window ends happen; absent rows on either side.
+/// Studies and tables: K = 1, 2, 4, 8, with windows, breakdowns and cohorts or without; small clocks, so that
+/// ties and window ends happen; absent rows on either side.
 fn cases() -> impl Strategy<Value = (Lift, Vec<JoinedRow>)> {
     let shape = (1u8..=10, prop_oneof![Just(1u8), Just(2), Just(4), Just(8), Just(3)], 1u128..600);
     let rest = (prop::option::of(prop_oneof![0u32..40, Just(u32::MAX)]), 0usize..4, 0usize..4, any::<bool>());
@@ -343,7 +343,8 @@ fn shards_over_a_hub() {
     }
 }
 
-/// Batches under way together wait together: a second group costs its turns once, however many batches it has.
+/// Batches under way together wait together: a second group costs its turns once, however many batches it
+/// has.
 #[test]
 fn trips_are_those_of_groups() {
     let (program, _) = build(&windowed()).unwrap();

@@ -18,8 +18,8 @@ fn two_inputs(build: impl Fn(&mut Gates, Lit, Lit) -> Lit) -> Layers {
     Layers::new(&g.finish(), &[root])
 }
 
-/// The bytes that reach the viewer are refreshed: an output that is a XOR of inputs does not show the inputs, and two runs on
-/// the same inputs send different shares.
+/// The bytes that reach the viewer are refreshed: an output that is a XOR of inputs does not show the inputs,
+/// and two runs on the same inputs send different shares.
 #[test]
 fn shares_of_a_linear_output_are_fresh_when_they_leave() {
     let layers = two_inputs(|g, a, b| g.xor(a, b));
@@ -102,8 +102,8 @@ fn shares_of_one_evaluation_are_inputs_of_the_next() {
     }
 }
 
-/// What a party receives has the same lengths and rounds whatever the inputs, and one-time padded openings: the bytes of an
-/// opening differ from the operands and between sessions.
+/// What a party receives has the same lengths and rounds whatever the inputs, and one-time padded openings:
+/// the bytes of an opening differ from the operands and between sessions.
 #[test]
 fn a_view_does_not_depend_on_inputs() {
     let layers = two_inputs(|g, a, b| g.and(a, b));

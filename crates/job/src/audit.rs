@@ -1,10 +1,13 @@
-//! Evidence that anybody can rerun: do the intervals cover what they say, and does the noise protect what the ledger charges?
+//! Evidence that anybody can rerun: do the intervals cover what they say, and does the noise protect what the
+//! ledger charges?
 //!
-//! * [`coverage`]: simulated coverage of the intervals, with the scales, the sampler and the reading rules of a run.
-//! * [`epsilon`]: a lower bound on what two neighbouring inputs cost, from outputs of the whole pipeline in one process.
+//! * [`coverage`]: simulated coverage of the intervals, with the scales, the sampler and the reading rules of
+//!   a run.
+//! * [`epsilon`]: a lower bound on what two neighbouring inputs cost, from outputs of the whole pipeline in
+//!   one process.
 //!
-//! Both take the user's own study, and studies of their own where none is given. What they can show and what not:
-//! `docs/cli.md`, "tacit audit".
+//! Both take the user's own study, and studies of their own where none is given. What they can show and what
+//! not: `docs/cli.md`, "tacit audit".
 
 pub mod coverage;
 pub mod epsilon;

@@ -1,5 +1,5 @@
-//! What this party's ledger says of a study before anybody is met: whether these data are known under another name, who sees
-//! them for the first time, and whether the budget pays.
+//! What this party's ledger says of a study before anybody is met: whether these data are known under another
+//! name, who sees them for the first time, and whether the budget pays.
 
 use crate::prepare::Checked;
 use crate::run::ready;
@@ -28,7 +28,8 @@ pub struct Towards {
     pub budget: String,
     /// Most that this study takes.
     pub takes: String,
-    /// What of that was charged before and is not taken again, as long as the peer's data are those of the last run, too.
+    /// What of that was charged before and is not taken again, as long as the peer's data are those of the
+    /// last run, too.
     pub charged: String,
     /// What of the bound of a period is spent, in words; absent where there is no such bound.
     pub period: Option<String>,
@@ -112,8 +113,8 @@ pub fn outlook(party: &Party, runs: &[Checked]) -> Result<Outlook, Error> {
 }
 
 impl Outlook {
-    /// What a viewer has spent of its budget, and whether that pays for what a study `takes`, of which some was `charged`
-    /// before.
+    /// What a viewer has spent of its budget, and whether that pays for what a study `takes`, of which some
+    /// was `charged` before.
     fn account(
         &mut self,
         party: &Party,
@@ -139,7 +140,8 @@ impl Outlook {
         let [spent, budget, takes, charged, rest] = [&spent, &budget, &takes, &charged, &rest].map(shown);
         if !pays {
             self.refusals.push(format!(
-                "budget: {spent} of {budget} spent on lineage {lineage} by {viewer}; this study takes up to {rest} more: {}",
+                "budget: {spent} of {budget} spent on lineage {lineage} by {viewer}; this study takes up to \
+                 {rest} more: {}",
                 ledger::MORE_BUDGET
             ));
         }
@@ -153,7 +155,8 @@ impl Outlook {
         let most_shown = shown(most);
         if all > most {
             self.refusals.push(format!(
-                "policy.total: {} of {most_shown} spent on lineage {lineage} by all viewers together; with this study it would \
+                "policy.total: {} of {most_shown} spent on lineage {lineage} by all viewers together; with \
+                 this study it would \
                  be up to {}",
                 self.spent_by_all,
                 shown(all)
@@ -163,8 +166,8 @@ impl Outlook {
     }
 }
 
-/// What of a study was charged before towards a viewer with this key, and would not be taken again on the same data at both
-/// sides; `member` is another party of the run.
+/// What of a study was charged before towards a viewer with this key, and would not be taken again on the
+/// same data at both sides; `member` is another party of the run.
 fn charged_before(
     run: &Checked,
     ledger: &Ledger,
@@ -244,9 +247,9 @@ impl Likeness {
     }
 }
 
-/// Refuses what would spend without a word: rho on cells that cannot be shown, or the budget of data under another name.
-/// Puts into [`Checked::notes`] who sees them for the first time, and what they look like into [`Checked::likeness`].
-/// Makes no ledger where there is none.
+/// Refuses what would spend without a word: rho on cells that cannot be shown, or the budget of data under
+/// another name. Puts into [`Checked::notes`] who sees them for the first time, and what they look like into
+/// [`Checked::likeness`]. Makes no ledger where there is none.
 ///
 /// # Errors
 /// The refusal; or when the ledger cannot be read.
@@ -282,14 +285,15 @@ fn too_small(party: &Party, runs: &[Checked]) -> Result<(), Error> {
     };
     let some: Vec<&str> = small.iter().take(SHOWN).map(String::as_str).collect();
     Err(Error::refused(format!(
-        "rho would be spent on what cannot be shown: {}{more}. Agree on fewer cells, wait for more data, or say \
+        "rho would be spent on what cannot be shown: {}{more}. Agree on fewer cells, wait for more data, or \
+         say \
          --spend-anyway; a stored answer is not charged again",
         some.join("; ")
     )))
 }
 
-/// What these data look like, unless they are those of another lineage; with the one that they resemble and are not, as the
-/// operator says.
+/// What these data look like, unless they are those of another lineage; with the one that they resemble and
+/// are not, as the operator says.
 fn liken(party: &Party, runs: &[Checked], ledger: &Ledger) -> Result<Option<Likeness>, Error> {
     let lineage = party.lineage()?;
     let Some(first) = runs.first() else { return Ok(None) };
@@ -313,7 +317,8 @@ fn liken(party: &Party, runs: &[Checked], ledger: &Ledger) -> Result<Option<Like
         None => match ledger.without_sketch(lineage)? {
             Some(other) => {
                 let why = format!(
-                    "this ledger does not know what the data of lineage {other} look like (it was recovered, charged by an older \
+                    "this ledger does not know what the data of lineage {other} look like (it was recovered, \
+                     charged by an older \
                      tacit, or has few rows): they may be these"
                 );
                 (other, why)
@@ -325,7 +330,8 @@ fn liken(party: &Party, runs: &[Checked], ledger: &Ledger) -> Result<Option<Like
         return Ok(Some(Likeness { sketches, unlike: Some(other) }));
     }
     Err(Error::refused(format!(
-        "lineage {lineage} is new, and {why}: use lineage = \"{other}\", whose budget they have, or say --new-lineage, which \
+        "lineage {lineage} is new, and {why}: use lineage = \"{other}\", whose budget they have, or say \
+         --new-lineage, which \
          is kept in the ledger"
     )))
 }
@@ -340,7 +346,8 @@ fn stray(lineage: &str, likeness: Option<&Likeness>, ledger: &Ledger) -> Result<
     let other = ledger.most_alike(lineage, sketches)?.filter(|(_, alike)| *alike >= ALIKE && *alike > own);
     Ok(other.map(|(other, alike)| {
         format!(
-            "these data are, to about {:.0} %, the rows of lineage {other}, and to {:.0} % those of lineage {lineage}, under \
+            "these data are, to about {:.0} %, the rows of lineage {other}, and to {:.0} % those of lineage \
+             {lineage}, under \
              which they are charged: is `lineage` right?",
             100.0 * alike,
             100.0 * own
@@ -357,8 +364,10 @@ fn strangers(ledger: &Ledger, lineage: &str, run: &Checked) -> Result<Vec<String
     let new = others(run).map(|(_, member)| member).filter(|member| !known.contains(&member.key));
     let note = |member: &Member| {
         format!(
-            "the key {} of {} sees lineage {lineage} for the first time, with a budget of its own; other keys that saw it: \
-             {}. If it is one of these viewers with a new key, its old one has to say so (tacit keygen --succeeds), else both budgets \
+            "the key {} of {} sees lineage {lineage} for the first time, with a budget of its own; other \
+             keys that saw it: \
+             {}. If it is one of these viewers with a new key, its old one has to say so (tacit keygen \
+             --succeeds), else both budgets \
              add up: policy.total bounds all",
             member.key,
             member.name,

@@ -167,7 +167,8 @@ fn privacy_info(facts: &Facts<'_>, noised: bool, attempt: Option<u32>) -> Privac
 fn unit(study: &Study, noised: bool) -> Option<String> {
     let unit = study.unit.as_ref().filter(|_| noised)?;
     Some(format!(
-        "The unit of privacy is one {unit}, because the study says that one identifier is one {unit}. Nobody can check that \
+        "The unit of privacy is one {unit}, because the study says that one identifier is one {unit}. Nobody \
+         can check that \
          here: one {unit} under several identifiers is covered for each of them, and less for all together."
     ))
 }
@@ -179,7 +180,8 @@ fn bent(checked: &Checked, benders: &[PartyId]) -> Option<String> {
     names.dedup();
     (!names.is_empty()).then(|| {
         format!(
-            "{} gave another share of the result than the one that two other servers hold, or none: the result is right all \
+            "{} gave another share of the result than the one that two other servers hold, or none: the \
+             result is right all \
              the same",
             names.join(", ")
         )
@@ -229,8 +231,8 @@ fn reach(checked: &Checked) -> u32 {
     degrees.filter(|(party, _)| *party != checked.me.index()).map(|(_, d)| *d).max().unwrap_or(1)
 }
 
-/// What the guarantee covers, in sentences: what the noise is calibrated for, then what is left of that in the whole
-/// run, where exact sizes are known as well.
+/// What the guarantee covers, in sentences: what the noise is calibrated for, then what is left of that in
+/// the whole run, where exact sizes are known as well.
 fn guarantee(noise: &Noise, disclosed: &Disclosed, reach: u32, servers: Option<&ServersInfo>) -> Vec<String> {
     let mut lines = match noise {
         Noise::Lift { mode, viewer, clamp, .. } => lift_covers(*mode, *viewer, *clamp, disclosed, reach),
@@ -249,7 +251,8 @@ fn guarantee(noise: &Noise, disclosed: &Disclosed, reach: u32, servers: Option<&
     let honest = match disclosed.rows.len() {
         2 => "Both parties are assumed to run this program unmodified (semi-honest).",
         _ => {
-            "All parties are assumed to run this program unmodified (semi-honest), any number of them together."
+            "All parties are assumed to run this program unmodified (semi-honest), any number of them \
+             together."
         }
     };
     lines.push(match noise {
@@ -278,7 +281,8 @@ fn lift_covers(mode: Mode, viewer: Viewer, clamp: u64, disclosed: &Disclosed, re
         _ => mode.guarantee(viewer),
     };
     let mut lines = vec![format!(
-        "The noise taken by itself is calibrated for adding or removing a row, or changing its values: {calibrated}."
+        "The noise taken by itself is calibrated for adding or removing a row, or changing its values: \
+         {calibrated}."
     )];
     lines.extend(one_row(reach, "people"));
     let covers = match exact_arms {
@@ -288,8 +292,10 @@ fn lift_covers(mode: Mode, viewer: Viewer, clamp: u64, disclosed: &Disclosed, re
     lines.push(wording::hidden(disclosed).unwrap_or_else(|| {
         let (sizes, probing) = (wording::sizes(disclosed), probing(disclosed));
         format!(
-            "But: exact sizes disclosed; {covers}. The sizes: {sizes}. It does not cover being in a file at all: adding or \
-             removing a person, gaining or losing an opportunity, or a first entry in a file that lists only people with an \
+            "But: exact sizes disclosed; {covers}. The sizes: {sizes}. It does not cover being in a file at \
+             all: adding or \
+             removing a person, gaining or losing an opportunity, or a first entry in a file that lists only \
+             people with an \
              outcome, shows in the exact sizes. {probing}"
         )
         .trim_end()
@@ -303,7 +309,8 @@ fn lift_covers(mode: Mode, viewer: Viewer, clamp: u64, disclosed: &Disclosed, re
 
 fn program_covers(disclosed: &Disclosed, reach: u32) -> Vec<String> {
     let mut lines = vec![
-        "The noise taken by itself is calibrated for adding or removing one row of the other party, or changing its values \
+        "The noise taken by itself is calibrated for adding or removing one row of the other party, or \
+         changing its values \
          (zero-concentrated differential privacy). Outputs computed from noised values are covered too."
             .into(),
     ];
@@ -311,8 +318,10 @@ fn program_covers(disclosed: &Disclosed, reach: u32) -> Vec<String> {
     lines.push(wording::hidden(disclosed).unwrap_or_else(|| {
         let (sizes, probing) = (wording::sizes(disclosed), probing(disclosed));
         format!(
-            "But: exact sizes disclosed; the guarantee covers changes of the values in rows whose identifiers stay in both \
-             files only. The sizes: {sizes}. It does not cover being in a file at all: an added or removed row shows in the \
+            "But: exact sizes disclosed; the guarantee covers changes of the values in rows whose \
+             identifiers stay in both \
+             files only. The sizes: {sizes}. It does not cover being in a file at all: an added or removed \
+             row shows in the \
              exact sizes. {probing}"
         )
     }));
@@ -340,12 +349,15 @@ fn by_servers(servers: &ServersInfo, disclosed: &Disclosed, noise: &Noise) -> Ve
         servers.members.iter().map(|server| wording::label(&server.name)).collect::<Vec<_>>().join(", ");
     let mut lines = vec![match servers.security.as_str() {
         "malicious" => format!(
-            "Computed by {names}. At most one of them is assumed to deviate, in any way: it learns nothing but what is \
-             said here, and what it falsifies is noticed before anything is revealed. Two of them together learn \
+            "Computed by {names}. At most one of them is assumed to deviate, in any way: it learns nothing \
+             but what is \
+             said here, and what it falsifies is noticed before anything is revealed. Two of them together \
+             learn \
              everything."
         ),
         _ => format!(
-            "Computed by {names}. All of them are assumed to run this program unmodified (semi-honest); one alone learns \
+            "Computed by {names}. All of them are assumed to run this program unmodified (semi-honest); one \
+             alone learns \
              nothing but what is said here. Two of them together learn everything."
         ),
     }];
@@ -355,7 +367,8 @@ fn by_servers(servers: &ServersInfo, disclosed: &Disclosed, noise: &Noise) -> Ve
     }));
     if !disclosed.public_keys {
         lines.push(
-            "Whoever holds the salt and sees the keyed hashes can test guesses of identifiers: an owner and a server that \
+            "Whoever holds the salt and sees the keyed hashes can test guesses of identifiers: an owner and \
+             a server that \
              joins rows learn together which of the owner's guesses are in the other files."
                 .into(),
         );
@@ -370,16 +383,20 @@ impl Known {
     fn words(self) -> &'static str {
         match (self.by_peer, self.public) {
             (true, _) => {
-                "The choice of noise is checked by cut-and-choose. The noise protects the other party's data from you alone: who \
+                "The choice of noise is checked by cut-and-choose. The noise protects the other party's data \
+                 from you alone: who \
                  shows a view to the party that drew its noise, reveals the data behind it."
             }
             (false, true) => {
-                "Nobody knows the noise: it was drawn inside the computation, from coins of all. It protects the data of every \
+                "Nobody knows the noise: it was drawn inside the computation, from coins of all. It protects \
+                 the data of every \
                  party, so all see the same result and may publish it."
             }
             (false, false) => {
-                "Nobody knows the noise: it was drawn inside the computation, from coins of all. It protects the others' data \
-                 from you alone; what may be published is a public result, whose noise protects your data too."
+                "Nobody knows the noise: it was drawn inside the computation, from coins of all. It protects \
+                 the others' data \
+                 from you alone; what may be published is a public result, whose noise protects your data \
+                 too."
             }
         }
     }
@@ -389,8 +406,10 @@ impl Known {
 fn one_row(reach: u32, what: &str) -> Option<String> {
     (reach > 1).then(|| {
         format!(
-            "One row = up to {reach} {what}: the match lets it change so many, and the noise is scaled for that, sums of one \
-             party's rows alone included. By `duplicates = \"first\"` one line of a file is covered; else lines that share \
+            "One row = up to {reach} {what}: the match lets it change so many, and the noise is scaled for \
+             that, sums of one \
+             party's rows alone included. By `duplicates = \"first\"` one line of a file is covered; else \
+             lines that share \
              identifiers are refused, or a row is one as matched."
         )
     })

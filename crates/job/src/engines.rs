@@ -1,6 +1,6 @@
-//! Which engine runs a study, and how it is set up. What the study leaves open (`auto`) is settled by the link: of the
-//! back ends and circuits that may serve, the one whose computation is estimated to end first. `tacit plan` estimates
-//! by the same rule.
+//! Which engine runs a study, and how it is set up. What the study leaves open (`auto`) is settled by the
+//! link: of the back ends and circuits that may serve, the one whose computation is estimated to end first.
+//! `tacit plan` estimates by the same rule.
 
 use crate::plan::{Link, Speeds};
 use accel::Queue;
@@ -45,11 +45,12 @@ pub struct Estimate {
 }
 
 impl Engines {
-    /// The engine that a study asks for. Where it leaves the choice, `gmw`, which keeps the release section between two
-    /// parties in garbled circuits; or `yao` for a program that `gmw` does not run.
+    /// The engine that a study asks for. Where it leaves the choice, `gmw`, which keeps the release section
+    /// between two parties in garbled circuits; or `yao` for a program that `gmw` does not run.
     ///
     /// # Errors
-    /// When no engine, or not the one asked for, can run the program: in the engine's words and with what to change.
+    /// When no engine, or not the one asked for, can run the program: in the engine's words and with what to
+    /// change.
     pub fn of(study: &Study, program: &Program) -> Result<Self, Error> {
         let Compute { engine, shards, .. } = study.compute;
         let joined = joined(study);
@@ -58,7 +59,8 @@ impl Engines {
         }
         let with = |name| Self { name, compute: study.compute, joined }.checked(program);
         let engines = match engine {
-            // The clear engine meets no network: see `Study::refuse_clear`. A plan prices what would run instead.
+            // The clear engine meets no network: see `Study::refuse_clear`. A plan prices what would run
+            // instead.
             Choice::Auto | Choice::Clear => with(Name::Gmw).or_else(|why| with(Name::Yao).map_err(|_| why)),
             Choice::Yao => with(Name::Yao),
             Choice::Gmw => with(Name::Gmw),
@@ -70,7 +72,8 @@ impl Engines {
         })?;
         if program.sharing() == Sharing::Boolean && shards > 1 {
             return Err(Error::input(format!(
-                "study {}: compute.shards is {shards}, and only sums between two parties are dealt to several; use \
+                "study {}: compute.shards is {shards}, and only sums between two parties are dealt to \
+                 several; use \
                  shards = 1",
                 study.name
             )));
@@ -87,8 +90,8 @@ impl Engines {
         Ok(self)
     }
 
-    /// Every engine that can run the program, and what of the study would have to change besides `engine`: nothing where
-    /// the same parties run it, protected against the same.
+    /// Every engine that can run the program, and what of the study would have to change besides `engine`:
+    /// nothing where the same parties run it, protected against the same.
     #[must_use]
     pub fn choices(study: &Study, program: &Program) -> Vec<(Self, Option<String>)> {
         let mut choices = Vec::new();
@@ -124,7 +127,8 @@ impl Engines {
         choices
     }
 
-    /// What computing a release takes of an engine: its price, AND gates as [`Estimate`] has them, and round trips.
+    /// What computing a release takes of an engine: its price, AND gates as [`Estimate`] has them, and round
+    /// trips.
     #[must_use]
     pub fn price_release(&self, plan: &ReleasePlan) -> (Cost, u64, u64) {
         let cost = self.make().price_release(plan);
@@ -154,7 +158,8 @@ impl Engines {
         }
     }
 
-    /// The same where others than its two ends can read the channels between servers, or not: messages are masked then.
+    /// The same where others than its two ends can read the channels between servers, or not: messages are
+    /// masked then.
     #[must_use]
     pub fn masked(self, masked: bool) -> Self {
         match self.name {
@@ -207,7 +212,8 @@ impl Engines {
         }
     }
 
-    /// Whether the workers' base OTs come out of one run of the coordinators: where there are several workers of `gmw`.
+    /// Whether the workers' base OTs come out of one run of the coordinators: where there are several workers
+    /// of `gmw`.
     #[must_use]
     pub fn has_hub(&self) -> bool {
         self.name == Name::Gmw && self.compute.shards > 1
@@ -230,8 +236,8 @@ impl Engines {
         self.name == Name::Gmw && open && self.price_rows(&*self.make(), program, 2).ots > 0
     }
 
-    /// With all settings settled for so many rows over a link. What the study fixed stays; where two would end at the
-    /// same time, the simpler one.
+    /// With all settings settled for so many rows over a link. What the study fixed stays; where two would
+    /// end at the same time, the simpler one.
     #[must_use]
     pub fn settled(&self, program: &Program, rows: u64, link: Link, speeds: Speeds) -> Self {
         if !self.asks(program) {
@@ -280,7 +286,8 @@ impl Engines {
             None => engine.trips(program, shard),
         };
         let trips = hub + trips;
-        // Gates of `gmw` cost their transfers, which two parties make; next to gates of `yao`, transfers cost nothing.
+        // Gates of `gmw` cost their transfers, which two parties make; next to gates of `yao`, transfers cost
+        // nothing.
         let and_gates = match self.name {
             Name::Ring4(settings, seats) => self.ring4(settings, seats).and_gates(program, rows),
             Name::Yao | Name::Gmw => cost.and_gates,

@@ -1,17 +1,18 @@
 //! What a match found, as Parquet: positions in a spine, or shares of joined rows.
 //!
 //! A file holds one party's part, so it is made for its owner alone (mode 0600) and an existing file is never
-//! replaced. The metadata `tacit` says what it is: a JSON object with the format, the study's hash, the protocol, the
-//! party and, for shares, how each column is put together with the other party's.
+//! replaced. The metadata `tacit` says what it is: a JSON object with the format, the study's hash, the
+//! protocol, the party and, for shares, how each column is put together with the other party's.
 //!
 //! | file | columns |
 //! |---|---|
 //! | spine | `row` (of this party's rows, from 0), `identifier` (the first one, normalised), `position` (in the spine, from 0) |
 //! | shares | `row` (joined row, from 0), `slot`, each payload column as `PARTY.NAME`, `valid` (a bit) |
 //!
-//! Where dummies may be among the rows, each party has a further payload column `PARTY.real`, 1 for a row of its data and 0 for a
-//! dummy. Payload columns of up to 8 bytes are `UInt64`, wider ones 16 little-endian bytes. A column that this party knows in the
-//! clear is its own value; one that only the peer knows is not there. `valid` is left out where every row is a match.
+//! Where dummies may be among the rows, each party has a further payload column `PARTY.real`, 1 for a row of
+//! its data and 0 for a dummy. Payload columns of up to 8 bytes are `UInt64`, wider ones 16 little-endian
+//! bytes. A column that this party knows in the clear is its own value; one that only the peer knows is not
+//! there. `valid` is left out where every row is a match.
 
 use arrow_array::builder::FixedSizeBinaryBuilder;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, StringArray, UInt32Array, UInt64Array};

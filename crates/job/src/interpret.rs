@@ -36,7 +36,8 @@ pub struct Seen<'a> {
     pub values: &'a [u128],
     /// One packed bit per row for each of this party's lists.
     pub lists: &'a [Vec<u64>],
-    /// This party's rows by their places; none where it does not know them, as in no program that shows a row.
+    /// This party's rows by their places; none where it does not know them, as in no program that shows a
+    /// row.
     pub aligned: Option<&'a Aligned>,
 }
 

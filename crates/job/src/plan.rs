@@ -52,8 +52,8 @@ pub struct Speeds {
     pub and_per_s: f64,
     /// Correlated oblivious transfers of `gmw`, with what is computed from them, per second and core pair.
     pub ots_per_s: f64,
-    /// AND gates of `ring4` per second, of four semi-honest servers and of four of which one may do anything, all of them on
-    /// two cores.
+    /// AND gates of `ring4` per second, of four semi-honest servers and of four of which one may do anything,
+    /// all of them on two cores.
     pub ring4_and_per_s: [f64; 2],
     /// Group operations of matching per second and core.
     pub multiplications_per_s: f64,
@@ -61,7 +61,8 @@ pub struct Speeds {
     pub cores: f64,
 }
 
-/// `and_per_s` of `tacit bench engines --sizes 1M --json`, semi-honest and malicious: four servers on two cores.
+/// `and_per_s` of `tacit bench engines --sizes 1M --json`, semi-honest and malicious: four servers on two
+/// cores.
 const RING4_ON_TWO_CORES: [f64; 2] = [365e6, 230e6];
 
 impl Speeds {
@@ -110,11 +111,13 @@ pub struct Plan {
     pub stages: Vec<PlanStage>,
     /// Every engine that could run the study, on these sizes; empty where nothing is computed.
     pub engines: Vec<Choice>,
-    /// zCDP of the release by viewer: parties, each with what everybody sees, and `public` where there is such a result.
+    /// zCDP of the release by viewer: parties, each with what everybody sees, and `public` where there is
+    /// such a result.
     pub rho: BTreeMap<String, f64>,
     /// All that a viewer gets where it sees noised values, the sizes of the match included.
     pub total: BTreeMap<String, Total>,
-    /// Smallest difference of mean outcome per person that the publisher's own view would detect with 80 % power; lift only.
+    /// Smallest difference of mean outcome per person that the publisher's own view would detect with 80 %
+    /// power; lift only.
     pub minimum_detectable_effect: Option<f64>,
     /// The same of what everybody sees.
     pub public_effect: Option<f64>,
@@ -151,8 +154,8 @@ pub struct Assumed {
     pub mean: f64,
 }
 
-/// Prices a study. Of a lift study with several advertisers, all runs, each on these sizes; their stages begin with the
-/// advertiser's name.
+/// Prices a study. Of a lift study with several advertisers, all runs, each on these sizes; their stages
+/// begin with the advertiser's name.
 ///
 /// # Errors
 /// When the study's program is refused, or sizes are out of range.
@@ -267,7 +270,8 @@ fn spent(study: &Study, scales: &Scales) -> BTreeMap<String, f64> {
     spent
 }
 
-/// Of the public and of each party that sees something noised: what its view costs, sizes of the match included.
+/// Of the public and of each party that sees something noised: what its view costs, sizes of the match
+/// included.
 fn totals(study: &Study, built: &Built, scales: &Scales) -> Result<BTreeMap<String, Total>, Error> {
     let mut totals = BTreeMap::new();
     let public = scales.charge(Viewer::Public);
@@ -299,7 +303,8 @@ fn assumptions(
         (
             "speed".into(),
             format!(
-                "{} AND/s (yao), {} OT/s (gmw), {} or malicious {} AND/s (ring4), {} group operations/s, {} core(s) per \
+                "{} AND/s (yao), {} OT/s (gmw), {} or malicious {} AND/s (ring4), {} group operations/s, {} \
+                 core(s) per \
                  party",
                 speeds.and_per_s,
                 speeds.ots_per_s,
@@ -329,8 +334,8 @@ fn stage(study: &Study, name: &str, cost: &Cost, work_s: f64, link: Link) -> Pla
     }
 }
 
-/// Bytes of a ciphertext of Paillier, and seconds that it takes to be made, answered or opened on one core; measured by
-/// `cargo run --release -p matching --example paillier_rate`.
+/// Bytes of a ciphertext of Paillier, and seconds that it takes to be made, answered or opened on one core;
+/// measured by `cargo run --release -p matching --example paillier_rate`.
 const CIPHERTEXT: (f64, f64) = (matching::paillier::key::CIPHERTEXT_BYTES as f64, 0.011);
 
 /// A match before it is run: with the most made-up rows, and as many matches as make it dearest.

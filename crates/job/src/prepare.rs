@@ -1,4 +1,5 @@
-//! This side of a study before any protocol: files read and checked, the program built and verified, the cost known.
+//! This side of a study before any protocol: files read and checked, the program built and verified, the cost
+//! known.
 
 use crate::engines::Engines;
 use base::{Error, PartyId, Roster, limits};
@@ -32,8 +33,8 @@ pub struct Built {
     pub audit: Audit,
 }
 
-/// Bytes that matching and aligning take per row of this party, with a peer of the same size. Private-ID of two parties
-/// keeps to what is left of `memory`, so there it is only the positions and the spine.
+/// Bytes that matching and aligning take per row of this party, with a peer of the same size. Private-ID of
+/// two parties keeps to what is left of `memory`, so there it is only the positions and the spine.
 fn match_bytes_per_row(study: &Study) -> u64 {
     match study.matching.protocol {
         Protocol::Pid if study.parties.len() == 2 => 12,
@@ -115,7 +116,8 @@ impl Opened {
         };
         match named {
             Some((section, key)) if *key != own => Err(Error::input(format!(
-                "the identity {} is {own}, but the study names {key} for {name}; check `identity`, or the line `key` \
+                "the identity {} is {own}, but the study names {key} for {name}; check `identity`, or the \
+                 line `key` \
                  under [{section}.{name}]",
                 path.display()
             ))),
@@ -160,7 +162,8 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Whether a run of it charges something to the budget of this party's data, or records what it sees itself.
+    /// Whether a run of it charges something to the budget of this party's data, or records what it sees
+    /// itself.
     ///
     /// # Errors
     /// When the study's dummies are out of range.
@@ -169,11 +172,12 @@ impl Checked {
     }
 }
 
-/// Reads and checks this side: study, policy, program, data. Nothing is sent. One entry per run: the publisher of a
-/// study with several advertisers has one with each, all on the same rows.
+/// Reads and checks this side: study, policy, program, data. Nothing is sent. One entry per run: the
+/// publisher of a study with several advertisers has one with each, all on the same rows.
 ///
 /// # Errors
-/// Whatever is wrong, with file, line and column; or the rule of the verifier or of the policy that refuses the study.
+/// Whatever is wrong, with file, line and column; or the rule of the verifier or of the policy that refuses
+/// the study.
 pub fn check(party: &Party, opened: &Opened) -> Result<Vec<Checked>, Error> {
     let Opened { study, text, identity } = opened;
     party.policy.admit(study, &party.as_party)?;
@@ -245,7 +249,8 @@ fn check_spine(party: &Party, study: &Study) -> Result<(), Error> {
     let contaminated = protocol.contaminated();
     if (party.spine.is_some() || party.keep_spine.is_some()) && contaminated != Contaminated::Ignore {
         return Err(Error::input(format!(
-            "match.contaminated = \"{}\" looks at arms when rows are matched, and a kept spine would hold what it found \
+            "match.contaminated = \"{}\" looks at arms when rows are matched, and a kept spine would hold \
+             what it found \
              after arms have changed: remove `spine` and `keep_spine`, or agree on contaminated = \"ignore\"",
             contaminated.name()
         )));
@@ -253,7 +258,8 @@ fn check_spine(party: &Party, study: &Study) -> Result<(), Error> {
     Ok(())
 }
 
-/// The salt is there where rows are matched by it, and nowhere else; only servers are told to begin, and have a transport.
+/// The salt is there where rows are matched by it, and nowhere else; only servers are told to begin, and have
+/// a transport.
 fn check_servers(party: &Party, study: &Study) -> Result<(), Error> {
     if let (true, None) = (party.trigger, &study.servers) {
         return Err(Error::input("this study names no servers to tell to begin: remove `trigger`"));
@@ -270,8 +276,10 @@ fn check_servers(party: &Party, study: &Study) -> Result<(), Error> {
     }
     match (study.matching.protocol, &party.salt) {
         (Protocol::SaltedKey, None) => Err(Error::input(
-            "no salt: match.protocol is \"salted-key\"; one owner makes the file with `tacit keygen --salt FILE`, gives it \
-             to the others in private, and each adds salt = \"FILE\" to its party file, or --salt to the command",
+            "no salt: match.protocol is \"salted-key\"; one owner makes the file with `tacit keygen --salt \
+             FILE`, gives it \
+             to the others in private, and each adds salt = \"FILE\" to its party file, or --salt to the \
+             command",
         )),
         (Protocol::SaltedKey, Some(path)) => study::salt::load(path).map(|_| ()),
         (protocol, Some(_)) => {
@@ -287,8 +295,9 @@ fn charges(party: &Party, study: &Study, built: &Built) -> Result<bool, Error> {
     Ok(sizes || !built.program.mechanisms.is_empty())
 }
 
-/// Holds the local caps against the study: what another viewer can truly be charged, which may be more than the study states,
-/// by its release and by the sizes that the match shows; and how many candidates of noise there are at least.
+/// Holds the local caps against the study: what another viewer can truly be charged, which may be more than
+/// the study states, by its release and by the sizes that the match shows; and how many candidates of noise
+/// there are at least.
 fn within_policy(party: &Party, study: &Study, built: &Built) -> Result<(), Error> {
     let least = party.policy.candidates;
     if let NoiseFrom::CutAndChoose(asked) = study.noise()
@@ -296,7 +305,8 @@ fn within_policy(party: &Party, study: &Study, built: &Built) -> Result<(), Erro
         && asked < least
     {
         return Err(Error::refused(format!(
-            "the study has {asked} noise candidates: a party that bends its noise goes unnoticed once in {asked} times; \
+            "the study has {asked} noise candidates: a party that bends its noise goes unnoticed once in \
+             {asked} times; \
              this party's policy.candidates is {least}. Agree on more in [release] candidates, or allow fewer"
         )));
     }
@@ -326,7 +336,8 @@ fn check_memory(party: &Party, rows: &Rows, inputs: &InputReport, per_row: u64) 
     }
     const MIB: u64 = 1 << 20;
     Err(Error::input(format!(
-        "{} rows of {} need about {} MiB to match and compute; this party's `memory` allows {} MiB; raise it, or split \
+        "{} rows of {} need about {} MiB to match and compute; this party's `memory` allows {} MiB; raise \
+         it, or split \
          the study",
         rows.len(),
         party.data.display(),
@@ -340,14 +351,15 @@ fn work_warning(party: &Party, study: &Study) -> Option<String> {
     let resumes = study.matching.protocol == study::Protocol::Pid && study.parties.len() == 2;
     (party.work.is_some() && !resumes).then(|| {
         format!(
-            "`work` serves \"pid\" by one identifier between two parties; this match (\"{}\") begins anew if it breaks off",
+            "`work` serves \"pid\" by one identifier between two parties; this match (\"{}\") begins anew if \
+             it breaks off",
             study.matching.protocol.name()
         )
     })
 }
 
-/// What costs rho and can show nothing: the publisher knows its arms and breakdowns before anything is sent, the advertiser
-/// how many rows a cohort has at most.
+/// What costs rho and can show nothing: the publisher knows its arms and breakdowns before anything is sent,
+/// the advertiser how many rows a cohort has at most.
 fn too_small(study: &Study, rows: &Rows) -> Vec<String> {
     let Kind::Lift(lift) = &study.kind else { return Vec::new() };
     let least = lift.release.minimum_group;
@@ -449,7 +461,8 @@ pub fn build(study: &Study, policy: &program::Policy) -> Result<Built, Error> {
         && !audit.charges.is_empty()
     {
         return Err(Error::input(
-            "release.noise: cut-and-choose is for two parties who compute themselves; where servers compute, write noise = \
+            "release.noise: cut-and-choose is for two parties who compute themselves; where servers compute, \
+             write noise = \
              \"inside\", or leave it out",
         ));
     }
@@ -479,14 +492,16 @@ fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Erro
     {
         let name = &program.parties[party];
         return Err(place(format!(
-            "matched by several identifiers, one row of {name} can change {spread} rows: write `degree {name} {spread}`"
+            "matched by several identifiers, one row of {name} can change {spread} rows: write `degree \
+             {name} {spread}`"
         )));
     }
     let alone = alone(&study.matching);
     if let (Class::Dp, Some(party)) = (program.class, program.alone.iter().position(|rows| *rows < alone)) {
         let name = &program.parties[party];
         return Err(place(format!(
-            "with duplicates = \"first\" one line of {name} can take identifiers from others and change {alone} of its own \
+            "with duplicates = \"first\" one line of {name} can take identifiers from others and change \
+             {alone} of its own \
              rows: write `alone {name} {alone}`"
         )));
     }
@@ -499,7 +514,8 @@ fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Erro
     }
     if program.rows == RowSet::Aligned && own.computes && study.matching.protocol != Protocol::Aligned {
         return Err(place(format!(
-            "it says `rows aligned`, and match.protocol \"{}\" gives rows that some parties do not have; leave the line out \
+            "it says `rows aligned`, and match.protocol \"{}\" gives rows that some parties do not have; \
+             leave the line out \
              (then the rows are those that all parties have), or write `rows any`",
             study.matching.protocol.name()
         )));
@@ -539,7 +555,8 @@ fn check_labels(column: &study::ProgramColumn, ty: Type) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "column {:?} has {count} labels, which count from 1 (0: the row is absent), and its type {ty} goes to {}; make it {}",
+        "column {:?} has {count} labels, which count from 1 (0: the row is absent), and its type {ty} goes \
+         to {}; make it {}",
         column.name,
         ty.max(),
         Type::u((u128::BITS - count.leading_zeros()) as u8)
@@ -563,7 +580,8 @@ fn check_rho(study: &Study, program: &Program, audit: &Audit) -> Result<(), Erro
                 None => ("everybody".to_owned(), "[release.public]".to_owned()),
             };
             return Err(Error::input(format!(
-                "the program spends rho {charged} on what {who} sees, the study states {stated}; raise {section} rho or spend \
+                "the program spends rho {charged} on what {who} sees, the study states {stated}; raise \
+                 {section} rho or spend \
                  less"
             )));
         }
@@ -613,7 +631,8 @@ fn value_bits(advertiser: &study::Advertiser) -> u8 {
     }
 }
 
-/// What a lift study's program must know of the match: where rows may hold none, and how many rows one row can change.
+/// What a lift study's program must know of the match: where rows may hold none, and how many rows one row
+/// can change.
 fn lift_matching(matching: &study::Matching) -> lift::Matching {
     let keys = matching.identifiers.len() as u64;
     let one = lift::Matching::default();
@@ -634,12 +653,12 @@ fn lift_matching(matching: &study::Matching) -> lift::Matching {
 
 /// By how many rows of a common spine one row of a party can move a sum over them, where each adds 0 to 1.
 ///
-/// More than [`multi::influence`], which counts rows of one party: where a program counts rows of either, a pair that comes
-/// apart is one row less and two more. (Of a program over the rows that both have it is one less: the bound holds there, too.)
-/// A row that comes has edges to at most K rows. Each of these may lose its
-/// partner, and one of them becomes its own: K times one less and two more at most, so 2 K. Where a line takes identifiers
-/// from others, each of the K rows that lose one may find another partner besides, one less at most, or change its value; and
-/// the line may stay alone: 3 K + 1.
+/// More than [`multi::influence`], which counts rows of one party: where a program counts rows of either, a
+/// pair that comes apart is one row less and two more. (Of a program over the rows that both have it is one
+/// less: the bound holds there, too.) A row that comes has edges to at most K rows. Each of these may lose
+/// its partner, and one of them becomes its own: K times one less and two more at most, so 2 K. Where a line
+/// takes identifiers from others, each of the K rows that lose one may find another partner besides, one less
+/// at most, or change its value; and the line may stay alone: 3 K + 1.
 fn spread(matching: &study::Matching) -> u32 {
     let keys = matching.identifiers.len() as u32;
     match (matching.protocol, dummies::repeats(matching)) {
@@ -649,9 +668,9 @@ fn spread(matching: &study::Matching) -> u32 {
     }
 }
 
-/// How many rows of a party one line of its data can change, whatever they match: where the first line keeps an identifier, a
-/// new one takes K from K others, each of which may have had no other and go; and it comes itself. By one identifier that is
-/// one row in the place of another.
+/// How many rows of a party one line of its data can change, whatever they match: where the first line keeps
+/// an identifier, a new one takes K from K others, each of which may have had no other and go; and it comes
+/// itself. By one identifier that is one row in the place of another.
 fn alone(matching: &study::Matching) -> u32 {
     let keys = matching.identifiers.len() as u32;
     match (matching.protocol, dummies::repeats(matching)) {

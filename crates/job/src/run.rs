@@ -1,9 +1,10 @@
 //! A job from end to end: coordinator, workers, aggregator (000 section 2.4, figure 2).
 //!
-//! The coordinator meets the peers, agrees, matches and deals the spine round-robin to shards. Every shard is a worker
-//! on a thread and connections of its own; what it hands back is shares. The aggregator adds this party's shares and
-//! runs, for each viewer, the release in which all parties' shares are put together inside the computation. Two
-//! parties and more run the same steps; a lift study with several advertisers is several runs of two parties.
+//! The coordinator meets the peers, agrees, matches and deals the spine round-robin to shards. Every shard is
+//! a worker on a thread and connections of its own; what it hands back is shares. The aggregator adds this
+//! party's shares and runs, for each viewer, the release in which all parties' shares are put together inside
+//! the computation. Two parties and more run the same steps; a lift study with several advertisers is several
+//! runs of two parties.
 
 mod agree;
 mod aligned;
@@ -113,8 +114,8 @@ impl Watch {
         Self { progress: Progress::none(), events: Arc::new(|_| ()) }
     }
 
-    /// The same for one of several runs: stages are told with the name of the peer in front, and rows are not, which
-    /// would mix.
+    /// The same for one of several runs: stages are told with the name of the peer in front, and rows are
+    /// not, which would mix.
     fn of_part(&self, with: &str) -> Self {
         let (events, with) = (self.events.clone(), with.to_owned());
         let name = move |event| match event {
@@ -129,8 +130,9 @@ impl Watch {
     }
 }
 
-/// Runs this party's half of a study among all its parties and returns its report. The report is also in the ledger
-/// before this returns. With several advertisers the publisher has a report for each: see [`run_parts`].
+/// Runs this party's half of a study among all its parties and returns its report. The report is also in the
+/// ledger before this returns. With several advertisers the publisher has a report for each: see
+/// [`run_parts`].
 ///
 /// # Errors
 /// Input, policy, budget, network or a deviating peer; see `docs/errors.md`.
@@ -152,8 +154,8 @@ pub struct Part {
     pub kept: Option<Report>,
 }
 
-/// Runs all that this party has to do in a study: one run, or for the publisher one with each advertiser, at the same
-/// time and each by itself. One that fails does not end the others.
+/// Runs all that this party has to do in a study: one run, or for the publisher one with each advertiser, at
+/// the same time and each by itself. One that fails does not end the others.
 ///
 /// # Errors
 /// What is wrong before anybody is met.
@@ -191,8 +193,8 @@ pub fn run_parts(party: &Party, opened: &Opened, watch: &Watch) -> Result<Vec<Pa
     }))
 }
 
-/// What this party runs, and its ledger: everything that it can refuse before anybody is met. The others hear of a refusal, but
-/// not of one that its data decide: that it came would be an exact bit of them.
+/// What this party runs, and its ledger: everything that it can refuse before anybody is met. The others hear
+/// of a refusal, but not of one that its data decide: that it came would be an exact bit of them.
 fn admitted(
     party: &Party,
     opened: &Opened,
@@ -219,8 +221,8 @@ fn admitted(
 /// For how long a party that refuses waits for others, to tell them.
 const DECLINE: Duration = Duration::from_secs(3);
 
-/// Tells the others, where they are there, that this party takes no part, and nothing of why: they would wait for it until
-/// their deadline. What cannot be told is not told; the refusal is the error.
+/// Tells the others, where they are there, that this party takes no part, and nothing of why: they would wait
+/// for it until their deadline. What cannot be told is not told; the refusal is the error.
 fn decline(party: &Party, opened: &Opened, watch: &Watch) {
     let all = opened.study.runs();
     let own: Vec<&Study> = all.iter().filter(|run| run.member(&party.as_party).is_some()).collect();
@@ -257,8 +259,8 @@ fn warn(all: &[Checked], watch: &Watch) {
     }
 }
 
-/// Where this party meets the others of a run. Among several advertisers the publisher goes to each: one address could
-/// not tell their runs apart before keys are proven.
+/// Where this party meets the others of a run. Among several advertisers the publisher goes to each: one
+/// address could not tell their runs apart before keys are proven.
 fn places(party: &Party, study: &Study, me: PartyId, several: bool) -> Result<Places, Error> {
     if study.servers.is_some() {
         return outsourced::places(&party.address, study, me);
@@ -282,7 +284,8 @@ fn places(party: &Party, study: &Study, me: PartyId, several: bool) -> Result<Pl
         }
         Address::Peer(_) | Address::Peers { listen: None, .. } if pair => {
             return Err(Error::input(
-                "with several advertisers each of them listens and the publisher comes: set listen = \"0.0.0.0:7000\"",
+                "with several advertisers each of them listens and the publisher comes: set listen = \
+                 \"0.0.0.0:7000\"",
             ));
         }
         // Of the publisher's runs an advertiser sees one; a list of all addresses may name the others.
@@ -342,7 +345,8 @@ fn met(meeting: Meeting, study: &Study, watch: &Watch) -> Result<Meeting, Error>
 }
 
 /// In a report that is given before the run has ended.
-const BROKEN_OFF: &str = "This answer was complete before the run ended, and the run then broke off: the release stage, and what the \
+const BROKEN_OFF: &str = "This answer was complete before the run ended, and the run then broke off: the \
+                          release stage, and what the \
                           others were charged after it, are not in this report; see the ledger.";
 
 /// One party's coordinator and, on its control session, its aggregator.
@@ -456,7 +460,8 @@ impl<'a> Coordinator<'a> {
             }
         };
         let seen = self.release(&totals, &rows, &scales, &agreement, (&disclosed, start))?;
-        // A run that broke off after this side had its answer ends with that answer: there is one per study and data.
+        // A run that broke off after this side had its answer ends with that answer: there is one per study
+        // and data.
         let report = match agreement.stored.as_deref() {
             Some(stored) => report::stored(stored)?,
             None => {
@@ -610,7 +615,8 @@ impl<'a> Coordinator<'a> {
         self.party.policy.total.map(study::Decimal::rational)
     }
 
-    /// What this party's ledger says of each other party, and of the public where the study has a result for it.
+    /// What this party's ledger says of each other party, and of the public where the study has a result for
+    /// it.
     fn viewers(&self) -> Result<Vec<SpentBy>, Error> {
         let (ledger, me) = (self.lock()?, self.checked.me.index());
         let others = self.checked.study.parties.iter().enumerate().filter(|(i, _)| *i != me);
@@ -713,7 +719,8 @@ fn deal(rows: &Placed, built: &Built, me: PartyId, index: u32, of: u32) -> Resul
     })
 }
 
-/// One worker: its own engine on its own connection. Returns its shares, what it said, and what that should have cost.
+/// One worker: its own engine on its own connection. Returns its shares, what it said, and what that should
+/// have cost.
 fn work(
     checked: &Checked,
     bases: Option<Bases>,

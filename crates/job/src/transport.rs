@@ -1,5 +1,5 @@
-//! What carries the computation among the four servers of a study: what it costs. Owners without a seat, and everything but the
-//! computation, keep TLS.
+//! What carries the computation among the four servers of a study: what it costs. Owners without a seat, and
+//! everything but the computation, keep TLS.
 
 use crate::plan::{Link, Plan, PlanStage};
 use base::Cost;

@@ -1,5 +1,5 @@
-//! Programs over rows that some party does not have: counts by group against the truth of the files, by every match that a
-//! program may have, made-up rows included. Threads of one process, TLS on loopback.
+//! Programs over rows that some party does not have: counts by group against the truth of the files, by every
+//! match that a program may have, made-up rows included. Threads of one process, TLS on loopback.
 
 mod common;
 
@@ -14,7 +14,8 @@ use std::path::Path;
 use study::party::{Party, PartySettings};
 use tempfile::TempDir;
 
-/// Groups of alpha's people and a number of beta's, counted and summed by group; `@rows` and `@more` are filled in.
+/// Groups of alpha's people and a number of beta's, counted and summed by group; `@rows` and `@more` are
+/// filled in.
 const STUDY: &str = r#"
 format = "tacit-study/1"
 name   = "groups"
@@ -126,8 +127,10 @@ fn owners(edit: &dyn Fn(String) -> String) -> (TempDir, Files, [Party; 2]) {
     std::fs::write(folder.path().join("study.toml"), study).unwrap();
     let owner = |name: &str, address: &str| {
         let text = format!(
-            "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \"{name}.csv\"\n{address} = \
-             \"{at}\"\nledger = \"{name}.ledger\"\nreport = \"out-{name}\"\nlineage = \"{name}\"\ndeadline = \"60s\"\n\
+            "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \
+             \"{name}.csv\"\n{address} = \
+             \"{at}\"\nledger = \"{name}.ledger\"\nreport = \"out-{name}\"\nlineage = \"{name}\"\ndeadline = \
+             \"60s\"\n\
              [policy]\nkinds = [\"program\"]\nallow_exact = true\n"
         );
         let path = folder.path().join(format!("{name}.toml"));
@@ -209,7 +212,8 @@ fn outputs_that_count_made_up_rows_say_so() {
     assert!(shown.contains("exact, made-up rows counted"), "{shown}");
 }
 
-/// The study of the newcomer that this rule is for: before, `n red` was 3,805 where 1,361 was true, marked exact.
+/// The study of the newcomer that this rule is for: before, `n red` was 3,805 where 1,361 was true, marked
+/// exact.
 #[test]
 fn a_program_in_which_absent_rows_are_of_the_first_group_is_refused() {
     let zeros = |s: String| {
@@ -233,9 +237,11 @@ fn a_program_in_which_absent_rows_are_of_the_first_group_is_refused() {
     let text = ours.to_string();
     assert_eq!(text, theirs.to_string());
     for part in [
-        "the program that begins at line 19 of the study: refused by rule R9 (absent rows): nr (line 23, column 1): `isr` \
+        "the program that begins at line 19 of the study: refused by rule R9 (absent rows): nr (line 23, \
+         column 1): `isr` \
          need not be 0 in a row that alpha does not have",
-        "add to the row section `alpha-here = present alpha`, `isr-here = and alpha-here isr`, and fold `isr-here`",
+        "add to the row section `alpha-here = present alpha`, `isr-here = and alpha-here isr`, and fold \
+         `isr-here`",
     ] {
         assert!(text.contains(part), "{text}");
     }
@@ -274,13 +280,15 @@ fn what_does_not_fit_is_said_before_anything_is_sent() {
         (
             "class exact",
             "class exact\nrows aligned",
-            "it says `rows aligned`, and match.protocol \"pid\" gives rows that some parties do not have; leave the line out \
+            "it says `rows aligned`, and match.protocol \"pid\" gives rows that some parties do not have; \
+             leave the line out \
              (then the rows are those that all parties have), or write `rows any`",
         ),
         (
             "\"blue\"]",
             "\"blue\", \"grey\"]",
-            "column \"g\" has 4 labels, which count from 1 (0: the row is absent), and its type u2 goes to 3; make it u3",
+            "column \"g\" has 4 labels, which count from 1 (0: the row is absent), and its type u2 goes to \
+             3; make it u3",
         ),
     ] {
         let (_folder, _, parties) = owners(&|s| s.replace(from, to));

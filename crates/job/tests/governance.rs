@@ -1,5 +1,5 @@
-//! What governs the spending of a budget: periods, rates, keys that take the place of others, signatures of both sides. Two parties
-//! in two threads, TLS on loopback, real files.
+//! What governs the spending of a budget: periods, rates, keys that take the place of others, signatures of
+//! both sides. Two parties in two threads, TLS on loopback, real files.
 
 mod pair;
 
@@ -59,7 +59,8 @@ fn a_number_that_is_opened_later_keeps_its_signatures() {
     assert_eq!([world.charged(0), world.charged(1)], [1, 1]);
 }
 
-/// Wherever a release breaks off, who meets it reads what was spent, what is held and what to do; and so it is.
+/// Wherever a release breaks off, who meets it reads what was spent, what is held and what to do; and so it
+/// is.
 #[test]
 fn a_release_that_breaks_off_says_how_things_stand() {
     let cases = [
@@ -95,8 +96,8 @@ fn a_release_that_breaks_off_says_how_things_stand() {
     assert_eq!((broke.releases, broke.after_index, broke.after_payment), (1, 0, 1));
 }
 
-/// A peer with a new key that its old one has signed for goes on where it was: budgets, the chain of its ledger, statements. The
-/// same peer with a key that nothing is known of would have a budget of its own.
+/// A peer with a new key that its old one has signed for goes on where it was: budgets, the chain of its
+/// ledger, statements. The same peer with a key that nothing is known of would have a budget of its own.
 #[test]
 fn a_new_key_goes_on_where_the_old_one_stood() {
     let mut world = World { budget: "0.2", total: "9", ..World::new() };
@@ -148,7 +149,8 @@ fn a_new_key_goes_on_where_the_old_one_stood() {
     assert!(works.contains("clinic holds a statement that this party signed"), "{works}");
 }
 
-/// A statement that was signed with the same old key for another new one, as a thief would make it, is refused and named.
+/// A statement that was signed with the same old key for another new one, as a thief would make it, is
+/// refused and named.
 #[test]
 fn a_second_successor_is_refused_by_whoever_knows_the_first() {
     let mut world = World::new();
@@ -176,7 +178,8 @@ fn a_second_successor_is_refused_by_whoever_knows_the_first() {
     assert_eq!(world.ledger(0).entries().unwrap().len(), 2);
 }
 
-/// A bound within the budget ends a run before anything is matched, at both sides; so does a rate, before anybody is met.
+/// A bound within the budget ends a run before anything is matched, at both sides; so does a rate, before
+/// anybody is met.
 #[test]
 fn periods_and_rates_end_a_run_before_anything_is_charged() {
     let mut world =

@@ -1,5 +1,5 @@
-//! Results that all may publish: held, paid for, opened. Two parties in two threads, TLS on loopback, real files, and a
-//! party that stops before any of its durable writes.
+//! Results that all may publish: held, paid for, opened. Two parties in two threads, TLS on loopback, real
+//! files, and a party that stops before any of its durable writes.
 
 mod pair;
 
@@ -8,8 +8,8 @@ use privacy::ledger::PUBLIC;
 use release::rational::ratio;
 use report::Report;
 
-/// One number, the same at both; one row in each ledger, which the budgets of the peer and of the public count and the total
-/// counts once.
+/// One number, the same at both; one row in each ledger, which the budgets of the peer and of the public
+/// count and the total counts once.
 #[test]
 fn all_see_the_same_number_and_pay_once() {
     let world = World { total: "0.11", ..World::new() };
@@ -31,8 +31,8 @@ fn all_see_the_same_number_and_pay_once() {
     assert_eq!(world.charged(0), 1);
 }
 
-/// A party stops before each of its durable writes, at either side: the next run ends with one number, and each ledger has
-/// paid for one.
+/// A party stops before each of its durable writes, at either side: the next run ends with one number, and
+/// each ledger has paid for one.
 #[test]
 fn wherever_a_party_stops_one_debit_is_spent() {
     let release = "WHEN NEW.tau IS NOT NULL";
@@ -55,7 +55,8 @@ fn wherever_a_party_stops_one_debit_is_spent() {
     }
 }
 
-/// A party that lost what it held, after the other one had sent its share: another number, which the other one pays again.
+/// A party that lost what it held, after the other one had sent its share: another number, which the other
+/// one pays again.
 #[test]
 fn a_lost_share_costs_one_more() {
     let world = World::new();
@@ -83,7 +84,8 @@ fn by_day() -> World {
     let mut world = World { budget: "2", total: "2", ..World::new() };
     let each = |line: &dyn Fn(u64) -> String| (0..DAYS).map(line).collect::<String>();
     let program = format!(
-        "tacit-program/2\nname \"by-day\"\nclass dp\nrows matched\nparty clinic\nparty works\ncolumn state u2 clinic\n\
+        "tacit-program/2\nname \"by-day\"\nclass dp\nrows matched\nparty clinic\nparty works\ncolumn state \
+         u2 clinic\n\
          column exposed u16 works\nrow\nstate = column state\ndays = column exposed\nill = const 2 u2\n\
          is-ill = eq state ill\n{}combine\n{}release\nall = gaussian public 1/10{}\n{}{}",
         each(&|d| format!("d{d} = const {d} u16\non{d} = eq days d{d}\nill{d} = and is-ill on{d}\n")),
@@ -98,15 +100,16 @@ fn by_day() -> World {
     world
 }
 
-/// A public result less what is so: people 20 to 59 are in both files, person i for i days, and the even ones are ill.
+/// A public result less what is so: people 20 to 59 are in both files, person i for i days, and the even ones
+/// are ill.
 fn noises(report: &Report) -> Vec<i128> {
     let truth = |day: usize| i128::from((20..60).contains(&day) && day.is_multiple_of(2));
     let values = values(report).into_iter().enumerate();
     values.map(|(day, value)| value.parse::<i128>().unwrap() - truth(day)).collect()
 }
 
-/// Whether mean and variance of noises are those of the law of sensitivity 1 in two cells at rho 1/10, whose variance is 10:
-/// passed by it but once in some million times.
+/// Whether mean and variance of noises are those of the law of sensitivity 1 in two cells at rho 1/10, whose
+/// variance is 10: passed by it but once in some million times.
 fn follows(noises: &[i128]) -> bool {
     let (law, sigmas) = (10.0, 5.3);
     let count = noises.len() as f64;
@@ -115,9 +118,9 @@ fn follows(noises: &[i128]) -> bool {
     mean.abs() < sigmas * (law / count).sqrt() && (variance / law - 1.0).abs() < sigmas * (2.0 / count).sqrt()
 }
 
-/// A peer leaves 64 runs before any share goes out, with another line in its data each time, every second time after this side
-/// has paid: nothing that was charged for them stands, and what comes after is of the law. If who leaves could choose among
-/// numbers it would not be, and that is seen.
+/// A peer leaves 64 runs before any share goes out, with another line in its data each time, every second
+/// time after this side has paid: nothing that was charged for them stands, and what comes after is of the
+/// law. If who leaves could choose among numbers it would not be, and that is seen.
 #[test]
 fn who_leaves_before_the_opening_costs_nothing_and_chooses_nothing() {
     let world = by_day();
@@ -146,7 +149,8 @@ fn who_leaves_before_the_opening_costs_nothing_and_chooses_nothing() {
     assert!(!follows(&liked), "numbers that somebody chose pass for drawn");
 }
 
-/// A peer that keeps its share after the other one has sent its own: twice, then the victim's own operator is asked.
+/// A peer that keeps its share after the other one has sent its own: twice, then the victim's own operator is
+/// asked.
 #[test]
 fn who_leaves_after_the_opening_is_asked_about() {
     let world = World::new();

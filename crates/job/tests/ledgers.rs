@@ -1,5 +1,5 @@
-//! Privacy ledgers against a party that leaves, forgets or rewrites, and the cut-and-choose of noise that they keep: two parties
-//! in two threads, TLS on loopback, real files.
+//! Privacy ledgers against a party that leaves, forgets or rewrites, and the cut-and-choose of noise that
+//! they keep: two parties in two threads, TLS on loopback, real files.
 
 mod pair;
 
@@ -51,7 +51,8 @@ impl World {
     /// A run in which the drawer, whose program is modified, leaves as soon as it knows the index.
     fn leave(&self, title: &str) -> [String; 2] {
         drop(self.ledger(1));
-        let leave = "CREATE TRIGGER leave BEFORE INSERT ON transcripts WHEN NEW.side = 'drawer' AND NEW.stage = 3 BEGIN \
+        let leave = "CREATE TRIGGER leave BEFORE INSERT ON transcripts WHEN NEW.side = 'drawer' AND \
+                     NEW.stage = 3 BEGIN \
                      SELECT RAISE(ABORT, 'gone'); END";
         self.raw(1).execute_batch(leave).unwrap();
         let errors = texts(self.run(title));
@@ -138,7 +139,8 @@ fn thirteen_times_and_never_an_answer() {
     assert!(world.ledger(1).answers().unwrap().is_empty());
 }
 
-/// The viewer's operator alone ends what the drawer began by leaving, although that side has done nothing but forget.
+/// The viewer's operator alone ends what the drawer began by leaving, although that side has done nothing but
+/// forget.
 #[test]
 fn one_operator_suffices_for_its_own_side() {
     let world = World::new();
@@ -161,13 +163,14 @@ fn one_operator_suffices_for_its_own_side() {
     }
 }
 
-/// A drawer with modified software leaves once the seeds are exchanged, and names a later attempt of the same release each
-/// time: every attempt is other noise, so the third asks the viewer's operator.
+/// A drawer with modified software leaves once the seeds are exchanged, and names a later attempt of the same
+/// release each time: every attempt is other noise, so the third asks the viewer's operator.
 #[test]
 fn attempts_of_one_release_are_no_free_draws() {
     let world = World::new();
     drop(world.ledger(1));
-    let leave = "CREATE TRIGGER leave BEFORE INSERT ON transcripts WHEN NEW.side = 'drawer' AND NEW.stage = 1 BEGIN \
+    let leave = "CREATE TRIGGER leave BEFORE INSERT ON transcripts WHEN NEW.side = 'drawer' AND NEW.stage = \
+                 1 BEGIN \
                  SELECT RAISE(ABORT, 'gone'); END";
     world.raw(1).execute_batch(leave).unwrap();
     for attempt in 1..3 {
@@ -184,8 +187,8 @@ fn attempts_of_one_release_are_no_free_draws() {
     whole(world.run("study"));
 }
 
-/// Both are cut when the viewer has its outputs and neither has its answer: the rerun costs nothing, though the budget does
-/// not pay a second time.
+/// Both are cut when the viewer has its outputs and neither has its answer: the rerun costs nothing, though
+/// the budget does not pay a second time.
 #[test]
 fn outputs_that_are_kept_are_not_paid_again() {
     let world = World::with_budget("0.11");
@@ -208,7 +211,8 @@ fn outputs_that_are_kept_are_not_paid_again() {
     assert_eq!(attempts.unwrap(), 0);
 }
 
-/// After a crash of both each operator allows for its own side; the new attempt is charged again at the side that protects.
+/// After a crash of both each operator allows for its own side; the new attempt is charged again at the side
+/// that protects.
 #[test]
 fn a_new_attempt_is_agreed_on_and_charged_again() {
     let world = World::new();
@@ -226,7 +230,8 @@ fn a_new_attempt_is_agreed_on_and_charged_again() {
     assert!(whole(world.run("study")).iter().all(|report| report.stored));
 }
 
-/// The peer names a ledger that was put back from an older copy, with both counts; what it signed itself leads back.
+/// The peer names a ledger that was put back from an older copy, with both counts; what it signed itself
+/// leads back.
 #[test]
 fn an_older_copy_is_named_and_recovered() {
     let world = World::new();
@@ -258,7 +263,8 @@ fn an_older_copy_is_named_and_recovered() {
     std::fs::copy(&newest, world.path("works.ledger")).unwrap();
     assert!(world.ledger(1).chain(&world.keys[0]).unwrap().count == count);
     whole(world.run("fourth"));
-    // The second: the clinic's operator is not needed. It signed for three studies, and the fourth was begun after that.
+    // The second: the clinic's operator is not needed. It signed for three studies, and the fourth was begun
+    // after that.
     std::fs::copy(&copy, world.path("works.ledger")).unwrap();
     let [_, works] = texts(world.run("fifth"));
     assert!(works.contains("tacit ledger recover"), "{works}");
@@ -300,13 +306,15 @@ fn what_the_operator_says_was_spent_is_charged() {
     whole(world.run("third"));
 }
 
-/// M4 of the review: debits made cheaper by another program. The party's own run stops, and its peer names it.
+/// M4 of the review: debits made cheaper by another program. The party's own run stops, and its peer names
+/// it.
 #[test]
 fn a_rewritten_ledger_is_named_on_both_sides() {
     let world = World::new();
     whole(world.run("first"));
     whole(world.run("second"));
-    let cheaper = "INSERT OR REPLACE INTO debits SELECT row, at, release, attempt, lineage, viewer, peer, study, my_tag, \
+    let cheaper = "INSERT OR REPLACE INTO debits SELECT row, at, release, attempt, lineage, viewer, peer, \
+                   study, my_tag, \
                    peer_tag, '1/1000000', budget, protects, delta, tau, period, period_budget FROM debits";
     world.raw(1).execute_batch(cheaper).unwrap();
     let [clinic, works] = texts(world.run("third"));
@@ -400,7 +408,8 @@ fn a_new_ledger_is_announced_and_asked_for_where_there_was_one() {
     assert!(works.contains("clinic holds a statement that this party signed"), "{works}");
 }
 
-/// Two parties whose ledgers a version of layout 2 wrote find the answer of then, although tags are others now.
+/// Two parties whose ledgers a version of layout 2 wrote find the answer of then, although tags are others
+/// now.
 #[test]
 fn an_answer_of_an_older_version_is_found() {
     let folder = TempDir::new().unwrap();
@@ -423,8 +432,10 @@ fn an_answer_of_an_older_version_is_found() {
         std::fs::copy(fixtures.join(format!("{name}-key.pem")), &key).unwrap();
         std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         let text = format!(
-            "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \"{name}.csv\"\n{side}\n\
-             ledger = \"{name}.ledger\"\nlineage = \"lin-{name}\"\ndeadline = \"20s\"\n[policy]\ncandidates = 4\n"
+            "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \
+             \"{name}.csv\"\n{side}\n\
+             ledger = \"{name}.ledger\"\nlineage = \"lin-{name}\"\ndeadline = \"20s\"\n[policy]\ncandidates \
+             = 4\n"
         );
         std::fs::write(to("party.toml"), text).unwrap();
         PartySettings::read(&to("party.toml")).unwrap().complete().unwrap()
@@ -443,13 +454,14 @@ fn an_answer_of_an_older_version_is_found() {
     assert_eq!(ledger.entries().unwrap().iter().filter(|e| e.rho == "0.1").count(), 4);
 }
 
-/// The viewer begins several studies with one peer at once; the drawer, modified, leaves each after the seeds. Bars that are
-/// asked for at the beginning alone would be too late.
+/// The viewer begins several studies with one peer at once; the drawer, modified, leaves each after the
+/// seeds. Bars that are asked for at the beginning alone would be too late.
 #[test]
 fn runs_begun_together_are_no_free_tries() {
     let world = World::new();
     whole(world.run("warm"));
-    let leave = "CREATE TRIGGER leave BEFORE INSERT ON transcripts WHEN NEW.side = 'drawer' AND NEW.stage = 1 BEGIN \
+    let leave = "CREATE TRIGGER leave BEFORE INSERT ON transcripts WHEN NEW.side = 'drawer' AND NEW.stage = \
+                 1 BEGIN \
                  SELECT RAISE(ABORT, 'gone'); END";
     world.raw(1).execute_batch(leave).unwrap();
     let all: Vec<[Party; 2]> = (0..5)
@@ -467,13 +479,16 @@ fn runs_begun_together_are_no_free_tries() {
     std::thread::scope(|scope| {
         all.iter().for_each(|parties| _ = scope.spawn(|| texts(both(parties, &Watch::none()))));
     });
-    let sql = "SELECT count(*) FROM (SELECT release FROM transcripts AS t WHERE side = 'checker' AND NOT EXISTS \
-               (SELECT 1 FROM outputs WHERE outputs.release = t.release) GROUP BY release HAVING max(stage) >= 1)";
+    let sql = "SELECT count(*) FROM (SELECT release FROM transcripts AS t WHERE side = 'checker' AND NOT \
+               EXISTS \
+               (SELECT 1 FROM outputs WHERE outputs.release = t.release) GROUP BY release HAVING max(stage) \
+               >= 1)";
     let seeded: u32 = world.raw(0).query_row(sql, [], |row| row.get(0)).unwrap();
     assert!(seeded <= 2, "{seeded} noises to choose from");
 }
 
-/// The command that takes a peer's new ledger lifts bars as well, so the refusal says which, and it is for one lineage.
+/// The command that takes a peer's new ledger lifts bars as well, so the refusal says which, and it is for
+/// one lineage.
 #[test]
 fn a_changed_ledger_is_refused_with_what_else_is_barred() {
     let world = World::new();
@@ -492,7 +507,8 @@ fn a_changed_ledger_is_refused_with_what_else_is_barred() {
     assert!(lifted[1].contains("went back from"), "{lifted:?}");
 }
 
-/// After an honest loss this ledger does not know what the recovered data look like: another name is asked about.
+/// After an honest loss this ledger does not know what the recovered data look like: another name is asked
+/// about.
 #[test]
 fn a_recovered_lineage_is_not_renamed_in_silence() {
     let world = World::new();
@@ -509,7 +525,8 @@ fn a_recovered_lineage_is_not_renamed_in_silence() {
     assert!(error.contains("use lineage = \"data-works\"") && error.contains("--new-lineage"), "{error}");
 }
 
-/// What was charged is not taken again while the data stay; when one side's change, both hear that it is another release.
+/// What was charged is not taken again while the data stay; when one side's change, both hear that it is
+/// another release.
 #[test]
 fn changed_data_are_another_release_and_that_is_said() {
     let world = World::new();

@@ -1,4 +1,5 @@
-//! Studies of three parties and more, and lift with several advertisers: threads of one process, TLS on loopback.
+//! Studies of three parties and more, and lift with several advertisers: threads of one process, TLS on
+//! loopback.
 
 mod common;
 
@@ -33,7 +34,8 @@ fn with_keys(folder: &Path, names: &[&str], mut text: String) {
 fn party(folder: &Path, name: &str, addresses: &str) -> Party {
     let text = format!(
         "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \"{name}.csv\"\n\
-         ledger = \"{name}.ledger\"\nlineage = \"{name}\"\nreport = \"out-{name}\"\ndeadline = \"60s\"\n{addresses}\n\
+         ledger = \"{name}.ledger\"\nlineage = \"{name}\"\nreport = \"out-{name}\"\ndeadline = \
+         \"60s\"\n{addresses}\n\
          [policy]\nkinds = [\"lift\", \"program\"]\nallow_exact = true\n"
     );
     let path = folder.join(format!("{name}.toml"));
@@ -106,15 +108,16 @@ fn three_parties_run_a_program_over_aligned_rows() {
     assert!(again.into_iter().all(|report| report.unwrap().stored));
 }
 
-/// The same program when nobody may know which districts the others have: matched in private, made-up rows included. A
-/// district counts as soon as one party has it: where another has not, it adds no cases.
+/// The same program when nobody may know which districts the others have: matched in private, made-up rows
+/// included. A district counts as soon as one party has it: where another has not, it adds no cases.
 #[test]
 fn three_parties_run_a_program_over_privately_matched_rows() {
     let (folder, parties) = clinics(&|s| {
         let own = |s: String, letter: &str, party: &str| {
             let column = format!("{letter}0 = column cases_{party}\n");
             let here = format!(
-                "{letter}1 = column cases_{party}\n{letter}2 = present {party}\n{letter}0 = select {letter}2 {letter}1 no\n"
+                "{letter}1 = column cases_{party}\n{letter}2 = present {party}\n{letter}0 = select {letter}2 \
+                 {letter}1 no\n"
             );
             assert!(s.contains(&column));
             s.replace(&column, &here)
@@ -180,7 +183,8 @@ fn three_parties_count_the_rows_that_all_of_them_have() {
     assert!(reports.iter().flat_map(|report| &report.stages).all(|stage| stage.price_held));
 }
 
-/// Two parties may run what three can: best rows and lists, at the stated price of bytes, gates and transfers.
+/// Two parties may run what three can: best rows and lists, at the stated price of bytes, gates and
+/// transfers.
 #[test]
 fn two_parties_find_the_best_row_of_aligned_rows() {
     let two = |s: String| {
@@ -423,7 +427,8 @@ fn together(rows: u32) -> (TempDir, Vec<Party>, f64) {
     let folder = TempDir::new().unwrap();
     let options = LiftOptions { rows, overlap: 0.6, max_events: 4, clamp: 100, seed: 5, format: Format::Csv };
     let made = lift(folder.path(), &options).unwrap();
-    let market = "[party.market]\nrole = \"advertiser\"\nkey  = \"tacit1:44444444444444444444444444444444\"\n\n[match]";
+    let market = "[party.market]\nrole = \"advertiser\"\nkey  = \
+                  \"tacit1:44444444444444444444444444444444\"\n\n[match]";
     let columns = SEVERAL.split("[advertiser.cinema]").nth(1).unwrap().split("[lift]").next().unwrap();
     let text = SEVERAL.replacen("[match]", market, 1);
     let text = text.replacen("[lift]", &format!("[advertiser.market]{columns}[lift]"), 1);
@@ -473,17 +478,21 @@ fn a_publisher_and_three_advertisers_see_one_public_lift() {
     }
 }
 
-/// The districts' figures with noise that nobody knows: one result for all three, and one for the north alone.
+/// The districts' figures with noise that nobody knows: one result for all three, and one for the north
+/// alone.
 fn noised(text: String) -> String {
     let text = text
         .replace("class exact", "class dp")
         .replace("sum = add en w", "whole = add en w\nsum = clamp whole 200");
     let (head, rest) = text.split_once("worst = greatest").unwrap();
     let (_, tail) = rest.split_once("\"\"\"\n\n[compute]").unwrap();
-    let release = "release\nall-noised = gaussian public 1/8 all\nmany-noised = gaussian public 1/8 districts\n\
-                   for-north = gaussian north 1/8 districts\na = noised all-noised 0\nb = noised many-noised 0\n\
+    let release = "release\nall-noised = gaussian public 1/8 all\nmany-noised = gaussian public 1/8 \
+                   districts\n\
+                   for-north = gaussian north 1/8 districts\na = noised all-noised 0\nb = noised many-noised \
+                   0\n\
                    c = noised for-north 0\nreveal a public \"cases\"\nreveal b public \"districts\"\n\
-                   reveal c north \"districts\"\n\"\"\"\n[release.public]\nrho = 0.25\n[release.to.north]\nrho = 0.125\n";
+                   reveal c north \"districts\"\n\"\"\"\n[release.public]\nrho = \
+                   0.25\n[release.to.north]\nrho = 0.125\n";
     format!("{head}{release}[compute]{tail}")
 }
 

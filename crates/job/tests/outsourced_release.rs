@@ -1,5 +1,5 @@
-//! Releases of studies that four servers compute, where one of them deviates after all hold the result, or before: owners and
-//! servers are threads of one process, TLS on loopback, real ledgers and files.
+//! Releases of studies that four servers compute, where one of them deviates after all hold the result, or
+//! before: owners and servers are threads of one process, TLS on loopback, real ledgers and files.
 
 mod common;
 
@@ -45,8 +45,9 @@ fn names(report: &Report, server: &str) -> bool {
     report.warnings.iter().any(|warning| warning.starts_with(&said))
 }
 
-/// Everybody holds the result and has paid; the publisher stops before it keeps what it opened. Then `deviate` changes what
-/// a server holds: both owners have their result, it is paid for once, and the server is named.
+/// Everybody holds the result and has paid; the publisher stops before it keeps what it opened. Then
+/// `deviate` changes what a server holds: both owners have their result, it is paid for once, and the server
+/// is named.
 fn after_held(culprit: &str, deviate: impl Fn(&PathBuf)) {
     let (world, truth) = trial(&|s| s);
     for owner in OWNERS {
@@ -101,8 +102,8 @@ fn a_server_that_goes_before_the_opening_stops_nobody() {
     assert_eq!(charged(&world), [1, 1]);
 }
 
-/// A server that stops before it draws, computes or commits, again and again: nothing is ever charged. One that has committed
-/// and cannot keep its share stops nobody.
+/// A server that stops before it draws, computes or commits, again and again: nothing is ever charged. One
+/// that has committed and cannot keep its share stops nobody.
 #[test]
 fn a_server_that_stops_before_all_hold_costs_nothing() {
     let (world, truth) = trial(&|s| s);

@@ -1,4 +1,5 @@
-//! Studies whose servers compute over shared memory and libfabric: the same outputs, the price held, and refusals.
+//! Studies whose servers compute over shared memory and libfabric: the same outputs, the price held, and
+//! refusals.
 
 mod common;
 
@@ -168,7 +169,8 @@ fn servers_that_are_set_to_different_transports_stop_before_a_row_is_shared() {
     assert_eq!([world.entries("publisher"), world.entries("advertiser")], [0, 0]);
 }
 
-/// A plain channel ends with the TLS channel under it: whoever dies is named by all others, and nobody gets an output.
+/// A plain channel ends with the TLS channel under it: whoever dies is named by all others, and nobody gets
+/// an output.
 #[test]
 fn a_server_that_dies_over_a_plain_transport_is_named() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -206,7 +208,8 @@ fn an_owner_that_wants_tls_stops_before_a_row_is_shared() {
     check("tls", &reports, &[]);
 }
 
-/// What the owners agreed on is in the study, and in its hash; a server that is set to something else does not begin.
+/// What the owners agreed on is in the study, and in its hash; a server that is set to something else does
+/// not begin.
 #[test]
 fn a_study_says_what_its_servers_compute_over() {
     let agreed = |name: &str| {

@@ -121,7 +121,8 @@ fn both_parties_see_the_truth_within_their_intervals_at_the_stated_price() {
     }
 }
 
-/// Several workers take their base OTs from one run of the coordinators; the price holds, hub and link included.
+/// Several workers take their base OTs from one run of the coordinators; the price holds, hub and link
+/// included.
 #[test]
 fn workers_share_a_run_of_base_ots() {
     for ot in ["auto", "softspoken:4", "ferret"] {
@@ -256,7 +257,8 @@ fn program_world(edit: &dyn Fn(String) -> String) -> (TempDir, [Party; 2]) {
         .replace("tacit1:00112233445566778899aabbccddeeff", &keys[0])
         .replace("tacit1:ffeeddccbbaa99887766554433221100", &keys[1]);
     std::fs::write(folder.path().join("study.toml"), edit(study)).unwrap();
-    // Person i is ill when i is even and was exposed i % 60 days; the works know two thirds of the clinic's people.
+    // Person i is ill when i is even and was exposed i % 60 days; the works know two thirds of the clinic's
+    // people.
     let clinic: String = (0..600).map(|i| format!("p{i},{}\n", ["ill", "healthy"][i % 2])).collect();
     let works: String = (200..900).map(|i| format!("P{i} ,{}\n", i % 60)).collect();
     std::fs::write(folder.path().join("clinic.csv"), format!("person,diagnosis\n{clinic}")).unwrap();
@@ -346,7 +348,8 @@ fn a_name_the_study_does_not_know() {
     assert_eq!(
         error,
         format!(
-            "this party is \"publishers\", but the study {study} names publisher, advertiser; check `as` in the party file"
+            "this party is \"publishers\", but the study {study} names publisher, advertiser; check `as` in \
+             the party file"
         )
     );
 }
@@ -380,7 +383,8 @@ fn the_true_charge_of_the_published_algorithm_meets_the_cap_first() {
     let error = job::run::check(&world.parties[0]).err().expect("0.4 costs up to 0.6").to_string();
     assert_eq!(
         error,
-        "the study can charge up to rho 0.614000 to advertiser, the sizes of the match included; this party's \
+        "the study can charge up to rho 0.614000 to advertiser, the sizes of the match included; this \
+         party's \
          policy.max_rho is 0.5 (the default; a line max_rho under [policy] of the party file says otherwise)"
     );
 }
@@ -411,8 +415,8 @@ fn rename_tables(ledger: &Path, from: &str, to: &str) {
     }
 }
 
-/// The publisher's answer is complete when the advertiser's disk fails: it is handed on at once, given with the error, kept, and
-/// given again when the next run fails before its release.
+/// The publisher's answer is complete when the advertiser's disk fails: it is handed on at once, given with
+/// the error, kept, and given again when the next run fails before its release.
 #[test]
 fn an_answer_that_is_complete_is_given_though_the_run_breaks() {
     let own = "[release.to.publisher]\nrho = 0.1\n[release.to.advertiser]\nrho = 0.1";

@@ -59,8 +59,8 @@ impl Aes128 {
         }
     }
 
-    /// Counter mode in place: adds to `data[i]` the encryption of `counter + i`. Twice is the identity; a counter must
-    /// not serve two contents under one key.
+    /// Counter mode in place: adds to `data[i]` the encryption of `counter + i`. Twice is the identity; a
+    /// counter must not serve two contents under one key.
     pub fn ctr_xor(&self, counter: u64, data: &mut [Block]) {
         match self.backend {
             Backend::Portable => portable::ctr_xor(&self.keys, counter, data),

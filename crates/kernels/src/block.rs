@@ -69,9 +69,9 @@ impl Block {
         Self(self.0 & u128::from(bit & 1).wrapping_neg())
     }
 
-    /// All ones when `bit` (0 or 1), else zero, and the compiler does not know that it is one of the two: of a mask that
-    /// serves a whole loop it makes a branch around the loop otherwise. For a secret bit outside a loop (see also
-    /// [`crate::xor_when`]); inside one, [`Block::when`] stays in vectors.
+    /// All ones when `bit` (0 or 1), else zero, and the compiler does not know that it is one of the two: of
+    /// a mask that serves a whole loop it makes a branch around the loop otherwise. For a secret bit outside
+    /// a loop (see also [`crate::xor_when`]); inside one, [`Block::when`] stays in vectors.
     #[inline]
     #[must_use]
     pub fn mask(bit: u64) -> Self {

@@ -1,5 +1,6 @@
-//! Curve25519 in batches: u-coordinates times one key, and uniform bytes to points. The 32 bytes of an element are those of
-//! RFC 7748; the map is `map_to_curve` and all that follows it in RFC 9380's `edwards25519_XMD:SHA-512_ELL2_RO_`.
+//! Curve25519 in batches: u-coordinates times one key, and uniform bytes to points. The 32 bytes of an
+//! element are those of RFC 7748; the map is `map_to_curve` and all that follows it in RFC 9380's
+//! `edwards25519_XMD:SHA-512_ELL2_RO_`.
 
 use crate::portable;
 #[cfg(target_arch = "x86_64")]
@@ -7,7 +8,8 @@ use crate::{Backend, x86};
 
 /// A u-coordinate, little endian. Bit 255 is ignored.
 pub type Element = [u8; 32];
-/// A key `s' < 2^252`, little endian. Points are multiplied by `8 s'`, which kills the torsion of the curve and its twist.
+/// A key `s' < 2^252`, little endian. Points are multiplied by `8 s'`, which kills the torsion of the curve
+/// and its twist.
 pub type Key = [u8; 32];
 /// What RFC 9380 expands a name to: two big-endian numbers of 48 bytes.
 pub type Uniform = [u8; 96];
@@ -24,8 +26,8 @@ enum Path {
 }
 
 impl Curve {
-    /// The 8-lane kernel: none when the CPU lacks AVX-512 IFMA, or under `TACIT_PORTABLE=1`. A caller that has a good
-    /// library for one point at a time takes that then.
+    /// The 8-lane kernel: none when the CPU lacks AVX-512 IFMA, or under `TACIT_PORTABLE=1`. A caller that
+    /// has a good library for one point at a time takes that then.
     #[must_use]
     pub fn fast() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
@@ -35,7 +37,8 @@ impl Curve {
         None
     }
 
-    /// The twin of the kernel, one point at a time: to compare with, neither fast nor, in its map, of fixed time.
+    /// The twin of the kernel, one point at a time: to compare with, neither fast nor, in its map, of fixed
+    /// time.
     #[must_use]
     pub fn portable() -> Self {
         Self(Path::Portable)
@@ -54,7 +57,8 @@ impl Curve {
         }
     }
 
-    /// Maps each name's bytes to a point of the prime-order subgroup, and multiplies it by `8 key` when there is one.
+    /// Maps each name's bytes to a point of the prime-order subgroup, and multiplies it by `8 key` when there
+    /// is one.
     ///
     /// # Panics
     /// When lengths differ, or when `key` is not below `2^252`.

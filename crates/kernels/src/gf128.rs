@@ -64,7 +64,8 @@ fn double(a: Block) -> Block {
 
 /// Appends one element per [`FIELD_BITS`] blocks: the sum of x^i times block i.
 ///
-/// Correlated OTs `t_i = q_i + b_i Delta` become `pack(t) = pack(q) + b Delta`, where the bits of b are the b_i.
+/// Correlated OTs `t_i = q_i + b_i Delta` become `pack(t) = pack(q) + b Delta`, where the bits of b are the
+/// b_i.
 ///
 /// # Panics
 /// When the number of blocks is no multiple of [`FIELD_BITS`].
@@ -95,9 +96,9 @@ impl GfKey {
         Self { powers }
     }
 
-    /// The digest of a content that goes on with `blocks` zero blocks after one of digest `digest`: its product with a
-    /// power of the element. Digests of parts add up: the digest of `x` and then `y` is that of `y` plus that of `x`
-    /// advanced by the length of `y`. The time depends on `blocks` alone.
+    /// The digest of a content that goes on with `blocks` zero blocks after one of digest `digest`: its
+    /// product with a power of the element. Digests of parts add up: the digest of `x` and then `y` is that
+    /// of `y` plus that of `x` advanced by the length of `y`. The time depends on `blocks` alone.
     #[must_use]
     pub fn advance(&self, digest: Block, blocks: u64) -> Block {
         self.advance_with(Backend::detect(), digest, blocks)
@@ -131,10 +132,10 @@ impl std::fmt::Debug for GfKey {
     }
 }
 
-/// The polynomial hash `x[0] h^n + x[1] h^(n-1) + .. + x[n-1] h` at the key's element h, of a content whose beginning
-/// has the digest `before` ([`Block::ZERO`]: nothing comes before) and goes on with `x`. Two different contents of n
-/// blocks have the same digest for at most n of the 2^128 elements, so a content chosen without knowledge of the key
-/// or of digests passes for another with a chance of n / 2^128.
+/// The polynomial hash `x[0] h^n + x[1] h^(n-1) + .. + x[n-1] h` at the key's element h, of a content whose
+/// beginning has the digest `before` ([`Block::ZERO`]: nothing comes before) and goes on with `x`. Two
+/// different contents of n blocks have the same digest for at most n of the 2^128 elements, so a content
+/// chosen without knowledge of the key or of digests passes for another with a chance of n / 2^128.
 #[must_use]
 pub fn gf_digest(key: &GfKey, before: Block, x: &[Block]) -> Block {
     gf_digest_with(Backend::detect(), key, before, x)
@@ -180,7 +181,8 @@ mod tests {
             assert!(times(a, b ^ c) == times(a, b) ^ times(a, c) && times(a, Block::ONE) == a);
         }
         assert!(times(Block(1 << 127), Block(2)) == Block(POLYNOMIAL));
-        // a^(2^128) = a, and a^(2^64) = a for no random a: the polynomial is irreducible, as far as powers of two tell.
+        // a^(2^128) = a, and a^(2^64) = a for no random a: the polynomial is irreducible, as far as powers of
+        // two tell.
         let square = |a: Block, n: usize| (0..n).fold(a, |a, _| times(a, a));
         assert!(square(x[0], 128) == x[0] && square(x[0], 64) != x[0]);
     }

@@ -7,8 +7,9 @@
 //! instead of p / 2^128: at u = 2^12 twelve bits, which is why a batch is bounded. `start` keeps queries
 //! for one session useless against another.
 //!
-//! Under one tweak all inputs of one Delta must differ, also up to Delta: two lanes that hash the same label would share a
-//! pad. The callers see to it (`yao`'s compiler gives every lane another label where a wire would be the same in all).
+//! Under one tweak all inputs of one Delta must differ, also up to Delta: two lanes that hash the same label
+//! would share a pad. The callers see to it (`yao`'s compiler gives every lane another label where a wire
+//! would be the same in all).
 
 #[cfg(target_arch = "x86_64")]
 use crate::x86;
@@ -90,8 +91,8 @@ impl TweakedHash {
         }
     }
 
-    /// As [`TweakedHash::hash_lsbs`], of `x[i]` into `zero` and of `x[i] xor delta` into `one`: both messages of
-    /// one-bit random OTs.
+    /// As [`TweakedHash::hash_lsbs`], of `x[i]` into `zero` and of `x[i] xor delta` into `one`: both messages
+    /// of one-bit random OTs.
     ///
     /// # Panics
     /// As [`TweakedHash::hash_lsbs`].

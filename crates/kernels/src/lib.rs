@@ -1,4 +1,5 @@
-//! CPU kernels with run-time dispatch: AES, tweaked hashing, half-gates, bit transpose, local codes, Curve25519.
+//! CPU kernels with run-time dispatch: AES, tweaked hashing, half-gates, bit transpose, local codes,
+//! Curve25519.
 //!
 //! This is the only crate with `unsafe` for the CPU. Every kernel exists in two independent forms: a
 //! portable one (bit-sliced, constant time, no tables) and one for x86-64 that is generic over the vector

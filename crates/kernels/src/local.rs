@@ -11,12 +11,12 @@ const ROWS: usize = 256;
 /// Blocks of indices of two rows.
 const PAIR: usize = 2 * LOCALITY * 4 / Block::BYTES;
 
-/// Clears bit 0 of each row and adds to row i the [`LOCALITY`] entries of `secret` that row `first + i` of the
-/// code of `cipher` takes.
+/// Clears bit 0 of each row and adds to row i the [`LOCALITY`] entries of `secret` that row `first + i` of
+/// the code of `cipher` takes.
 ///
-/// The indices of a row are 32-bit words of the counter-mode stream, [`LOCALITY`] in order; a word w takes entry
-/// `(w >> 4) mod k`, uniform because k is a power of two. Indices are public; time does not depend on the
-/// entries.
+/// The indices of a row are 32-bit words of the counter-mode stream, [`LOCALITY`] in order; a word w takes
+/// entry `(w >> 4) mod k`, uniform because k is a power of two. Indices are public; time does not depend on
+/// the entries.
 ///
 /// # Panics
 /// When `first` or the number of rows is odd, or the number k of entries is no power of two of at most 2^28.

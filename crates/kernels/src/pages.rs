@@ -2,8 +2,8 @@
 
 use crate::Block;
 
-/// Asks the system to back the spare room of `blocks` by large pages. A hint: nothing depends on whether it is taken.
-/// It works on memory that was not touched yet, so call it before the room is filled.
+/// Asks the system to back the spare room of `blocks` by large pages. A hint: nothing depends on whether it
+/// is taken. It works on memory that was not touched yet, so call it before the room is filled.
 pub fn prefer_large_pages(blocks: &mut Vec<Block>) {
     #[cfg(target_os = "linux")]
     linux::advise(blocks.spare_capacity_mut());
@@ -24,8 +24,8 @@ mod linux {
         let Some(whole) = room.get_mut(skipped..) else { return };
         let bytes = size_of_val(whole) / page * page;
         if bytes > 0 {
-            // SAFETY: the range is whole pages of memory that is borrowed here, and this advice changes no content.
-            // A refusal costs speed only.
+            // SAFETY: the range is whole pages of memory that is borrowed here, and this advice changes no
+            // content. A refusal costs speed only.
             let _ = unsafe { madvise(whole.as_mut_ptr().cast(), bytes, Advice::LinuxHugepage) };
         }
     }

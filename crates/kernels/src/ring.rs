@@ -1,5 +1,5 @@
-//! Vectors over Z_2^128, Z_2^64 and packed Z_2, in blocks of 128 bits, and the local products of four-party replicated
-//! sharing. A block is one element, two (low half first) or 128 (bit i of the block is element i).
+//! Vectors over Z_2^128, Z_2^64 and packed Z_2, in blocks of 128 bits, and the local products of four-party
+//! replicated sharing. A block is one element, two (low half first) or 128 (bit i of the block is element i).
 //!
 //! Additions wrap within an element; over Z_2 addition is exclusive or and multiplication is and.
 

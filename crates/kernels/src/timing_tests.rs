@@ -208,7 +208,8 @@ fn plain() -> Vec<Case<'static>> {
     ]
 }
 
-/// The ladder of the portable twin, and with the 8-lane kernel its map too; the twin's map is for comparisons only.
+/// The ladder of the portable twin, and with the 8-lane kernel its map too; the twin's map is for comparisons
+/// only.
 fn curves() -> Vec<Case<'static>> {
     const POINTS: usize = 9;
     let key = |secret: &[u8]| -> curve::Key {

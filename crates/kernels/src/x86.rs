@@ -325,7 +325,8 @@ macro_rules! sweep {
 /// Defines a kernel: its step over N vectors of `n` lanes from lane `i` on, and the safe function that runs
 /// it on a backend over all lanes.
 macro_rules! kernel {
-    ($name:ident, $step:ident, lanes $lanes:expr, ($($arg:ident : $type:ty),*), ($i:ident, $n:ident) $body:block) => {
+    ($name:ident, $step:ident, lanes $lanes:expr,
+     ($($arg:ident : $type:ty),*), ($i:ident, $n:ident) $body:block) => {
         #[inline(always)]
         #[allow(clippy::too_many_arguments, reason = "the operands of the gate")]
         unsafe fn $step<W: Wide, const N: usize>($i: usize, $n: usize, $($arg: $type),*) $body
@@ -382,7 +383,8 @@ kernel!(ctr_xor, ctr_xor_step, lanes data.len(), (keys: &Keys, counter: u64, dat
     }
 });
 
-kernel!(xor_masked_by, xor_masked_by_step, lanes sums.len(), (sums: &mut [Block], x: &[Block], mask: Block), (i, n) {
+kernel!(xor_masked_by, xor_masked_by_step, lanes sums.len(),
+    (sums: &mut [Block], x: &[Block], mask: Block), (i, n) {
     let (sum, x, mask) = (get_all::<W, N>(sums, i, n), get_all::<W, N>(x, i, n), W::splat(mask));
     for j in 0..N {
         put(sum[j].xor(x[j].and(mask)), sums, i + j * W::LANES, n);

@@ -1,4 +1,5 @@
-//! Every backend of this machine gives the bits of the portable one, at many lengths; gates follow their truth tables.
+//! Every backend of this machine gives the bits of the portable one, at many lengths; gates follow their
+//! truth tables.
 
 use kernels::*;
 use rand_chacha::ChaCha12Rng;

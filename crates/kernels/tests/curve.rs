@@ -1,5 +1,5 @@
-//! The 8-lane kernel gives the bytes of its portable twin, and the twin those of RFC 7748: random and exceptional inputs,
-//! at many lengths.
+//! The 8-lane kernel gives the bytes of its portable twin, and the twin those of RFC 7748: random and
+//! exceptional inputs, at many lengths.
 
 use kernels::curve::{Curve, Element, Key, Uniform};
 use rand_chacha::ChaCha12Rng;

@@ -1,4 +1,5 @@
-//! A program for the tests of `osprey run`: sweeps over memory of the region, and misbehaves in the way asked for.
+//! A program for the tests of `osprey run`: sweeps over memory of the region, and misbehaves in the way asked
+//! for.
 //!
 //! `subject MIB [BEHAVIOUR [ARGUMENT]]` prints one line: the sum over what it computed, which it also checks.
 
@@ -66,7 +67,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes and reads everything several times; `heap` bytes of ordinary memory are filled at once when all was touched.
+/// Writes and reads everything several times; `heap` bytes of ordinary memory are filled at once when all was
+/// touched.
 fn sweep(order: &[usize], [slow, ticks]: [bool; 2], heap: usize) -> u64 {
     let mut memory: Vec<OspVec<u64>> = order.iter().map(|_| OspVec::zeroed(PIECE)).collect();
     osprey::mark("start");

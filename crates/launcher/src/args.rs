@@ -17,10 +17,11 @@ First steps: osprey probe; then docs/osprey/run.md.";
 
 /// Runs secure computation in a part of the memory that it needs, at nearly full speed.
 ///
-/// The accesses of such a program do not depend on its secrets. A first, speculative pass without its cryptography
-/// finds them; the real pass then pages by them, before the program waits.
+/// The accesses of such a program do not depend on its secrets. A first, speculative pass without its
+/// cryptography finds them; the real pass then pages by them, before the program waits.
 #[derive(Debug, Parser)]
-#[command(name = "osprey", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 110)]
+#[command(name = "osprey", version, after_help = EXIT_CODES, arg_required_else_help = true,
+          max_term_width = 110)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -82,14 +83,16 @@ Exit codes:
 
 /// Runs a program in a part of its memory.
 ///
-/// First its accesses are found by a speculative pass, cut off from files and network; then it runs, its memory paged
-/// by them. Everything that osprey says goes to standard error: standard output is the program's.
+/// First its accesses are found by a speculative pass, cut off from files and network; then it runs, its
+/// memory paged by them. Everything that osprey says goes to standard error: standard output is the
+/// program's.
 #[derive(Debug, Args)]
 #[command(after_help = RUN_HELP)]
 pub struct Run {
-    /// Memory for the whole process: 256M, 2G, or a percentage of what its trace says it needs (25%; needs a trace, so
-    /// not with --mode reactive or concurrent)
-    #[arg(long, value_name = "BYTES|PERCENT", value_parser = memory, required_unless_present_any = ["speculative_only", "engine"])]
+    /// Memory for the whole process: 256M, 2G, or a percentage of what its trace says it needs (25%; needs a
+    /// trace, so not with --mode reactive or concurrent)
+    #[arg(long, value_name = "BYTES|PERCENT", value_parser = memory,
+          required_unless_present_any = ["speculative_only", "engine"])]
     pub memory: Option<Memory>,
     /// How the program's accesses come to be known
     #[arg(long, value_enum, default_value_t = RunMode::Speculate)]
@@ -103,8 +106,8 @@ pub struct Run {
     /// Let auto choose engines that write memory to disk as it is
     #[arg(long)]
     pub allow_plaintext: bool,
-    /// Bytes that move at once, a power of two; by default that of a trace that is there, else 2M where the limit holds
-    /// enough of them, else 64K
+    /// Bytes that move at once, a power of two; by default that of a trace that is there, else 2M where the
+    /// limit holds enough of them, else 64K
     #[arg(long, value_name = "BYTES", value_parser = chunk)]
     pub chunk: Option<usize>,
     /// Address space for the program's paged data; none of it is memory until it is touched
@@ -125,8 +128,10 @@ pub struct Run {
     /// Speculate without cutting the program off: its writes and connections are real
     #[arg(long)]
     pub no_isolation: bool,
-    /// Seconds without new trace after which the speculative pass has hung; in concurrent mode, without use of a processor
-    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    /// Seconds without new trace after which the speculative pass has hung; in concurrent mode, without use
+    /// of a processor
+    #[arg(long, value_name = "SECONDS", default_value_t = 600,
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub speculation_timeout: u64,
     /// Write what was used into this file, as one JSON object
     #[arg(long, value_name = "FILE")]

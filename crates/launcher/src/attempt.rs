@@ -1,5 +1,5 @@
-//! Which engines work here, found out by using them: a child starts the runtime with one, as a program would, and
-//! touches memory. So an answer is that of the run itself, with its reason.
+//! Which engines work here, found out by using them: a child starts the runtime with one, as a program would,
+//! and touches memory. So an answer is that of the run itself, with its reason.
 
 use crate::link::Limit;
 use crate::pass::{Denied, Job, Pass, Tail};

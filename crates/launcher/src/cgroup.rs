@@ -1,7 +1,8 @@
 //! Memory groups of the system: made for one run, named after the launcher, removed with it.
 //!
-//! A group cannot go while a process is in it and a dead launcher removes nothing, so two others do: the guard, which
-//! outlives its launcher, and the next start on the machine ([`sweep`]), for the case that both were killed.
+//! A group cannot go while a process is in it and a dead launcher removes nothing, so two others do: the
+//! guard, which outlives its launcher, and the next start on the machine ([`sweep`]), for the case that both
+//! were killed.
 
 use crate::delay::{self, Delay};
 use crate::link::Limit;
@@ -117,8 +118,9 @@ impl Group {
             Version::One => {
                 write("memory.limit_in_bytes", limit.bytes)?;
                 if !limit.swap {
-                    // This keeps the group's own limit from swapping. What the kernel does for want of memory elsewhere
-                    // no group of this version can forbid; a limit of memory and swap together only bounds it.
+                    // This keeps the group's own limit from swapping. What the kernel does for want of memory
+                    // elsewhere no group of this version can forbid; a limit of memory and swap together only
+                    // bounds it.
                     write("memory.swappiness", 0)?;
                     let _ = write("memory.memsw.limit_in_bytes", limit.bytes);
                     forbidden =
@@ -150,8 +152,8 @@ impl Group {
         let _ = fs::write(self.folder.join(file), value);
     }
 
-    /// Has a program that comes to its limit wait for memory instead of being killed: for what the system swaps or the
-    /// runtime's pager frees. As far as the system has that.
+    /// Has a program that comes to its limit wait for memory instead of being killed: for what the system
+    /// swaps or the runtime's pager frees. As far as the system has that.
     pub fn help(&self, limit: Limit) -> Option<Help> {
         let swaps = limit.swap && crate::engine::has_swap();
         // Without it the system kills as it always does, and the run says so.
@@ -216,8 +218,8 @@ fn remove(folder: &Path) {
     }
 }
 
-/// Removes groups that launchers left which were killed together with their guards; with `own` also those of this
-/// launcher, whose guard was killed.
+/// Removes groups that launchers left which were killed together with their guards; with `own` also those of
+/// this launcher, whose guard was killed.
 pub fn sweep(own: bool) {
     let ours = name(std::process::id()).filter(|_| own);
     for (_, parent, _) in places().unwrap_or_default() {
@@ -244,7 +246,8 @@ fn space() -> Option<u64> {
     link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// Whether a group's name is ours and of a launcher that is dead. Those of other spaces of ids cannot be told.
+/// Whether a group's name is ours and of a launcher that is dead. Those of other spaces of ids cannot be
+/// told.
 fn is_stale(name: &str) -> bool {
     let parse = || {
         let mut parts = name.strip_prefix(NAME)?.split('-').map(|part| part.parse::<u64>().ok());
@@ -313,7 +316,8 @@ mod tests {
 
     #[test]
     fn groups_are_found_in_both_versions() {
-        let mounts = "30 1 0:26 / /none/memory rw - cgroup cgroup rw,memory\n31 1 0:27 / /none/unified rw - cgroup2 cgroup2 rw\n";
+        let mounts = "30 1 0:26 / /none/memory rw - cgroup cgroup rw,memory\n31 1 0:27 / /none/unified rw - \
+                      cgroup2 cgroup2 rw\n";
         let found = find("4:memory:/a/b\n0::/\n", mounts);
         assert_eq!(found[0], (Version::One, "/none/memory".into(), "/none/memory".into()));
         assert_eq!(found[1], (Version::Two, "/none/unified".into(), "/none/unified".into()));

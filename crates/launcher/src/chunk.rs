@@ -1,4 +1,5 @@
-//! How large chunks are where nobody says it: decision 032. One rule for `osprey run` and so for `osprey bench`.
+//! How large chunks are where nobody says it: decision 032. One rule for `osprey run` and so for
+//! `osprey bench`.
 
 use osprey::settings::CHUNK;
 
@@ -8,7 +9,8 @@ pub const SMALL: usize = CHUNK;
 pub const LARGE: usize = 2 << 20;
 /// A limit from which on large chunks are tried: what a program has beside them is known only by its trace.
 pub const TRIED: u64 = 128 << 20;
-/// A limit from which on a trace that is still being made is one of large chunks: nobody can look at its end first.
+/// A limit from which on a trace that is still being made is one of large chunks: nobody can look at its end
+/// first.
 pub const TRIED_UNSEEN: u64 = 256 << 20;
 /// Memory for chunks, beside all else, that holds enough large ones: 48, three times two blocks.
 pub const ROOM: u64 = 48 * LARGE as u64;

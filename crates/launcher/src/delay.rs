@@ -1,12 +1,14 @@
-//! A program that the runtime pages is delayed as it comes near its limit, in groups of version 2, and its pager is told.
+//! A program that the runtime pages is delayed as it comes near its limit, in groups of version 2, and its
+//! pager is told.
 //!
-//! These groups have no switch for the kill. They have `memory.high`: whoever allocates above it is put to sleep on the way
-//! back from the kernel, for a time that grows with the square of the excess. So a program that grows at once slows down
-//! just below its limit. The kernel tells us when that begins, we ring the pager's bell, and the pager gives frames up,
-//! until no more is used than `memory.high`.
+//! These groups have no switch for the kill. They have `memory.high`: whoever allocates above it is put to
+//! sleep on the way back from the kernel, for a time that grows with the square of the excess. So a program
+//! that grows at once slows down just below its limit. The kernel tells us when that begins, we ring the
+//! pager's bell, and the pager gives frames up, until no more is used than `memory.high`.
 //!
-//! **What must hold.** The pager is only told of memory that it can do something about: pages of files that nobody has
-//! mapped are the kernel's to drop, and a program that reads a large file must not lose its frames for them.
+//! **What must hold.** The pager is only told of memory that it can do something about: pages of files that
+//! nobody has mapped are the kernel's to drop, and a program that reads a large file must not lose its frames
+//! for them.
 
 use crate::link::Limit;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
@@ -19,10 +21,12 @@ use std::time::Duration;
 
 /// Between two looks while more is used than there should be.
 const LOOK: Duration = Duration::from_millis(20);
-/// Seconds that the kernel holds a thread up which fills memory from `memory.high` to the limit, if nothing is freed.
+/// Seconds that the kernel holds a thread up which fills memory from `memory.high` to the limit, if nothing
+/// is freed.
 const SECONDS: f64 = 1.0;
-/// The kernel's formula: for each batch of this many bytes (64 pages of 4 KiB; larger ones delay less) a thread sleeps so many
-/// seconds, times the square of the excess as a part of `memory.high`. It leaves out sleeps of up to 10 ms.
+/// The kernel's formula: for each batch of this many bytes (64 pages of 4 KiB; larger ones delay less) a
+/// thread sleeps so many seconds, times the square of the excess as a part of `memory.high`. It leaves out
+/// sleeps of up to 10 ms.
 const BATCH: f64 = 262_144.0;
 const STEEPNESS: f64 = 64.0;
 
@@ -76,8 +80,9 @@ impl Delay {
     }
 }
 
-/// `memory.high` for a limit: so far below it that filling what lies between takes [`SECONDS`]. Much more would delay a pager
-/// where it works, just below its limit; much less, and the limit is reached before the pager is awake.
+/// `memory.high` for a limit: so far below it that filling what lies between takes [`SECONDS`]. Much more
+/// would delay a pager where it works, just below its limit; much less, and the limit is reached before the
+/// pager is awake.
 pub fn high(limit: u64) -> u64 {
     // The integral of the square up to a part p, over all batches: limit / BATCH * STEEPNESS * p^3 / 3.
     let part = (3.0 * SECONDS * BATCH / (STEEPNESS * limit as f64)).cbrt().min(0.125);

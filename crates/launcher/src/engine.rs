@@ -113,7 +113,8 @@ fn best(args: &Run) -> Paging {
             warning: Some(format!(
                 "no paging engine works: {why}; the program runs unpaged{}",
                 if args.allow_plaintext && has_swap() {
-                    ", and the system may swap: it writes the program's memory to disk as it is, not encrypted"
+                    ", and the system may swap: it writes the program's memory to disk as it is, not \
+                     encrypted"
                 } else {
                     ""
                 }

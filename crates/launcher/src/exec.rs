@@ -15,8 +15,8 @@ pub const NAME: &str = "__exec";
 /// What stands for a session of its own on the command line.
 const OWN: &str = "own";
 
-/// The command line of this step: `__exec GUARD GROUP SESSION PROGRAM NAME ARGS...`; `GROUP` is empty for none, `SESSION`
-/// for the caller's, which has the terminal.
+/// The command line of this step: `__exec GUARD GROUP SESSION PROGRAM NAME ARGS...`; `GROUP` is empty for
+/// none, `SESSION` for the caller's, which has the terminal.
 pub fn command(
     guard: u32,
     group: Option<&Path>,

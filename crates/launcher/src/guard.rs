@@ -1,5 +1,5 @@
-//! `osprey __child`: the guard of one pass. It sets itself up, starts the program, and ends all that the program
-//! started, when the program ends or the launcher does. See decision 030.
+//! `osprey __child`: the guard of one pass. It sets itself up, starts the program, and ends all that the
+//! program started, when the program ends or the launcher does. See decision 030.
 
 use crate::cgroup::{Group, Help};
 use crate::link::{self, Event, Incoming, Order, Spec};
@@ -18,7 +18,8 @@ use std::time::Duration;
 /// The hidden command.
 pub const NAME: &str = "__child";
 
-/// Nanoseconds between two looks at the memory of a program that is in no group: at first and, doubling, at most.
+/// Nanoseconds between two looks at the memory of a program that is in no group: at first and, doubling, at
+/// most.
 const LOOK: [i64; 2] = [2_000_000, 128_000_000];
 
 /// Runs what comes over standard input, a socket.
@@ -169,7 +170,8 @@ fn start(
         // What the caller left open would be written through: it lies below the overlays.
         osprey::launch::keep_from_children().map_err(|e| format!("cannot close descriptors: {e}"))?;
     }
-    // A duplicate is what the program inherits. Of the rest it gets what the caller left open, unless it is cut off.
+    // A duplicate is what the program inherits. Of the rest it gets what the caller left open, unless it is
+    // cut off.
     let mut inherited = Vec::new();
     let mut pass = |name: &str, prefix: &str, descriptor: BorrowedFd<'_>| {
         let copy = rustix::io::dup(descriptor).map_err(|e| format!("cannot pass a descriptor: {e}"))?;

@@ -1,6 +1,8 @@
-//! The socket between the launcher and the guard of a pass: what is to be run with its descriptors, then events.
+//! The socket between the launcher and the guard of a pass: what is to be run with its descriptors, then
+//! events.
 //!
-//! The guard learns from its end that the launcher is gone: that is how nothing survives a launcher that was killed.
+//! The guard learns from its end that the launcher is gone: that is how nothing survives a launcher that was
+//! killed.
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
@@ -45,7 +47,8 @@ pub struct Spec {
 pub struct Passed {
     /// Variable.
     pub name: String,
-    /// Whether its value is a path of the descriptor, for the variables that hold paths; otherwise the bare number.
+    /// Whether its value is a path of the descriptor, for the variables that hold paths; otherwise the bare
+    /// number.
     pub path: bool,
 }
 

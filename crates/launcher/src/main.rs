@@ -1,4 +1,5 @@
-//! The `osprey` command line. It parses, calls and prints; paging itself is the runtime's, within the program.
+//! The `osprey` command line. It parses, calls and prints; paging itself is the runtime's, within the
+//! program.
 
 mod args;
 mod attempt;
@@ -45,7 +46,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// A command of the help. With `osprey run` standard output is the program's, and so are flags such as `--json`.
+/// A command of the help. With `osprey run` standard output is the program's, and so are flags such as
+/// `--json`.
 fn command(running: bool) -> ExitCode {
     let command = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli.command,

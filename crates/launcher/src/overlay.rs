@@ -1,14 +1,16 @@
-//! Cuts a process off: it sees this machine's files and may write, but what it writes goes to memory and is gone with
-//! it; it has no network and no shared memory with others.
+//! Cuts a process off: it sees this machine's files and may write, but what it writes goes to memory and is
+//! gone with it; it has no network and no shared memory with others.
 //!
-//! **What must hold.** Nothing a program does in its speculative pass reaches a file system, a peer, or another process
-//! by a socket. It is made against accidents of programs that do not know that they are speculated, not against attack:
-//! the program is the user's own, and runs with the user's rights a moment later anyway.
+//! **What must hold.** Nothing a program does in its speculative pass reaches a file system, a peer, or
+//! another process by a socket. It is made against accidents of programs that do not know that they are
+//! speculated, not against attack: the program is the user's own, and runs with the user's rights a moment
+//! later anyway.
 //!
-//! **How.** A new root in a memory file system of bounded size. Each folder below the old root that holds no mount is an
-//! overlay over itself; folders that hold mounts are made anew and filled one by one, because the kernel refuses
-//! overlays that would uncover what a mount hides (`clone_private_mount`). `/proc` and `/dev` are kept, `/sys` and other
-//! kernel interfaces are read-only. Mounts belong to a namespace, so they vanish with its last process.
+//! **How.** A new root in a memory file system of bounded size. Each folder below the old root that holds no
+//! mount is an overlay over itself; folders that hold mounts are made anew and filled one by one, because the
+//! kernel refuses overlays that would uncover what a mount hides (`clone_private_mount`). `/proc` and `/dev`
+//! are kept, `/sys` and other kernel interfaces are read-only. Mounts belong to a namespace, so they vanish
+//! with its last process.
 
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
@@ -57,8 +59,10 @@ fn unshare() -> Result<bool, String> {
     let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     try_unshare(flags | UnshareFlags::NEWUSER).map_err(|e| {
         format!(
-            "namespaces are forbidden here ({e}); to allow them: sysctl user.max_user_namespaces=10000, on Debian and \
-             Ubuntu also kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0, in a \
+            "namespaces are forbidden here ({e}); to allow them: sysctl user.max_user_namespaces=10000, on \
+             Debian and \
+             Ubuntu also kernel.unprivileged_userns_clone=1 and \
+             kernel.apparmor_restrict_unprivileged_userns=0, in a \
              container the capability SYS_ADMIN"
         )
     })?;
@@ -334,7 +338,8 @@ fn in_root(place: &Path) -> PathBuf {
     workshop("root").join(place.strip_prefix("/").unwrap_or(place))
 }
 
-/// Gives a new folder the owner and mode of an old one. The owner may be one that a user namespace does not know.
+/// Gives a new folder the owner and mode of an old one. The owner may be one that a user namespace does not
+/// know.
 fn like(folder: &Path, metadata: &fs::Metadata) -> io::Result<()> {
     match std::os::unix::fs::chown(folder, Some(metadata.uid()), Some(metadata.gid())) {
         Err(e) if !matches!(e.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput) => {

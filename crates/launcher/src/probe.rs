@@ -87,7 +87,8 @@ fn ask(spill: &Path) -> Answer {
 /// What to do where no group of memory can be made.
 fn with_remedy(why: String) -> String {
     format!(
-        "{why}; run as root, or in a scope of its own (systemd-run --user --scope osprey run ...); without it the runtime \
+        "{why}; run as root, or in a scope of its own (systemd-run --user --scope osprey run ...); without \
+         it the runtime \
          keeps to the limit itself"
     )
 }
@@ -139,7 +140,8 @@ mod tests {
             engine: None,
             reason: "nothing works".into(),
         };
-        let expected = "engine move  no   what\n                  forbidden\nlimit        yes  what\n\n--engine auto is none: nothing works";
+        let expected = "engine move  no   what\n                  forbidden\nlimit        yes  what\n\n\
+                        --engine auto is none: nothing works";
         assert_eq!(table(&answer), expected);
     }
 }

@@ -29,8 +29,8 @@ pub fn peak(pid: u32) -> Option<u64> {
     Some(line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? << 10)
 }
 
-/// All processes that descend from `root`, children before their children; those that ended but were not waited for
-/// are not among them.
+/// All processes that descend from `root`, children before their children; those that ended but were not
+/// waited for are not among them.
 pub fn descendants(root: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<(u32, bool)>> = HashMap::new();
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
@@ -52,8 +52,8 @@ pub fn descendants(root: u32) -> Vec<u32> {
     found
 }
 
-/// Kills all that descends from this process and waits for it; gives how many there were. This process must be the
-/// reaper of its descendants: an orphan is then a child of ours and found again.
+/// Kills all that descends from this process and waits for it; gives how many there were. This process must
+/// be the reaper of its descendants: an orphan is then a child of ours and found again.
 pub fn end_descendants() -> u64 {
     let mut ended = 0;
     loop {

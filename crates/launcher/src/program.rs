@@ -44,7 +44,8 @@ impl Program {
         Ok(Self { path, name: name.clone(), args: args.to_vec() })
     }
 
-    /// The key of a trace: a hash over the content of the file, the arguments, and what a trace depends on besides.
+    /// The key of a trace: a hash over the content of the file, the arguments, and what a trace depends on
+    /// besides.
     ///
     /// # Errors
     /// When the file cannot be read.

@@ -1,26 +1,28 @@
-//! A program that may swap, or that the runtime pages, waits when the system finds no memory for it, instead of being
-//! killed.
+//! A program that may swap, or that the runtime pages, waits when the system finds no memory for it, instead
+//! of being killed.
 //!
-//! **Paged by the runtime.** What the program allocates beside the region grows whenever it likes, and the pager, which gives
-//! frames up for that, only looks at it now and then. So the group's limit is lowered by a reserve from the start
-//! ([`reserve`]). A thread that comes up against the lowered limit waits, the kernel tells us and the pager at once, and the
-//! pager gives up frames. It may need a page of its own before it has freed one, and waits like everybody: then its bell is
-//! not answered, which we see ([`TOKEN`]), and we give the reserve page by page until it is. Given at once, or to whoever waits
-//! while the pager works, the thread that fills memory would have taken it all when the pager needs some; of single
-//! pages some are the pager's, and it needs few. What is left is for everybody when nothing was freed for a while:
-//! up to the limit that was asked for. The reserve is taken back when that much is free again.
+//! **Paged by the runtime.** What the program allocates beside the region grows whenever it likes, and the
+//! pager, which gives frames up for that, only looks at it now and then. So the group's limit is lowered by a
+//! reserve from the start ([`reserve`]). A thread that comes up against the lowered limit waits, the kernel
+//! tells us and the pager at once, and the pager gives up frames. It may need a page of its own before it has
+//! freed one, and waits like everybody: then its bell is not answered, which we see ([`TOKEN`]), and we give
+//! the reserve page by page until it is. Given at once, or to whoever waits while the pager works, the thread
+//! that fills memory would have taken it all when the pager needs some; of single pages some are the pager's,
+//! and it needs few. What is left is for everybody when nothing was freed for a while: up to the limit that
+//! was asked for. The reserve is taken back when that much is free again.
 //!
-//! **Swapping.** The kernel kills in a group at its limit when the faulting thread's own reclaim freed nothing a few times
-//! in a row. Under heavy swapping that happens with swap to spare, when every page of the group was touched just now. Such
-//! a program can go on: its pages go out within milliseconds when, a little later, another process lowers the group's
-//! limit for a moment. What has changed by then, it seems, are the group's counters, by which reclaim chooses and which
-//! the kernel brings up to date every two seconds, or when they are read: so we read them.
+//! **Swapping.** The kernel kills in a group at its limit when the faulting thread's own reclaim freed
+//! nothing a few times in a row. Under heavy swapping that happens with swap to spare, when every page of the
+//! group was touched just now. Such a program can go on: its pages go out within milliseconds when, a little
+//! later, another process lowers the group's limit for a moment. What has changed by then, it seems, are the
+//! group's counters, by which reclaim chooses and which the kernel brings up to date every two seconds, or
+//! when they are read: so we read them.
 //!
-//! Hence the kill is switched off (groups of version 1 alone have such a switch), the kernel tells us of a thread that
-//! waits, and we are that other process. The limit is never set above what was asked for.
+//! Hence the kill is switched off (groups of version 1 alone have such a switch), the kernel tells us of a
+//! thread that waits, and we are that other process. The limit is never set above what was asked for.
 //!
-//! **What must hold.** No program waits for ever: when nothing can be freed for [`PATIENCE`], the kill is switched on
-//! again, which ends the program. A guard that dies takes its program with it, waiting or not.
+//! **What must hold.** No program waits for ever: when nothing can be freed for [`PATIENCE`], the kill is
+//! switched on again, which ends the program. A guard that dies takes its program with it, waiting or not.
 
 use crate::link::Limit;
 use rustix::event::{EventfdFlags, eventfd};
@@ -32,18 +34,20 @@ use std::time::{Duration, Instant};
 
 /// How long nothing may be freed before the system may kill: some of the kernel's periods of two seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// What is freed at a time, and the reserve, as a part of the limit: enough for many faults, too little to be felt.
+/// What is freed at a time, and the reserve, as a part of the limit: enough for many faults, too little to be
+/// felt.
 const PART: u64 = 64;
-/// How long nothing may be freed before others than the pager get of the reserve: less than it tries a call again that
-/// finds no memory.
+/// How long nothing may be freed before others than the pager get of the reserve: less than it tries a call
+/// again that finds no memory.
 const RESERVED: Duration = Duration::from_secs(1);
 /// Bytes of a reserve: enough pages for a pager, and not more than are given well within [`PATIENCE`].
 const RESERVE: [u64; 2] = [256 << 10, 4 << 20];
 const PAGE: u64 = 4096;
-/// What we ring the pager's bell with: an eventfd takes this once, and again only when the first was read. The kernel's
-/// own rings, of one each, have room beside it.
+/// What we ring the pager's bell with: an eventfd takes this once, and again only when the first was read.
+/// The kernel's own rings, of one each, have room beside it.
 const TOKEN: u64 = u64::MAX - (1 << 32);
-/// Time between two pages of the reserve, and between two looks otherwise, which is also the time to answer a bell.
+/// Time between two pages of the reserve, and between two looks otherwise, which is also the time to answer a
+/// bell.
 const DRIP: Duration = Duration::from_millis(1);
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -65,7 +69,8 @@ pub struct Relief {
 }
 
 impl Relief {
-    /// Switches the kill off in the group at `folder`, which has that limit; keeps a reserve back for a paged program.
+    /// Switches the kill off in the group at `folder`, which has that limit; keeps a reserve back for a paged
+    /// program.
     ///
     /// # Errors
     /// The system's; the kill stays on.
@@ -101,7 +106,8 @@ impl Relief {
         }
         let gave = std::mem::take(&mut self.gave);
         if rang && self.pager.is_some() && !gave {
-            // Who waits now has begun to since the last look, and we gave nothing meanwhile: frames were freed.
+            // Who waits now has begun to since the last look, and we gave nothing meanwhile: frames were
+            // freed.
             self.stuck = None;
         }
         let since = *self.stuck.get_or_insert_with(Instant::now);
@@ -113,7 +119,8 @@ impl Relief {
         Some(pause)
     }
 
-    /// Tells the pager, and gives a page of the reserve where it does not answer, or nothing was freed since then.
+    /// Tells the pager, and gives a page of the reserve where it does not answer, or nothing was freed since
+    /// then.
     fn drip(&mut self, since: Instant) -> Duration {
         let Some(pager) = &self.pager else { return LOOK };
         let mut answers = true;
@@ -147,8 +154,8 @@ impl Relief {
         LOOK
     }
 
-    /// Lowers the limit of a paged program by the reserve, where that much is free: otherwise the kernel would have pages of
-    /// files leave for it.
+    /// Lowers the limit of a paged program by the reserve, where that much is free: otherwise the kernel
+    /// would have pages of files leave for it.
     fn take_back(&mut self) {
         let lowest = self.lowest();
         if self.pager.is_some()

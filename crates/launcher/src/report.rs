@@ -4,11 +4,12 @@ use osprey::Stats;
 use page::numbers::{binary, duration};
 use serde::{Deserialize, Serialize};
 
-/// The report of `osprey run`: what the runtime counted in the last pass, and what the launcher knows besides.
+/// The report of `osprey run`: what the runtime counted in the last pass, and what the launcher knows
+/// besides.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
-    /// The runtime's counters of the program's own pass (of the speculative one with `--speculative-only`); all zero
-    /// when the program does not use the runtime.
+    /// The runtime's counters of the program's own pass (of the speculative one with `--speculative-only`);
+    /// all zero when the program does not use the runtime.
     #[serde(flatten)]
     pub run: Stats,
     /// The exit code, or 128 + signal.
@@ -125,7 +126,8 @@ mod tests {
             speculation: Some(Speculation { seconds: 1.5, ..Speculation::default() }),
             ..Report::default()
         };
-        let expected = "256 MiB of 1 GiB (25 %), memory cgroup; speculation 1.50 s, run 12.0 s; 3 MiB read, 0 B written, \
+        let expected = "256 MiB of 1 GiB (25 %), memory cgroup; speculation 1.50 s, run 12.0 s; 3 MiB read, \
+                        0 B written, \
                         5 stalls; programmed, engine move, chunks of 2 MiB";
         assert_eq!(report.summary(), expected);
         let json = serde_json::to_value(&report).expect("JSON");

@@ -1,9 +1,9 @@
 //! `osprey run`: which passes, in which order, with which memory; and what to do when one of them fails.
 //!
-//! **What must hold.** The program's own pass is run exactly once and its exit code is ours. Whatever goes wrong before
-//! (a speculation that crashes, hangs or is not permitted; a trace of something else) makes it page by its faults, with
-//! a warning: it is then slower, never wrong. What we leave behind is the trace file and the report that were asked
-//! for, however we end.
+//! **What must hold.** The program's own pass is run exactly once and its exit code is ours. Whatever goes
+//! wrong before (a speculation that crashes, hangs or is not permitted; a trace of something else) makes it
+//! page by its faults, with a warning: it is then slower, never wrong. What we leave behind is the trace file
+//! and the report that were asked for, however we end.
 
 use crate::args::{EngineChoice, Run, RunMode};
 use crate::chunk::Foresight;
@@ -37,7 +37,8 @@ const RUNTIME: &str = "limited by the runtime itself";
 const NOBODY: &str = "not limited";
 /// Why chunks are small after a first look at the program.
 const TOO_LARGE: &str = "the limit leaves too little for chunks of 2 MiB beside what the program needs";
-/// A peak may exceed its limit by one part in as many, before it is said: the runtime keeps it by looking now and then.
+/// A peak may exceed its limit by one part in as many, before it is said: the runtime keeps it by looking now
+/// and then.
 const LENIENCE: u64 = 16;
 /// How often a speculative pass beside the program is looked at.
 const LOOK: Duration = Duration::from_millis(500);
@@ -302,8 +303,8 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// A speculative pass, its trace kept where that was asked for; `Err`: the signal that ends us. A second one where the
-    /// first shows that its chunks were too large.
+    /// A speculative pass, its trace kept where that was asked for; `Err`: the signal that ends us. A second
+    /// one where the first shows that its chunks were too large.
     fn speculate(&mut self) -> Result<Result<Option<Trace>, u8>, Failure> {
         match self.speculator().run()? {
             Outcome::Interrupted(signal) => Ok(Err(signal)),
@@ -330,7 +331,8 @@ impl<'a> Runner<'a> {
                     ));
                 }
                 self.console.note(
-                    "the program does not use the runtime: nothing of it can be paged, and the limit is all there is",
+                    "the program does not use the runtime: nothing of it can be paged, and the limit is all \
+                     there is",
                 );
                 Ok(Ok(None))
             }
@@ -383,13 +385,15 @@ impl<'a> Runner<'a> {
                 if matches!(self.args.mode, RunMode::Reactive | RunMode::Concurrent) =>
             {
                 Err(Failure::ours(format!(
-                    "--memory as a percentage is of what a trace says that is there before the program runs, and --mode {} \
+                    "--memory as a percentage is of what a trace says that is there before the program runs, \
+                     and --mode {} \
                      has none; give bytes, such as --memory 256M",
                     asked(self.args)
                 )))
             }
             (_, Some(Memory::Percent(_)), _) => Err(Failure::ours(
-                "--memory as a percentage is of what a trace says, and there is no trace of this program; give bytes, \
+                "--memory as a percentage is of what a trace says, and there is no trace of this program; \
+                 give bytes, \
                  such as --memory 256M",
             )),
         }
@@ -456,7 +460,8 @@ impl<'a> Runner<'a> {
             && self.limit().is_some_and(|limit| !limit.swap)
         {
             self.warn(format!(
-                "the system may write the program's memory to swap as it is, not encrypted: {why}; switch swap off \
+                "the system may write the program's memory to swap as it is, not encrypted: {why}; switch \
+                 swap off \
                  (swapoff -a), or let a memory cgroup be made (root, or systemd-run --user --scope)"
             ));
         }
@@ -468,7 +473,8 @@ impl<'a> Runner<'a> {
             }
             Some(Err(why)) if self.paging.by == By::System => {
                 return Err(Failure::ours(format!(
-                    "--engine swap needs a memory cgroup, and there can be none: {why}; run it as root, or in a scope of \
+                    "--engine swap needs a memory cgroup, and there can be none: {why}; run it as root, or \
+                     in a scope of \
                      its own (systemd-run --user --scope)"
                 )));
             }
@@ -506,7 +512,8 @@ impl<'a> Runner<'a> {
         let ended = self.real(None, Some(reader), || idle.look(&pass));
         if idle.ended {
             self.warn(format!(
-                "the speculative pass neither ran nor sent trace for {} s and was ended (--speculation-timeout gives it \
+                "the speculative pass neither ran nor sent trace for {} s and was ended \
+                 (--speculation-timeout gives it \
                  more); the program was paged by its faults from then on",
                 self.args.speculation_timeout
             ));
@@ -536,11 +543,13 @@ impl<'a> Runner<'a> {
                 if self.limit().is_some_and(|limit| limit.paged) { " beside what can be paged" } else { "" };
             let then = match self.paging.by {
                 By::System => {
-                    "and could swap no more: swap is full, or all its pages were in use at once; more swap or more memory \
+                    "and could swap no more: swap is full, or all its pages were in use at once; more swap \
+                     or more memory \
                      helps"
                 }
                 By::Runtime(Engine::Copy) => {
-                    "give it more (--memory), or use --engine move where the kernel has it, which needs less itself to page \
+                    "give it more (--memory), or use --engine move where the kernel has it, which needs less \
+                     itself to page \
                      out"
                 }
                 _ => "give it more (--memory)",
@@ -557,8 +566,8 @@ impl<'a> Runner<'a> {
         Ok(ended.code)
     }
 
-    /// What the runtime only noted, for who wants to know all, and a limit that was not kept. What it warned of was said
-    /// when it happened.
+    /// What the runtime only noted, for who wants to know all, and a limit that was not kept. What it warned
+    /// of was said when it happened.
     fn say_warnings(&mut self) {
         if self.console.verbose {
             let warnings = self.report.run.warnings.iter();
@@ -577,7 +586,8 @@ impl<'a> Runner<'a> {
             && self.report.limit != NOBODY
         {
             self.warn(format!(
-                "the limit was not kept: {} at the most, of {}; only a memory group keeps it whatever happens (root, or \
+                "the limit was not kept: {} at the most, of {}; only a memory group keeps it whatever \
+                 happens (root, or \
                  systemd-run --user --scope)",
                 binary(peak),
                 binary(limit)
@@ -642,7 +652,8 @@ impl Idle {
         Ok(Self { reader, timeout, ticks: pass.ticks(), moved: now, looked: now, ended: false })
     }
 
-    /// Kills the pass when it has stood still for too long. One that waits for room in the ring has left trace there.
+    /// Kills the pass when it has stood still for too long. One that waits for room in the ring has left
+    /// trace there.
     fn look(&mut self, pass: &Pass) {
         if self.ended || self.looked.elapsed() < LOOK {
             return;

@@ -1,6 +1,7 @@
 //! Signals to the launcher: for the program while it runs, for ourselves before.
 //!
-//! A terminal signals everybody in its foreground, the program included, so only what another process sent is forwarded.
+//! A terminal signals everybody in its foreground, the program included, so only what another process sent is
+//! forwarded.
 
 use crate::link::{self, Order};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -48,8 +49,8 @@ impl Signals {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on the program behind this guard gets them, first the one that came while it was started; `None`: the
-    /// launcher itself.
+    /// From now on the program behind this guard gets them, first the one that came while it was started;
+    /// `None`: the launcher itself.
     pub fn forward(&self, guard: Option<UnixStream>) {
         self.lock().turn_to(guard);
     }

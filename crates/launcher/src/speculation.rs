@@ -150,7 +150,8 @@ impl Speculator<'_> {
         }
         if self.input.missed_terminal() {
             self.console.warn(
-                "the speculative pass read from the terminal (or device) and found an empty line; give the input by a file or a pipe, or use --mode reactive",
+                "the speculative pass read from the terminal (or device) and found an empty line; give the \
+                 input by a file or a pipe, or use --mode reactive",
             );
         }
         self.console.step(&format!(
@@ -189,7 +190,8 @@ impl Speculator<'_> {
     fn unused(&self, code: u8) -> String {
         let ended = how_ended(code);
         let why = if self.isolate {
-            "because it is cut off from files and network, or does not use it (--no-isolation lets it reach them, if it \
+            "because it is cut off from files and network, or does not use it (--no-isolation lets it reach \
+             them, if it \
              stubs what it does there)"
         } else {
             "or does not use it"
@@ -215,7 +217,8 @@ pub fn how_ended(code: u8) -> String {
 /// Why a program is not run speculatively when it cannot be cut off.
 pub fn refusal(why: &str) -> String {
     format!(
-        "the program cannot be cut off from files and network for a speculative pass: {why}; or --no-isolation, if it \
+        "the program cannot be cut off from files and network for a speculative pass: {why}; or \
+         --no-isolation, if it \
          stubs its network and files itself"
     )
 }
@@ -250,12 +253,14 @@ impl<'a> Watch<'a> {
         }
         if self.grown.elapsed() > self.of.timeout {
             self.stop = Some(format!(
-                "the speculative pass wrote no trace for {} s and was ended (--speculation-timeout gives it more)",
+                "the speculative pass wrote no trace for {} s and was ended (--speculation-timeout gives it \
+                 more)",
                 self.of.timeout.as_secs()
             ));
         } else if self.of.input.overflowed() {
             self.stop = Some(format!(
-                "the speculative pass read more than {} from a pipe, which is what is kept for the program; give the \
+                "the speculative pass read more than {} from a pipe, which is what is kept for the program; \
+                 give the \
                  input by a file",
                 binary(stdin::KEPT as u64)
             ));

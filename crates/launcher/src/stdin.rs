@@ -1,10 +1,11 @@
 //! Standard input for two passes: both must read the same.
 //!
-//! A regular file is opened again for the speculative pass, at the place where it stands. What comes through a pipe is
-//! kept as the speculative pass takes it, up to [`KEPT`], and given to the program again, followed by the rest: nothing
-//! is read ahead of a pass that asks, so a pipe that never ends is no obstacle to a program that does not read it. A
-//! terminal is the program's alone, as is every other device that gives a byte once (serial lines, sources of randomness):
-//! speculation finds one empty line there, which tells us whether it looked. `/dev/null` reads the same for ever.
+//! A regular file is opened again for the speculative pass, at the place where it stands. What comes through
+//! a pipe is kept as the speculative pass takes it, up to [`KEPT`], and given to the program again, followed
+//! by the rest: nothing is read ahead of a pass that asks, so a pipe that never ends is no obstacle to a
+//! program that does not read it. A terminal is the program's alone, as is every other device that gives a
+//! byte once (serial lines, sources of randomness): speculation finds one empty line there, which tells us
+//! whether it looked. `/dev/null` reads the same for ever.
 
 use rustix::fs::FileType;
 use std::fs::File;
@@ -68,7 +69,8 @@ impl Input {
         }
     }
 
-    /// Standard input of the real pass: as it is where no speculative pass was given it, from the beginning otherwise.
+    /// Standard input of the real pass: as it is where no speculative pass was given it, from the beginning
+    /// otherwise.
     ///
     /// # Errors
     /// The system's.
@@ -201,7 +203,8 @@ impl State {
         if real { &mut self.real } else { &mut self.speculative }
     }
 
-    /// Drops what no reader will ask for. Speculation begins before the real pass or beside it, never after it.
+    /// Drops what no reader will ask for. Speculation begins before the real pass or beside it, never after
+    /// it.
     fn forget(&mut self) {
         let Some(real) = self.real else { return };
         let least = self.speculative.map_or(real, |speculative| speculative.min(real));

@@ -1,4 +1,5 @@
-//! `osprey trace`: what a trace file holds, what the best plan would move by it, and whether it is whole and of a program.
+//! `osprey trace`: what a trace file holds, what the best plan would move by it, and whether it is whole and
+//! of a program.
 
 pub mod figures;
 mod picture;
@@ -19,7 +20,8 @@ Examples:
 
 /// Shows a trace file, or verifies it.
 ///
-/// A trace says which chunks of memory a program touches, in which order. It holds no data and depends on no limit.
+/// A trace says which chunks of memory a program touches, in which order. It holds no data and depends on no
+/// limit.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub struct Trace {

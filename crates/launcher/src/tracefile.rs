@@ -34,7 +34,8 @@ pub fn chunk(path: &Path) -> Option<usize> {
 pub fn keep(trace: &File, path: &Path) -> io::Result<()> {
     let mut from = File::open(crate::pass::descriptor_path(trace.as_fd()))?;
     if path.starts_with("/proc") {
-        // A descriptor by its path, as `osprey trace verify` gives: memory of its owner, without a name to replace.
+        // A descriptor by its path, as `osprey trace verify` gives: memory of its owner, without a name to
+        // replace.
         let mut file = File::options().write(true).truncate(true).open(path)?;
         return io::copy(&mut from, &mut file).map(|_| ());
     }

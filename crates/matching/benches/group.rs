@@ -1,4 +1,5 @@
-//! Microseconds per group operation on one core: the 8-lane kernel where this machine has it, beside one point at a time.
+//! Microseconds per group operation on one core: the 8-lane kernel where this machine has it, beside one
+//! point at a time.
 //!
 //! `cargo bench -p matching --bench group`
 

@@ -1,4 +1,5 @@
-//! Permutation networks: microseconds to route a permutation, and to share a permuted table between two threads.
+//! Permutation networks: microseconds to route a permutation, and to share a permuted table between two
+//! threads.
 
 use base::Seed;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

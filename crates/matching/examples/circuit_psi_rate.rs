@@ -1,8 +1,8 @@
 //! How fast circuit-PSI runs in one process, a thread per party: `cargo run --release -p matching --example
 //! circuit_psi_rate -- [rows] [payload bytes] [back end]`. Both sides have as many rows, half of them shared.
 //!
-//! Prints bytes per row by step and party, and seconds of wall clock and of each party's processor time, which a busy
-//! machine does not change much (Linux only).
+//! Prints bytes per row by step and party, and seconds of wall clock and of each party's processor time,
+//! which a busy machine does not change much (Linux only).
 
 use base::Error;
 use matching::circuit_psi::{self, Options};

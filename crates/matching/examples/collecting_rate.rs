@@ -1,5 +1,5 @@
-//! Anchors per second of Collecting PS3I, both parties in this process with one core each: one identifier per row, half
-//! of the anchors match one row, the others none.
+//! Anchors per second of Collecting PS3I, both parties in this process with one core each: one identifier per
+//! row, half of the anchors match one row, the others none.
 //!
 //! `cargo run --release -p matching --example collecting_rate -- [rows per side] [slots] [degree]`
 

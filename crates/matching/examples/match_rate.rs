@@ -1,6 +1,7 @@
 //! Rows per second of Private-ID, both parties in this process with one core each, half of the rows shared.
 //!
-//! `cargo run --release -p matching --example match_rate -- [rows per side] [rows of the other side] [MiB per party]`
+//! `cargo run --release -p matching --example match_rate --
+//! [rows per side] [rows of the other side] [MiB per party]`
 
 use matching::{Flat, Options, pid};
 use net::cluster::Cluster;
@@ -56,7 +57,8 @@ fn main() {
         (cpu - cpu_before) * 1e6 / operations as f64
     );
     println!(
-        "  {:.0} bytes sent per row of the larger side, {:.0} bytes of memory per row of one side and party, {} MB in all",
+        "  {:.0} bytes sent per row of the larger side, {:.0} bytes of memory per row of one side and party, \
+         {} MB in all",
         bytes as f64 / larger,
         (peak - memory_before) as f64 / (n_c + n_p) as f64,
         peak / 1_000_000

@@ -1,5 +1,6 @@
-//! Rows per second of multi-identifier Private-ID (two parties) and of Private-ID among n parties, all in this process with
-//! one core each. Half of the rows are shared: with everybody's next party, where there are more than two.
+//! Rows per second of multi-identifier Private-ID (two parties) and of Private-ID among n parties, all in
+//! this process with one core each. Half of the rows are shared: with everybody's next party, where there are
+//! more than two.
 //!
 //! `cargo run --release -p matching --example multi_rate -- [rows per side] [identifiers of a row]`
 //! `cargo run --release -p matching --example multi_rate -- [rows per side] parties [parties]`

@@ -1,5 +1,5 @@
-//! Rows per second that Paillier encryption moves into shares, both parties in this process with one core each; the
-//! taker asks for half of the rows, each a number of 8 bytes.
+//! Rows per second that Paillier encryption moves into shares, both parties in this process with one core
+//! each; the taker asks for half of the rows, each a number of 8 bytes.
 //!
 //! `cargo run --release -p matching --example paillier_rate -- [rows]`
 

@@ -1,29 +1,32 @@
 //! Dummy rows: a match shows sizes, and with dummies it shows noised ones.
 //!
-//! * **Functionality.** For every non-empty set S of other parties there is a public list `D_(i,S)` of party i, `2 s` names
-//!   of [`Domain::Dummy`]. Every party of S inserts all of it, i itself `z_(i,S)` of its names (a secret uniform choice),
-//!   nobody else any. Party i also inserts `w_i` rows that nobody else has, random names of [`Domain::Filler`]. All `z` and
-//!   `w` are independent: `s` plus a discrete Laplace of scale `1 / epsilon`, given that it lies in `-s..=s`. Between two
-//!   parties this is one list of each.
-//! * **Model.** Parties insert dummies as written here; what they choose freely, their identifiers, may be crafted. A
-//!   party that leaves out the other's list sees exact sizes again, and nobody can tell.
-//! * **Who learns what.** Peers see how many rows exactly the parties of each set have, or sums of these numbers, dummies
-//!   included. A row of i that exactly S have counts one more for S with i and one less for S, which is what one more of
-//!   `z_(i,S)` does; a row that nobody else has is one more of `w_i`. `z` alone would leave unmatched rows exact.
-//!   [`Dummies::charge`] is what that costs; `docs/protocols/dummies.md` has the argument and its limits.
+//! * **Functionality.** For every non-empty set S of other parties there is a public list `D_(i,S)` of party
+//!   i, `2 s` names of [`Domain::Dummy`]. Every party of S inserts all of it, i itself `z_(i,S)` of its names
+//!   (a secret uniform choice), nobody else any. Party i also inserts `w_i` rows that nobody else has, random
+//!   names of [`Domain::Filler`]. All `z` and `w` are independent: `s` plus a discrete Laplace of scale
+//!   `1 / epsilon`, given that it lies in `-s..=s`. Between two parties this is one list of each.
+//! * **Model.** Parties insert dummies as written here; what they choose freely, their identifiers, may be
+//!   crafted. A party that leaves out the other's list sees exact sizes again, and nobody can tell.
+//! * **Who learns what.** Peers see how many rows exactly the parties of each set have, or sums of these
+//!   numbers, dummies included. A row of i that exactly S have counts one more for S with i and one less for
+//!   S, which is what one more of `z_(i,S)` does; a row that nobody else has is one more of `w_i`. `z` alone
+//!   would leave unmatched rows exact. [`Dummies::charge`] is what that costs; `docs/protocols/dummies.md`
+//!   has the argument and its limits.
 //! * **Paper.** None that we follow; the construction is ours. Noise: [`release::gaussian::DiscreteLaplace`].
-//! * **Cost.** [`TERMS_BYTES`] each way per pair of parties and one turn; n parties insert `n 2^(n-1) s` more rows each on
-//!   average, `4 s` for two and `12 s` for three. At the default of epsilon 1/10 and delta 10^-9 `s` is 185.
+//! * **Cost.** [`TERMS_BYTES`] each way per pair of parties and one turn; n parties insert `n 2^(n-1) s` more
+//!   rows each on average, `4 s` for two and `12 s` for three. At the default of epsilon 1/10 and delta 10^-9
+//!   `s` is 185.
 //!
 //! How a protocol applies it:
 //!
-//! 1. [`agree`] at its first step, with [`Hides::Intersection`], or [`Hides::Rows`] where no size of the intersection
-//!    shows (then there are no lists, only the `w_i`);
-//! 2. [`Padded::new`] in place of the caller's identifiers: own rows come first and keep their numbers, then dummies;
+//! 1. [`agree`] at its first step, with [`Hides::Intersection`], or [`Hides::Rows`] where no size of the
+//!    intersection shows (then there are no lists, only the `w_i`);
+//! 2. [`Padded::new`] in place of the caller's identifiers: own rows come first and keep their numbers, then
+//!    dummies;
 //! 3. what it returns per own row is cut to [`Padded::real_rows`]; payload of a dummy row is blank.
 //!
-//! A dummy row has one name. Where rows have K identifiers its other places are empty, so the protocol fills them as it
-//! does those of any short row.
+//! A dummy row has one name. Where rows have K identifiers its other places are empty, so the protocol fills
+//! them as it does those of any short row.
 
 use crate::identifiers::{Domain, Identifiers};
 use base::{Error, PartyId, Rng, Secret, Seed};
@@ -40,7 +43,8 @@ pub const TERMS_BYTES: u64 = 16;
 /// The check that a peer with other parameters fails.
 pub(crate) const SAME_TERMS: &str = "it hides sizes with the same dummies as we do";
 
-/// The most parties that hide overlaps: six insert 192 `s` rows each, and every party more doubles that and adds to it.
+/// The most parties that hide overlaps: six insert 192 `s` rows each, and every party more doubles that and
+/// adds to it.
 pub const PARTIES_MAX: usize = 6;
 
 /// The largest `s`: beyond it dummies would outweigh most data, and the parameters are a slip.
@@ -66,8 +70,8 @@ pub struct Dummies {
     centre: u64,
 }
 
-/// What one row's worst change costs the party that owns it: the pair (epsilon, delta), and the same as `rho` of zCDP
-/// that holds except with probability `delta`.
+/// What one row's worst change costs the party that owns it: the pair (epsilon, delta), and the same as `rho`
+/// of zCDP that holds except with probability `delta`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charge {
     /// Pure epsilon, in the event of probability at least `1 - delta`.
@@ -81,9 +85,10 @@ pub struct Charge {
 impl Dummies {
     /// Dummies with these parameters; `s` is the least one that keeps the charge for one row within `delta`.
     ///
-    /// `seed` decides the secret sizes and choices. Two runs that a peer could tell apart by anything but these must
-    /// have independent seeds: derive it from a long-term secret by a PRF over everything that the run depends on, the
-    /// **peer's** data included. Otherwise two runs with one row changed on the peer's side differ by exactly that row.
+    /// `seed` decides the secret sizes and choices. Two runs that a peer could tell apart by anything but
+    /// these must have independent seeds: derive it from a long-term secret by a PRF over everything that the
+    /// run depends on, the **peer's** data included. Otherwise two runs with one row changed on the peer's
+    /// side differ by exactly that row.
     ///
     /// # Errors
     /// When `epsilon` is not in `(0, 10]`, `delta` not in `(0, 1)`, or `s` is over [`CENTRE_MAX`].
@@ -112,7 +117,8 @@ impl Dummies {
         self.centre
     }
 
-    /// The least and the most rows that a party's dummies may come to among `parties`, for a price before the run.
+    /// The least and the most rows that a party's dummies may come to among `parties`, for a price before the
+    /// run.
     #[must_use]
     pub fn rows_range(&self, hides: Hides, parties: usize) -> [u64; 2] {
         let sets = 1u64 << (parties as u32 - 1);
@@ -126,16 +132,18 @@ impl Dummies {
         }
     }
 
-    /// What replacing one row of this party by any other costs it, per run. Adding or removing a row costs no more.
+    /// What replacing one row of this party by any other costs it, per run. Adding or removing a row costs no
+    /// more.
     ///
-    /// `keys` is K, the identifiers of a row: with more than one, a row can change up to K matched pairs by the rule
-    /// of mutual best edges.
+    /// `keys` is K, the identifiers of a row: with more than one, a row can change up to K matched pairs by
+    /// the rule of mutual best edges.
     #[must_use]
     pub fn charge(&self, hides: Hides, keys: u64) -> Charge {
         let reach = ratio(keys.max(1), 1u64);
         let (epsilon, ends) = (&self.epsilon, tail(&self.epsilon, self.centre, keys.max(1)));
         match hides {
-            // One noise moves by up to K and another one by as much the other way; independent noises add their rho.
+            // One noise moves by up to K and another one by as much the other way; independent noises add
+            // their rho.
             Hides::Intersection => Charge {
                 epsilon: epsilon * &reach * ratio(2, 1),
                 rho: epsilon * epsilon * &reach * &reach,
@@ -199,8 +207,9 @@ fn growth(epsilon: &Rational) -> BigInt {
 
 /// An upper bound of the probability that a draw is among the `ends` least values, for centre `s`.
 ///
-/// With `g = e^epsilon` value `j` from the end has `g^j / (g^s + 2 (1 + g + ... + g^(s - 1)))`. Divided by `g^j` the
-/// denominator is larger for larger `g` as long as `j <= s`, so a lower bound of `g` gives an upper bound.
+/// With `g = e^epsilon` value `j` from the end has `g^j / (g^s + 2 (1 + g + ... + g^(s - 1)))`. Divided by
+/// `g^j` the denominator is larger for larger `g` as long as `j <= s`, so a lower bound of `g` gives an upper
+/// bound.
 fn tail(epsilon: &Rational, s: u64, ends: u64) -> Rational {
     let g = growth(epsilon);
     let unit = BigInt::one() << FRACTION;
@@ -277,7 +286,8 @@ impl Plan {
         if hides == Hides::Intersection {
             if parties > PARTIES_MAX {
                 return Err(Error::input(format!(
-                    "dummies hide overlaps among at most {PARTIES_MAX} parties, here are {parties}: set dummies = \"off\""
+                    "dummies hide overlaps among at most {PARTIES_MAX} parties, here are {parties}: set \
+                     dummies = \"off\""
                 )));
             }
             for at in List::all(parties) {
@@ -301,8 +311,8 @@ impl Plan {
         self.others() + (self.own.len() + self.fillers.len()) as u64
     }
 
-    /// Rows of this party's own lists among them: between two parties the other one has all of these too, so an honest
-    /// intersection is never smaller. Secret as well.
+    /// Rows of this party's own lists among them: between two parties the other one has all of these too, so
+    /// an honest intersection is never smaller. Secret as well.
     pub(crate) fn own_listed(&self) -> u64 {
         self.own.len() as u64
     }
@@ -338,8 +348,8 @@ impl fmt::Debug for Plan {
     }
 }
 
-/// Compares parameters with every peer of the session, and draws this party's dummies; none where there are to be none.
-/// [`TERMS_BYTES`] to each peer, one turn with each.
+/// Compares parameters with every peer of the session, and draws this party's dummies; none where there are
+/// to be none. [`TERMS_BYTES`] to each peer, one turn with each.
 ///
 /// # Errors
 /// `Deviated` when a peer inserts dummies otherwise, or does so on one side only; those of [`plan`].

@@ -22,8 +22,8 @@ fn law(dummies: &Dummies) -> Vec<f64> {
 
 type View = BTreeMap<(i64, i64), f64>;
 
-/// The law of what a peer sees of a party with `n` rows, `shared` of which match: sizes of the list and of the
-/// intersection, after taking off what is public or the peer's own.
+/// The law of what a peer sees of a party with `n` rows, `shared` of which match: sizes of the list and of
+/// the intersection, after taking off what is public or the peer's own.
 fn view(dummies: &Dummies, n: i64, shared: i64) -> View {
     let law = law(dummies);
     let mut view = View::new();
@@ -208,7 +208,8 @@ fn lists_meet_and_fillers_do_not() {
                 set
             })
             .collect();
-        // Every cell is what the construction says, so the laws below are those of the rows that are inserted.
+        // Every cell is what the construction says, so the laws below are those of the rows that are
+        // inserted.
         let noise = |(i, plan): (usize, &Plan)| -> Noise {
             let z = |set: usize| plan.own.iter().filter(|(list, _)| usize::from(list.holders) == set).count();
             let size = |set| if set == 0 { plan.fillers.len() } else { z(set) };
@@ -227,8 +228,8 @@ fn lists_meet_and_fillers_do_not() {
     assert_eq!(many.err().unwrap().to_string(), text);
 }
 
-/// The law of all cells among three parties as party 0 sees them, its own noise taken off: `real` rows in each cell, and
-/// what the two other parties insert.
+/// The law of all cells among three parties as party 0 sees them, its own noise taken off: `real` rows in
+/// each cell, and what the two other parties insert.
 fn law_of_cells(dummies: &Dummies, real: &[i64; 8]) -> BTreeMap<Vec<i64>, f64> {
     let (law, s) = (law(dummies), dummies.centre as i64);
     let mut laws = BTreeMap::from([(real.to_vec(), 1.0)]);

@@ -1,16 +1,18 @@
 //! The group of private matching: u-coordinates of Curve25519, 32 bytes each, in batches over cores.
 //!
-//! * `H(x)` is the u-coordinate of RFC 9380's `edwards25519_XMD:SHA-512_ELL2_RO_` under our own tag: uniform in the
-//!   prime-order subgroup. A plain `u = hash(x)` would lie on the twist for half of all identifiers and so leak a bit.
-//! * A key is `k = 8 s'` with `s'` uniform in `[1, 2^252)`. A reduced scalar would act on a mixed-order point as
-//!   `s mod 8` on its torsion part, which the sender of that point could read off; the factor 8 kills the torsion of
-//!   the curve and of its twist.
-//! * `u(kP)` does not depend on the sign of `P`, so every way of multiplying gives the same 32 bytes. There are two:
-//!   eight points at once by the x-only ladder of [`kernels::curve`] where the CPU has AVX-512 IFMA, and one point at a
-//!   time by curve25519-dalek elsewhere (and under `TACIT_PORTABLE=1`). The second goes through the Edwards form, which
-//!   is faster for one point than the ladder. A u of the twist has no Edwards form and takes the ladder: the same x-only
-//!   meaning, slower. Honest peers never send one, and whether a point is on the twist is known to whoever sent it, so
-//!   this branch tells a peer's clock nothing that the peer did not choose. The kernel makes no such difference.
+//! * `H(x)` is the u-coordinate of RFC 9380's `edwards25519_XMD:SHA-512_ELL2_RO_` under our own tag: uniform
+//!   in the prime-order subgroup. A plain `u = hash(x)` would lie on the twist for half of all identifiers
+//!   and so leak a bit.
+//! * A key is `k = 8 s'` with `s'` uniform in `[1, 2^252)`. A reduced scalar would act on a mixed-order point
+//!   as `s mod 8` on its torsion part, which the sender of that point could read off; the factor 8 kills the
+//!   torsion of the curve and of its twist.
+//! * `u(kP)` does not depend on the sign of `P`, so every way of multiplying gives the same 32 bytes. There
+//!   are two: eight points at once by the x-only ladder of [`kernels::curve`] where the CPU has AVX-512 IFMA,
+//!   and one point at a time by curve25519-dalek elsewhere (and under `TACIT_PORTABLE=1`). The second goes
+//!   through the Edwards form, which is faster for one point than the ladder. A u of the twist has no Edwards
+//!   form and takes the ladder: the same x-only meaning, slower. Honest peers never send one, and whether a
+//!   point is on the twist is known to whoever sent it, so this branch tells a peer's clock nothing that the
+//!   peer did not choose. The kernel makes no such difference.
 //! * With torsion gone and the twist's order of the same size, no twist test is needed.
 //! * Encodings at or above `2^255 - 19` and products that are all zero (points of small order) are refused.
 //!
@@ -28,7 +30,8 @@ pub type Element = [u8; 32];
 /// Bytes of an [`Element`].
 pub const ELEMENT_BYTES: u64 = size_of::<Element>() as u64;
 
-/// RFC 9380's domain-separation tag of `H`. Another protocol's hashes of the same identifiers are unrelated to ours.
+/// RFC 9380's domain-separation tag of `H`. Another protocol's hashes of the same identifiers are unrelated
+/// to ours.
 pub const TAG: &[u8] = b"TACIT-V01-CS01-with-edwards25519_XMD:SHA-512_ELL2_RO_";
 
 /// `2^255 - 19`, little endian.
@@ -97,8 +100,8 @@ impl Exponent {
         is_key.then(|| Self(Secret::new(scalar)))
     }
 
-    /// The key `k'` with `k' k P = P` for every P of prime order; none in one of 2^128 cases, when it would not fit 255
-    /// bits. It too is a multiple of 8 as an integer.
+    /// The key `k'` with `k' k P = P` for every P of prime order; none in one of 2^128 cases, when it would
+    /// not fit 255 bits. It too is a multiple of 8 as an integer.
     #[must_use]
     pub fn inverse(&self) -> Option<Self> {
         // k = 8 s', k' = 8 t: 64 s' t = 1.
@@ -141,7 +144,8 @@ pub fn is_canonical(element: &Element) -> bool {
     element.iter().rev().lt(PRIME.iter().rev())
 }
 
-/// Whether `element` lies in the subgroup, as all honest ones do. Slow: for finding out who sent one that does not.
+/// Whether `element` lies in the subgroup, as all honest ones do. Slow: for finding out who sent one that
+/// does not.
 #[must_use]
 pub fn is_in_subgroup(element: &Element) -> bool {
     MontgomeryPoint(*element).to_edwards(0).is_some_and(|point| point.is_torsion_free())
@@ -171,8 +175,8 @@ pub fn mul_batch(points: &mut [Element], k: &Exponent, threads: usize) -> Result
     Group::detect().mul_batch(points, k, threads)
 }
 
-/// `points[i] = points[i]^first` and `twice[i] = points[i]^(first second)`, on up to `threads` cores. Never dearer than
-/// two calls of [`mul_batch`]: the second product starts from the first without decoding it.
+/// `points[i] = points[i]^first` and `twice[i] = points[i]^(first second)`, on up to `threads` cores. Never
+/// dearer than two calls of [`mul_batch`]: the second product starts from the first without decoding it.
 ///
 /// # Errors
 /// As [`mul_batch`].
@@ -276,8 +280,8 @@ impl Group {
     }
 }
 
-/// RFC 9380, 5.3.1: `expand_message_xmd` with SHA-512 to 96 bytes. The block of zeros that comes first is hashed once for
-/// all names.
+/// RFC 9380, 5.3.1: `expand_message_xmd` with SHA-512 to 96 bytes. The block of zeros that comes first is
+/// hashed once for all names.
 struct Expander {
     /// After the block of zeros.
     padded: Sha512,
@@ -388,8 +392,8 @@ fn mul_points_twice(
     Ok(())
 }
 
-/// Multiplies one piece in place, `on_curve` for points of the curve and `ladder` for the others, whose indices
-/// come back.
+/// Multiplies one piece in place, `on_curve` for points of the curve and `ladder` for the others, whose
+/// indices come back.
 fn mul_piece(
     points: &mut [Element],
     mut on_curve: impl FnMut(usize, &EdwardsPoint) -> EdwardsPoint,
@@ -425,7 +429,8 @@ fn refuse_foreign(points: &[Element]) -> Result<(), Refusal> {
 }
 
 fn refuse_zero(products: &[Element]) -> Result<(), Refusal> {
-    // Products may be secret: nothing is told of them but whether one is zero, and then the run ends with an error.
+    // Products may be secret: nothing is told of them but whether one is zero, and then the run ends with an
+    // error.
     let zero = |product: &Element| product.iter().fold(0, |any, byte| any | byte) == 0;
     #[allow(unused_mut, reason = "a test says what is public")]
     let mut any = products.iter().fold(false, |any, product| any | zero(product));

@@ -9,8 +9,8 @@ fn hex(text: &str) -> Element {
     base::unhex(text).unwrap()
 }
 
-/// Fills `out` with fresh random elements of the subgroup, on up to `threads` cores: hashes of names that nobody else can
-/// guess, of the sort [`Domain::Label`]. Nobody knows their logarithms.
+/// Fills `out` with fresh random elements of the subgroup, on up to `threads` cores: hashes of names that
+/// nobody else can guess, of the sort [`Domain::Label`]. Nobody knows their logarithms.
 fn random_elements(rng: &mut Rng, out: &mut [Element], threads: usize) {
     let seed: [u8; 32] = rng.bytes();
     let names = |i: usize, name: &mut Vec<u8>| {

@@ -17,8 +17,8 @@ pub trait Identifiers: Sync {
         1
     }
 
-    /// Replaces `into` by identifier `key` of `row`; leaves it empty where the row has none, which only a row of several
-    /// may.
+    /// Replaces `into` by identifier `key` of `row`; leaves it empty where the row has none, which only a row
+    /// of several may.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -62,8 +62,8 @@ impl<'a> Flat<'a> {
     /// Row `i` is `bytes[ends[i - 1]..ends[i]]`, the first one starts at 0.
     ///
     /// # Errors
-    /// When an identifier is empty or longer than `limits::IDENTIFIER_BYTES` (the error counts rows from 1), when
-    /// `ends` does not ascend to the length of `bytes`, or when there are more than `limits::ROWS` rows.
+    /// When an identifier is empty or longer than `limits::IDENTIFIER_BYTES` (the error counts rows from 1),
+    /// when `ends` does not ascend to the length of `bytes`, or when there are more than `limits::ROWS` rows.
     pub fn new(bytes: &'a [u8], ends: &'a [u64]) -> Result<Self, Error> {
         check_rows(ends.len() as u64)?;
         let mut start = 0;
@@ -207,7 +207,8 @@ impl Fingerprint {
         }
         let (first, last) = (chunk * FINGERPRINT_ROWS + 1, (chunk + 1) * FINGERPRINT_ROWS);
         Err(Error::input(format!(
-            "identifiers changed while they were being matched (among rows {first} to {last}); leave the input alone \
+            "identifiers changed while they were being matched (among rows {first} to {last}); leave the \
+             input alone \
              and start again"
         )))
     }
@@ -219,8 +220,8 @@ impl Fingerprint {
     }
 }
 
-/// Refuses a column in which two rows carry one identifier, or one that is empty or too long. Reads every row once;
-/// 12 bytes per row within `room`.
+/// Refuses a column in which two rows carry one identifier, or one that is empty or too long. Reads every row
+/// once; 12 bytes per row within `room`.
 ///
 /// A repeated identifier would be visible to the peer: equal elements stay equal through every step.
 ///

@@ -1,8 +1,8 @@
-//! Private matching: two parties learn where their own rows lie among the rows of both, and nothing about whose
-//! rows are shared.
+//! Private matching: two parties learn where their own rows lie among the rows of both, and nothing about
+//! whose rows are shared.
 //!
-//! [`pid`] is Private-ID for one unique identifier per row. It hashes [`identifiers`] into a [`group`] and works on
-//! 32-byte elements of it.
+//! [`pid`] is Private-ID for one unique identifier per row. It hashes [`identifiers`] into a [`group`] and
+//! works on 32-byte elements of it.
 
 pub mod circuit_psi;
 pub mod collecting;

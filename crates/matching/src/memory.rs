@@ -28,7 +28,8 @@ pub(crate) fn elements(name: &'static str, rows: u64) -> Result<Vec<Element>, Er
 pub(crate) fn check(need: u64, limit: Option<u64>) -> Result<(), Error> {
     match limit {
         Some(limit) if need > limit => Err(Error::input(format!(
-            "this match needs {} MB of memory and {} MB are left for it, the data's own memory taken off; raise `memory` by {} \
+            "this match needs {} MB of memory and {} MB are left for it, the data's own memory taken off; \
+             raise `memory` by {} \
              MB, or match fewer rows",
             need.div_ceil(1_000_000),
             limit / 1_000_000,

@@ -1,4 +1,5 @@
-//! Counts bytes sent and waits for an answer, like the ledger of a session: a protocol's price follows its schedule.
+//! Counts bytes sent and waits for an answer, like the ledger of a session: a protocol's price follows its
+//! schedule.
 
 /// One party's side of a conversation with one peer.
 #[derive(Default)]

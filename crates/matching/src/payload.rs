@@ -1,8 +1,8 @@
 //! What an owner attaches to its rows before they are matched, and the shares of it that come out.
 //!
-//! A [`Table`] has one row of bytes per record. Its [`Layout`] says how each [`Field`] is shared: a word of bits by
-//! exclusive or, a number by addition modulo a power of 256. Layouts are public, both parties know both; a table is
-//! its holder's secret, whether it holds values or shares.
+//! A [`Table`] has one row of bytes per record. Its [`Layout`] says how each [`Field`] is shared: a word of
+//! bits by exclusive or, a number by addition modulo a power of 256. Layouts are public, both parties know
+//! both; a table is its holder's secret, whether it holds values or shares.
 
 use base::{Error, limits};
 use zeroize::Zeroize;

@@ -1,8 +1,10 @@
-//! Columns of fixed-size records that may be larger than memory: sorted by partitions, or first in, first out.
+//! Columns of fixed-size records that may be larger than memory: sorted by partitions, or first in, first
+//! out.
 //!
-//! Records begin with uniform bytes (an element of the group, a keyed hash), so their leading bits deal them evenly into
-//! partitions. A partition is a list of blocks; a full block stays in memory while there is [`Room`] and goes to a
-//! file without a name otherwise. Sorting is one partition after the other: each is read once and fits in memory.
+//! Records begin with uniform bytes (an element of the group, a keyed hash), so their leading bits deal them
+//! evenly into partitions. A partition is a list of blocks; a full block stays in memory while there is
+//! [`Room`] and goes to a file without a name otherwise. Sorting is one partition after the other: each is
+//! read once and fits in memory.
 
 use base::Error;
 use std::collections::VecDeque;
@@ -20,12 +22,12 @@ const PARTITION_BYTES: u64 = 1 << 20;
 const PARTITIONS: u64 = 1 << 12;
 /// Bytes of a block, at most and at least.
 const BLOCK_BYTES: [u64; 2] = [64 << 10, 4 << 10];
-/// A bounded room is divided into this many parts: eight for full blocks of all columns, the others for the open blocks
-/// of up to five columns that live at a time and for two partitions being read.
+/// A bounded room is divided into this many parts: eight for full blocks of all columns, the others for the
+/// open blocks of up to five columns that live at a time and for two partitions being read.
 ///
-/// Blocks cannot be arbitrarily small, so neither can partitions: `m` bytes serve columns of up to `(m / 16)^2 / 4096`
-/// bytes. At 36 bytes per row these are 7 million rows for 16 MiB and 119 million for 64 MiB; beyond that, the two
-/// partitions being read outgrow their part.
+/// Blocks cannot be arbitrarily small, so neither can partitions: `m` bytes serve columns of up to
+/// `(m / 16)^2 / 4096` bytes. At 36 bytes per row these are 7 million rows for 16 MiB and 119 million for 64
+/// MiB; beyond that, the two partitions being read outgrow their part.
 const PARTS: u64 = 16;
 
 /// How much memory columns may take, and where they go beyond it.
@@ -38,8 +40,8 @@ pub struct Room {
 }
 
 impl Room {
-    /// Room for columns of `memory` bytes in all (none: no bound), with files in `scratch` (none: the system's folder for
-    /// temporary files). Files have no name and vanish with the process.
+    /// Room for columns of `memory` bytes in all (none: no bound), with files in `scratch` (none: the
+    /// system's folder for temporary files). Files have no name and vanish with the process.
     #[must_use]
     pub fn new(memory: Option<u64>, scratch: Option<&Path>) -> Self {
         let memory = memory.map(|bytes| bytes.max(MEMORY_MIN));

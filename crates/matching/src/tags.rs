@@ -1,7 +1,7 @@
 //! Tags: the first 96 bits of elements that look uniform, with the place of each, sorted as numbers.
 //!
-//! 2^32 of them are distinct but for one chance in 2^33; where two of one list are equal, a protocol ends with an error. One
-//! each of two such lists that agree by chance, one case in 2^32, look like a match.
+//! 2^32 of them are distinct but for one chance in 2^33; where two of one list are equal, a protocol ends
+//! with an error. One each of two such lists that agree by chance, one case in 2^32, look like a match.
 
 use crate::group::Element;
 

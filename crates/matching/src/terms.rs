@@ -18,8 +18,9 @@ pub enum Backend {
 /// Bytes of a [`digest`].
 pub(crate) const BYTES: usize = 32;
 
-/// A digest of the layouts of both parties and of how payloads move. The window is part of it since the permutation network
-/// cuts its gates by it, and tweaks with them: between two windows every row would come out wrong.
+/// A digest of the layouts of both parties and of how payloads move. The window is part of it since the
+/// permutation network cuts its gates by it, and tweaks with them: between two windows every row would come
+/// out wrong.
 pub(crate) fn digest(layouts: &[Layout; 2], backend: Backend, ot: OtKind, window: usize) -> [u8; BYTES] {
     let mut hasher = blake3::Hasher::new_derive_key("tacit join terms 2");
     for layout in layouts {

@@ -67,7 +67,8 @@ fn cases() -> Vec<Case<'static>> {
         Group::one_by_one().mul_batch(&mut points, &inverse, 1).expect("elements of the subgroup");
         done(&points[..]);
     };
-    // One point of the twist takes the ladder of curve25519-dalek. Whether it is on the twist, its sender knows.
+    // One point of the twist takes the ladder of curve25519-dalek. Whether it is on the twist, its sender
+    // knows.
     let mut small = (2u8..).map(|u| std::array::from_fn(|i| if i == 0 { u } else { 0 }));
     let of_twist = small.find(|u| MontgomeryPoint(*u).to_edwards(0).is_none()).expect("half of all are");
     let twist = move |secret: &mut [u8]| {

@@ -1,5 +1,5 @@
-//! Parties with modified software that try to read which of their own identifiers the other one has by Private-ID, and
-//! are noticed. What is not noticed stands in `docs/protocols/pid.md`.
+//! Parties with modified software that try to read which of their own identifiers the other one has by
+//! Private-ID, and are noticed. What is not noticed stands in `docs/protocols/pid.md`.
 
 mod common;
 
@@ -20,7 +20,8 @@ trait Plot: Send {
     /// What leaves in the place of `bytes`; nothing: the connection is cut.
     fn send(&mut self, step: &str, bytes: &[u8]) -> Option<Vec<u8>>;
     fn heard(&mut self, step: &str, bytes: &[u8]);
-    /// Whether the next message at `step` is held back until the peer's has come, which is then sent in its place.
+    /// Whether the next message at `step` is held back until the peer's has come, which is then sent in its
+    /// place.
     fn echoes(&self, _step: &str) -> bool {
         false
     }
@@ -150,7 +151,8 @@ fn first_key_of_p(seed: u8) -> Exponent {
     Exponent::from_bytes(rng.bytes()).unwrap()
 }
 
-/// P sends powers of `u_c` in the place of elements of `e_c`; those that C does not have among `e_p` come back.
+/// P sends powers of `u_c` in the place of elements of `e_c`; those that C does not have among `e_p` come
+/// back.
 struct Powers {
     first: Exponent,
     every: usize,

@@ -1,5 +1,6 @@
-//! One message of every matching protocol, bent: the party that gets it ends with an error or a result, in time, and
-//! never by a panic. A fixed sample; which messages are bent, and how, follows from the seed of a protocol.
+//! One message of every matching protocol, bent: the party that gets it ends with an error or a result, in
+//! time, and never by a panic. A fixed sample; which messages are bent, and how, follows from the seed of a
+//! protocol.
 
 mod common;
 #[path = "common/lists.rs"]

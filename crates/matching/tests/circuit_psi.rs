@@ -57,8 +57,8 @@ fn shares(part: &Part) -> &Table {
     table
 }
 
-/// Every row of the receiver lies in one bin; its bit says whether the sender has it, and its share joins to the sender's
-/// row. Gives how many match.
+/// Every row of the receiver lies in one bin; its bit says whether the sender has it, and its share joins to
+/// the sender's row. Gives how many match.
 fn join_is_right(x: &[String], y: &[String], layout: &Layout, r: &Joined, s: &Joined) -> usize {
     let (Part::Mine(mine), Part::Theirs) = (&r.parts[0], &s.parts[0]) else { panic!("whose rows are whose") };
     assert_eq!((r.rows, r.slots, mine.len() as u64), (s.rows, 1, s.rows));

@@ -1,4 +1,5 @@
-//! What a party of circuit-PSI says when the other one sends garbage or dies: its own name, the peer's and the step.
+//! What a party of circuit-PSI says when the other one sends garbage or dies: its own name, the peer's and
+//! the step.
 
 mod common;
 #[path = "common/tap.rs"]
@@ -79,7 +80,8 @@ fn an_attempt_that_there_is_not() {
     assert_eq!(error, "/bins | malformed message from the peer: there is no such attempt at bins");
 }
 
-/// A huge claim of the sender's rows: tables of a piece would take gigabytes, and the peer is gone before any comes.
+/// A huge claim of the sender's rows: tables of a piece would take gigabytes, and the peer is gone before any
+/// comes.
 #[test]
 fn a_huge_claim_of_rows_that_never_come_ends_clean() {
     for error in errors(1, Fault::Change(COUNT, 0, count::<{ (1 << 32) - 2 }>)).0 {

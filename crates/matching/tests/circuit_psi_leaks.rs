@@ -1,4 +1,5 @@
-//! What a party of circuit-PSI sees: messages whose shape sizes give, and bytes that look alike whatever rows are shared.
+//! What a party of circuit-PSI sees: messages whose shape sizes give, and bytes that look alike whatever rows
+//! are shared.
 
 mod common;
 #[path = "common/tap.rs"]
@@ -49,7 +50,8 @@ fn bias(bytes: impl IntoIterator<Item = u8>) -> f64 {
 
 const PIECES: &str = "circuit-psi/pieces";
 
-/// No overlap, some, all, and other names of the same number: one shape, to the number and length of messages.
+/// No overlap, some, all, and other names of the same number: one shape, to the number and length of
+/// messages.
 #[test]
 fn shapes_depend_on_sizes_alone() {
     let x = ids(0..400);
@@ -63,8 +65,9 @@ fn shapes_depend_on_sizes_alone() {
     assert_eq!(other.map(|m| shape(&m)), all);
 }
 
-/// The receiver's store is masked, the sender's table uniform, and tags are opened under one-time pads: ones are
-/// balanced in what each sends, byte position by byte position, whether rows match and whatever the payload is.
+/// The receiver's store is masked, the sender's table uniform, and tags are opened under one-time pads: ones
+/// are balanced in what each sends, byte position by byte position, whether rows match and whatever the
+/// payload is.
 #[test]
 fn what_is_sent_looks_uniform_whatever_is_shared() {
     for (seed, y, value) in [(3, ids(0..3000), 0), (4, ids(9000..12_000), 0), (5, ids(0..3000), u128::MAX)] {
@@ -85,8 +88,8 @@ fn what_is_sent_looks_uniform_whatever_is_shared() {
     }
 }
 
-/// A party's shares alone say nothing: they are balanced at matched and at unmatched bins, with payload of all zeros or
-/// all ones.
+/// A party's shares alone say nothing: they are balanced at matched and at unmatched bins, with payload of
+/// all zeros or all ones.
 #[test]
 fn shares_of_one_party_are_balanced() {
     for value in [0, u128::MAX] {

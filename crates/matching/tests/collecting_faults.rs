@@ -1,5 +1,5 @@
-//! What a party of Collecting PS3I says when the other one sends garbage, deviates or dies: its own name, the peer's and
-//! the step.
+//! What a party of Collecting PS3I says when the other one sends garbage, deviates or dies: its own name, the
+//! peer's and the step.
 
 mod common;
 #[path = "common/lists.rs"]
@@ -93,7 +93,8 @@ fn sizes_and_terms_that_cannot_be() {
             "count | the peer deviated from the protocol: it hides sizes with the same dummies as we do";
         assert_eq!(of(culprit, terms), dummies);
     }
-    let lists = "count | the peer deviated from the protocol: party 0 alone has two lists, and list T is a part of its rows";
+    let lists = "count | the peer deviated from the protocol: party 0 alone has two lists, and list T is a \
+                 part of its rows";
     assert_eq!([of(0, number::<4, 13>), of(1, number::<4, 3>)], [lists, lists]);
 }
 

@@ -1,4 +1,5 @@
-//! What a party of Collecting PS3I sees: its shape depends on sizes alone, repeats do not show, orders say nothing.
+//! What a party of Collecting PS3I sees: its shape depends on sizes alone, repeats do not show, orders say
+//! nothing.
 
 mod common;
 #[path = "common/lists.rs"]
@@ -54,8 +55,8 @@ fn the_shape_of_every_message_follows_from_the_sizes() {
     let [first, second, third] = samples().map(|data| transcript(1, &data, &options).map(|m| shape(&m)));
     assert_eq!(first, second);
     assert_eq!(second, third);
-    // What precedes the payload, as someone would make it up who knows the sizes only; `tests/collecting.rs` holds all of
-    // it to its price.
+    // What precedes the payload, as someone would make it up who knows the sizes only; `tests/collecting.rs`
+    // holds all of it to its price.
     let total = |messages: &[(String, usize)], step: &str| -> usize {
         messages.iter().filter(|(s, _)| s == &format!("collecting/{step}")).map(|(_, bytes)| bytes).sum()
     };
@@ -87,8 +88,9 @@ fn name(id: &str) -> Element {
     hash(&[id.as_bytes(), &[0; 9]].concat())
 }
 
-/// A party 0 that does not shuffle: its rows have two identifiers, of which the first ones of the first `known` rows match.
-/// It plays honestly otherwise, up to the arrival of `E_A`; returns which places of `E_A` match.
+/// A party 0 that does not shuffle: its rows have two identifiers, of which the first ones of the first
+/// `known` rows match. It plays honestly otherwise, up to the arrival of `E_A`; returns which places of `E_A`
+/// match.
 fn curious(session: &mut Session, rows: u64, known: u64, rows_b: u64) -> Vec<[bool; 2]> {
     let mut rng = Seed::from_bytes([8; 32]).into_rng();
     let key = Exponent::random(&mut rng);
@@ -123,7 +125,8 @@ fn curious(session: &mut Session, rows: u64, known: u64, rows_b: u64) -> Vec<[bo
 
 #[test]
 fn the_order_of_what_comes_back_says_nothing() {
-    // The first half of the rows match, by their first identifier: as if party 0 had put those there that it wants to test.
+    // The first half of the rows match, by their first identifier: as if party 0 had put those there that it
+    // wants to test.
     let (rows, known) = (6000, 3000);
     let row = |i: u64| vec![format!("both {i}"), String::new()];
     let data = Data::new([vec![], (0..known).map(row).collect()], 2);
@@ -139,7 +142,8 @@ fn the_order_of_what_comes_back_says_nothing() {
     let seen = seen[0].take().unwrap();
     let hits = |rows: &[[bool; 2]]| rows.iter().flatten().filter(|hit| **hit).count();
     assert_eq!(hits(&seen), known as usize);
-    // 1500 of the 3000 are expected in either half, 27 is the standard deviation. The first chunk alone has 2048 rows.
+    // 1500 of the 3000 are expected in either half, 27 is the standard deviation. The first chunk alone has
+    // 2048 rows.
     assert!(hits(&seen[..3000]).abs_diff(1500) < 200, "{} in the first half", hits(&seen[..3000]));
     assert!(hits(&seen[..2048]).abs_diff(1024) < 170, "{} in the first chunk", hits(&seen[..2048]));
     // Half of the hits are at the first place of their row.

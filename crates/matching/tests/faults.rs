@@ -1,4 +1,5 @@
-//! What a party says when the other one sends garbage, deviates or dies: its own name, the peer's and the step.
+//! What a party says when the other one sends garbage, deviates or dies: its own name, the peer's and the
+//! step.
 
 mod common;
 #[path = "common/tap.rs"]
@@ -69,8 +70,8 @@ fn count<const N: u64>(bytes: &mut [u8]) {
     bytes[..8].copy_from_slice(&N.to_le_bytes());
 }
 
-/// Columns of elements by step and message. Each party sends at `u` a pulse and `u`, at `e` a count and its column; at
-/// `difference` C a pulse and s'_c, P s'_p and a pulse.
+/// Columns of elements by step and message. Each party sends at `u` a pulse and `u`, at `e` a count and its
+/// column; at `difference` C a pulse and s'_c, P s'_p and a pulse.
 const U: (&str, usize) = ("pid/u", 1);
 const V: (&str, usize) = ("pid/v", 0);
 const E: (&str, usize) = ("pid/e", 1);

@@ -35,8 +35,8 @@ fn elements(messages: &[(String, Vec<u8>)], step: &str) -> Vec<Element> {
     of_step.flat_map(|(_, bytes)| bytes.as_chunks().0.to_vec()).collect()
 }
 
-/// Messages of party 0 and 1 as someone would make them up who knows the sizes only. Slices of the e step hold as many
-/// elements as those of uniform ones, so they are summed up.
+/// Messages of party 0 and 1 as someone would make them up who knows the sizes only. Slices of the e step
+/// hold as many elements as those of uniform ones, so they are summed up.
 fn simulate(sizes: Sizes) -> [Vec<(String, usize)>; 2] {
     let [n_c, n_p] = sizes.rows.map(|n| n as usize);
     let [only_c, only_p] = [n_c, n_p].map(|n| n - sizes.shared() as usize);
@@ -104,8 +104,8 @@ fn u_c(x: &[String]) -> Vec<Element> {
     u
 }
 
-/// A party C that plays honestly, up to the arrival of `e_c`, and returns `e_c` and `e_p`. It has chosen its identifiers
-/// by where they will lie among `u_c`.
+/// A party C that plays honestly, up to the arrival of `e_c`, and returns `e_c` and `e_p`. It has chosen its
+/// identifiers by where they will lie among `u_c`.
 fn curious(session: &mut Session, x: &[String], rows_p: usize) -> (Vec<Element>, Vec<Element>) {
     let (c1, c2) = (first_key(), Exponent::random(&mut Seed::from_bytes([9; 32]).into_rng()));
     let mut u_c = u_c(x);
@@ -159,7 +159,8 @@ fn matches_among_first(rows: usize, e_c: &[Element], e_p: &[Element]) -> usize {
 
 #[test]
 fn match_counts_of_known_subsets_do_not_come_out() {
-    // P has a list that C knows. Of it, C takes the rows that it will send first, and ends with as many that P lacks.
+    // P has a list that C knows. Of it, C takes the rows that it will send first, and ends with as many that
+    // P lacks.
     let pool = 2 * pid::CHUNK as u32;
     let half = |range, high: bool| {
         let names = ids(range);
@@ -188,8 +189,8 @@ fn match_counts_of_known_subsets_do_not_come_out() {
     let found = matches_among_first(targets, &e_c, &e_p);
     assert!(found.abs_diff(targets / 2) < 320, "{found} matches among the first rows: their order survived");
 
-    // The attack works against a shuffle per chunk: P's own `t` would be v_c before p2, in u_c order; in its stead we
-    // put e_c back into u_c order, which only this test can, by whether an element is in e_p.
+    // The attack works against a shuffle per chunk: P's own `t` would be v_c before p2, in u_c order; in its
+    // stead we put e_c back into u_c order, which only this test can, by whether an element is in e_p.
     let shared: BTreeSet<_> = e_p.iter().collect();
     let mut in_order: Vec<Element> = e_c.clone();
     in_order.sort_by_key(|e| !shared.contains(e));

@@ -1,5 +1,5 @@
-//! Private-ID among n parties end to end: the spine against its definition, the price against the ledger, and what goes
-//! wrong.
+//! Private-ID among n parties end to end: the spine against its definition, the price against the ledger, and
+//! what goes wrong.
 
 mod common;
 
@@ -175,7 +175,8 @@ fn whatever_goes_wrong_ends_in_errors_that_name_peer_and_step() {
                     done.into_iter().filter_map(|d| Some(d.err()?.to_string())).collect();
                 assert!(!errors.is_empty(), "p{culprit}, {step}, {fault:?} went unseen");
                 for error in errors {
-                    // A count that was changed may ask for more memory than there is: no peer's fault that we know.
+                    // A count that was changed may ask for more memory than there is: no peer's fault that we
+                    // know.
                     let placed = error.contains(" with p") || error.contains("no memory for");
                     assert!(error.contains(" at many/") && placed, "{error}");
                 }
@@ -188,7 +189,8 @@ fn whatever_goes_wrong_ends_in_errors_that_name_peer_and_step() {
 fn points_that_are_none_are_blamed_on_their_sender() {
     let lists = [ids(0..3), ids(1..4), ids(2..9)];
     for (culprit, step, victim) in [(0u8, "ring", 1u8), (1, "ring", 2), (2, "e", 0), (0, "union", 1)] {
-        // The top bit of the first element: not below 2^255 - 19. A count of eight bytes comes before the union.
+        // The top bit of the first element: not below 2^255 - 19. A count of eight bytes comes before the
+        // union.
         let byte = if step == "union" { 8 + 1 + 31 } else { 31 };
         let cluster = Cluster::new(3, 1).deadline(Duration::from_millis(600)).fault(
             PartyId(culprit),

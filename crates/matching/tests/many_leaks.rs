@@ -89,7 +89,8 @@ fn shapes_follow_from_sizes_and_not_from_who_shares_what() {
         said.map(|(at, bytes)| (at, bytes.len())).collect::<BTreeMap<_, _>>()
     });
     assert!(shapes.iter().all(|shape| *shape == shapes[0]));
-    // As somebody makes it up who knows the sizes: e in full to party 0, the union from party to party, a byte each.
+    // As somebody makes it up who knows the sizes: e in full to party 0, the union from party to party, a
+    // byte each.
     let of = |from: usize, to: usize, step: &str| shapes[0][&(from, to, format!("many/{step}"))];
     assert_eq!((of(1, 0, "count"), of(1, 0, "e"), of(2, 0, "e")), (24, 30 * 32, 30 * 32));
     assert_eq!(
@@ -118,11 +119,12 @@ fn sets_are_sorted_as_a_whole_and_no_element_comes_back() {
         assert!(e.is_sorted() && e.len() == 200);
         seen.extend(e);
     }
-    // Parties 1 and 2 send the last e of lists 2 and 0, which share 50: equal elements meet at party 0 and nowhere else.
+    // Parties 1 and 2 send the last e of lists 2 and 0, which share 50: equal elements meet at party 0 and
+    // nowhere else.
     let distinct: BTreeSet<&Element> = seen.iter().collect();
     assert_eq!(seen.len() - distinct.len(), 50);
-    // The union lacks b_2 when party 2 gets it, and so does what came back as v to party 2, from the same party: its own
-    // rows are in it. Nothing else meets.
+    // The union lacks b_2 when party 2 gets it, and so does what came back as v to party 2, from the same
+    // party: its own rows are in it. Nothing else meets.
     for (from, at, own) in [(0, 9, 0), (1, 1, 200)] {
         let set = elements(&get(from, from + 1, "union")[at..]);
         assert!(set.is_sorted() && set.len() == 350);

@@ -1,4 +1,5 @@
-//! Private-ID of several identifiers end to end: the spine against its definition, and the price against the ledger.
+//! Private-ID of several identifiers end to end: the spine against its definition, and the price against the
+//! ledger.
 
 #[path = "common/people.rs"]
 mod people;
@@ -260,7 +261,8 @@ fn options_that_do_not_fit_are_refused() {
     let error = text(one_thread(), small, 1);
     assert_eq!(
         error,
-        "p1 at multi: this match needs 1 MB of memory and 0 MB are left for it, the data's own memory taken off; raise \
+        "p1 at multi: this match needs 1 MB of memory and 0 MB are left for it, the data's own memory taken \
+         off; raise \
          `memory` by 1 MB, or match fewer rows"
     );
     let few = Options { peer_rows_max: 1, ..one_thread() };

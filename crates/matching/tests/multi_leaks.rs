@@ -1,5 +1,5 @@
-//! What a party of multi-identifier Private-ID sees: shapes that sizes give, rows in orders that say nothing, and nothing
-//! of gaps and repeats.
+//! What a party of multi-identifier Private-ID sees: shapes that sizes give, rows in orders that say nothing,
+//! and nothing of gaps and repeats.
 
 #[path = "common/people.rs"]
 mod people;
@@ -75,7 +75,8 @@ fn gaps_and_repeats_do_not_show() {
     sparse.rows[1] = vec![String::new(); 2];
     sparse.rows[3] = sparse.rows[5].clone();
     let [c, p] = transcript([&rows(0..40), &sparse], [&options(); 2]);
-    // All that is sent are distinct elements, as many as there are places. Tags of the spine are none of them.
+    // All that is sent are distinct elements, as many as there are places. Tags of the spine are none of
+    // them.
     let sent = [(&c, "u", 80), (&p, "u", 80), (&p, "e", 80), (&c, "labels", 40), (&p, "uids", 40)];
     let all = sent.map(|(said, step, n)| {
         let column = elements(said, &format!("multi/{step}"));
@@ -105,8 +106,8 @@ fn rows_of_e_are_sorted_for_each_list() {
     assert!(!heads(&c, "multi/u").is_sorted() && !heads(&p, "multi/u").is_sorted());
 }
 
-/// A party C that does not shuffle: the rows that it wants to test come first. It plays honestly up to the arrival of
-/// `e_c`, and returns `e_c` and `e_p`.
+/// A party C that does not shuffle: the rows that it wants to test come first. It plays honestly up to the
+/// arrival of `e_c`, and returns `e_c` and `e_p`.
 fn curious(session: &mut Session, x: &[String], rows_p: usize) -> (Vec<Element>, Vec<Element>) {
     let mut rng = Seed::from_bytes([8; 32]).into_rng();
     let c1 = Exponent::random(&mut rng);

@@ -1,5 +1,5 @@
-//! Shares of permuted tables between two parties: against the definition, the price against the ledger, and what
-//! either party sees.
+//! Shares of permuted tables between two parties: against the definition, the price against the ledger, and
+//! what either party sees.
 
 mod common;
 #[path = "common/tap.rs"]

@@ -1,4 +1,5 @@
-//! What a curious party sees of PS3I, and what a party says when the other one sends garbage, deviates or dies.
+//! What a curious party sees of PS3I, and what a party says when the other one sends garbage, deviates or
+//! dies.
 
 mod common;
 #[path = "common/tap.rs"]
@@ -70,8 +71,8 @@ fn the_view_has_the_shape_that_sizes_give() {
     assert!(rest.collect::<BTreeSet<_>>().into_iter().eq(["ot", "payload-0", "payload-1"]));
 }
 
-/// How often each position of `E_A` matched, and each row of B's order was hit by the first match, over many runs. A's
-/// first half matches, in its own order; so do B's last rows.
+/// How often each position of `E_A` matched, and each row of B's order was hit by the first match, over many
+/// runs. A's first half matches, in its own order; so do B's last rows.
 #[test]
 fn matched_positions_are_uniform_whatever_the_order_of_rows() {
     const RUNS: u8 = 60;

@@ -1,4 +1,5 @@
-//! Private-ID that was cut and goes on: with both folders where both stood, and otherwise afresh, or not at all.
+//! Private-ID that was cut and goes on: with both folders where both stood, and otherwise afresh, or not at
+//! all.
 
 mod common;
 #[path = "common/tap.rs"]
@@ -213,8 +214,8 @@ fn what_is_malformed_ends_the_journal() {
     }
 }
 
-/// Folders of both parties that were cut before the step `difference`, written by the version that had no pins: 60 rows
-/// against 50, of which 20 are shared.
+/// Folders of both parties that were cut before the step `difference`, written by the version that had no
+/// pins: 60 rows against 50, of which 20 are shared.
 #[test]
 fn a_journal_of_the_version_without_pins_goes_on() {
     let (x, y) = (ids(0..60), ids(40..90));
@@ -250,8 +251,8 @@ fn keys_are_for_their_owner_alone() {
     }
 }
 
-/// Whoever still has its half is asked before a match begins afresh with the same dummies; a refusal forgets the half, and no run
-/// after that finds one half alone.
+/// Whoever still has its half is asked before a match begins afresh with the same dummies; a refusal forgets
+/// the half, and no run after that finds one half alone.
 #[test]
 fn beginning_afresh_is_asked_for_and_may_be_refused() {
     use std::sync::Arc;

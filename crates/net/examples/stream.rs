@@ -1,7 +1,7 @@
 //! Throughput and latency of one channel over loopback, both ends in this process.
 //!
-//! `cargo run --release -p net --example stream -- [GIB [TRANSPORT]]` prints one line per transport: GB/s in one direction, GB/s
-//! of both directions together, and microseconds per round trip of 32 bytes.
+//! `cargo run --release -p net --example stream -- [GIB [TRANSPORT]]` prints one line per transport: GB/s in
+//! one direction, GB/s of both directions together, and microseconds per round trip of 32 bytes.
 
 use base::{Error, PartyId, Roster};
 use net::{Channel, Endpoint, Identity, Meet, Status, Transport};

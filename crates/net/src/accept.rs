@@ -1,9 +1,10 @@
 //! The listening side: takes connections, lets each prove who it is, and hands on those that did.
 //!
-//! Who connects and says nothing costs a descriptor and no more: one thread watches all of them and looks for their first
-//! bytes. Who has said something shakes hands on a thread of its own. Both are bounded, in number and in time, and where
-//! there are too many one goes by chance ([`crate::crowd`]), so that strangers who stay, many or few, from one address or
-//! thousands, keep no peer out. What is refused is reported and forgotten.
+//! Who connects and says nothing costs a descriptor and no more: one thread watches all of them and looks for
+//! their first bytes. Who has said something shakes hands on a thread of its own. Both are bounded, in number
+//! and in time, and where there are too many one goes by chance ([`crate::crowd`]), so that strangers who
+//! stay, many or few, from one address or thousands, keep no peer out. What is refused is reported and
+//! forgotten.
 
 use crate::connect::Gate;
 use crate::crowd::Crowd;
@@ -24,11 +25,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Connections that may have said nothing yet, at one time. A descriptor each, and never more than a quarter of those that
-/// the process may have.
+/// Connections that may have said nothing yet, at one time. A descriptor each, and never more than a quarter
+/// of those that the process may have.
 const SILENT: usize = 512;
 
-/// Connections that may be shaking hands at one time. A thread each, and never more than an eighth of the descriptors.
+/// Connections that may be shaking hands at one time. A thread each, and never more than an eighth of the
+/// descriptors.
 const SHAKING: usize = 128;
 
 /// Connections taken before those that have said something are looked for again.
@@ -136,12 +138,14 @@ fn bind_error(address: &str, error: &std::io::Error) -> Error {
     }
     Error::input(match error.kind() {
         ErrorKind::AddrInUse => format!(
-            "{address} is in use by another process (`ss -ltnp` shows which); stop it or change `listen` to another \
+            "{address} is in use by another process (`ss -ltnp` shows which); stop it or change `listen` to \
+             another \
              port"
         ),
         ErrorKind::AddrNotAvailable => {
             format!(
-                "{address} is no address of this machine; change `listen`, for instance to 0.0.0.0 with the port"
+                "{address} is no address of this machine; change `listen`, for instance to 0.0.0.0 with the \
+                 port"
             )
         }
         ErrorKind::PermissionDenied => {

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 /// One ordered, reliable byte pipe to one peer. Transports know no step, no round, no message.
 ///
-/// After an error the state of a channel is unknown: drop it. A channel dropped right after [`Channel::finish`] ends
-/// in good order and the peer sees [`ChannelError::Closed`]; dropped in any other state, the peer sees
-/// [`ChannelError::Cut`] once it has read what was queued.
+/// After an error the state of a channel is unknown: drop it. A channel dropped right after
+/// [`Channel::finish`] ends in good order and the peer sees [`ChannelError::Closed`]; dropped in any other
+/// state, the peer sees [`ChannelError::Cut`] once it has read what was queued.
 pub trait Channel: Send {
     /// Queues `bytes`. Waits only for window space: a streamed circuit needs back-pressure.
     ///
@@ -35,8 +35,8 @@ pub trait Channel: Send {
         limits::WINDOW_BYTES
     }
 
-    /// Whether nobody but the two ends can read the bytes: TLS and pipes inside a process. A transport that does not
-    /// know says no, and protocols mask what a third party must not see.
+    /// Whether nobody but the two ends can read the bytes: TLS and pipes inside a process. A transport that
+    /// does not know says no, and protocols mask what a third party must not see.
     fn private(&self) -> bool {
         false
     }
@@ -54,14 +54,14 @@ pub trait Channel: Send {
     /// From now on this end waits that long. Transports that take no deadline ignore it.
     fn set_deadline(&mut self, _deadline: Duration) {}
 
-    /// The address of this machine that the peer sees, where there is one: other transports to the same peer can be
-    /// bound to it.
+    /// The address of this machine that the peer sees, where there is one: other transports to the same peer
+    /// can be bound to it.
     fn local_ip(&self) -> Option<IpAddr> {
         None
     }
 
-    /// Looks, without waiting and without using up a byte, whether the peer has left and nothing is left to read. A
-    /// transport that cannot tell says that the peer is there.
+    /// Looks, without waiting and without using up a byte, whether the peer has left and nothing is left to
+    /// read. A transport that cannot tell says that the peer is there.
     ///
     /// # Errors
     /// How the peer left: [`ChannelError::Closed`] or [`ChannelError::Cut`].

@@ -40,8 +40,8 @@ impl Cluster {
         self
     }
 
-    /// Windows of two buffers of 32 KiB: a protocol that relies on more between two receives ends at the deadline.
-    /// Every protocol that streams has one test under it.
+    /// Windows of two buffers of 32 KiB: a protocol that relies on more between two receives ends at the
+    /// deadline. Every protocol that streams has one test under it.
     #[must_use]
     pub fn tiny_window(mut self) -> Self {
         self.window = (2, 32 << 10);
@@ -105,8 +105,8 @@ impl Cluster {
         of_party.map(|(_, _, planned)| planned.clone()).collect()
     }
 
-    /// Runs `work` for every party on its own thread. Results come in party order; a party that ends drops its
-    /// channels, so the others see it as closed.
+    /// Runs `work` for every party on its own thread. Results come in party order; a party that ends drops
+    /// its channels, so the others see it as closed.
     pub fn run<T: Send>(
         &self,
         work: impl Fn(&mut Session) -> Result<T, Error> + Sync,

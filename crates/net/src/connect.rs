@@ -1,8 +1,10 @@
-//! How parties meet: of every two one listens and the other dials, both prove their keys, and a session begins.
+//! How parties meet: of every two one listens and the other dials, both prove their keys, and a session
+//! begins.
 //!
-//! The first connection of a pair is its control channel. Every party puts one nonce on all of its control channels;
-//! the session id hashes the nonces of all with what the parties agreed on. Every worker channel is a connection of
-//! its own that proves the keys again and names the session and its lane. See `docs/protocols/wire.md`.
+//! The first connection of a pair is its control channel. Every party puts one nonce on all of its control
+//! channels; the session id hashes the nonces of all with what the parties agreed on. Every worker channel is
+//! a connection of its own that proves the keys again and names the session and its lane. See
+//! `docs/protocols/wire.md`.
 
 mod decline;
 mod dial;
@@ -33,8 +35,8 @@ use std::time::{Duration, Instant};
 /// Worker lanes of one session: one per shard, and one for [`Farewell`].
 pub const LANES: u32 = limits::SHARDS + 1;
 
-/// First and last wait between two attempts to reach a peer that is not there yet; also how soon a side that waits
-/// notices that the meeting has failed elsewhere.
+/// First and last wait between two attempts to reach a peer that is not there yet; also how soon a side that
+/// waits notices that the meeting has failed elsewhere.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
 /// One channel to each peer, in party order: what a [`crate::Session`] is made of.
@@ -43,7 +45,8 @@ pub type Channels = Vec<(PartyId, Box<dyn Channel>)>;
 /// Where one of two parties meets the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// Waits at this address of its own: `0.0.0.0:7000`. Port 0 lets the system choose; see [`Status::Listening`].
+    /// Waits at this address of its own: `0.0.0.0:7000`. Port 0 lets the system choose; see
+    /// [`Status::Listening`].
     Listen(String),
     /// Goes to this address of the peer: `hospitals.example.org:7000`.
     Dial(String),
@@ -147,8 +150,8 @@ pub struct Meeting {
 }
 
 impl Meet {
-    /// Two parties of `roster` meet at `endpoint`, agreed on `agreement` (the hash of the study). Both sides must
-    /// present the same 32 bytes.
+    /// Two parties of `roster` meet at `endpoint`, agreed on `agreement` (the hash of the study). Both sides
+    /// must present the same 32 bytes.
     #[must_use]
     pub fn new(
         me: PartyId,
@@ -165,8 +168,8 @@ impl Meet {
         Self::all(me, roster, listen, dial, transport, agreement)
     }
 
-    /// All parties of `roster` meet. This one goes to the peers that have an address in `dial`, and waits for the
-    /// others at `listen`; of every two parties exactly one must dial.
+    /// All parties of `roster` meet. This one goes to the peers that have an address in `dial`, and waits for
+    /// the others at `listen`; of every two parties exactly one must dial.
     #[must_use]
     pub fn all(
         me: PartyId,
@@ -233,19 +236,20 @@ impl Meet {
         self
     }
 
-    /// Nodes that stand by at these addresses and are told to begin while everybody meets, again when they have failed.
+    /// Nodes that stand by at these addresses and are told to begin while everybody meets, again when they
+    /// have failed.
     #[must_use]
     pub fn tell(mut self, nodes: BTreeMap<PartyId, String>) -> Self {
         self.tell = nodes;
         self
     }
 
-    /// Meets the peers: control channels and `lanes` worker channels to each. All parties ask for the same number of
-    /// lanes.
+    /// Meets the peers: control channels and `lanes` worker channels to each. All parties ask for the same
+    /// number of lanes.
     ///
     /// # Errors
-    /// When an address cannot be used, somebody does not come in time, or a peer is not the one of the study, speaks
-    /// another version or holds another study. The text says who, and what to check.
+    /// When an address cannot be used, somebody does not come in time, or a peer is not the one of the study,
+    /// speaks another version or holds another study. The text says who, and what to check.
     pub fn meet(self, lanes: u32) -> Result<Meeting, Error> {
         let awaited = self.awaited()?;
         let door = match &self.listen {
@@ -339,7 +343,8 @@ impl Meet {
             channel.begin(self.deadline).map_err(|e| self.error(*peer, Kind::Channel(e)))?;
             channel.recv(&mut theirs).map_err(|e| self.error(*peer, Kind::Channel(e)))?;
             if theirs != *session {
-                let what = "its session id is not ours: the parties are in different meetings, or one of them tells others \
+                let what = "its session id is not ours: the parties are in different meetings, or one of \
+                            them tells others \
                             different things; start all of them again";
                 return Err(self.error(*peer, Kind::Deviated(what)).accusing(self.anyone()));
             }
@@ -465,8 +470,8 @@ struct Lanes {
 }
 
 impl Meeting {
-    /// `count` more worker lanes, numbered on from those there are. All parties call it with the same number; a
-    /// listening side may be called later than a dialling one.
+    /// `count` more worker lanes, numbered on from those there are. All parties call it with the same number;
+    /// a listening side may be called later than a dialling one.
     ///
     /// # Errors
     /// As [`Meet::meet`], and when the parties ask for different numbers.

@@ -1,18 +1,20 @@
-//! Connections that have not proved who they are: how many there may be, and which one goes when one more comes.
+//! Connections that have not proved who they are: how many there may be, and which one goes when one more
+//! comes.
 //!
-//! Nobody knows yet which of them is a peer, so none may be preferred for what it says of itself. What can be told apart is
-//! where it comes from. An address that holds more than its share loses one of its own: a flood from few addresses costs
-//! nobody else a place. Otherwise any of them goes, by chance. With `n` places, a handshake of `h` seconds and `r` newcomers
-//! a second a peer keeps its place with probability `(1 - 1/n)^(rh)`, about `e^(-rh/n)`, whatever the others do, and comes
-//! again where it lost it. Ending the newest gives `e^(-rh)`: nothing to a trickle. Ending the oldest gives 1 as long as
-//! `rh < n` and 0 from there on, a cliff that a flood can be aimed at. See `docs/decisions/045-strangers.md`.
+//! Nobody knows yet which of them is a peer, so none may be preferred for what it says of itself. What can be
+//! told apart is where it comes from. An address that holds more than its share loses one of its own: a flood
+//! from few addresses costs nobody else a place. Otherwise any of them goes, by chance. With `n` places, a
+//! handshake of `h` seconds and `r` newcomers a second a peer keeps its place with probability
+//! `(1 - 1/n)^(rh)`, about `e^(-rh/n)`, whatever the others do, and comes again where it lost it. Ending the
+//! newest gives `e^(-rh)`: nothing to a trickle. Ending the oldest gives 1 as long as `rh < n` and 0 from
+//! there on, a cliff that a flood can be aimed at. See `docs/decisions/045-strangers.md`.
 
 use base::{Rng, Seed};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// A party's lanes are opened one after the other, so several peers behind one address stay far below this part of all
-/// places.
+/// A party's lanes are opened one after the other, so several peers behind one address stay far below this
+/// part of all places.
 const SHARES: usize = 8;
 
 /// Connections and where they come from.
@@ -67,7 +69,8 @@ impl<T> Crowd<T> {
     }
 }
 
-/// Whom an address belongs to: itself, or the first half of an IPv6 address, which is what one subscriber is given.
+/// Whom an address belongs to: itself, or the first half of an IPv6 address, which is what one subscriber is
+/// given.
 fn subscriber(from: IpAddr) -> IpAddr {
     match from.to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX))),
@@ -97,7 +100,8 @@ mod tests {
 
     #[test]
     fn chance_keeps_a_peer_among_strangers_of_many_addresses() {
-        // (1 - 1/64)^32 = 0.60, and (1 - 1/64)^64 = 0.36, of 400; far beyond six standard deviations is a defect.
+        // (1 - 1/64)^32 = 0.60, and (1 - 1/64)^64 = 0.36, of 400; far beyond six standard deviations is a
+        // defect.
         let few = survive(64, 32, v4);
         assert!((180..=300).contains(&few), "{few}");
         let many = survive(64, 64, v4);

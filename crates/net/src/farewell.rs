@@ -1,23 +1,26 @@
 //! Why a party stops, told to the others: so that everybody names the party where it began.
 //!
-//! Messages have no header, so a protocol's own channel cannot say why it ends. Among three or more parties one lane
-//! is kept for it. A party that stops tells every peer, before it drops the channels of the protocol, which party the
-//! trouble began with and at which step: its own error, or the peer that it lost. Whoever then finds a channel broken
-//! reads the notice of the peer behind it, names the party where it began, and passes that on.
+//! Messages have no header, so a protocol's own channel cannot say why it ends. Among three or more parties
+//! one lane is kept for it. A party that stops tells every peer, before it drops the channels of the
+//! protocol, which party the trouble began with and at which step: its own error, or the peer that it lost.
+//! Whoever then finds a channel broken reads the notice of the peer behind it, names the party where it
+//! began, and passes that on.
 //!
-//! A party that stops because a check failed says so, and whom the check accuses: it cannot know which of them deviated, and
-//! whoever hears it cannot know whether the accuser lies. So all of them are suspects, to everybody but themselves.
+//! A party that stops because a check failed says so, and whom the check accuses: it cannot know which of
+//! them deviated, and whoever hears it cannot know whether the accuser lies. So all of them are suspects, to
+//! everybody but themselves.
 //!
-//! Nothing else is said: no text of an error leaves this machine. A notice has 64 bytes: `1` (stopped) or `2` (deviated), the
-//! party where it began, the length of the step, the accused as 16 bits (none in a `1`), the step, zeros. It is not counted as application bytes: a run that goes well sends none.
+//! Nothing else is said: no text of an error leaves this machine. A notice has 64 bytes: `1` (stopped) or `2`
+//! (deviated), the party where it began, the length of the step, the accused as 16 bits (none in a `1`), the
+//! step, zeros. It is not counted as application bytes: a run that goes well sends none.
 
 use crate::connect::Channels;
 use base::{Accusation, At, ChannelError, Error, Kind, PartyId, Roster, limits};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a notice may take: to leave, and to come when a channel of its sender is already broken. A notice is sent
-/// before the channels are dropped, so it is there at once where there is one.
+/// How long a notice may take: to leave, and to come when a channel of its sender is already broken. A notice
+/// is sent before the channels are dropped, so it is there at once where there is one.
 pub(crate) const HEAR: Duration = Duration::from_secs(5);
 
 pub(crate) const NOTICE_BYTES: usize = 64;
@@ -54,9 +57,9 @@ impl Farewell {
         Self { me, roster, state: Mutex::new(State { lane, first: None }) }
     }
 
-    /// This party stops with `error`: hears whether the peer behind it stopped for another reason, tells the others
-    /// where the trouble began, and returns the error with that in it. Call it before the channels of the protocol
-    /// are dropped. Several threads may call it; all get the error of the first.
+    /// This party stops with `error`: hears whether the peer behind it stopped for another reason, tells the
+    /// others where the trouble began, and returns the error with that in it. Call it before the channels of
+    /// the protocol are dropped. Several threads may call it; all get the error of the first.
     #[must_use]
     pub fn stop(&self, error: Error) -> Error {
         // A panic elsewhere leaves nothing half done: notices are best effort.
@@ -71,7 +74,8 @@ impl Farewell {
             Some((via, notice)) => {
                 let error = self.reword(&error, via, &notice, &mut lane);
                 let hearsay = error.accusation().is_some_and(|told| told.through.is_some());
-                // What the accuser itself does not confirm is not passed on: others would not see whose word it is.
+                // What the accuser itself does not confirm is not passed on: others would not see whose word
+                // it is.
                 (
                     error,
                     if hearsay {
@@ -271,7 +275,8 @@ mod tests {
         assert_eq!(error.accusation().unwrap().suspects("a"), ["b", "c", "d"]);
         assert_eq!(
             error.to_string(),
-            "a at compute with b: b accuses c and d of deviating from the protocol at open. At least one of these deviated, \
+            "a at compute with b: b accuses c and d of deviating from the protocol at open. At least one of \
+             these deviated, \
              and it may be the accuser: b, c, d; see their own output"
         );
         // This party is accused, and knows better.
@@ -322,8 +327,8 @@ mod tests {
         assert_eq!(Notice::decode(&long.encode()).unwrap().step.len(), STEP_BYTES);
         let good = Notice { root: PartyId(0), step: "a".into(), accused: vec![] }.encode();
         assert!(Notice::decode(&good).is_some());
-        // A kind that does not fit, a length too long, somebody accused without that kind, a step that would be printed as
-        // something else, and what must be zero.
+        // A kind that does not fit, a length too long, somebody accused without that kind, a step that would
+        // be printed as something else, and what must be zero.
         for (at, byte) in [(0, DEVIATED), (0, 3), (2, 200), (3, 4), (4, 1), (HEAD_BYTES, 0x1b), (63, 1)] {
             let mut bytes = good;
             bytes[at] = byte;

@@ -133,8 +133,8 @@ impl Verdict {
     }
 }
 
-/// The id of a session: the nonces of all parties in party order, so that none can bring an old one back, what they
-/// agreed on, and who they are.
+/// The id of a session: the nonces of all parties in party order, so that none can bring an old one back,
+/// what they agreed on, and who they are.
 pub(crate) fn session_id(nonces: &[(PartyId, [u8; 32])], agreement: &[u8; 32]) -> [u8; 32] {
     let mut hash = blake3::Hasher::new_derive_key("tacit 2026-01 session id v2");
     nonces.iter().for_each(|(party, _)| _ = hash.update(&[party.0]));

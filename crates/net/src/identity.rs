@@ -1,8 +1,9 @@
-//! Who a party is on the network: a private key in a file, and the fingerprint of its public key in the study.
+//! Who a party is on the network: a private key in a file, and the fingerprint of its public key in the
+//! study.
 //!
-//! There is no authority and no name to trust: a study names each party's key by its fingerprint, and a peer with
-//! another key is refused. The certificate around the key exists because TLS wants one; its dates, names and
-//! self-signature mean nothing here.
+//! There is no authority and no name to trust: a study names each party's key by its fingerprint, and a peer
+//! with another key is refused. The certificate around the key exists because TLS wants one; its dates, names
+//! and self-signature mean nothing here.
 
 use crate::succession::Succession;
 use base::{Error, Secret, Seed};
@@ -21,8 +22,8 @@ use std::sync::Arc;
 use std::{fmt, fs};
 use zeroize::Zeroizing;
 
-/// What a fingerprint is a hash for: BLAKE3 in key derivation mode under this context, over the DER bytes of the
-/// SubjectPublicKeyInfo, cut to 16 bytes.
+/// What a fingerprint is a hash for: BLAKE3 in key derivation mode under this context, over the DER bytes of
+/// the SubjectPublicKeyInfo, cut to 16 bytes.
 const FINGERPRINT_CONTEXT: &str = "tacit 2026-01 identity fingerprint v1";
 
 /// What every fingerprint starts with in its text form. Another hash would get another number.
@@ -42,8 +43,8 @@ pub const SIGNATURE_BYTES: usize = 64;
 
 /// 128 bits that stand for a public key: `tacit1:` and 32 lower-case hexadecimal digits.
 ///
-/// An impostor must find a second key with a given fingerprint (2^128 work). Two keys of one owner with the same
-/// fingerprint (2^64 work) would be of no use: both are that owner's.
+/// An impostor must find a second key with a given fingerprint (2^128 work). Two keys of one owner with the
+/// same fingerprint (2^64 work) would be of no use: both are that owner's.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fingerprint([u8; 16]);
 
@@ -149,8 +150,8 @@ impl Identity {
         self.fingerprint
     }
 
-    /// A secret that only the owner of this key has, for one purpose, told by `context`: the same for the same key, however
-    /// its file is written.
+    /// A secret that only the owner of this key has, for one purpose, told by `context`: the same for the
+    /// same key, however its file is written.
     ///
     /// # Errors
     /// When the private key is not Ed25519.
@@ -185,7 +186,8 @@ impl Identity {
         })
     }
 
-    /// What its earlier keys signed, oldest first: each that the next one takes its place, and the last that this one does.
+    /// What its earlier keys signed, oldest first: each that the next one takes its place, and the last that
+    /// this one does.
     #[must_use]
     pub fn line(&self) -> &[Succession] {
         &self.line
@@ -197,15 +199,16 @@ impl Identity {
         self.successor.as_ref().map(Succession::new_key)
     }
 
-    /// Makes a key that takes the place of this one, which was read from `own`, and writes it to a new file. What this key
-    /// signs for it is kept in both files, so that no second one is made.
+    /// Makes a key that takes the place of this one, which was read from `own`, and writes it to a new file.
+    /// What this key signs for it is kept in both files, so that no second one is made.
     ///
     /// # Errors
     /// When this key has a successor already, or a file cannot be written; then there is no new file.
     pub fn succeed(&self, own: &Path, new: &Path) -> Result<Self, Error> {
         if let Some(successor) = self.successor() {
             return Err(Error::input(format!(
-                "the key in {} has named {successor} as its successor, and a key has one only: peers that were shown another \
+                "the key in {} has named {successor} as its successor, and a key has one only: peers that \
+                 were shown another \
                  one refuse both. Use the file of {successor}, or make a successor of that one",
                 own.display()
             )));
@@ -237,7 +240,8 @@ impl Identity {
         let open = fs::File::open(path);
         let file = open.map_err(|e| match e.kind() {
             ErrorKind::NotFound => Error::input(format!(
-                "there is no identity at {shown}: make one with `tacit keygen --out {shown}`, and put the line `key` that it \
+                "there is no identity at {shown}: make one with `tacit keygen --out {shown}`, and put the \
+                 line `key` that it \
                  prints into the study"
             )),
             _ => Error::io(format!("cannot open the identity {shown}"), &e),
@@ -246,7 +250,8 @@ impl Identity {
         let mode = about.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
             return Err(Error::input(format!(
-                "others may read the private key in {shown} (mode {mode:04o}); run `chmod 600 {shown}`, and make a \
+                "others may read the private key in {shown} (mode {mode:04o}); run `chmod 600 {shown}`, and \
+                 make a \
                  new key if somebody may have read this one"
             )));
         }
@@ -312,8 +317,9 @@ const WRONG_LINE: &str = "what its earlier keys signed, in the lines at its end,
 /// What an Ed25519 key is in PKCS #8 version 1, before its 32 bytes.
 const VERSION_1: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
 
-/// The same key in PKCS #8 version 1, which ordinary tools read: OpenSSL 3.0 and Python's `ssl` do not know version 2 (RFC
-/// 5958), which differs by its number, its length and the public key behind. Nothing when this is no Ed25519 key.
+/// The same key in PKCS #8 version 1, which ordinary tools read: OpenSSL 3.0 and Python's `ssl` do not know
+/// version 2 (RFC 5958), which differs by its number, its length and the public key behind. Nothing when this
+/// is no Ed25519 key.
 fn version_1(key: &[u8]) -> Option<Zeroizing<[u8; 48]>> {
     let (head, secret) = (key.get(..16)?, key.get(16..48)?);
     let algorithm = 5..16;
@@ -337,7 +343,8 @@ pub fn has_signed(key: &[u8; PUBLIC_KEY_BYTES], message: &[u8], signature: &[u8;
 
 fn not_ed25519() -> Error {
     Error::input(
-        "this identity holds no Ed25519 key, so it cannot sign; make one with `tacit keygen` and put its line `key` \
+        "this identity holds no Ed25519 key, so it cannot sign; make one with `tacit keygen` and put its \
+         line `key` \
          into the study",
     )
 }

@@ -1,8 +1,8 @@
-//! Talk: channels to a *named* peer at a *named* step, a ledger of what was said, TCP and TLS 1.3 between hosts, and
-//! an in-process cluster with fault injection for tests.
+//! Talk: channels to a *named* peer at a *named* step, a ledger of what was said, TCP and TLS 1.3 between
+//! hosts, and an in-process cluster with fault injection for tests.
 //!
-//! Protocols hold a [`Session`] and speak through [`Session::link`]. There is no "receive from any" and no flush:
-//! a receive first hands over everything queued, so a protocol cannot forget to.
+//! Protocols hold a [`Session`] and speak through [`Session::link`]. There is no "receive from any" and no
+//! flush: a receive first hands over everything queued, so a protocol cannot forget to.
 
 mod accept;
 mod channel;

@@ -4,8 +4,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// A network: `10.0.0.0/8`, `2001:db8::/32`, or one address. An IPv4 address that comes through an IPv6 socket counts as
-/// what it is.
+/// A network: `10.0.0.0/8`, `2001:db8::/32`, or one address. An IPv4 address that comes through an IPv6
+/// socket counts as what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     first: IpAddr,

@@ -2,8 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
-/// Where rows done are reported. Cloneable, so that the threads of one party report to one watcher; nobody watches
-/// by default.
+/// Where rows done are reported. Cloneable, so that the threads of one party report to one watcher; nobody
+/// watches by default.
 #[derive(Clone)]
 pub struct Progress(Option<Arc<Watcher>>);
 

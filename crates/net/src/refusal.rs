@@ -6,8 +6,8 @@ use crate::tls::Refusal;
 use base::{ChannelError, Kind};
 use std::fmt::Display;
 
-/// What the parties agreed on and which of their own lines to check, in the operator's words. Those of a study unless
-/// told. `{party}` stands for the name of a party.
+/// What the parties agreed on and which of their own lines to check, in the operator's words. Those of a
+/// study unless told. `{party}` stands for the name of a party.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     /// What all parties hold: "study".
@@ -73,7 +73,8 @@ impl Wording {
             Refusal::NotTls { http } => {
                 let spoke = if *http { " but HTTP" } else { "" };
                 format!(
-                    "{address} did not speak TLS{spoke}; check that this is the address of {peer} and that {peer} \
+                    "{address} did not speak TLS{spoke}; check that this is the address of {peer} and that \
+                     {peer} \
                      does not use the plain transport"
                 )
             }
@@ -91,7 +92,8 @@ impl Wording {
                     );
                 }
                 format!(
-                    "{address} presented {presented} ({whose}), but {peer} has {}; check {}, and which identity \
+                    "{address} presented {presented} ({whose}), but {peer} has {}; check {}, and which \
+                     identity \
                      {peer} uses",
                     self.key_of(peer),
                     terms.key_of(peer)
@@ -107,7 +109,8 @@ impl Wording {
             }
             Refusal::Left => format!("{address} closed the connection before it said who it is"),
             Refusal::Outside => format!(
-                "{address} is in none of the networks that {me} takes connections from; if it is {peer}, add its network to \
+                "{address} is in none of the networks that {me} takes connections from; if it is {peer}, add \
+                 its network to \
                  {}",
                 terms.allow
             ),
@@ -132,7 +135,8 @@ impl Wording {
             Verdict::Question | Verdict::Taken => "the answer to our hello is none".into(),
             Verdict::Wait => format!("{peer} waits to be told to begin"),
             Verdict::Declined => format!(
-                "{peer} takes no part: it has refused this {document} by itself, and nothing was sent; see {peer}'s own output"
+                "{peer} takes no part: it has refused this {document} by itself, and nothing was sent; see \
+                 {peer}'s own output"
             ),
             Verdict::Version => version_text(peer, None),
             Verdict::Roster => {
@@ -145,7 +149,8 @@ impl Wording {
                 format!("a worker connection with {peer} asked for lane {}, which is not free", lanes.0)
             }
             Verdict::Lanes => format!(
-                "the two sides ask for different numbers of worker lanes ({} here); both need the same `shards`",
+                "the two sides ask for different numbers of worker lanes ({} here); both need the same \
+                 `shards`",
                 lanes.1
             ),
         }
@@ -156,7 +161,8 @@ impl Wording {
 pub(crate) fn version_text(peer: &str, theirs: Option<u16>) -> String {
     let theirs = theirs.map_or_else(|| "another version".to_owned(), |v| format!("version {v}"));
     format!(
-        "{peer} speaks {theirs} of the wire format, this side version {FORMAT_VERSION}; install the same release of \
+        "{peer} speaks {theirs} of the wire format, this side version {FORMAT_VERSION}; install the same \
+         release of \
          tacit on both sides"
     )
 }

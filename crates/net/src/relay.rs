@@ -37,7 +37,8 @@ struct Path {
 
 impl Relay {
     /// Listens at `listen` (port 0 chooses one) and carries every connection to `target`: each byte arrives
-    /// `one_way_delay` after it was sent, and each direction of a connection carries `bytes_per_s` (0: no limit).
+    /// `one_way_delay` after it was sent, and each direction of a connection carries `bytes_per_s` (0: no
+    /// limit).
     ///
     /// # Errors
     /// When `listen` cannot be bound.

@@ -55,8 +55,8 @@ impl Session {
         Self::new(PartyId(0), roster, Vec::new(), seed)
     }
 
-    /// The same session under the id of its meeting ([`crate::Meeting::session_id`]), which says who met when and what they
-    /// agreed on. Keys that are agreed in a session are bound to it.
+    /// The same session under the id of its meeting ([`crate::Meeting::session_id`]), which says who met when
+    /// and what they agreed on. Keys that are agreed in a session are bound to it.
     #[must_use]
     pub fn with_id(mut self, id: [u8; 32]) -> Self {
         self.id = id;
@@ -95,7 +95,8 @@ impl Session {
     }
 
     /// The BLAKE3 hash of everything sent to each peer at each step, in their order; empty unless
-    /// [`Session::with_digests`] asked for it. Under one seed they repeat: a test pins a protocol's wire with them.
+    /// [`Session::with_digests`] asked for it. Under one seed they repeat: a test pins a protocol's wire with
+    /// them.
     #[must_use]
     pub fn digests(&self) -> Vec<(PartyId, String, [u8; 32])> {
         let digests = self.digests.iter().flatten();
@@ -154,7 +155,8 @@ impl Session {
         }
     }
 
-    /// A fresh seed for the current step. Each call gives another one; both parties of a test repeat under one seed.
+    /// A fresh seed for the current step. Each call gives another one; both parties of a test repeat under
+    /// one seed.
     pub fn fork_seed(&mut self, label: &str) -> Seed {
         self.forks += 1;
         self.seed.fork(&format!("{} {} {label} {}", self.me.0, self.path, self.forks))
@@ -173,8 +175,8 @@ impl Session {
         Link { session: self, peer }
     }
 
-    /// From now on the conversation with `peer` goes over what `new` makes of its channel. Ledger, steps and limits go on.
-    /// Both ends exchange theirs at the same place of the protocol, with nothing under way.
+    /// From now on the conversation with `peer` goes over what `new` makes of its channel. Ledger, steps and
+    /// limits go on. Both ends exchange theirs at the same place of the protocol, with nothing under way.
     ///
     /// # Panics
     /// When this session has no channel to `peer`: a bug of the caller.
@@ -186,14 +188,15 @@ impl Session {
         entry.channel.at_step(&self.path);
     }
 
-    /// From now on conversations take the private channels that plain ones were put over ([`Channel::under`]), but for
-    /// what runs under [`Session::openly`]: nothing is said in the open that nobody has called fit for it.
+    /// From now on conversations take the private channels that plain ones were put over
+    /// ([`Channel::under`]), but for what runs under [`Session::openly`]: nothing is said in the open that
+    /// nobody has called fit for it.
     pub fn keep_private(&mut self) {
         self.open = false;
     }
 
-    /// Runs `work`, whose messages hide by themselves what nobody else may read, over plain channels where there are any.
-    /// Both ends do so at the same places of the protocol.
+    /// Runs `work`, whose messages hide by themselves what nobody else may read, over plain channels where
+    /// there are any. Both ends do so at the same places of the protocol.
     ///
     /// # Errors
     /// Those of `work`; when a peer is gone.
@@ -229,8 +232,8 @@ impl Session {
         }
     }
 
-    /// An error that says that one of `accused` failed the named check, and nobody can tell from here which; `words` is what
-    /// stands for them in its text. Abort with it.
+    /// An error that says that one of `accused` failed the named check, and nobody can tell from here which;
+    /// `words` is what stands for them in its text. Abort with it.
     #[must_use]
     pub fn accuse(&self, accused: &[PartyId], words: String, check: &'static str) -> Error {
         let accused = accused.iter().map(|party| self.roster.name(*party)).collect();
@@ -240,8 +243,8 @@ impl Session {
         Error::new(at, Kind::Deviated(check)).accusing(accusation)
     }
 
-    /// The same where several parties should have said the same thing and did not: each of them, this party aside, may be the
-    /// one that lies.
+    /// The same where several parties should have said the same thing and did not: each of them, this party
+    /// aside, may be the one that lies.
     #[must_use]
     pub fn accuse_one_of(&self, said: &[PartyId], check: &'static str) -> Error {
         let mut others: Vec<PartyId> = said.iter().copied().filter(|party| *party != self.me).collect();
@@ -316,8 +319,8 @@ impl Link<'_> {
         done.map_err(|e| self.fault(e))
     }
 
-    /// Hands over what is queued without waiting for an answer. [`Link::recv`] does so towards its own peer only: a party
-    /// that has spoken to several peers flushes each before it waits for the first.
+    /// Hands over what is queued without waiting for an answer. [`Link::recv`] does so towards its own peer
+    /// only: a party that has spoken to several peers flushes each before it waits for the first.
     ///
     /// # Errors
     /// As [`Link::send`].
@@ -384,11 +387,11 @@ impl Link<'_> {
         Ok(value)
     }
 
-    /// Both sides send and receive at once: one message each way and one turn, whatever the lengths. Nothing is booked
-    /// for an empty side.
+    /// Both sides send and receive at once: one message each way and one turn, whatever the lengths. Nothing
+    /// is booked for an empty side.
     ///
-    /// Pieces of a quarter of the window alternate, with one piece in advance, so that neither side waits for the
-    /// other's window and a long path stays filled.
+    /// Pieces of a quarter of the window alternate, with one piece in advance, so that neither side waits for
+    /// the other's window and a long path stays filled.
     ///
     /// # Errors
     /// As [`Link::send`] and [`Link::recv`].

@@ -1,9 +1,10 @@
-//! The channel between two hosts: a TCP stream, plain or under TLS, with a writer thread behind a bounded window.
+//! The channel between two hosts: a TCP stream, plain or under TLS, with a writer thread behind a bounded
+//! window.
 //!
-//! The protocol thread seals and opens; the writer thread only writes. So TLS has one owner and no lock, a party
-//! computes while its bytes leave, and two parties that both send more than the kernel takes do not wait for each
-//! other. A short message that finds the writer idle is written by the protocol thread itself, as far as the kernel
-//! takes it: lock-step protocols would pay two thread switches per message otherwise.
+//! The protocol thread seals and opens; the writer thread only writes. So TLS has one owner and no lock, a
+//! party computes while its bytes leave, and two parties that both send more than the kernel takes do not
+//! wait for each other. A short message that finds the writer idle is written by the protocol thread itself,
+//! as far as the kernel takes it: lock-step protocols would pay two thread switches per message otherwise.
 
 use crate::Channel;
 use crate::channel::{CHUNK_BYTES, WINDOW_CHUNKS};
@@ -17,8 +18,8 @@ use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long the end of a conversation may take: a dropped channel waits this long for its last bytes to leave, and
-/// the connection stays open this long for the peer's goodbye.
+/// How long the end of a conversation may take: a dropped channel waits this long for its last bytes to
+/// leave, and the connection stays open this long for the peer's goodbye.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Longest message that is sent past the writer thread.
@@ -175,7 +176,8 @@ fn tls_fault(error: &rustls::Error) -> ChannelError {
     })
 }
 
-/// Appends to `out` what must be written for the peer to get `bytes`: records, and alerts or key updates that wait.
+/// Appends to `out` what must be written for the peer to get `bytes`: records, and alerts or key updates that
+/// wait.
 fn seal(tls: &mut Connection, bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     tls.writer().write_all(bytes)?;
     while tls.wants_write() {
@@ -258,7 +260,8 @@ impl SocketChannel {
         poll(&mut fds, wait.as_ref()).is_ok_and(|ready| ready > 0)
     }
 
-    /// Gives the kernel as much of a long plain message as it takes at once, from where it lies; the rest is queued.
+    /// Gives the kernel as much of a long plain message as it takes at once, from where it lies; the rest is
+    /// queued.
     fn send_straight(&mut self, mut bytes: &[u8]) -> Result<usize, ChannelError> {
         let all = bytes.len();
         let Some(flags) = MSG_DONTWAIT.filter(|_| self.queued.is_empty() && self.window.idle()) else {
@@ -324,14 +327,15 @@ impl SocketChannel {
                 return Ok(got);
             }
             if self.refill()? == 0 {
-                // Under TLS an end without a goodbye is a cut. Plain TCP has no goodbye: its ends look orderly.
+                // Under TLS an end without a goodbye is a cut. Plain TCP has no goodbye: its ends look
+                // orderly.
                 return Err(if self.tls.is_some() { ChannelError::Cut } else { ChannelError::Closed });
             }
         }
     }
 
-    /// Takes application bytes out of the records that were read: as many as there are and as fit, or 0 when more
-    /// must be read.
+    /// Takes application bytes out of the records that were read: as many as there are and as fit, or 0 when
+    /// more must be read.
     fn open(&mut self, into: &mut [u8]) -> Result<usize, ChannelError> {
         let Some(tls) = &mut self.tls else { return Ok(0) };
         let mut filled = 0;
@@ -359,8 +363,8 @@ impl SocketChannel {
         }
     }
 
-    /// Looks through the records that were read for the peer's goodbye. Application bytes stay inside for the next
-    /// receive; `false` says that there are some.
+    /// Looks through the records that were read for the peer's goodbye. Application bytes stay inside for the
+    /// next receive; `false` says that there are some.
     fn watch_records(&mut self) -> Result<bool, ChannelError> {
         let Some(tls) = &mut self.tls else { return Ok(self.incoming.unused().is_empty()) };
         loop {
@@ -517,8 +521,8 @@ impl Writer {
     }
 }
 
-/// Ends our half of a connection and waits for the peer's end: closing a socket with unread bytes would make the
-/// kernel discard our last ones, an alert among them.
+/// Ends our half of a connection and waits for the peer's end: closing a socket with unread bytes would make
+/// the kernel discard our last ones, an alert among them.
 pub(crate) fn linger(stream: &TcpStream) {
     let _ = stream.shutdown(Shutdown::Write);
     let (start, mut rest) = (Instant::now(), vec![0; 64 << 10]);

@@ -1,8 +1,10 @@
-//! A new key that takes the place of an old one: what the old key signs, so that peers go on counting where they were.
+//! A new key that takes the place of an old one: what the old key signs, so that peers go on counting where
+//! they were.
 //!
-//! 136 bytes: the old Ed25519 key, the new one, the time, and the old key's signature over all that and what it is for. The new
-//! key is proven by whoever shows the statement, on the connection. The identity file of the new key carries the statements of
-//! its whole line, oldest first, each in a line of its own after the PEM sections, which other programs pass over.
+//! 136 bytes: the old Ed25519 key, the new one, the time, and the old key's signature over all that and what
+//! it is for. The new key is proven by whoever shows the statement, on the connection. The identity file of
+//! the new key carries the statements of its whole line, oldest first, each in a line of its own after the
+//! PEM sections, which other programs pass over.
 
 use crate::identity::{Fingerprint, Identity, PUBLIC_KEY_BYTES, SIGNATURE_BYTES, has_signed};
 use base::Error;

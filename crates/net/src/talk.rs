@@ -21,8 +21,9 @@ impl Talk {
     }
 }
 
-/// Sends to all peers, then receives from all, in pieces of at most `piece` bytes: a peer is at most one piece ahead, so
-/// nobody waits for a window that holds two. Messages of one piece are sent and received whole.
+/// Sends to all peers, then receives from all, in pieces of at most `piece` bytes: a peer is at most one
+/// piece ahead, so nobody waits for a window that holds two. Messages of one piece are sent and received
+/// whole.
 ///
 /// # Errors
 /// Those of the channels.

@@ -1,8 +1,8 @@
 //! TLS 1.3 with both sides pinned: who may speak, and the handshake under a deadline.
 //!
-//! A certificate counts only for the key in it. The verifier compares that key's fingerprint with the one of the
-//! study and leaves the check that the peer *holds* the key (the signature over the handshake) to the provider. No
-//! session is ever resumed, so every connection proves its key again.
+//! A certificate counts only for the key in it. The verifier compares that key's fingerprint with the one of
+//! the study and leaves the check that the peer *holds* the key (the signature over the handshake) to the
+//! provider. No session is ever resumed, so every connection proves its key again.
 
 use crate::identity::{Fingerprint, Identity};
 use crate::socket::{Bound, Incoming, linger};
@@ -138,8 +138,8 @@ impl ClientCertVerifier for Pinned {
     }
 }
 
-/// The provider with AES-128-GCM first, the fastest of the three on every CPU with AES instructions, and with a key
-/// exchange that also holds against whoever records today and has a quantum computer later.
+/// The provider with AES-128-GCM first, the fastest of the three on every CPU with AES instructions, and with
+/// a key exchange that also holds against whoever records today and has a quantum computer later.
 fn provider() -> CryptoProvider {
     use aws_lc_rs::{cipher_suite as suite, kx_group};
     CryptoProvider {

@@ -1,6 +1,7 @@
 //! A bounded queue of byte buffers between two threads: what "bounded window" means in every channel.
 //!
-//! One thread pushes full buffers, another pops them. Spent buffers travel back, so a stream allocates only its window.
+//! One thread pushes full buffers, another pops them. Spent buffers travel back, so a stream allocates only
+//! its window.
 
 use base::ChannelError;
 use std::collections::VecDeque;

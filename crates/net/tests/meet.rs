@@ -39,7 +39,8 @@ fn a_dialler_with_another_key_is_refused_and_both_learn_why() {
     assert_eq!(
         text(dial(&listening, transport).meet(1)),
         format!(
-            "{AT_REGISTRY}{at} refused our key {}; check the line `key` under [party.registry] of the study that \
+            "{AT_REGISTRY}{at} refused our key {}; check the line `key` under [party.registry] of the study \
+             that \
              hospitals holds",
             stranger.fingerprint()
         )
@@ -51,7 +52,8 @@ fn a_dialler_with_another_key_is_refused_and_both_learn_why() {
     assert_eq!(
         why,
         format!(
-            "{} (no party of this study), but registry has {}; check the line `key` under [party.registry] of the \
+            "{} (no party of this study), but registry has {}; check the line `key` under [party.registry] \
+             of the \
              study, and which identity registry uses",
             stranger.fingerprint(),
             keys.study[0]
@@ -72,7 +74,8 @@ fn a_listener_with_another_key_is_refused_and_both_learn_why() {
     assert_eq!(
         text(dial(&listening, keys.tls(REGISTRY)).meet(1)),
         format!(
-            "{AT_REGISTRY}{at} presented {} (no party of this study), but hospitals has {}; check the line `key` \
+            "{AT_REGISTRY}{at} presented {} (no party of this study), but hospitals has {}; check the line \
+             `key` \
              under [party.hospitals] of the study, and which identity hospitals uses",
             other.study[1], keys.study[1]
         )
@@ -104,7 +107,8 @@ fn the_wrong_identity_is_found_before_anything_is_sent() {
     assert_eq!(
         text(meet(REGISTRY, Endpoint::Dial("127.0.0.1:1".into()), transport).meet(1)),
         format!(
-            "{AT_REGISTRY}the identity in use is {}, but registry has {}; check `identity` in this party's own file, \
+            "{AT_REGISTRY}the identity in use is {}, but registry has {}; check `identity` in this party's \
+             own file, \
              or the line `key` under [party.registry] of the study",
             wrong.fingerprint(),
             keys.study[0]
@@ -141,7 +145,8 @@ fn strangers_do_not_keep_the_peer_out() {
         let count = refused.iter().filter(|why| why.contains(&what)).count();
         assert_eq!(count, 1, "{what}: {refused:#?}");
     }
-    // These say nothing and stay, more of them than may prove who they are at one time: no one waits for them.
+    // These say nothing and stay, more of them than may prove who they are at one time: no one waits for
+    // them.
     let _silent: Vec<_> = (0..40).map(|_| TcpStream::connect(listening.at).unwrap()).collect();
     let_the_peer_in(listening, keys.tls(REGISTRY));
 }
@@ -202,7 +207,8 @@ fn a_port_in_use_says_what_to_do() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{AT_HOSPITALS}{at} is in use by another process (`ss -ltnp` shows which); stop it or change `listen` to \
+            "{AT_HOSPITALS}{at} is in use by another process (`ss -ltnp` shows which); stop it or change \
+             `listen` to \
              another port"
         )
     );
@@ -248,7 +254,8 @@ fn nobody_there_ends_when_patience_does() {
     );
     assert!(
         error.ends_with(
-            " s (connection refused); check that hospitals is running, that it listens there and that no firewall is \
+            " s (connection refused); check that hospitals is running, that it listens there and that no \
+             firewall is \
              between"
         ),
         "{error}"
@@ -261,7 +268,8 @@ fn nobody_there_ends_when_patience_does() {
     assert_eq!(
         text(listening.join()),
         format!(
-            "{AT_HOSPITALS}registry did not come to {at} within 0.3 s; check that registry is running and dials this \
+            "{AT_HOSPITALS}registry did not come to {at} within 0.3 s; check that registry is running and \
+             dials this \
              address"
         )
     );
@@ -287,13 +295,15 @@ fn two_studies_do_not_meet() {
     assert_eq!(
         text(other.meet(1)),
         format!(
-            "{AT_REGISTRY}hospitals holds another study: hash 0707 0707 0707 there, 0808 0808 0808 here{words}"
+            "{AT_REGISTRY}hospitals holds another study: hash 0707 0707 0707 there, 0808 0808 0808 \
+             here{words}"
         )
     );
     assert_eq!(
         text(listening.join()),
         format!(
-            "{AT_HOSPITALS}registry holds another study: hash 0808 0808 0808 there, 0707 0707 0707 here{words}"
+            "{AT_HOSPITALS}registry holds another study: hash 0808 0808 0808 there, 0707 0707 0707 \
+             here{words}"
         )
     );
 }
@@ -306,7 +316,8 @@ fn both_sides_want_the_same_lanes() {
     assert_eq!(
         text(dial(&listening, keys.tls(REGISTRY)).meet(3)),
         format!(
-            "{AT_REGISTRY}{at}: the two sides ask for different numbers of worker lanes (3 here); both need the same \
+            "{AT_REGISTRY}{at}: the two sides ask for different numbers of worker lanes (3 here); both need \
+             the same \
              `shards`"
         )
     );
@@ -469,7 +480,8 @@ fn a_peer_gone_mid_run_names_party_step_and_peer() {
     let error = session.step("match", |s| s.step("pid", |s| s.link(HOSPITALS).recv(&mut [0; 9])));
     assert_eq!(
         error.unwrap_err().to_string(),
-        "registry at match/pid with hospitals: the connection broke off before the peer was done; see the peer's own \
+        "registry at match/pid with hospitals: the connection broke off before the peer was done; see the \
+         peer's own \
          output"
     );
 }

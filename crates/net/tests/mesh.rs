@@ -118,7 +118,8 @@ fn who_is_missing_is_named() {
     assert_eq!(
         errors[0],
         format!(
-            "p0 at meet with p2, p4: p2, p4 did not come to {at} within 4.0 s; check that each of them is running and \
+            "p0 at meet with p2, p4: p2, p4 did not come to {at} within 4.0 s; check that each of them is \
+             running and \
              dials this address"
         )
     );
@@ -209,7 +210,8 @@ fn another_study_is_found_among_many() {
     assert!(errors[2].contains("holds another study: hash 0707"), "{errors:?}");
 }
 
-/// What a party says when a peer dies in the middle: all name the one that died, whomever they were waiting for.
+/// What a party says when a peer dies in the middle: all name the one that died, whomever they were waiting
+/// for.
 #[test]
 fn everybody_names_the_party_that_was_lost() {
     let world = World::new(5, true);
@@ -241,7 +243,8 @@ fn everybody_names_the_party_that_was_lost() {
     }
 }
 
-/// A check fails at one party: all others stop, and name it and those that it accuses, whomever they had it from.
+/// A check fails at one party: all others stop, and name it and those that it accuses, whomever they had it
+/// from.
 #[test]
 fn everybody_hears_who_accuses_whom() {
     let world = World::new(5, true);

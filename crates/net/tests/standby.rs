@@ -1,4 +1,5 @@
-//! Nodes that wait for word to begin: who may give it, what it may say, and that nobody who comes early is lost.
+//! Nodes that wait for word to begin: who may give it, what it may say, and that nobody who comes early is
+//! lost.
 
 use base::free_address;
 use base::{Error, PartyId, Roster};
@@ -88,8 +89,8 @@ fn nodes_meet_when_one_party_says_so() {
     assert!(ids.iter().all(|id| *id == ids[0]));
 }
 
-/// A host whose meeting fails for want of somebody blames that party, not the node that came; the node is still there for its
-/// next attempt.
+/// A host whose meeting fails for want of somebody blames that party, not the node that came; the node is
+/// still there for its next attempt.
 #[test]
 fn a_host_that_comes_back_finds_its_node_waiting() {
     let world = World::new(3);
@@ -202,7 +203,8 @@ fn a_node_that_refuses_is_not_asked_again() {
     });
 }
 
-/// Who proves no key of the study is never heard, and the party whom it stands for is not the node's caller either.
+/// Who proves no key of the study is never heard, and the party whom it stands for is not the node's caller
+/// either.
 #[test]
 fn a_stranger_cannot_say_to_begin() {
     let world = World::new(2);

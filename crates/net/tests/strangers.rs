@@ -1,4 +1,5 @@
-//! Strangers at the door: from many addresses at once, silent or half way into a handshake, and dripping. The peer gets in.
+//! Strangers at the door: from many addresses at once, silent or half way into a handshake, and dripping. The
+//! peer gets in.
 
 mod common;
 
@@ -22,8 +23,8 @@ fn from(last: u8, to: SocketAddr) -> TcpStream {
     socket.into()
 }
 
-/// A peer 60 ms away gets in, and opens a lane, while 40 addresses hold as many connections as they get and add 50 a second,
-/// half of which say a first word.
+/// A peer 60 ms away gets in, and opens a lane, while 40 addresses hold as many connections as they get and
+/// add 50 a second, half of which say a first word.
 #[test]
 fn a_trickle_from_many_addresses_keeps_no_peer_out() {
     let keys = Keys::new();
@@ -71,7 +72,8 @@ fn a_hello_that_drips_ends() {
     let start = Instant::now();
     let ended = (0..60).any(|_| {
         let lost = stream.write_all(b"T").is_err();
-        lost || !matches!(stream.read(&mut [0]), Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut))
+        let waits = |e: &std::io::Error| matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+        lost || !stream.read(&mut [0]).is_err_and(|e| waits(&e))
     });
     assert!(ended && start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     listening.wait_refused(1);
@@ -106,7 +108,8 @@ fn who_comes_from_outside_the_networks_is_closed_at_once() {
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     listening.wait_refused(1);
     let why = listening.refused.lock().unwrap()[0].clone();
-    let words = "is in none of the networks that hospitals takes connections from; if it is registry, add its network to \
+    let words = "is in none of the networks that hospitals takes connections from; if it is registry, add \
+                 its network to \
                  `allow`";
     assert!(why.starts_with("127.0.0.7:") && why.ends_with(words), "{why}");
     let peer = meet(REGISTRY, listening.dial(), keys.tls(REGISTRY)).meet(0).unwrap();

@@ -79,7 +79,8 @@ fn nothing_sent_before_the_end_is_lost() {
             a.control[0].1.send(&sent).unwrap();
             a.control[0].1.finish().unwrap();
         });
-        // The receiver is late: what does not fit the kernel waits in the sender's process, and finish() with it.
+        // The receiver is late: what does not fit the kernel waits in the sender's process, and finish() with
+        // it.
         std::thread::sleep(Duration::from_millis(100));
         let mut got = vec![0; data.len()];
         b.control[0].1.recv(&mut got).unwrap();

@@ -1,5 +1,6 @@
-//! A program for memory programming, by the Rust interface: it adds a cipher's stream to a table in place, round by round,
-//! in pieces whose order depends on nothing but the size, and writes the result to standard output.
+//! A program for memory programming, by the Rust interface: it adds a cipher's stream to a table in place,
+//! round by round, in pieces whose order depends on nothing but the size, and writes the result to standard
+//! output.
 //!
 //! Alone: `cargo run --release -p osprey --example oblivious -- 64 > /dev/null`. In a quarter of its memory:
 //! `osprey run --memory 16M -- target/release/examples/oblivious 64 > /dev/null`.
@@ -23,7 +24,8 @@ fn main() -> Result<(), String> {
     for round in 0..ROUNDS {
         for (number, piece) in table.chunks_mut(PIECE).enumerate() {
             mask(piece, round << 40 | (number * PIECE) as u64);
-            // A piece further: the pager learns where the program is without waiting for it to touch something.
+            // A piece further: the pager learns where the program is without waiting for it to touch
+            // something.
             osprey::tick();
         }
     }

@@ -1,12 +1,14 @@
-//! Paging against memory without a limit: a known pattern over a region of `--size` MiB with `--memory` MiB, about 10 us of
-//! AES per 4 KiB page, contents compared at every touch. Prints the ratio, the pager's CPU per chunk moved, bytes, stalls.
+//! Paging against memory without a limit: a known pattern over a region of `--size` MiB with `--memory` MiB,
+//! about 10 us of AES per 4 KiB page, contents compared at every touch. Prints the ratio, the pager's CPU per
+//! chunk moved, bytes, stalls.
 //!
 //! ```text
-//! cargo run --release -p osprey --example paging -- [seq] [merge] [rand64] [--size 1024] [--memory 256] [--work 10]
+//! cargo run --release -p osprey --example paging -- [seq] [merge] [rand64]
+//!     [--size 1024] [--memory 256] [--work 10]
 //!     [--passes 2] [--engine move] [--chunk 64] [--spill DIR] [--keys] [--reactive]
 //! ```
-//! `--keys`: the program counts no events, so that the pager learns its place from chunks held back. `--reactive`: without
-//! a trace.
+//! `--keys`: the program counts no events, so that the pager learns its place from chunks held back.
+//! `--reactive`: without a trace.
 
 use kernels::{Aes128, Block};
 use osprey::{Engine, Mode, OspVec, Settings, Stats};
@@ -102,8 +104,10 @@ fn compare(options: &Options, pattern: &str, rounds: usize) {
     let chunk = stats.chunk as f64;
     let pairs = (stats.bytes_read + stats.bytes_written) as f64 / chunk / 2.0;
     println!(
-        "{pattern:7} {} {:.2} s, unbounded {free:.2} s, ratio {:.3}; speculation {:.2} s; pager {:.1} us per chunk out \
-         and in; read {} MiB, written {} MiB, dead {}, clean {}; stalls {}, keys {}; plan {:.3} s, {} entries, {} frames; {:?}",
+        "{pattern:7} {} {:.2} s, unbounded {free:.2} s, ratio {:.3}; speculation {:.2} s; pager {:.1} us per \
+         chunk out \
+         and in; read {} MiB, written {} MiB, dead {}, clean {}; stalls {}, keys {}; plan {:.3} s, {} \
+         entries, {} frames; {:?}",
         options.settings.engine,
         paged,
         paged / free,

@@ -1,8 +1,8 @@
 //! Time and quality of plans: `cargo run --release -p osprey --example plan [ENTRIES]`.
 //!
-//! For access patterns of a 1 GiB region in chunks of 64 KiB and a quarter of it resident: bytes of trace per entry,
-//! seconds to write, check and read it, to send it through a ring and to plan it, and what windows of several lengths
-//! move compared with the whole trace.
+//! For access patterns of a 1 GiB region in chunks of 64 KiB and a quarter of it resident: bytes of trace per
+//! entry, seconds to write, check and read it, to send it through a ring and to plan it, and what windows of
+//! several lengths move compared with the whole trace.
 
 use osprey::plan::{Next, Planner};
 use osprey::trace::{Block, Entry, Feed, Header, RingWriter, Source, Writer, ring};
@@ -19,7 +19,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("trace");
     println!(
-        "{entries} entries, {CHUNKS} chunks, {CAPACITY} resident; reads of a window relative to the whole trace"
+        "{entries} entries, {CHUNKS} chunks, {CAPACITY} resident; reads of a window relative to the whole \
+         trace"
     );
     println!(
         "pattern     B/entry  write s  check s  read s  ring s  plan s   reads  x4096  x8192 x16384 x32768"
@@ -49,7 +50,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let plan_s = start.elapsed().as_secs_f64();
         let per_entry = writer.bytes() as f64 / entries as f64;
         print!(
-            "{name:<11} {per_entry:>7.2} {write_s:>8.3} {check_s:>8.3} {read_s:>7.3} {ring_s:>7.3} {plan_s:>7.3} {best:>7}"
+            "{name:<11} {per_entry:>7.2} {write_s:>8.3} {check_s:>8.3} {read_s:>7.3} {ring_s:>7.3} \
+             {plan_s:>7.3} {best:>7}"
         );
         for window in [4096, 8192, 16384, 32768] {
             print!(" {:>6.3}", reads(&blocks, window)? as f64 / best as f64);

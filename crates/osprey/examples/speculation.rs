@@ -1,7 +1,8 @@
 //! What a speculative pass costs: time per page touched, memory, and bytes of trace.
 //!
-//! `cargo run --release -p osprey --example speculation -- [MiB [chunk KiB ...]]`: passes over that much data, which touch
-//! each page and do no work on it: instructions that write, instructions that read and then write, and stubs that say so.
+//! `cargo run --release -p osprey --example speculation -- [MiB [chunk KiB ...]]`: passes over that much
+//! data, which touch each page and do no work on it: instructions that write, instructions that read and then
+//! write, and stubs that say so.
 
 use osprey::{EXIT_UNAVAILABLE, Mode, OspVec, Settings, Stats, touch_write};
 use std::hint::black_box;
@@ -64,8 +65,8 @@ fn measure(mib: usize, chunk: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// The peak memory outside the region, as the footer of the trace states it, and what the region leads to: 16 MiB, or two
-/// blocks of chunks where these are more.
+/// The peak memory outside the region, as the footer of the trace states it, and what the region leads to: 16
+/// MiB, or two blocks of chunks where these are more.
 fn memory(settings: &Settings) -> Result<u64, String> {
     let path = settings.trace.as_ref().ok_or("a trace was asked for")?;
     let (header, source) = osprey::trace::Source::inspect(path)?;

@@ -1,12 +1,12 @@
 //! What a disk can do for paging, and swap files of our own.
 //!
-//! **Functionality.** [`bandwidth`] measures how many bytes per second a folder's disk reads and writes at the size of a
-//! chunk, in the way the pager uses it: unbuffered, through io_uring, reads and writes in turn. Bytes that a plan must
-//! move over this figure are the least time that any paging can take. [`SwapFile`] gives the system a swap file for as
-//! long as the value lives; only measurements need one.
+//! **Functionality.** [`bandwidth`] measures how many bytes per second a folder's disk reads and writes at
+//! the size of a chunk, in the way the pager uses it: unbuffered, through io_uring, reads and writes in turn.
+//! Bytes that a plan must move over this figure are the least time that any paging can take. [`SwapFile`]
+//! gives the system a swap file for as long as the value lives; only measurements need one.
 //!
-//! **What must hold.** The file that is read was written before, with content that does not compress: a fresh extent
-//! reads as zeros without the disk. It has no name, so nothing is left when the process dies.
+//! **What must hold.** The file that is read was written before, with content that does not compress: a fresh
+//! extent reads as zeros without the disk. It has no name, so nothing is left when the process dies.
 //!
 //! **Cost.** One and a half times `bytes` of traffic, [`WINDOW`] of memory.
 
@@ -56,13 +56,14 @@ pub struct Bandwidth {
 /// chunks, up to [`BYTES_MAX`].
 ///
 /// # Errors
-/// `InvalidInput` outside these ranges; the system's, when the folder cannot be written, the disk is full or io_uring is
-/// not permitted.
+/// `InvalidInput` outside these ranges; the system's, when the folder cannot be written, the disk is full or
+/// io_uring is not permitted.
 pub fn bandwidth(dir: &Path, chunk: usize, bytes: u64) -> io::Result<Bandwidth> {
     let fits = chunk.is_power_of_two() && (CHUNK_MIN..=CHUNK_MAX).contains(&chunk);
     if !fits || !(8 * chunk as u64..=BYTES_MAX).contains(&bytes) {
         let text = format!(
-            "a disk is measured with chunks of {CHUNK_MIN} to {CHUNK_MAX} bytes (a power of two) and with 8 chunks to \
+            "a disk is measured with chunks of {CHUNK_MIN} to {CHUNK_MAX} bytes (a power of two) and with 8 \
+             chunks to \
              {BYTES_MAX} bytes; {chunk} and {bytes} were asked for"
         );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
@@ -182,8 +183,8 @@ impl<'a> Requests<'a> {
         } else {
             opcode::Read::new(fd, buffer, len).offset(offset).build()
         };
-        // SAFETY: the file and the buffer live until the ring is dropped (see `Drop`), and a slot has one request at a
-        // time.
+        // SAFETY: the file and the buffer live until the ring is dropped (see `Drop`), and a slot has one
+        // request at a time.
         unsafe { self.ring.submission().push(&entry.user_data(slot as u64)) }.map_err(io::Error::other)?;
         self.in_flight += 1;
         Ok(())

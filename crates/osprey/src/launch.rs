@@ -3,8 +3,8 @@
 use crate::sys::inherit;
 use std::io;
 
-/// Closes every descriptor but the standard streams in all programs that this process starts from now on. Descriptors that
-/// it makes later follow their own flags.
+/// Closes every descriptor but the standard streams in all programs that this process starts from now on.
+/// Descriptors that it makes later follow their own flags.
 ///
 /// # Errors
 /// The system's: `/proc` is not there.

@@ -1,4 +1,5 @@
-//! Where a data structure's bulk lives: chosen by a type, so that the same code runs on the heap and in the region.
+//! Where a data structure's bulk lives: chosen by a type, so that the same code runs on the heap and in the
+//! region.
 
 use crate::vec::OspVec;
 use bytemuck::Pod;
@@ -12,7 +13,8 @@ pub trait Memory: Clone + Send + Sync + 'static {
     /// `len` elements, all bytes zero.
     fn zeroed<T: Pod + Send + Sync>(&self, len: usize) -> Self::Buffer<T>;
 
-    /// `len` elements of any content, for what is written before it is read: a buffer that is paged is not touched.
+    /// `len` elements of any content, for what is written before it is read: a buffer that is paged is not
+    /// touched.
     fn untouched<T: Pod + Send + Sync>(&self, len: usize) -> Self::Buffer<T> {
         self.zeroed(len)
     }

@@ -1,19 +1,20 @@
 //! The plan: which chunk comes in before which entry of a trace, and which one makes room for it.
 //!
-//! **Functionality.** Blocks of a trace go in, steps come out: fetch this chunk, after these have left. A plan is legal:
-//! never more than `capacity` chunks are resident by it, every entry finds its chunk, and no chunk leaves while the trace
-//! allows that it is still being touched (a use in block b holds its chunk until block b + 2 has begun).
+//! **Functionality.** Blocks of a trace go in, steps come out: fetch this chunk, after these have left. A
+//! plan is legal: never more than `capacity` chunks are resident by it, every entry finds its chunk, and no
+//! chunk leaves while the trace allows that it is still being touched (a use in block b holds its chunk until
+//! block b + 2 has begun).
 //!
-//! **Rule.** MIN (Belady): the chunk whose next use is furthest goes. Two kinds of chunks have no next use that costs
-//! anything: those whose next touch is fresh (nothing in them is wanted: *dead*, they go first, whenever that touch is) and
-//! those that the known part of the trace does not touch again (clean ones first, they need no write). With the whole
-//! trace known no legal plan has fewer reads.
+//! **Rule.** MIN (Belady): the chunk whose next use is furthest goes. Two kinds of chunks have no next use
+//! that costs anything: those whose next touch is fresh (nothing in them is wanted: *dead*, they go first,
+//! whenever that touch is) and those that the known part of the trace does not touch again (clean ones first,
+//! they need no write). With the whole trace known no legal plan has fewer reads.
 //!
-//! **Incremental.** The same code plans a file and a stream: `lookahead` entries are waited for before a chunk is chosen to
-//! leave, and a chunk without a known next use is keyed anew when a use arrives.
+//! **Incremental.** The same code plans a file and a stream: `lookahead` entries are waited for before a
+//! chunk is chosen to leave, and a chunk without a known next use is keyed anew when a use arrives.
 //!
-//! **Cost.** O(log capacity) per entry, 12 bytes per entry that is known and not yet planned, 32 bytes per chunk of the
-//! region up to the highest touched, 24 bytes per block that is not yet forgotten.
+//! **Cost.** O(log capacity) per entry, 12 bytes per entry that is known and not yet planned, 32 bytes per
+//! chunk of the region up to the highest touched, 24 bytes per block that is not yet forgotten.
 
 use crate::trace::{Block, Footer};
 use std::collections::{BinaryHeap, VecDeque};
@@ -154,16 +155,17 @@ pub struct Planner {
     held: [Vec<u32>; 2],
     chunks: Vec<Chunk>,
     resident: usize,
-    /// Candidates to leave by rank. An item is good if its chunk may go and has that rank now; others are dropped when
-    /// they come up.
+    /// Candidates to leave by rank. An item is good if its chunk may go and has that rank now; others are
+    /// dropped when they come up.
     candidates: BinaryHeap<(u64, u32)>,
     /// How far ahead the next use of the last victim was: chunks whose gap is shorter tend to stay.
     reach: u64,
 }
 
 impl Planner {
-    /// A plan for `capacity` resident chunks, from a trace with blocks of at most `microset` entries, that looks
-    /// `lookahead` entries ahead (0: waits for the whole trace before the first chunk is chosen to leave).
+    /// A plan for `capacity` resident chunks, from a trace with blocks of at most `microset` entries, that
+    /// looks `lookahead` entries ahead (0: waits for the whole trace before the first chunk is chosen to
+    /// leave).
     ///
     /// # Errors
     /// When two blocks do not fit, in words with the least capacity.
@@ -171,7 +173,8 @@ impl Planner {
         let least = 2 * microset;
         if capacity < least {
             return Err(format!(
-                "a plan for {capacity} resident chunks is too small: two blocks of {microset} chunks must fit, so at \
+                "a plan for {capacity} resident chunks is too small: two blocks of {microset} chunks must \
+                 fit, so at \
                  least {least}"
             ));
         }
@@ -322,8 +325,8 @@ impl Planner {
         self.cursor += 1;
     }
 
-    /// Chooses who leaves. Of `capacity` >= 2 `microset` resident chunks fewer than that are held, and every other one is
-    /// among the candidates with its rank.
+    /// Chooses who leaves. Of `capacity` >= 2 `microset` resident chunks fewer than that are held, and every
+    /// other one is among the candidates with its rank.
     fn evict(&mut self) -> Eviction {
         loop {
             let (rank, chunk) =
@@ -411,7 +414,8 @@ impl Planner {
         chunks.map(|(number, chunk)| (number, self.block_of(chunk.next)))
     }
 
-    /// Lowers the number of resident chunks, not below two blocks: the next step makes as many leave as are too many.
+    /// Lowers the number of resident chunks, not below two blocks: the next step makes as many leave as are
+    /// too many.
     pub fn lower(&mut self, capacity: usize) {
         self.capacity = self.capacity.min(capacity.max(2 * self.microset));
     }

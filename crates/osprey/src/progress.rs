@@ -1,9 +1,10 @@
 //! How far the program is: events that it counts, and how the pager hears of those it waits for.
 //!
-//! The program counts allocations, releases, ticks and transfers, and keeps a hash over the first two. The pager arms one
-//! *watch*: a count, with the hash that its trace has there. When the count is reached the program notes its hash and
-//! wakes the pager, which compares. A hash that differs means another program, other arguments or an access pattern that
-//! depends on data: the pager drops the trace and pages by what is touched. An event costs the program one comparison.
+//! The program counts allocations, releases, ticks and transfers, and keeps a hash over the first two. The
+//! pager arms one *watch*: a count, with the hash that its trace has there. When the count is reached the
+//! program notes its hash and wakes the pager, which compares. A hash that differs means another program,
+//! other arguments or an access pattern that depends on data: the pager drops the trace and pages by what is
+//! touched. An event costs the program one comparison.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -98,9 +99,9 @@ impl Progress {
         (self.events.load(Ordering::Acquire), self.hash.load(Ordering::Acquire))
     }
 
-    /// Rings [`Progress::bell`] as soon as `count` events have happened, so that [`Progress::diverged`] can compare with the
-    /// hash expected then; 0: without a comparison. One watch at a time: a new one replaces the old. A count already passed
-    /// rings at the next event. Only the pager calls this and `diverged`.
+    /// Rings [`Progress::bell`] as soon as `count` events have happened, so that [`Progress::diverged`] can
+    /// compare with the hash expected then; 0: without a comparison. One watch at a time: a new one replaces
+    /// the old. A count already passed rings at the next event. Only the pager calls this and `diverged`.
     pub fn watch(&self, count: u64, expected: u64) {
         self.compare();
         self.armed[0].store(count, Ordering::SeqCst);
@@ -114,7 +115,8 @@ impl Progress {
         self.diverged.load(Ordering::Relaxed)
     }
 
-    /// Compares where the program met the watch, if it is this one, at its very count, and not just being written down.
+    /// Compares where the program met the watch, if it is this one, at its very count, and not just being
+    /// written down.
     fn compare(&self) {
         let [count, expected] = [0, 1].map(|i| self.armed[i].load(Ordering::SeqCst));
         let met = self.met[0].load(Ordering::SeqCst);

@@ -1,4 +1,5 @@
-//! The content-oblivious region: address space at a fixed place, cut into chunks, and which of them hold data.
+//! The content-oblivious region: address space at a fixed place, cut into chunks, and which of them hold
+//! data.
 
 use crate::settings::Settings;
 use crate::sys::map::{Mapping, REGION_BASE};
@@ -7,10 +8,11 @@ use std::sync::{Arc, OnceLock};
 
 /// Address space of the region and the state of its chunks. What backs the addresses is the mode's business.
 ///
-/// A chunk is *live* while something in it is allocated. The allocator says so before it hands out the first object of a
-/// chunk and after it took back the last one. A pager that wants to drop a dead chunk without writing it first takes the
-/// chunk out of the region and only then asks [`Region::is_live`]: if the program allocates there in between, the answer
-/// is yes and nothing is dropped; if it does so after the answer, its touch finds a missing chunk and gets zeros.
+/// A chunk is *live* while something in it is allocated. The allocator says so before it hands out the first
+/// object of a chunk and after it took back the last one. A pager that wants to drop a dead chunk without
+/// writing it first takes the chunk out of the region and only then asks [`Region::is_live`]: if the program
+/// allocates there in between, the answer is yes and nothing is dropped; if it does so after the answer, its
+/// touch finds a missing chunk and gets zeros.
 #[derive(Debug)]
 pub(crate) struct Region {
     mapping: Mapping,
@@ -21,18 +23,20 @@ pub(crate) struct Region {
 
 /// What must be prepared before a chunk can be touched.
 pub(crate) trait Backing: std::fmt::Debug + Send + Sync {
-    /// Something is about to be allocated in a chunk, by the calling thread. Backs all chunks up to it, or ends the process.
+    /// Something is about to be allocated in a chunk, by the calling thread. Backs all chunks up to it, or
+    /// ends the process.
     fn reach(&self, chunk: u32);
 }
 
 impl Region {
-    /// Reserves the address space. `touchable`: as ordinary memory; otherwise nothing may be touched until it is mapped
-    /// over.
+    /// Reserves the address space. `touchable`: as ordinary memory; otherwise nothing may be touched until it
+    /// is mapped over.
     ///
     /// # Errors
     /// In words, when something else lies there or address space is limited.
     pub fn reserve(settings: &Settings, touchable: bool) -> Result<Self, String> {
-        let mapping = Mapping::anonymous(Some(REGION_BASE), settings.region as usize, !touchable).map_err(|e| {
+        let bytes = settings.region as usize;
+        let mapping = Mapping::anonymous(Some(REGION_BASE), bytes, !touchable).map_err(|e| {
             format!(
                 "cannot reserve {} bytes of address space for the region at {REGION_BASE:#x}: {e}; a smaller \
                  OSPREY_REGION may fit (ulimit -v shows the limit)",

@@ -1,7 +1,7 @@
 //! The runtime of a process: one region, one allocator, one mode, from the environment.
 //!
-//! **Functionality.** Allocation in the region, events, marks, counters, and what happens at the end. Everything here is
-//! safe to call from any thread; what a trace means supposes one compute thread.
+//! **Functionality.** Allocation in the region, events, marks, counters, and what happens at the end.
+//! Everything here is safe to call from any thread; what a trace means supposes one compute thread.
 
 mod fork;
 mod report;
@@ -18,8 +18,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Exit code of a process whose mode this machine cannot give: no userfaultfd, a range that is taken, settings out of
-/// range. The reason is on standard error.
+/// Exit code of a process whose mode this machine cannot give: no userfaultfd, a range that is taken,
+/// settings out of range. The reason is on standard error.
 pub const EXIT_UNAVAILABLE: i32 = 69;
 /// Marks that a process may set.
 pub const MARKS_MAX: usize = 4096;
@@ -47,8 +47,8 @@ struct Book {
     finished: bool,
 }
 
-/// Starts the runtime by the environment ([`Settings`]). Whatever allocates first does it too; a second call does
-/// nothing.
+/// Starts the runtime by the environment ([`Settings`]). Whatever allocates first does it too; a second call
+/// does nothing.
 ///
 /// # Errors
 /// In words: settings out of range, address space that is taken, a kernel without what the mode needs.
@@ -60,8 +60,8 @@ fn started() -> &'static Result<Runtime, String> {
     RUNTIME.get_or_init(|| settings().and_then(Runtime::start))
 }
 
-/// The environment's, for the first process that asks: the region of any other is ordinary memory, and the trace and the
-/// report stay with the first.
+/// The environment's, for the first process that asks: the region of any other is ordinary memory, and the
+/// trace and the report stay with the first.
 fn settings() -> Result<Settings, String> {
     let Some(token) = std::env::var_os(CLAIM) else { return Settings::from_env() };
     let number = token.to_str().and_then(|text| text.parse().ok());
@@ -74,7 +74,8 @@ fn settings() -> Result<Settings, String> {
             );
         }
         _ => eprintln!(
-            "osprey: warning: process {} is not paged: descriptors that osprey run handed down were closed on the way; what \
+            "osprey: warning: process {} is not paged: descriptors that osprey run handed down were closed \
+             on the way; what \
              starts the program must leave them open (close_fds=False in Python)",
             std::process::id()
         ),
@@ -93,10 +94,11 @@ fn runtime() -> &'static Runtime {
     }
 }
 
-/// Room in the region for `bytes` bytes at a multiple of `align`, a power of two up to 4096. The content is whatever it
-/// is. Never inside a signal handler.
+/// Room in the region for `bytes` bytes at a multiple of `align`, a power of two up to 4096. The content is
+/// whatever it is. Never inside a signal handler.
 ///
-/// The process ends with a message when the region is full or `align` is not allowed: [`try_alloc`] says so instead.
+/// The process ends with a message when the region is full or `align` is not allowed: [`try_alloc`] says so
+/// instead.
 #[must_use]
 pub fn alloc(bytes: usize, align: usize) -> NonNull<u8> {
     try_alloc(bytes, align).unwrap_or_else(|reason| die(&reason))
@@ -148,22 +150,22 @@ pub fn owns(at: *const u8) -> bool {
     runtime.region.chunk_of(at as usize).is_some()
 }
 
-/// Whether this process makes a trace: what is in the region means nothing, and cryptography, network and files are
-/// stubbed by touching what they would touch.
+/// Whether this process makes a trace: what is in the region means nothing, and cryptography, network and
+/// files are stubbed by touching what they would touch.
 #[must_use]
 pub fn speculating() -> bool {
     runtime().settings.mode == Mode::Speculate
 }
 
-/// The program is a step further. Programs that allocate rarely call it once in a while, so that the pager knows where
-/// they are without waiting for a fault; equally often in every pass.
+/// The program is a step further. Programs that allocate rarely call it once in a while, so that the pager
+/// knows where they are without waiting for a fault; equally often in every pass.
 #[inline]
 pub fn tick() {
     runtime().progress.event(Event::Tick);
 }
 
-/// Notes what the process has used until now, under a name of the program's. The launcher's measurements run from
-/// `start` to `stop`. Marks beyond [`MARKS_MAX`] are dropped, with a warning in the report.
+/// Notes what the process has used until now, under a name of the program's. The launcher's measurements run
+/// from `start` to `stop`. Marks beyond [`MARKS_MAX`] are dropped, with a warning in the report.
 pub fn mark(name: &str) {
     let runtime = runtime();
     let (all, own) = (process::usage_of_process(), process::usage_of_thread());
@@ -216,12 +218,12 @@ pub fn stats() -> Stats {
     }
 }
 
-/// Ends what the mode does: the trace is closed, the pager stopped, the report written. What is in the region must not be
-/// looked at afterwards; releasing it is fine.
+/// Ends what the mode does: the trace is closed, the pager stopped, the report written. What is in the region
+/// must not be looked at afterwards; releasing it is fine.
 ///
-/// A process that ends by `exit` or returns from `main` does as much by itself, but for the pager, which then goes with
-/// the process: destructors that run later may still look at the region. One that is killed or aborts leaves no report,
-/// and its trace is refused as torn.
+/// A process that ends by `exit` or returns from `main` does as much by itself, but for the pager, which then
+/// goes with the process: destructors that run later may still look at the region. One that is killed or
+/// aborts leaves no report, and its trace is refused as torn.
 pub fn finish() {
     end(true);
 }
@@ -306,7 +308,8 @@ impl Runtime {
         match failure {
             Failure::Alignment => format!("alignment {align}: expected a power of two up to {ALIGN_MAX}"),
             _ => format!(
-                "the region of {} bytes has no room for {bytes} more: allow more with osprey run --region BYTES (OSPREY_REGION)",
+                "the region of {} bytes has no room for {bytes} more: allow more with osprey run --region \
+                 BYTES (OSPREY_REGION)",
                 self.settings.region
             ),
         }

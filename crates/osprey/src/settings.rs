@@ -54,9 +54,11 @@ pub struct Settings {
     pub region: u64,
     /// Trace file: written when speculating, read when programmed.
     pub trace: Option<PathBuf>,
-    /// Descriptor of the shared ring that a trace is streamed through ([`Mode::Concurrent`] and its speculation).
+    /// Descriptor of the shared ring that a trace is streamed through ([`Mode::Concurrent`] and its
+    /// speculation).
     pub ring: Option<i32>,
-    /// Entries of the trace that a plan looks ahead; 0: [`crate::plan::window`], so that a plan's memory is bounded.
+    /// Entries of the trace that a plan looks ahead; 0: [`crate::plan::window`], so that a plan's memory is
+    /// bounded.
     pub lookahead: u64,
     /// Directory for the unlinked file that chunks are written to.
     pub spill: PathBuf,
@@ -117,16 +119,17 @@ pub fn apply<N: AsRef<OsStr>>(
     command
 }
 
-/// Chunks per block of a trace where nobody says otherwise: small chunks go by 32, large ones by 8, so that the two
-/// blocks a plan must keep resident are 4 to 32 MiB.
+/// Chunks per block of a trace where nobody says otherwise: small chunks go by 32, large ones by 8, so that
+/// the two blocks a plan must keep resident are 4 to 32 MiB.
 #[must_use]
 pub fn microset(chunk: usize) -> usize {
     if chunk > 512 << 10 { 8 } else { 32 }
 }
 
-/// Number of a descriptor with a single token: the other variables are for the process that takes it, and for whoever reads
-/// them where this one is not set. What a program starts inherits its environment, and would write over its trace and
-/// report; a script that wraps a program does not use the runtime and leaves the token to it.
+/// Number of a descriptor with a single token: the other variables are for the process that takes it, and for
+/// whoever reads them where this one is not set. What a program starts inherits its environment, and would
+/// write over its trace and report; a script that wraps a program does not use the runtime and leaves the
+/// token to it.
 pub const CLAIM: &str = "OSPREY_CLAIM";
 
 /// Name of [`Settings::pressure`], which the launcher's guard sets: it has the group.
@@ -242,7 +245,8 @@ impl Settings {
         let whole = self.region > 0 && self.region.is_multiple_of(self.chunk as u64);
         if !whole || self.region > REGION_MAX || self.chunks() > CHUNKS_MAX {
             return Err(format!(
-                "OSPREY_REGION = {}: expected a multiple of the chunk ({}) up to {REGION_MAX} bytes and 2^32 chunks",
+                "OSPREY_REGION = {}: expected a multiple of the chunk ({}) up to {REGION_MAX} bytes and 2^32 \
+                 chunks",
                 self.region, self.chunk
             ));
         }
@@ -269,7 +273,8 @@ macro_rules! names {
             fn from_str(text: &str) -> Result<Self, String> {
                 match text {
                     $($name => Ok(Self::$variant),)+
-                    _ => Err(format!(concat!("{} is no ", $what, "; there are: {}"), text, [$($name),+].join(", "))),
+                    _ => Err(format!(concat!("{} is no ", $what, "; there are: \
+                        {}"), text, [$($name),+].join(", "))),
                 }
             }
         }

@@ -1,15 +1,17 @@
 //! The allocator of the region.
 //!
-//! **What must hold.** Addresses depend on the sequence of sizes and releases alone: never on addresses of other memory,
-//! on time or on content. Two passes of an oblivious program therefore see the same addresses. Nothing is kept inside the
-//! region, so that neither an allocation nor a release touches a chunk.
+//! **What must hold.** Addresses depend on the sequence of sizes and releases alone: never on addresses of
+//! other memory, on time or on content. Two passes of an oblivious program therefore see the same addresses.
+//! Nothing is kept inside the region, so that neither an allocation nor a release touches a chunk.
 //!
-//! **Paper and deviations** (section 4.2). Slabs by size class, the fullest slab first: of the slabs with room the one
-//! with the fewest free slots, the lowest address among equals. Freed objects are so replaced where chunks are in use
-//! anyway, and slabs with little in them drain and give their chunks back. Slabs are whole chunks instead of pages.
+//! **Paper and deviations** (section 4.2). Slabs by size class, the fullest slab first: of the slabs with
+//! room the one with the fewest free slots, the lowest address among equals. Freed objects are so replaced
+//! where chunks are in use anyway, and slabs with little in them drain and give their chunks back. Slabs are
+//! whole chunks instead of pages.
 //!
-//! **Cost.** An allocation or a release is a bit in a bitmap of two levels; a logarithm in the number of slabs comes up
-//! once per slab that fills or drains. Free runs of chunks are searched from the lowest address.
+//! **Cost.** An allocation or a release is a bit in a bitmap of two levels; a logarithm in the number of
+//! slabs comes up once per slab that fills or drains. Free runs of chunks are searched from the lowest
+//! address.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,7 +61,8 @@ pub(crate) struct Slabs {
 struct Owner {
     /// Number of a slab, [`LARGE`] or [`FREE`].
     slab: u32,
-    /// Objects of the slab that lie in the chunk, wholly or in part; for a large object its chunks, in its first one.
+    /// Objects of the slab that lie in the chunk, wholly or in part; for a large object its chunks, in its
+    /// first one.
     count: u32,
 }
 
@@ -72,8 +75,9 @@ struct Class {
     current: Option<u32>,
     /// Whether a release may have made another slab the fullest.
     doubt: bool,
-    /// The other slabs with room: (free slots, first chunk, slab). The count may be too low, since releases do not move
-    /// an entry: who takes the first one looks whether it is true, and puts it back where it belongs otherwise.
+    /// The other slabs with room: (free slots, first chunk, slab). The count may be too low, since releases
+    /// do not move an entry: who takes the first one looks whether it is true, and puts it back where it
+    /// belongs otherwise.
     partial: BTreeSet<(u32, u32, u32)>,
 }
 
@@ -119,8 +123,8 @@ impl Slabs {
         }
     }
 
-    /// Room for `bytes` bytes; none for zero bytes is room for one. `set_live` hears of chunks that had nothing in them
-    /// until now.
+    /// Room for `bytes` bytes; none for zero bytes is room for one. `set_live` hears of chunks that had
+    /// nothing in them until now.
     ///
     /// # Errors
     /// [`Failure::Exhausted`], [`Failure::Alignment`].
@@ -408,7 +412,8 @@ fn class_size(index: usize) -> usize {
 struct Pool {
     /// Free runs below `top`, no two of them neighbours: first chunk and chunks.
     runs: BTreeMap<u32, u64>,
-    /// Runs given back last, which are not among them yet: temporaries give slabs back and take them again at once.
+    /// Runs given back last, which are not among them yet: temporaries give slabs back and take them again at
+    /// once.
     given: Vec<(u32, u64)>,
     /// From here on everything is free.
     top: u64,
@@ -417,8 +422,8 @@ struct Pool {
 }
 
 impl Pool {
-    /// The lowest run of `chunks` chunks: one just given back, with nothing free below it, or else the first that is long
-    /// enough. Both are what a search through all free chunks would find.
+    /// The lowest run of `chunks` chunks: one just given back, with nothing free below it, or else the first
+    /// that is long enough. Both are what a search through all free chunks would find.
     fn take(&mut self, chunks: u64) -> Option<u32> {
         if let Some(lowest) = (0..self.given.len()).min_by_key(|&at| self.given[at].0) {
             let (first, len) = self.given[lowest];

@@ -1,23 +1,24 @@
 //! The speculative pass: the exact trace of a program's touches, by signals in its own thread.
 //!
-//! **Functionality.** The region's addresses all lead to one small piece of memory, of which nothing is mapped at first.
-//! A touch of a chunk that is not mapped is a SIGBUS in the thread that touched; the handler notes an entry, maps the
-//! chunk (for reading only, when it was read, so that a later write is noticed too) and returns. The last one to two
-//! blocks of chunks stay mapped ([`crate::trace`]), so that the program runs at full speed where it touches what it just
-//! touched.
+//! **Functionality.** The region's addresses all lead to one small piece of memory, of which nothing is
+//! mapped at first. A touch of a chunk that is not mapped is a SIGBUS in the thread that touched; the handler
+//! notes an entry, maps the chunk (for reading only, when it was read, so that a later write is noticed too)
+//! and returns. The last one to two blocks of chunks stay mapped ([`crate::trace`]), so that the program runs
+//! at full speed where it touches what it just touched.
 //!
-//! **What must hold.** Content never decides an address or a branch, since chunks share memory here. System calls touch
-//! the region through [`crate::transfer`] only: a kernel that touches an unmapped chunk fails with EFAULT. SIGBUS stays
-//! with this handler and is not blocked.
+//! **What must hold.** Content never decides an address or a branch, since chunks share memory here. System
+//! calls touch the region through [`crate::transfer`] only: a kernel that touches an unmapped chunk fails
+//! with EFAULT. SIGBUS stays with this handler and is not blocked.
 //!
 //! **Who learns what.** The trace holds chunk numbers, in which programs keep nothing secret by assumption.
 //!
-//! **Paper and deviations** (sections 4 and 5). The paper traces pages by a thread that is woken for every fault; a
-//! signal in the thread itself costs an eighth of that, and there is one per chunk instead of one per page. Which chunks
-//! are only read is noticed too.
+//! **Paper and deviations** (sections 4 and 5). The paper traces pages by a thread that is woken for every
+//! fault; a signal in the thread itself costs an eighth of that, and there is one per chunk instead of one
+//! per page. Which chunks are only read is noticed too.
 //!
-//! **Cost.** One signal and one system call per first touch of a chunk, the same again for a write after a read, one system
-//! call per run of chunks that a block unmaps: `cargo run --release -p osprey --example speculation` measures it.
+//! **Cost.** One signal and one system call per first touch of a chunk, the same again for a write after a
+//! read, one system call per run of chunks that a block unmaps:
+//! `cargo run --release -p osprey --example speculation` measures it.
 #![expect(
     unsafe_code,
     reason = "state that a signal handler shares with the program, with the argument at each"
@@ -93,8 +94,8 @@ struct Blocks {
     /// Chunks that are mapped, and the most that were at once.
     mapped: usize,
     mapped_most: usize,
-    /// Most bytes that were resident outside the region when a block began: peaks of all and of the region alone need not
-    /// coincide.
+    /// Most bytes that were resident outside the region when a block began: peaks of all and of the region
+    /// alone need not coincide.
     other_most: u64,
     /// Bytes of the finished trace.
     bytes: u64,
@@ -110,7 +111,8 @@ pub(crate) struct Traced {
 }
 
 impl Tracer {
-    /// Takes the region over. From now on touches are traced, of what [`Tracer::grow`] was called for. Once per process.
+    /// Takes the region over. From now on touches are traced, of what [`Tracer::grow`] was called for. Once
+    /// per process.
     ///
     /// # Errors
     /// In words: no userfaultfd here, or a kernel without the features.
@@ -166,7 +168,8 @@ impl Tracer {
                 .and_then(|()| self.uffd.register(start, len, MINOR | WRITE_PROTECT))
                 .map_err(|e| {
                     format!(
-                        "speculation cannot map more than {at} bytes of the region: {e}; more mappings per process \
+                        "speculation cannot map more than {at} bytes of the region: {e}; more mappings per \
+                         process \
                          (vm.max_map_count) may help"
                     )
                 })?;
@@ -175,8 +178,8 @@ impl Tracer {
         Ok(())
     }
 
-    /// The allocator's word that a chunk holds something again. The next touch is its first, unless the chunk is mapped
-    /// still: then it may be touched without notice, and counts as touched.
+    /// The allocator's word that a chunk holds something again. The next touch is its first, unless the chunk
+    /// is mapped still: then it may be touched without notice, and counts as touched.
     pub fn born(&self, chunk: u32) {
         let state = self.state(chunk);
         if state.load(Ordering::Relaxed) & MAPPED == 0 {
@@ -244,8 +247,8 @@ impl Tracer {
                 self.unmap(chunk, 1)?;
                 return self.map(address, len, false);
             }
-            // Another thread was faster, or the system took the page away: this page alone, as those beside it may be
-            // there.
+            // Another thread was faster, or the system took the page away: this page alone, as those beside
+            // it may be there.
             self.map(touch.address & !(PAGE - 1), PAGE, !writable)
         })
     }
@@ -286,7 +289,8 @@ impl Tracer {
         Ok(before)
     }
 
-    /// In two steps another thread may write in between, without notice: the trace then says that the chunk was only read.
+    /// In two steps another thread may write in between, without notice: the trace then says that the chunk
+    /// was only read.
     fn map(&self, start: usize, len: usize, protect: bool) -> io::Result<()> {
         let later = protect && self.in_two_steps;
         again(|| self.uffd.map_present(start, len, protect && !later))?;
@@ -298,7 +302,8 @@ impl Tracer {
         self.region.mapping().advise(first as usize * len, chunks * len, libc::MADV_DONTNEED)
     }
 
-    /// Begins a block: the older one of the two is written and its chunks are unmapped, runs of neighbours at once.
+    /// Begins a block: the older one of the two is written and its chunks are unmapped, runs of neighbours at
+    /// once.
     fn rotate(&self, blocks: &mut Blocks) -> io::Result<()> {
         self.look_outside(blocks);
         let Blocks { older, newer, sorted, sink, mapped, .. } = blocks;
@@ -326,11 +331,13 @@ impl Tracer {
 
     fn state(&self, chunk: u32) -> &AtomicU16 {
         assert!((chunk as usize) < self.region.chunks(), "a chunk of the region");
-        // SAFETY: the mapping has a state for each chunk, zero at first, aligned, and reached as atomics alone.
+        // SAFETY: the mapping has a state for each chunk, zero at first, aligned, and reached as atomics
+        // alone.
         unsafe { &*self.states.base().cast::<AtomicU16>().add(chunk as usize) }
     }
 
-    /// One thread at a time. Nothing in there touches the region, so that a handler never waits for its own thread.
+    /// One thread at a time. Nothing in there touches the region, so that a handler never waits for its own
+    /// thread.
     fn locked<R>(&self, then: impl FnOnce(&mut Blocks) -> R) -> R {
         while self.busy.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
             std::thread::yield_now();
@@ -401,21 +408,22 @@ fn open_uffd() -> Result<Uffd, String> {
         feature::SIGBUS | feature::MINOR_SHMEM | feature::PAGEFAULT_FLAG_WP | feature::WP_HUGETLBFS_SHMEM;
     Uffd::open(must, 0, true).map_err(|e| {
         format!(
-            "speculation needs userfaultfd with minor faults and write protection on shared memory (Linux 5.19): {e}"
+            "speculation needs userfaultfd with minor faults and write protection on shared memory (Linux \
+             5.19): {e}"
         )
     })
 }
 
-/// Puts a page of zeros everywhere: the kernel only maps what is there. By writes, since a mapping would count as memory
-/// of the program's.
+/// Puts a page of zeros everywhere: the kernel only maps what is there. By writes, since a mapping would
+/// count as memory of the program's.
 fn fill(file: &OwnedFd, len: usize) -> io::Result<()> {
     let mut file = File::from(file.try_clone()?);
     let zeros = [0; 16 * PAGE];
     (0..len).step_by(zeros.len()).try_for_each(|at| file.write_all(&zeros[..zeros.len().min(len - at)]))
 }
 
-/// For stubs: touches `len` bytes at `address` as an instruction would, without mapping or touching anything. Whether it
-/// did: not where nothing is traced, or outside the region.
+/// For stubs: touches `len` bytes at `address` as an instruction would, without mapping or touching anything.
+/// Whether it did: not where nothing is traced, or outside the region.
 pub(crate) fn touch(address: usize, len: usize, write: bool) -> bool {
     // SAFETY: null, or a tracer that is never freed.
     let Some(tracer) = (unsafe { TRACER.load(Ordering::Acquire).as_ref() }) else { return false };

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 /// Counters of one process, written as JSON to `OSPREY_REPORT` when it ends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stats {
-    /// The mode the process ended in: `programmed` becomes `reactive` when its trace was refused or did not fit.
+    /// The mode the process ended in: `programmed` becomes `reactive` when its trace was refused or did not
+    /// fit.
     pub mode: String,
     /// The paging engine.
     pub engine: String,
@@ -29,7 +30,8 @@ pub struct Stats {
     pub key_faults: u64,
     /// Faults that the program waited for because a chunk was not there in time.
     pub stalls: u64,
-    /// Times that the pager heard of a thread that waits for memory, or found none itself, and gave frames up for that.
+    /// Times that the pager heard of a thread that waits for memory, or found none itself, and gave frames up
+    /// for that.
     #[serde(default)]
     pub reliefs: u64,
     /// Seconds that the pager spent planning.

@@ -1,11 +1,11 @@
 //! Data of the region to and from peers and files.
 //!
-//! In the speculative pass there is no peer and content means nothing: a transfer touches what it would touch, in the same
-//! order, and does no I/O. In the other passes the data goes through a small buffer outside the region, so that the region
-//! is touched by the program's own code alone: system calls then never fault in it, which user-mode-only userfaultfd could
-//! not serve, and no chunk can leave between a touch and the call. The copy runs at memory speed from cache, far above
-//! that of the calls. A transfer of the region counts as an event; one of other memory does not, and leaves that memory as
-//! it is in the speculative pass.
+//! In the speculative pass there is no peer and content means nothing: a transfer touches what it would
+//! touch, in the same order, and does no I/O. In the other passes the data goes through a small buffer
+//! outside the region, so that the region is touched by the program's own code alone: system calls then never
+//! fault in it, which user-mode-only userfaultfd could not serve, and no chunk can leave between a touch and
+//! the call. The copy runs at memory speed from cache, far above that of the calls. A transfer of the region
+//! counts as an event; one of other memory does not, and leaves that memory as it is in the speculative pass.
 //!
 //! Lengths are part of the program's shape: all bytes are transferred or there is an error.
 

@@ -13,13 +13,15 @@ use std::ptr::NonNull;
 /// Elements before the first growth.
 const FIRST: usize = 8;
 
-/// As `Vec`, in the region. Elements are plain data, aligned to 64 bytes at least when they fill a cache line.
+/// As `Vec`, in the region. Elements are plain data, aligned to 64 bytes at least when they fill a cache
+/// line.
 ///
-/// While the process speculates the bytes mean nothing, and vectors share pages: what is written through one changes what
-/// another one holds, between two reads of it, too. Never branch or index by them.
+/// While the process speculates the bytes mean nothing, and vectors share pages: what is written through one
+/// changes what another one holds, between two reads of it, too. Never branch or index by them.
 ///
-/// That is why elements are plain data ([`Pod`], of which every bit pattern is a value), and why address, length and room
-/// are outside the region: no bound of an access ever comes from bytes that may change under the reader.
+/// That is why elements are plain data ([`Pod`], of which every bit pattern is a value), and why address,
+/// length and room are outside the region: no bound of an access ever comes from bytes that may change under
+/// the reader.
 pub struct OspVec<T: Pod> {
     at: NonNull<T>,
     len: usize,
@@ -72,8 +74,8 @@ impl<T: Pod> OspVec<T> {
         all
     }
 
-    /// `len` elements of any content, none of which is touched: for what is written before it is read. Memory that held
-    /// nothing before costs neither a read nor a write when it is first written then.
+    /// `len` elements of any content, none of which is touched: for what is written before it is read. Memory
+    /// that held nothing before costs neither a read nor a write when it is first written then.
     ///
     /// # Panics
     /// As [`OspVec::with_capacity`].
@@ -196,9 +198,10 @@ impl<T: Pod> Deref for OspVec<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: room for `len` elements, initialised memory of the system's, of which every bit pattern is a value; they
-        // are borrowed as the vector is. In the speculative pass the same page may also be another vector's, borrowed to
-        // write: reads then give any value, which is all that is asked of them there (see the type).
+        // SAFETY: room for `len` elements, initialised memory of the system's, of which every bit pattern is
+        // a value; they are borrowed as the vector is. In the speculative pass the same page may also be
+        // another vector's, borrowed to write: reads then give any value, which is all that is asked of them
+        // there (see the type).
         unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.len) }
     }
 }
@@ -206,8 +209,9 @@ impl<T: Pod> Deref for OspVec<T> {
 impl<T: Pod> DerefMut for OspVec<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as in `deref`, and alone, as the vector is borrowed, but for the speculative pass as said there: address,
-        // length and room are this struct's own and lie outside the region, so no access leaves the vector.
+        // SAFETY: as in `deref`, and alone, as the vector is borrowed, but for the speculative pass as said
+        // there: address, length and room are this struct's own and lie outside the region, so no access
+        // leaves the vector.
         unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
     }
 }
@@ -297,8 +301,8 @@ impl<'a, T: Pod> IntoIterator for &'a mut OspVec<T> {
     }
 }
 
-/// For stubs: counts as a read of all of `data`. The speculative pass notes its chunks; the others read one byte of every
-/// page, in ascending order. Nothing where it is outside the region.
+/// For stubs: counts as a read of all of `data`. The speculative pass notes its chunks; the others read one
+/// byte of every page, in ascending order. Nothing where it is outside the region.
 pub fn touch_read<T: Pod>(data: &[T]) {
     let data = bytemuck::cast_slice::<T, u8>(data);
     if !speculate::touch(data.as_ptr() as usize, data.len(), false) && runtime::owns(data.as_ptr()) {
@@ -309,8 +313,8 @@ pub fn touch_read<T: Pod>(data: &[T]) {
     }
 }
 
-/// For stubs: counts as a write of all of `data`. The speculative pass notes its chunks; the others write one byte of
-/// every page, in ascending order: what was there before. Nothing where it is outside the region.
+/// For stubs: counts as a write of all of `data`. The speculative pass notes its chunks; the others write one
+/// byte of every page, in ascending order: what was there before. Nothing where it is outside the region.
 pub fn touch_write<T: Pod>(data: &mut [T]) {
     let data = bytemuck::cast_slice_mut::<T, u8>(data);
     if speculate::touch(data.as_ptr() as usize, data.len(), true) || !runtime::owns(data.as_ptr()) {

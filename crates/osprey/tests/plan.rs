@@ -46,7 +46,8 @@ fn flat(blocks: &[Block]) -> Vec<(u64, Entry)> {
     blocks.iter().enumerate().flat_map(entries).collect()
 }
 
-/// All steps of a plan that is given the trace when it waits: `push` blocks at a time, in a hurry now and then.
+/// All steps of a plan that is given the trace when it waits: `push` blocks at a time, in a hurry now and
+/// then.
 fn steps(blocks: &[Block], capacity: usize, microset: usize, lookahead: u64, hurry: bool) -> Vec<Step> {
     let mut planner = Planner::new(capacity, microset, lookahead).expect("large enough");
     let (mut fed, mut steps, mut turn) = (0, Vec::new(), 0);

@@ -20,7 +20,8 @@ struct Run {
     stats: Stats,
 }
 
-/// Runs a case of [`child`] as a speculative pass, and reads its trace. `None`: this machine cannot speculate.
+/// Runs a case of [`child`] as a speculative pass, and reads its trace. `None`: this machine cannot
+/// speculate.
 fn speculate(case: &str) -> Option<Run> {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("trace");
@@ -121,8 +122,8 @@ fn reuse() {
 fn memory_handed_out_anew_is_fresh() {
     let Some(run) = speculate("reuse") else { return };
     let pass = |fresh: fn(u32) -> bool| (0..12).map(move |c| entry(c, true, fresh(c)));
-    // Eight chunks are mapped when the first object is released and handed out again: what happens to them in between
-    // cannot be seen, so they count as touched.
+    // Eight chunks are mapped when the first object is released and handed out again: what happens to them in
+    // between cannot be seen, so they count as touched.
     let first_life = pass(|_| true).chain(pass(|_| false));
     let expected = first_life.chain(pass(|c| c < 4)).chain(pass(|_| false));
     assert_eq!(entries(&run), expected.collect::<Vec<_>>());

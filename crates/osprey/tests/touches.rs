@@ -1,5 +1,6 @@
-//! What stubs say they touch is traced as if instructions had done it: children in the same sequence of touches, by
-//! instructions, by stubs and by both in turns, leave the same trace. A child each, as a process has one region.
+//! What stubs say they touch is traced as if instructions had done it: children in the same sequence of
+//! touches, by instructions, by stubs and by both in turns, leave the same trace. A child each, as a process
+//! has one region.
 #![expect(unsafe_code, reason = "single bytes read and written, so that no access is left out")]
 
 mod common;

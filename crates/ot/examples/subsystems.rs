@@ -1,9 +1,11 @@
-//! How many rows of a 10-local code lie within few entries of its secret, and what that does for an attacker on LPN.
+//! How many rows of a 10-local code lie within few entries of its secret, and what that does for an attacker
+//! on LPN.
 //!
-//! Whoever finds a set of s entries that contains s rows needs s rows without noise to solve for them, not k. The sets
-//! are found by dropping some entries at random (for a fresh set at each try) and then, again and again, the entry with
-//! the fewest rows. Noise plays no part in that, so a try succeeds with probability (1 - rows / n)^t. Solving takes about
-//! 20 s^2 bit operations, since rows are sparse (Wiedemann), or s^2.8 with elimination as estimators count it.
+//! Whoever finds a set of s entries that contains s rows needs s rows without noise to solve for them, not k.
+//! The sets are found by dropping some entries at random (for a fresh set at each try) and then, again and
+//! again, the entry with the fewest rows. Noise plays no part in that, so a try succeeds with probability (1
+//! - rows / n)^t. Solving takes about 20 s^2 bit operations, since rows are sparse (Wiedemann), or s^2.8 with
+//! elimination as estimators count it.
 //!
 //! `cargo run --release -p ot --example subsystems`; `[k n t]` for another set.
 
@@ -92,7 +94,8 @@ fn report(k: usize, n: usize, t: usize) {
     let tries = -(t as f64) * (1.0 - rows as f64 / n as f64).log2();
     let (size, sparse) = ((s as f64).log2(), (20.0f64).log2());
     println!(
-        "k {k}, n {n}, t {t}: {rows} rows within {s} entries; log2 of tries {tries:.1}, of all bit operations {:.1}, \
+        "k {k}, n {n}, t {t}: {rows} rows within {s} entries; log2 of tries {tries:.1}, of all bit \
+         operations {:.1}, \
          of s^2.8 per try {:.1}",
         tries + sparse + 2.0 * size,
         tries + 2.8 * size

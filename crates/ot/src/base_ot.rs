@@ -2,24 +2,26 @@
 //!
 //! Functionality: the sender gets pairs (m0, m1) of random blocks, the receiver chooses bits c and gets m_c.
 //!
-//! Security: semi-honest, like the extension above it: Naor and Pinkas, "Efficient oblivious transfer protocols"
-//! (SODA 2001), the base OT of 003 (its figure 1) for two messages, over ristretto255. The receiver's point is
-//! uniform whatever it chooses; computing both keys is computational Diffie-Hellman in the random-oracle model.
-//! A malicious receiver that makes its point badly, or a malicious sender, is not covered.
+//! Security: semi-honest, like the extension above it: Naor and Pinkas, "Efficient oblivious transfer
+//! protocols" (SODA 2001), the base OT of 003 (its figure 1) for two messages, over ristretto255. The
+//! receiver's point is uniform whatever it chooses; computing both keys is computational Diffie-Hellman in
+//! the random-oracle model. A malicious receiver that makes its point badly, or a malicious sender, is not
+//! covered.
 //!
 //! Who learns what: nobody anything beyond the functionality.
 //!
-//! With C a hash of the context to the group, whose discrete logarithm nobody knows, for index i and choice c:
+//! With C a hash of the context to the group, whose discrete logarithm nobody knows, for index i and choice
+//! c:
 //!   receiver: P_c = x G, P_{1-c} = C - x G; sends P_0
 //!   sender:   one y for all i; sends Y = y G; m_0 = KDF(y P_0), m_1 = KDF(y C - y P_0)
 //!   receiver: m_c = KDF(x Y)
 //!
-//! Deviations: C is hashed, not sent, so the receiver speaks first; keys are bound to the context (both parties,
-//! their roles), the index and the exchange. Points on the wire and in keys are twice those above (x and C are
-//! halved first), because doubled points are compressed in batches with one inversion.
+//! Deviations: C is hashed, not sent, so the receiver speaks first; keys are bound to the context (both
+//! parties, their roles), the index and the exchange. Points on the wire and in keys are twice those above (x
+//! and C are halved first), because doubled points are compressed in batches with one inversion.
 //!
-//! Cost: 32 B per OT from the receiver, 32 B from the sender, one turn. Per OT one multiplication of a point at
-//! the sender and two of fixed points at the receiver: half of what endemic OT costs (decision 018).
+//! Cost: 32 B per OT from the receiver, 32 B from the sender, one turn. Per OT one multiplication of a point
+//! at the sender and two of fixed points at the receiver: half of what endemic OT costs (decision 018).
 
 use crate::BASE_OTS;
 use base::{PartyId, Rng, Roster};

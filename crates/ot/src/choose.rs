@@ -63,8 +63,9 @@ impl Measured {
     }
 }
 
-/// Measures the link to `peer`, which calls this too; both sides get the same. The round trip is the shortest of
-/// a few; a path whose window opens slowly looks narrower than it is, which favours silent OT, as it should.
+/// Measures the link to `peer`, which calls this too; both sides get the same. The round trip is the shortest
+/// of a few; a path whose window opens slowly looks narrower than it is, which favours silent OT, as it
+/// should.
 ///
 /// # Errors
 /// Those of the channel.

@@ -109,8 +109,8 @@ fn check_words(words: usize) -> Result<(), Error> {
     Err(Error::limit("blocks per OT message", words as u64, WORDS_MAX as u64))
 }
 
-/// Makes messages of the receiver's pads: the chosen one of both masked messages of each OT, `words` blocks each, without
-/// a branch on the choice.
+/// Makes messages of the receiver's pads: the chosen one of both masked messages of each OT, `words` blocks
+/// each, without a branch on the choice.
 pub(crate) fn open(pads: &mut [Block], masked: &[Vec<Block>; 2], choices: &[u64], words: usize) {
     for (i, pad) in pads.iter_mut().enumerate() {
         let (zero, one) = (masked[0][i], masked[1][i]);

@@ -3,10 +3,10 @@
 //! The sender's Delta *is* its choice bits in the base OTs, and every connection needs a fresh Delta. So
 //! seeds cannot be derived locally from one run of base OTs: that would repeat Delta. Instead the hub is
 //! itself an extension, with the roles turned round: the party that will send in the workers' extensions
-//! receives in the hub's. Per worker 128 of the hub's random OTs, with a fresh Delta as choice bits, take
-//! the place of the worker's base OTs. That costs 2 KiB per worker instead of 4 KiB and about 400 group
-//! operations, and no waiting. [`Hubs`] are both directions with every peer: [`crate::setup_all`] of extensions that
-//! serve nothing else.
+//! receives in the hub's. Per worker 128 of the hub's random OTs, with a fresh Delta as choice bits, take the
+//! place of the worker's base OTs. That costs 2 KiB per worker instead of 4 KiB and about 400 group
+//! operations, and no waiting. [`Hubs`] are both directions with every peer: [`crate::setup_all`] of
+//! extensions that serve nothing else.
 //!
 //! Security: composition of random OT with chosen bits; semi-honest like the extension. Worker seeds are
 //! independent: distinct tweaks, and a start value derived from the hub's and the worker's number.
@@ -34,7 +34,8 @@ pub(crate) fn reverse_start(start: Block) -> Block {
     worker_start(start, u64::MAX)
 }
 
-/// Base OTs of one connection to each of some peers, both directions. They are used up by [`crate::setup_over`].
+/// Base OTs of one connection to each of some peers, both directions. They are used up by
+/// [`crate::setup_over`].
 pub struct Bases {
     pub(crate) of: Vec<(PartyId, BaseChosen, BasePairs)>,
 }

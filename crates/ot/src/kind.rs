@@ -75,8 +75,9 @@ impl OtKind {
         }
     }
 
-    /// The sending side with `peer`, base OTs included. `delta` is fresh ([`crate::fresh_delta`]); `expected` is about how
-    /// many OTs will be asked for. The peer calls [`OtKind::receiver`] with the same kind and `expected`.
+    /// The sending side with `peer`, base OTs included. `delta` is fresh ([`crate::fresh_delta`]); `expected`
+    /// is about how many OTs will be asked for. The peer calls [`OtKind::receiver`] with the same kind and
+    /// `expected`.
     ///
     /// # Errors
     /// Those of the channel, malformed messages, k out of range.

@@ -80,8 +80,8 @@ pub fn setup_all(
     back_ends(session, cores, kind, expected)
 }
 
-/// As [`setup_all`], over base OTs at hand with each of the peers: those of the peers' same fork of [`crate::Hubs`].
-/// Half a round trip.
+/// As [`setup_all`], over base OTs at hand with each of the peers: those of the peers' same fork of
+/// [`crate::Hubs`]. Half a round trip.
 ///
 /// # Errors
 /// As [`setup_all`].

@@ -27,7 +27,8 @@ struct Pool {
     ready: u64,
 }
 
-/// Prices the OTs of one sender and one receiver: tell it the calls in order, then ask for the [`Meter::price`].
+/// Prices the OTs of one sender and one receiver: tell it the calls in order, then ask for the
+/// [`Meter::price`].
 ///
 /// Bytes and OTs are exact. Turns are those of a conversation with nothing else in it.
 #[derive(Clone, Debug)]
@@ -55,8 +56,8 @@ impl Meter {
         Price { ots: self.ots, sender: sender.sent, receiver: receiver.sent, turns }
     }
 
-    /// Turns of the sender and of the receiver, and whether the next thing that the sender hears is a turn of it: for a
-    /// conversation in which OTs are a part.
+    /// Turns of the sender and of the receiver, and whether the next thing that the sender hears is a turn of
+    /// it: for a conversation in which OTs are a part.
     #[must_use]
     pub fn turns(&self) -> ([u64; 2], bool) {
         ([self.sender.turns, self.receiver.turns], self.sender.spoke)
@@ -146,7 +147,8 @@ impl Meter {
 }
 
 impl Price {
-    /// Both directions of one pair, set up by [`crate::setup_all`] with a full window. `sender` is the leader.
+    /// Both directions of one pair, set up by [`crate::setup_all`] with a full window. `sender` is the
+    /// leader.
     #[must_use]
     pub fn pair(kind: OtKind, expected: u64) -> Self {
         let trees = softspoken::setup_bytes(kind.k()) as u64;

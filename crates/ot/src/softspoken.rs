@@ -11,8 +11,8 @@
 //! The 128 bits of Delta are cut into blocks of k bits (the last one shorter when k does not divide 128).
 //! Per block the receiver owns 2^k seeds of a tree, the sender knows all but the one at its bits d of
 //! Delta. With r_x the stream of seed x:
-//!   receiver: u = sum of all r_x, v_j = sum of the r_x whose index has bit j; sends u + b
-//!   sender:   in the order y = x xor d the missing stream has index 0 and enters no v'_j; v'_j = v_j + d_j u,
+//!   receiver: u = sum of all r_x, v_j = sum of the r_x whose index has bit j; sends u + b sender: in the
+//!   order y = x xor d the missing stream has index 0 and enters no v'_j; v'_j = v_j + d_j u,
 //!             so v'_j + d_j (u + b) = v_j + d_j b
 //! Row (block, j) of the sender is q, that of the receiver is t; a transpose gives one 128-bit block per OT.
 //!

@@ -179,8 +179,8 @@ fn the_price_of_a_pair_is_what_the_ledger_books() {
     }
 }
 
-/// Two workers of three parties out of one run of base OTs per pair: correlations hold, every Delta of both is fresh,
-/// and hub and set-up cost their price.
+/// Two workers of three parties out of one run of base OTs per pair: correlations hold, every Delta of both
+/// is fresh, and hub and set-up cost their price.
 #[test]
 fn workers_out_of_hubs() {
     let kinds = [OtKind::SoftSpoken { k: 1 }, OtKind::default(), OtKind::Ferret];
@@ -246,7 +246,8 @@ fn a_probe_agrees_and_costs_its_price() {
     assert_eq!(done[0].2.max(done[1].2), price.turns);
 }
 
-/// What is said over the wire does not change unnoticed: BLAKE3 over the digests of all messages of both parties.
+/// What is said over the wire does not change unnoticed: BLAKE3 over the digests of all messages of both
+/// parties.
 #[test]
 fn the_wire_is_pinned() {
     let digest = |kind: OtKind, expected: u64| {

@@ -483,6 +483,7 @@ fn a_garbage_peer_gets_a_named_error() {
     let text = done[1].as_ref().unwrap_err().to_string();
     assert_eq!(
         text,
-        "p1 at ot/base-ot with p0: malformed message from the peer: base OT element that is no point of ristretto255"
+        "p1 at ot/base-ot with p0: malformed message from the peer: base OT element that is no point of \
+         ristretto255"
     );
 }

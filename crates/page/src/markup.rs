@@ -1,5 +1,5 @@
-//! Markup that cannot be malformed: elements are built, never pasted, and text and attribute values are escaped where they
-//! enter. The output is HTML that is also well-formed XML.
+//! Markup that cannot be malformed: elements are built, never pasted, and text and attribute values are
+//! escaped where they enter. The output is HTML that is also well-formed XML.
 
 use base::clean;
 use std::fmt::Write;

@@ -140,7 +140,8 @@ pub fn counted(value: u64, what: &str) -> String {
     format!("{} {what}{}", count(value), if value == 1 { "" } else { "s" })
 }
 
-/// Three significant digits where there are more, powers of a thousand by their letter: `850`, `12.9 k`, `68.0 M`.
+/// Three significant digits where there are more, powers of a thousand by their letter: `850`, `12.9 k`,
+/// `68.0 M`.
 pub fn scaled(value: f64) -> String {
     let (number, unit) = thousands(value);
     if unit.is_empty() { number } else { format!("{number} {unit}") }

@@ -1,4 +1,5 @@
-//! Pictures in SVG of a fixed size, placed by pixels. Each stands alone: no style, script or font from outside.
+//! Pictures in SVG of a fixed size, placed by pixels. Each stands alone: no style, script or font from
+//! outside.
 
 use crate::markup::{Markup, element, text};
 

@@ -1,5 +1,5 @@
-//! Figures in SVG without a view box: horizontal places are percentages, vertical ones pixels. So a figure fills any
-//! width, from a phone to a printed page, and its text never shrinks.
+//! Figures in SVG without a view box: horizontal places are percentages, vertical ones pixels. So a figure
+//! fills any width, from a phone to a printed page, and its text never shrinks.
 
 use crate::markup::{Markup, element, text};
 
@@ -49,8 +49,8 @@ impl Axis {
         format!("{:.3}%", self.percent(value))
     }
 
-    /// Grid lines over the strips of marks (top and bottom of each), so that none crosses the words between them; tick
-    /// labels below `bottom`, and the title of the axis.
+    /// Grid lines over the strips of marks (top and bottom of each), so that none crosses the words between
+    /// them; tick labels below `bottom`, and the title of the axis.
     pub fn draw(&self, strips: &[(u32, u32)], bottom: u32, title: &str) -> Vec<Markup> {
         let count = ((self.high - self.low) / self.step).round() as i32;
         let decimals = (-self.step.log10().floor()).clamp(0.0, 12.0) as usize;

@@ -1,18 +1,20 @@
-//! The paper's cut-and-choose: the other party draws candidates of noise, and who sees the result looks at all but one. An
-//! option between two parties; releases are of noise that nobody knows unless a study says otherwise ([`crate::hold`]).
+//! The paper's cut-and-choose: the other party draws candidates of noise, and who sees the result looks at
+//! all but one. An option between two parties; releases are of noise that nobody knows unless a study says
+//! otherwise ([`crate::hold`]).
 //!
-//! Functionality: [`release::choose`], between the drawer (whose data the noise protects) and the viewer. All candidates enter
-//! one computation, which leaves the outputs with each of them, and the candidates themselves, in shares. The release ends with
-//! the viewer's outputs under the candidate that it chose, or with a record of why not.
-//! Security: covert in the choice of the noise, deterrence 1 - 1/k; the engine is semi-honest. What the drawer opens it proves
-//! by its labels ([`engine::outputs::Proof`]), so it opens what it had entered. It may still add a constant to its share of a
-//! total: what the deterrence covers is this step alone. Free retries would let a cheating drawer win, so after the index is
-//! named nothing resumes: see below.
-//! Who learns what: as `release::choose`; the drawer knows the noise, so the result is the viewer's alone. Besides, each side
-//! learns whether the other's ledger lets the release begin and, at the viewer, whether the drawer's ledger paid.
-//! Paper: Private RCT (001), section 2.5.3; deviations as in `release::choose`. Before the index is named, the drawer
-//! says that its ledger has paid: an exhausted budget is then not mistaken for a refusal to open.
-//! Cost: [`Noise::price`], exact; the computation has the adders of all candidates.
+//! Functionality: [`release::choose`], between the drawer (whose data the noise protects) and the viewer. All
+//! candidates enter one computation, which leaves the outputs with each of them, and the candidates
+//! themselves, in shares. The release ends with the viewer's outputs under the candidate that it chose, or
+//! with a record of why not. Security: covert in the choice of the noise, deterrence 1 - 1/k; the engine is
+//! semi-honest. What the drawer opens it proves by its labels ([`engine::outputs::Proof`]), so it opens what
+//! it had entered. It may still add a constant to its share of a total: what the deterrence covers is this
+//! step alone. Free retries would let a cheating drawer win, so after the index is named nothing resumes: see
+//! below. Who learns what: as `release::choose`; the drawer knows the noise, so the result is the viewer's
+//! alone. Besides, each side learns whether the other's ledger lets the release begin and, at the viewer,
+//! whether the drawer's ledger paid. Paper: Private RCT (001), section 2.5.3; deviations as in
+//! `release::choose`. Before the index is named, the drawer says that its ledger has paid: an exhausted
+//! budget is then not mistaken for a refusal to open. Cost: [`Noise::price`], exact; the computation has the
+//! adders of all candidates.
 //!
 //! | step | drawer | message | viewer |
 //! |---|---|---|---|
@@ -26,12 +28,12 @@
 //! | check | | <- 1 byte: accepted | compares; keeps the verdict |
 //! | open | | share of the outputs and proof -> | keeps the outputs |
 //!
-//! **Crashes.** Until an index is kept on either side, a rerun takes up the same commitments and seeds: the drawer
-//! enters the same noise again. Afterwards the drawer knows which candidate stays closed, and the computation that held
-//! it to its entries is gone: entering once more would be unchecked. Then nothing with noise begins with this peer on this
-//! lineage, whatever study and data, until this side's own operator allows it (`tacit ledger allow`); the next attempt has
-//! new noise and is charged again. A release whose outputs reached the viewer's ledger is never run again: they are taken
-//! from there.
+//! **Crashes.** Until an index is kept on either side, a rerun takes up the same commitments and seeds: the
+//! drawer enters the same noise again. Afterwards the drawer knows which candidate stays closed, and the
+//! computation that held it to its entries is gone: entering once more would be unchecked. Then nothing with
+//! noise begins with this peer on this lineage, whatever study and data, until this side's own operator
+//! allows it (`tacit ledger allow`); the next attempt has new noise and is charged again. A release whose
+//! outputs reached the viewer's ledger is never run again: they are taken from there.
 
 #[cfg(test)]
 mod tests;
@@ -61,7 +63,8 @@ const SETUP_BYTES: usize = 32;
 const DIGEST_BYTES: usize = 32;
 const PROOFS: &str = "tacit 2026-12 cut-and-choose proofs 1";
 
-/// How long a release waits for another one with the same peer to end, before the viewer says seeds or an index.
+/// How long a release waits for another one with the same peer to end, before the viewer says seeds or an
+/// index.
 const TURN: Duration = Duration::from_secs(5);
 const TURN_PAUSE: Duration = Duration::from_millis(50);
 
@@ -112,8 +115,8 @@ pub fn setup_for_price(draws: Vec<Draw>, viewer: PartyId, candidates: u32) -> Re
 }
 
 impl Noise {
-    /// One party's side of the noise of one release. `debit` is what this party's ledger is charged: `protects` at the
-    /// drawer, a record at the viewer. `rng` is fresh.
+    /// One party's side of the noise of one release. `debit` is what this party's ledger is charged:
+    /// `protects` at the drawer, a record at the viewer. `rng` is fresh.
     #[must_use]
     pub fn new(side: Side, setup: Setup, ledger: Arc<Mutex<Ledger>>, debit: Debit, rng: Rng) -> Self {
         let towards = debit.towards();
@@ -127,18 +130,20 @@ impl Noise {
         let opened = plan.candidates.iter().skip(1).map(Vec::len).sum::<usize>().div_ceil(8) + DIGEST_BYTES;
         let outputs = plan.outputs_of(0).len().div_ceil(8) + DIGEST_BYTES;
         let mut cost = Cost::zero(2);
-        // Whether it may begin; the agreement and the commitments; whether it is paid; the openings; the outputs.
+        // Whether it may begin; the agreement and the commitments; whether it is paid; the openings; the
+        // outputs.
         let said =
             1 + SETUP_BYTES + setup.commitments_bytes() + 1 + setup.openings_bytes() + opened + outputs;
         cost.sent[drawer] = said as u64;
         cost.sent[viewer] = (1 + setup.seeds_bytes() + Setup::INDEX_BYTES + 1) as u64;
-        // At the viewer: the beginning, the openings and the outputs; the rest travels with the engine's turns.
+        // At the viewer: the beginning, the openings and the outputs; the rest travels with the engine's
+        // turns.
         cost.rounds = 3;
         cost
     }
 
-    /// Runs a release: at the viewer its outputs, elsewhere nothing. Whatever goes wrong after the index is named bars the peer
-    /// here. Outputs that an earlier run got are taken from the ledger.
+    /// Runs a release: at the viewer its outputs, elsewhere nothing. Whatever goes wrong after the index is
+    /// named bars the peer here. Outputs that an earlier run got are taken from the ledger.
     ///
     /// # Errors
     /// Those of the engine and of the ledger, here or at the peer.
@@ -212,8 +217,8 @@ impl Noise {
         Err(Error::misuse("the debit is not that of this side of this release"))
     }
 
-    /// Both sides say whether the release may begin, so that neither starts what the other will not end. Returns
-    /// outputs when the viewer has them.
+    /// Both sides say whether the release may begin, so that neither starts what the other will not end.
+    /// Returns outputs when the viewer has them.
     fn begin(&mut self, session: &mut Session) -> Result<Option<Vec<u128>>, Error> {
         let kept = match self.side {
             Side::Checker => self.ledger()?.outputs(&self.id())?,
@@ -247,8 +252,8 @@ impl Noise {
         }
     }
 
-    /// Whether this side's ledger lets the release begin: nothing bars the peer, this attempt has not named an index, and
-    /// it is affordable.
+    /// Whether this side's ledger lets the release begin: nothing bars the peer, this attempt has not named
+    /// an index, and it is affordable.
     fn may_begin(&self) -> Result<(), Error> {
         let (id, ledger) = (self.id(), self.ledger()?);
         let running = (id, ledger.attempt(&id)?);
@@ -257,7 +262,8 @@ impl Noise {
         }
         if ledger.transcript(&id, self.side)?.is_some_and(|record| Stage::of(&record) >= Stage::Named) {
             return Err(Error::refused(
-                "this attempt of the release has named its index before; run again, and both sides agree on a new one",
+                "this attempt of the release has named its index before; run again, and both sides agree on \
+                 a new one",
             ));
         }
         ledger.check_debit(&self.debit)
@@ -303,10 +309,12 @@ impl Noise {
         let drawn = drawer.draw(&seeds)?;
         match seeded {
             None => self.save(drawn.transcript())?,
-            // Other seeds would be other noise on the same totals: their mean would be less noisy than paid for.
+            // Other seeds would be other noise on the same totals: their mean would be less noisy than paid
+            // for.
             Some(before) if before.shared_digest() != drawn.transcript().shared_digest() => {
                 return Err(session.link(peer).blame(
-                    "its noise seeds are not those of this release's earlier run: it lost or replaced its ledger",
+                    "its noise seeds are not those of this release's earlier run: it lost or replaced its \
+                     ledger",
                 ));
             }
             Some(_) => {}
@@ -336,7 +344,8 @@ impl Noise {
             }
             Some(record) if record.commitments() != commitments => {
                 return Err(session.link(peer).blame(
-                    "its noise commitments are not those of this release's earlier run: it lost or replaced its ledger",
+                    "its noise commitments are not those of this release's earlier run: it lost or replaced \
+                     its ledger",
                 ));
             }
             Some(record) => {
@@ -350,8 +359,8 @@ impl Noise {
         Ok(())
     }
 
-    /// The hash of what fixed the noise: agreement with its session, commitments, seeds. The same at both sides, and in
-    /// every rerun, since the same noise is entered then.
+    /// The hash of what fixed the noise: agreement with its session, commitments, seeds. The same at both
+    /// sides, and in every rerun, since the same noise is entered then.
     fn digest(&self, transcript: &release::choose::Transcript) -> Bytes32 {
         let mut hasher = blake3::Hasher::new_derive_key("tacit noise entered 1");
         hasher.update(&self.setup.context().session).update(&transcript.shared_digest());
@@ -562,7 +571,8 @@ fn proven(
 }
 
 fn refused(session: &Session, peer: PartyId) -> Error {
-    let text = "the peer's privacy ledger does not allow this release: its budget is spent or the release is barred \
+    let text = "the peer's privacy ledger does not allow this release: its budget is spent or the release is \
+                barred \
                 there; see the peer's own output";
     Error::new(session.at(Some(peer)), Kind::Refused(text.into()))
 }

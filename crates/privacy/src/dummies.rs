@@ -35,7 +35,8 @@ pub fn hides(protocol: Protocol) -> Hides {
     }
 }
 
-/// What a protocol shows of the sizes of one party's rows, and how many matched pairs one of these takes part in, at most.
+/// What a protocol shows of the sizes of one party's rows, and how many matched pairs one of these takes part
+/// in, at most.
 fn shown(matching: &Matching, owner: PartyId) -> (Hides, u64) {
     let keys = matching.identifiers.len() as u64;
     match matching.protocol {
@@ -45,7 +46,8 @@ fn shown(matching: &Matching, owner: PartyId) -> (Hides, u64) {
         Protocol::Collecting { degree, .. } => {
             let pairs = u64::from(degree);
             match matching.duplicates {
-                // At each identifier another row may have stood where the replaced one goes, and come where it was.
+                // At each identifier another row may have stood where the replaced one goes, and come where
+                // it was.
                 Duplicates::Keep => (Hides::Intersection, pairs * (2 * keys - 1)),
                 Duplicates::Error | Duplicates::First | Duplicates::Merge => {
                     (Hides::Intersection, pairs * keys)
@@ -60,8 +62,8 @@ fn shown(matching: &Matching, owner: PartyId) -> (Hides, u64) {
     }
 }
 
-/// How far a line of a file reaches in a match by several identifiers: by `first` it takes identifiers from others, as by
-/// [`multi::Repeats::Replace`]; `merge` is refused.
+/// How far a line of a file reaches in a match by several identifiers: by `first` it takes identifiers from
+/// others, as by [`multi::Repeats::Replace`]; `merge` is refused.
 pub fn repeats(matching: &Matching) -> multi::Repeats {
     match matching.duplicates {
         Duplicates::Error => multi::Repeats::Error,
@@ -79,8 +81,8 @@ pub fn dummies(rule: &DummyRule, seed: &Seed) -> Result<Dummies, Error> {
     Dummies::new(&ratio(num, den), &delta, seed)
 }
 
-/// What the sizes that a match shows of one party's rows cost that party towards each other one; `None` without dummies,
-/// when exact sizes are disclosed and no guarantee covers them.
+/// What the sizes that a match shows of one party's rows cost that party towards each other one; `None`
+/// without dummies, when exact sizes are disclosed and no guarantee covers them.
 ///
 /// # Errors
 /// As [`dummies`].
@@ -92,8 +94,8 @@ pub fn charge(study: &Study, owner: PartyId) -> Result<Option<Charge>, Error> {
     Ok(Some(dummies.charge(hides, reach)))
 }
 
-/// The zCDP that other parties' rows are charged for what `viewer` sees of sizes; 0 without dummies. Among more parties
-/// all are charged alike.
+/// The zCDP that other parties' rows are charged for what `viewer` sees of sizes; 0 without dummies. Among
+/// more parties all are charged alike.
 ///
 /// # Errors
 /// As [`charge`].

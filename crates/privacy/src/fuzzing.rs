@@ -12,7 +12,8 @@ use release::choose::{Context, Draw, Setup};
 use release::gaussian::DiscreteGaussian;
 use std::sync::Mutex;
 
-/// A release that is held, paid for and opened, of shares that were computed before, among owners with these keys.
+/// A release that is held, paid for and opened, of shares that were computed before, among owners with these
+/// keys.
 ///
 /// # Errors
 /// What the peer said wrong, and those of the ledger.
@@ -57,7 +58,8 @@ pub fn counts() -> Program {
     b.finish()
 }
 
-/// The release of [`counts`] to its viewer, with so many candidates of noise, and what both sides agree on of them.
+/// The release of [`counts`] to its viewer, with so many candidates of noise, and what both sides agree on of
+/// them.
 ///
 /// # Errors
 /// When there are too few candidates.

@@ -1,14 +1,14 @@
 //! Hold, pay, open: how a release with noise that nobody knows reaches those who see it.
 //!
-//! **Functionality.** A computation leaves every holder a share of the outputs. Either those who see it all get the outputs and
-//! every owner has paid, or nobody learns anything and nothing is lost by another try.
-//! **Security.** Semi-honest computation; in this protocol any party may deviate, leave or restart at any point. Shares are
-//! committed to before any is sent, all hold before any pays, all have paid before any is sent: until its last message nobody
-//! knows anything that it could prefer, and from then on the same number comes of what is held. Who sees the outputs may keep
-//! them from the others, at the price of a debit of its own. Of four servers one can neither stop nor bend what is held.
-//! **Who learns what.** The viewers the outputs; all, how far each one's ledger is with this release, and whether it pays.
-//! **Paper.** Instead of the choice among candidates of Private RCT (001), section 2.5.3.
-//! **Cost.** [`price`], exact.
+//! **Functionality.** A computation leaves every holder a share of the outputs. Either those who see it all
+//! get the outputs and every owner has paid, or nobody learns anything and nothing is lost by another try.
+//! **Security.** Semi-honest computation; in this protocol any party may deviate, leave or restart at any
+//! point. Shares are committed to before any is sent, all hold before any pays, all have paid before any is
+//! sent: until its last message nobody knows anything that it could prefer, and from then on the same number
+//! comes of what is held. Who sees the outputs may keep them from the others, at the price of a debit of its
+//! own. Of four servers one can neither stop nor bend what is held. **Who learns what.** The viewers the
+//! outputs; all, how far each one's ledger is with this release, and whether it pays. **Paper.** Instead of
+//! the choice among candidates of Private RCT (001), section 2.5.3. **Cost.** [`price`], exact.
 //!
 //! | step | message | before it goes out | bytes |
 //! |---|---|---|---|
@@ -21,8 +21,9 @@
 //! | open | holder to viewer, after `paid` of all | that it is sent is kept | the share, and 32 |
 //! | same | viewer to viewer: a hash of the outputs; to the others that it has them | the outputs are kept | 32, 1 |
 //!
-//! **Crashes.** `top` finds out where everybody was ([`decide`]): where all hold the same number they go on from `paid`, and
-//! nothing is computed or charged again. Otherwise what is held is dropped; who had sent its share is charged again.
+//! **Crashes.** `top` finds out where everybody was ([`decide`]): where all hold the same number they go on
+//! from `paid`, and nothing is computed or charged again. Otherwise what is held is dropped; who had sent its
+//! share is charged again.
 
 use crate::ledger::{
     ATTEMPTS_AHEAD, Bytes32, Debit, HeldShare, Ledger, PAID_BYTES, PUBLIC, Paid, Progress, Terms, UNPAID,
@@ -44,7 +45,8 @@ const TOPS: &str = "tacit 2026-12 tops 1";
 const TOP_BYTES: usize = 1 + 1 + 4 + 32;
 const SALT_BYTES: usize = 32;
 /// A number would be read with the wrong width.
-const OTHER_LAW: &str = "a result of this release was sent by a version of tacit that draws other noise, or names results otherwise: run again with that \
+const OTHER_LAW: &str = "a result of this release was sent by a version of tacit that draws other noise, or \
+                         names results otherwise: run again with that \
      version, which opens it; for another result, which is charged again, change the study";
 /// A server of four may lack what it held.
 const LACKING: usize = 1;
@@ -55,8 +57,8 @@ pub struct Release<'a> {
     pub plan: &'a ReleasePlan,
     /// The same at all of a run: what is released, by which gates and tables, of which data.
     pub common: Bytes32,
-    /// Names it at all and in ledgers: of this study and data. A later run may choose another engine or circuit; what was held
-    /// before is opened all the same, so commitments are to this.
+    /// Names it at all and in ledgers: of this study and data. A later run may choose another engine or
+    /// circuit; what was held before is opened all the same, so commitments are to this.
     pub id: Bytes32,
     /// By what noise it is drawn and read: a number that was drawn by another one is never opened.
     pub law: Bytes32,
@@ -79,7 +81,8 @@ pub struct Owner<'a> {
 }
 
 impl Owner<'_> {
-    /// What is charged for a number: its noise may have been drawn by other tables than a later run's would be.
+    /// What is charged for a number: its noise may have been drawn by other tables than a later run's would
+    /// be.
     fn debit_of(&self, held: &HeldShare) -> Debit {
         let tau = held.tau.as_ref().unwrap_or(&self.debit.tau).clone();
         Debit { tau, ..self.debit.clone() }
@@ -162,8 +165,9 @@ pub(crate) enum Stuck {
     Ahead(PartyId),
 }
 
-/// What follows from how far all are. `servers` are those of whom one may lack what it held, and who own no data. `held` is the
-/// attempt after the last that this participant held: no honest peer has sent more, and how much more is followed is bounded.
+/// What follows from how far all are. `servers` are those of whom one may lack what it held, and who own no
+/// data. `held` is the attempt after the last that this participant held: no honest peer has sent more, and
+/// how much more is followed is bounded.
 pub(crate) fn decide(
     tops: &[(PartyId, Top)],
     viewers: &[PartyId],
@@ -236,8 +240,9 @@ impl Release<'_> {
     /// Runs it. `compute` leaves this participant its share.
     ///
     /// # Errors
-    /// Those of the computation and of the channels; [`Kind::Refused`] where a ledger does not pay or a result was lost; a
-    /// deviation that names who. An owner's say what was spent, what is held, and what to do next.
+    /// Those of the computation and of the channels; [`Kind::Refused`] where a ledger does not pay or a
+    /// result was lost; a deviation that names who. An owner's say what was spent, what is held, and what to
+    /// do next.
     pub fn run(
         &self,
         session: &mut Session,
@@ -263,28 +268,36 @@ impl Release<'_> {
         const AGAIN: &str = "Run again, with the same study and the same data:";
         Ok(match (ledger.held_share(&self.id)?, ledger.is_paid(&self.id)?) {
             (Some((_, Progress::Out)), _) => format!(
-                "For {what} this side keeps the outcome of the release, and it is paid for. {AGAIN} nothing more is charged"
+                "For {what} this side keeps the outcome of the release, and it is paid for. {AGAIN} nothing \
+                 more is charged"
             ),
             (Some((_, Progress::Sent)), _) => format!(
-                "Spent: {what}, for this side's share of the result went out, or may have, and others may have the \
-                 result. Held: that share. {AGAIN} the same result is opened, and nothing more is charged. Of results \
+                "Spent: {what}, for this side's share of the result went out, or may have, and others may \
+                 have the \
+                 result. Held: that share. {AGAIN} the same result is opened, and nothing more is charged. \
+                 Of results \
                  that stay so with one peer, the third asks this side's operator"
             ),
             (Some(_), true) => format!(
-                "Charged and not spent: {what}; no share has gone out, and nobody knows the result. Held: this side's \
-                 share. {AGAIN} it goes on from there without another charge. If another release begins with the same \
+                "Charged and not spent: {what}; no share has gone out, and nobody knows the result. Held: \
+                 this side's \
+                 share. {AGAIN} it goes on from there without another charge. If another release begins with \
+                 the same \
                  parties, the charge is given back"
             ),
             (Some(_), false) => format!(
-                "Spent on this release: nothing; nobody knows the result. Held: this side's share. {AGAIN} it goes on \
+                "Spent on this release: nothing; nobody knows the result. Held: this side's share. {AGAIN} \
+                 it goes on \
                  from there"
             ),
             (None, true) => format!(
-                "Charged and not spent: {what}; nobody knows the result, and nothing is held. {AGAIN} it is computed \
+                "Charged and not spent: {what}; nobody knows the result, and nothing is held. {AGAIN} it is \
+                 computed \
                  anew, and what was charged pays for it"
             ),
             (None, false) => format!(
-                "Spent on this release: nothing; nobody knows the result, and nothing is held. {AGAIN} it is computed anew"
+                "Spent on this release: nothing; nobody knows the result, and nothing is held. {AGAIN} it is \
+                 computed anew"
             ),
         })
     }
@@ -349,7 +362,8 @@ impl Release<'_> {
             let everybody: Vec<PartyId> = session.roster().parties().collect();
             return Err(session.accuse_one_of(
                 &everybody,
-                "one says two things about this release, or is at another one: study, data and noise are the same at all",
+                "one says two things about this release, or is at another one: study, data and noise are the \
+                 same at all",
             ));
         }
         let (viewers, servers) = (self.viewers(), self.pure_servers());
@@ -372,7 +386,8 @@ impl Release<'_> {
         let attempt = ledger.next_number(&self.id, self.debit())?;
         let named = |held: &HeldShare| self.number(held.attempt, &held.commitments) == held.session;
         let at = match ledger.held_share(&self.id)? {
-            // Nobody has seen it: what was charged pays for the next one. So it is where another run has sent a later one.
+            // Nobody has seen it: what was charged pays for the next one. So it is where another run has sent
+            // a later one.
             None => None,
             Some((held, Progress::Held)) if held.attempt < attempt || !named(&held) => None,
             // What everybody has is read no more.
@@ -397,14 +412,18 @@ impl Release<'_> {
             }
             Stuck::Refused(party) => refused(session, party),
             Stuck::Ahead(party) => Error::refused(format!(
-                "{0} says that it has sent far more results of this release than were ever held here: its ledger or this one is \
-                 not that of the earlier runs, or {0} lies; from here that cannot be told. Nothing was charged. Put back the \
-                 newest copy of the ledger that was lost, or ask {0}'s operator what `tacit ledger show` says there, and run \
+                "{0} says that it has sent far more results of this release than were ever held here: its \
+                 ledger or this one is \
+                 not that of the earlier runs, or {0} lies; from here that cannot be told. Nothing was \
+                 charged. Put back the \
+                 newest copy of the ledger that was lost, or ask {0}'s operator what `tacit ledger show` \
+                 says there, and run \
                  again; for another release, which is charged, change the study",
                 name(party)
             )),
             Stuck::Lost { has, lost } => Error::refused(format!(
-                "{} has the result of this release, and {} has lost its share of it: what all see is in the report of the \
+                "{} has the result of this release, and {} has lost its share of it: what all see is in the \
+                 report of the \
                  first; for another one, which is charged again, change the study",
                 name(has),
                 name(lost)
@@ -461,8 +480,8 @@ impl Release<'_> {
         Ok(held)
     }
 
-    /// Everybody says which number it holds. Of four servers one may say nothing, or another one: three hold what it takes,
-    /// and else it could have one owner pay and stop the other one.
+    /// Everybody says which number it holds. Of four servers one may say nothing, or another one: three hold
+    /// what it takes, and else it could have one owner pay and stop the other one.
     fn all_hold(&self, session: &mut Session, number: &Bytes32) -> Result<(), Error> {
         let peers: Vec<PartyId> = session.roster().parties().filter(|peer| *peer != session.me()).collect();
         peers.iter().try_for_each(|peer| self.say(session, *peer, number))?;
@@ -670,8 +689,10 @@ fn tell_all<const N: usize>(session: &mut Session, mine: [u8; N]) -> Result<Vec<
 }
 
 fn refused(session: &Session, peer: PartyId) -> Error {
-    let text = "the peer's privacy ledger does not pay for this release: its budget is spent, or its operator is to be asked \
-                first; see the peer's own output. Nothing was revealed, and what was charged here pays for the next try";
+    let text = "the peer's privacy ledger does not pay for this release: its budget is spent, or its \
+                operator is to be asked \
+                first; see the peer's own output. Nothing was revealed, and what was charged here pays for \
+                the next try";
     Error::new(session.at(Some(peer)), Kind::Refused(text.into()))
 }
 

@@ -1,12 +1,14 @@
 //! The privacy ledger: what was spent, on which data, for whom; and what a crash must not lose.
 //!
-//! A single SQLite file that only grows. Budgets are kept per lineage of the protected data and viewer's key, over all
-//! studies and versions of the data. A debit is one transaction and on stable storage before the call returns; the
-//! sums are exact rationals. The ledger of the party whose data are protected decides; the viewer's only records.
+//! A single SQLite file that only grows. Budgets are kept per lineage of the protected data and viewer's key,
+//! over all studies and versions of the data. A debit is one transaction and on stable storage before the
+//! call returns; the sums are exact rationals. The ledger of the party whose data are protected decides; the
+//! viewer's only records.
 //!
-//! A *release* (one viewer's outputs of one study on given data) has *attempts*: attempt 0, and one more each time one
-//! broke off whose index was named and the operators on both sides allow more with the peer. An attempt is charged once,
-//! however often it is resumed, and has one transcript of noise per side, of which every stage is kept.
+//! A *release* (one viewer's outputs of one study on given data) has *attempts*: attempt 0, and one more each
+//! time one broke off whose index was named and the operators on both sides allow more with the peer. An
+//! attempt is charged once, however often it is resumed, and has one transcript of noise per side, of which
+//! every stage is kept.
 //!
 //! Rows that concern a peer are in a chain of hashes, whose head both sides sign and keep of each other.
 //!
@@ -74,7 +76,8 @@ pub struct Ledger {
 pub struct Debit {
     /// Stable name of the protected data, over all its versions.
     pub lineage: String,
-    /// The keys of those who see it, as the study names them, with a space between; [`PUBLIC`] among them where anybody may.
+    /// The keys of those who see it, as the study names them, with a space between; [`PUBLIC`] among them
+    /// where anybody may.
     pub viewer_key: String,
     /// The other parties' keys, likewise.
     pub peer_key: String,
@@ -94,7 +97,8 @@ pub struct Debit {
     pub total: Option<Rational>,
     /// Most that this viewer may be charged within any span of this length; none: no bound but the budget.
     pub period: Option<Period>,
-    /// The probability, at most, that the rho does not hold: 0 for noise without tails cut off. Deltas add up.
+    /// The probability, at most, that the rho does not hold: 0 for noise without tails cut off. Deltas add
+    /// up.
     pub delta: Rational,
     /// Most that the deltas of this lineage to this viewer may come to.
     pub most_delta: Rational,
@@ -171,8 +175,8 @@ pub struct AnswerRow {
     pub exact: bool,
 }
 
-/// The name of a data set that a peer is shown: a hash of the data's tag and of the peer's key, so that two peers do not
-/// find out that they work with the same data.
+/// The name of a data set that a peer is shown: a hash of the data's tag and of the peer's key, so that two
+/// peers do not find out that they work with the same data.
 #[must_use]
 pub fn tag_towards(data_tag: &Bytes32, peer_key: &str) -> Bytes32 {
     let mut hasher = blake3::Hasher::new_derive_key("tacit data tag towards a peer 1");
@@ -180,9 +184,10 @@ pub fn tag_towards(data_tag: &Bytes32, peer_key: &str) -> Bytes32 {
     *hasher.finalize().as_bytes()
 }
 
-/// The identity of a release to `viewer`: study, data of all parties (by tag, in party order) and viewer. The same study
-/// on the same data is the same release, so that nobody is charged or answered twice. Of two parties both have the same
-/// tags, those that they told each other; among more the ids are of this party's own ledger alone.
+/// The identity of a release to `viewer`: study, data of all parties (by tag, in party order) and viewer. The
+/// same study on the same data is the same release, so that nobody is charged or answered twice. Of two
+/// parties both have the same tags, those that they told each other; among more the ids are of this party's
+/// own ledger alone.
 #[must_use]
 pub fn release_id(study: &Bytes32, tags: &[Bytes32], viewer: Viewer) -> Bytes32 {
     let mut hasher = blake3::Hasher::new_derive_key("tacit release 1");
@@ -222,14 +227,14 @@ impl Ledger {
     /// Opens the ledger at `path`, or makes an empty one there. Its mode becomes 600.
     ///
     /// # Errors
-    /// When the file is no ledger, is empty or damaged, was written by a newer version, is held by another process, or
-    /// cannot be read or written; the text says what to do.
+    /// When the file is no ledger, is empty or damaged, was written by a newer version, is held by another
+    /// process, or cannot be read or written; the text says what to do.
     pub fn open(path: &Path) -> Result<Self, Error> {
         Self::open_waiting(path, WAIT)
     }
 
-    /// Looks at the ledger at `path` as it is now: a copy in memory, so that whatever is done to it, the file stays as it is.
-    /// Where there is no file it is an empty one, and [`Ledger::is_new`].
+    /// Looks at the ledger at `path` as it is now: a copy in memory, so that whatever is done to it, the file
+    /// stays as it is. Where there is no file it is an empty one, and [`Ledger::is_new`].
     ///
     /// # Errors
     /// As [`Ledger::open`]; when the folder is not there.
@@ -255,8 +260,9 @@ impl Ledger {
         &self.path
     }
 
-    /// A name for a data set: a hash under a random key that never leaves this ledger. The same data always have the same
-    /// tag here, and it says nothing about them to anybody else. What a peer is shown is [`tag_towards`] it.
+    /// A name for a data set: a hash under a random key that never leaves this ledger. The same data always
+    /// have the same tag here, and it says nothing about them to anybody else. What a peer is shown is
+    /// [`tag_towards`] it.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -266,9 +272,9 @@ impl Ledger {
         Ok(*hasher.finalize().as_bytes())
     }
 
-    /// The seed of this party's dummies in one match: the same for the same study and the same data of all parties, so that
-    /// a rerun shows the same sizes, and unrelated for any others; with `afresh`, for that beginning of the match alone. It
-    /// never leaves this machine.
+    /// The seed of this party's dummies in one match: the same for the same study and the same data of all
+    /// parties, so that a rerun shows the same sizes, and unrelated for any others; with `afresh`, for that
+    /// beginning of the match alone. It never leaves this machine.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -294,12 +300,12 @@ impl Ledger {
         key.map_err(|e| self.explain("read", &e))
     }
 
-    /// Charges a release, and returns the row. When this attempt of the release is charged already, with the same
-    /// particulars, that row is returned and nothing is added. On return the row is on stable storage.
+    /// Charges a release, and returns the row. When this attempt of the release is charged already, with the
+    /// same particulars, that row is returned and nothing is added. On return the row is on stable storage.
     ///
     /// # Errors
-    /// When the budget does not allow it; when the release is barred; when the same release was charged with other
-    /// particulars; when the ledger cannot be written. Nothing is charged then.
+    /// When the budget does not allow it; when the release is barred; when the same release was charged with
+    /// other particulars; when the ledger cannot be written. Nothing is charged then.
     pub fn debit(&mut self, debit: &Debit) -> Result<u64, Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "debit", &e);
@@ -458,7 +464,8 @@ fn check(debit: &Debit) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes a row and its link in the chain of each peer that it concerns, in a transaction of the caller's. Returns the row.
+/// Writes a row and its link in the chain of each peer that it concerns, in a transaction of the caller's.
+/// Returns the row.
 fn put(
     write: &Connection,
     table: &'static str,
@@ -474,8 +481,10 @@ fn put(
 
 /// Writes a debit in a transaction of the caller's.
 fn record(write: &Connection, debit: &Debit, attempt: u32) -> Result<i64, rusqlite::Error> {
-    let sql = "INSERT INTO debits (at, release, attempt, lineage, viewer, peer, study, my_tag, peer_tag, rho, budget, \
-               protects, delta, tau, period, period_budget) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
+    let sql = "INSERT INTO debits (at, release, attempt, lineage, viewer, peer, study, my_tag, peer_tag, \
+               rho, budget, \
+               protects, delta, tau, period, period_budget) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, \
+               ?11, ?12, \
                ?13, ?14, ?15, ?16)";
     let values = params![
         now(),
@@ -544,7 +553,8 @@ impl<I: Iterator<Item = Result<Rational, rusqlite::Error>>> SumExactly for I {
     }
 }
 
-const COLUMNS: &str = "release, lineage, viewer, peer, study, my_tag, peer_tag, rho, budget, protects, delta, tau, period, period_budget";
+const COLUMNS: &str = "release, lineage, viewer, peer, study, my_tag, peer_tag, rho, budget, protects, \
+                       delta, tau, period, period_budget";
 
 fn charged(
     connection: &Connection,

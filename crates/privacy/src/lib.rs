@@ -27,7 +27,8 @@ pub struct Total {
     pub rho: String,
     /// The same as a number.
     pub rho_value: f64,
-    /// Of it, that of the sizes which a match showed, exact; `0` where they cost nothing, or are exact and not covered.
+    /// Of it, that of the sizes which a match showed, exact; `0` where they cost nothing, or are exact and
+    /// not covered.
     pub sizes: String,
     /// The epsilon that follows, by the tight conversion of [`rho_to_epsilon`].
     pub epsilon: f64,
@@ -51,19 +52,21 @@ pub fn bears(rho: &Rational, tau: &Rational) -> bool {
 }
 
 impl Total {
-    /// Of charges that add up to `rho`, which holds but for a probability of `delta`; `sizes` of it are for sizes.
+    /// Of charges that add up to `rho`, which holds but for a probability of `delta`; `sizes` of it are for
+    /// sizes.
     #[must_use]
     pub fn new(rho: &Rational, delta: &Rational, sizes: &Rational) -> Self {
         let (rho_value, own) = (to_f64(rho), to_f64(delta));
-        // What the charges themselves leave open comes out of the delta that is quoted, where that is large enough.
+        // What the charges themselves leave open comes out of the delta that is quoted, where that is large
+        // enough.
         let (converted, quoted) =
             if own <= DELTA / 2.0 { (DELTA - own, DELTA) } else { (DELTA, DELTA + own) };
         let epsilon = rho_to_epsilon(rho_value, converted);
         Self { rho: rho.to_string(), rho_value, sizes: sizes.to_string(), epsilon, delta: quoted }
     }
 
-    /// What `viewer` gets of a run whose release is charged `release`: that, and the sizes of the match, also where a kept
-    /// spine tells them once more.
+    /// What `viewer` gets of a run whose release is charged `release`: that, and the sizes of the match, also
+    /// where a kept spine tells them once more.
     ///
     /// # Errors
     /// When the study's dummies are out of range.
@@ -92,7 +95,8 @@ mod tests {
     use super::*;
     use release::rational::ratio;
 
-    /// Release 0.1 and sizes 0.01, as of the example study: 2.26, and not the 2.45 of the release alone by a looser formula.
+    /// Release 0.1 and sizes 0.01, as of the example study: 2.26, and not the 2.45 of the release alone by a
+    /// looser formula.
     #[test]
     fn the_epsilon_is_of_all_that_a_viewer_got() {
         let delta = Rational::new(93.into(), 100_000_000_000u64.into());

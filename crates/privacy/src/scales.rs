@@ -53,8 +53,9 @@ impl OutputNoise {
         Self { variance, sampler: None }
     }
 
-    /// Of a fixed-point value, and how many times its stated charge it costs. Where the variance is that of a whole
-    /// sensitivity, 1; printed ones are drawn on a lattice, which moves what one change moves by less than a step more.
+    /// Of a fixed-point value, and how many times its stated charge it costs. Where the variance is that of a
+    /// whole sensitivity, 1; printed ones are drawn on a lattice, which moves what one change moves by less
+    /// than a step more.
     fn of_fixed(mechanism: &Mechanism) -> Result<(Self, Rational), Error> {
         let square = &mechanism.sigma2 * &mechanism.rho * BigInt::from(2);
         let whole = square.to_integer().sqrt();
@@ -148,7 +149,8 @@ impl Scales {
         match self.from {
             NoiseFrom::Inside => {
                 let cells = if charge.moves { 2 } else { 1 };
-                // Not of all changed rows as one: in as many cells, each would move by a whole step of the lattice.
+                // Not of all changed rows as one: in as many cells, each would move by a whole step of the
+                // lattice.
                 let degree = BigInt::from(charge.degree);
                 let rho = charge.rho.rational() / (&degree * &degree);
                 OutputNoise::of_change(charge.sensitivity[output] / u128::from(charge.degree), cells, &rho)
@@ -211,8 +213,8 @@ impl Scales {
         seen.flat_map(|(noises, _)| noises.iter().filter_map(of)).sum()
     }
 
-    /// Names the noise of all that a viewer sees: numbers that were drawn by it are read by it. The same whatever engine runs
-    /// the release; another version of this program may draw another one.
+    /// Names the noise of all that a viewer sees: numbers that were drawn by it are read by it. The same
+    /// whatever engine runs the release; another version of this program may draw another one.
     #[must_use]
     pub fn law(&self, viewer: Viewer) -> Bytes32 {
         let mut hasher = blake3::Hasher::new_derive_key("tacit law of noise 1");
@@ -247,7 +249,8 @@ impl Scales {
         self.fixed[mechanism as usize].as_ref()
     }
 
-    /// zCDP that the release to a viewer is charged; what a party sees in all is that of its own and of the public one.
+    /// zCDP that the release to a viewer is charged; what a party sees in all is that of its own and of the
+    /// public one.
     #[must_use]
     pub fn charge(&self, viewer: Viewer) -> &Rational {
         &self.charge[self.place(viewer)]
@@ -310,7 +313,8 @@ impl Scales {
             let room = program.noised_type(m as u32, o as u32).map_or(0, |ty| u32::from(ty.width));
             if width >= room {
                 return Err(Error::input(format!(
-                    "the noise of mechanism m{m} needs {width} bits and is added in {room}; spend more rho on it"
+                    "the noise of mechanism m{m} needs {width} bits and is added in {room}; spend more rho \
+                     on it"
                 )));
             }
             Ok(width as u8)
@@ -321,7 +325,8 @@ impl Scales {
         self.noises.iter().enumerate().map(row).collect()
     }
 
-    /// The draws of a release whose noise is of candidates, in the order in which those of one candidate enter.
+    /// The draws of a release whose noise is of candidates, in the order in which those of one candidate
+    /// enter.
     #[must_use]
     pub fn candidates(&self, plan: &ReleasePlan) -> Vec<Draw> {
         let draw = |word: &program::lower::ReleaseWord| match word.kind {
@@ -369,9 +374,10 @@ pub fn release_mode(mode: studies::lift::Mode) -> Mode {
     }
 }
 
-/// The most that the release to a viewer can be charged, before group sizes are known: what is stated, but for
-/// `algorithm1-as-published`. As printed, the standard error's sensitivity is too small: by sqrt(N / (N - 1)) for the
-/// publisher's view and by another sqrt(2) for the advertiser's, on half of rho (`docs/protocols/release.md`).
+/// The most that the release to a viewer can be charged, before group sizes are known: what is stated, but
+/// for `algorithm1-as-published`. As printed, the standard error's sensitivity is too small: by sqrt(N / (N -
+/// 1)) for the publisher's view and by another sqrt(2) for the advertiser's, on half of rho
+/// (`docs/protocols/release.md`).
 #[must_use]
 pub fn most_charged(study: &Study, audit: &Audit, viewer: Viewer) -> Rational {
     let stated = viewer.only().map_or(audit.public, |party| audit.rho[party.index()]).rational();

@@ -6,8 +6,8 @@ use base::{Error, limits};
 use release::joint::{CLAMP, Combination};
 use std::collections::BTreeSet;
 
-/// Most AND gates that one section may cost by the schoolbook bounds: beyond it a study could exhaust its peer's memory
-/// while the circuit is built.
+/// Most AND gates that one section may cost by the schoolbook bounds: beyond it a study could exhaust its
+/// peer's memory while the circuit is built.
 pub const GATES: u64 = 1 << 23;
 
 /// Most guards remembered of one node. Forgetting one is sound: cells are then not provably disjoint.
@@ -369,7 +369,8 @@ impl Known<'_> {
         Some(self.range().filter(|range| range.low <= range.high && range.high <= full.high).unwrap_or(full))
     }
 
-    /// The range after the operation, whatever the node's type; `None` where nothing follows from the operands.
+    /// The range after the operation, whatever the node's type; `None` where nothing follows from the
+    /// operands.
     fn range(&self) -> Option<Bounds> {
         let of = |id: &NodeId| self.of(id).bounds;
         let (low, high) = match &self.node.op {

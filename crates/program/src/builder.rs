@@ -1,5 +1,5 @@
-//! Builds programs. Type mistakes of the caller panic: they are bugs in a study, found by its first test. Programs from
-//! text go through the parser, which reports instead.
+//! Builds programs. Type mistakes of the caller panic: they are bugs in a study, found by its first test.
+//! Programs from text go through the parser, which reports instead.
 
 use crate::graph::{Lookup, Mechanism, MechanismKind, Node, Section};
 use crate::{

@@ -1,8 +1,8 @@
-//! A circuit taken apart by who knows what: what a party computes alone from its own inputs, and enters; and what is left
-//! for the shares of what was entered.
+//! A circuit taken apart by who knows what: what a party computes alone from its own inputs, and enters; and
+//! what is left for the shares of what was entered.
 //!
-//! For engines whose shares are not its inputs: a value that one party knows becomes shared by a message, so it is entered
-//! where it first meets another's, and not before.
+//! For engines whose shares are not its inputs: a value that one party knows becomes shared by a message, so
+//! it is entered where it first meets another's, and not before.
 
 use crate::lower::{Inputs, Piece};
 use base::PartyId;
@@ -22,10 +22,11 @@ pub enum Knows {
 /// A circuit taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entries {
-    /// By party: what it computes from its own inputs, which are without owner here. The roots are what it enters, in order.
+    /// By party: what it computes from its own inputs, which are without owner here. The roots are what it
+    /// enters, in order.
     pub own: Vec<Piece>,
-    /// The rest. An input with an owner is an entered bit: `word` is the position in that party's roots, `bit` 0. Inputs
-    /// without owner are those that nobody knows, as they were.
+    /// The rest. An input with an owner is an entered bit: `word` is the position in that party's roots,
+    /// `bit` 0. Inputs without owner are those that nobody knows, as they were.
     pub joint: Piece,
 }
 
@@ -49,7 +50,8 @@ impl Class {
 
 const NOWHERE: u32 = u32::MAX;
 
-/// Takes a circuit apart, down to what `roots` need. Under [`Inputs::Columns`] parties enter input bits and nothing else.
+/// Takes a circuit apart, down to what `roots` need. Under [`Inputs::Columns`] parties enter input bits and
+/// nothing else.
 #[must_use]
 pub fn entries(
     circuit: &Circuit,
@@ -231,7 +233,8 @@ mod tests {
         let gates = parts.own.iter().flat_map(|own| &own.circuit.wires);
         let derives = gates.filter(|wire| matches!(wire, Wire::Xor(..) | Wire::And(..))).count();
         match inputs {
-            // c alone is not entered: party 0 enters deep, own, a and its share; party 1 b, d and its own share.
+            // c alone is not entered: party 0 enters deep, own, a and its share; party 1 b, d and its own
+            // share.
             Inputs::Derived => assert_eq!((&entered[..], derives), (&[4, 3][..], 2)),
             // Party 0 enters a, c and its share, party 1 as before.
             Inputs::Columns => assert_eq!((&entered[..], derives), (&[3, 3][..], 0)),

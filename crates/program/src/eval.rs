@@ -1,5 +1,5 @@
-//! The meaning of operations on clear values, many rows at a time. The `clear` engine runs whole programs with it; the
-//! secure engines run with it what one party can compute alone.
+//! The meaning of operations on clear values, many rows at a time. The `clear` engine runs whole programs
+//! with it; the secure engines run with it what one party can compute alone.
 
 use crate::graph::{Lookup, Section};
 use crate::{NodeId, Op, Type};
@@ -17,8 +17,8 @@ pub struct Values {
 pub type Leaf<'a> = dyn FnMut(&Op, &mut [u128]) -> Result<(), Error> + 'a;
 
 impl Values {
-    /// Evaluates the wanted nodes of `section` on `lanes` rows. `leaf` fills columns, totals and noised values with bit
-    /// patterns of their type. Buffers of an earlier batch are reused.
+    /// Evaluates the wanted nodes of `section` on `lanes` rows. `leaf` fills columns, totals and noised
+    /// values with bit patterns of their type. Buffers of an earlier batch are reused.
     ///
     /// # Errors
     /// Those of `leaf`.

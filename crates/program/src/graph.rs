@@ -126,11 +126,11 @@ pub enum Op {
 
 /// `values[w]` of the window of thresholds in `(after, until]`, 0 when no threshold lies in it.
 ///
-/// Thresholds are made non-decreasing by a running maximum, so the meaning does not depend on the owner sorting them.
-/// Let i be the first threshold strictly above `after` and m the last one not above `until` (K without `until`).
-/// Without `until`, `values` has K entries and the result is `values[i]`. With it, `values` is the upper triangle
-/// `(0,0), (0,1) .. (0,K-1), (1,1) ..` and the result is `values[(i, m)]`, 0 when i > m. Whatever the inputs, the result
-/// is one of the values or 0, which is what bounds it.
+/// Thresholds are made non-decreasing by a running maximum, so the meaning does not depend on the owner
+/// sorting them. Let i be the first threshold strictly above `after` and m the last one not above `until` (K
+/// without `until`). Without `until`, `values` has K entries and the result is `values[i]`. With it, `values`
+/// is the upper triangle `(0,0), (0,1) .. (0,K-1), (1,1) ..` and the result is `values[(i, m)]`, 0 when i >
+/// m. Whatever the inputs, the result is one of the values or 0, which is what bounds it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lookup {
     /// Thresholds count when strictly above this.
@@ -248,8 +248,8 @@ pub enum Holder {
     Public,
     /// One party.
     Party(PartyId),
-    /// Every row's value is the exclusive or of what the parties enter: a provider enters the rows that are its own,
-    /// the others enter zero.
+    /// Every row's value is the exclusive or of what the parties enter: a provider enters the rows that are
+    /// its own, the others enter zero.
     Shared,
 }
 
@@ -288,7 +288,8 @@ pub enum Source {
         /// What it is in a row that its holder does not have. Of a public or shared column it says nothing.
         absent: u128,
     },
-    /// The match. A bit: whether its holder has the row; of a shared column, set in no row that a party does not have.
+    /// The match. A bit: whether its holder has the row; of a shared column, set in no row that a party does
+    /// not have.
     Present,
 }
 
@@ -311,7 +312,8 @@ pub struct Column {
 }
 
 impl Column {
-    /// Whether a party has the row: what `present PARTY` reads. It has a name that no text can give to a column.
+    /// Whether a party has the row: what `present PARTY` reads. It has a name that no text can give to a
+    /// column.
     #[must_use]
     pub fn present(party: PartyId, name: &str) -> Self {
         let name = format!("present {name}");
@@ -364,8 +366,8 @@ pub enum Fold {
         /// Type of the sum.
         ty: Type,
     },
-    /// The valid row with the least or greatest key; of equal keys the row with the smallest index. Its total is the
-    /// key, the index and whether there was a valid row at all, all zero when there was none.
+    /// The valid row with the least or greatest key; of equal keys the row with the smallest index. Its total
+    /// is the key, the index and whether there was a valid row at all, all zero when there was none.
     Best {
         /// Which key wins.
         order: Order,
@@ -407,7 +409,8 @@ impl Fold {
         }
     }
 
-    /// Bits of the word that leaves a shard: for a best row key, index and found bit, from the least significant.
+    /// Bits of the word that leaves a shard: for a best row key, index and found bit, from the least
+    /// significant.
     #[must_use]
     pub fn word_bits(&self) -> u8 {
         let extra = if matches!(self, Self::Best { .. }) { Self::INDEX.width + 1 } else { 0 };
@@ -420,7 +423,8 @@ impl Fold {
         u128::MAX >> (128 - u32::from(self.word_bits()))
     }
 
-    /// The row node that decides whether a row counts: where it is 0 the fold is as if the row were not there.
+    /// The row node that decides whether a row counts: where it is 0 the fold is as if the row were not
+    /// there.
     #[must_use]
     pub fn decider(&self) -> NodeId {
         match self {
@@ -452,7 +456,8 @@ pub struct Mechanism {
 pub enum MechanismKind {
     /// One total per disjoint cell, each plus a discrete Gaussian.
     Gaussian(Vec<u32>),
-    /// n, S and Q of every cell by [`release::joint`]: rows, the sum and the sum of squares of what each adds.
+    /// n, S and Q of every cell by [`release::joint`]: rows, the sum and the sum of squares of what each
+    /// adds.
     Joint {
         /// What is hidden; it says which combinations of the three are released.
         change: Change,
@@ -567,11 +572,12 @@ pub struct Program {
     pub rows: RowSet,
     /// Names of the parties, in order.
     pub parties: Vec<String>,
-    /// By party: how many rows of the joined table one of its own rows can change, 1 to [`DEGREE`]. It is 1 unless a row
-    /// may be joined to several others.
+    /// By party: how many rows of the joined table one of its own rows can change, 1 to [`DEGREE`]. It is 1
+    /// unless a row may be joined to several others.
     pub degrees: Vec<u32>,
-    /// By party: how many of its own rows one line of its data can change, 1 to [`DEGREE`]: sums of its columns alone move by
-    /// so many. It is 1 unless lines that share identifiers are settled among themselves.
+    /// By party: how many of its own rows one line of its data can change, 1 to [`DEGREE`]: sums of its
+    /// columns alone move by so many. It is 1 unless lines that share identifiers are settled among
+    /// themselves.
     pub alone: Vec<u32>,
     /// Columns of the row section.
     pub columns: Vec<Column>,

@@ -1,9 +1,11 @@
-//! The program model: what is computed for one matched **row**, how rows **combine**, and what is **released**.
+//! The program model: what is computed for one matched **row**, how rows **combine**, and what is
+//! **released**.
 //!
-//! A [`Program`] is data: a typed SSA graph with a readable text form ([`Program::to_text`], [`Program::parse`]) and a
-//! hash. Row count never appears in it: rows are lanes. [`verify`] is the policy: it derives owners, ranges,
-//! sensitivities and the privacy charge, and refuses what a study may not do. [`lower`] turns word operations into
-//! boolean circuits and correlated-OT products, which the engines run and price.
+//! A [`Program`] is data: a typed SSA graph with a readable text form ([`Program::to_text`],
+//! [`Program::parse`]) and a hash. Row count never appears in it: rows are lanes. [`verify`] is the policy:
+//! it derives owners, ranges, sensitivities and the privacy charge, and refuses what a study may not do.
+//! [`lower`] turns word operations into boolean circuits and correlated-OT products, which the engines run
+//! and price.
 
 mod analysis;
 mod builder;

@@ -2,17 +2,21 @@
 //!
 //! Three ideas decide the price of a row (reasons and figures: `docs/protocols/yao.md`):
 //! 1. What depends on one party's columns only is never a gate: its bits are known inputs.
-//! 2. A sum is never a boolean adder. The engine ends a row with *additive* shares, which add up locally for free.
-//! 3. A secret bit times a value that the sender knows is one masked value on the wire ([`Mask`]), whatever its width.
+//! 2. A sum is never a boolean adder. The engine ends a row with *additive* shares, which add up locally for
+//!    free.
+//! 3. A secret bit times a value that the sender knows is one masked value on the wire ([`Mask`]), whatever
+//!    its width.
 //!
-//! Under garbling the sender is the party that can answer a correlated OT on a wire: the garbler of `yao`. Under shared
-//! bits ([`lower_pair`]) either party answers for the values that it knows, products of shares go both ways, and
-//! comparisons between the two parties' own words are noted, so that the engine need not do them by gates.
+//! Under garbling the sender is the party that can answer a correlated OT on a wire: the garbler of `yao`.
+//! Under shared bits ([`lower_pair`]) either party answers for the values that it knows, products of shares
+//! go both ways, and comparisons between the two parties' own words are noted, so that the engine need not do
+//! them by gates.
 //!
-//! Rows that a match has joined to shares enter as shares ([`lower_joined`]): their owners computed before what they know.
+//! Rows that a match has joined to shares enter as shares ([`lower_joined`]): their owners computed before
+//! what they know.
 //!
-//! Programs of more parties, and of best rows and lists, are gates throughout: [`lower_boolean`] for rows as lanes and
-//! [`combine`] for how they merge; [`unroll`] makes one stand-alone circuit of a whole program.
+//! Programs of more parties, and of best rows and lists, are gates throughout: [`lower_boolean`] for rows as
+//! lanes and [`combine`] for how they merge; [`unroll`] makes one stand-alone circuit of a whole program.
 
 mod bits;
 mod boolean;

@@ -1,5 +1,6 @@
-//! What people read: names of parties and columns, labels of outputs, and what a text calls its values. A label must not be
-//! able to deceive a reader or to break out of its line, and the text form must print it and read it back unchanged.
+//! What people read: names of parties and columns, labels of outputs, and what a text calls its values. A
+//! label must not be able to deceive a reader or to break out of its line, and the text form must print it
+//! and read it back unchanged.
 
 use crate::{NodeId, Program};
 use base::is_deceptive;
@@ -20,8 +21,8 @@ impl fmt::Display for Spot {
     }
 }
 
-/// What the text of a program calls its values, for messages. A program that was built has none and is named by number.
-/// The names are no part of the program: any two are equal.
+/// What the text of a program calls its values, for messages. A program that was built has none and is named
+/// by number. The names are no part of the program: any two are equal.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// By row node: nothing for those that the text does not spell out.

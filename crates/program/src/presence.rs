@@ -1,8 +1,8 @@
 //! What a program makes of a row that a party does not have.
 //!
-//! Such a row holds fixed values in the party's columns: 0, unless the program says otherwise, and 0 in `present PARTY`. A
-//! dummy row is one that no party has. Whether a fold counts it is decided here for every value that other columns may
-//! have: ranges of all nodes are derived with the party's columns fixed.
+//! Such a row holds fixed values in the party's columns: 0, unless the program says otherwise, and 0 in
+//! `present PARTY`. A dummy row is one that no party has. Whether a fold counts it is decided here for every
+//! value that other columns may have: ranges of all nodes are derived with the party's columns fixed.
 
 use crate::eval::apply;
 use crate::{Bounds, Column, Facts, Fold, NodeId, Op, Owners, Program, RowSet, Section, Source, Type};
@@ -78,7 +78,8 @@ impl Program {
         asks
     }
 
-    /// Rule R9: a fold adds nothing in a row that a party of its data does not have, unless it asks whether the party has it.
+    /// Rule R9: a fold adds nothing in a row that a party of its data does not have, unless it asks whether
+    /// the party has it.
     ///
     /// # Errors
     /// The first fold that an absent row reaches, and what to write.
@@ -108,8 +109,10 @@ impl Program {
             _ => format!("`none = const 0 {ty}`, `{name}-here = select {party}-here {name} none`"),
         };
         format!(
-            "{}: `{name}` need not be 0 in a row that {party} does not have, so that rows of others and made-up rows count; \
-             remove `rows any` from the head (then the rows are those that all parties have), or add to the row section \
+            "{}: `{name}` need not be 0 in a row that {party} does not have, so that rows of others and \
+             made-up rows count; \
+             remove `rows any` from the head (then the rows are those that all parties have), or add to the \
+             row section \
              `{party}-here = present {party}`, {here}, and fold `{name}-here`",
             self.names.fold(i)
         )

@@ -1,12 +1,13 @@
 //! The policy: what a program may reveal to whom, and what it costs in privacy. Runs before anything is sent.
 //!
-//! The hash says *which* program all parties hold; only this says whether it is *harmless*. Rules (a test each):
-//! R1 a value revealed in a `dp` program depends on its viewer's data alone or on noised values for that viewer;
-//! R2 raw totals enter nothing but mechanisms; R3 what a mechanism noises is a sum of rows whose last operation is a
-//! clamp or a bit; R4 sensitivities are derived, degrees of matching included, cells of one mechanism are provably disjoint; R5 the local policy caps
-//! rho per viewer and the number of outputs; R6 `exact` programs need the owner's permission; R7 a sum cannot wrap at
-//! the number of rows at hand; R8 best rows and lists are exact, so a `dp` program has none; R9 a fold adds nothing in a row
-//! that a party of its data does not have, unless it asks whether the party has it.
+//! The hash says *which* program all parties hold; only this says whether it is *harmless*. Rules (a test
+//! each): R1 a value revealed in a `dp` program depends on its viewer's data alone or on noised values for
+//! that viewer; R2 raw totals enter nothing but mechanisms; R3 what a mechanism noises is a sum of rows whose
+//! last operation is a clamp or a bit; R4 sensitivities are derived, degrees of matching included, cells of
+//! one mechanism are provably disjoint; R5 the local policy caps rho per viewer and the number of outputs; R6
+//! `exact` programs need the owner's permission; R7 a sum cannot wrap at the number of rows at hand; R8 best
+//! rows and lists are exact, so a `dp` program has none; R9 a fold adds nothing in a row that a party of its
+//! data does not have, unless it asks whether the party has it.
 
 use crate::analysis::guard_of;
 use crate::graph::{Mechanism, MechanismKind, Op};
@@ -42,22 +43,22 @@ pub struct Charge {
     pub to: Viewer,
     /// zCDP spent.
     pub rho: Ratio,
-    /// Most that one row of a protected party changes each noised total, by output: what one joined row adds times the
-    /// party's degree, or `alone` where all cells are of one party's rows alone. Empty for `Joint`, which has `joint`, and for
-    /// `Difference`, whose scale needs group sizes.
+    /// Most that one row of a protected party changes each noised total, by output: what one joined row adds
+    /// times the party's degree, or `alone` where all cells are of one party's rows alone. Empty for `Joint`,
+    /// which has `joint`, and for `Difference`, whose scale needs group sizes.
     pub sensitivity: Vec<u128>,
     /// How many joined rows one row of a protected party changes. Each of them may be in a cell of its own.
     pub degree: u32,
-    /// Of a joint mechanism: with which rho [`release::joint`] gives its noise. Its own, by the square of how many joined
-    /// rows one row of a protected party changes: their changes add up, at most in length.
+    /// Of a joint mechanism: with which rho [`release::joint`] gives its noise. Its own, by the square of how
+    /// many joined rows one row of a protected party changes: their changes add up, at most in length.
     pub joint: Option<Ratio>,
     /// Whether a row can move between cells when the protected party's data change (both cells then differ).
     pub moves: bool,
 }
 
 impl Charge {
-    /// sigma^2 of an output of a Gaussian mechanism: `D^2 / (2 rho)`, twice that when a row can move between cells.
-    /// `None` when it overflows 128-bit ratios.
+    /// sigma^2 of an output of a Gaussian mechanism: `D^2 / (2 rho)`, twice that when a row can move between
+    /// cells. `None` when it overflows 128-bit ratios.
     #[must_use]
     pub fn sigma2(&self, output: usize) -> Option<Ratio> {
         let d = *self.sensitivity.get(output)?;
@@ -210,8 +211,10 @@ fn check_release(program: &Program, fold_owners: &[Owners]) -> Result<(), (&'sta
             return Err((
                 "R1 (reveal)",
                 format!(
-                    "{:?} for {viewer} depends on others' data without noise for that viewer: {name}. Noise it by a mechanism \
-                     for {viewer}; a sum of {viewer}'s own columns is its own under `rows any` only, since over matched rows it \
+                    "{:?} for {viewer} depends on others' data without noise for that viewer: {name}. Noise \
+                     it by a mechanism \
+                     for {viewer}; a sum of {viewer}'s own columns is its own under `rows any` only, since \
+                     over matched rows it \
                      tells which of them the others have",
                     output.label
                 ),
@@ -251,7 +254,8 @@ impl Derivation<'_> {
         let degree = degree(self.program, self.facts, self.mechanism);
         if degree > 1 && matches!(self.mechanism.kind, MechanismKind::Difference { .. }) {
             let text = format!(
-                "{own} noises a difference of means, whose scale holds for rows that change one joined row, not {degree}; \
+                "{own} noises a difference of means, whose scale holds for rows that change one joined row, \
+                 not {degree}; \
                  release sums instead"
             );
             return Err(("R4 (degree)", text));
@@ -375,30 +379,33 @@ fn degree(program: &Program, facts: &[Facts], mechanism: &Mechanism) -> u32 {
     }
 }
 
-/// The most joined rows that one row of those who are protected from a viewer changes, or of their own rows one line.
+/// The most joined rows that one row of those who are protected from a viewer changes, or of their own rows
+/// one line.
 ///
-/// Each of them changes its cell, or with `moves` its two cells, by at most what a row adds, D. So all cells together move by
-/// a vector that is the sum of `degree` vectors of length D, or D times the root of 2: at most `degree` times as long.
+/// Each of them changes its cell, or with `moves` its two cells, by at most what a row adds, D. So all cells
+/// together move by a vector that is the sum of `degree` vectors of length D, or D times the root of 2: at
+/// most `degree` times as long.
 fn most(degrees: &[u32], viewer: Viewer) -> u32 {
     let is_viewer = |party: usize| viewer.only().is_some_and(|viewer| viewer.index() == party);
     let others = degrees.iter().enumerate().filter(|(party, _)| !is_viewer(*party));
     others.map(|(_, degree)| *degree).max().unwrap_or(1)
 }
 
-/// Whether a sum is of one party's columns alone, and a row that the party has not adds nothing to it: then one row of
-/// that party changes one term, one line of it as many as `alone` says, and rows of others none, whatever the match joins
-/// them to. So a term is 0 there if it needs a column to equal another number than the one that the column holds in rows
-/// which are not there.
+/// Whether a sum is of one party's columns alone, and a row that the party has not adds nothing to it: then
+/// one row of that party changes one term, one line of it as many as `alone` says, and rows of others none,
+/// whatever the match joins them to. So a term is 0 there if it needs a column to equal another number than
+/// the one that the column holds in rows which are not there.
 ///
-/// All cells of a mechanism must be such: a row that changes a cell of both kinds would change one by D and another by
-/// `degree` D' in units of the noise that is 1 each, the root of 2 together.
+/// All cells of a mechanism must be such: a row that changes a cell of both kinds would change one by D and
+/// another by `degree` D' in units of the noise that is 1 each, the root of 2 together.
 fn stands_alone(program: &Program, facts: &Facts) -> bool {
     let Some(owner) = facts.owners.only() else { return false };
     let absent = |column: u32| program.columns[column as usize].without(owner);
     facts.guards.iter().any(|(column, value)| absent(*column).is_some_and(|absent| absent != *value))
 }
 
-/// The columns that separate two cells: each demands another constant there. `None` when nothing separates them.
+/// The columns that separate two cells: each demands another constant there. `None` when nothing separates
+/// them.
 fn disjoint(a: &Facts, b: &Facts) -> Option<Vec<u32>> {
     let columns: Vec<u32> = a
         .guards
@@ -426,7 +433,8 @@ fn check_cells(program: &Program, facts: &[Facts], clamp: u128, cells: &[[u32; 3
     Ok(())
 }
 
-/// The shape that a `Difference` mechanism's sensitivity rests on: disjoint arms, n a count, Q the square of S's bound.
+/// The shape that a `Difference` mechanism's sensitivity rests on: disjoint arms, n a count, Q the square of
+/// S's bound.
 fn check_arms(program: &Program, facts: &[Facts], test: &[u32; 3], control: &[u32; 3]) -> Result<(), String> {
     let value = |f: u32| &facts[program.folds[f as usize].value().index()];
     for arm @ [n, ..] in [test, control] {
@@ -502,8 +510,8 @@ fn is_square(
     square
 }
 
-/// Whether a row in which `s` is not zero is one in which `n`, a bit, is set: `n` is made of bits that are, or that the
-/// guards of `s` demand.
+/// Whether a row in which `s` is not zero is one in which `n`, a bit, is set: `n` is made of bits that are,
+/// or that the guards of `s` demand.
 fn counts(program: &Program, facts: &[Facts], n: NodeId, s: NodeId) -> bool {
     let row = &program.row;
     let (mut nodes, mut set) = (vec![s], HashSet::new());

@@ -6,7 +6,8 @@ use program::{Fold, Op, Owners, Policy, Program, verify};
 
 /// The program of a user who counts three groups of the one party, and sums a column of the other over them.
 const GROUPS: &str = "tacit-program/2\nname \"groups\"\nclass dp\nrows any\nparty alpha\nparty beta\n\
-    column g u2 alpha\ncolumn y u8 beta\nrow\ng = column g\ny = column y\ntop = clamp y 100\nnone = const 0 u8\n\
+    column g u2 alpha\ncolumn y u8 beta\nrow\ng = column g\ny = column y\ntop = clamp y 100\nnone = const 0 \
+    u8\n\
     red = const 1 u2\nisr = eq g red\nysr = select isr top none\ncombine\nn = sum isr u40\nsy = sum ysr u48\n\
     release\nm = gaussian beta 1/8 n\nc = noised m 0\nreveal c beta \"red\"\n";
 
@@ -86,9 +87,12 @@ fn r9_a_fold_that_an_absent_row_reaches_is_refused_with_the_line_to_add() {
     let zero = with(&[("red = const 1 u2", "red = const 0 u2")]);
     assert_eq!(
         refusal(&zero),
-        "refused by rule R9 (absent rows): n (line 18, column 1): `isr` need not be 0 in a row that alpha does not have, \
-         so that rows of others and made-up rows count; remove `rows any` from the head (then the rows are those that \
-         all parties have), or add to the row section `alpha-here = present alpha`, `isr-here = and alpha-here isr`, and \
+        "refused by rule R9 (absent rows): n (line 18, column 1): `isr` need not be 0 in a row that alpha \
+         does not have, \
+         so that rows of others and made-up rows count; remove `rows any` from the head (then the rows are \
+         those that \
+         all parties have), or add to the row section `alpha-here = present alpha`, `isr-here = and \
+         alpha-here isr`, and \
          fold `isr-here`"
     );
     // The verifier is what keeps it from a wrong count: four rows that alpha does not have are red.
@@ -114,8 +118,10 @@ fn r9_a_fold_that_an_absent_row_reaches_is_refused_with_the_line_to_add() {
 /// Each pair is a row section with a fold, and the party that has to be asked for.
 #[test]
 fn r9_is_decided_for_all_values_that_other_columns_may_have() {
-    let head = "tacit-program/2\nname \"x\"\nclass exact\nrows any\nparty a\nparty b\ncolumn p u8 a\ncolumn q u8 b absent 9\n\
-        column s i8 a\nrow\np = column p\nq = column q\ns = column s\nzero = const 0 u8\none = const 1 u8\nnine = const 9 u8\n";
+    let head = "tacit-program/2\nname \"x\"\nclass exact\nrows any\nparty a\nparty b\ncolumn p u8 a\ncolumn \
+                q u8 b absent 9\n\
+        column s i8 a\nrow\np = column p\nq = column q\ns = column s\nzero = const 0 u8\none = const 1 \
+        u8\nnine = const 9 u8\n";
     let cases: [(&str, &str, Option<&str>); 21] = [
         ("v = column p", "sum v u40", None),
         ("v = column q", "sum v u40", Some("b")),
@@ -150,7 +156,8 @@ fn r9_is_decided_for_all_values_that_other_columns_may_have() {
                     met.as_ref().is_err_and(|e| e.contains("R9") && e.contains(&words)),
                     "{row}: {met:?}"
                 );
-                // The same over the rows that all have needs no word; and neither does what asks for the party.
+                // The same over the rows that all have needs no word; and neither does what asks for the
+                // party.
                 for guarded in [text.replace("rows any\n", ""), asking(&text, party)] {
                     verify(&parse(&guarded), &policy(), limits::ROWS)
                         .unwrap_or_else(|e| panic!("{row}: {e}"));
@@ -160,7 +167,8 @@ fn r9_is_decided_for_all_values_that_other_columns_may_have() {
     }
 }
 
-/// The program with the bits of the party, and of the other where that is wanting then, asked for in the fold.
+/// The program with the bits of the party, and of the other where that is wanting then, asked for in the
+/// fold.
 fn asking(text: &str, party: &str) -> String {
     let program = parse(text);
     let Fold::Sum { .. } = program.folds[0] else {
@@ -234,7 +242,8 @@ fn the_mask_raises_no_charge() {
     }
 }
 
-/// A sum of one party's rows has no degree if rows that it does not have add nothing: `present` says that as well.
+/// A sum of one party's rows has no degree if rows that it does not have add nothing: `present` says that as
+/// well.
 #[test]
 fn r4_a_count_of_present_rows_has_no_degree() {
     let text = with(&[
@@ -246,7 +255,8 @@ fn r4_a_count_of_present_rows_has_no_degree() {
         |text: &str| verify(&parse(text), &policy(), limits::ROWS).unwrap().charges.remove(0).sensitivity;
     assert_eq!(sensitivity(&text), [1]);
     assert_eq!(sensitivity(&text.replace("sum mine", "sum isr")), [1]);
-    // Over the rows that all have, the others' rows decide, too; and a guard that absent rows meet says nothing.
+    // Over the rows that all have, the others' rows decide, too; and a guard that absent rows meet says
+    // nothing.
     assert_eq!(sensitivity(&text.replace("rows any\n", "")), [4]);
     let aligned = text.replace("rows any", "rows aligned").replace("sum mine", "sum isr");
     assert_eq!(sensitivity(&aligned), [1]);
@@ -259,9 +269,13 @@ fn a_text_of_the_form_before_is_refused_with_what_has_changed() {
     let text = Program::parse(&old).unwrap_err().to_string();
     assert_eq!(
         text,
-        "line 1, column 1: this text is of the form tacit-program/1, in which a row that a party does not have counted with \
-         zeros, as the first label; write \"tacit-program/2\" and mind two changes: rows are those that all parties have, \
-         unless the head says `rows any` (of any party; `present PARTY` tells) or `rows aligned`; and labels count from 1, \
-         so every constant that a label is compared with is one more, and the column's type must hold the number of labels"
+        "line 1, column 1: this text is of the form tacit-program/1, in which a row that a party does not \
+         have counted with \
+         zeros, as the first label; write \"tacit-program/2\" and mind two changes: rows are those that all \
+         parties have, \
+         unless the head says `rows any` (of any party; `present PARTY` tells) or `rows aligned`; and labels \
+         count from 1, \
+         so every constant that a label is compared with is one more, and the column's type must hold the \
+         number of labels"
     );
 }

@@ -327,7 +327,8 @@ fn columns_are_all_that_enters() {
     }
 }
 
-/// One more threshold of a lookup is a comparison, an OR and a selection: no maximum, no clamp and no square of its own.
+/// One more threshold of a lookup is a comparison, an OR and a selection: no maximum, no clamp and no square
+/// of its own.
 #[test]
 fn what_is_done_to_all_values_is_done_once() {
     const WIDTH: u64 = 12;

@@ -174,8 +174,8 @@ proptest! {
         prop_assert_eq!(again.hash(), program.hash());
     }
 
-    /// Ranges hold; a node that is not zero is in a row where its guards hold; `clamped` is never said of a signed
-    /// value, whose range is unknown.
+    /// Ranges hold; a node that is not zero is in a row where its guards hold; `clamped` is never said of a
+    /// signed value, whose range is unknown.
     #[test]
     fn facts_are_sound(seed: u64) {
         let mut rng = rng(seed);
@@ -190,15 +190,17 @@ proptest! {
                     prop_assert!((b.low..=b.high).contains(&value), "v{} = {value} is outside {b:?}", id.0);
                 }
                 for (column, wanted) in fact.guards.iter().filter(|_| value != 0) {
-                    let at = program.row.ids().find(|n| program.row.node(*n).op == Op::Column(*column)).unwrap();
-                    prop_assert_eq!(values.get(at)[lane], *wanted, "v{} is {} outside its guard", id.0, value);
+                    let of = |n: &NodeId| program.row.node(*n).op == Op::Column(*column);
+            let at = program.row.ids().find(of).unwrap();
+                    prop_assert_eq!(values.get(at)[lane], *wanted, "v{} is {} outside its \
+                        guard", id.0, value);
                 }
             }
         }
     }
 
-    /// In rows that a party does not have, values lie in the ranges for it; and a program that passes has nothing to add there
-    /// unless it asks.
+    /// In rows that a party does not have, values lie in the ranges for it; and a program that passes has
+    /// nothing to add there unless it asks.
     #[test]
     fn what_is_said_of_absent_rows_holds(seed: u64, party in 0u8..2) {
         let mut rng = rng(seed);
@@ -207,10 +209,13 @@ proptest! {
         let without = |c: u32| program.columns[c as usize].without(party);
         let others: Vec<Vec<u128>> =
             program.columns.iter().map(|c| (0..LANES).map(|_| number(&mut rng, c.ty)).collect()).collect();
-        let values = evaluate(&program, &|c| without(c).map_or(others[c as usize].clone(), |v| vec![v; LANES]));
+        let values = evaluate(&program, &|c| {
+            without(c).map_or(others[c as usize].clone(), |v| vec![v; LANES])
+        });
         for (id, range) in program.row.ids().zip(&ranges) {
             for value in values.get(id) {
-                prop_assert!((range.low..=range.high).contains(value), "v{} = {value} is outside {range:?}", id.0);
+                prop_assert!((range.low..=range.high).contains(value), "v{} = {value} is outside \
+                    {range:?}", id.0);
             }
         }
         let facts = program.row_facts();
@@ -228,12 +233,14 @@ proptest! {
                     false
                 }
             };
-            let asks = reads(&alone, id, &|c| program.columns[c as usize].name == format!("present p{}", party.0));
+            let present = format!("present p{}", party.0);
+            let asks = reads(&alone, id, &|c| program.columns[c as usize].name == present);
             prop_assert!(!passes || zero || asks || !facts[id.index()].owners.has(party));
         }
     }
 
-    /// What the two parties' shares add up to is the clear value, whoever is the sender, and with shared bits.
+    /// What the two parties' shares add up to is the clear value, whoever is the sender, and with shared
+    /// bits.
     #[test]
     fn shares_add_up_to_the_clear_value(seed: u64, sender in 0u8..3) {
         let mut rng = rng(seed);
@@ -268,8 +275,8 @@ proptest! {
         }
     }
 
-    /// Rewritten for shares that compute everything, the values to be summed are the same, known to the same parties; so are
-    /// those of the gates.
+    /// Rewritten for shares that compute everything, the values to be summed are the same, known to the same
+    /// parties; so are those of the gates.
     #[test]
     fn hoisted_rows_are_the_same(seed: u64) {
         let mut rng = rng(seed);

@@ -171,14 +171,16 @@ fn mistakes_after_the_row_section_have_a_place() {
 #[test]
 fn comments_and_names_of_ones_own_are_fine() {
     let text = format!(
-        "{HEAD}# a comment\nrow # here too\n\n  x1 = column c\ny = not x1\ncombine\nall = sum y u20\nrelease\nt = total all\nreveal t a \"a # is no comment here\"\n"
+        "{HEAD}# a comment\nrow # here too\n\n  x1 = column c\ny = not x1\ncombine\nall = sum y \
+         u20\nrelease\nt = total all\nreveal t a \"a # is no comment here\"\n"
     );
     let program = Program::parse(&text).unwrap();
     assert_eq!(Program::parse(&program.to_text()).unwrap(), program);
     assert!(program.to_text().contains("reveal v0 a \"a # is no comment here\""));
 }
 
-/// The hash that consent is given to: a change of the canonical text is a change of the format and needs a new header.
+/// The hash that consent is given to: a change of the canonical text is a change of the format and needs a
+/// new header.
 #[test]
 fn the_hash_is_pinned() {
     let program =
@@ -192,7 +194,8 @@ const PINNED: &str = "505e7d8b31780f1cde7a452722a68c3bcdcfbe433f0f92104cfb949736
 fn long_chains_are_no_deep_recursion() {
     let chain = |op: &str, count: usize| {
         let mut text = format!(
-            "{HEAD}column d u8 b\nrow\nv0 = column c\nv1 = column d\nv2 = xor v0 v1\nv3 = lt v0 v1\nv4 = const 0 u8\n"
+            "{HEAD}column d u8 b\nrow\nv0 = column c\nv1 = column d\nv2 = xor v0 v1\nv3 = lt v0 v1\nv4 = \
+             const 0 u8\n"
         );
         for i in 5..count + 5 {
             let before = if i == 5 { 2 } else { i - 1 };
@@ -225,7 +228,8 @@ fn long_chains_are_no_deep_recursion() {
 
 fn valid() -> String {
     format!(
-        "{HEAD}column d u8 b\nrow\nv0 = column c\nv1 = column d\nv2 = lt v0 v1\nv3 = select v2 v0 v1\nv4 = clamp v3 9\n\
+        "{HEAD}column d u8 b\nrow\nv0 = column c\nv1 = column d\nv2 = lt v0 v1\nv3 = select v2 v0 v1\nv4 = \
+         clamp v3 9\n\
          v5 = const 3 u8\nv6 = lookup after v0 until v5 keys v1 v3 values v0 v1 v5\nv7 = popcount v6 u5\n\
          v8 = eq v0 v5\nv9 = shl v4 3\ncombine\nf0 = sum v8 u40\nf1 = sum v4 u44\nrelease\n\
          m0 = gaussian a 1/8 f0\nv0 = noised m0 0\nv1 = shr v0 2\nreveal v1 a \"label\"\n"
@@ -247,7 +251,10 @@ proptest! {
     }
 
     #[test]
-    fn no_mutation_panics(at in 0usize..700, cut in 0usize..12, put in "[ -~é\u{0}\u{202e}\n]{0,6}|v[0-9]{1,3}|[0-9]{1,45}|[ui][0-9]{1,3}") {
+    fn no_mutation_panics(
+        at in 0usize..700, cut in 0usize..12,
+        put in "[ -~é\u{0}\u{202e}\n]{0,6}|v[0-9]{1,3}|[0-9]{1,45}|[ui][0-9]{1,3}",
+    ) {
         let text = valid();
         let at = at % text.len();
         let end = (at + cut).min(text.len());
@@ -261,8 +268,10 @@ proptest! {
 }
 
 /// A market: a shared price, the customer's wish, the cheapest row and all rows.
-const MARKET: &str = "tacit-program/2\nname \"m\"\nclass exact\nrows aligned\nparty a\nparty b\nparty c\ncolumn price u16 shared\n\
-    column wish bit a\nrow\nv0 = column price\nv1 = column wish\ncombine\nf0 = least v0 where v1\nf1 = collect v1\n\
+const MARKET: &str = "tacit-program/2\nname \"m\"\nclass exact\nrows aligned\nparty a\nparty b\nparty \
+                      c\ncolumn price u16 shared\n\
+    column wish bit a\nrow\nv0 = column price\nv1 = column wish\ncombine\nf0 = least v0 where v1\nf1 = \
+    collect v1\n\
     release\nv0 = total f0\nv1 = index f0\nv2 = found f0\nreveal v0 a \"price\"\nreveal v1 a \"row\"\n\
     reveal v2 a \"found\"\nreveal-rows f1 a \"rows\"\n";
 

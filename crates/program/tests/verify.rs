@@ -1,4 +1,5 @@
-//! The policy: one malicious study per rule, with the words of its refusal; and what honest studies are charged.
+//! The policy: one malicious study per rule, with the words of its refusal; and what honest studies are
+//! charged.
 
 use base::PartyId;
 use program::{
@@ -91,7 +92,8 @@ fn r1_a_raw_total_is_not_revealed() {
     s.b.release();
     let total = s.b.total(fold);
     s.b.reveal("answer", PUBLISHER, total);
-    let words = "refused by rule R1 (reveal): \"answer\" for publisher depends on others' data without noise for that viewer";
+    let words = "refused by rule R1 (reveal): \"answer\" for publisher depends on others' data without noise \
+                 for that viewer";
     let text = refusal(&s.b.finish());
     assert!(
         text.starts_with(words) && text.contains(": release v0. Noise it by a mechanism for publisher"),
@@ -168,7 +170,8 @@ fn r2_a_raw_total_is_not_laundered() {
         let words = refusal(&s.b.finish());
         assert!(
             words
-                == "refused by rule R2 (raw totals): release v2 computes on a raw total; only mechanisms may use it",
+                == "refused by rule R2 (raw totals): release v2 computes on a raw total; only mechanisms may \
+                    use it",
             "{words}"
         );
     }
@@ -283,7 +286,8 @@ fn r3_sensitivity_is_the_largest_clamp_never_a_smaller_one() {
 fn r4_cells_of_one_mechanism_are_disjoint() {
     let words = "refused by rule R4 (disjoint): m0: f0 and f1 are not provably disjoint; charge them apart";
     let overlapping: [fn(&mut Study) -> [NodeId; 2]; 4] = [
-        // The same arm with two clamps; different columns; a comparison that is no equality; arithmetic on a column.
+        // The same arm with two clamps; different columns; a comparison that is no equality; arithmetic on a
+        // column.
         |s| {
             let inside = s.is(s.arm, 1);
             [9, 10].map(|cap| {
@@ -314,7 +318,8 @@ fn r4_cells_of_one_mechanism_are_disjoint() {
     assert!(refusal(&s.show(m, PUBLISHER)).contains("R4 (disjoint): m0: f0 and f0"));
 }
 
-/// `release.md`: D^2 / (2 rho) where the viewer fixes the cell, twice that where a row can move; one cell never moves.
+/// `release.md`: D^2 / (2 rho) where the viewer fixes the cell, twice that where a row can move; one cell
+/// never moves.
 #[test]
 fn r4_noise_doubles_where_a_row_can_move_between_cells() {
     let arms = |s: &mut Study| vec![s.arm_sum(1, 10), s.arm_sum(2, 10)];
@@ -383,7 +388,8 @@ fn r4_a_degree_multiplies_the_sensitivity() {
     }
 }
 
-/// What one party's rows alone add up to, and rows that are not there do not, moves by one row whatever the match joins.
+/// What one party's rows alone add up to, and rows that are not there do not, moves by one row whatever the
+/// match joins.
 #[test]
 fn r4_a_sum_of_one_partys_rows_alone_has_no_degree() {
     let sensitivity = |build: fn(&mut Study) -> Vec<NodeId>| {
@@ -395,7 +401,8 @@ fn r4_a_sum_of_one_partys_rows_alone_has_no_degree() {
         audit(&program).charges.remove(0).sensitivity
     };
     assert_eq!(sensitivity(|s| vec![s.is(s.arm, 1), s.is(s.arm, 2)]), [1, 1]);
-    // A row that the publisher has not is of arm 0: more or fewer of these with any match that one row changes.
+    // A row that the publisher has not is of arm 0: more or fewer of these with any match that one row
+    // changes.
     assert_eq!(sensitivity(|s| vec![s.is(s.arm, 0)]), [4]);
     // Of both parties' columns.
     fn joined(s: &mut Study, arm: u128) -> NodeId {
@@ -444,7 +451,8 @@ fn r5_odd_shares_of_rho_are_refused_without_a_panic() {
         (vec![Ratio::ZERO], "refused by rule R5 (rho): m0 spends no rho, so its noise would be infinite"),
         (
             vec![rho(1, u128::MAX)],
-            "refused by rule R5 (rho): m0: the variance of its noise is no ratio of 128-bit numbers; use a simpler rho",
+            "refused by rule R5 (rho): m0: the variance of its noise is no ratio of 128-bit numbers; use a \
+             simpler rho",
         ),
         (
             vec![rho(1, (1 << 100) - 1), rho(1, (1 << 100) - 3)],
@@ -474,7 +482,8 @@ fn r6_exact_values_need_permission_and_are_all_listed() {
     };
     assert_eq!(
         refusal(&program().b.finish()),
-        "refused by rule R6 (exact): the program reveals exact values; set allow_exact = true in the policy to consent"
+        "refused by rule R6 (exact): the program reveals exact values; set allow_exact = true in the policy \
+         to consent"
     );
     let policy = Policy { allow_exact: true, ..Policy::default() };
     let exact = verify(&program().b.finish(), &policy, ROWS).unwrap().exact;
@@ -564,7 +573,8 @@ fn r4_joint_sums_are_of_counted_disjoint_cells_and_their_squares() {
             Change::Outcome,
             50,
             of_both,
-            "R4 (known rows): m0 takes f0 as known to publisher, whose own columns do not decide it; write `rows hidden`",
+            "R4 (known rows): m0 takes f0 as known to publisher, whose own columns do not decide it; write \
+             `rows hidden`",
         ),
         (Change::Person, 51, fine, "R4 (cells): m0: f1 adds up to 50 for a row; the clamp is that, not 51"),
         (Change::Person, 49, fine, "R4 (cells): m0: f1 adds up to 50 for a row; the clamp is that, not 49"),

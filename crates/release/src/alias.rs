@@ -1,16 +1,17 @@
-//! The discrete Gaussian from coins alone, so that it can be drawn inside a computation whose coins nobody knows.
+//! The discrete Gaussian from coins alone, so that it can be drawn inside a computation whose coins nobody
+//! knows.
 //!
-//! Functionality: from uniform bits an integer Z, so that f + Z - (2^e - 1) / 2 is rho-zCDP for an integer f of a stated
-//! sensitivity D, up to a stated distance. Z = 2^e Y + U: U is e coins, Y is near the discrete Gaussian N_Z(0, m^2 c / (2 rho))
-//! with m = ceil(D / 2^e), c the number of outputs that one change moves.
-//! Why it is rho-zCDP: (f + U) mod 2^e is uniform whatever f is; given it, f lies on a lattice of step 2^e and moves by m of
-//! its steps at most. So U costs no accuracy in rho; it costs variance, at most 1 % (`SLACK`).
-//! Y is a sum of parts 2^b Y_i. A part is one cell of an alias table (Walker 1977) and a sign: k coins name the cell, 63 more
-//! are compared with its threshold, and where they are not below it the cell's alias is the magnitude. That a sum of discrete
-//! Gaussians on lattices is one, up to 2^-60.9: `PARTS_SMOOTH`.
-//! A table is made with integers alone, so every party has the same one; it is public and part of a program's hash.
-//! Timing: tables and parts are public; what a circuit does with coins depends on neither. [`Sampler::draw`] is for the clear.
-//! Vectors: `tests/noise-vectors.json`.
+//! Functionality: from uniform bits an integer Z, so that f + Z - (2^e - 1) / 2 is rho-zCDP for an integer f
+//! of a stated sensitivity D, up to a stated distance. Z = 2^e Y + U: U is e coins, Y is near the discrete
+//! Gaussian N_Z(0, m^2 c / (2 rho)) with m = ceil(D / 2^e), c the number of outputs that one change moves.
+//! Why it is rho-zCDP: (f + U) mod 2^e is uniform whatever f is; given it, f lies on a lattice of step 2^e
+//! and moves by m of its steps at most. So U costs no accuracy in rho; it costs variance, at most 1 %
+//! (`SLACK`). Y is a sum of parts 2^b Y_i. A part is one cell of an alias table (Walker 1977) and a sign: k
+//! coins name the cell, 63 more are compared with its threshold, and where they are not below it the cell's
+//! alias is the magnitude. That a sum of discrete Gaussians on lattices is one, up to 2^-60.9:
+//! `PARTS_SMOOTH`. A table is made with integers alone, so every party has the same one; it is public and
+//! part of a program's hash. Timing: tables and parts are public; what a circuit does with coins depends on
+//! neither. [`Sampler::draw`] is for the clear. Vectors: `tests/noise-vectors.json`.
 
 use crate::rational::{Rational, exp2, ratio};
 use base::{Error, Rng};
@@ -26,8 +27,8 @@ pub const LEAST_DISTANCE_EXPONENT: i32 = -58;
 
 /// Bits after the point in the exponential function.
 const POINT: u32 = 320;
-/// Cells, as powers of two, that a table may have, with the largest variance of each: beyond 2^k - 1/2, more than 8.8
-/// standard deviations away, lies less than 2^-60.
+/// Cells, as powers of two, that a table may have, with the largest variance of each: beyond 2^k - 1/2, more
+/// than 8.8 standard deviations away, lies less than 2^-60.
 const SIZES: [(u32, u32); 4] = [(5, 12), (6, 50), (7, 200), (8, 800)];
 /// How far apart parts may lie: shifts of the next one above the last.
 const SHIFTS: u32 = 5;
@@ -48,7 +49,8 @@ impl Table {
     /// The table of 2^`bits` cells.
     ///
     /// # Errors
-    /// When `bits` is not in 1..=8, or the variance is not positive or has more than [`crate::gaussian::PARAMETER_BITS`] bits.
+    /// When `bits` is not in 1..=8, or the variance is not positive or has more than
+    /// [`crate::gaussian::PARAMETER_BITS`] bits.
     pub fn new(bits: u32, variance: &Rational) -> Result<Self, Error> {
         check(variance)?;
         if !(1..=8).contains(&bits) {
@@ -141,19 +143,20 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// The noise of an integer output that one change moves by `sensitivity` (at least 1) at most, as one of `cells` outputs
-    /// of a family that it moves, at a charge of `rho` for the family.
+    /// The noise of an integer output that one change moves by `sensitivity` (at least 1) at most, as one of
+    /// `cells` outputs of a family that it moves, at a charge of `rho` for the family.
     ///
     /// # Errors
-    /// When an argument is not positive, or the standard deviation of Y would pass what [`MAX_PARTS`] parts reach.
+    /// When an argument is not positive, or the standard deviation of Y would pass what [`MAX_PARTS`] parts
+    /// reach.
     pub fn new(sensitivity: &BigInt, cells: u32, rho: &Rational) -> Result<Self, Error> {
         check_cost(sensitivity, cells, rho)?;
         let (low_bits, _) = low_bits(sensitivity, &(rho / BigInt::from(cells)));
         Self::with_low_bits(sensitivity, cells, rho, low_bits)
     }
 
-    /// The same with a given number of low bits, where the charge of several outputs was counted in their steps
-    /// ([`crate::joint`]).
+    /// The same with a given number of low bits, where the charge of several outputs was counted in their
+    /// steps ([`crate::joint`]).
     ///
     /// # Errors
     /// Those of [`Sampler::new`].
@@ -174,14 +177,16 @@ impl Sampler {
     /// Noise of a given variance on a lattice of step 2^`low_bits`, whatever one change moves; uniform below.
     ///
     /// # Errors
-    /// When the variance is not positive or too long, or the standard deviation of Y would pass what [`MAX_PARTS`] parts reach.
+    /// When the variance is not positive or too long, or the standard deviation of Y would pass what
+    /// [`MAX_PARTS`] parts reach.
     pub fn on_lattice(variance: &Rational, low_bits: u32) -> Result<Self, Error> {
         let variance_y = variance / exp2(2 * low_bits.cast_signed());
         let parts = parts(&variance_y)?;
         Ok(Self { low_bits, steps: BigInt::one(), variance_y, parts })
     }
 
-    /// Coins of one draw: the low bits first, then each part's cell, fraction and sign, least significant first.
+    /// Coins of one draw: the low bits first, then each part's cell, fraction and sign, least significant
+    /// first.
     #[must_use]
     pub fn coins(&self) -> usize {
         self.low_bits as usize + self.parts.iter().map(Part::coins).sum::<usize>()
@@ -200,7 +205,8 @@ impl Sampler {
         (exp2(self.low_bits.cast_signed()) - BigInt::one()) / BigInt::from(2)
     }
 
-    /// What a circuit takes off Z, 2^(e - 1), so that its noise has a mean of -1/2; 0 where e = 0, and then the mean is 0.
+    /// What a circuit takes off Z, 2^(e - 1), so that its noise has a mean of -1/2; 0 where e = 0, and then
+    /// the mean is 0.
     ///
     /// # Panics
     /// Never: e is below the bits of a sensitivity that a program can have.
@@ -224,7 +230,8 @@ impl Sampler {
         (own + smoothing).max(exp2(LEAST_DISTANCE_EXPONENT))
     }
 
-    /// A draw as a circuit leaves it, [`Sampler::centre`] taken off, for simulations: of the same law as that of coins.
+    /// A draw as a circuit leaves it, [`Sampler::centre`] taken off, for simulations: of the same law as that
+    /// of coins.
     #[must_use]
     pub fn sample(&self, rng: &mut Rng) -> i128 {
         let y: i128 = self.parts.iter().map(|part| part.sample(rng)).sum();
@@ -314,7 +321,8 @@ fn parts(variance: &Rational) -> Result<Vec<Part>, Error> {
     }
     let Some((_, planned)) = search.best else {
         return Err(Error::input(format!(
-            "noise with a variance of 2^{} is wider than what {MAX_PARTS} parts reach: spend more rho, or bound values lower",
+            "noise with a variance of 2^{} is wider than what {MAX_PARTS} parts reach: spend more rho, or \
+             bound values lower",
             variance.to_integer().bits()
         )));
     };
@@ -322,7 +330,8 @@ fn parts(variance: &Rational) -> Result<Vec<Part>, Error> {
     planned.into_iter().map(one).collect()
 }
 
-/// Parts below the last one have the largest variance of their size, so that all but the last step is in whole numbers.
+/// Parts below the last one have the largest variance of their size, so that all but the last step is in
+/// whole numbers.
 struct Search<'a> {
     variance: &'a Rational,
     /// The least whole number that is not below it; none: it is out of reach.
@@ -375,9 +384,9 @@ fn largest(bits: u32) -> Rational {
     whole(most)
 }
 
-/// Whether a part of some variance on a lattice of step 2^shift, above parts of a variance `sum`, leaves no trace of its
-/// lattice: 1 / (1 / v + 4^shift / sum) is at least 2.177, which puts the sum within 2 exp(-2 pi^2 2.177) < 2^-60.9 of a
-/// discrete Gaussian.
+/// Whether a part of some variance on a lattice of step 2^shift, above parts of a variance `sum`, leaves no
+/// trace of its lattice: 1 / (1 / v + 4^shift / sum) is at least 2.177, which puts the sum within 2 exp(-2
+/// pi^2 2.177) < 2^-60.9 of a discrete Gaussian.
 fn smooth(variance: &Rational, square: &Rational, sum: &Rational) -> bool {
     (variance.recip() + square / sum).recip() >= ratio(2177, 1000)
 }
@@ -440,7 +449,8 @@ fn exp_minus(x: &Rational) -> BigUint {
     (value >> (guard - POINT)).magnitude().clone()
 }
 
-/// Integer weights of 2^(bits + 63) in all, rounded, what is missing added to 0; and the distance between the laws.
+/// Integer weights of 2^(bits + 63) in all, rounded, what is missing added to 0; and the distance between the
+/// laws.
 fn weights(bits: u32, masses: &[BigUint]) -> (Vec<u128>, Rational) {
     let all = bits + FRACTION_BITS;
     let half = BigUint::one() << (POINT - all - 1);

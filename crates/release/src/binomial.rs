@@ -39,8 +39,8 @@ pub(crate) fn uniform(rng: &mut Rng) -> f64 {
     (rand_core::Rng::next_u64(rng) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// The exact two-sided interval of a probability by `hits` of `trials` (Clopper and Pearson 1934): each end is wrong with a
-/// probability of half of 1 - `confidence` at most. 0..1 where there are no trials.
+/// The exact two-sided interval of a probability by `hits` of `trials` (Clopper and Pearson 1934): each end
+/// is wrong with a probability of half of 1 - `confidence` at most. 0..1 where there are no trials.
 #[must_use]
 pub fn interval(hits: u64, trials: u64, confidence: f64) -> [f64; 2] {
     let (tail, k, n) = (0.5 * (1.0 - confidence), hits as f64, trials as f64);

@@ -1,16 +1,16 @@
 //! Seeded cut-and-choose: the other party draws my noise, and I check that it drew it honestly.
 //!
-//! Functionality: one party (the drawer) enters k candidate vectors of noise into the computation; the other (the
-//! checker, who will see the outputs) picks one; the others are opened and compared, exactly, with what two seeds,
-//! one from each side, determine. One index per viewer; one key gives the noises of all outputs.
-//! Security: covert in the choice of the noise inputs, with deterrence 1 - 1/k: a drawer that enters anything else in
-//! one candidate is named unless that one is picked. No false alarm: honest noise compares equal. The checker's seeds
-//! keep the drawer from grinding, the commitments keep the checker from choosing the noise. The engine that takes the
-//! inputs is run semi-honestly. Random oracle: BLAKE3.
-//! Who learns what: the checker learns the k - 1 candidates that are never used; the drawer learns the index.
-//! Paper: Private RCT (001), section 2.5.3. Deviation: noises are derived from seeds and compared exactly, where the
-//! paper tests their distribution.
-//! Cost: 32 k + 32 k + 2 + 64 (k - 1) bytes (8,130 for k = 64), and the entry and opening of k vectors in the engine.
+//! Functionality: one party (the drawer) enters k candidate vectors of noise into the computation; the other
+//! (the checker, who will see the outputs) picks one; the others are opened and compared, exactly, with what
+//! two seeds, one from each side, determine. One index per viewer; one key gives the noises of all outputs.
+//! Security: covert in the choice of the noise inputs, with deterrence 1 - 1/k: a drawer that enters anything
+//! else in one candidate is named unless that one is picked. No false alarm: honest noise compares equal. The
+//! checker's seeds keep the drawer from grinding, the commitments keep the checker from choosing the noise.
+//! The engine that takes the inputs is run semi-honestly. Random oracle: BLAKE3. Who learns what: the checker
+//! learns the k - 1 candidates that are never used; the drawer learns the index. Paper: Private RCT (001),
+//! section 2.5.3. Deviation: noises are derived from seeds and compared exactly, where the paper tests their
+//! distribution. Cost: 32 k + 32 k + 2 + 64 (k - 1) bytes (8,130 for k = 64), and the entry and opening of k
+//! vectors in the engine.
 //!
 //! The order is in the types; a state is consumed by its step:
 //!
@@ -24,8 +24,9 @@
 //! | 6 | [`Named::open`] | openings -> | [`Chosen::check`] |
 //! | 7 | | the computation reveals f + e\[i\] | [`Accepted`] |
 //!
-//! At every state `transcript()` is what a crash resumes from ([`resume`]); it is stored before the state's message
-//! is sent. After the index is named, silence is cheating ([`Chosen::silent`]): free retries would let a cheater win.
+//! At every state `transcript()` is what a crash resumes from ([`resume`]); it is stored before the state's
+//! message is sent. After the index is named, silence is cheating ([`Chosen::silent`]): free retries would
+//! let a cheater win.
 
 pub use crate::transcript::{
     Bytes32, Context, DEFAULT_CANDIDATES, DRAWS, Deviation, Draw, Outcome, Setup, Side, Transcript,
@@ -36,7 +37,8 @@ use base::{At, Error, Kind, Rng, Secret};
 
 /// Proof that the ledger has debited this release and that the debit is on stable storage.
 ///
-/// Only a ledger makes one, after its commit. It is spent by naming an index (checker) or answering one (drawer).
+/// Only a ledger makes one, after its commit. It is spent by naming an index (checker) or answering one
+/// (drawer).
 #[derive(Debug)]
 #[must_use]
 pub struct Debited {
@@ -161,7 +163,8 @@ impl Drawn {
         &self.candidates
     }
 
-    /// Step 3: the computation took the candidates; `digest` is the hash of that conversation, alike on both sides.
+    /// Step 3: the computation took the candidates; `digest` is the hash of that conversation, alike on both
+    /// sides.
     pub fn entered(mut self, digest: Bytes32) -> DrawerEntered {
         self.record.entered = Some(digest);
         DrawerEntered(self.record)
@@ -175,7 +178,8 @@ impl Drawn {
 }
 
 impl DrawerEntered {
-    /// Step 5: takes the index. Store the transcript before [`Named::open`]: a second index would open everything.
+    /// Step 5: takes the index. Store the transcript before [`Named::open`]: a second index would open
+    /// everything.
     ///
     /// # Errors
     /// Misuse, when the debit is for another release. Malformed, when the message is not an index below k.
@@ -211,8 +215,8 @@ impl Named {
         Err(Error::new(At::default(), Kind::Deviated("it named a second index for the same noise")))
     }
 
-    /// Step 6: opens all candidates but the one. Send the bytes ([`Setup::openings_bytes`]) and let the computation
-    /// reveal the same candidates. The transcript is the final one.
+    /// Step 6: opens all candidates but the one. Send the bytes ([`Setup::openings_bytes`]) and let the
+    /// computation reveal the same candidates. The transcript is the final one.
     #[must_use]
     pub fn open(mut self) -> (Transcript, Vec<u8>) {
         let index = self.index();
@@ -230,7 +234,8 @@ impl Named {
 }
 
 impl Checker {
-    /// Step 1: takes the drawer's commitments and answers with k seeds. Send the bytes ([`Setup::seeds_bytes`]).
+    /// Step 1: takes the drawer's commitments and answers with k seeds. Send the bytes
+    /// ([`Setup::seeds_bytes`]).
     ///
     /// # Errors
     /// Malformed, when the message does not have [`Setup::commitments_bytes`].
@@ -293,8 +298,8 @@ impl Chosen {
         self.0.index.expect("this state has an index").to_le_bytes()
     }
 
-    /// Step 6: compares the openings with the commitments, and the noises they give with `revealed`, which the
-    /// computation opened: k - 1 vectors, j ascending without the index, one noise per draw.
+    /// Step 6: compares the openings with the commitments, and the noises they give with `revealed`, which
+    /// the computation opened: k - 1 vectors, j ascending without the index, one noise per draw.
     ///
     /// # Errors
     /// Misuse, when `revealed` has another shape. Whatever the peer did is in the verdict.
@@ -400,7 +405,8 @@ pub enum Resumed {
     Drawn(Drawn),
     /// Waiting for an index.
     DrawerEntered(DrawerEntered),
-    /// The index is known; only its openings can be given. Also after the openings went out: they may go again.
+    /// The index is known; only its openings can be given. Also after the openings went out: they may go
+    /// again.
     Named(Named),
     /// The seeds were made.
     Checker(Checker),

@@ -1,7 +1,8 @@
 //! How often the intervals cover the truth, by simulation: the trials of `tacit audit coverage`.
 //!
-//! A trial draws both arms' totals from an outcome law, noises them with the shipped sampler, reads them with the shipped
-//! rules, and asks whether the interval holds the law's difference of clamped means. What is not shown counts for nothing.
+//! A trial draws both arms' totals from an outcome law, noises them with the shipped sampler, reads them with
+//! the shipped rules, and asks whether the interval holds the law's difference of clamped means. What is not
+//! shown counts for nothing.
 
 use crate::alias::Sampler;
 use crate::binomial::{self, uniform};
@@ -33,8 +34,8 @@ pub struct Law {
 }
 
 impl Law {
-    /// A share `rate` of the control arm has an outcome, and 1.1 times as many of the test arm. With a clamp above 1 the
-    /// outcome is log-normal with this median and log-deviation 1, in whole units, clamped.
+    /// A share `rate` of the control arm has an outcome, and 1.1 times as many of the test arm. With a clamp
+    /// above 1 the outcome is log-normal with this median and log-deviation 1, in whole units, clamped.
     ///
     /// # Errors
     /// When the rate is not between 0 and 1, or the median not positive.
@@ -145,8 +146,8 @@ impl Coverage {
     }
 }
 
-/// Simulates mechanisms on the same totals of a law, until each has shown so many results, or is found to show fewer than one
-/// in [`ATTEMPTS`]. A mechanism's noise does not depend on which others there are.
+/// Simulates mechanisms on the same totals of a law, until each has shown so many results, or is found to
+/// show fewer than one in [`ATTEMPTS`]. A mechanism's noise does not depend on which others there are.
 ///
 /// # Errors
 /// When a value is out of range for the fixed point, or a level is not in 0..1.

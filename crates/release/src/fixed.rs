@@ -1,8 +1,9 @@
-//! The fixed point of `variance`, `algorithm1` and `algorithm1-as-published`: what the circuit computes, in integers.
+//! The fixed point of `variance`, `algorithm1` and `algorithm1-as-published`: what the circuit computes, in
+//! integers.
 //!
-//! Functionality: from n, S, Q of both arms to lift, v and se as integers on grids of 2^-F. The binary points follow
-//! from the public arm sizes, so that one unit of the smallest sensitivity is at least 2^20 grid steps.
-//! Rounding is part of the definition: floor in every division and in the root.
+//! Functionality: from n, S, Q of both arms to lift, v and se as integers on grids of 2^-F. The binary points
+//! follow from the public arm sizes, so that one unit of the smallest sensitivity is at least 2^20 grid
+//! steps. Rounding is part of the definition: floor in every division and in the root.
 //!
 //! | value | width | |
 //! |---|---|---|
@@ -26,8 +27,8 @@ pub const ROWS: u64 = 1 << 29;
 pub const CLAMP: u64 = 1 << 20;
 /// log2 of the grid steps in one sensitivity of the publisher's view.
 pub const GRID_BITS: i32 = 20;
-/// Grid steps that rounding may add to the difference between neighbours: the errors are below 1, 2 and 2.42 steps
-/// and one-sided up to a sign, so a difference grows by less than that; rounded up.
+/// Grid steps that rounding may add to the difference between neighbours: the errors are below 1, 2 and 2.42
+/// steps and one-sided up to a sign, so a difference grows by less than that; rounded up.
 pub const LIFT_SLACK: u32 = 2;
 /// See [`LIFT_SLACK`].
 pub const V_SLACK: u32 = 2;
@@ -70,8 +71,8 @@ pub struct Values {
 }
 
 impl Grid {
-    /// The binary points for these public arm sizes and this clamp: the least F whose grid gives the publisher's
-    /// sensitivity (the smaller one) at least 2^20 steps. One grid serves all views.
+    /// The binary points for these public arm sizes and this clamp: the least F whose grid gives the
+    /// publisher's sensitivity (the smaller one) at least 2^20 steps. One grid serves all views.
     ///
     /// # Errors
     /// When an arm has fewer than 2 or more than [`ROWS`] rows, or the clamp is 0 or over [`CLAMP`].

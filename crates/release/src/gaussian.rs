@@ -1,15 +1,15 @@
 //! The exact discrete Gaussian and the discrete Laplace.
 //!
-//! Functionality: an integer X with P(X = x) proportional to exp(-x^2 / (2 sigma^2)) (or exp(-|x| / s)), for rational
-//! sigma^2 (or s). No floating point: the law is the stated one, not one near it, so neither the zCDP statement nor
-//! the equality test of cut-and-choose has an error term.
-//! Paper: Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential Privacy" (2020), Algorithms 1, 2 and 3.
-//! Deviation: a draw outside a declared width is redrawn ([`DiscreteGaussian::sample_within`]), which both parties of
-//! cut-and-choose do alike; the width is at least 16 sigma, so the law changes by less than 2^-180.
-//! Both parties must turn one seed into one draw, so the use of the generator is part of the format: see `below`.
-//! Timing: rejection sampling takes longer for some values than for others. The drawer samples its whole batch, for
-//! all candidates, before it answers; what a peer can time is a sum over all of them. Not constant time.
-//! Cost: an expected handful of trials per draw, about 2 microseconds.
+//! Functionality: an integer X with P(X = x) proportional to exp(-x^2 / (2 sigma^2)) (or exp(-|x| / s)), for
+//! rational sigma^2 (or s). No floating point: the law is the stated one, not one near it, so neither the
+//! zCDP statement nor the equality test of cut-and-choose has an error term. Paper: Canonne, Kamath, Steinke,
+//! "The Discrete Gaussian for Differential Privacy" (2020), Algorithms 1, 2 and 3. Deviation: a draw outside
+//! a declared width is redrawn ([`DiscreteGaussian::sample_within`]), which both parties of cut-and-choose do
+//! alike; the width is at least 16 sigma, so the law changes by less than 2^-180. Both parties must turn one
+//! seed into one draw, so the use of the generator is part of the format: see `below`. Timing: rejection
+//! sampling takes longer for some values than for others. The drawer samples its whole batch, for all
+//! candidates, before it answers; what a peer can time is a sum over all of them. Not constant time. Cost: an
+//! expected handful of trials per draw, about 2 microseconds.
 
 use crate::rational::{Rational, unsigned};
 use base::Error;
@@ -25,8 +25,8 @@ pub const WIDTH_SIGMAS: u32 = 16;
 
 /// A uniform integer in `0..bound`.
 ///
-/// Format: with b the bits of `bound - 1`, read ceil(b / 64) words (`next_u64`), least significant first; keep the low
-/// b bits; start again when the number is not below the bound. `bound` 1 reads nothing.
+/// Format: with b the bits of `bound - 1`, read ceil(b / 64) words (`next_u64`), least significant first;
+/// keep the low b bits; start again when the number is not below the bound. `bound` 1 reads nothing.
 fn below<R: CryptoRng>(rng: &mut R, bound: &BigUint) -> BigUint {
     if let Some(small) = bound.to_u64() {
         return below_u64(rng, small).into();
@@ -75,8 +75,8 @@ fn bernoulli_exp<R: CryptoRng>(rng: &mut R, numerator: &BigUint, denominator: &B
     bernoulli_exp_fraction(rng, &rest, denominator)
 }
 
-/// The same for an exponent of at most 1: the number of successes of Bernoulli(g / 1), Bernoulli(g / 2), ... before
-/// the first failure is even with probability exp(-g), by the alternating series.
+/// The same for an exponent of at most 1: the number of successes of Bernoulli(g / 1), Bernoulli(g / 2), ...
+/// before the first failure is even with probability exp(-g), by the alternating series.
 fn bernoulli_exp_fraction<R: CryptoRng>(rng: &mut R, numerator: &BigUint, denominator: &BigUint) -> bool {
     let mut trials = BigUint::one();
     while bernoulli(rng, numerator, &(denominator * &trials)) {
@@ -158,8 +158,8 @@ impl DiscreteGaussian {
 
     /// A draw: Algorithm 3 of the paper.
     pub fn sample<R: CryptoRng>(&self, rng: &mut R) -> BigInt {
-        // Accept a proposal y with probability exp(-(|y| - sigma^2 / t)^2 / (2 sigma^2)); with sigma^2 = p / q the
-        // exponent is (|y| t q - p)^2 / (2 p q t^2).
+        // Accept a proposal y with probability exp(-(|y| - sigma^2 / t)^2 / (2 sigma^2)); with sigma^2 = p /
+        // q the exponent is (|y| t q - p)^2 / (2 p q t^2).
         let scaled = &self.t * &self.q;
         let denominator = &self.p * &self.q * &self.t * &self.t * 2u8;
         loop {

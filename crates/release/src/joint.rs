@@ -1,7 +1,8 @@
 //! n, S and Q of a cell by one mechanism: charged for what one person can do to all three at once.
 //!
-//! Functionality: from the totals n (rows), S (sum of outcomes s in 0..=R) and Q (sum of s^2) of every cell of a family to
-//! noised integers, and back to n, S, Q with their covariance. A row is (1, s, s^2): a curve, not a box. Released are
+//! Functionality: from the totals n (rows), S (sum of outcomes s in 0..=R) and Q (sum of s^2) of every cell
+//! of a family to noised integers, and back to n, S, Q with their covariance. A row is (1, s, s^2): a curve,
+//! not a box. Released are
 //!
 //! | [`Change`] | outputs per cell ([`Combination`]) | sigma^2 | moved by |
 //! |---|---|---|---|
@@ -11,21 +12,22 @@
 //! | | U = 2 S - R n | 2 c R^2 / rho | w = \|2 s - R\|, or 2 a where the cell stays |
 //! | | V = 32 (R S - Q) - R^2 n | 512 c R^4 / (5 rho) | 7 R^2 - 8 w^2, or at most 32 a (R - a) |
 //!
-//! with c = 517 / 512. The noises are independent discrete Gaussians. Why T is nearly free: it moves where S or U moves less
-//! than at most, and not at all where they move most. Why U: a mean m needs S - m n, whose sensitivity is least around the
-//! middle; at these shares its noise is within 1 % of the least possible for m = 0, R / 2 and R, and at most 1.09 times the
-//! least (as a standard deviation) between. Why V has n in it: it makes the variance of outcomes near R / 2 sharper.
-//! For R = 1 there is no T and no V, and c = 1: Q = S.
+//! with c = 517 / 512. The noises are independent discrete Gaussians. Why T is nearly free: it moves where S
+//! or U moves less than at most, and not at all where they move most. Why U: a mean m needs S - m n, whose
+//! sensitivity is least around the middle; at these shares its noise is within 1 % of the least possible for
+//! m = 0, R / 2 and R, and at most 1.09 times the least (as a standard deviation) between. Why V has n in it:
+//! it makes the variance of outcomes near R / 2 sharper. For R = 1 there is no T and no V, and c = 1: Q = S.
 //!
-//! Security model: zCDP (Bun and Steinke 2016), which independent Gaussians spend at the largest sum over outputs of
-//! delta_j^2 / (2 sigma_j^2), not at the sum of the largest (so do matrix mechanisms: Li et al. 2010; Nikolov, Talwar and
-//! Zhang 2013). The discrete Gaussian costs the same (Canonne, Kamath and Steinke 2020). The sums are polynomials in one
-//! number, so [`Joint::charge`] bounds them exactly, by Bernstein's coefficients (1912), and the constructors widen the
-//! noise by as much as the bound is above rho: the shares above decide accuracy, never privacy.
-//! Cells of a family are disjoint; a change touches one or two of them, however many there are: one charge.
+//! Security model: zCDP (Bun and Steinke 2016), which independent Gaussians spend at the largest sum over
+//! outputs of delta_j^2 / (2 sigma_j^2), not at the sum of the largest (so do matrix mechanisms: Li et al.
+//! 2010; Nikolov, Talwar and Zhang 2013). The discrete Gaussian costs the same (Canonne, Kamath and Steinke
+//! 2020). The sums are polynomials in one number, so [`Joint::charge`] bounds them exactly, by Bernstein's
+//! coefficients (1912), and the constructors widen the noise by as much as the bound is above rho: the shares
+//! above decide accuracy, never privacy. Cells of a family are disjoint; a change touches one or two of them,
+//! however many there are: one charge.
 //!
-//! It rests on Q's rows being the squares of S's rows, in the same cell. Who verifies a program must derive that.
-//! Figures and what was not chosen: `docs/decisions/050-joint-sums.md`.
+//! It rests on Q's rows being the squares of S's rows, in the same cell. Who verifies a program must derive
+//! that. Figures and what was not chosen: `docs/decisions/050-joint-sums.md`.
 
 use crate::alias::Sampler;
 use crate::rational::{Rational, exp2, ratio, to_f64};
@@ -35,8 +37,8 @@ use num_traits::{One, Signed, Zero};
 
 /// The largest clamp R: values have 32 bits.
 pub const CLAMP: u128 = 1 << 32;
-/// On lattices an output's sensitivity is at least 2^8 steps, where it is that large: rounding up to steps then costs about
-/// 1 % of rho.
+/// On lattices an output's sensitivity is at least 2^8 steps, where it is that large: rounding up to steps
+/// then costs about 1 % of rho.
 pub const STEP_BITS: u32 = 8;
 /// How many times R S - Q is in V for each R^2 n.
 pub const TAIL: i128 = 32;
@@ -48,10 +50,11 @@ const HALVINGS: u32 = 4;
 /// What a release hides: which change of the data costs rho.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// The outcome of one person becomes another, in its cell; the viewer knows n. (The publisher's own cells.)
+    /// The outcome of one person becomes another, in its cell; the viewer knows n. (The publisher's own
+    /// cells.)
     Outcome,
-    /// One person comes, goes, moves to another cell with another outcome, or has another outcome where it is; n is hidden.
-    /// (The advertiser's view, cohorts, public releases.)
+    /// One person comes, goes, moves to another cell with another outcome, or has another outcome where it
+    /// is; n is hidden. (The advertiser's view, cohorts, public releases.)
     Person,
 }
 
@@ -140,8 +143,8 @@ pub struct Output {
     pub combination: Combination,
     /// D: the most that a change moves it in one cell. At least 1.
     pub sensitivity: BigInt,
-    /// e: the noise is 2^e Y + U with U uniform on -2^(e - 1)..2^(e - 1), as in [`crate::alias`]; 0 is the plain discrete
-    /// Gaussian Y.
+    /// e: the noise is 2^e Y + U with U uniform on -2^(e - 1)..2^(e - 1), as in [`crate::alias`]; 0 is the
+    /// plain discrete Gaussian Y.
     pub low_bits: u32,
     /// m = ceil(D / 2^e): the steps of Y that D is.
     pub steps: BigInt,
@@ -190,8 +193,8 @@ pub struct Joint {
 }
 
 impl Joint {
-    /// The mechanism with plain discrete Gaussians: every `low_bits` is 0. Where a row of a party changes d people, pass
-    /// rho / d^2 (their changes add up, at most in length).
+    /// The mechanism with plain discrete Gaussians: every `low_bits` is 0. Where a row of a party changes d
+    /// people, pass rho / d^2 (their changes add up, at most in length).
     ///
     /// # Errors
     /// When rho is not positive, or the clamp R is not in 1..=[`CLAMP`].
@@ -199,8 +202,8 @@ impl Joint {
         Self::with(change, clamp, rho, |_| 0)
     }
 
-    /// The same with as many low bits as leave 2^[`STEP_BITS`] steps, for noise that is drawn in a circuit: about half a per
-    /// cent wider, and the gates do not grow with R.
+    /// The same with as many low bits as leave 2^[`STEP_BITS`] steps, for noise that is drawn in a circuit:
+    /// about half a per cent wider, and the gates do not grow with R.
     ///
     /// # Errors
     /// Those of [`Joint::new`].
@@ -257,7 +260,8 @@ impl Joint {
         &self.rho
     }
 
-    /// An upper bound of the zCDP charge of any change, over all cells together. Exact arithmetic; at most [`Joint::rho`].
+    /// An upper bound of the zCDP charge of any change, over all cells together. Exact arithmetic; at most
+    /// [`Joint::rho`].
     #[must_use]
     pub fn charge(&self) -> Rational {
         let r = Rational::from_integer(self.clamp.into());
@@ -272,7 +276,8 @@ impl Joint {
             Change::Outcome => self.most(&[line(r), arch(1)]),
             Change::Person => {
                 let stays = self.most(&[line(zero.clone()), line(&r * BigInt::from(2)), arch(TAIL)]);
-                // One cell that a person comes to or leaves, w = R t; the other cell has an outcome of its own.
+                // One cell that a person comes to or leaves, w = R t; the other cell has an outcome of its
+                // own.
                 let one = [Rational::one(), zero.clone(), zero.clone()];
                 let quarter = &square * ratio(TAIL, 4);
                 let cell = self.most(&[one, line(r), [&quarter - &square, zero.clone(), -quarter]]);
@@ -283,8 +288,9 @@ impl Joint {
 
     /// The most, over t in 0..=1, that outputs cost which are moved by these polynomials.
     ///
-    /// An output moved by x moves by ceil(|x| / g) of its steps g = 2^e. With h = g - 1 that is at most (|x| + h) / g, whose
-    /// square is at most ((1 + u) x^2 + (1 + 1 / u) h^2) / g^2 for any u > 0; u = 2 / 2^[`STEP_BITS`]. Exact for g = 1.
+    /// An output moved by x moves by ceil(|x| / g) of its steps g = 2^e. With h = g - 1 that is at most (|x|
+    /// + h) / g, whose square is at most ((1 + u) x^2 + (1 + 1 / u) h^2) / g^2 for any u > 0; u = 2 /
+    /// 2^[`STEP_BITS`]. Exact for g = 1.
     fn most(&self, moved: &[[Rational; 3]]) -> Rational {
         let u = exp2(1 - STEP_BITS.cast_signed());
         let mut sum = vec![Rational::zero(); 5];
@@ -321,7 +327,8 @@ impl Joint {
         self.outputs.iter().map(sum).collect()
     }
 
-    /// n, S and Q of a cell from its noised outputs; unbiased. `rows` is n where the viewer knows it, else not looked at.
+    /// n, S and Q of a cell from its noised outputs; unbiased. `rows` is n where the viewer knows it, else
+    /// not looked at.
     ///
     /// # Panics
     /// When there are not as many numbers as outputs.
@@ -347,7 +354,8 @@ impl Joint {
         [n, s, q].map(|value| to_f64(&value))
     }
 
-    /// The noise of an estimator: the variance of e . `gradient`, where e is the noise of (n, S, Q) as decoded.
+    /// The noise of an estimator: the variance of e . `gradient`, where e is the noise of (n, S, Q) as
+    /// decoded.
     #[must_use]
     pub fn noise(&self, gradient: [f64; 3]) -> f64 {
         let r = self.clamp as f64;
@@ -379,7 +387,8 @@ impl Joint {
         Arm { rows: n, mean, sampling: variance / n, noise, tau2: of_variance / n.powi(4) }
     }
 
-    /// Mean and variances of one arm of decoded totals: what an interval is made of (`docs/protocols/release.md`).
+    /// Mean and variances of one arm of decoded totals: what an interval is made of
+    /// (`docs/protocols/release.md`).
     #[must_use]
     pub fn arm(&self, [n, s, q]: [f64; 3]) -> Arm {
         let mean = (s / n).clamp(0.0, self.clamp as f64);
@@ -422,7 +431,8 @@ fn bernstein(power: &[Rational]) -> Vec<Rational> {
     (0..power.len() as i64).map(one).collect()
 }
 
-/// A polynomial lies below its largest Bernstein coefficient; halves are bounded apart, which brings the bound close.
+/// A polynomial lies below its largest Bernstein coefficient; halves are bounded apart, which brings the
+/// bound close.
 fn most_on_unit(coefficients: &[Rational], halvings: u32) -> Rational {
     if halvings == 0 {
         return coefficients.iter().max().expect("a polynomial has coefficients").clone();

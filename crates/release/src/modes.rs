@@ -1,4 +1,5 @@
-//! From noised values to an estimate: centre, intervals, p-value, rates. Post-processing only: it spends nothing.
+//! From noised values to an estimate: centre, intervals, p-value, rates. Post-processing only: it spends
+//! nothing.
 //!
 //! Doubles suffice here: every input carries noise far above their rounding. Formulas and their derivations:
 //! `docs/protocols/release.md`. All results are per person, in the units of the outcome.
@@ -171,8 +172,8 @@ impl Guess {
     }
 }
 
-/// The smallest true difference (absolute) that mode `sums` finds with probability `power` at `reading`'s level:
-/// (z of the level + z of the power) times the expected standard error.
+/// The smallest true difference (absolute) that mode `sums` finds with probability `power` at `reading`'s
+/// level: (z of the level + z of the power) times the expected standard error.
 ///
 /// # Errors
 /// When an arm is below the minimum group, or confidence, power or the guessed mean are out of range.

@@ -1,4 +1,5 @@
-//! Exact rational numbers: privacy budgets, sensitivities and variances are never rounded on the way to the sampler.
+//! Exact rational numbers: privacy budgets, sensitivities and variances are never rounded on the way to the
+//! sampler.
 
 use num_bigint::{BigInt, BigUint, Sign};
 use num_rational::Ratio;
@@ -66,7 +67,8 @@ pub fn exp2(exponent: i32) -> Rational {
     if exponent >= 0 { Rational::from_integer(power) } else { Rational::new(BigInt::one(), power) }
 }
 
-/// The least integer whose square is at least `square` (which is not negative): the ceiling of its square root.
+/// The least integer whose square is at least `square` (which is not negative): the ceiling of its square
+/// root.
 #[must_use]
 pub fn ceil_sqrt(square: &Rational) -> BigInt {
     let target = unsigned(&square.ceil().to_integer());

@@ -1,9 +1,9 @@
 //! Sensitivities, splits of rho, and the variances of the noise: derived here, never read from a study.
 //!
 //! Neighbouring data, by viewer. The publisher's view protects one user's *outcome* (one arm, one cell). The
-//! advertiser's and the public view protect arm, opportunity, time stamp and presence in the trial: a user may be
-//! added, removed, or moved to the other arm with another outcome (two cells). All numbers are exact rationals;
-//! the shares of a split add up to rho exactly.
+//! advertiser's and the public view protect arm, opportunity, time stamp and presence in the trial: a user
+//! may be added, removed, or moved to the other arm with another outcome (two cells). All numbers are exact
+//! rationals; the shares of a split add up to rho exactly.
 
 use crate::fixed::{self, Grid};
 use crate::rational::{Rational, ceil_sqrt, exp2, ratio};
@@ -45,7 +45,8 @@ pub struct Bounds {
     pub clamp: u64,
 }
 
-/// One Gaussian mechanism: its variance and its charge. The same variance is used in every cell and arm it covers.
+/// One Gaussian mechanism: its variance and its charge. The same variance is used in every cell and arm it
+/// covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mechanism {
     /// The zCDP charge, all cells and both arms together.
@@ -70,7 +71,8 @@ pub struct FixedScale {
     pub lift: Mechanism,
     /// `variance`: v in units of 2^-grid.v. Otherwise se in units of 2^-grid.se.
     pub spread: Mechanism,
-    /// The zCDP charge the ledger books. Equals rho but for `algorithm1-as-published`, where it is the true cost.
+    /// The zCDP charge the ledger books. Equals rho but for `algorithm1-as-published`, where it is the true
+    /// cost.
     pub charge: Rational,
 }
 
@@ -107,10 +109,10 @@ impl Sensitivity {
     }
 }
 
-/// The epsilon of (epsilon, delta)-DP that rho-zCDP implies: the least over alpha > 1 of
-/// alpha rho + ln(1 - 1 / alpha) + (ln(1 / delta) - ln alpha) / (alpha - 1) (Canonne, Kamath and Steinke 2020, Proposition
-/// 12 and Corollary 13). Every alpha gives a bound that holds, so the search need not be exact; 0.1 and 1e-6 give 2.142.
-/// Never above the closed form rho + 2 sqrt(rho ln(1 / delta)). `delta` is in 0..1.
+/// The epsilon of (epsilon, delta)-DP that rho-zCDP implies: the least over alpha > 1 of alpha rho + ln(1 - 1
+/// / alpha) + (ln(1 / delta) - ln alpha) / (alpha - 1) (Canonne, Kamath and Steinke 2020, Proposition 12 and
+/// Corollary 13). Every alpha gives a bound that holds, so the search need not be exact; 0.1 and 1e-6 give
+/// 2.142. Never above the closed form rho + 2 sqrt(rho ln(1 / delta)). `delta` is in 0..1.
 #[must_use]
 pub fn rho_to_epsilon(rho: f64, delta: f64) -> f64 {
     // Written in beta = alpha - 1, which may be near 0.
@@ -119,7 +121,8 @@ pub fn rho_to_epsilon(rho: f64, delta: f64) -> f64 {
         let alpha = 1.0 + beta;
         alpha * rho + log_beta - alpha.ln() + (-delta.ln() - alpha.ln()) / beta
     };
-    // One minimum: the tangent falls before it and rises after it. The closed form's own alpha lies between the ends.
+    // One minimum: the tangent falls before it and rises after it. The closed form's own alpha lies between
+    // the ends.
     let (mut low, mut high) = (-30.0f64, 60.0f64);
     for _ in 0..200 {
         let (a, b) = (low + (high - low) / 3.0, high - (high - low) / 3.0);
@@ -181,7 +184,8 @@ impl Mode {
     pub fn guarantee(self, viewer: Viewer) -> &'static str {
         match (self, viewer) {
             (Self::Sums, Viewer::Publisher) => {
-                "rho-zCDP when one user's outcome is added or removed, or its values change; the arm sizes are exact, because \
+                "rho-zCDP when one user's outcome is added or removed, or its values change; the arm sizes \
+                 are exact, because \
                  the publisher knows them: do not pass on"
             }
             (Self::Sums, _) => {
@@ -192,11 +196,13 @@ impl Mode {
                 "rho-zCDP when one user's outcome is replaced, for public arm sizes"
             }
             (Self::Variance | Self::Algorithm1, _) => {
-                "rho-zCDP when one user's outcome is replaced or two users exchange arms, for public arm sizes; no \
+                "rho-zCDP when one user's outcome is replaced or two users exchange arms, for public arm \
+                 sizes; no \
                  statement when an arm size changes"
             }
             (Self::Algorithm1AsPublished, _) => {
-                "for reproduction only: the printed noise scales cost more than the stated rho (the charge booked \
+                "for reproduction only: the printed noise scales cost more than the stated rho (the charge \
+                 booked \
                  is the true one, for public arm sizes) and the interval covers less often than it says"
             }
         }
@@ -257,8 +263,8 @@ mod tests {
         assert_eq!(rho_to_epsilon(0.0, 1e-6), 0.0);
     }
 
-    /// The Gaussian mechanism's own law: the privacy profile of sensitivity 1 and variance 1 / (2 rho) at the epsilon is below
-    /// the delta, and not by much.
+    /// The Gaussian mechanism's own law: the privacy profile of sensitivity 1 and variance 1 / (2 rho) at the
+    /// epsilon is below the delta, and not by much.
     #[test]
     fn epsilon_holds_for_the_gaussian_itself() {
         use crate::normal::normal_upper as upper;
@@ -283,7 +289,8 @@ mod tests {
         #[test]
         fn shares_add_up_exactly(millis in 1u64..100_000, clamp in 1u64..=fixed::CLAMP, v in 0usize..3) {
             let rho = ratio(millis, 1000);
-            let fixed = fixed_point(Mode::Variance, VIEWERS[v], (1000, 2000), Bounds { clamp }, &rho).unwrap();
+            let groups = (1000, 2000);
+            let fixed = fixed_point(Mode::Variance, VIEWERS[v], groups, Bounds { clamp }, &rho).unwrap();
             prop_assert_eq!(fixed.charge, rho);
         }
     }

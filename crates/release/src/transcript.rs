@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use zeroize::Zeroize;
 
-/// Candidates k where nobody asks otherwise: a drawer that cheats in one of them is caught with 1 - 1/64 = 98.4 %.
+/// Candidates k where nobody asks otherwise: a drawer that cheats in one of them is caught with 1 - 1/64 =
+/// 98.4 %.
 pub const DEFAULT_CANDIDATES: usize = 64;
 /// Noises of one candidate: outputs of one viewer.
 pub const DRAWS: usize = 1 << 16;
@@ -74,8 +75,8 @@ impl Setup {
     /// Checks and fixes an agreement.
     ///
     /// # Errors
-    /// When `candidates` is not in 2..=[`limits::CANDIDATES`], there is no draw or more than [`DRAWS`], a width does
-    /// not suit its variance, or drawer and viewer are one.
+    /// When `candidates` is not in 2..=[`limits::CANDIDATES`], there is no draw or more than [`DRAWS`], a
+    /// width does not suit its variance, or drawer and viewer are one.
     pub fn new(context: Context, draws: Vec<Draw>, candidates: usize) -> Result<Self, Error> {
         if candidates < 2 {
             return Err(Error::misuse("cut-and-choose needs at least 2 candidates"));
@@ -247,8 +248,8 @@ pub enum Outcome {
     Detected(Deviation),
 }
 
-/// The record of one cut-and-choose, complete at every state. Write it to stable storage before the message of the
-/// state goes out. The drawer's holds its seeds: keep it as a key file.
+/// The record of one cut-and-choose, complete at every state. Write it to stable storage before the message
+/// of the state goes out. The drawer's holds its seeds: keep it as a key file.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Transcript {
     format: String,
@@ -310,8 +311,8 @@ impl Transcript {
         self.outcome
     }
 
-    /// A hash of what both sides hold (agreement, commitments, the checker's seeds, the entered-noise transcript, the
-    /// index): equal on both sides at the same step. This is what they sign.
+    /// A hash of what both sides hold (agreement, commitments, the checker's seeds, the entered-noise
+    /// transcript, the index): equal on both sides at the same step. This is what they sign.
     #[must_use]
     pub fn shared_digest(&self) -> Bytes32 {
         let mut hasher = blake3::Hasher::new_derive_key("tacit noise transcript 1");
@@ -332,15 +333,16 @@ impl Transcript {
     /// Checks a record read back from storage against what the job is about to do.
     ///
     /// # Errors
-    /// When it is not a record of this agreement; when it was of *other data* (the same noise on two data sets gives
-    /// their exact difference away); when cheating was detected in it; or when it is inconsistent.
+    /// When it is not a record of this agreement; when it was of *other data* (the same noise on two data
+    /// sets gives their exact difference away); when cheating was detected in it; or when it is inconsistent.
     pub(crate) fn check(&self, setup: &Setup) -> Result<(), Error> {
         if self.format != FORMAT {
             return Err(Error::input("the noise transcript is of another format version"));
         }
         if self.setup.context.data != setup.context.data {
             return Err(Error::input(
-                "these noise seeds were used with other data: the same noise on two data sets reveals their exact \
+                "these noise seeds were used with other data: the same noise on two data sets reveals their \
+                 exact \
                  difference; start a new release, with a new debit",
             ));
         }
@@ -351,7 +353,8 @@ impl Transcript {
         }
         if let Some(Outcome::Detected(_)) = self.outcome {
             return Err(Error::input(
-                "cheating with noise was detected in this attempt of the release; a later attempt has new noise",
+                "cheating with noise was detected in this attempt of the release; a later attempt has new \
+                 noise",
             ));
         }
         self.setup.laws()?;

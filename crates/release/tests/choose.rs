@@ -253,9 +253,10 @@ fn a_crash_resumes_the_same_seeds_and_the_same_index() {
     let Verdict::Accepted(accepted) = chosen.check(&openings, &others(&before, index)).unwrap() else {
         panic!()
     };
-    assert!(
-        matches!(resume(stored(accepted.transcript()), &setup(4)).unwrap(), Resumed::Accepted(a) if a.index() == index)
-    );
+    assert!(matches!(
+        resume(stored(accepted.transcript()), &setup(4)).unwrap(),
+        Resumed::Accepted(a) if a.index() == index
+    ));
 }
 
 #[test]

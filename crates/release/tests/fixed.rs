@@ -54,8 +54,8 @@ proptest! {
     }
 }
 
-/// Two swaps and one changed outcome on random small data: the integer values never differ by more than the integer
-/// sensitivity the noise is scaled to, and the worst data reach the real one.
+/// Two swaps and one changed outcome on random small data: the integer values never differ by more than the
+/// integer sensitivity the noise is scaled to, and the worst data reach the real one.
 #[test]
 fn neighbours_stay_within_the_integer_sensitivity() {
     let mut rng = base::Seed::from_bytes([3; 32]).into_rng();

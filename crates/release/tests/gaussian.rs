@@ -7,8 +7,8 @@ use release::gaussian::{DiscreteGaussian, DiscreteLaplace};
 use release::normal::normal_upper;
 use release::rational::{ratio, to_f64};
 
-/// Pearson's chi-square of draws against an unnormalised law, cells of expectation 10 or less pooled at both ends.
-/// The seed is fixed, so the test is deterministic; a right sampler fails it for one seed in 10^4.
+/// Pearson's chi-square of draws against an unnormalised law, cells of expectation 10 or less pooled at both
+/// ends. The seed is fixed, so the test is deterministic; a right sampler fails it for one seed in 10^4.
 fn check(draws: &[i64], weight: impl Fn(i64) -> f64, reach: i64) {
     let total: f64 = (-reach..=reach).map(&weight).sum();
     let expect = |x: i64| draws.len() as f64 * weight(x) / total;
@@ -93,8 +93,9 @@ fn huge_variances_keep_their_moments() {
     assert!((square - 1.0).abs() / (2.0 / count as f64).sqrt() < 4.5, "{square}");
 }
 
-/// Both sides of a cut-and-choose derive noise from a key: these draws are part of the wire format. An independent
-/// implementation (another language, its own ChaCha12) written from the comments of `gaussian` gave the same.
+/// Both sides of a cut-and-choose derive noise from a key: these draws are part of the wire format. An
+/// independent implementation (another language, its own ChaCha12) written from the comments of `gaussian`
+/// gave the same.
 #[test]
 fn the_draws_of_a_seed_are_pinned() {
     assert_eq!(gaussian_draws((1, 4), 12, 42), PINNED_QUARTER);

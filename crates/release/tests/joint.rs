@@ -1,5 +1,5 @@
-//! The joint mechanism for n, S and Q: what it costs, what it reads, and how close its intervals are to the narrowest that a
-//! trusted curator reaches who knows the data when it shapes the noise.
+//! The joint mechanism for n, S and Q: what it costs, what it reads, and how close its intervals are to the
+//! narrowest that a trusted curator reaches who knows the data when it shapes the noise.
 
 use base::Seed;
 use proptest::prelude::*;
@@ -13,7 +13,8 @@ const CHANGES: [Change; 2] = [Change::Outcome, Change::Person];
 const SIZES: [f64; 4] = [1e3, 1e4, 1e5, 1e6];
 const RHOS: [(i64, i64); 3] = [(1, 100), (1, 10), (1, 1)];
 
-// --- What a release is judged by -------------------------------------------------------------------------------------
+// --- What a release is judged by
+// -------------------------------------------------------------------------------------
 
 /// An outcome law in units of R: all that an expected width depends on.
 #[derive(Clone, Copy, Debug)]
@@ -25,8 +26,8 @@ struct Law {
     variance: f64,
 }
 
-/// The expected squared standard error of the interval, both arms alike with `n` rows, from how noise moves the mean
-/// (variance of e_S - m e_n) and the spread (of e_Q - 2 m e_S + (m^2 - 2 v) e_n).
+/// The expected squared standard error of the interval, both arms alike with `n` rows, from how noise moves
+/// the mean (variance of e_S - m e_n) and the spread (of e_Q - 2 m e_S + (m^2 - 2 v) e_n).
 fn squared_error(law: &Law, n: f64, of_mean: f64, of_variance: f64) -> f64 {
     2.0 * law.variance / n + (2.0 * of_variance).sqrt() / (n * n) + 2.0 * of_mean / (n * n)
 }
@@ -79,7 +80,8 @@ fn point(mean: f64) -> Law {
     Law { name: "all the same", coin: false, mean, variance: 0.0 }
 }
 
-/// n, S and Q noised apart, with shares .05, .80, .15 or .85, .15 of rho, as this project did before; in units of R.
+/// n, S and Q noised apart, with shares .05, .80, .15 or .85, .15 of rho, as this project did before; in
+/// units of R.
 fn apart(change: Change, law: &Law, n: f64, rho: f64) -> f64 {
     let (cells, [of_n, of_s, of_q]) = match change {
         Change::Person => (2.0, [0.05, 0.8, 0.15]),
@@ -100,10 +102,12 @@ fn ours(joint: &Joint, clamp: u128, law: &Law, n: f64) -> f64 {
     squared_error(law, n, mean, joint.noise([r * r * a, r * b, c]) / r.powi(4))
 }
 
-// --- The curator's optimum -------------------------------------------------------------------------------------------
+// --- The curator's optimum
+// -------------------------------------------------------------------------------------------
 
-/// What changes of the data do, in a basis in which searching is easy: (n, S - n / 2, S - Q), of it the coordinates that
-/// this release has. R = 1. Fewer points than there are outcomes: to the curator's advantage.
+/// What changes of the data do, in a basis in which searching is easy: (n, S - n / 2, S - Q), of it the
+/// coordinates that this release has. R = 1. Fewer points than there are outcomes: to the curator's
+/// advantage.
 struct Curator {
     /// Rows that come or go.
     cells: Vec<Vec<f64>>,
@@ -142,8 +146,8 @@ impl Curator {
         self.kept.iter().map(|&k| all[k]).collect()
     }
 
-    /// No Gaussian noise of these statistics, of any covariance within a cell, beats this: noise of a combination is at least
-    /// its own sensitivity's.
+    /// No Gaussian noise of these statistics, of any covariance within a cell, beats this: noise of a
+    /// combination is at least its own sensitivity's.
     fn bound(&self, law: &Law, n: f64, rho: f64) -> f64 {
         let [mean, variance] = gradients(law).map(|g| {
             let gradient = self.gradient(g);
@@ -152,8 +156,8 @@ impl Curator {
         squared_error(law, n, mean, variance)
     }
 
-    /// The same for noise that the curator may also correlate between the two arms: then each arm's own mean is known less
-    /// well than their difference.
+    /// The same for noise that the curator may also correlate between the two arms: then each arm's own mean
+    /// is known less well than their difference.
     fn bound_across(&self, law: &Law, n: f64, rho: f64) -> f64 {
         let along = |all: &[Vec<f64>], g: &[f64]| all.iter().map(|d| dot(d, g)).collect::<Vec<_>>();
         let most = |g: &[f64], sign: f64| {
@@ -164,7 +168,8 @@ impl Curator {
             two.fold(alone, f64::max) / (2.0 * rho)
         };
         let [mean, variance] = gradients(law).map(|g| self.gradient(g));
-        // The difference of the means, the sum of the variances; half of it is what the formula calls one arm's.
+        // The difference of the means, the sum of the variances; half of it is what the formula calls one
+        // arm's.
         squared_error(law, n, 0.5 * most(&mean, 1.0), 0.5 * most(&variance, -1.0))
     }
 
@@ -270,7 +275,8 @@ fn simplex(f: &dyn Fn(&[f64]) -> f64, start: &[f64], size: f64, steps: usize) ->
     points.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).expect("a simplex has points").1
 }
 
-// --- Accuracy --------------------------------------------------------------------------------------------------------
+// --- Accuracy
+// --------------------------------------------------------------------------------------------------------
 
 /// Half-widths over the curator's.
 #[derive(Clone, Copy, Default)]
@@ -323,7 +329,8 @@ fn report(change: Change, law: &Law, r: &Ratios) {
     );
 }
 
-/// The promise: at most 1.05 of the optimum. `cargo test --release -p release --test joint -- --nocapture` prints the table.
+/// The promise: at most 1.05 of the optimum. `cargo test --release -p release --test joint -- --nocapture`
+/// prints the table.
 #[test]
 fn near_the_curators_optimum() {
     for change in [Change::Outcome, Change::Person] {
@@ -335,8 +342,8 @@ fn near_the_curators_optimum() {
     }
 }
 
-/// What falls short: nearly all have one outcome, around .3 R or .7 R, and n is hidden. Nothing else than noise is left to
-/// be wide, and who knows the mean aims all noise at it.
+/// What falls short: nearly all have one outcome, around .3 R or .7 R, and n is hidden. Nothing else than
+/// noise is left to be wide, and who knows the mean aims all noise at it.
 #[test]
 fn one_outcome_off_the_middle_falls_short() {
     let mut most = 0f64;
@@ -349,8 +356,8 @@ fn one_outcome_off_the_middle_falls_short() {
     assert!((1.05..1.10).contains(&most), "{most}");
 }
 
-/// And no shape that does not know the data does better there: over all precisions of (n, S - n / 2), the least of the
-/// largest standard deviation of S - m n over its optimum is 1.082.
+/// And no shape that does not know the data does better there: over all precisions of (n, S - n / 2), the
+/// least of the largest standard deviation of S - m n over its optimum is 1.082.
 #[test]
 fn no_fixed_shape_does_better() {
     let curator = Curator::new(Change::Person, true);
@@ -374,7 +381,8 @@ fn no_fixed_shape_does_better() {
     assert!((1.08..1.085).contains(&least), "{least}");
 }
 
-// --- Privacy ---------------------------------------------------------------------------------------------------------
+// --- Privacy
+// ---------------------------------------------------------------------------------------------------------
 
 /// The charge by definition: what one change of whole steps costs. `moved` is one cell's exact outputs.
 fn cost(joint: &Joint, moved: &[i128]) -> Rational {
@@ -497,11 +505,14 @@ fn the_sampler_takes_every_output() {
     }
 }
 
-// --- Reading ---------------------------------------------------------------------------------------------------------
+// --- Reading
+// ---------------------------------------------------------------------------------------------------------
 
 proptest! {
     #[test]
-    fn without_noise_it_reads_what_was_there(outcomes in prop::collection::vec(0i128..=1000, 1..50), bits in 1u32..=32) {
+    fn without_noise_it_reads_what_was_there(
+        outcomes in prop::collection::vec(0i128..=1000, 1..50), bits in 1u32..=32,
+    ) {
         let clamp = (1u128 << bits) - 1;
         let values = outcomes.iter().map(|x| x % (clamp as i128 + 1));
         let totals = values.fold([0i128; 3], |[n, s, q], x| [n + 1, s + x, q + x * x]);

@@ -1,5 +1,5 @@
-//! The eight cases of `release-vectors.json`: everything that is rational is compared exactly; a printed root or
-//! decimal is squared, or compared, as a rational to 40 digits.
+//! The eight cases of `release-vectors.json`: everything that is rational is compared exactly; a printed root
+//! or decimal is squared, or compared, as a rational to 40 digits.
 
 use num_bigint::BigInt;
 use num_traits::{One, Signed, Zero};
@@ -17,7 +17,8 @@ fn number(value: &Value) -> u64 {
     value.as_u64().expect("an integer")
 }
 
-/// Beyond 64 bits the JSON reader gives a double; the vectors have only powers of two there, which it holds exactly.
+/// Beyond 64 bits the JSON reader gives a double; the vectors have only powers of two there, which it holds
+/// exactly.
 fn wide(value: &Value) -> u128 {
     value.as_u64().map_or_else(|| value.as_f64().expect("a number") as u128, u128::from)
 }
@@ -181,8 +182,9 @@ fn noise_scales_and_widths() {
     }
 }
 
-/// The shipped path end to end: splits, grid, scales and reading give the vectors' sigmas and widths. The grid rounds
-/// values (by less than 3 steps) and, but as published, sensitivities (2^20 steps or more, plus 3).
+/// The shipped path end to end: splits, grid, scales and reading give the vectors' sigmas and widths. The
+/// grid rounds values (by less than 3 steps) and, but as published, sensitivities (2^20 steps or more, plus
+/// 3).
 #[test]
 fn the_modes_agree_with_the_vectors() {
     let mut compared = 0;

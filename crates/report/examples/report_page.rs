@@ -1,4 +1,5 @@
-//! Writes sample report pages, to look at: `cargo run --release -p report --example report_page -- DIRECTORY`.
+//! Writes sample report pages, to look at:
+//! `cargo run --release -p report --example report_page -- DIRECTORY`.
 
 use report::*;
 

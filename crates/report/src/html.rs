@@ -1,7 +1,7 @@
 //! The report as one HTML page: nothing is loaded from anywhere, nothing runs, and every text is escaped.
 //!
-//! The page is for an analyst: the answer first, then how sure it is, then what was paid for it in privacy, time and
-//! bytes. It carries no date, so the same report gives the same page.
+//! The page is for an analyst: the answer first, then how sure it is, then what was paid for it in privacy,
+//! time and bytes. It carries no date, so the same report gives the same page.
 
 mod plots;
 #[cfg(test)]
@@ -54,7 +54,8 @@ pub fn render(report: &Report) -> String {
     parts.push(section("Reading of your own files", tables::inputs(&report.inputs)));
     parts.push(section("Study and parties", tables::parties(report)));
     let footer = format!(
-        "Made by Tacit. The file report.json beside this page holds the same numbers for programs, in the format {}.",
+        "Made by Tacit. The file report.json beside this page holds the same numbers for programs, in the \
+         format {}.",
         clean(&report.format)
     );
     let main = element("main", &[], parts);
@@ -97,7 +98,8 @@ fn notices(report: &Report) -> Markup {
     if let Some(peer) = wording::drew_the_noise(report) {
         let strong =
             words("strong", "", format!("Do not show this report to {peer}: it drew the noise in it. "));
-        let why = "It could take the noise out again and read exact values: the noise protects the data only as long \
+        let why = "It could take the noise out again and read exact values: the noise protects the data only \
+                   as long \
             as it does not see these numbers.";
         parts.push(element(
             "div",
@@ -106,7 +108,8 @@ fn notices(report: &Report) -> Markup {
         ));
     }
     if has_exact_numbers(&report.view) {
-        let why = "It contains exact numbers, without noise (marked \"exact\" below). The guarantee holds for the \
+        let why = "It contains exact numbers, without noise (marked \"exact\" below). The guarantee holds \
+                   for the \
             party that reads this report, not for anyone it is shown to.";
         let strong = words("strong", "", "Do not pass on this report. ");
         parts.push(element(
@@ -116,7 +119,8 @@ fn notices(report: &Report) -> Markup {
         ));
     }
     if report.stored {
-        let what = "This is the stored answer of an earlier run of the same study on the same data: no new noise was \
+        let what = "This is the stored answer of an earlier run of the same study on the same data: no new \
+                    noise was \
             drawn and nothing was charged.";
         parts.push(element("div", &[("class", "box"), ("role", "note")], [paragraph("", what)]));
     }
@@ -146,7 +150,8 @@ fn lift(report: &Report, view: &LiftView) -> Vec<Markup> {
     }
     parts.push(notices(report));
     let clamp = format!(
-        "The interval covers the difference of clamped means: no person adds more than {} to a total. Where people \
+        "The interval covers the difference of clamped means: no person adds more than {} to a total. Where \
+         people \
          were clamped, the difference without the clamp may be another.",
         page::numbers::count(view.clamp)
     );

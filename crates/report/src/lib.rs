@@ -1,5 +1,5 @@
-//! What one party gets: its own view of the result, what was disclosed besides, what it cost. Serialises to the JSON of
-//! `tacit run --json`; fields are added, never renamed.
+//! What one party gets: its own view of the result, what was disclosed besides, what it cost. Serialises to
+//! the JSON of `tacit run --json`; fields are added, never renamed.
 
 pub mod html;
 mod json;
@@ -34,8 +34,8 @@ pub struct Report {
     pub parties: Vec<PartyInfo>,
     /// Engine of the row program, as in `tacit plan`.
     pub engine: String,
-    /// How the engine was set up, and the link as measured where that decided: `ferret, small circuit: measured
-    /// 90 Mb/s, 40.0 ms`. Empty for an engine without settings.
+    /// How the engine was set up, and the link as measured where that decided:
+    /// `ferret, small circuit: measured 90 Mb/s, 40.0 ms`. Empty for an engine without settings.
     #[serde(default)]
     pub settings: String,
     /// Who computed it, where the parties did not, and what they saw.
@@ -47,13 +47,14 @@ pub struct Report {
     pub shards: u32,
     /// What this party alone sees; where nothing is for it alone, what everybody sees.
     pub view: View,
-    /// What everybody sees and may publish, the same in all reports. Absent where there is no such result, and in reports of
-    /// earlier versions.
+    /// What everybody sees and may publish, the same in all reports. Absent where there is no such result,
+    /// and in reports of earlier versions.
     #[serde(default)]
     pub public: Option<View>,
     /// What this view cost the other party's privacy.
     pub privacy: Privacy,
-    /// Releases with each peer that broke off so far, where any did: who leaves when noise is against it shows here.
+    /// Releases with each peer that broke off so far, where any did: who leaves when noise is against it
+    /// shows here.
     #[serde(default)]
     pub broke_off: Vec<BrokeOff>,
     /// What reading this party's own files did. For this party only.
@@ -72,7 +73,8 @@ pub struct Report {
     pub peak_memory_bytes: u64,
     /// CPU seconds of this process, user and system.
     pub cpu_seconds: f64,
-    /// Whether this is the stored answer of an earlier run of the same study on the same data (no new noise, no charge).
+    /// Whether this is the stored answer of an earlier run of the same study on the same data (no new noise,
+    /// no charge).
     pub stored: bool,
     /// Things the reader should know that are not errors.
     pub warnings: Vec<String>,
@@ -85,7 +87,8 @@ impl Report {
         self.public.as_ref() == Some(&self.view)
     }
 
-    /// Everybody who took part, in the order of the bytes of a stage: the parties, then servers that are none.
+    /// Everybody who took part, in the order of the bytes of a stage: the parties, then servers that are
+    /// none.
     #[must_use]
     pub fn participants(&self) -> Vec<&str> {
         let own = |name: &str| self.parties.iter().any(|party| party.name == name);
@@ -107,7 +110,8 @@ impl Report {
 /// Format of the JSON of several reports.
 pub const PARTS_FORMAT: &str = "tacit-reports/1";
 
-/// The publisher's reports of a lift study with several advertisers: one run, one release and one charge for each.
+/// The publisher's reports of a lift study with several advertisers: one run, one release and one charge for
+/// each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reports {
     /// [`PARTS_FORMAT`].
@@ -188,7 +192,8 @@ impl ServersInfo {
             let joins = joiners.is_some_and(|all| all.iter().any(|party| roster.name(*party) == server.name));
             let saw = match study.matching.protocol {
                 Protocol::SaltedKey if joins => format!(
-                    "keyed hashes of the identifiers, and so which rows of different parties are equal, not whose they \
+                    "keyed hashes of the identifiers, and so which rows of different parties are equal, not \
+                     whose they \
                      are; the sizes ({sizes})"
                 ),
                 Protocol::SaltedKey => format!("the sizes ({sizes})"),
@@ -240,10 +245,12 @@ pub struct ProgramOutput {
     pub value: String,
     /// Standard deviation of the noise added to it; absent when none was added to it itself.
     pub sigma: Option<String>,
-    /// Whether no sum over rows reached it except through noise: it was noised itself, or computed from noised values.
+    /// Whether no sum over rows reached it except through noise: it was noised itself, or computed from
+    /// noised values.
     #[serde(default)]
     pub noised: bool,
-    /// Whether it was computed from noised values and from exact ones: there is noise in it, of a size that is not stated.
+    /// Whether it was computed from noised values and from exact ones: there is noise in it, of a size that
+    /// is not stated.
     #[serde(default)]
     pub mixed: bool,
     /// Whether rows that no party has, made up to hide sizes, may be counted in it.
@@ -299,8 +306,8 @@ pub struct CellView {
 /// One released number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CountView {
-    /// `rows`, `value`, `squares`, `tail`, `centred_value`, `centred_tail`, `converters`, `conversions`, `matches`,
-    /// `clamped_users`, `reached_conversions`, `reached_value`, `difference` or `spread`.
+    /// `rows`, `value`, `squares`, `tail`, `centred_value`, `centred_tail`, `converters`, `conversions`,
+    /// `matches`, `clamped_users`, `reached_conversions`, `reached_value`, `difference` or `spread`.
     pub quantity: String,
     /// `test` or `control`; absent for what spans both.
     pub arm: Option<String>,
@@ -320,28 +327,29 @@ pub struct Privacy {
     pub rho: String,
     /// The same as a number.
     pub rho_value: f64,
-    /// The epsilon of (epsilon, delta)-DP that this rho implies, of the release alone; absent where the study has no noise.
+    /// The epsilon of (epsilon, delta)-DP that this rho implies, of the release alone; absent where the study
+    /// has no noise.
     pub epsilon: Option<f64>,
     /// Its delta; absent likewise.
     pub delta: Option<f64>,
-    /// All that this viewer got, the sizes of the match included: the guarantee to quote. Absent where the study has no noise,
-    /// and in reports of earlier versions.
+    /// All that this viewer got, the sizes of the match included: the guarantee to quote. Absent where the
+    /// study has no noise, and in reports of earlier versions.
     #[serde(default)]
     pub total: Option<Total>,
-    /// What this party's own ledger says of the *other* viewer: spent so far on this party's data. Of several viewers
-    /// the one with the most.
+    /// What this party's own ledger says of the *other* viewer: spent so far on this party's data. Of several
+    /// viewers the one with the most.
     pub spent: f64,
     /// The budget of each other viewer on this party's data.
     pub budget: f64,
     /// The lineage of this party's data; absent where nothing is charged, and in reports of earlier versions.
     #[serde(default)]
     pub lineage: Option<String>,
-    /// What this party's own ledger says of every other viewer, in the order of the parties; last, where the study has a public
-    /// result, of `public`: anybody.
+    /// What this party's own ledger says of every other viewer, in the order of the parties; last, where the
+    /// study has a public result, of `public`: anybody.
     #[serde(default)]
     pub viewers: Vec<SpentBy>,
-    /// Noise candidates per output of cut-and-choose: the other party drew them and knows the noise; one was used, the others
-    /// were opened and checked. Absent without noise, and where nobody knows the noise.
+    /// Noise candidates per output of cut-and-choose: the other party drew them and knows the noise; one was
+    /// used, the others were opened and checked. Absent without noise, and where nobody knows the noise.
     pub candidates: Option<u32>,
     /// What the noise may add to delta because its law is off by a little: 0 for exact noise.
     #[serde(default)]
@@ -349,7 +357,8 @@ pub struct Privacy {
     /// What the guarantee is of one of, as the study says; absent where it does not.
     #[serde(default)]
     pub unit: Option<String>,
-    /// Which attempt at a release this is, from 1; absent where the first one came through, and in reports of earlier versions.
+    /// Which attempt at a release this is, from 1; absent where the first one came through, and in reports of
+    /// earlier versions.
     #[serde(default)]
     pub attempt: Option<u32>,
 }
@@ -426,7 +435,8 @@ pub struct Disclosed {
     pub kept_spine: bool,
     /// Group sizes that the mode makes public, test and control.
     pub published_groups: Option<[u64; 2]>,
-    /// Whether every party holds the same identifiers: the rows were aligned by public keys, not matched in private.
+    /// Whether every party holds the same identifiers: the rows were aligned by public keys, not matched in
+    /// private.
     #[serde(default)]
     pub public_keys: bool,
 }
@@ -460,8 +470,8 @@ pub struct Stage {
     pub seconds: f64,
     /// Rows handled: spine rows for `match` and `compute`.
     pub rows: u64,
-    /// Application bytes sent, by party in the order of the roster, as the ledger counted them; of other parties what
-    /// they sent to this one.
+    /// Application bytes sent, by party in the order of the roster, as the ledger counted them; of other
+    /// parties what they sent to this one.
     pub bytes_sent: Vec<u64>,
     /// The cost stated before the stage ran (once its sizes were known).
     pub price: Cost,

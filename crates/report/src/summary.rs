@@ -1,7 +1,8 @@
-//! The result on a terminal: one party's report, or the views of both side by side as `tacit demo` shows them.
+//! The result on a terminal: one party's report, or the views of both side by side as `tacit demo` shows
+//! them.
 //!
-//! Our own words are ASCII; names and labels come from the study and the peer, so they are cleaned of control and bidi
-//! characters and shortened.
+//! Our own words are ASCII; names and labels come from the study and the peer, so they are cleaned of control
+//! and bidi characters and shortened.
 
 #[cfg(test)]
 mod tests;
@@ -145,8 +146,9 @@ fn whose_bytes(report: &Report) -> &'static str {
     if several { " to and from this party, as in every line above" } else { "" }
 }
 
-/// The lift views of several parties side by side, in the default [`Style`]. `truth` is the true difference of means per
-/// person, where it is known. Reports of programs are left out; without a lift view the text is empty.
+/// The lift views of several parties side by side, in the default [`Style`]. `truth` is the true difference
+/// of means per person, where it is known. Reports of programs are left out; without a lift view the text is
+/// empty.
 #[must_use]
 pub fn lift_table(views: &[&Report], truth: Option<f64>) -> String {
     lift_table_in(views, truth, Style::default())

@@ -1,5 +1,5 @@
-//! The words and numbers of a result, shared by the terminal summary and the page: one scale, one noun and one sentence
-//! for both, so that they cannot disagree.
+//! The words and numbers of a result, shared by the terminal summary and the page: one scale, one noun and
+//! one sentence for both, so that they cannot disagree.
 //!
 //! Numbers are written in ASCII here; the page puts in typographic minus signs.
 
@@ -31,8 +31,8 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// One scale for all cells of all views, so that they can be compared at a glance. The rates decide how many
-    /// people, the width of the intervals how many decimals.
+    /// One scale for all cells of all views, so that they can be compared at a glance. The rates decide how
+    /// many people, the width of the intervals how many decimals.
     pub fn of<'a>(views: impl IntoIterator<Item = &'a LiftView>) -> Self {
         let (mut size, mut width, mut people_least) = (0.0f64, 0.0f64, 1.0);
         for view in views {
@@ -178,8 +178,10 @@ pub fn hidden(disclosed: &Disclosed) -> Option<String> {
         false => "by this match",
     };
     Some(format!(
-        "The sizes that were disclosed ({}) have made-up rows in them, a secret number by each party. These sizes are \
-         covered{except}: this party's ledger was charged rho {} and delta {} for its own {when}, towards each other \
+        "The sizes that were disclosed ({}) have made-up rows in them, a secret number by each party. These \
+         sizes are \
+         covered{except}: this party's ledger was charged rho {} and delta {} for its own {when}, towards \
+         each other \
          party.",
         sizes(disclosed),
         dummies.rho,
@@ -198,22 +200,21 @@ fn uncovered(told: &Uncovered) -> String {
 
 /// What a match told besides sizes, whoever reads it.
 pub fn who_learnt(disclosed: &Disclosed) -> impl Iterator<Item = String> {
-    let sentence = |told: &Uncovered| {
-        match told {
+    let sentence = |told: &Uncovered| match told {
         Uncovered::MatchGraph { to } => format!(
-            "{} also learnt which of its rows share identifiers with which rows of the other party, in orders that hide \
+            "{} also learnt which of its rows share identifiers with which rows of the other party, in \
+             orders that hide \
              whose rows they are. No noise covers this graph.",
             label(to)
         ),
         Uncovered::ArmSizes => {
-            "The advertiser also learnt how many rows each arm has, exactly: a row that changes arm alone shows."
+            "The advertiser also learnt how many rows each arm has, exactly: a row that changes arm alone \
+             shows."
                 .to_owned()
         }
-        Uncovered::Overlaps { to } => format!(
-            "{} also counted the rows that each set of parties has in common, exactly.",
-            label(to)
-        ),
-    }
+        Uncovered::Overlaps { to } => {
+            format!("{} also counted the rows that each set of parties has in common, exactly.", label(to))
+        }
     };
     disclosed.uncovered.iter().map(sentence)
 }
@@ -301,14 +302,16 @@ fn difference_sentence(view: &LiftView, estimate: &Estimate, scale: &Scale) -> S
         }
         (Verdict::Unclear, false) => {
             format!(
-                "No clear difference between {test} and {control}: the mean is {amount} {per} {way}{relation}."
+                "No clear difference between {test} and {control}: the mean is {amount} {per} \
+                 {way}{relation}."
             )
         }
         (_, true) => {
             format!("The {test} group had {amount} {way} {noun} {per} than the {control} group{relation}.")
         }
         (_, false) => format!(
-            "The mean of the {test} group was {amount} {per} {way} than that of the {control} group{relation}."
+            "The mean of the {test} group was {amount} {per} {way} than that of the {control} \
+             group{relation}."
         ),
     }
 }
@@ -356,8 +359,8 @@ pub fn quantity(name: &str) -> String {
     words.to_owned()
 }
 
-/// What a program's output says of its noise: a sigma, that it was computed from noised values, or that it is exact; and
-/// whether made-up rows are in it.
+/// What a program's output says of its noise: a sigma, that it was computed from noised values, or that it is
+/// exact; and whether made-up rows are in it.
 pub fn noise(output: &ProgramOutput) -> String {
     let noise = match &output.sigma {
         Some(sigma) => numbers::grouped(&label(&numbers::trimmed(sigma))),
@@ -372,13 +375,15 @@ pub fn noise(output: &ProgramOutput) -> String {
 pub fn membership(protocol: &str) -> Option<String> {
     let tells = ["pid", "ps3i", "collecting"].contains(&protocol);
     tells.then(|| {
-        "In matching, a modified program reads which of its own identifiers another party has; an honest run looks the same, so \
+        "In matching, a modified program reads which of its own identifiers another party has; an honest run \
+         looks the same, so \
          no report can tell."
             .to_owned()
     })
 }
 
-/// Who must not see the report because it drew the noise in it; nothing where nobody knows the noise, or there is none.
+/// Who must not see the report because it drew the noise in it; nothing where nobody knows the noise, or
+/// there is none.
 pub fn drew_the_noise(report: &Report) -> Option<String> {
     let noised = match &report.view {
         View::Lift(view) => {
@@ -391,7 +396,8 @@ pub fn drew_the_noise(report: &Report) -> Option<String> {
 }
 
 /// What is said of a result that all see.
-pub const PUBLIC: &str = "This result is the same at all parties, and everybody may publish it: nobody knows the noise in it, and \
+pub const PUBLIC: &str = "This result is the same at all parties, and everybody may publish it: nobody knows \
+                          the noise in it, and \
                           it protects the data of all.";
 
 /// Where the noise of a view comes from.
@@ -424,7 +430,8 @@ pub fn multiplicity(view: &LiftView) -> Option<String> {
     let misses = (1.0 - view.confidence) * cells as f64;
     (cells >= 4).then(|| {
         format!(
-            "{cells} intervals of {} each: expect about {} of them to miss the truth by chance; a p-value of one cell among \
+            "{cells} intervals of {} each: expect about {} of them to miss the truth by chance; a p-value of \
+             one cell among \
              them counts {cells} times.",
             numbers::percent(view.confidence),
             numbers::short(misses, 2)
@@ -456,8 +463,8 @@ pub fn spent(report: &Report) -> Vec<String> {
     privacy.viewers.iter().map(one).collect()
 }
 
-/// Whose view it is: `north`, or in a lift study `paper (publisher) with shop`, since a publisher has one for each
-/// advertiser.
+/// Whose view it is: `north`, or in a lift study `paper (publisher) with shop`, since a publisher has one for
+/// each advertiser.
 pub fn seen_by(report: &Report) -> String {
     let (party, role) = (label(&report.party), label(&report.role));
     if report.is_public() {

@@ -1,7 +1,8 @@
-//! Rows of a lift study on four servers, owners and all in one process: `lift [ROWS [K [CHUNK]]] [semi-honest|malicious]`.
+//! Rows of a lift study on four servers, owners and all in one process:
+//! `lift [ROWS [K [CHUNK]]] [semi-honest|malicious]`.
 //!
-//! Prints rows/s, ANDs/s, bytes per row and product, semi-honest and malicious, and compares the totals with the study's
-//! definitions.
+//! Prints rows/s, ANDs/s, bytes per row and product, semi-honest and malicious, and compares the totals with
+//! the study's definitions.
 
 use accel::Queue;
 use base::{Error, PartyId};
@@ -47,7 +48,8 @@ fn main() -> Result<(), Error> {
         let (owners, servers) = (sent[..2].iter().sum::<u64>(), sent[2..].iter().sum::<u64>());
         let price = ring4().price_rows(&program, rows);
         println!(
-            "{security:?}: {rows} rows in {seconds:.2} s = {:.0} rows/s; {} ANDs per row, {:.1} M AND/s; bytes per row: owners \
+            "{security:?}: {rows} rows in {seconds:.2} s = {:.0} rows/s; {} ANDs per row, {:.1} M AND/s; \
+             bytes per row: owners \
              {:.0}, servers {:.0}; {:.2} bits per AND; {} rounds; totals {}, price {}",
             rows as f64 / seconds,
             ands / rows,

@@ -1,10 +1,11 @@
 //! A matrix times a vector over Z_2^64, both shared among four processes, in memory that `osprey run` pages:
 //! `paged SEAT [SIZE [ADDRESSES]]`.
 //!
-//! The matrix, SIZE x SIZE, is entered by seat 0 and lies in Osprey's region, 24 bytes an element. It is read once, 64
-//! rows at a time, by dot products. The vector is entered by seat 1. Both are pseudorandom from public seeds; the result
-//! is opened and compared with the computation in the clear. ADDRESSES are those of seats 0 to 2, with commas between:
-//! each waits at its own for the seats after it. Channels are plain TCP, which is for made-up data; security is malicious.
+//! The matrix, SIZE x SIZE, is entered by seat 0 and lies in Osprey's region, 24 bytes an element. It is read
+//! once, 64 rows at a time, by dot products. The vector is entered by seat 1. Both are pseudorandom from
+//! public seeds; the result is opened and compared with the computation in the clear. ADDRESSES are those of
+//! seats 0 to 2, with commas between: each waits at its own for the seats after it. Channels are plain TCP,
+//! which is for made-up data; security is malicious.
 //!
 //! Prints one line of JSON. `docs/osprey/ring4.md` has figures.
 
@@ -82,7 +83,8 @@ fn args() -> Result<Args, Error> {
             Ok(Args { seat: Seat::new(seat), size, addresses })
         }
         _ => Err(Error::input(format!(
-            "usage: paged SEAT [SIZE [ADDRESSES]]: a seat from 0 to 3, a multiple of {ROWS}, and three addresses with \
+            "usage: paged SEAT [SIZE [ADDRESSES]]: a seat from 0 to 3, a multiple of {ROWS}, and three \
+             addresses with \
              commas between"
         ))),
     }

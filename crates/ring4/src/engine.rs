@@ -1,8 +1,9 @@
 //! Four servers as an engine of programs: data owners enter, the servers compute, viewers get outputs.
 //!
-//! Owners are the parties of the program; a server may be one of them. Those that are not come after the parties in the
-//! roster. Rows have keys of their own, draws and the releases that take them one set together; other releases and lists set up keys
-//! anew. Between calls nothing is kept but that, the noise, and summands of totals.
+//! Owners are the parties of the program; a server may be one of them. Those that are not come after the
+//! parties in the roster. Rows have keys of their own, draws and the releases that take them one set
+//! together; other releases and lists set up keys anew. Between calls nothing is kept but that, the noise,
+//! and summands of totals.
 
 mod circuit_engine;
 mod combine;
@@ -38,8 +39,8 @@ pub struct Ring4 {
 }
 
 impl Ring4 {
-    /// An engine of four servers at these seats. All participants take the same settings and seats; `devices` makes the
-    /// queue of a call, at those with a seat.
+    /// An engine of four servers at these seats. All participants take the same settings and seats; `devices`
+    /// makes the queue of a call, at those with a seat.
     #[must_use]
     pub fn new(
         settings: Settings,
@@ -63,8 +64,8 @@ impl Ring4 {
         self
     }
 
-    /// With another number of rows, or lanes, computed at once, a power of two of at least 128. All participants take the
-    /// same. For measurements.
+    /// With another number of rows, or lanes, computed at once, a power of two of at least 128. All
+    /// participants take the same. For measurements.
     #[must_use]
     pub fn with_chunk(mut self, rows: usize) -> Self {
         assert!(
@@ -116,7 +117,8 @@ impl Ring4 {
             return Ok(());
         }
         Err(Error::input(format!(
-            "this study is for {parties} parties and four servers, {wanted} participants in all; {there} take part"
+            "this study is for {parties} parties and four servers, {wanted} participants in all; {there} \
+             take part"
         )))
     }
 

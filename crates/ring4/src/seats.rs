@@ -1,4 +1,5 @@
-//! What four seats do with shares: agree on keys, enter, multiply, open, and check every tag before they go on.
+//! What four seats do with shares: agree on keys, enter, multiply, open, and check every tag before they go
+//! on.
 
 pub(crate) mod check;
 pub(crate) mod input;

@@ -6,8 +6,8 @@ use base::Error;
 use kernels::{Block, ring_add, ring_sub};
 use std::borrow::Cow;
 
-/// One seat's part of a shared vector: part k is summand seat + 1 + k of every element. Wiped on drop. Where the length
-/// is no multiple of the lanes of a block, what fills the last block up is shares of anything.
+/// One seat's part of a shared vector: part k is summand seat + 1 + k of every element. Wiped on drop. Where
+/// the length is no multiple of the lanes of a block, what fills the last block up is shares of anything.
 #[derive(Clone)]
 pub struct Shares {
     ring: Ring,
@@ -33,7 +33,8 @@ impl Shares {
         Self { ring, len, parts }
     }
 
-    /// A value that every seat but `unknown_to` knows, as summand `unknown_to`: no message. `value` is not looked at there.
+    /// A value that every seat but `unknown_to` knows, as summand `unknown_to`: no message. `value` is not
+    /// looked at there.
     #[must_use]
     pub fn known_but_to(ring: Ring, len: usize, seat: Seat, unknown_to: Seat, value: &[Block]) -> Self {
         let mut shares = Self::zero(ring, len);
@@ -160,7 +161,8 @@ impl Shares {
     }
 }
 
-/// Shared elements where they lie: in [`Shares`], or in an array in the program's memory ([`crate::Array::view`]).
+/// Shared elements where they lie: in [`Shares`], or in an array in the program's memory
+/// ([`crate::Array::view`]).
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     ring: Ring,

@@ -1,5 +1,5 @@
-//! Arithmetic over vectors of shares: conversion between numbers and bits, comparison, truncation, quotients, roots. An operation
-//! of a party stands beside its price.
+//! Arithmetic over vectors of shares: conversion between numbers and bits, comparison, truncation, quotients,
+//! roots. An operation of a party stands beside its price.
 
 pub(crate) mod adder;
 pub(crate) mod array;

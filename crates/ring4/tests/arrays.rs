@@ -28,7 +28,8 @@ fn entered<M: Memory>(
     Ok(array)
 }
 
-/// Sums of products of one half of an array with the other half of another one, in four ways that give the same.
+/// Sums of products of one half of an array with the other half of another one, in four ways that give the
+/// same.
 fn products<M: Memory>(memory: &M, ring: Ring) {
     let (run_len, terms) = (6 * ring.lanes(), 700);
     let len = 2 * run_len * terms;

@@ -1,8 +1,10 @@
-//! A seat, or an owner together with a seat, that deviates anywhere: any byte of any message, messages cut short, shares
-//! other than those it holds. Nobody honest gets a wrong result, nobody panics, nobody waits for ever, and who accuses others
-//! accuses the one that deviated. Places and masks are drawn at random under a seed that a failure prints.
+//! A seat, or an owner together with a seat, that deviates anywhere: any byte of any message, messages cut
+//! short, shares other than those it holds. Nobody honest gets a wrong result, nobody panics, nobody waits
+//! for ever, and who accuses others accuses the one that deviated. Places and masks are drawn at random under
+//! a seed that a failure prints.
 //!
-//! Bounded to 5 s and a last run; `TACIT_ATTACK_SECONDS=600` for a longer hunt, `TACIT_ATTACK_SEED` to repeat one.
+//! Bounded to 5 s and a last run; `TACIT_ATTACK_SECONDS=600` for a longer hunt, `TACIT_ATTACK_SEED` to repeat
+//! one.
 
 mod support;
 
@@ -49,7 +51,8 @@ fn bend(bend: Option<Bend>, party: &Party, before: usize, x: &mut Shares) {
     x.parts_mut()[bend.part][block].0 ^= 1 << bend.bit;
 }
 
-/// Operations that depend on each other, conversions, comparisons and truncations among them, each at a step of its own.
+/// Operations that depend on each other, conversions, comparisons and truncations among them, each at a step
+/// of its own.
 fn work(p: &mut Party, s: &mut Session, bent: Option<Bend>) -> Result<Vec<u128>, Error> {
     let shape = (Ring::Z64, 10);
     let values =
@@ -171,8 +174,8 @@ impl Drop for Hunt {
     }
 }
 
-/// What must hold of an honest party's end, whatever `deviates` did: the right result or an error, and an accusation that
-/// holds one of them.
+/// What must hold of an honest party's end, whatever `deviates` did: the right result or an error, and an
+/// accusation that holds one of them.
 fn judge<T: PartialEq + std::fmt::Debug>(
     label: &str,
     result: &Result<T, Error>,

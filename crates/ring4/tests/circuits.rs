@@ -34,7 +34,8 @@ fn five_owners_one_of_them_a_server() {
     check(Security::Malicious, 5, [5, 6, 2, 7], 3);
 }
 
-/// One AND of a bit of each of two owners, in three blocks; whether it ends well, and what each participant sent.
+/// One AND of a bit of each of two owners, in three blocks; whether it ends well, and what each participant
+/// sent.
 fn in_blocks(fault: Option<Fault>) -> Vec<(bool, u64)> {
     let mut g = Gates::default();
     let [a, b] = [0, 1].map(|i| g.input(Input { owner: Some(PartyId(i)), word: i.into(), bit: 0 }));

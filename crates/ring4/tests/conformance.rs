@@ -1,5 +1,5 @@
-//! Every program of the conformance suites, between owners and servers: what it means, who holds what, and what it costs,
-//! byte for byte and turn for turn.
+//! Every program of the conformance suites, between owners and servers: what it means, who holds what, and
+//! what it costs, byte for byte and turn for turn.
 
 use accel::Queue;
 use base::PartyId;

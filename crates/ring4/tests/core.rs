@@ -1,4 +1,5 @@
-//! Inputs, products, joint inputs and openings at four seats, their price, and what happens when one deviates.
+//! Inputs, products, joint inputs and openings at four seats, their price, and what happens when one
+//! deviates.
 
 mod support;
 

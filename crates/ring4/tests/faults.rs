@@ -1,5 +1,5 @@
-//! One party sends something else, at every step, at each of its messages: whoever gets it stops before it says anything
-//! that depends on it, and names the channel.
+//! One party sends something else, at every step, at each of its messages: whoever gets it stops before it
+//! says anything that depends on it, and names the channel.
 
 mod support;
 
@@ -193,7 +193,8 @@ fn owners_enter_and_get_outputs() {
     }
 }
 
-/// An owner that gives different summands or seeds to different seats, and a seat that gives a viewer something else.
+/// An owner that gives different summands or seeds to different seats, and a seat that gives a viewer
+/// something else.
 #[test]
 fn owners_and_seats_that_deviate_are_noticed() {
     let seats = [1, 2, 3, 4].map(PartyId);
@@ -280,7 +281,8 @@ fn channels_that_others_read_are_refused() {
 #[test]
 fn keys_that_differ_are_noticed_and_nobody_is_accused_alone() {
     let settings = malicious()[0];
-    // After the settings and two commitments come two openings: commitment and opening alike are changed for one peer.
+    // After the settings and two commitments come two openings: commitment and opening alike are changed for
+    // one peer.
     for byte in [96, 128] {
         let cluster = Cluster::new(4, 5).deadline(Duration::from_secs(20));
         let fault = Fault::Corrupt { byte, mask: 1 };

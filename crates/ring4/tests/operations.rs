@@ -98,8 +98,8 @@ fn play(settings: Settings, work: impl Fn(&mut Seated<'_>) -> Result<Results, Er
     results
 }
 
-/// The same work at every seat without peers, twice, since what was done before is left out: results of the same shape, and
-/// the price of the run.
+/// The same work at every seat without peers, twice, since what was done before is left out: results of the
+/// same shape, and the price of the run.
 fn speculate(
     settings: Settings,
     work: impl Fn(&mut Seated<'_>) -> Result<Results, Error>,

@@ -1,5 +1,5 @@
-//! `examples/paged.rs` as it is run: four processes over TCP; a speculative pass of each, and a run by its trace in a
-//! part of the memory.
+//! `examples/paged.rs` as it is run: four processes over TCP; a speculative pass of each, and a run by its
+//! trace in a part of the memory.
 
 use osprey::trace::Source;
 use osprey::{Engine, Mode, Settings, Stats};
@@ -94,8 +94,8 @@ const SIZE: &str = "1536";
 /// Memory for the region, the pager's own buffers (a half or so) among it.
 const MEMORY: u64 = 14 << 20;
 
-/// A trace of a seat's own, and the settings of a run by it in a quarter of the region's memory. `None` where this machine
-/// cannot speculate.
+/// A trace of a seat's own, and the settings of a run by it in a quarter of the region's memory. `None` where
+/// this machine cannot speculate.
 fn speculate(seat: &str, folder: &Path) -> Option<Settings> {
     let file = |what: &str| folder.join(format!("{what}.{seat}"));
     let speculation = Settings { mode: Mode::Speculate, trace: Some(file("trace")), ..Settings::default() };

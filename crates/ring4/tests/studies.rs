@@ -1,5 +1,5 @@
-//! The studies on four servers: the totals and answers of independent references, shards, and what happens when a server or
-//! an owner sends something else.
+//! The studies on four servers: the totals and answers of independent references, shards, and what happens
+//! when a server or an owner sends something else.
 
 use accel::Queue;
 use base::{ChannelError, Error, Kind, PartyId, Seed};
@@ -84,8 +84,8 @@ fn a_lift_study_has_the_totals_of_its_definitions() {
     }
 }
 
-/// Sums of wide products, of their factors and of the bits that select them, which are had of numbers, beside sums that are not: a
-/// product that wraps, a bit that selects no product.
+/// Sums of wide products, of their factors and of the bits that select them, which are had of numbers, beside
+/// sums that are not: a product that wraps, a bit that selects no product.
 fn products() -> Program {
     let mut b = Builder::new("products", Class::Exact, ["a", "b"]);
     let x = b.column("x", Type::u(24), PartyId(0));
@@ -148,7 +148,8 @@ fn sums_of_products_are_those_of_numbers() {
     }
 }
 
-/// A byte that a server sends another one changes while numbers are made, multiplied and summed: who gets it stops.
+/// A byte that a server sends another one changes while numbers are made, multiplied and summed: who gets it
+/// stops.
 #[test]
 fn numbers_are_vouched_for() {
     let (columns, _) = factors(300);
@@ -227,8 +228,8 @@ fn narrow_windows_do_not_stop_it() {
     assert_eq!(done.into_iter().next().unwrap().unwrap(), Some(sample.truth().unwrap()));
 }
 
-/// Sums with noise: what the viewer learns with whom it caught, and what this participant sent at each of [`STEPS`] to each
-/// peer. `bend` may change what a seat gives the viewer.
+/// Sums with noise: what the viewer learns with whom it caught, and what this participant sent at each of
+/// [`STEPS`] to each peer. `bend` may change what a seat gives the viewer.
 fn noisy(
     case: &Case,
     bend: impl Fn(PartyId, &mut Vec<u8>) -> bool,
@@ -317,7 +318,8 @@ fn noised() -> Case {
     case("joint among 2")
 }
 
-/// Whatever one server gives the viewer, or if it gives nothing, the viewer has its outputs, and knows who bent them.
+/// Whatever one server gives the viewer, or if it gives nothing, the viewer has its outputs, and knows who
+/// bent them.
 #[test]
 fn one_server_neither_stops_nor_bends_an_output() {
     let case = noised();
@@ -351,8 +353,8 @@ fn two_servers_that_bend_are_noticed() {
     assert!(error.to_string().contains("no two of three servers agree"), "{error}");
 }
 
-/// One byte that a participant sends changes, at every stage and towards every peer: nobody gets an answer, and who notices
-/// names the channel.
+/// One byte that a participant sends changes, at every stage and towards every peer: nobody gets an answer,
+/// and who notices names the channel.
 #[test]
 fn a_byte_changed_at_any_stage_stops_everybody() {
     let gates = Case { rows: 0, columns: Vec::new(), ..case("difference: Variance") };

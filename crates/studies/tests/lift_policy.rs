@@ -55,8 +55,9 @@ fn every_study_passes_the_policy_at_exactly_its_rho() {
     }
 }
 
-/// People without an outcome count, so a study's rows are those of either party; what columns hold where there is no row keeps
-/// them out of everything else. With a code that is a cohort's, or one that is an arm's, they would be in.
+/// People without an outcome count, so a study's rows are those of either party; what columns hold where
+/// there is no row keeps them out of everything else. With a code that is a cohort's, or one that is an
+/// arm's, they would be in.
 #[test]
 fn absent_rows_are_in_no_cohort_and_no_arm() {
     let lift = Lift { cohorts: vec!["x".into(), "y".into()], clamp: 100, ..Lift::bench(2) };
@@ -125,8 +126,8 @@ fn exact_outputs_are_the_publishers_own_counts() {
     }
 }
 
-/// The core is one mechanism, whose rows are known where the viewer's own columns decide them; counts have noise of
-/// D / sqrt(2 rho) where the viewer fixes the cell, D / sqrt(rho) where a row can change cells.
+/// The core is one mechanism, whose rows are known where the viewer's own columns decide them; counts have
+/// noise of D / sqrt(2 rho) where the viewer fixes the cell, D / sqrt(rho) where a row can change cells.
 #[test]
 fn sensitivities_are_those_of_the_table() {
     for lift in studies().filter(|l| l.mode == Mode::Sums) {
@@ -299,8 +300,8 @@ fn the_documented_cost_is_the_cost() {
     }
 }
 
-/// Joined studies pass the policy; a row of the advertiser counts as often as it can be joined, and no total of the publisher's
-/// own is masked.
+/// Joined studies pass the policy; a row of the advertiser counts as often as it can be joined, and no total
+/// of the publisher's own is masked.
 #[test]
 fn joined_studies_charge_their_degrees() {
     for (slots, degree) in [(1, [1, 1]), (1, [1, 3]), (3, [2, 4])] {

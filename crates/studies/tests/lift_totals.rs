@@ -159,7 +159,8 @@ proptest! {
         let rho = vec![program::Ratio::new(1, 10).unwrap(); usize::from(count) + 1];
         let lift = Lift { advertisers, rho, cohorts: Vec::new(), ..lift };
         let (program, layout) = build(&lift).unwrap();
-        program::verify(&program, &program::Policy { max_outputs: 4096, ..Default::default() }, base::limits::ROWS).unwrap();
+        let policy = program::Policy { max_outputs: 4096, ..Default::default() };
+            program::verify(&program, &policy, base::limits::ROWS).unwrap();
         prop_assert_eq!(Program::parse(&program.to_text()).unwrap(), program.clone());
         let outcomes = |i: usize| (0..usize::from(count)).map(|j| {
             let outcome = rows[(i + j) % rows.len()].outcome.clone();
@@ -191,7 +192,8 @@ fn person(arm: Arm, time: u64, events: &[(u64, u64)]) -> JoinedRow {
 fn by_hand() {
     let lift = Lift { within: Some(10), clamp: 5, breakdown: vec![], cohorts: vec![], ..full(Mode::Sums) };
     let mut rows = vec![
-        person(Arm::Test, 20, &[(20, 1), (21, 2), (30, 4), (31, 8)]), // 2 + 4 = 6, clamped to 5; 20 and 31 do not count
+        // 2 + 4 = 6, clamped to 5; 20 and 31 do not count
+        person(Arm::Test, 20, &[(20, 1), (21, 2), (30, 4), (31, 8)]),
         person(Arm::Test, 20, &[(19, 60)]),
         person(Arm::Test, 0, &[(0, 3)]),
         person(Arm::Control, 20, &[(25, 3)]),

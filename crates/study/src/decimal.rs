@@ -20,7 +20,8 @@ impl Decimal {
     /// Zero.
     pub const ZERO: Self = Self { nano: 0 };
 
-    /// Reads `12`, `0.1`, `+3.25`; no exponent, no sign but `+`, at most nine digits before and after the point.
+    /// Reads `12`, `0.1`, `+3.25`; no exponent, no sign but `+`, at most nine digits before and after the
+    /// point.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.strip_prefix('+').unwrap_or(text);

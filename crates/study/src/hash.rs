@@ -1,8 +1,9 @@
 //! The hash of a study, and where two studies part.
 //!
 //! The hash is BLAKE3 over a canonical encoding of the *typed* study: every field in a fixed order, as
-//! `length(name) name length(value) value` with 64-bit little-endian lengths, so no two studies share an encoding.
-//! Comments, white space, order of keys and defaults written out do not matter; everything else does.
+//! `length(name) name length(value) value` with 64-bit little-endian lengths, so no two studies share an
+//! encoding. Comments, white space, order of keys and defaults written out do not matter; everything else
+//! does.
 
 use super::reader::{Source, printable};
 use super::{
@@ -110,7 +111,8 @@ impl Study {
             Kind::Program(program) => encode_program(program, to),
         }
         to.text("engine", self.compute.engine.name());
-        // What is left to the version adds nothing, so that studies from before these settings keep their hash.
+        // What is left to the version adds nothing, so that studies from before these settings keep their
+        // hash.
         if let Some(ot) = self.compute.ot {
             to.text("ot", &ot.to_string());
         }

@@ -1,9 +1,9 @@
 //! The study file: what both parties agree on, typed, checked and hashed.
 //!
-//! A study holds no path and no secret. Two files that say the same have the same [`StudyHash`], whatever their
-//! comments, white space and order of keys; nothing runs unless all parties hold the same hash. What a study may say
-//! is checked here completely, before any connection: every error names file, line, column, the value met and what to
-//! write instead.
+//! A study holds no path and no secret. Two files that say the same have the same [`StudyHash`], whatever
+//! their comments, white space and order of keys; nothing runs unless all parties hold the same hash. What a
+//! study may say is checked here completely, before any connection: every error names file, line, column, the
+//! value met and what to write instead.
 
 mod decimal;
 mod hash;
@@ -54,7 +54,8 @@ pub struct Study {
     pub name: String,
     /// One line for people.
     pub title: String,
-    /// Who takes part, in the order of the roster: publisher then advertisers by name in a lift study, else by name.
+    /// Who takes part, in the order of the roster: publisher then advertisers by name in a lift study, else
+    /// by name.
     pub parties: Vec<Member>,
     /// How rows are matched.
     pub matching: Matching,
@@ -95,10 +96,11 @@ pub enum Role {
 /// What a study computes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Conversion lift of a randomised trial. Of several advertisers, a person's outcome is what the events of all add up to.
+    /// Conversion lift of a randomised trial. Of several advertisers, a person's outcome is what the events
+    /// of all add up to.
     Lift(Box<Lift>),
-    /// Conversion lift with several advertisers apart: one lift study of the publisher with each, in the order of the
-    /// advertisers. Each runs by itself and has a release of its own.
+    /// Conversion lift with several advertisers apart: one lift study of the publisher with each, in the
+    /// order of the advertisers. Each runs by itself and has a release of its own.
     Lifts(Vec<Study>),
     /// The user's own program.
     Program(Box<ProgramStudy>),
@@ -208,7 +210,8 @@ pub enum Overflow {
 /// Which outcomes count, and how much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiftRule {
-    /// Events count when they are strictly later than the opportunity and, with `within` = w, at most w units later.
+    /// Events count when they are strictly later than the opportunity and, with `within` = w, at most w units
+    /// later.
     pub within: Option<u32>,
     /// R: most that one person adds to a total.
     pub clamp: u32,
@@ -240,7 +243,8 @@ pub struct Release {
 pub enum NoiseFrom {
     /// It is drawn inside the computation, from coins of all parties: nobody knows it.
     Inside,
-    /// One party draws so many candidates for the other, which chooses one and looks at the rest: between two parties.
+    /// One party draws so many candidates for the other, which chooses one and looks at the rest: between two
+    /// parties.
     CutAndChoose(u32),
 }
 
@@ -270,8 +274,8 @@ impl Confidence {
 /// A study of the user's own program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramStudy {
-    /// Whether anything is computed: if not, rows are matched and that is all (`kind = "match"`), and the text holds no
-    /// more than the columns.
+    /// Whether anything is computed: if not, rows are matched and that is all (`kind = "match"`), and the
+    /// text holds no more than the columns.
     pub computes: bool,
     /// The program in its text form. A study holds no path, so the text is inline.
     pub text: String,
@@ -427,8 +431,8 @@ impl Study {
         }
     }
 
-    /// The studies of exactly the parties that run together: this one, or the parts of a lift study with several
-    /// advertisers.
+    /// The studies of exactly the parties that run together: this one, or the parts of a lift study with
+    /// several advertisers.
     #[must_use]
     pub fn runs(&self) -> &[Study] {
         match &self.kind {
@@ -444,7 +448,8 @@ impl Study {
     pub fn refuse_clear(&self) -> Result<(), Error> {
         if self.compute.engine == Engine::Clear {
             return Err(Error::input(format!(
-                "study {}: compute.engine is \"clear\", which protects nothing and is refused between processes; \
+                "study {}: compute.engine is \"clear\", which protects nothing and is refused between \
+                 processes; \
                  use \"auto\", \"yao\" or \"gmw\"",
                 self.name
             )));

@@ -1,4 +1,5 @@
-//! The section `[match]`: which protocol matches rows, by which identifiers, and what each protocol lets a study set.
+//! The section `[match]`: which protocol matches rows, by which identifiers, and what each protocol lets a
+//! study set.
 
 use super::Decimal;
 use super::KindName;
@@ -63,10 +64,11 @@ pub enum Protocol {
     },
     /// Circuit-PSI: shares of who is in both, so that not even their number is told.
     CircuitPsi,
-    /// Every party has the same rows, by an identifier that is known to all. For programs, with any number of parties.
+    /// Every party has the same rows, by an identifier that is known to all. For programs, with any number of
+    /// parties.
     Aligned,
-    /// Two of four servers join rows by keyed hashes of one identifier; the owners share the key. For studies that servers
-    /// compute.
+    /// Two of four servers join rows by keyed hashes of one identifier; the owners share the key. For studies
+    /// that servers compute.
     SaltedKey,
 }
 
@@ -189,7 +191,8 @@ pub struct Identifier {
     pub name: String,
     /// Applied in this order, after Unicode NFC.
     pub normalise: Vec<Normaliser>,
-    /// What sort of identifier it is: those of one sort may match each other, others never do. The name unless told.
+    /// What sort of identifier it is: those of one sort may match each other, others never do. The name
+    /// unless told.
     pub sort: String,
     /// A match by a heavier identifier is preferred; among equal weights, one by an earlier identifier.
     pub weight: u32,
@@ -210,12 +213,12 @@ pub enum Normaliser {
     Nfkc,
     /// Keeps the digits 0 to 9 only.
     Digits,
-    /// A telephone number as `+` and 7 to 15 digits. One without `+` or what is dialled before another country's code is a
-    /// national one: it loses the prefix of national calls and gets this country's calling code, without which it is
-    /// refused, as is what can be read in two ways.
+    /// A telephone number as `+` and 7 to 15 digits. One without `+` or what is dialled before another
+    /// country's code is a national one: it loses the prefix of national calls and gets this country's
+    /// calling code, without which it is refused, as is what can be read in two ways.
     Phone(Option<u16>),
-    /// Trims, lowers, drops a dot at the end and checks for exactly one `@` with text on both sides, without white space,
-    /// invisible characters and signs of lists.
+    /// Trims, lowers, drops a dot at the end and checks for exactly one `@` with text on both sides, without
+    /// white space, invisible characters and signs of lists.
     Email,
     /// As `email`, and what follows a `+` before the `@` is removed.
     EmailUntagged,
@@ -255,7 +258,8 @@ impl Normaliser {
             Ok(code) if digits && !country.starts_with('0') => match phone::is_known(code) {
                 true => Ok(Self::Phone(Some(code))),
                 false => Err(item.refuse(format!(
-                    "how national numbers are written there is not known: use \"phone\", with + and the country in every \
+                    "how national numbers are written there is not known: use \"phone\", with + and the \
+                     country in every \
                      cell, or one of {}",
                     phone::codes()
                 ))),
@@ -264,7 +268,8 @@ impl Normaliser {
         }
     }
 
-    /// Its name with the version of what it does: two sides that would make other identifiers of a cell hold other studies.
+    /// Its name with the version of what it does: two sides that would make other identifiers of a cell hold
+    /// other studies.
     fn versioned(self) -> String {
         match self {
             Self::Phone(_) | Self::Email | Self::EmailUntagged => format!("{}/2", self.name()),
@@ -278,13 +283,13 @@ impl Normaliser {
 pub enum Duplicates {
     /// It is an error that names both lines.
     Error,
-    /// The first line counts; a later line with several identifiers keeps those that are its own. Two arms for one
-    /// identifier stay an error.
+    /// The first line counts; a later line with several identifiers keeps those that are its own. Two arms
+    /// for one identifier stay an error.
     First,
     /// The advertiser's lines are put together; on the publisher's side it is an error.
     Merge,
-    /// Rows keep identifiers that other rows have too, and lines of the wide layout are all rows of their own; for
-    /// `collecting` only. One identifier in both arms stays an error.
+    /// Rows keep identifiers that other rows have too, and lines of the wide layout are all rows of their
+    /// own; for `collecting` only. One identifier in both arms stays an error.
     Keep,
 }
 
@@ -315,7 +320,8 @@ pub(super) fn parse(root: &Section<'_, '_>, kind: KindName, parties: usize) -> R
     if identifiers.len() > 1 && !matches!(protocol, Protocol::MultiPid { .. } | Protocol::Collecting { .. }) {
         let and = if parties > 2 && protocol == Protocol::Pid { " among more than two parties" } else { "" };
         return Err(list.error(format!(
-            "match.identifiers names {} columns; \"{}\"{and} matches by exactly 1: of several, use \"pid\" between two \
+            "match.identifiers names {} columns; \"{}\"{and} matches by exactly 1: of several, use \"pid\" \
+             between two \
              parties or \"collecting\"",
             identifiers.len(),
             protocol.name()
@@ -337,12 +343,14 @@ pub(super) fn parse(root: &Section<'_, '_>, kind: KindName, parties: usize) -> R
     };
     if protocol == Protocol::Pid && parties > PARTIES_MAX && dummies.is_some() {
         return Err(section.error(format!(
-            "dummies hide overlaps among at most {PARTIES_MAX} parties, the study has {parties}: write dummies = \"off\""
+            "dummies hide overlaps among at most {PARTIES_MAX} parties, the study has {parties}: write \
+             dummies = \"off\""
         )));
     }
     if protocol.contaminated() != Contaminated::Ignore && dummies.is_some() {
         return Err(section.error(format!(
-            "match.contaminated = \"{}\" tells the exact sizes of both arms, which dummies do not hide: write dummies = \
+            "match.contaminated = \"{}\" tells the exact sizes of both arms, which dummies do not hide: \
+             write dummies = \
              \"off\", or contaminated = \"ignore\"",
             protocol.contaminated().name()
         )));
@@ -350,8 +358,8 @@ pub(super) fn parse(root: &Section<'_, '_>, kind: KindName, parties: usize) -> R
     Ok(Matching { protocol, identifiers, duplicates, dummies })
 }
 
-/// How far one line of a file reaches must have a bound, or no noise hides it. By several identifiers a line that is put
-/// together with others ties any number of them to each other.
+/// How far one line of a file reaches must have a bound, or no noise hides it. By several identifiers a line
+/// that is put together with others ties any number of them to each other.
 fn bounded(
     item: &Item<'_, '_>,
     protocol: Protocol,
@@ -366,7 +374,8 @@ fn bounded(
         _ => return Ok(()),
     };
     Err(item.refuse(format!(
-        "by several identifiers one line could change any number of rows, which no noise hides: use {use_instead}"
+        "by several identifiers one line could change any number of rows, which no noise hides: use \
+         {use_instead}"
     )))
 }
 
@@ -408,7 +417,8 @@ impl ProtocolName {
         let met = all.iter().find(|(name, _)| item.text().is_ok_and(|text| text == *name));
         if let (Some((_, Self::Ps3i | Self::Collecting | Self::CircuitPsi)), true) = (met, spines) {
             return Err(item.refuse(
-                "it gives shares of the rows that both have, and this study runs on a common spine; use \"pid\" or \
+                "it gives shares of the rows that both have, and this study runs on a common spine; use \
+                 \"pid\" or \
                  \"aligned\"",
             ));
         }
@@ -644,8 +654,10 @@ impl Matching {
                     }
                 };
                 format!(
-                    "both learn both set sizes and the size of the match, {sizes}; the publisher (of a program the \
-                     first party) also sees which rows share identifiers with which, without knowing whose rows they \
+                    "both learn both set sizes and the size of the match, {sizes}; the publisher (of a \
+                     program the \
+                     first party) also sees which rows share identifiers with which, without knowing whose \
+                     rows they \
                      are{arms}"
                 )
             }
@@ -656,8 +668,10 @@ impl Matching {
                     Contaminated::Drop => " and how many of them are in each arm",
                 };
                 format!(
-                    "the advertiser learns how many rows the publisher has{arms}; the publisher learns how many rows \
-                     the advertiser has, and which of them share identifiers with which of its own, without knowing \
+                    "the advertiser learns how many rows the publisher has{arms}; the publisher learns how \
+                     many rows \
+                     the advertiser has, and which of them share identifiers with which of its own, without \
+                     knowing \
                      whose rows they are; numbers {sizes}"
                 )
             }
@@ -666,8 +680,10 @@ impl Matching {
             }
             Protocol::Aligned => "the identifiers are public: all files must hold the same".to_owned(),
             Protocol::SaltedKey => format!(
-                "the parties learn the sizes of all sets and of the match, exactly; {JOINERS} servers that own no data see \
-                 keyed hashes of the identifiers, and so which rows of different parties are equal, not whose they are; the \
+                "the parties learn the sizes of all sets and of the match, exactly; {JOINERS} servers that \
+                 own no data see \
+                 keyed hashes of the identifiers, and so which rows of different parties are equal, not \
+                 whose they are; the \
                  others see the sizes"
             ),
         }

@@ -106,7 +106,8 @@ fn unit(item: &Item<'_, '_>) -> Result<String, Error> {
     let plain = |c: char| c.is_alphanumeric() || " -".contains(c);
     if text.len() > LONGEST || text.trim() != text || !text.chars().all(plain) {
         return Err(item.refuse(format!(
-            "write what one row stands for in a word or two that fit after \"one\", at most {LONGEST} bytes of letters, digits, \
+            "write what one row stands for in a word or two that fit after \"one\", at most {LONGEST} bytes \
+             of letters, digits, \
              spaces and hyphens: \"person\", \"child\", \"household\""
         )));
     }
@@ -226,7 +227,8 @@ fn together(root: &Section<'_, '_>) -> Result<bool, Error> {
     }
 }
 
-/// The columns of each advertiser: [advertiser] describes the file of all of them, or each has a section [advertiser.NAME].
+/// The columns of each advertiser: [advertiser] describes the file of all of them, or each has a section
+/// [advertiser.NAME].
 fn advertisers(root: &Section<'_, '_>, parties: &[Member]) -> Result<Vec<Advertiser>, Error> {
     let item = root.need("advertiser", "a section [advertiser], or [advertiser.NAME] for each")?;
     let names: Vec<&str> = parties[1..].iter().map(|member| member.name.as_str()).collect();
@@ -252,7 +254,8 @@ fn one_unit(root: &Section<'_, '_>, lift: &Lift) -> Result<(), Error> {
     }
     let item = root.need("advertiser", "a section [advertiser]")?;
     Err(item.error(
-        "advertisers = \"together\" adds up what a person did at all of them: write the same value.unit for each, or \
+        "advertisers = \"together\" adds up what a person did at all of them: write the same value.unit for \
+         each, or \
          advertisers = \"apart\"",
     ))
 }
@@ -470,8 +473,8 @@ fn confidence(item: &Item<'_, '_>) -> Result<Confidence, Error> {
     found.map(|&(_, level)| level).ok_or_else(|| item.refuse("use 0.90, 0.95 or 0.99"))
 }
 
-/// Where noise comes from: inside the computation where nothing is said. The longer name of the other is that of studies
-/// of earlier versions.
+/// Where noise comes from: inside the computation where nothing is said. The longer name of the other is that
+/// of studies of earlier versions.
 fn noise(section: &Section<'_, '_>, parties: usize) -> Result<NoiseFrom, Error> {
     let names = [("inside", true), ("cut-and-choose", false), ("seeded-cut-and-choose", false)];
     let named = section.get("noise");
@@ -486,13 +489,15 @@ fn noise(section: &Section<'_, '_>, parties: usize) -> Result<NoiseFrom, Error> 
     }
     if let (Some(item), true) = (&named, parties != 2) {
         return Err(item.refuse(
-            "one of two parties draws candidates for the other, and here are more; write noise = \"inside\", which serves \
+            "one of two parties draws candidates for the other, and here are more; write noise = \"inside\", \
+             which serves \
              [release.public] and [release.to.NAME] alike",
         ));
     }
     if let (Some(item), Some(_)) = (&named, section.get("public")) {
         return Err(item.refuse(
-            "who draws candidates knows the noise, so there is no public number; write noise = \"inside\", or give each party a \
+            "who draws candidates knows the noise, so there is no public number; write noise = \"inside\", \
+             or give each party a \
              number of its own: [release.to.NAME] with a rho instead of [release.public]",
         ));
     }
@@ -512,7 +517,8 @@ fn viewers(release: &Section<'_, '_>, parties: &[Member]) -> Result<Spent, Error
         Some(item) => Ok((own_views(&item, parties)?, public)),
         None if public.is_some() => Ok((Vec::new(), public)),
         None => {
-            let wanted = "a section [release.public] for one number that all see, or [release.to.NAME] for each viewer";
+            let wanted = "a section [release.public] for one number that all see, or [release.to.NAME] for \
+                          each viewer";
             release.need("public", wanted).map(|_| (Vec::new(), public))
         }
     }
@@ -621,7 +627,8 @@ fn match_only(root: &Section<'_, '_>, study: &Study) -> Result<ProgramStudy, Err
         (false, None) => Vec::new(),
         (false, Some(item)) => {
             return Err(item.error(format!(
-                "[columns] are for protocols that give shares of them, and \"{}\" gives positions of rows: remove the \
+                "[columns] are for protocols that give shares of them, and \"{}\" gives positions of rows: \
+                 remove the \
                  section",
                 protocol.name()
             )));

@@ -1,4 +1,5 @@
-//! A party's own settings: a file that is never shared and not part of the study's hash, and the flags that override it.
+//! A party's own settings: a file that is never shared and not part of the study's hash, and the flags that
+//! override it.
 
 mod bounds;
 mod node;
@@ -117,7 +118,8 @@ pub struct Party {
     pub allow: Vec<Network>,
     /// The stable name of this data: the budget is kept under it. Studies that charge nothing need none.
     pub lineage: Option<String>,
-    /// The private folder for what a match keeps while it runs: with it, a match that breaks off goes on where it was.
+    /// The private folder for what a match keeps while it runs: with it, a match that breaks off goes on
+    /// where it was.
     pub work: Option<PathBuf>,
     /// Where to keep the spine of this run, for later ones of the same parties.
     pub keep_spine: Option<PathBuf>,
@@ -131,7 +133,8 @@ pub struct Party {
     pub transport: Transport,
     /// Whether this party takes part only if the servers keep TLS: it says so itself.
     pub tls_only: bool,
-    /// Whether a new ledger may take the place of one that is said to be lost: asked of the operator, never of the file.
+    /// Whether a new ledger may take the place of one that is said to be lost: asked of the operator, never
+    /// of the file.
     pub new_ledger: bool,
     /// What this party agrees to at all.
     pub policy: Policy,
@@ -155,10 +158,15 @@ impl Party {
     /// When the party file has none; the text proposes one.
     pub fn lineage(&self) -> Result<&str, Error> {
         self.lineage.as_deref().ok_or_else(|| {
-            let stem = self.data.file_stem().map_or_else(|| self.as_party.clone().into(), |stem| stem.to_string_lossy());
+            let stem = self
+                .data
+                .file_stem()
+                .map_or_else(|| self.as_party.clone().into(), |stem| stem.to_string_lossy());
             Error::input(format!(
-                "no lineage: the privacy budget is kept under a name of the data that stays over all their versions, and this \
-                 study spends some; add lineage = \"{stem}\" to the party file, or --lineage {stem} to the command"
+                "no lineage: the privacy budget is kept under a name of the data that stays over all their \
+                 versions, and this \
+                 study spends some; add lineage = \"{stem}\" to the party file, or --lineage {stem} to the \
+                 command"
             ))
         })
     }
@@ -190,8 +198,8 @@ pub struct Places {
 }
 
 impl Address {
-    /// Who dials whom: of two parties the one that has the other's address, of more the later one in the order of the
-    /// roster.
+    /// Who dials whom: of two parties the one that has the other's address, of more the later one in the
+    /// order of the roster.
     ///
     /// # Errors
     /// Names the address that is missing, or the name that is no party of the study.
@@ -199,7 +207,8 @@ impl Address {
         self.places_among(me, roster, &roster.parties().collect::<Vec<_>>())
     }
 
-    /// [`Address::places`] where the parties come in another order than that of the roster: each goes to those before it.
+    /// [`Address::places`] where the parties come in another order than that of the roster: each goes to
+    /// those before it.
     ///
     /// # Errors
     /// As [`Address::places`].
@@ -215,7 +224,8 @@ impl Address {
             }
             Self::Peer(_) => {
                 return Err(Error::input(format!(
-                    "`peer` is for two parties and this study has {}: write a section [peers] with a line NAME = \
+                    "`peer` is for two parties and this study has {}: write a section [peers] with a line \
+                     NAME = \
                      \"host:port\" for each",
                     roster.len()
                 )));
@@ -236,7 +246,8 @@ impl Address {
                 Some(at) if before(peer) || (two && listen.is_none()) => _ = dial.insert(peer, at.clone()),
                 None if before(peer) && !(two && listen.is_some()) => {
                     return Err(Error::input(format!(
-                        "no address of {name}: {}; add {name} = \"host:port\" under [peers], or --peer {name}=host:port",
+                        "no address of {name}: {}; add {name} = \"host:port\" under [peers], or --peer \
+                         {name}=host:port",
                         match order.is_sorted() {
                             true => "parties go to those before them in the study's order",
                             false => "owners go to servers, and each to those before it by name",
@@ -245,7 +256,8 @@ impl Address {
                 }
                 _ if listen.is_none() => {
                     return Err(Error::input(format!(
-                        "{name} comes to this party: add listen = \"0.0.0.0:7000\" to the party file, or --listen"
+                        "{name} comes to this party: add listen = \"0.0.0.0:7000\" to the party file, or \
+                         --listen"
                     )));
                 }
                 _ => {}
@@ -361,7 +373,8 @@ impl PartySettings {
     /// These settings, and those of `below` where these say nothing: `flags.over(file)`.
     #[must_use]
     pub fn over(self, below: Self) -> Self {
-        // An address in either form replaces that of the file; with [peers], own address and theirs are apart.
+        // An address in either form replaces that of the file; with [peers], own address and theirs are
+        // apart.
         let several = !self.peers.is_empty() || !below.peers.is_empty();
         let (listen, peer) = match (self.listen, self.peer) {
             (None, None) => (below.listen, below.peer.filter(|_| self.peers.is_empty())),

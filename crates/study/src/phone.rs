@@ -1,8 +1,9 @@
 //! Telephone numbers as they are written in a country, made international.
 //!
-//! A number that is read wrongly matches somebody else, or nobody, and nothing shows it. So a national number is read only
-//! by the rules of a country in [`PLANS`], and refused where they leave two readings. Countries whose lists mix several
-//! forms (Argentina, Brazil, Mexico) or whose prefix has changed (Belarus, Lithuania, Uzbekistan) are left out.
+//! A number that is read wrongly matches somebody else, or nobody, and nothing shows it. So a national number
+//! is read only by the rules of a country in [`PLANS`], and refused where they leave two readings. Countries
+//! whose lists mix several forms (Argentina, Brazil, Mexico) or whose prefix has changed (Belarus, Lithuania,
+//! Uzbekistan) are left out.
 
 use std::ops::RangeInclusive;
 
@@ -17,7 +18,8 @@ struct Plan {
     trunk: &'static str,
     /// Whether national numbers themselves may begin with 0.
     zero: bool,
-    /// What is dialled before the calling code of another country. Nothing: there are several, and `+` is needed.
+    /// What is dialled before the calling code of another country. Nothing: there are several, and `+` is
+    /// needed.
     abroad: &'static [&'static str],
     /// Digits of a national number without `trunk`.
     digits: RangeInclusive<usize>,
@@ -191,7 +193,8 @@ fn abroad(text: &str) -> Result<String, BadPhone> {
     let all = digits(text);
     // No calling code begins another one.
     let plan = (1..=3).find_map(|n| find(all.get(..n)?.parse().ok()?));
-    // Some write `(0)`, the prefix of a national call, behind the country. Where that is no 0, it may be a digit.
+    // Some write `(0)`, the prefix of a national call, behind the country. Where that is no 0, it may be a
+    // digit.
     let bracket = text.contains("(0)");
     let number = match plan {
         Some(plan) if bracket && plan.trunk == "0" => digits(&text.replacen("(0)", "", 1)),

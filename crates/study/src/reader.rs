@@ -1,7 +1,9 @@
-//! Reading a TOML file so that every complaint names file, line, column, the value met and what to write instead.
+//! Reading a TOML file so that every complaint names file, line, column, the value met and what to write
+//! instead.
 //!
-//! The files are small and written by people, so the walk is over the parsed tree with its spans rather than through
-//! `serde`: a derived reader knows neither the neighbours of a misspelt key nor the exact text of a decimal.
+//! The files are small and written by people, so the walk is over the parsed tree with its spans rather than
+//! through `serde`: a derived reader knows neither the neighbours of a misspelt key nor the exact text of a
+//! decimal.
 
 use base::Error;
 use std::ops::RangeInclusive;
@@ -184,7 +186,8 @@ impl<'s, 'a> Item<'s, 'a> {
         }
     }
 
-    /// A label: text that is not empty, not long, and without control characters (it is printed on terminals).
+    /// A label: text that is not empty, not long, and without control characters (it is printed on
+    /// terminals).
     pub fn text(&self) -> Result<&'s str, Error> {
         let text = self.long_text()?;
         if text.is_empty() {

@@ -1,7 +1,8 @@
 //! The salt of a match by keyed hashes: 32 random bytes that the owners share, and no server ever holds.
 //!
-//! Whoever has it and sees the keyed hashes can test guesses of identifiers, so its file is as secret as a private key.
-//! Owners hand it to each other by hand, once; a run compares a hash of it before anything else is said.
+//! Whoever has it and sees the keyed hashes can test guesses of identifiers, so its file is as secret as a
+//! private key. Owners hand it to each other by hand, once; a run compares a hash of it before anything else
+//! is said.
 
 use base::{Error, Seed};
 use std::io::{Read, Write};
@@ -23,7 +24,8 @@ pub fn create(path: &Path) -> Result<(), Error> {
     let open = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let mut file = open.map_err(|e| match e.kind() {
         std::io::ErrorKind::AlreadyExists => Error::input(format!(
-            "{shown} exists and is not overwritten: other owners may hold the salt in it; choose another file name"
+            "{shown} exists and is not overwritten: other owners may hold the salt in it; choose another \
+             file name"
         )),
         _ => Error::io(format!("cannot create {shown}"), &e),
     })?;
@@ -53,7 +55,8 @@ pub fn load(path: &Path) -> Result<Seed, Error> {
     let shown = path.display();
     let file = std::fs::File::open(path).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => Error::input(format!(
-            "there is no salt at {shown}: get the file from the owner who made it, or make one for all of you with \
+            "there is no salt at {shown}: get the file from the owner who made it, or make one for all of \
+             you with \
              `tacit keygen --salt {shown}`"
         )),
         _ => Error::io(format!("cannot open the salt {shown}"), &e),
@@ -62,7 +65,8 @@ pub fn load(path: &Path) -> Result<Seed, Error> {
     let mode = about.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(Error::input(format!(
-            "others may read the salt in {shown} (mode {mode:04o}); run `chmod 600 {shown}`, and make a new one with all \
+            "others may read the salt in {shown} (mode {mode:04o}); run `chmod 600 {shown}`, and make a new \
+             one with all \
              owners if somebody may have read this"
         )));
     }
@@ -71,7 +75,8 @@ pub fn load(path: &Path) -> Result<Seed, Error> {
     read.map_err(|e| Error::io(format!("cannot read the salt {shown}"), &e))?;
     parse(&text).ok_or_else(|| {
         Error::input(format!(
-            "{shown} holds no salt: one line, {FORMAT} and 64 hex digits; get it from another owner, or make one for all \
+            "{shown} holds no salt: one line, {FORMAT} and 64 hex digits; get it from another owner, or make \
+             one for all \
              of you with `tacit keygen --salt FILE`, FILE a new one"
         ))
     })

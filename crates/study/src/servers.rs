@@ -22,7 +22,8 @@ pub struct Servers {
     pub security: Security,
     /// What messages are vouched for with, under malicious security.
     pub hash: Hash,
-    /// What the owners agreed that the computation goes over; where they say nothing, the servers' operators choose.
+    /// What the owners agreed that the computation goes over; where they say nothing, the servers' operators
+    /// choose.
     pub transport: Option<Transport>,
 }
 
@@ -87,7 +88,8 @@ pub(super) fn parse(
     if compute.engine != Engine::Ring4 {
         let Some(item) = section.or(settings) else { return Ok(None) };
         return Err(item.error(format!(
-            "[{}] is for studies that four servers compute: write engine = \"ring4\" under [compute], or remove the section",
+            "[{}] is for studies that four servers compute: write engine = \"ring4\" under [compute], or \
+             remove the section",
             item.path
         )));
     }
@@ -174,7 +176,8 @@ pub(super) fn check(root: &Section<'_, '_>, study: &Study) -> Result<(), Error> 
             || lift && study.matching.protocol == Protocol::Aligned
         {
             return Err(protocol.refuse(
-                "it is for studies that four servers compute: write engine = \"ring4\" under [compute] and name the servers",
+                "it is for studies that four servers compute: write engine = \"ring4\" under [compute] and \
+                 name the servers",
             ));
         }
         return Ok(());
@@ -197,7 +200,8 @@ pub(super) fn check(root: &Section<'_, '_>, study: &Study) -> Result<(), Error> 
     let apart = servers.members.iter().filter(|server| !server.owner).count();
     if study.matching.protocol == Protocol::SaltedKey && apart < JOINERS {
         return Err(protocol.refuse(format!(
-            "rows are joined by {JOINERS} servers that own no data, for an owner knows the salt; this study has {apart}"
+            "rows are joined by {JOINERS} servers that own no data, for an owner knows the salt; this study \
+             has {apart}"
         )));
     }
     let compute = root.need("compute", "a section [compute]")?.open_section()?;
@@ -212,7 +216,8 @@ pub(super) fn check(root: &Section<'_, '_>, study: &Study) -> Result<(), Error> 
     Ok(())
 }
 
-/// Everything said of servers, into the study's hash; nothing where there are none, so that other studies keep theirs.
+/// Everything said of servers, into the study's hash; nothing where there are none, so that other studies
+/// keep theirs.
 pub(super) fn encode(servers: Option<&Servers>, to: &mut Encoder) {
     let Some(servers) = servers else { return };
     to.number("servers", servers.members.len() as u64);
@@ -254,7 +259,8 @@ impl Study {
         seats?.try_into().ok()
     }
 
-    /// The servers that join rows by keyed hashes: the first by name that own no data, for an owner knows the salt.
+    /// The servers that join rows by keyed hashes: the first by name that own no data, for an owner knows the
+    /// salt.
     #[must_use]
     pub fn joiners(&self) -> Option<[PartyId; JOINERS]> {
         let (servers, roster) = (self.servers.as_ref()?, self.roster());
@@ -263,8 +269,8 @@ impl Study {
         joiners?.try_into().ok()
     }
 
-    /// The names of the servers that see which rows are equal: of a study by keyed hashes, [`Study::joiners`]. `None`
-    /// without servers.
+    /// The names of the servers that see which rows are equal: of a study by keyed hashes,
+    /// [`Study::joiners`]. `None` without servers.
     #[must_use]
     pub fn seen_by_joiners(&self) -> Option<Vec<&str>> {
         self.servers.as_ref()?;

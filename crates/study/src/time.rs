@@ -1,7 +1,8 @@
 //! Time as the study counts it: whole units since an origin both sides agreed on.
 //!
-//! Cells may be dates (`1954-04-26`), date-times with an offset (RFC 3339, `1954-04-26T09:30:00Z`), or whole numbers
-//! that already count units since the origin. Everything is reduced to UTC and rounded down to the unit.
+//! Cells may be dates (`1954-04-26`), date-times with an offset (RFC 3339, `1954-04-26T09:30:00Z`), or whole
+//! numbers that already count units since the origin. Everything is reduced to UTC and rounded down to the
+//! unit.
 
 use std::fmt;
 use time::format_description::well_known::Rfc3339;
@@ -75,14 +76,26 @@ impl fmt::Display for TimeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotATime => f.write_str(
-                "not a time: use a date (1954-04-26), a date-time with offset (1954-04-26T09:30:00Z) or a whole number",
+                "not a time: use a date (1954-04-26), a date-time with offset (1954-04-26T09:30:00Z) or a \
+                 whole number",
             ),
-            Self::NoOffset => f.write_str("a date-time without offset: append Z (UTC) or an offset such as +02:00"),
+            Self::NoOffset => f.write_str(
+                "a date-time without offset: append Z (UTC) or an offset such as \
+                                           +02:00",
+            ),
             Self::BeforeOrigin(origin) => {
-                write!(f, "before the study's origin {origin}: correct the cell, or agree on an earlier [time] origin")
+                write!(
+                    f,
+                    "before the study's origin {origin}: correct the cell, or agree on an earlier \
+                           [time] origin"
+                )
             }
             Self::AfterSpan(last) => {
-                write!(f, "after the study's last time {last}: correct the cell, or agree on a longer [time] span")
+                write!(
+                    f,
+                    "after the study's last time {last}: correct the cell, or agree on a longer [time] \
+                           span"
+                )
             }
         }
     }

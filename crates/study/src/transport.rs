@@ -49,8 +49,8 @@ impl Transport {
         }
     }
 
-    /// What a party file says, with nothing missing. Who trusts the network and names no transport takes shared memory
-    /// where it can.
+    /// What a party file says, with nothing missing. Who trusts the network and names no transport takes
+    /// shared memory where it can.
     ///
     /// # Errors
     /// A plain transport without `trusted_network`.
@@ -61,9 +61,11 @@ impl Transport {
             None | Some(Self::Tls) => Ok(Self::Tls),
             Some(said) if trusted => Ok(said),
             Some(said) => Err(Error::refused(format!(
-                "transport = \"{said}\" and no trusted_network = true: over it messages travel in plain text, which is for a \
+                "transport = \"{said}\" and no trusted_network = true: over it messages travel in plain \
+                 text, which is for a \
                  host or a network that only the operators of the four servers can touch. If that is so, add \
-                 trusted_network = true to the party file, or --trusted-network to the command; if not, use transport = \
+                 trusted_network = true to the party file, or --trusted-network to the command; if not, use \
+                 transport = \
                  \"tls\""
             ))),
         }
@@ -76,7 +78,8 @@ impl Transport {
     pub fn admit(&self, study: &Study) -> Result<(), Error> {
         match study.servers.as_ref().and_then(|servers| servers.transport.as_ref()) {
             Some(agreed) if agreed != self => Err(Error::input(format!(
-                "the study says [ring4] transport = \"{agreed}\", and this server is set to \"{self}\": set transport = \
+                "the study says [ring4] transport = \"{agreed}\", and this server is set to \"{self}\": set \
+                 transport = \
                  \"{agreed}\" in its party file, or agree on another study"
             ))),
             _ => Ok(()),
@@ -132,18 +135,24 @@ impl fmt::Display for Transport {
 /// What a transport protects against, in sentences.
 #[must_use]
 pub fn protects(name: &str) -> String {
-    let rest = "What is altered on the way is noticed. Keys, matching, the owners' shares and the outputs go over TLS.";
+    let rest = "What is altered on the way is noticed. Keys, matching, the owners' shares and the outputs go \
+                over TLS.";
     match Transport::parse(name) {
         Ok(Transport::Plain(Kind::Shm)) => format!(
-            "The servers run on one host and compute over memory that their processes share, in plain text under masks: no \
-             server reads there what is meant for others. {rest} Whoever administers that host can look into all four and \
+            "The servers run on one host and compute over memory that their processes share, in plain text \
+             under masks: no \
+             server reads there what is meant for others. {rest} Whoever administers that host can look into \
+             all four and \
              learn everything."
         ),
         Ok(Transport::Plain(Kind::Fabric { provider })) => format!(
-            "The servers compute over libfabric ({provider}), in plain text under masks: no server reads there what is \
-             meant for others, and whoever else reads that network sees what all four see, and how much goes when. {rest}"
+            "The servers compute over libfabric ({provider}), in plain text under masks: no server reads \
+             there what is \
+             meant for others, and whoever else reads that network sees what all four see, and how much goes \
+             when. {rest}"
         ),
-        _ => "Everything between the servers goes over TLS between pinned keys: nobody else reads it or alters it \
+        _ => "Everything between the servers goes over TLS between pinned keys: nobody else reads it or \
+              alters it \
               unnoticed."
             .to_owned(),
     }

@@ -1,8 +1,9 @@
 //! One batch of rows at one party: its shares, and what it says and hears in each round.
 //!
-//! A correlated OT serves as follows. The sender holds q, the receiver a random bit r and q + r Delta. In its round the
-//! receiver says d = r + c, c its choice; then k_0 = q + d Delta and k_1 = k_0 + Delta are such that it holds k_c. Pads
-//! are H(index, k, block): the index is the number of the batch and of the COT, and no pair repeats.
+//! A correlated OT serves as follows. The sender holds q, the receiver a random bit r and q + r Delta. In its
+//! round the receiver says d = r + c, c its choice; then k_0 = q + d Delta and k_1 = k_0 + Delta are such
+//! that it holds k_c. Pads are H(index, k, block): the index is the number of the batch and of the COT, and
+//! no pair repeats.
 
 use crate::inputs::{Feed, Inputs};
 use crate::planes::{Squeeze, Temps, byte_planes, clear, low_planes, pack};
@@ -531,8 +532,8 @@ fn equal(digit: u64) -> u128 {
     (ONES * 16 - differences) >> 4 & ONES
 }
 
-/// Masks leaf x with byte x of the pad of bit `i` of x: a pad of its own for every leaf. Pads that sum whole keys would be
-/// linear in x, and four of them would sum to zero.
+/// Masks leaf x with byte x of the pad of bit `i` of x: a pad of its own for every leaf. Pads that sum whole
+/// keys would be linear in x, and four of them would sum to zero.
 fn mask_leaves(i: u8, pads: &[Vec<Block>; 2], blocks: &mut [Block]) {
     let ones = (0..16).filter(|x| x >> i & 1 == 1).fold(0, |m: u128, x| m | 0xff << (8 * x));
     for ((block, zero), one) in blocks.iter_mut().zip(&pads[0]).zip(&pads[1]) {
@@ -567,8 +568,9 @@ mod tests {
         }
     }
 
-    /// The pads of leaves are the slices of one expansion that belong to them. Pads that sum whole keys are linear: those
-    /// of leaves 0, 1, 2 and 3 sum to zero, which gives a receiver of one leaf a relation between the others.
+    /// The pads of leaves are the slices of one expansion that belong to them. Pads that sum whole keys are
+    /// linear: those of leaves 0, 1, 2 and 3 sum to zero, which gives a receiver of one leaf a relation
+    /// between the others.
     #[test]
     fn pads_of_leaves_are_not_linear() {
         let hash = TweakedHash::new(Block(7));

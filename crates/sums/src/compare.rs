@@ -1,7 +1,7 @@
 //! Comparison of one party's words with a word of the other, digit by digit.
 //!
-//! The bound is cut into digits of four bits (the top one takes what is left). Per digit one 1-of-16 OT gives shares of
-//! `[digit of key > digit of bound]` and `[=]` for all keys at once; a tree joins digits pairwise:
+//! The bound is cut into digits of four bits (the top one takes what is left). Per digit one 1-of-16 OT gives
+//! shares of `[digit of key > digit of bound]` and `[=]` for all keys at once; a tree joins digits pairwise:
 //! (g, e) = (g_h + e_h g_l, e_h e_l). The lowest digit needs no equality, nor does any node that contains it.
 
 use crate::schedule::{Action, Builder, Gate, In, Kind, Leaf};
@@ -31,7 +31,8 @@ pub(super) fn comparisons(builder: &Builder<'_>) -> HashMap<usize, usize> {
 
 /// Schedules a comparison: slots of the results and the stage from which on they are there.
 pub(super) fn schedule(builder: &mut Builder<'_>, compare: &Compare) -> (Vec<u32>, usize) {
-    // Words that wait for temporaries are there from the same stage on at both parties, whoever computes them.
+    // Words that wait for temporaries are there from the same stage on at both parties, whoever computes
+    // them.
     let words = compare.keys.iter().chain([&compare.bound]);
     let start = words.map(|word| builder.ready(*word)).max().unwrap_or(0);
     let own = if builder.me == compare.chooser { &[compare.bound][..] } else { &compare.keys };

@@ -1,4 +1,5 @@
-//! What one party knows of a batch: row nodes that it computes in the clear, or words of rows that enter as shares.
+//! What one party knows of a batch: row nodes that it computes in the clear, or words of rows that enter as
+//! shares.
 
 use crate::planes::Temps;
 use base::{Error, PartyId};

@@ -5,8 +5,8 @@ use base::{Cost, PartyId, limits};
 use ot::{Meter, OtKind, Price};
 use program::lower::{FoldPlan, RowPlan};
 
-/// Most batches in flight: while one waits for the peer, the others are worked on. Rounds are paid once per flight, which
-/// decides the pace over a long path.
+/// Most batches in flight: while one waits for the peer, the others are worked on. Rounds are paid once per
+/// flight, which decides the pace over a long path.
 const FLIGHT: usize = 16;
 /// Bytes of OTs drawn for one group, by one party.
 const GROUP_BYTES: usize = 64 << 20;
@@ -67,8 +67,8 @@ impl Shape {
         round.answer_bits(sender) * lanes / 8
     }
 
-    /// Batches of a group over a channel with this window: what is under way at once stays within half of it, so that
-    /// neither party waits to send while the other one does.
+    /// Batches of a group over a channel with this window: what is under way at once stays within half of it,
+    /// so that neither party waits to send while the other one does.
     pub fn flight(&self, window: usize) -> usize {
         (window / 2 / self.turn_bytes.max(1)).clamp(1, self.flight)
     }
@@ -89,7 +89,8 @@ impl Shape {
         self.quote(rows).0
     }
 
-    /// Messages of a shard that must cross the path one after the other: what is said by one party on end crosses once.
+    /// Messages of a shard that must cross the path one after the other: what is said by one party on end
+    /// crosses once.
     pub fn trips(&self, rows: u64) -> u64 {
         self.quote(rows).1
     }

@@ -1,8 +1,8 @@
 //! A shard: groups of batches in flight, each through all rounds, into sums.
 //!
-//! The parties take turns. In turn r the first one hears the second one's choices and answers of round r - 1, answers, and
-//! chooses for round r; the second one hears that, chooses and answers. So every message answers one, no two messages
-//! cross, and while one batch waits for the peer the party works on another.
+//! The parties take turns. In turn r the first one hears the second one's choices and answers of round r - 1,
+//! answers, and chooses for round r; the second one hears that, chooses and answers. So every message answers
+//! one, no two messages cross, and while one batch waits for the peer the party works on another.
 
 use crate::batch::{Batch, Context, Ots, Scratch};
 use crate::inputs::Feed;
@@ -109,8 +109,8 @@ impl Prepared {
         self.shape.price(rows)
     }
 
-    /// Messages of a shard that must cross the path one after the other: while batches are under way together, their
-    /// turns wait together.
+    /// Messages of a shard that must cross the path one after the other: while batches are under way
+    /// together, their turns wait together.
     #[must_use]
     pub fn trips(&self, rows: u64) -> u64 {
         self.shape.trips(rows)
@@ -213,7 +213,8 @@ impl Prepared {
         Ok(sums)
     }
 
-    /// Draws the OTs of a group, one direction after the other: first those in which the first party receives.
+    /// Draws the OTs of a group, one direction after the other: first those in which the first party
+    /// receives.
     fn draw(
         &self,
         group: &mut [Batch],

@@ -1,8 +1,9 @@
 //! From a row plan to rounds: which oblivious transfers, in which direction, after which.
 //!
-//! Everything that crosses between the parties is a correlated OT of one of three shapes, and belongs to a round. What a
-//! party can do alone lies in the stage before a round. A schedule is one party's reading of the plan: of the same plan
-//! both parties make the same rounds in the same order, and each resolves literals to what it holds of them.
+//! Everything that crosses between the parties is a correlated OT of one of three shapes, and belongs to a
+//! round. What a party can do alone lies in the stage before a round. A schedule is one party's reading of
+//! the plan: of the same plan both parties make the same rounds in the same order, and each resolves literals
+//! to what it holds of them.
 
 use crate::compare::{comparisons, schedule};
 use base::{Error, PartyId};
@@ -565,7 +566,8 @@ impl<'a> Builder<'a> {
         kind != Kind::Public && kind != Kind::Known(mask.sender)
     }
 
-    /// Places products: each as early as it can be, but one that nothing waits for joins the last round of its selector.
+    /// Places products: each as early as it can be, but one that nothing waits for joins the last round of
+    /// its selector.
     fn masks(&mut self, masks: &[(&Mask, Vec<usize>)], read: &[bool]) {
         let mut last: HashMap<(Lit, PartyId), usize> = HashMap::new();
         for (mask, levels) in masks {

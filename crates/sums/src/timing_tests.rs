@@ -12,7 +12,8 @@ fn blocks(secret: &[u8]) -> Vec<Block> {
     blocks
 }
 
-/// Tables of both comparisons at secret digits, masked by secret pads, and what is picked of them at secret places.
+/// Tables of both comparisons at secret digits, masked by secret pads, and what is picked of them at secret
+/// places.
 fn leaves(x: &[Block]) {
     let (values, pads) = x.split_at(LANES);
     let digits = values.iter().map(|value| value.0 as u64 & 15);

@@ -36,7 +36,8 @@ pub fn fail(error: &Error, json: bool) -> ExitCode {
     fail_with(error, json, None::<&()>)
 }
 
-/// [`fail`] where this party's own answer is complete all the same: with `--json` it is in the object, as `answer`.
+/// [`fail`] where this party's own answer is complete all the same: with `--json` it is in the object, as
+/// `answer`.
 pub fn fail_with(error: &Error, json: bool, answer: Option<&impl Serialize>) -> ExitCode {
     let Verdict { code, name } = verdict(error);
     // When even standard error is gone, the exit code still tells.
@@ -46,7 +47,8 @@ pub fn fail_with(error: &Error, json: bool, answer: Option<&impl Serialize>) -> 
         let party = (!at.party.is_empty()).then_some(&at.party);
         let step = (!at.step.is_empty()).then_some(&at.step);
         let mut object = json!({ "error": {
-            "kind": name, "code": code, "message": error.to_string(), "party": party, "peer": at.peer, "step": step,
+            "kind": name, "code": code, "message": error.to_string(),
+        "party": party, "peer": at.peer, "step": step,
             "suspects": error.accusation().map(|told| told.suspects(&at.party)),
         }});
         if let Some(report) = answer {

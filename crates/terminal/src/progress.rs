@@ -1,4 +1,5 @@
-//! Progress on standard error: bars on a terminal, plain lines elsewhere, JSON lines for a process that watches this one.
+//! Progress on standard error: bars on a terminal, plain lines elsewhere, JSON lines for a process that
+//! watches this one.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use page::numbers::{bytes, count, duration, scaled};

@@ -81,8 +81,8 @@ impl Crates {
     }
 }
 
-/// The arrows that `ARCHITECTURE.md` forbids: rows of the table below `## Forbidden`, of crates in code spans, but for the exceptions
-/// that its third column names as `from -> to`.
+/// The arrows that `ARCHITECTURE.md` forbids: rows of the table below `## Forbidden`, of crates in code
+/// spans, but for the exceptions that its third column names as `from -> to`.
 #[must_use]
 pub fn forbidden(architecture: &str) -> Vec<Edge> {
     let section = crate::between(architecture, "## Forbidden\n", "\n## ").unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The rules of the house as tests: `cargo test --release -p tidy`. This library reads the workspace; `tests/` says what must
-//! hold (`docs/style.md`).
+//! The rules of the house as tests: `cargo test --release -p tidy`. This library reads the workspace;
+//! `tests/` says what must hold (`docs/style.md`).
 
 mod arrows;
 mod source;

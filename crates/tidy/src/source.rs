@@ -20,7 +20,8 @@ pub struct Source {
     pub functions: Vec<Function>,
     /// Types that are visible outside their module, likewise.
     pub types: Vec<Type>,
-    /// How often each identifier stands there outside tests, names in format strings included; but in imports.
+    /// How often each identifier stands there outside tests, names in format strings included; but in
+    /// imports.
     pub names: BTreeMap<String, usize>,
 }
 

@@ -22,8 +22,8 @@ pub fn pages() -> Vec<Page> {
 }
 
 impl Page {
-    /// Line, and path relative to the root, of what the page says is a file or folder: links, and code spans that begin with a
-    /// folder of the root.
+    /// Line, and path relative to the root, of what the page says is a file or folder: links, and code spans
+    /// that begin with a folder of the root.
     #[must_use]
     pub fn paths(&self) -> Vec<(usize, String)> {
         let own = self.path.parent().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();

@@ -6,6 +6,10 @@ use tidy::{Crates, PICTURE, between, forbidden, pages, read, root, sources};
 
 /// Most lines of a file.
 const FILE_LINES: usize = 800;
+/// Most columns of a line.
+const COLUMNS: usize = 110;
+/// Most words of the README.
+const README_WORDS: usize = 900;
 /// Most lines of a function outside tests.
 const FUNCTION_LINES: usize = 70;
 /// Where public functions may be that only tests or programs of others use, and who uses them.
@@ -79,6 +83,23 @@ fn functions_have_users() {
     none("exceptions for what is not there", FOR_OTHERS.iter().filter(idle).map(|e| e.0.into()).collect());
 }
 
+/// Of tables in comments a row is a line, and in tests a line of what a command prints is a literal.
+#[test]
+fn lines_have_110_columns() {
+    let mut found = Vec::new();
+    for source in sources() {
+        for (number, line) in (1..).zip(source.text.lines()) {
+            let text = line.trim_start();
+            let row = ["//! |", "/// |"].iter().any(|row| text.starts_with(row));
+            let printed = source.is_aside() && text.starts_with(['"', 'r']) && text.ends_with(['"', ',']);
+            if line.chars().count() > COLUMNS && !row && !printed {
+                found.push(format!("{}:{number}: {} columns", source.path.display(), line.chars().count()));
+            }
+        }
+    }
+    none("lines of more than 110 columns", found);
+}
+
 #[test]
 fn arrows_point_down() {
     let (crates, text) = (Crates::of_workspace(), read(Path::new("ARCHITECTURE.md")));
@@ -120,4 +141,10 @@ fn what_a_page_names_is_there() {
         }
     }
     none("paths that are not there", found);
+}
+
+#[test]
+fn the_readme_is_read_in_some_minutes() {
+    let words = read(Path::new("README.md")).split_whitespace().count();
+    assert!(words <= README_WORDS, "README.md has {words} words, of {README_WORDS}");
 }

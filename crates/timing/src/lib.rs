@@ -1,10 +1,10 @@
 //! For tests: whether secrets steer time. One list of cases, two methods.
 //!
-//! A [`Case`] is a kernel with a buffer of secret bytes. [`check_flow`] runs it once under Valgrind's memcheck with these
-//! bytes marked undefined: a branch or an address that depends on them is an error (Langley's ctgrind). [`check_time`] runs
-//! it many times, with a fixed secret and with random ones in random order, and compares the times by Welch's t-test
-//! (Reparaz, Balasch, Verbauwhede, "Dude, is my code constant time?", DATE 2017). Both also run [`controls`], kernels
-//! that leak, and fail when these are not caught.
+//! A [`Case`] is a kernel with a buffer of secret bytes. [`check_flow`] runs it once under Valgrind's
+//! memcheck with these bytes marked undefined: a branch or an address that depends on them is an error
+//! (Langley's ctgrind). [`check_time`] runs it many times, with a fixed secret and with random ones in random
+//! order, and compares the times by Welch's t-test (Reparaz, Balasch, Verbauwhede, "Dude, is my code constant
+//! time?", DATE 2017). Both also run [`controls`], kernels that leak, and fail when these are not caught.
 //!
 //! What the methods see and do not see, and the table of kernels: `docs/testing.md`, "Constant time".
 
@@ -31,8 +31,8 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Takes what a kernel computed. Under memcheck at least one result of a case must depend on its secret, or the case would
-/// test nothing.
+/// Takes what a kernel computed. Under memcheck at least one result of a case must depend on its secret, or
+/// the case would test nothing.
 pub fn done<T: ?Sized>(result: &T) {
     let result = std::hint::black_box(result);
     if memcheck::is_running() {
@@ -43,8 +43,8 @@ pub fn done<T: ?Sized>(result: &T) {
 /// Runs every case under memcheck with its secret undefined, and prints a line for each.
 ///
 /// # Panics
-/// When Valgrind is not there, a case branches on its secret or takes an address from it, no result of a case depends on
-/// its secret, or a control is not caught.
+/// When Valgrind is not there, a case branches on its secret or takes an address from it, no result of a case
+/// depends on its secret, or a control is not caught.
 pub fn check_flow(cases: Vec<Case<'_>>) {
     assert!(memcheck::is_running(), "this test runs under valgrind: make constant-time");
     let mut random = Random(1);

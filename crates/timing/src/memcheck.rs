@@ -1,7 +1,7 @@
 //! Requests to Valgrind's memcheck. Outside Valgrind they cost a few instructions and do nothing.
 //!
-//! memcheck follows every bit that is undefined. A secret that is marked so makes everything computed from it undefined, and
-//! a branch or an address that depends on it an error.
+//! memcheck follows every bit that is undefined. A secret that is marked so makes everything computed from it
+//! undefined, and a branch or an address that depends on it an error.
 #![expect(unsafe_code, reason = "a request is a sequence of instructions that only Valgrind understands")]
 
 use std::cell::Cell;
@@ -22,9 +22,10 @@ fn request(code: usize, arguments: [usize; 5]) -> usize {
     let [a, b, c, d, e] = arguments;
     let block = [code, a, b, c, d, e];
     let mut answer = 0;
-    // SAFETY: rdi is rotated by 128 bits in all, so it is as before, and rbx is exchanged with itself: on a CPU these
-    // instructions change nothing but flags, which `asm!` assumes changed. Valgrind reads `block`, which outlives them,
-    // and writes rdx; memory that a request names is borrowed by the caller and its content stays.
+    // SAFETY: rdi is rotated by 128 bits in all, so it is as before, and rbx is exchanged with itself: on a
+    // CPU these instructions change nothing but flags, which `asm!` assumes changed. Valgrind reads `block`,
+    // which outlives them, and writes rdx; memory that a request names is borrowed by the caller and its
+    // content stays.
     unsafe {
         std::arch::asm!(
             "rol rdi, 3",
@@ -45,7 +46,8 @@ fn request(_: usize, _: [usize; 5]) -> usize {
     0
 }
 
-/// The place is borrowed for change, so that the compiler does not go on with a copy that it has in a register.
+/// The place is borrowed for change, so that the compiler does not go on with a copy that it has in a
+/// register.
 fn about<T: ?Sized>(code: usize, place: &mut T) {
     let place = std::hint::black_box(place);
     request(code, [(&raw mut *place).cast::<u8>() as usize, size_of_val(place), 0, 0, 0]);

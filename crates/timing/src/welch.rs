@@ -20,8 +20,8 @@ const POOL: usize = 64;
 /// Measurements of at least so large a share of all are cut off: interrupts and other processes.
 const KEPT: [f64; 8] = [1.0, 0.999, 0.99, 0.95, 0.9, 0.75, 0.5, 0.25];
 
-/// Times every case and prints a line for each: measurements of a run, median time in ticks, and the smallest, median and
-/// largest of the runs' largest |t| over all cuts.
+/// Times every case and prints a line for each: measurements of a run, median time in ticks, and the
+/// smallest, median and largest of the runs' largest |t| over all cuts.
 ///
 /// # Panics
 /// When a case leaks, or a control does not.
@@ -69,8 +69,8 @@ fn measure(case: &mut Case<'_>, fixed: u8, random: &mut Random) -> Vec<Sample> {
     let (mut samples, start) = (Vec::with_capacity(MOST + POOL), Instant::now());
     let (mut pool, mut buffer) = (vec![0; POOL * n], vec![0; n]);
     while samples.len() < MOST && (samples.len() < LEAST || start.elapsed() < TIME) {
-        // Secrets lie ready in one order, so that what happens between two measurements does not depend on the class. They
-        // are drawn again and again: a place in memory has times of its own.
+        // Secrets lie ready in one order, so that what happens between two measurements does not depend on
+        // the class. They are drawn again and again: a place in memory has times of its own.
         let classes: [bool; POOL] = std::array::from_fn(|_| random.next() >> 63 == 1);
         for (secret, &class) in pool.chunks_exact_mut(n).zip(&classes) {
             secret.fill(fixed);

@@ -13,16 +13,18 @@ In a quarter of the memory:
   osprey run --memory 256M -- osprey-boolean merge --party 0 --listen 127.0.0.1:7000
   osprey run --memory 256M -- osprey-boolean merge --party 1 --peer 127.0.0.1:7000
 
-Exit codes: 0 done; 1 a wrong result, or a fault of this machine; 2 bad input; 3 the network; 4 the peer deviated;
+Exit codes: 0 done; 1 a wrong result, or a fault of this machine; 2 bad input; 3 the network; 4 the peer \
+deviated;
 69 the runtime cannot begin, as with too little memory.";
 
 /// Five computations of two parties under garbled circuits, with 16 bytes of memory per bit.
 ///
-/// Party 0 garbles, party 1 evaluates. Inputs are pseudorandom and public: this measures, it does not protect anything,
-/// and the connection is plain TCP. The clock runs from the inputs' end to the revealing of results, which are compared
-/// with the computation in the clear. One line of JSON says what was found.
+/// Party 0 garbles, party 1 evaluates. Inputs are pseudorandom and public: this measures, it does not protect
+/// anything, and the connection is plain TCP. The clock runs from the inputs' end to the revealing of
+/// results, which are compared with the computation in the clear. One line of JSON says what was found.
 #[derive(Debug, Parser)]
-#[command(name = "osprey-boolean", version, after_help = AFTER, arg_required_else_help = true, max_term_width = 110)]
+#[command(name = "osprey-boolean", version, after_help = AFTER, arg_required_else_help = true,
+          max_term_width = 110)]
 pub struct Args {
     /// What to compute
     #[arg(required_unless_present = "list")]
@@ -34,7 +36,8 @@ pub struct Args {
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..2), required_unless_present = "list")]
     pub party: Option<u8>,
     /// Waits for the other party at this address
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "peer", required_unless_present_any = ["peer", "list"])]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "peer",
+          required_unless_present_any = ["peer", "list"])]
     pub listen: Option<String>,
     /// Goes to the other party at this address
     #[arg(long, value_name = "ADDRESS")]

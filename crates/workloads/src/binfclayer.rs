@@ -1,5 +1,6 @@
-//! `binfclayer`: a fully connected layer of a binary neural network: per row of n weights (the garbler's) XNOR with n
-//! activations (the evaluator's), count, and 1 where the count is at least n / 2. The matrix is read once.
+//! `binfclayer`: a fully connected layer of a binary neural network: per row of n weights (the garbler's)
+//! XNOR with n activations (the evaluator's), count, and 1 where the count is at least n / 2. The matrix is
+//! read once.
 //!
 //! A row is cut into [`PARTS`] stretches of neighbouring bits; a lane counts one stretch of one row.
 

@@ -1,5 +1,5 @@
-//! `ljoin`: a loop join on `key1 < key2`. Every pair of records is an output: whether it is one of the join, and both
-//! records where it is. The inputs are hot; the outputs are written once.
+//! `ljoin`: a loop join on `key1 < key2`. Every pair of records is an output: whether it is one of the join,
+//! and both records where it is. The inputs are hot; the outputs are written once.
 
 use crate::records::{KEY, RECORD, key, pack, record, records};
 use crate::task::{Task, Wires, bits, enter};

@@ -1,4 +1,5 @@
-//! Five workloads of two parties under garbled circuits, as a user of `yao::wires` writes them: `osprey-boolean`.
+//! Five workloads of two parties under garbled circuits, as a user of `yao::wires` writes them:
+//! `osprey-boolean`.
 //!
 //! Their data is in Osprey's region, so `osprey run` pages it. Each party is a process.
 

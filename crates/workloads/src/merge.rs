@@ -7,8 +7,8 @@ use osprey::Memory;
 use yao::LANES;
 use yao::wires::{Items, Party};
 
-/// Records whose levels are done one after the other, each over all of them: they fit a second-level cache, and a level
-/// of them fills the lanes of a call.
+/// Records whose levels are done one after the other, each over all of them: they fit a second-level cache,
+/// and a level of them fills the lanes of a call.
 pub const BASE: usize = 1024;
 
 /// Puts a bitonic sequence of `len` records, a power of two, in ascending order.

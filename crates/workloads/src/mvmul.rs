@@ -1,5 +1,5 @@
-//! `mvmul`: a matrix of 8-bit numbers times a vector of them, products of 16 bits, sums modulo 2^16. The matrix is the
-//! garbler's and is read once; the vector is the evaluator's and is hot.
+//! `mvmul`: a matrix of 8-bit numbers times a vector of them, products of 16 bits, sums modulo 2^16. The
+//! matrix is the garbler's and is read once; the vector is the evaluator's and is hot.
 
 use crate::task::{Task, Wires, bits, enter, mix};
 use base::Error;

@@ -1,5 +1,5 @@
-//! `merge` and `sort`: the records of both parties in ascending order. Merge takes one list that ascends and one that
-//! descends; sort takes records in no order.
+//! `merge` and `sort`: the records of both parties in ascending order. Merge takes one list that ascends and
+//! one that descends; sort takes records in no order.
 
 use crate::merge::merge;
 use crate::records::{RECORD, key, pack, records};

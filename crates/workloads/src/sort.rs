@@ -1,7 +1,7 @@
 //! The bitonic sort, which is nested merges, depth first.
 //!
-//! Two sorted halves, both ascending, are merged by comparing i with its mirror image first; what is left are two bitonic
-//! halves. So all comparisons point one way and lanes of one call need no direction.
+//! Two sorted halves, both ascending, are merged by comparing i with its mirror image first; what is left are
+//! two bitonic halves. So all comparisons point one way and lanes of one call need no direction.
 
 use crate::merge::{BASE, levels, merge, order_all};
 use crate::task::Wires;

@@ -21,8 +21,8 @@ pub trait Task<M: Memory> {
     /// Whether results, packed as they were revealed, are those of the computation in the clear.
     fn check(&self, results: &[u64]) -> bool;
 
-    /// Bytes of memory that the check takes, where they are many: a speculative pass takes them too, since a limit is
-    /// planned from what it took.
+    /// Bytes of memory that the check takes, where they are many: a speculative pass takes them too, since a
+    /// limit is planned from what it took.
     fn beside(&self) -> usize {
         0
     }

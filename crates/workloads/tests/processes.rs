@@ -1,5 +1,5 @@
-//! The program as it is run: two processes over TCP; a speculative pass of each, and a run by its trace in a part of the
-//! memory.
+//! The program as it is run: two processes over TCP; a speculative pass of each, and a run by its trace in a
+//! part of the memory.
 
 use osprey::trace::Source;
 use osprey::{Engine, Mode, Settings, Stats};
@@ -82,8 +82,8 @@ fn mistakes_are_said_in_words() {
 /// Memory for the region, the pager's own buffers (a half or so) among it.
 const MEMORY: u64 = 16 << 20;
 
-/// A trace of a party's own, and the settings of a run by it in a quarter or so of the region's memory. `None` where this
-/// machine cannot speculate.
+/// A trace of a party's own, and the settings of a run by it in a quarter or so of the region's memory.
+/// `None` where this machine cannot speculate.
 fn speculate(words: &str, party: usize, folder: &Path) -> Option<Settings> {
     let file = |what: &str| folder.join(format!("{what}.{party}"));
     let speculation = Settings { mode: Mode::Speculate, trace: Some(file("trace")), ..Settings::default() };

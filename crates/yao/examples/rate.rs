@@ -1,5 +1,6 @@
-//! How fast rows are garbled and evaluated in one process, a thread per party: `cargo run --release -p yao --example
-//! rate -- [rows] [lanes] [k]`. Prints AND/s for independent gates, and rows/s of the lift row with K = 4.
+//! How fast rows are garbled and evaluated in one process, a thread per party:
+//! `cargo run --release -p yao --example rate -- [rows] [lanes] [k]`. Prints AND/s for independent gates, and
+//! rows/s of the lift row with K = 4.
 
 use base::{Error, PartyId};
 use engine::Engine;

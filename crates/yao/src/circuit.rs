@@ -1,18 +1,19 @@
 //! Stand-alone circuits (circuit files), over lanes.
 //!
-//! **Functionality.** A circuit of two parties' words is evaluated on many lanes; every output goes to its viewers alone.
+//! **Functionality.** A circuit of two parties' words is evaluated on many lanes; every output goes to its
+//! viewers alone.
 //!
-//! **Model, who learns what.** As for rows (header of `lib.rs`). An output is decoded from the colour of its active label,
-//! which the evaluator holds, and the colour of its label of 0, which the garbler holds: each sends its colours of the
-//! other's outputs, and of no other wire. A viewer learns the output and, from that, nothing else: it could compute the
-//! other's colour from its own.
+//! **Model, who learns what.** As for rows (header of `lib.rs`). An output is decoded from the colour of its
+//! active label, which the evaluator holds, and the colour of its label of 0, which the garbler holds: each
+//! sends its colours of the other's outputs, and of no other wire. A viewer learns the output and, from that,
+//! nothing else: it could compute the other's colour from its own.
 //!
-//! **Deviations.** The garbler is the party for which a lane costs fewer bytes, which is the one with more input bits
-//! wherever that decides. Circuits from files may combine the garbler's bits in any way; `Compiler::hashed` keeps the
-//! labels of lanes apart as everywhere.
+//! **Deviations.** The garbler is the party for which a lane costs fewer bytes, which is the one with more
+//! input bits wherever that decides. Circuits from files may combine the garbler's bits in any way;
+//! `Compiler::hashed` keeps the labels of lanes apart as everywhere.
 //!
-//! **Cost.** 32 B per AND of shared bits, 16 B with a known one, 16 ceil(128 / k) / 128 B per evaluator bit, a bit per
-//! output bit and viewer; [`Prepared::price`] is exact.
+//! **Cost.** 32 B per AND of shared bits, 16 B with a known one, 16 ceil(128 / k) / 128 B per evaluator bit,
+//! a bit per output bit and viewer; [`Prepared::price`] is exact.
 
 use crate::compile::{Compiled, compile};
 use crate::lanes::{Evaluator, Garbler, Packed};
@@ -215,7 +216,8 @@ impl<'a> Prepared<'a> {
         Ok(())
     }
 
-    /// Each party sends its colours of what the other learns, and turns its own into the values of what it learns.
+    /// Each party sends its colours of what the other learns, and turns its own into the values of what it
+    /// learns.
     fn reveal(&self, lanes: usize, colours: &mut [Vec<u64>], session: &mut Session) -> Result<(), Error> {
         let (me, peer) = (session.me(), session.me().other());
         let bytes = lanes.div_ceil(8);

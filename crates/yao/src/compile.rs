@@ -1,7 +1,8 @@
 //! Compiles a boolean circuit for one garbler into a flat list of lane-wide gates on recycled slots.
 //!
-//! Whose input a wire is decides what a gate costs (header of `lib.rs`): a bit that the garbler knows is absorbed into
-//! offsets, and an AND with an operand that either party knows needs one ciphertext instead of two.
+//! Whose input a wire is decides what a gate costs (header of `lib.rs`): a bit that the garbler knows is
+//! absorbed into offsets, and an AND with an operand that either party knows needs one ciphertext instead of
+//! two.
 
 use base::{PartyId, Rng, Seed};
 use circuits::{Circuit, Input, Lit, Wire};
@@ -119,8 +120,8 @@ struct Compiler<'a> {
     places: Vec<Option<(u32, bool)>>,
     /// Uses that are still to come; a slot is recycled after its last one.
     uses: Vec<u32>,
-    /// Which OTs and ANDs a wire's labels are the sum of, as a sum of random marks: zero for the empty set, and for no
-    /// other set but with probability 2^-128.
+    /// Which OTs and ANDs a wire's labels are the sum of, as a sum of random marks: zero for the empty set,
+    /// and for no other set but with probability 2^-128.
     marks: Vec<u128>,
     rng: Rng,
     free: Vec<u32>,
@@ -250,10 +251,11 @@ impl<'a> Compiler<'a> {
         self.used(b);
     }
 
-    /// Labels of a literal that are about to be hashed. Lanes share tweaks, so no two lanes may hash one active label
-    /// under one tweak: the pads would be equal, and the sum of two ciphertexts would be Delta. A wire that depends on
-    /// the garbler's bits alone has the all-zero active label in every lane; it gets one that is public and different
-    /// in every lane, for this use only (sums of such labels would be zero again).
+    /// Labels of a literal that are about to be hashed. Lanes share tweaks, so no two lanes may hash one
+    /// active label under one tweak: the pads would be equal, and the sum of two ciphertexts would be Delta.
+    /// A wire that depends on the garbler's bits alone has the all-zero active label in every lane; it gets
+    /// one that is public and different in every lane, for this use only (sums of such labels would be zero
+    /// again).
     fn hashed(&mut self, lit: Lit) -> (Ref, Option<u32>) {
         if self.marks[lit.wire()] != 0 {
             return self.literal(lit);
@@ -278,7 +280,8 @@ impl<'a> Compiler<'a> {
     fn and(&mut self, wire: usize, a: Lit, b: Lit) {
         let known = |lit: Lit| !matches!(self.kinds[lit.wire()], Kind::Gate);
         let by_garbler = |lit: Lit| matches!(self.kinds[lit.wire()], Kind::GarblerKnown(_));
-        // The operand that somebody knows comes first; the garbler's before the evaluator's, which needs no label.
+        // The operand that somebody knows comes first; the garbler's before the evaluator's, which needs no
+        // label.
         let (a, b) = if by_garbler(b) || (known(b) && !known(a)) { (b, a) } else { (a, b) };
         let mut spare = [None, None];
         let gate = match self.kinds[a.wire()] {

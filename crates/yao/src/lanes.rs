@@ -1,5 +1,5 @@
-//! Runs a compiled circuit over the lanes of one batch: the garbler's side and the evaluator's side, gate by gate the
-//! same order, the same tweaks, the same pieces on the wire.
+//! Runs a compiled circuit over the lanes of one batch: the garbler's side and the evaluator's side, gate by
+//! gate the same order, the same tweaks, the same pieces on the wire.
 
 use crate::compile::{Compiled, Gate, Ref};
 use base::{Error, PartyId};
@@ -102,7 +102,8 @@ impl Garbler {
         Self { hash, delta, batch: 0, labels, scratch: Vec::new(), table: Vec::new() }
     }
 
-    /// Garbles a batch: `labels.ots` holds the labels of 0 of the evaluator's inputs, `known` the garbler's bits.
+    /// Garbles a batch: `labels.ots` holds the labels of 0 of the evaluator's inputs, `known` the garbler's
+    /// bits.
     pub fn run(
         &mut self,
         c: &Compiled,
@@ -198,7 +199,8 @@ impl Evaluator {
         Self { hash, batch: 0, labels: Labels::default(), table: Vec::new() }
     }
 
-    /// Evaluates a batch: `labels.ots` holds the active labels of the evaluator's inputs, `choices` their bits.
+    /// Evaluates a batch: `labels.ots` holds the active labels of the evaluator's inputs, `choices` their
+    /// bits.
     pub fn run(
         &mut self,
         c: &Compiled,

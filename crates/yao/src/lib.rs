@@ -1,29 +1,32 @@
 //! Two-party garbled circuits: half-gates over many rows at once, streaming, with sums as additive shares.
 //!
-//! **Functionality.** Row and combine: each party enters its columns; each gets an additive share of every total (or the
-//! total itself where it depends on that party's columns alone). Release: each gets a share of the outputs' bits.
+//! **Functionality.** Row and combine: each party enters its columns; each gets an additive share of every
+//! total (or the total itself where it depends on that party's columns alone). Release: each gets a share of
+//! the outputs' bits.
 //!
-//! **Security model and parameters.** Semi-honest, one of two parties; 128-bit labels with the colour in bit 0 and a
-//! global Delta that is fresh for every connection; half-gates (Zahur, Rosulek, Evans 2015) with the tweaked hash
-//! H(x, t) = AES_{start xor t}(sigma(x)) xor sigma(x) (Guo, Katz, Wang, Weng, Yu 2020), `start` 128 public random bits per
-//! connection, t = batch, gate, half; the lanes of a batch share t. Evaluator inputs by correlated OT (SoftSpoken).
-//! A release leaves the outputs' bits in two shares, label colours, which neither party can tell from coins; the noise is drawn
-//! inside, from coins of both. No more is claimed: a modified program can enter false shares, shift a result by its share, and
-//! a modified garbler can garble another circuit.
+//! **Security model and parameters.** Semi-honest, one of two parties; 128-bit labels with the colour in bit
+//! 0 and a global Delta that is fresh for every connection; half-gates (Zahur, Rosulek, Evans 2015) with the
+//! tweaked hash H(x, t) = AES_{start xor t}(sigma(x)) xor sigma(x) (Guo, Katz, Wang, Weng, Yu 2020), `start`
+//! 128 public random bits per connection, t = batch, gate, half; the lanes of a batch share t. Evaluator
+//! inputs by correlated OT (SoftSpoken). A release leaves the outputs' bits in two shares, label colours,
+//! which neither party can tell from coins; the noise is drawn inside, from coins of both. No more is
+//! claimed: a modified program can enter false shares, shift a result by its share, and a modified garbler
+//! can garble another circuit.
 //!
 //! **Who learns what.** Sizes and the program, which are public. Nothing else but the outputs.
 //!
-//! **Paper and deviations.** The paper garbles the lift game with emp-sh2pc (000 section 3.1). Here (a) what one party
-//! can compute alone is never a gate; (b) a bit `y` that the garbler knows has the all-zero active label and `W0 = y
-//! Delta`: it costs no byte, and XOR with it is an offset (the view is that of a garbling whose active label was fixed
-//! first, which has the same distribution; where such a label would be hashed, each lane gets another public one,
-//! because lanes share tweaks); (c) an AND with an operand that either party knows is one ciphertext; (d)
-//! sums are additive shares by masked values (`masks.rs`) instead of adders; (e) the garbler is the party for which the
-//! program is cheaper, which is the one with more input bits wherever that decides.
+//! **Paper and deviations.** The paper garbles the lift game with emp-sh2pc (000 section 3.1). Here (a) what
+//! one party can compute alone is never a gate; (b) a bit `y` that the garbler knows has the all-zero active
+//! label and `W0 = y Delta`: it costs no byte, and XOR with it is an offset (the view is that of a garbling
+//! whose active label was fixed first, which has the same distribution; where such a label would be hashed,
+//! each lane gets another public one, because lanes share tweaks); (c) an AND with an operand that either
+//! party knows is one ciphertext; (d) sums are additive shares by masked values (`masks.rs`) instead of
+//! adders; (e) the garbler is the party for which the program is cheaper, which is the one with more input
+//! bits wherever that decides.
 //!
-//! **Cost.** Per row 32 B for an AND of two shared bits, 16 B for an AND with a known one, ceil(width / 8) B per product
-//! of a bit and a value, 16 ceil(128 / k) / 128 B per evaluator bit; [`Yao::price_rows`] and [`Yao::price_release`] are
-//! exact and tests hold the ledger against them.
+//! **Cost.** Per row 32 B for an AND of two shared bits, 16 B for an AND with a known one, ceil(width / 8) B
+//! per product of a bit and a value, 16 ceil(128 / k) / 128 B per evaluator bit; [`Yao::price_rows`] and
+//! [`Yao::price_release`] are exact and tests hold the ledger against them.
 
 mod circuit;
 mod compile;
@@ -60,8 +63,8 @@ impl Default for Yao {
 }
 
 impl Yao {
-    /// An engine whose OT extension takes `k` bits of Delta at once: 1..=8, small for fast links, large for slow ones.
-    /// Both parties must agree.
+    /// An engine whose OT extension takes `k` bits of Delta at once: 1..=8, small for fast links, large for
+    /// slow ones. Both parties must agree.
     #[must_use]
     pub fn new(k: u32) -> Self {
         Self { k, lanes: LANES }

@@ -1,11 +1,12 @@
 //! A secret bit times values that the garbler knows: additive shares for one ciphertext of the values' width.
 //!
-//! For a selector wire with labels W0, W1 and colour bits, let K0, K1 be the labels with colour 0 and 1 and pi the
-//! colour of W0, so the label of colour c stands for the bit c xor pi. With pads p0 = H(K0), p1 = H(K1), modulo 2^N:
+//! For a selector wire with labels W0, W1 and colour bits, let K0, K1 be the labels with colour 0 and 1 and
+//! pi the colour of W0, so the label of colour c stands for the bit c xor pi. With pads p0 = H(K0), p1 =
+//! H(K1), modulo 2^N:
 //!   garbler sends  z = (1 - 2 pi) v + p0 - p1   and keeps  s = pi v - p0;
 //!   evaluator with colour c takes  r = H(K_c) + c z.
-//! Then r + s = (c xor pi) v. z is masked by whichever pad the evaluator cannot compute. This is a correlated OT whose
-//! choice is a wire (step 3 of the lift row in the design notes), so sums need no adders.
+//! Then r + s = (c xor pi) v. z is masked by whichever pad the evaluator cannot compute. This is a correlated
+//! OT whose choice is a wire (step 3 of the lift row in the design notes), so sums need no adders.
 
 use crate::lanes::{Evaluator, Garbler};
 use base::{Error, PartyId};
@@ -172,8 +173,8 @@ pub(crate) fn hide(
     }
 }
 
-/// The evaluator's side of one group. `selector(lane)` is all ones where the evaluator knows the selector to be 1; only
-/// groups that multiply a temporary need it.
+/// The evaluator's side of one group. `selector(lane)` is all ones where the evaluator knows the selector to
+/// be 1; only groups that multiply a temporary need it.
 pub(crate) fn evaluate(
     e: &Evaluator,
     pads: &mut Pads,

@@ -1,12 +1,14 @@
 //! The release of one viewer, on one lane.
 //!
-//! 1. Base OTs and `start`; the evaluator enters its shares, and its coins or candidates of noise, by OT: from here on they are
-//!    fixed. The garbler's are XORed into the offsets of those labels, at no cost.
-//! 2. The garbler garbles and the evaluator evaluates. Of every output bit the evaluator has the colour of its active label and
-//!    the garbler that of its label of 0: their exclusive or is the bit, and either alone is a coin.
+//! 1. Base OTs and `start`; the evaluator enters its shares, and its coins or candidates of noise, by OT:
+//!    from here on they are fixed. The garbler's are XORed into the offsets of those labels, at no cost.
+//! 2. The garbler garbles and the evaluator evaluates. Of every output bit the evaluator has the colour of
+//!    its active label and the garbler that of its label of 0: their exclusive or is the bit, and either
+//!    alone is a coin.
 //!
-//! Of a single viewer's release the other one garbles, of a public one party 0. Where one party drew candidates of noise the
-//! viewer garbles: who evaluates can then prove by its labels, which it cannot make up, what it had entered.
+//! Of a single viewer's release the other one garbles, of a public one party 0. Where one party drew
+//! candidates of noise the viewer garbles: who evaluates can then prove by its labels, which it cannot make
+//! up, what it had entered.
 
 use crate::compile::{Compiled, compile};
 use crate::lanes::{Evaluator, Garbler, Packed};
@@ -166,7 +168,8 @@ struct Labels {
 }
 
 impl Proof for Labels {
-    /// A digest of active labels. They carry 127 bits of entropy each, so it says nothing about the other label.
+    /// A digest of active labels. They carry 127 bits of entropy each, so it says nothing about the other
+    /// label.
     fn digest(&self, bits: Range<usize>, values: &[bool]) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("tacit 2026 yao label digest");
         for (label, value) in self.labels[bits].iter().zip(values) {

@@ -80,8 +80,8 @@ impl Prepared {
         cost
     }
 
-    /// Batches that the evaluator may ask for before it has heard the current one. What is on its way stays within
-    /// half a window: otherwise it could wait to send while the garbler waits to send too.
+    /// Batches that the evaluator may ask for before it has heard the current one. What is on its way stays
+    /// within half a window: otherwise it could wait to send while the garbler waits to send too.
     fn ahead(&self, k: u32, lanes: usize) -> usize {
         let batch = Price::correlated(k, (self.compiled.ots.len() * lanes) as u64).receiver.max(1);
         (limits::WINDOW_BYTES as u64 / 2 / batch).saturating_sub(1).min(AHEAD) as usize
@@ -212,7 +212,8 @@ impl<'a> Shard<'a> {
         }
     }
 
-    /// Ends a batch once the wires are known: temporaries in order, `mask` for products with a wire, then the sums.
+    /// Ends a batch once the wires are known: temporaries in order, `mask` for products with a wire, then the
+    /// sums.
     fn finish(
         &mut self,
         lanes: usize,

@@ -1,4 +1,5 @@
-//! One of the four participants of a lift study on `ring4`, in a process of its own: the two owners hold a seat each.
+//! One of the four participants of a lift study on `ring4`, in a process of its own: the two owners hold a
+//! seat each.
 
 use crate::SEED;
 use crate::four::{Place, SEATS};

@@ -36,7 +36,8 @@ pub struct Ring4Args {
     #[arg(long, value_name = "N", value_parser = count)]
     pub vector: Option<u64>,
     /// Runs; figures are their medians
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeat: u32,
     /// Both security models and all rings, over all transports and on all devices that are here, in one table
     #[arg(long, conflicts_with_all = ["security", "bits", "transport", "device"])]

@@ -17,7 +17,8 @@ const ASSUMED_MHZ: f64 = 275.0;
 pub struct Cycles(Vec<Arc<[AtomicU64; 2]>>);
 
 impl Cycles {
-    /// Of both stages so far, the slowest device's: they work at the same time. Nothing where nothing is simulated.
+    /// Of both stages so far, the slowest device's: they work at the same time. Nothing where nothing is
+    /// simulated.
     pub fn slowest(&self) -> Option<[u64; 2]> {
         let of = |stage: usize| self.0.iter().map(|cycles| cycles[stage].load(Relaxed)).max();
         Some([of(0)?, of(1)?])

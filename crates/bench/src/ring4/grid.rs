@@ -1,6 +1,7 @@
 //! `bench ring4 --all`: every setting that this machine can run, in one table.
 //!
-//! The CPU over every transport; other devices over shared memory, where the transport is in the way the least.
+//! The CPU over every transport; other devices over shared memory, where the transport is in the way the
+//! least.
 
 use super::args::{Bits, DeviceName};
 use super::seat::Setting;
@@ -27,8 +28,10 @@ const PLACES: [(DeviceName, TransportName); 6] = [
 ];
 
 const NOTE: &str = "\
-    CPU ns and B: of all four per product; Gb/s: sent by each; elsewhere: MP-SPDZ (128 bits) and HPMPC (64, 1; checks put\n\
-    off to the end), as measured elsewhere, four processes over plain TCP. A simulator's times are no rates of hardware: those\n\
+    CPU ns and B: of all four per product; Gb/s: sent by each; elsewhere: MP-SPDZ (128 bits) and HPMPC (64, \
+    1; checks put\n\
+    off to the end), as measured elsewhere, four processes over plain TCP. A simulator's times are no rates \
+    of hardware: those\n\
     stand behind them, at an assumed 275 MHz";
 
 /// The JSON of `tacit bench ring4 --all --json`.
@@ -105,7 +108,8 @@ fn all(wanted: &[Setting], json: bool) -> Result<Vec<Summary>, Error> {
     Ok(settings)
 }
 
-/// What a setting takes, roughly, on two cores: to start and meet, for the products of a block, and for one round.
+/// What a setting takes, roughly, on two cores: to start and meet, for the products of a block, and for one
+/// round.
 fn seconds(setting: &Setting) -> f64 {
     let (meet, block, round) = match setting.device {
         DeviceName::Cpu => (1.0, 6e-8, 6e-5),

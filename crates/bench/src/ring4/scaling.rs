@@ -1,8 +1,10 @@
-//! `bench ring4 --scaling`: how much one seat's devices give to the network, by how many of them are behind its queue.
+//! `bench ring4 --scaling`: how much one seat's devices give to the network, by how many of them are behind
+//! its queue.
 //!
-//! Devices alone: both stages of products on random vectors, as long as a long command, with nothing sent; what arrives
-//! in stage 2 is what stage 1 gave. So the figure is what the devices could fill, whatever the network is. Of devices that
-//! are simulated it is what the hardware could at the assumed clock, from the cycles that the simulators count.
+//! Devices alone: both stages of products on random vectors, as long as a long command, with nothing sent;
+//! what arrives in stage 2 is what stage 1 gave. So the figure is what the devices could fill, whatever the
+//! network is. Of devices that are simulated it is what the hardware could at the assumed clock, from the
+//! cycles that the simulators count.
 
 use super::Ring4Args;
 use super::args::DeviceName;
@@ -21,7 +23,8 @@ use terminal::progress::Working;
 
 /// Devices behind the queue, at most; as the paper's figure.
 const DEVICES: usize = 6;
-/// Blocks of a command: every one of so many devices gets its share. Of a simulation, which takes its time, fewer.
+/// Blocks of a command: every one of so many devices gets its share. Of a simulation, which takes its time,
+/// fewer.
 const BLOCKS: usize = 1 << 17;
 const SIMULATED_BLOCKS: usize = 1 << 14;
 /// A link that the paper fills.

@@ -142,7 +142,8 @@ impl Setting {
         match fabric::upgrade(session, &peers, &kind, true)? {
             Outcome::Upgraded(_) => Ok(()),
             Outcome::Kept(why) => Err(Error::input(format!(
-                "the four parties went on over TLS instead of {kind}, so there is nothing of it to measure: {why}; use \
+                "the four parties went on over TLS instead of {kind}, so there is nothing of it to measure: \
+                 {why}; use \
                  --transport tls"
             ))),
         }

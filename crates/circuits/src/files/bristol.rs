@@ -1,6 +1,6 @@
-//! Bristol Fashion: a line `gates wires`; a line with the number of input values and their widths; the same for output
-//! values; then the gates in order of use, `inputs outputs wires... NAME`. Input values take the first wires, output
-//! values the last ones; bit 0 of a value is its first wire.
+//! Bristol Fashion: a line `gates wires`; a line with the number of input values and their widths; the same
+//! for output values; then the gates in order of use, `inputs outputs wires... NAME`. Input values take the
+//! first wires, output values the last ones; bit 0 of a value is its first wire.
 //!
 //! | gate | line | drives |
 //! |---|---|---|
@@ -205,8 +205,8 @@ struct Entry {
     name: &'static str,
 }
 
-/// Numbers wires in order of use. A literal that is an output gets an output's number at once; a second output with the
-/// same literal, and an output that is an input, is a copy.
+/// Numbers wires in order of use. A literal that is an output gets an output's number at once; a second
+/// output with the same literal, and an output that is an input, is a copy.
 struct Writer {
     entries: Vec<Entry>,
     numbers: HashMap<Lit, u64>,

@@ -9,9 +9,10 @@
 //! | `v p bits` | bits of each item in the input file of party p, most significant first |
 //! | `id type left right degree gates...` | a gate and the wire it drives; the gates that read it |
 //!
-//! Types are 0 (input: left and right are -1), 1 (AND), 2 (XOR). Wires 0 and 1 are the constants. Where the paper says
-//! nothing, we read and write as `docs/circuits.md` states: inputs start at wire 2, a party without inputs has `i p 0
-//! 0`, an output range is one number with its most significant bit first, and the lines of wires 0 and 1 may be missing.
+//! Types are 0 (input: left and right are -1), 1 (AND), 2 (XOR). Wires 0 and 1 are the constants. Where the
+//! paper says nothing, we read and write as `docs/circuits.md` states: inputs start at wire 2, a party
+//! without inputs has `i p 0 0`, an output range is one number with its most significant bit first, and the
+//! lines of wires 0 and 1 may be missing.
 
 use super::lines::{Line, Lines};
 use super::{GATES, WIRES, Wires, write_failed};
@@ -304,8 +305,8 @@ impl Body {
         Ok(())
     }
 
-    /// Compares the lists of readers with the gates that read. A gate that reads a wire twice may stand there once or
-    /// twice. Constants without a line have no list.
+    /// Compares the lists of readers with the gates that read. A gate that reads a wire twice may stand there
+    /// once or twice. Constants without a line have no list.
     fn compare_uses<R: BufRead>(&mut self, constants: [bool; 2], lines: &Lines<'_, R>) -> Result<(), Error> {
         for uses in [&mut self.uses, &mut self.listed] {
             uses.retain(|(wire, ..)| constants.get(*wire as usize) != Some(&false));
@@ -362,8 +363,8 @@ fn outputs(header: &Header, wires: &mut Wires) -> Vec<OutputWord> {
     ranges.into_iter().map(word).collect()
 }
 
-/// Writes a circuit. A party's words become items of one width, the largest that divides all of theirs; a party's
-/// outputs become one range.
+/// Writes a circuit. A party's words become items of one width, the largest that divides all of theirs; a
+/// party's outputs become one range.
 ///
 /// # Errors
 /// When the circuit is not well formed, or `out` cannot be written.
@@ -452,8 +453,8 @@ impl Writer {
         self.numbers[&lit]
     }
 
-    /// Output wires come last, as XORs with a constant, so that each viewer's are consecutive. Parties that learn the
-    /// same share a range.
+    /// Output wires come last, as XORs with a constant, so that each viewer's are consecutive. Parties that
+    /// learn the same share a range.
     fn reveal(&mut self, wired: &Wired) {
         let mut ranges: HashMap<Vec<usize>, Range> = HashMap::new();
         for p in 0..wired.parties {

@@ -1,9 +1,9 @@
-//! Circuit files: Bristol Fashion ([`bristol`]) and the format of Choi, Hwang, Katz, Malkin, Rubenstein, "Secure
-//! multi-party computation of boolean circuits with applications to privacy in on-line marketplaces", section 2.4
-//! ([`gmw`]), with its input files ([`values`]). `docs/circuits.md` states both formats.
+//! Circuit files: Bristol Fashion ([`bristol`]) and the format of Choi, Hwang, Katz, Malkin, Rubenstein,
+//! "Secure multi-party computation of boolean circuits with applications to privacy in on-line marketplaces",
+//! section 2.4 ([`gmw`]), with its input files ([`values`]). `docs/circuits.md` states both formats.
 //!
-//! Readers stream line by line. Numbers that a file states are limits to check against, never sizes to allocate;
-//! memory grows with the lines that come. What is wrong is reported with file, line and reason.
+//! Readers stream line by line. Numbers that a file states are limits to check against, never sizes to
+//! allocate; memory grows with the lines that come. What is wrong is reported with file, line and reason.
 
 pub mod bristol;
 pub mod gmw;
@@ -43,7 +43,8 @@ pub fn read(reader: impl BufRead, file: &str) -> Result<(Wired, Format), Error> 
     if first.starts_with(|c: char| c.is_ascii_alphabetic()) {
         if first.split_ascii_whitespace().next() != Some("n") {
             return Err(lines.fail(
-                "this is neither Bristol Fashion, which begins with two numbers, nor the gmw format, which begins with \
+                "this is neither Bristol Fashion, which begins with two numbers, nor the gmw format, which \
+                 begins with \
                  a line n (docs/circuits.md)",
             ));
         }

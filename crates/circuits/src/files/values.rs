@@ -1,12 +1,12 @@
-//! Numbers of people for words of circuits, and the input files of the GMW paper: one party's items in the order of its
-//! wires, between white space.
+//! Numbers of people for words of circuits, and the input files of the GMW paper: one party's items in the
+//! order of its wires, between white space.
 
 use super::lines::Lines;
 use base::Error;
 use std::io::BufRead;
 
-/// Parses a number into `width` bits, least significant first: decimal (at most 128 bits), `0x` hexadecimal or `0b` binary
-/// of any width. Underscores are skipped.
+/// Parses a number into `width` bits, least significant first: decimal (at most 128 bits), `0x` hexadecimal
+/// or `0b` binary of any width. Underscores are skipped.
 ///
 /// # Errors
 /// Why it is not a number of this width.
@@ -54,7 +54,8 @@ pub fn format(bits: &[bool]) -> String {
     "0x".chars().chain(digits).collect()
 }
 
-/// Reads an input file: exactly the values of words of these widths, in order. `file` is its name for messages.
+/// Reads an input file: exactly the values of words of these widths, in order. `file` is its name for
+/// messages.
 ///
 /// # Errors
 /// When the file cannot be read, an item is not a number of its width, or there are too few or too many.

@@ -1,9 +1,11 @@
-//! AES-128. The S-box inverts in GF(2^8) as a tower of quadratic extensions, 32 ANDs: three products in GF(2^4) of nine
-//! each, and an inversion in GF(2^4) with five (the number, and the shape of that inversion, are from Boyar and Peralta,
-//! "A new combinational logic minimization technique with applications to cryptology", 2010). Depth 6.
+//! AES-128. The S-box inverts in GF(2^8) as a tower of quadratic extensions, 32 ANDs: three products in
+//! GF(2^4) of nine each, and an inversion in GF(2^4) with five (the number, and the shape of that inversion,
+//! are from Boyar and Peralta, "A new combinational logic minimization technique with applications to
+//! cryptology", 2010). Depth 6.
 //!
-//! GF(4) = {0, 1, w, w + 1}, w^2 = w + 1, bit 1 the coefficient of w;  GF(16) = GF(4)\[z\] / (z^2 + z + w), bits 2..4
-//! the coefficient of z;  GF(256) = GF(16)\[y\] / (y^2 + y + [`NU`]), bits 4..8 the coefficient of y.
+//! GF(4) = {0, 1, w, w + 1}, w^2 = w + 1, bit 1 the coefficient of w; GF(16) = GF(4)\[z\] / (z^2 + z + w),
+//! bits 2..4 the coefficient of z; GF(256) = GF(16)\[y\] / (y^2 + y + [`NU`]), bits 4..8 the coefficient of
+//! y.
 
 use super::linear::Linear;
 use crate::{Gates, Lit};
@@ -11,7 +13,8 @@ use crate::{Gates, Lit};
 /// Any element without a root of y^2 + y + NU.
 const NU: u8 = 8;
 
-/// A product in a quadratic extension whose generator satisfies x^2 = x + c; `times` multiplies below, `by` is c.
+/// A product in a quadratic extension whose generator satisfies x^2 = x + c; `times` multiplies below, `by`
+/// is c.
 fn product(a: u8, b: u8, half: u32, by: u8, times: fn(u8, u8) -> u8) -> u8 {
     let low = (1 << half) - 1;
     let (a1, a0, b1, b0) = (a >> half, a & low, b >> half, b & low);

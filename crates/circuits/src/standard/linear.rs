@@ -11,8 +11,8 @@ pub(super) struct Linear {
 }
 
 impl Linear {
-    /// The map with these columns (the images of the unit vectors). While a pair of variables stands together in two or
-    /// more outputs, the most frequent one becomes a variable of its own (Paar 1997).
+    /// The map with these columns (the images of the unit vectors). While a pair of variables stands together
+    /// in two or more outputs, the most frequent one becomes a variable of its own (Paar 1997).
     pub fn new(columns: &[u8; 8]) -> Self {
         let row = |out: usize| (0..8).fold(0, |r, i| r | u64::from(columns[i] >> out & 1) << i);
         let mut rows: Vec<u64> = (0..8).map(row).collect();

@@ -1,8 +1,8 @@
-//! Standard circuits, made with this crate's own builder: AES-128, the SHA-256 compression function and 64-bit
-//! arithmetic. They are examples, test vectors of every engine, and parts to copy.
+//! Standard circuits, made with this crate's own builder: AES-128, the SHA-256 compression function and
+//! 64-bit arithmetic. They are examples, test vectors of every engine, and parts to copy.
 //!
-//! Words read as the numbers that the standards print: the first hexadecimal digit is the most significant, so bit 0 of
-//! a 128-bit block is the last bit of its last byte.
+//! Words read as the numbers that the standards print: the first hexadecimal digit is the most significant,
+//! so bit 0 of a 128-bit block is the last bit of its last byte.
 
 mod aes;
 mod linear;
@@ -36,14 +36,15 @@ pub const ALL: [Standard; 8] = [
     Standard { name: "eq64", what: "whether a = b", build: eq64 },
 ];
 
-/// AES-128 (FIPS 197), key schedule included: a key of party 0 and a block of party 1; both learn the ciphertext.
+/// AES-128 (FIPS 197), key schedule included: a key of party 0 and a block of party 1; both learn the
+/// ciphertext.
 #[must_use]
 pub fn aes128() -> Wired {
     two_inputs([128, 128], aes::encrypt)
 }
 
-/// The SHA-256 compression function (FIPS 180-4): a 512-bit block of party 0 and a 256-bit state of party 1; both learn
-/// the next state. Padding is the caller's.
+/// The SHA-256 compression function (FIPS 180-4): a 512-bit block of party 0 and a 256-bit state of party 1;
+/// both learn the next state. Padding is the caller's.
 #[must_use]
 pub fn sha256() -> Wired {
     two_inputs([512, 256], sha256::compress)

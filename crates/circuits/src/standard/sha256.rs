@@ -1,5 +1,5 @@
-//! The SHA-256 compression function. Choice and majority take one AND per bit; sums of several words go through
-//! `gadgets::sum`.
+//! The SHA-256 compression function. Choice and majority take one AND per bit; sums of several words go
+//! through `gadgets::sum`.
 
 use crate::gadgets::{self as gadget, Word};
 use crate::{Gates, Lit};

@@ -14,8 +14,8 @@ pub struct Recipe {
     outputs: Vec<(u8, Vec<u16>)>,
 }
 
-/// Circuits of one to four parties, with constants as operands, equal gates, unread inputs, outputs that are inputs,
-/// constants or one another.
+/// Circuits of one to four parties, with constants as operands, equal gates, unread inputs, outputs that are
+/// inputs, constants or one another.
 pub fn recipe() -> impl Strategy<Value = Recipe> {
     let gates = prop::collection::vec((0u8..8, any::<u16>(), any::<u16>()), 0..60);
     let outputs = prop::collection::vec((0u8..16, prop::collection::vec(any::<u16>(), 1..9)), 1..5);

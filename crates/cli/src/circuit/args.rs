@@ -15,8 +15,10 @@ Examples:
   tacit circuit convert add64.txt --to gmw -o add64.gmw
   tacit circuit optimise theirs.txt -o smaller.txt
 
-Formats, told apart by the first line: bristol (Bristol Fashion) and gmw (Choi et al., section 2.4). Parties are numbered
-from 1. A value is one number: in a bristol file bit 0 is its first wire, in a gmw file its last. docs/circuits.md has
+Formats, told apart by the first line: bristol (Bristol Fashion) and gmw (Choi et al., section 2.4). Parties \
+are numbered
+from 1. A value is one number: in a bristol file bit 0 is its first wire, in a gmw file its last. \
+docs/circuits.md has
 both formats and a tutorial.";
 
 /// Runs, describes, converts and shrinks boolean circuits in files.
@@ -46,12 +48,14 @@ pub enum Action {
     Emit(Emit),
 }
 
-/// Evaluates a circuit once. All parties are threads of this process and the result is compared with evaluation in the
-/// clear; with --config this process is one party and meets the others.
+/// Evaluates a circuit once. All parties are threads of this process and the result is compared with
+/// evaluation in the clear; with --config this process is one party and meets the others.
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "tacit circuit run [OPTIONS] FILE\n       tacit circuit run [OPTIONS] [FILE] --config FILE",
-    after_help = "Examples:\n  tacit circuit run add64.txt --inputs 2,0x28 --engine gmw --parties 3 --json\n  \
+    override_usage = "tacit circuit run [OPTIONS] FILE\n       tacit circuit run [OPTIONS] [FILE] --config \
+                      FILE",
+    after_help = "Examples:\n  tacit circuit run add64.txt --inputs 2,0x28 --engine gmw --parties 3 \
+                  --json\n  \
     tacit circuit run vote.gmw --config party-1.conf --input vote.txt\n\n\
     A configuration has a record a line; # begins a comment:\n  \
     n 3                  parties, first\n  \
@@ -86,10 +90,11 @@ pub struct Run {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=limits::PARTIES as i64))]
     pub parties: Option<u8>,
     /// Who enters each input, in order: 1,2,1
-    #[arg(long, value_name = "P[,P...]", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=limits::PARTIES as i64))]
+    #[arg(long, value_name = "P[,P...]", value_delimiter = ',',
+          value_parser = clap::value_parser!(u8).range(1..=limits::PARTIES as i64))]
     pub party_of_input: Vec<u8>,
-    /// All inputs in order, or with P: those of party P (repeat it). Decimal, 0x... or 0b...; @FILE reads them from an input
-    /// file, between white space
+    /// All inputs in order, or with P: those of party P (repeat it). Decimal, 0x... or 0b...; @FILE reads
+    /// them from an input file, between white space
     #[arg(long, value_name = "[P:]V[,V...]|[P:]@FILE")]
     pub inputs: Vec<String>,
 }

@@ -1,7 +1,7 @@
 //! The configuration file of `tacit circuit run --config`: what one of several hosts knows of a run.
 //!
-//! The GMW paper (Choi et al., section 2.4) names such a file and does not say what is in it. Ours follows the format of
-//! its circuits: a record a line, a letter first. `docs/circuits.md` has the table.
+//! The GMW paper (Choi et al., section 2.4) names such a file and does not say what is in it. Ours follows
+//! the format of its circuits: a record a line, a letter first. `docs/circuits.md` has the table.
 
 use base::{Error, PartyId, limits};
 use circuits::files::lines::{Line, Lines};
@@ -236,7 +236,8 @@ impl Records {
         if let Some(party) = (0..self.parties).find(|p| !self.keys.contains_key(&PartyId(*p))) {
             let number = party + 1;
             return Err(lines.fail(format!(
-                "no key of party {number}; with keys, every party has one: k {number} tacit1:..., as its `tacit keygen` \
+                "no key of party {number}; with keys, every party has one: k {number} tacit1:..., as its \
+                 `tacit keygen` \
                  prints"
             )));
         }
@@ -244,7 +245,8 @@ impl Records {
         match identity {
             Some(identity) => Ok(Some(Keys { identity, all })),
             None => Err(lines.fail(
-                "there are keys, but no record names this party's identity file, from `tacit keygen`: s my.key",
+                "there are keys, but no record names this party's identity file, from `tacit keygen`: s \
+                 my.key",
             )),
         }
     }
@@ -262,7 +264,8 @@ impl Records {
         Err(lines.fail_at(
             at,
             format!(
-                "{} is beyond this machine, where keys are needed: let every party run `tacit keygen --out my.key`, \
+                "{} is beyond this machine, where keys are needed: let every party run `tacit keygen --out \
+                 my.key`, \
                  write `k PARTY KEY` for each and `s my.key`",
                 start(address)
             ),

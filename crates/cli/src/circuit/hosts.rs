@@ -26,8 +26,8 @@ const TERMS: Terms = Terms {
 /// Reads configuration, circuit and input, meets the other hosts, and prints what this party learns.
 ///
 /// # Errors
-/// When a file is refused, another party does not come, is not who it should be or holds something else, or the
-/// protocol fails: party, peer and step.
+/// When a file is refused, another party does not come, is not who it should be or holds something else, or
+/// the protocol fails: party, peer and step.
 pub fn run(args: &Run, config: &Path, json: bool) -> Result<(), Error> {
     let config = Config::read(config)?;
     let chosen = chosen(args, &config)?;

@@ -65,7 +65,8 @@ pub fn values(wired: &Wired, given: &[String]) -> Result<Vec<Vec<bool>>, Error> 
     all.into_iter().enumerate().map(value).collect()
 }
 
-/// The values of the words of one party, in order, from its input file. A party that enters nothing needs none.
+/// The values of the words of one party, in order, from its input file. A party that enters nothing needs
+/// none.
 ///
 /// # Errors
 /// When there is no file for words that the party enters, or it does not hold exactly their values.

@@ -1,5 +1,5 @@
-//! `tacit circuit run`: all parties are threads of this process, or with a configuration file one of several hosts
-//! ([`super::hosts`]).
+//! `tacit circuit run`: all parties are threads of this process, or with a configuration file one of several
+//! hosts ([`super::hosts`]).
 
 use super::args::{EngineName, Run};
 use super::{hosts, inputs};

@@ -155,8 +155,10 @@ fn with_keys(study: &str, keys: &[String]) -> Result<String, Error> {
 fn party_text(party: &str, side: &str, address: &str) -> String {
     format!(
         "# The settings of {party} in the demo; see docs/cli.md. Rerun it: tacit run, once for each party.\n\
-         study    = \"study.toml\"\nas       = \"{party}\"\nidentity = \"{party}.key\"\ndata     = \"{party}.csv\"\n\
-         {side:8} = \"{address}\"\nledger   = \"{party}.ledger\"\nlineage  = \"{party}\"\nreport   = \"{party}\"\ndeadline = \"2m\"\n"
+         study    = \"study.toml\"\nas       = \"{party}\"\nidentity = \"{party}.key\"\ndata     = \
+         \"{party}.csv\"\n\
+         {side:8} = \"{address}\"\nledger   = \"{party}.ledger\"\nlineage  = \"{party}\"\nreport   = \
+         \"{party}\"\ndeadline = \"2m\"\n"
     )
 }
 

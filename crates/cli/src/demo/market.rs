@@ -1,5 +1,5 @@
-//! `tacit demo market`: a customer finds the fastest of the peers that have what it wants; five providers know how fast
-//! their own peers are. Six processes.
+//! `tacit demo market`: a customer finds the fastest of the peers that have what it wants; five providers
+//! know how fast their own peers are. Six processes.
 
 use super::DemoArgs;
 use super::files::Folder;
@@ -95,7 +95,8 @@ fn party_text(index: usize, addresses: &[String]) -> String {
     let party = PARTIES[index];
     let mut text = format!(
         "# The settings of {party} in the demo; see docs/cli.md. Rerun it: tacit run, once for each party.\n\
-         study    = \"study.toml\"\nas       = \"{party}\"\nidentity = \"{party}.key\"\ndata     = \"{party}.csv\"\n\
+         study    = \"study.toml\"\nas       = \"{party}\"\nidentity = \"{party}.key\"\ndata     = \
+         \"{party}.csv\"\n\
          ledger   = \"{party}.ledger\"\nreport   = \"{party}\"\ndeadline = \"2m\"\n"
     );
     if index + 1 < PARTIES.len() {
@@ -152,7 +153,10 @@ fn summary(reports: &[Report], truth: Option<Found>) -> Result<Summary, Error> {
         ("1", Some(key), Ok(bandwidth)) => Some(Found { key: key.clone(), bandwidth }),
         _ => None,
     };
-    let silent = |r: &Report| matches!(&r.view, View::Program { outputs, lists } if outputs.is_empty() && lists.is_empty());
+    let silent = |r: &Report| match &r.view {
+        View::Program { outputs, lists } => outputs.is_empty() && lists.is_empty(),
+        _ => false,
+    };
     Ok(Summary {
         correct: found == truth && reports[1..].iter().all(silent),
         found,
@@ -176,9 +180,12 @@ fn closing(summary: &Summary, reports: &[Report], folder: &Folder) -> String {
     let held = reports.iter().flat_map(|r| &r.stages).all(|s| s.price_held);
     format!(
         "  customer learned   {}\n  the truth          {}   {}\n\n  \
-         Nobody else learned anything: not which peers have the film, which one was found, or whether any was.\n  \
-         The customer learned no other bandwidth. Any of them together know what they entered and the answer, no more.\n\n  \
-         {} AND gates by {}, {} between all parties{}, {}\n  Reports: {} (and .json), of the others beside it.\n  \
+         Nobody else learned anything: not which peers have the film, which one was found, or whether any \
+         was.\n  \
+         The customer learned no other bandwidth. Any of them together know what they entered and the \
+         answer, no more.\n\n  \
+         {} AND gates by {}, {} between all parties{}, {}\n  Reports: {} (and .json), of the others beside \
+         it.\n  \
          Next: docs/studies/market.md     tacit bench market --resources 5000 --parties 3",
         word(&summary.found),
         word(&summary.truth),

@@ -18,25 +18,29 @@ use terminal::follow::Children;
 use terminal::output;
 use terminal::progress::{Board, Line, Working};
 
-/// Runs a whole study on this machine: makes data, keys and files, starts every party as a process of its own over
-/// mutually authenticated TLS, and compares what they see with the truth.
+/// Runs a whole study on this machine: makes data, keys and files, starts every party as a process of its own
+/// over mutually authenticated TLS, and compares what they see with the truth.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tacit demo\n  tacit demo market\n  tacit demo ring4\n  tacit demo --out /tmp/demo --json\n\nThe folder keeps everything: rerun one side yourself with `tacit run demo-out/registry.toml`."
+    after_help = "Examples:\n  tacit demo\n  tacit demo market\n  tacit demo ring4\n  tacit demo --out \
+                  /tmp/demo --json\n\nThe folder keeps everything: rerun one side yourself with `tacit run \
+                  demo-out/registry.toml`."
 )]
 pub struct DemoArgs {
-    /// polio: lift over the 1954 poliomyelitis field trial, two parties; market: the fastest of many peers, a customer
-    /// and five providers; ring4: the trial computed by four servers, three of them headless
+    /// polio: lift over the 1954 poliomyelitis field trial, two parties; market: the fastest of many peers, a
+    /// customer and five providers; ring4: the trial computed by four servers, three of them headless
     #[arg(default_value = "polio")]
     pub what: DemoName,
-    /// The folder for data, keys, study and reports; one that a demo made before is made anew, any other is left alone
+    /// The folder for data, keys, study and reports; one that a demo made before is made anew, any other is
+    /// left alone
     #[arg(long, value_name = "FOLDER", default_value = "demo-out")]
     pub out: PathBuf,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
     /// polio, ring4: one child in so many, and all the cases: a quicker demo
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=100))]
     pub scale: u64,
 }
 
@@ -60,7 +64,8 @@ const MISSED: &str =
 /// The JSON of `tacit demo --json`.
 #[derive(Debug, Serialize)]
 struct Summary {
-    /// Absolute difference of mean clamped outcomes, test minus control, per person, as the publisher sees it.
+    /// Absolute difference of mean clamped outcomes, test minus control, per person, as the publisher sees
+    /// it.
     lift: f64,
     interval: [f64; 2],
     noise_interval: [f64; 2],
@@ -137,7 +142,8 @@ fn follow(folder: &Folder, parties: &[&str], json: bool) -> Result<Vec<Report>, 
     }
     let board = Board::stderr();
     let reports = children.finish(|index, line| match line {
-        // One party's progress stands for all; that another one is awaited, or a ledger new, is of no interest here.
+        // One party's progress stands for all; that another one is awaited, or a ledger new, is of no
+        // interest here.
         Line::Waiting { .. } | Line::Connected { .. } | Line::Note { .. } => {}
         _ if index == 0 => board.show(line),
         _ => {}

@@ -1,5 +1,5 @@
-//! `tacit demo ring4`: the study of the main demo, computed by four servers. Two owners and four servers are six processes;
-//! three of the servers are headless nodes, which the fourth one tells to begin.
+//! `tacit demo ring4`: the study of the main demo, computed by four servers. Two owners and four servers are
+//! six processes; three of the servers are headless nodes, which the fourth one tells to begin.
 
 use super::DemoArgs;
 use super::files::{Folder, polio};
@@ -90,13 +90,15 @@ pub fn run(args: &DemoArgs) -> Result<(), Error> {
 fn party_text(index: usize, addresses: &[String], study: &Study) -> String {
     let (name, owner) = (PARTIES[index], index < OWNERS);
     let mut text = format!(
-        "# The settings of {name} in the demo; see docs/protocols/ring4.md.\nstudy    = \"study.toml\"\nas       = \"{name}\"\n\
+        "# The settings of {name} in the demo; see docs/protocols/ring4.md.\nstudy    = \
+         \"study.toml\"\nas       = \"{name}\"\n\
          identity = \"{name}.key\"\nlisten   = \"{}\"\ndeadline = \"2m\"\n",
         addresses[index]
     );
     if owner {
         text += &format!(
-            "data     = \"{name}.csv\"\nsalt     = \"{SALT}\"\nledger   = \"{name}.ledger\"\nlineage  = \"{name}\"\nreport   = \"{name}\"\n"
+            "data     = \"{name}.csv\"\nsalt     = \"{SALT}\"\nledger   = \"{name}.ledger\"\nlineage  = \
+             \"{name}\"\nreport   = \"{name}\"\n"
         );
     }
     if index == HOST {
@@ -131,7 +133,8 @@ fn follow(folder: &Folder, json: bool) -> Result<(Vec<Report>, Vec<ServerReport>
     }
     let board = Board::stderr();
     let done: Result<Vec<Value>, Error> = children.finish(|index, line| match line {
-        // One party's progress stands for all; that another one is awaited, or a ledger new, is of no interest here.
+        // One party's progress stands for all; that another one is awaited, or a ledger new, is of no
+        // interest here.
         Line::Waiting { .. } | Line::Connected { .. } | Line::Note { .. } => {}
         _ if index == 0 => board.show(line),
         _ => {}

@@ -22,7 +22,8 @@ pub fn opening(made: &Made, scale: u64) -> Result<String, Error> {
     let counts = [made.generated.publisher_rows, made.generated.advertiser_rows];
     let what = ["children: arm, injection date", "records: onset date, severity"];
     let mut lines = vec![
-        "Tacit demo: the 1954 poliomyelitis field trial (Francis 1955), rebuilt row by row from its published counts."
+        "Tacit demo: the 1954 poliomyelitis field trial (Francis 1955), rebuilt row by row from its \
+         published counts."
             .to_owned(),
         "Two processes, mutually authenticated TLS 1.3. Neither shows the other a row.".to_owned(),
         String::new(),
@@ -69,7 +70,8 @@ pub fn closing(reports: [&Report; 2], truth: f64, contained: bool, folder: &Fold
         bytes(first.peak_memory_bytes),
         bytes(second.peak_memory_bytes)
     );
-    text + "  Next: tacit check examples/lift.toml     tacit plan examples/lift.toml --rows 10M --mean 0.0004 --link 1gbps,20ms     docs/cli.md"
+    text + "  Next: tacit check examples/lift.toml     tacit plan examples/lift.toml --rows 10M --mean \
+            0.0004 --link 1gbps,20ms     docs/cli.md"
 }
 
 /// What the parties saw: one column where all see the same.

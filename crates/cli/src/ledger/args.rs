@@ -5,12 +5,14 @@ use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use study::Decimal;
 
-/// The privacy ledger: what was spent of the budget of this party's data, and on whom; and what to do when releases broke
-/// off or the file was lost.
+/// The privacy ledger: what was spent of the budget of this party's data, and on whom; and what to do when
+/// releases broke off or the file was lost.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tacit ledger show registry.ledger --party registry.toml\n  tacit ledger allow registry.ledger 3f9a1c0b --reason \"their disk failed, we spoke\"\n  \
-    tacit ledger verify registry.ledger\n  tacit ledger export registry.ledger > registry-ledger.json\n  tacit ledger backup registry.ledger registry-2024-05.ledger\n  \
+    after_help = "Examples:\n  tacit ledger show registry.ledger --party registry.toml\n  tacit ledger allow \
+                  registry.ledger 3f9a1c0b --reason \"their disk failed, we spoke\"\n  \
+    tacit ledger verify registry.ledger\n  tacit ledger export registry.ledger > \
+    registry-ledger.json\n  tacit ledger backup registry.ledger registry-2024-05.ledger\n  \
     tacit ledger recover registry.ledger --lineage trial --spent 0.22"
 )]
 pub struct LedgerArgs {
@@ -27,23 +29,24 @@ pub struct LedgerArgs {
 pub enum LedgerAction {
     /// Show budgets and studies
     ///
-    /// Parties have the names that they had in studies whose answers are kept here; a party file adds those of its study, and what
-    /// is left of its bounds.
+    /// Parties have the names that they had in studies whose answers are kept here; a party file adds those
+    /// of its study, and what is left of its bounds.
     Show {
         /// The ledger
         ledger: PathBuf,
-        /// A party file of this ledger: names of its study's parties, and what is left of policy.budget and policy.total
+        /// A party file of this ledger: names of its study's parties, and what is left of policy.budget and
+        /// policy.total
         #[arg(long, value_name = "PARTY_FILE")]
         party: Option<PathBuf>,
     },
     /// Let releases with a peer begin again, after one broke off or its ledger was another one
     ///
-    /// A release that stopped after its noise index was named bars all further ones with that peer on that lineage, in this
-    /// ledger: a peer that leaves whenever it would be caught would succeed in the end. Find out what happened, then decide.
-    /// Nothing is needed of the peer; the next run draws new noise and is charged again.
-    #[command(
-        after_help = "Example:\n  tacit ledger allow registry.ledger tacit1:3f9a1c0b --lineage trial --reason \"their disk failed, we spoke\""
-    )]
+    /// A release that stopped after its noise index was named bars all further ones with that peer on that
+    /// lineage, in this ledger: a peer that leaves whenever it would be caught would succeed in the end. Find
+    /// out what happened, then decide. Nothing is needed of the peer; the next run draws new noise and is
+    /// charged again.
+    #[command(after_help = "Example:\n  tacit ledger allow registry.ledger tacit1:3f9a1c0b --lineage trial \
+                      --reason \"their disk failed, we spoke\"")]
     Allow {
         /// The ledger
         ledger: PathBuf,
@@ -58,18 +61,21 @@ pub enum LedgerAction {
     },
     /// Check that no other program changed the file, and what the parties signed
     ///
-    /// Computes the chain of hashes with every peer anew from the rows, and names the first row that was changed, is missing
-    /// or was added; exit code 2 then. Checks every party's signature on every debit, in a ledger or in an exported one.
+    /// Computes the chain of hashes with every peer anew from the rows, and names the first row that was
+    /// changed, is missing or was added; exit code 2 then. Checks every party's signature on every debit, in
+    /// a ledger or in an exported one.
     Verify {
         /// The ledger, or what `tacit ledger export` printed of one
         ledger: PathBuf,
     },
     /// Print everything that an auditor needs, and nothing secret
     ///
-    /// Debits with the signatures of all parties, what was given back, how far each release is, bars, what was allowed, keys that
-    /// took the place of others. No held shares, salts, seeds, results or keys: who has the export can check it and not use it.
+    /// Debits with the signatures of all parties, what was given back, how far each release is, bars, what
+    /// was allowed, keys that took the place of others. No held shares, salts, seeds, results or keys: who
+    /// has the export can check it and not use it.
     #[command(
-        after_help = "Examples:\n  tacit ledger export registry.ledger > ledger.json\n  tacit ledger verify ledger.json\n  tacit ledger export registry.ledger --csv > debits.csv"
+        after_help = "Examples:\n  tacit ledger export registry.ledger > ledger.json\n  tacit ledger verify \
+                      ledger.json\n  tacit ledger export registry.ledger --csv > debits.csv"
     )]
     Export {
         /// The ledger
@@ -87,9 +93,10 @@ pub enum LedgerAction {
     },
     /// After the ledger was lost: take over what this party signed and peers gave back
     ///
-    /// A run that finds that a peer knows more of this ledger than is in it refuses, and keeps what the peer gave back. This
-    /// charges what it says was charged in all, and goes on from there. More may have been spent since it was signed, so
-    /// releases with that peer stay barred until `tacit ledger allow`, unless --spent says what was spent.
+    /// A run that finds that a peer knows more of this ledger than is in it refuses, and keeps what the peer
+    /// gave back. This charges what it says was charged in all, and goes on from there. More may have been
+    /// spent since it was signed, so releases with that peer stay barred until `tacit ledger allow`, unless
+    /// --spent says what was spent.
     #[command(after_help = "Example:\n  tacit ledger recover registry.ledger --lineage trial --spent 0.22")]
     Recover {
         /// The ledger
@@ -97,7 +104,8 @@ pub enum LedgerAction {
         /// The lineage to charge; may be left out where the ledger knows only one
         #[arg(long, value_name = "NAME")]
         lineage: Option<String>,
-        /// What was spent on that lineage in all, towards each peer that gave something back, as the reports say
+        /// What was spent on that lineage in all, towards each peer that gave something back, as the reports
+        /// say
         #[arg(long, value_name = "RHO", value_parser = rho)]
         spent: Option<Decimal>,
     },

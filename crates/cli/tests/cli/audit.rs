@@ -4,7 +4,8 @@ use crate::support::tacit;
 
 const PAGE: &str = include_str!("../../../../docs/protocols/release.md");
 
-/// What the page says that a command prints: the block of text, or the table, after the line with the command.
+/// What the page says that a command prints: the block of text, or the table, after the line with the
+/// command.
 fn printed(command: &str) -> Vec<&'static str> {
     let start = PAGE.find(&format!("`{command}`")).unwrap_or_else(|| panic!("the page has {command}"));
     PAGE[start..]

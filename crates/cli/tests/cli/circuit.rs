@@ -167,8 +167,8 @@ fn the_example_circuits_are_what_we_write() {
     }
 }
 
-/// Three hosts of the example of a vote in a folder, with free addresses and with keys of their own; party 2 learns
-/// nothing.
+/// Three hosts of the example of a vote in a folder, with free addresses and with keys of their own; party 2
+/// learns nothing.
 struct Hosts {
     folder: TempDir,
     keys: [String; 3],

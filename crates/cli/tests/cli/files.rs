@@ -100,7 +100,8 @@ fn check_says_which_rows_a_program_counts() {
     assert_eq!(rows(program).unwrap(), "those that all parties have");
     assert_eq!(
         rows(&program.replace("rows matched", "rows any")).unwrap(),
-        "of any party; healthy-exposed, ill-exposed count rows that all parties have; healthy-all, ill-all count rows that \
+        "of any party; healthy-exposed, ill-exposed count rows that all parties have; healthy-all, ill-all \
+         count rows that \
          clinic has, the others or not"
     );
     let constant = program.replace("rows matched", "rows any").replace("sum is-ill", "sum one");
@@ -256,7 +257,8 @@ fn a_full_disk_is_an_error_and_not_a_panic() {
     assert_eq!(done.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&done.stderr).contains("No space left"));
     // A file system of one page, in a name space of its own, where the system lets us have one.
-    let script = "mount -t tmpfs -o size=4k tmpfs \"$1\" && head -c 4096 /dev/zero > \"$1/full\" && shift && exec \"$@\"";
+    let script = "mount -t tmpfs -o size=4k tmpfs \"$1\" && head -c 4096 /dev/zero > \"$1/full\" && shift && \
+                  exec \"$@\"";
     let disk = tempfile::tempdir().unwrap();
     let mut inside = std::process::Command::new("unshare");
     inside.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]).arg(disk.path());

@@ -1,7 +1,8 @@
-//! Kill -9 of a party or a server at any moment of a release, with real processes, files and clocks: every ledger pays for one
-//! number, and all see that one.
+//! Kill -9 of a party or a server at any moment of a release, with real processes, files and clocks: every
+//! ledger pays for one number, and all see that one.
 //!
-//! `TACIT_KILLS` is how many times each world is killed; without it few. `TACIT_KILLS_SEED` begins with another one.
+//! `TACIT_KILLS` is how many times each world is killed; without it few. `TACIT_KILLS_SEED` begins with
+//! another one.
 
 use crate::many::Three;
 use crate::served::Served;
@@ -14,7 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Kills of each world in `make test`.
 const KILLS: u64 = 4;
-/// Runs after a kill until all have the number: one goes on, one more where the first found a connection half closed.
+/// Runs after a kill until all have the number: one goes on, one more where the first found a connection half
+/// closed.
 const RUNS: usize = 4;
 /// How long a server may take to end after the owners have.
 const SERVER_ENDS: Duration = Duration::from_secs(5);
@@ -79,7 +81,8 @@ impl World for Served {
         self.path(name)
     }
 
-    /// The file of one server, every other time: of the one that lacks a share, if there is one, for of four one may.
+    /// The file of one server, every other time: of the one that lacks a share, if there is one, for of four
+    /// one may.
     fn lose(&self, victim: usize, rng: &mut base::Rng) -> Option<String> {
         if rng.below(2) == 0 {
             return None;
@@ -101,7 +104,8 @@ fn start_all(world: &dyn World, more: &[&str]) -> Vec<Running> {
     (0..world.names().len()).map(|party| world.start(party, more)).collect()
 }
 
-/// What became of all owners that were not killed. Servers that have not ended soon after them were never told to begin.
+/// What became of all owners that were not killed. Servers that have not ended soon after them were never
+/// told to begin.
 fn end_all(world: &dyn World, mut all: Vec<Running>) -> Vec<Option<Done>> {
     let servers = all.split_off(world.owners());
     let done = all.into_iter().map(|owner| (!owner.is_killed()).then(|| owner.end())).collect();
@@ -110,7 +114,8 @@ fn end_all(world: &dyn World, mut all: Vec<Running>) -> Vec<Option<Done>> {
     done
 }
 
-/// Starts all, kills one a while after its release began, and ends the others. A server does not say that it begins.
+/// Starts all, kills one a while after its release began, and ends the others. A server does not say that it
+/// begins.
 fn kill(world: &dyn World, victim: usize, after: Duration) -> Vec<Option<Done>> {
     let mut all = start_all(world, &["--events"]);
     all[if victim < world.owners() { victim } else { 0 }].hear("\"release\"");

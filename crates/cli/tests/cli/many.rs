@@ -28,7 +28,8 @@ impl Three {
         for (i, name) in names.iter().enumerate() {
             let text = format!(
                 "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \"{name}.csv\"\n\
-                 ledger = \"{name}.ledger\"\nlineage = \"{name}\"\nreport = \"out-{name}\"\ndeadline = \"60s\"\n{}\n\
+                 ledger = \"{name}.ledger\"\nlineage = \"{name}\"\nreport = \"out-{name}\"\ndeadline = \
+                 \"60s\"\n{}\n\
                  [policy]\nkinds = [\"lift\", \"program\"]\nallow_exact = true\n",
                 places(i, &addresses)
             );
@@ -217,7 +218,8 @@ fn written(folder: &Path) -> bool {
     folder.join("report.json").exists() && folder.join("report.html").exists()
 }
 
-/// What `tacit generate --advertisers` makes runs end to end: one publisher, three advertisers, one public result.
+/// What `tacit generate --advertisers` makes runs end to end: one publisher, three advertisers, one public
+/// result.
 #[test]
 fn a_generated_study_of_three_advertisers_runs() {
     let folder = tempfile::tempdir().unwrap();

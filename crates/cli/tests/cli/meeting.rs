@@ -117,7 +117,8 @@ fn who_refuses_tells_the_one_that_waits() {
     }
 }
 
-/// Whether an arm has enough rows is an exact bit of the data: who refuses for that says nothing, as if it had not begun.
+/// Whether an arm has enough rows is an exact bit of the data: who refuses for that says nothing, as if it
+/// had not begun.
 #[test]
 fn what_data_decide_is_told_to_nobody() {
     let pair = Pair::csv(400);

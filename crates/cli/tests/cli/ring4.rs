@@ -5,7 +5,8 @@ use crate::support::{Done, command, tacit};
 /// Settings small enough for a test: two rounds a run.
 const SMALL: [&str; 7] = ["bench", "ring4", "--json", "--repeat", "2", "--products", "5001"];
 
-/// What a machine without libfabric, a GPU or a simulator says of what it lacks; `None` where the setting ran.
+/// What a machine without libfabric, a GPU or a simulator says of what it lacks; `None` where the setting
+/// ran.
 fn missing(done: &Done, device: &str, transport: &str) -> Option<String> {
     if done.code == 0 {
         return None;
@@ -21,7 +22,8 @@ fn missing(done: &Done, device: &str, transport: &str) -> Option<String> {
     Some(error)
 }
 
-/// Runs a small setting and checks every field of the contract; nothing where this machine lacks what it takes.
+/// Runs a small setting and checks every field of the contract; nothing where this machine lacks what it
+/// takes.
 fn keeps_the_contract(security: &str, bits: u64, device: &str, transport: &str, hash: Option<&str>) -> bool {
     let bits_word = bits.to_string();
     let mut words = SMALL.to_vec();

@@ -1,4 +1,5 @@
-//! Two owners and four servers as processes: the demo, headless nodes by themselves, and a server that is killed.
+//! Two owners and four servers as processes: the demo, headless nodes by themselves, and a server that is
+//! killed.
 
 use crate::support::{Running, command, key, tacit};
 use base::free_address;
@@ -91,13 +92,15 @@ impl Served {
                 _ => "deadline = \"20s\"\n",
             };
             let data = format!(
-                "data = \"{name}.csv\"\nsalt = \"owners.salt\"\nledger = \"{name}.ledger\"\nlineage = \"{name}\"\n\
+                "data = \"{name}.csv\"\nsalt = \"owners.salt\"\nledger = \"{name}.ledger\"\nlineage = \
+                 \"{name}\"\n\
                  report = \"out-{name}\"\n"
             );
             let others = Self::names().into_iter().zip(&addresses).filter(|(other, _)| *other != name);
             let peers: String = others.map(|(other, at)| format!("{other} = \"{at}\"\n")).collect();
             let text = format!(
-                "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\nlisten = \"{}\"\n{owns}{}[peers]\n\
+                "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\nlisten = \
+                 \"{}\"\n{owns}{}[peers]\n\
                  {peers}[policy]\nstudies = [\"{hash}\"]\n",
                 addresses[i],
                 if i < Self::OWNERS { &*data } else { "" }

@@ -163,8 +163,10 @@ impl Pair {
         for (name, side) in NAMES.into_iter().zip(["listen", "peer"]) {
             let extension = format.extension();
             let text = format!(
-                "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \"{name}.{extension}\"\n\
-                 {side} = \"{address}\"\nledger = \"{name}.ledger\"\nlineage = \"{name}\"\nreport = \"out-{name}\"\ndeadline = \"60s\"\n"
+                "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \
+                 \"{name}.{extension}\"\n\
+                 {side} = \"{address}\"\nledger = \"{name}.ledger\"\nlineage = \"{name}\"\nreport = \
+                 \"out-{name}\"\ndeadline = \"60s\"\n"
             );
             std::fs::write(folder.path().join(format!("{name}.toml")), text).unwrap();
         }

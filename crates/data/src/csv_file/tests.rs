@@ -79,7 +79,8 @@ proptest! {
         prop_assert_eq!(places, expected(true));
         let bad: Vec<String> = expected(false).iter().map(|place| format!("{place}: 3 fields")).collect();
         let told: Vec<String> = error.iter().flat_map(|e| e.lines()).map(str::to_owned).collect();
-        let told: Vec<&str> = told.iter().filter(|line| line.contains("3 fields")).map(|l| &l[..l.find(" where").unwrap()]).collect();
+        let told = told.iter().filter(|line| line.contains("3 fields"));
+        let told: Vec<&str> = told.map(|l| &l[..l.find(" where").unwrap()]).collect();
         prop_assert_eq!(told, bad.iter().take(20).map(String::as_str).collect::<Vec<_>>());
     }
 
@@ -92,7 +93,8 @@ proptest! {
             at -= 1;
         }
         text.insert(at, 0xff);
-        let expected = format!("line {}: not UTF-8 at byte {at} of the file; save it as UTF-8", line(&text, at));
+        let expected = format!("line {}: not UTF-8 at byte {at} of the file; save it as \
+                                UTF-8", line(&text, at));
         prop_assert_eq!(read(&text).1, Some(expected));
     }
 }

@@ -1,8 +1,9 @@
 //! The 1954 poliomyelitis field trial, placebo-control areas, rebuilt row by row from its published counts.
 //!
-//! Published (Francis and others 1955; see docs/data/polio-1954.md): how many children were in each group, and how many
-//! of them became paralytic, non-paralytic or turned out not to have poliomyelitis. Synthetic: identifiers, dates,
-//! regions, ages, which child it was, second records, onsets before the injection, patients outside the trial.
+//! Published (Francis and others 1955; see docs/data/polio-1954.md): how many children were in each group,
+//! and how many of them became paralytic, non-paralytic or turned out not to have poliomyelitis. Synthetic:
+//! identifiers, dates, regions, ages, which child it was, second records, onsets before the injection,
+//! patients outside the trial.
 
 use super::files::{Format, Out, Table};
 use super::truth::{Person, Rule};
@@ -34,7 +35,8 @@ pub const POLIO_COUNTS: ([PolioCounts; 2], PolioCounts) = (
     PolioCounts { children: 347_262, paralytic: 122, non_paralytic: 37, not_polio: 25 },
 );
 
-/// Participants, per arm, with a synthetic paralytic onset before the injection (and on its very day): they do not count.
+/// Participants, per arm, with a synthetic paralytic onset before the injection (and on its very day): they
+/// do not count.
 const BEFORE: u64 = 20;
 const SAME_DAY: u64 = 2;
 /// Synthetic patients of the same hospitals from outside the study areas and grades.
@@ -69,7 +71,8 @@ pub fn polio(folder: &Path, seed: u64) -> Result<Generated, Error> {
     polio_thinned(folder, seed, 1)
 }
 
-/// As [`polio`] with one child in `one_in` of each arm, but all the cases: a small trial with a larger effect, for tests.
+/// As [`polio`] with one child in `one_in` of each arm, but all the cases: a small trial with a larger
+/// effect, for tests.
 ///
 /// # Errors
 /// When `one_in` is not 1 to 100, or a file cannot be written.
@@ -133,7 +136,8 @@ fn typed(identifier: &str, rng: &mut Rng) -> String {
     }
 }
 
-/// Patients, and the truth about the trial: for each case group the records, and their effect by the study's rule.
+/// Patients, and the truth about the trial: for each case group the records, and their effect by the study's
+/// rule.
 fn hospitals(children: &[Child], rng: &mut Rng) -> (Vec<Record>, Truth) {
     let mut clerk = Clerk { records: Vec::new(), rng };
     let mut cases: Vec<(u32, Vec<(u32, u32)>)> = Vec::new();
@@ -179,8 +183,8 @@ impl Clerk<'_> {
         first + self.rng.below((last - first + 1).cast_unsigned()).cast_signed()
     }
 
-    /// Writes the one or two records of a patient and returns their onsets. A second record is a relapse or a transfer
-    /// to another hospital, some days later and of the same severity.
+    /// Writes the one or two records of a patient and returns their onsets. A second record is a relapse or a
+    /// transfer to another hospital, some days later and of the same severity.
     fn patient(&mut self, number: u32, severity: &'static str, when: When, injected: i64) -> Vec<i64> {
         let mut onsets = vec![match when {
             When::After => self.between(injected + 1, day("1954-11-30")),
@@ -220,7 +224,8 @@ fn since_origin(onset: i64) -> u32 {
     u32::try_from(onset - day("1954-01-01")).expect("onsets lie in 1954")
 }
 
-/// The truth by the rule of examples/lift.toml: paralytic onsets strictly after the injection, clamp 1, K = 4.
+/// The truth by the rule of examples/lift.toml: paralytic onsets strictly after the injection, clamp 1, K =
+/// 4.
 fn truth(children: &[Child], cases: &[(u32, Vec<(u32, u32)>)]) -> Truth {
     let events: std::collections::HashMap<u32, &[(u32, u32)]> =
         cases.iter().map(|(number, events)| (*number, events.as_slice())).collect();

@@ -29,7 +29,8 @@ const SPAN: u32 = u32::MAX - 1;
 const REGIONS: [&str; 3] = ["north", "south", "west"];
 const AGES: [&str; 2] = ["young", "old"];
 
-/// A study file for generated data, with the parties' keys. Breakdown and cohort are used only when asked for.
+/// A study file for generated data, with the parties' keys. Breakdown and cohort are used only when asked
+/// for.
 #[must_use]
 pub fn lift_study(options: &LiftOptions, publisher_key: &str, advertiser_key: &str, cells: bool) -> String {
     let (k, clamp) = (options.max_events, options.clamp);
@@ -94,7 +95,8 @@ fn shop(number: usize) -> String {
     format!("shop-{}", number + 1)
 }
 
-/// A study file for generated data of several advertisers, measured as one; `keys` are the publisher's and theirs.
+/// A study file for generated data of several advertisers, measured as one; `keys` are the publisher's and
+/// theirs.
 #[must_use]
 pub fn several_study(options: &LiftOptions, keys: &[String]) -> String {
     let (publisher, shops) = keys.split_first().map_or(("", keys), |(first, rest)| (first, rest));
@@ -142,7 +144,8 @@ pub fn lift(folder: &Path, options: &LiftOptions) -> Result<Generated, Error> {
     })
 }
 
-/// Writes `publisher.*` and `shop-1.*`, `shop-2.*` .. into `folder`: the same people, whose events are at one shop or another.
+/// Writes `publisher.*` and `shop-1.*`, `shop-2.*` .. into `folder`: the same people, whose events are at one
+/// shop or another.
 ///
 /// # Errors
 /// As [`lift`].
@@ -232,7 +235,8 @@ fn draw(options: &LiftOptions, number: u32) -> Drawn {
     Drawn { test, seen, impressions, region, age, events }
 }
 
-/// An identifier that looks like nothing real: `user-` and 16 hex digits, all different for different numbers.
+/// An identifier that looks like nothing real: `user-` and 16 hex digits, all different for different
+/// numbers.
 fn identifier(options: &LiftOptions, number: u32) -> String {
     let mixed = (u64::from(number) ^ options.seed.rotate_left(17)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     format!("user-{mixed:016x}")

@@ -170,7 +170,8 @@ fn both_files_hold_a_second_identifier_in_other_spellings() {
         LiftOptions { rows: 300, overlap: 1.0, max_events: 2, clamp: 9, seed: 5, format: Format::Csv };
     let made = lift(folder.path(), &options).expect("written");
     let id = "[ { name = \"id\", normalise = [\"trim\", \"lowercase\"] } ]";
-    let two = "[ { name = \"id\", normalise = [\"lowercase\"] }, { name = \"email\", normalise = [\"email-untagged\"] } ]";
+    let two = "[ { name = \"id\", normalise = [\"lowercase\"] }, \
+               { name = \"email\", normalise = [\"email-untagged\"] } ]";
     let text = lift_study(&options, keys[0], keys[1], false);
     assert!(text.contains(id));
     let study = Study::parse("s", &text.replace(id, two)).expect("a study");

@@ -1,7 +1,7 @@
 //! Conformance of engines that run stand-alone circuits: results, viewers, and price against ledger.
 //!
-//! Expectations of the standard circuits come from the standards and from machine arithmetic; those of random circuits
-//! from the definition of a circuit.
+//! Expectations of the standard circuits come from the standards and from machine arithmetic; those of random
+//! circuits from the definition of a circuit.
 
 use crate::CircuitEngine;
 use base::{Cost, Error, Kind, PartyId, Rng, Roster, Seed, limits};
@@ -36,9 +36,10 @@ pub struct Case {
 const SEED: u64 = 0xc19c;
 const BARRIER: &str = "conformance-barrier";
 
-/// The cases for so many parties: the standard circuits with the vectors of FIPS 197 and FIPS 180-4 and with words of
-/// machine arithmetic, inputs dealt to the parties in turn; and random circuits with constants and equal wires as operands,
-/// outputs for everyone, for some and for nobody, parties without inputs, and 1 to 1,100 lanes.
+/// The cases for so many parties: the standard circuits with the vectors of FIPS 197 and FIPS 180-4 and with
+/// words of machine arithmetic, inputs dealt to the parties in turn; and random circuits with constants and
+/// equal wires as operands, outputs for everyone, for some and for nobody, parties without inputs, and 1 to
+/// 1,100 lanes.
 #[must_use]
 pub fn suite(parties: usize) -> Vec<Case> {
     let mut cases = vectors(parties);
@@ -145,8 +146,8 @@ fn arithmetic(parties: usize) -> Vec<Case> {
     operations.into_iter().map(case).collect()
 }
 
-/// A random circuit. Number 0 has no gate, number 1 no AND, number 2 inputs of party 0 alone, number 3 outputs for the
-/// last party alone, number 4 no input, number 5 outputs for nobody.
+/// A random circuit. Number 0 has no gate, number 1 no AND, number 2 inputs of party 0 alone, number 3
+/// outputs for the last party alone, number 4 no input, number 5 outputs for nobody.
 fn random(rng: &mut Rng, parties: usize, number: usize) -> Wired {
     let mut g = Gates::default();
     let mut lits = vec![Lit::FALSE, Lit::TRUE];
@@ -216,8 +217,8 @@ struct View {
     ots: u64,
 }
 
-/// Runs the whole suite among so many parties, each with its own inputs only: outputs, who gets them, and the price
-/// against the ledger.
+/// Runs the whole suite among so many parties, each with its own inputs only: outputs, who gets them, and the
+/// price against the ledger.
 ///
 /// # Errors
 /// The first case that fails, and how.
@@ -225,7 +226,8 @@ pub fn check(make: &Make<'_>, parties: usize) -> Result<(), String> {
     check_served(make, parties, 0)
 }
 
-/// As [`check`] with so many servers after the parties in the roster, which have no inputs and see no outputs.
+/// As [`check`] with so many servers after the parties in the roster, which have no inputs and see no
+/// outputs.
 ///
 /// # Errors
 /// The first case that fails, and how.

@@ -106,8 +106,8 @@ impl Draft {
         fold
     }
 
-    /// Takes the best row; `expected` gives a row's key, `None` where it is not valid. Returns the fold, and the best
-    /// row with its key.
+    /// Takes the best row; `expected` gives a row's key, `None` where it is not valid. Returns the fold, and
+    /// the best row with its key.
     pub(super) fn best(
         &mut self,
         order: Order,

@@ -1,4 +1,5 @@
-//! The law of noise under attack: all participants but one choose their coins, and what comes out still follows the law.
+//! The law of noise under attack: all participants but one choose their coins, and what comes out still
+//! follows the law.
 
 use super::run::together;
 use super::{Make, Table};
@@ -18,13 +19,15 @@ use std::sync::OnceLock;
 
 /// Noises of one release.
 const DRAWS: u32 = 3400;
-/// Releases by each choice of coins: 20,400 noises in all, as many as the specification asks for of an engine.
+/// Releases by each choice of coins: 20,400 noises in all, as many as the specification asks for of an
+/// engine.
 const RELEASES: u64 = 2;
 /// sigma^2, of sensitivity 1 at rho 1/10.
 const VARIANCE: f64 = 5.0;
 /// Numbers this far from 0 and farther are one cell.
 const FAR: i128 = 7;
-/// Of 14 degrees of freedom: passed once in 10^6 by what follows the law. Seeds are fixed, so it is once and for all.
+/// Of 14 degrees of freedom: passed once in 10^6 by what follows the law. Seeds are fixed, so it is once and
+/// for all.
 const MOST: f64 = 52.0;
 
 /// How those who attack choose their coins.
@@ -39,12 +42,12 @@ enum Chosen {
 /// Noises of one release in which all but `honest` choose their coins; honest coins differ from run to run.
 type Release<'a> = dyn Fn(Option<PartyId>, Chosen, u64) -> Result<Vec<i128>, Error> + 'a;
 
-/// Runs releases of which all but one of `parties` parties choose the coins, with so many servers beside them; where servers
-/// draw, all summands of coins but one are chosen.
+/// Runs releases of which all but one of `parties` parties choose the coins, with so many servers beside
+/// them; where servers draw, all summands of coins but one are chosen.
 ///
 /// # Errors
-/// When the noise does not follow its law; when it does where *all* choose their coins, for then this test sees nothing; and
-/// those of the engine.
+/// When the noise does not follow its law; when it does where *all* choose their coins, for then this test
+/// sees nothing; and those of the engine.
 pub fn check_law(parties: usize, servers: usize, make: &Make<'_>) -> Result<(), String> {
     // The same at all and in all runs.
     let lowered = OnceLock::new();

@@ -68,8 +68,8 @@ impl Noise {
         }
     }
 
-    /// Every word of coins with its value, and whose it is: the same deal everywhere. Summands are everybody's here; a server
-    /// reads those that it holds.
+    /// Every word of coins with its value, and whose it is: the same deal everywhere. Summands are
+    /// everybody's here; a server reads those that it holds.
     fn dealt(&self, words: &[ReleaseWord]) -> Vec<(usize, Option<PartyId>, u128)> {
         let Self::Coins(all) = self else { return Vec::new() };
         let mut rng = Seed::from_bytes([0x5c; 32]).into_rng();

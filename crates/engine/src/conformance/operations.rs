@@ -24,7 +24,8 @@ fn op(
     Operation { ty, build: Box::new(build), meaning: Box::new(move |a, b| wrap(meaning(a, b), ty)) }
 }
 
-/// Every operation on operands of type `ty`. One-operand operations get `a ^ b`, so that both operands matter.
+/// Every operation on operands of type `ty`. One-operand operations get `a ^ b`, so that both operands
+/// matter.
 pub(super) fn operations(ty: Type) -> Vec<Operation> {
     let mut all = arithmetic(ty);
     all.extend(comparisons(ty));

@@ -1,4 +1,5 @@
-//! Cases of programs whose totals are shared by exclusive or: any number of parties, best rows, lists, shared columns.
+//! Cases of programs whose totals are shared by exclusive or: any number of parties, best rows, lists, shared
+//! columns.
 
 use super::Case;
 use super::draft::{Col, Draft, extend, value};
@@ -50,7 +51,8 @@ fn force_boolean(d: &mut Draft, holder: u8) {
     d.best(Order::Least, [key.node, valid.node], |r| (valid.at(r) == 1).then(|| key.at(r)));
 }
 
-/// Each operation on a value of the first party and one of the last, and on a shared value and one of the last; summed.
+/// Each operation on a value of the first party and one of the last, and on a shared value and one of the
+/// last; summed.
 fn every_operation(parties: usize, seed: u64, ty: Type, rows: usize) -> Case {
     let mut d = draft(&format!("every operation on {ty}"), parties, rows, seed);
     let last = (parties - 1) as u8;
@@ -67,8 +69,8 @@ fn every_operation(parties: usize, seed: u64, ty: Type, rows: usize) -> Case {
     d.finish()
 }
 
-/// As the marketplaces: shared keys with few values, so that there are ties; of eight rows `ones` are asked for by the
-/// first party. The best ones of both orders, and which ones are below a bound.
+/// As the marketplaces: shared keys with few values, so that there are ties; of eight rows `ones` are asked
+/// for by the first party. The best ones of both orders, and which ones are below a bound.
 fn market(parties: usize, seed: u64, rows: usize, ones: u64) -> Case {
     let mut d = draft(&format!("best rows, {ones} of 8 valid"), parties, rows, seed);
     let few = (0..rows).map(|_| u128::from(d.rng.below(4))).collect();
@@ -129,7 +131,8 @@ fn reveal(d: &mut Draft, to: u8, fold: u32, found: Found) {
     d.reveal(to, bit, u128::from(found.is_some()));
 }
 
-/// Columns of every holder under sums, best rows and lists: what one party knows alone, what everybody does, and the rest.
+/// Columns of every holder under sums, best rows and lists: what one party knows alone, what everybody does,
+/// and the rest.
 fn mixed(parties: usize, seed: u64, rows: usize) -> Case {
     let mut d = draft("columns of every holder", parties, rows, seed);
     let mut holders = vec![Holder::Public, Holder::Shared];

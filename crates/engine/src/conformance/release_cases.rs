@@ -59,7 +59,8 @@ fn every_operation(seed: u64, ty: Type) -> Case {
     Case { random_shares: false, ..d.finish() }
 }
 
-/// Totals that one party knows, or everybody, beside shared ones; constants; thresholds; the same total twice.
+/// Totals that one party knows, or everybody, beside shared ones; constants; thresholds; the same total
+/// twice.
 fn holders(seed: u64) -> Case {
     let mut d = Draft::new("release: totals of every holder".into(), Class::Exact, 50, seed);
     let ty = Type::u(40);
@@ -123,8 +124,8 @@ fn cells(d: &mut Draft) -> [u32; 2] {
     })
 }
 
-/// Two disjoint cells per mechanism, a mechanism for each of two parties and one for the public, and post-processing of what
-/// is noised. What is for the public may go to a party in another form.
+/// Two disjoint cells per mechanism, a mechanism for each of two parties and one for the public, and
+/// post-processing of what is noised. What is for the public may go to a party in another form.
 pub(super) fn gaussian(parties: usize, seed: u64, rows: usize) -> Case {
     let name = format!("gaussian among {parties}, {rows} rows");
     let mut d = Draft::among(parties, name, Class::Dp, rows, seed);
@@ -160,7 +161,8 @@ pub(super) fn gaussian(parties: usize, seed: u64, rows: usize) -> Case {
     Case { random_shares: parties == 2 && rows > 2, noise, ..d.finish() }
 }
 
-/// Every cell of a table, on both sides of its threshold and of either sign: all that one part's circuit can decide.
+/// Every cell of a table, on both sides of its threshold and of either sign: all that one part's circuit can
+/// decide.
 pub(super) fn every_cell(parties: usize, seed: u64) -> Case {
     let mut d = Draft::among(parties, format!("every cell among {parties}"), Class::Dp, 5, seed);
     let cells = cells(&mut d);
@@ -282,7 +284,8 @@ fn candidates(seed: u64, rows: usize, count: usize) -> Case {
     Case { random_shares: rows > 2, noise: Noise::Candidates(WIDTH, drawn), others, ..d.finish() }
 }
 
-/// Two arms of the first party, outcomes of the second; difference and uncertainty in fixed point, for both viewers.
+/// Two arms of the first party, outcomes of the second; difference and uncertainty in fixed point, for both
+/// viewers.
 fn difference(seed: u64, statistic: Statistic, places: [i32; 2]) -> Case {
     const R: u64 = 50;
     let rows = 120;

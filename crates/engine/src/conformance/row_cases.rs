@@ -94,7 +94,8 @@ fn present(seed: u64, rows: usize) -> Case {
     Case { random_shares: rows > 2, ..d.finish() }
 }
 
-/// Products of bits with values: bits of one party and of both, nested, values of either party, signed values.
+/// Products of bits with values: bits of one party and of both, nested, values of either party, signed
+/// values.
 fn masks(seed: u64, rows: usize) -> Case {
     let mut d = Draft::new(format!("masks, {rows} rows"), Class::Exact, rows, seed);
     let bits = [d.column(Type::BIT, Some(0)), d.column(Type::BIT, Some(1))];
@@ -169,7 +170,8 @@ fn lookups(seed: u64, rows: usize) -> Case {
         for values in [0, 1, 2] {
             for (sorted, window) in [(false, false), (true, false), (false, true), (true, true)] {
                 let alike = (after, keys) == (0, 0) || (after, keys) == (1, 1);
-                // Where all inputs are one party's there is nothing to share; where bound and keys are, one value is.
+                // Where all inputs are one party's there is nothing to share; where bound and keys are, one
+                // value is.
                 if alike && (u8::from(sorted) + u8::from(window) != 1 || values == after) {
                     continue;
                 }
@@ -251,7 +253,8 @@ fn window(after: u128, until: Option<u128>, keys: &[u128]) -> Option<usize> {
     Some(before + last - first)
 }
 
-/// Two shapes that a lowering may get wrong: keys of which only the last is a maximum, and bits that are constant.
+/// Two shapes that a lowering may get wrong: keys of which only the last is a maximum, and bits that are
+/// constant.
 fn corners(seed: u64, rows: usize) -> Case {
     let mut d = Draft::new(format!("corners, {rows} rows"), Class::Exact, rows, seed);
     let ty = Type::u(5);

@@ -103,7 +103,8 @@ pub fn run(make: &Make<'_>, case: &Case) -> Result<Vec<Shares>, String> {
     run_served(0, make, case)
 }
 
-/// Runs one case between its parties and so many servers after them in the roster; returns everybody's shares.
+/// Runs one case between its parties and so many servers after them in the roster; returns everybody's
+/// shares.
 ///
 /// # Errors
 /// What differs from what the case expects.
@@ -116,7 +117,8 @@ pub fn run_served(servers: usize, make: &Make<'_>, case: &Case) -> Result<Vec<Sh
     Ok(views.into_iter().map(|view| view.shares).collect())
 }
 
-/// All parties' views, or the error that came first: a broken connection is what another party's error looks like.
+/// All parties' views, or the error that came first: a broken connection is what another party's error looks
+/// like.
 pub(super) fn together<T>(done: Vec<Result<T, Error>>) -> Result<Vec<T>, Error> {
     let mut views = Vec::new();
     let mut errors = Vec::new();
@@ -267,7 +269,8 @@ fn play(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<View, Err
     };
     let shares = session.step("rows", |s| fold_rows(&mut *engine, case, Some(me), s))?;
     let measured = Measured::new("rows", price, session);
-    // Where one shard ends with a message, the next one's first answer is a turn more: not compared when split.
+    // Where one shard ends with a message, the next one's first answer is a turn more: not compared when
+    // split.
     stages.push(Measured { turns: measured.turns.filter(|_| case.split.is_none()), ..measured });
     let (mut outputs, mut lists) = (Vec::new(), Vec::new());
     for plan in &plans {
@@ -525,8 +528,8 @@ impl Coins {
         }
     }
 
-    /// Six standard deviations of independent bits. The two shares of one fold are dependent, which at most doubles
-    /// the variance: still more than four standard deviations.
+    /// Six standard deviations of independent bits. The two shares of one fold are dependent, which at most
+    /// doubles the variance: still more than four standard deviations.
     fn judge(&self) -> Result<(), String> {
         let (bits, set) = (self.bits as f64, self.set as f64);
         let off = (set - bits / 2.0).abs();

@@ -11,8 +11,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// The columns of `party` and the public ones; everything for `None`, nothing for a server, which is no party of the
-    /// program. `columns` has one entry per column.
+    /// The columns of `party` and the public ones; everything for `None`, nothing for a server, which is no
+    /// party of the program. `columns` has one entry per column.
     #[must_use]
     pub fn new(program: &Program, columns: &[Vec<u128>], rows: u64, party: Option<PartyId>) -> Self {
         // Of a shared column every row is entered by one party in turn.

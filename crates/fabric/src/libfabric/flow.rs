@@ -1,9 +1,10 @@
 //! The bookkeeping of one libfabric endpoint: what is staged, posted, arrived and read, under one lock.
 //!
-//! **Notices.** Every write carries 32 bits to the peer. Bit 31 clear: a write has landed; bits 19 to 30 count writes
-//! (modulo 4096) and bits 0 to 18 are its length. It lies where the one before it ends; none goes over the end of landing.
-//! Bit 31 set: a credit, the number of bytes read so far modulo 2^31. Notices may overtake each other; the count puts
-//! data back in order, and an older credit than the last is passed over.
+//! **Notices.** Every write carries 32 bits to the peer. Bit 31 clear: a write has landed; bits 19 to 30
+//! count writes (modulo 4096) and bits 0 to 18 are its length. It lies where the one before it ends; none
+//! goes over the end of landing. Bit 31 set: a credit, the number of bytes read so far modulo 2^31. Notices
+//! may overtake each other; the count puts data back in order, and an older credit than the last is passed
+//! over.
 
 use super::shim::{Endpoint, Event};
 use std::collections::BTreeMap;
@@ -113,7 +114,8 @@ impl Flow {
         self.poll(0);
     }
 
-    /// Copies what has landed, as much as fits, and gives how many bytes. Landing is read here and nowhere else.
+    /// Copies what has landed, as much as fits, and gives how many bytes. Landing is read here and nowhere
+    /// else.
     pub(super) fn take(&mut self, into: &mut [u8]) -> usize {
         let at = self.read % self.ring;
         let take = into.len().min(self.ready().min(self.ring - at) as usize);

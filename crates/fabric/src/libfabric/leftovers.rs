@@ -1,8 +1,10 @@
-//! What libfabric's shm provider leaves in /dev/shm for a process that is killed, and how the next one removes it.
+//! What libfabric's shm provider leaves in /dev/shm for a process that is killed, and how the next one
+//! removes it.
 //!
-//! The provider makes a file for every endpoint, under the name that we give it: `tacit-NAMESPACE-PID`, then its own numbers.
-//! A file goes when its process is dead: when it is ours, bears the number of the process namespace that we are in, and
-//! no process of its number is there. Files of other containers that share /dev/shm bear another number and stay.
+//! The provider makes a file for every endpoint, under the name that we give it: `tacit-NAMESPACE-PID`, then
+//! its own numbers. A file goes when its process is dead: when it is ours, bears the number of the process
+//! namespace that we are in, and no process of its number is there. Files of other containers that share
+//! /dev/shm bear another number and stay.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

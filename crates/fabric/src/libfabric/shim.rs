@@ -1,5 +1,5 @@
-//! The C shim, opened at run time: functions, endpoints, copies in and out of the memory that libfabric writes. All
-//! `unsafe` of this transport.
+//! The C shim, opened at run time: functions, endpoints, copies in and out of the memory that libfabric
+//! writes. All `unsafe` of this transport.
 #![expect(unsafe_code, reason = "calls into a C library, with the argument at each")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -35,7 +35,8 @@ struct RawEvent {
 
 type Raw = *mut c_void;
 
-/// The functions of the shim; it stays loaded until the process ends, because libfabric does not like to be unloaded.
+/// The functions of the shim; it stays loaded until the process ends, because libfabric does not like to be
+/// unloaded.
 #[derive(Clone, Copy)]
 pub(super) struct Shim {
     open: unsafe extern "C" fn(*const c_char, *const c_char, usize, *mut Raw) -> c_int,
@@ -62,15 +63,16 @@ impl Shim {
             }
         }
         Err(format!(
-            "{FILE} cannot be opened ({why}); build it with `make fabric` (needs libfabric-dev), put it beside the program \
+            "{FILE} cannot be opened ({why}); build it with `make fabric` (needs libfabric-dev), put it \
+             beside the program \
              or name it in {VARIABLE}, or use another transport"
         ))
     }
 
     fn open_at(place: &CStr) -> Result<Self, String> {
         let library = with_own_signals(|| {
-            // SAFETY: a valid C string; loading runs the library's own initialisers, which is what the operator who put the
-            // file there wants.
+            // SAFETY: a valid C string; loading runs the library's own initialisers, which is what the
+            // operator who put the file there wants.
             unsafe { libc::dlopen(place.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) }
         });
         let Some(library) = NonNull::new(library) else { return Err(last_error()) };
@@ -95,8 +97,8 @@ impl Shim {
     }
 }
 
-/// Signals that libraries below libfabric take handlers for when they are loaded or first looked at; one of them ends the
-/// process at SIGTERM with status 1. What signals mean is the program's to say.
+/// Signals that libraries below libfabric take handlers for when they are loaded or first looked at; one of
+/// them ends the process at SIGTERM with status 1. What signals mean is the program's to say.
 const SIGNALS: [c_int; 6] =
     [libc::SIGTERM, libc::SIGINT, libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGABRT];
 
@@ -132,7 +134,8 @@ fn places() -> Vec<CString> {
     places.into_iter().filter_map(text).collect()
 }
 
-/// The function of that name. The type is the caller's word: the version, asked first, stands for all signatures.
+/// The function of that name. The type is the caller's word: the version, asked first, stands for all
+/// signatures.
 fn symbol<F: Copy>(library: NonNull<c_void>, name: &CStr) -> Result<F, String> {
     const { assert!(size_of::<F>() == size_of::<*mut c_void>(), "a function pointer") };
     // SAFETY: an open library and a valid C string.
@@ -140,8 +143,8 @@ fn symbol<F: Copy>(library: NonNull<c_void>, name: &CStr) -> Result<F, String> {
     if found.is_null() {
         return Err(last_error());
     }
-    // SAFETY: F is a function pointer of the signature that the shim of this version gives the symbol; same size
-    // (checked at compile time), and not null.
+    // SAFETY: F is a function pointer of the signature that the shim of this version gives the symbol; same
+    // size (checked at compile time), and not null.
     Ok(unsafe { std::mem::transmute_copy(&found) })
 }
 
@@ -172,11 +175,13 @@ pub(super) struct Endpoint {
     bytes: usize,
 }
 
-// SAFETY: the shim keeps nothing per thread; calls are serialised by `&mut self`, which is all that FI_THREAD_DOMAIN asks.
+// SAFETY: the shim keeps nothing per thread; calls are serialised by `&mut self`, which is all that
+// FI_THREAD_DOMAIN asks.
 unsafe impl Send for Endpoint {}
 
 impl Endpoint {
-    /// An endpoint of `provider` with landing and staging of `bytes`, bound to the address `node` where it is given.
+    /// An endpoint of `provider` with landing and staging of `bytes`, bound to the address `node` where it is
+    /// given.
     pub(super) fn open(shim: Shim, provider: &str, node: Option<&str>, bytes: usize) -> Result<Self, String> {
         let text = |s: &str| CString::new(s).map_err(|_| "a name with a zero byte".to_owned());
         let (provider, node) = (text(provider)?, node.map(text).transpose()?);
@@ -241,14 +246,15 @@ impl Endpoint {
     /// Copies `bytes` into staging, where no write is under way: the caller's bookkeeping says so.
     pub(super) fn stage(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset <= self.bytes && bytes.len() <= self.bytes - offset, "inside staging");
-        // SAFETY: inside the block (checked); `bytes` is Rust memory and does not overlap it. If libfabric still reads
-        // there, the peer gets wrong bytes, which its tag tells.
+        // SAFETY: inside the block (checked); `bytes` is Rust memory and does not overlap it. If libfabric
+        // still reads there, the peer gets wrong bytes, which its tag tells.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.staging.as_ptr().add(offset), bytes.len());
         }
     }
 
-    /// Copies out of landing. Whoever has the memory key may write there meanwhile: only the copy is looked at.
+    /// Copies out of landing. Whoever has the memory key may write there meanwhile: only the copy is looked
+    /// at.
     pub(super) fn take(&mut self, offset: usize, into: &mut [u8]) {
         assert!(offset <= self.bytes && into.len() <= self.bytes - offset, "inside landing");
         // SAFETY: inside the block (checked), initialised by the system to zeros; no reference to it exists.
@@ -271,8 +277,8 @@ impl Endpoint {
         Ok(self.done(rc)? == 0)
     }
 
-    /// Moves everything on and gives what happened, waiting for the first event so long where the provider can wait;
-    /// the second value says whether it can.
+    /// Moves everything on and gives what happened, waiting for the first event so long where the provider
+    /// can wait; the second value says whether it can.
     pub(super) fn poll(&mut self, wait_ms: u32, events: &mut Vec<Event>) -> Result<bool, String> {
         let mut raw = [RawEvent::default(); EVENTS];
         let mut waits = 0;

@@ -54,7 +54,8 @@ fn wire(messages: &[&[u8]]) -> Vec<u8> {
     sent.clone()
 }
 
-/// What p1 gets of that wire: `len` bytes in pieces, or the error; nothing that was altered may be left in the pieces.
+/// What p1 gets of that wire: `len` bytes in pieces, or the error; nothing that was altered may be left in
+/// the pieces.
 fn open(wire: &[u8], pieces: &[usize]) -> (Vec<u8>, Result<(), ChannelError>) {
     let (pipe, mut sealed) = ends(P1);
     pipe.comes.lock().unwrap().extend(wire);

@@ -1,10 +1,10 @@
 //! How two ends find out that they are on one host, and come to share memory.
 //!
-//! All over the private channel, except for the memory itself. The party of the lower index makes a memory file and
-//! listens on an abstract Unix socket of a random name. The other one tries to connect: it succeeds on the same host (and
-//! in the same network namespace) only. Both show a random token that the private channel carried, so that nobody else
-//! who sees the name gets the memory; then the memory file travels over the socket. Nothing of this has a name in the
-//! file system.
+//! All over the private channel, except for the memory itself. The party of the lower index makes a memory
+//! file and listens on an abstract Unix socket of a random name. The other one tries to connect: it succeeds
+//! on the same host (and in the same network namespace) only. Both show a random token that the private
+//! channel carried, so that nobody else who sees the name gets the memory; then the memory file travels over
+//! the socket. Nothing of this has a name in the file system.
 
 use super::region::{Region, memory_file};
 use super::{Mapped, region_bytes};

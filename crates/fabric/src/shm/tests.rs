@@ -4,7 +4,8 @@ use base::PartyId;
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// Both ends in one process over a pair of in-process channels, and a third view of the memory: an attacker's.
+/// Both ends in one process over a pair of in-process channels, and a third view of the memory: an
+/// attacker's.
 fn ends_and_attacker(ring: usize, deadline: Duration) -> ([ShmChannel; 2], Region) {
     let file = region::memory_file(region_bytes(ring)).unwrap();
     let map = || Region::map(&file, region_bytes(ring)).unwrap();

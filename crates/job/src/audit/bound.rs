@@ -1,10 +1,11 @@
 //! A lower bound on what two inputs cost, from a statistic of outputs of both.
 //!
-//! An event is chosen on one half of the outputs, and its probabilities are bounded on the other half (Clopper and Pearson
-//! 1934), so that choosing among many costs nothing. Of any (epsilon, delta)-DP mechanism P(E) <= e^epsilon P'(E) + delta.
-//! Of a Gaussian mechanism of rho, z(P(E)) - z(P'(E)) <= sqrt(2 rho) with z the normal quantile (Dong, Roth and Su 2022); that
-//! sees what lies in the middle of the law, where 20,000 outputs say much (Nasr et al. 2023). Our noise is Gaussian on
-//! lattices, so both must hold, the second but for what a coarse lattice adds ([`super::statistics::lattice`]).
+//! An event is chosen on one half of the outputs, and its probabilities are bounded on the other half
+//! (Clopper and Pearson 1934), so that choosing among many costs nothing. Of any (epsilon, delta)-DP
+//! mechanism P(E) <= e^epsilon P'(E) + delta. Of a Gaussian mechanism of rho, z(P(E)) - z(P'(E)) <= sqrt(2
+//! rho) with z the normal quantile (Dong, Roth and Su 2022); that sees what lies in the middle of the law,
+//! where 20,000 outputs say much (Nasr et al. 2023). Our noise is Gaussian on lattices, so both must hold,
+//! the second but for what a coarse lattice adds ([`super::statistics::lattice`]).
 
 use release::binomial;
 use release::normal::{critical, normal_upper};
@@ -42,8 +43,8 @@ pub(super) fn shift(low: f64, high: f64) -> f64 {
     if shift.is_nan() { f64::NEG_INFINITY } else { shift }
 }
 
-/// The z with P(Z <= z) = p for a standard normal Z: a rational approximation (Hastings 1955), and two steps of Newton's
-/// method, after which nothing of its error is left.
+/// The z with P(Z <= z) = p for a standard normal Z: a rational approximation (Hastings 1955), and two steps
+/// of Newton's method, after which nothing of its error is left.
 fn quantile(p: f64) -> f64 {
     match p {
         p if p <= 0.0 => f64::NEG_INFINITY,

@@ -1,9 +1,10 @@
 //! `tacit audit coverage`: how often intervals hold the truth.
 //!
-//! A cell is a mechanism, an outcome law and a number of rows. Its mechanism comes from a study as a run makes it: parsed,
-//! built, verified, scaled. What a mechanism is decides everything but the law, so cells of different studies with equal
-//! mechanisms are one cell: the advertiser's view, a public result, one of several advertisers together and one of four
-//! servers have the same noise (a test compares), and so has every value of a breakdown.
+//! A cell is a mechanism, an outcome law and a number of rows. Its mechanism comes from a study as a run
+//! makes it: parsed, built, verified, scaled. What a mechanism is decides everything but the law, so cells of
+//! different studies with equal mechanisms are one cell: the advertiser's view, a public result, one of
+//! several advertisers together and one of four servers have the same noise (a test compares), and so has
+//! every value of a breakdown.
 
 use super::sample::Sample;
 use super::{Progress, parallel};
@@ -301,7 +302,8 @@ impl<'a> Own<'a> {
     pub(super) fn new(study: &'a Study) -> Result<Self, Error> {
         let Kind::Lift(_) = &study.kind else {
             return Err(Error::input(format!(
-                "study {} is no lift study of one run: the intervals of `tacit audit coverage` are those of a lift",
+                "study {} is no lift study of one run: the intervals of `tacit audit coverage` are those of \
+                 a lift",
                 study.name
             )));
         };
@@ -382,7 +384,8 @@ fn of_study(study: &Study, asked: &Asked) -> Result<Vec<Wanted>, Error> {
     }
     if wanted.is_empty() {
         return Err(Error::input(format!(
-            "every cell of study {} would have fewer than its minimum group of {minimum} rows an arm: say more --rows",
+            "every cell of study {} would have fewer than its minimum group of {minimum} rows an arm: say \
+             more --rows",
             study.name
         )));
     }

@@ -1,9 +1,10 @@
 //! `tacit audit epsilon`: a lower bound on what a release costs, from its outputs.
 //!
-//! A study is built, verified, scaled and lowered as in a run, and evaluated on the `clear` engine with fresh coins of all
-//! parties: many times on each of two neighbouring inputs. Whatever tells the outputs of both apart bounds what they cost from
-//! below ([`super::bound`]); a view passes where that is not above what its ledgers charge. Passing is no proof: it is what
-//! so many outputs and these statistics ([`super::statistics`]) can see.
+//! A study is built, verified, scaled and lowered as in a run, and evaluated on the `clear` engine with fresh
+//! coins of all parties: many times on each of two neighbouring inputs. Whatever tells the outputs of both
+//! apart bounds what they cost from below ([`super::bound`]); a view passes where that is not above what its
+//! ledgers charge. Passing is no proof: it is what so many outputs and these statistics
+//! ([`super::statistics`]) can see.
 
 use super::bound::{self, Bound};
 use super::coverage::Own;
@@ -29,7 +30,8 @@ use study::{Decimal, Mode, Study};
 
 /// Runs evaluated at once.
 const PIECE: usize = 1024;
-/// R of the studies that are audited where none is given: odd, so that sums move by odd numbers, which low bits must hide.
+/// R of the studies that are audited where none is given: odd, so that sums move by odd numbers, which low
+/// bits must hide.
 const CLAMP: u64 = 21;
 
 /// What to audit.
@@ -114,8 +116,8 @@ pub fn run(asked: &Asked, progress: Progress<'_>) -> Result<Report, Error> {
     Ok(Report { seed: asked.seed, runs: asked.runs, confidence: asked.confidence, views: audited })
 }
 
-/// Every mode; one with outcomes of 0 and 1, with a breakdown and counts, of several advertisers together, and matched by
-/// several identifiers, where one row changes several.
+/// Every mode; one with outcomes of 0 and 1, with a breakdown and counts, of several advertisers together,
+/// and matched by several identifiers, where one row changes several.
 fn samples(rho: Decimal) -> Result<Vec<(String, Study)>, Error> {
     let each =
         |sample: Sample| Sample { publisher: Some(rho), advertiser: Some(rho), public: Some(rho), ..sample };

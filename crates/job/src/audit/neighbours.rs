@@ -1,7 +1,9 @@
-//! Neighbouring inputs of a lift study: tables that differ as the guarantee of a view allows, and cost the most.
+//! Neighbouring inputs of a lift study: tables that differ as the guarantee of a view allows, and cost the
+//! most.
 //!
-//! The unit is what one line of an owner's data can change: one joined row, or by several identifiers as many as the match may
-//! give it. These are all in one cell of a breakdown, which costs the most, or in as many as there are.
+//! The unit is what one line of an owner's data can change: one joined row, or by several identifiers as many
+//! as the match may give it. These are all in one cell of a breakdown, which costs the most, or in as many as
+//! there are.
 
 use base::Error;
 use program::Viewer;
@@ -59,7 +61,8 @@ impl Input {
     }
 }
 
-/// All sets of neighbours that are tried for a viewer; arm sizes are the same in all where the mode publishes them.
+/// All sets of neighbours that are tried for a viewer; arm sizes are the same in all where the mode publishes
+/// them.
 pub(super) fn all(lift: &Lift, viewer: Viewer) -> Vec<Neighbours> {
     let levels = levels(lift);
     let (own, unit) = (viewer == PUBLISHER.into(), unit(lift, viewer));
@@ -186,7 +189,8 @@ impl Place {
     }
 }
 
-/// The outcome of one person, in one arm or the other, is one or another; in a cohort it is of one value or another.
+/// The outcome of one person, in one arm or the other, is one or another; in a cohort it is of one value or
+/// another.
 fn outcomes(
     lift: &Lift,
     crowd: &[Person],

@@ -1,9 +1,11 @@
-//! What could tell two inputs apart: numbers computed from each output, and from what its viewers know besides.
+//! What could tell two inputs apart: numbers computed from each output, and from what its viewers know
+//! besides.
 //!
-//! A threshold on a value sees too little noise, but not that low bits are not uniform, nor coins that one party knows. So:
-//! the likelihood ratio by the stated law, alone and where the low bits leave the most steps between the inputs (they are
-//! independent of the data, so the guarantee holds given them); each value; each residue class of the low bits, by how often
-//! it came; and each value without the noise that a viewer's own coins would have made.
+//! A threshold on a value sees too little noise, but not that low bits are not uniform, nor coins that one
+//! party knows. So: the likelihood ratio by the stated law, alone and where the low bits leave the most steps
+//! between the inputs (they are independent of the data, so the guarantee holds given them); each value; each
+//! residue class of the low bits, by how often it came; and each value without the noise that a viewer's own
+//! coins would have made.
 
 use super::bound::Statistic;
 use num_traits::ToPrimitive;
@@ -20,7 +22,8 @@ const LEAST_SHARE: f64 = 0.05;
 pub(super) struct Run {
     /// Outputs, in the order of the plan.
     pub outputs: Vec<i128>,
-    /// By party that sees them: the noise that its own coins alone would make, by output; 0 where there is none.
+    /// By party that sees them: the noise that its own coins alone would make, by output; 0 where there is
+    /// none.
     pub own: Vec<Vec<i128>>,
 }
 
@@ -69,8 +72,9 @@ impl Lattice {
         (square(whole) * (1.0 - more) + square(whole + 1) * more) / (2.0 * self.variance_y)
     }
 
-    /// The most that two of these laws, so many steps apart, are apart as normals: the largest difference of normal quantiles
-    /// of the tails at any threshold. Where the lattice is fine, that is the steps over the standard deviation.
+    /// The most that two of these laws, so many steps apart, are apart as normals: the largest difference of
+    /// normal quantiles of the tails at any threshold. Where the lattice is fine, that is the steps over the
+    /// standard deviation.
     fn shift(&self, steps: u128) -> f64 {
         let (sigma, steps) = (self.variance_y.sqrt(), steps as f64);
         if self.variance_y > FINE || steps == 0.0 {
@@ -105,8 +109,9 @@ const FINE: f64 = 400.0;
 /// Tails that no audit sees.
 const RARE: f64 = 1e-9;
 
-/// How many times the rho of normals it is that the stated lattices are apart, at least 1. Noise of several outputs that is
-/// no more apart than normals each is none more together (Dong, Roth and Su 2022, of the trade-off of a composition).
+/// How many times the rho of normals it is that the stated lattices are apart, at least 1. Noise of several
+/// outputs that is no more apart than normals each is none more together (Dong, Roth and Su 2022, of the
+/// trade-off of a composition).
 pub(super) fn lattice(stated: &[Stated]) -> f64 {
     let both = stated.iter().filter_map(|of| {
         let steps = of.noise?.most(of.exact[0].abs_diff(of.exact[1]));
@@ -117,7 +122,8 @@ pub(super) fn lattice(stated: &[Stated]) -> f64 {
 }
 
 impl Stated {
-    /// zCDP that telling both sides apart costs by the stated law, at most; none without noise and with a difference.
+    /// zCDP that telling both sides apart costs by the stated law, at most; none without noise and with a
+    /// difference.
     pub(super) fn rho(&self) -> Option<f64> {
         self.by(Lattice::rho)
     }
@@ -135,8 +141,8 @@ impl Stated {
         }
     }
 
-    /// How much likelier an output is on side 1, as a logarithm; and the square of the steps between the sides over the
-    /// variance.
+    /// How much likelier an output is on side 1, as a logarithm; and the square of the steps between the
+    /// sides over the variance.
     fn ratio(&self, output: i128) -> (f64, f64) {
         let Some(noise) = self.noise else { return (0.0, 0.0) };
         let [a, b] = self.exact.map(|exact| noise.steps(output, exact));

@@ -27,7 +27,8 @@ fn threads_keep_the_order_and_stop_at_an_error() {
     assert!(failed.unwrap_err().to_string().contains("seven"));
 }
 
-// --- Coverage --------------------------------------------------------------------------------------------------------
+// --- Coverage
+// --------------------------------------------------------------------------------------------------------
 
 /// What the page says of cells that are one: equal noise, equally read.
 #[test]
@@ -69,7 +70,8 @@ fn grid(trials: u64) -> coverage::Asked {
     coverage::Asked::grid(trials, 7, 2)
 }
 
-/// 2500 results have a standard error of .44 %: a right rule at 95 % falls below 93.2 % for one seed in 20,000.
+/// 2500 results have a standard error of .44 %: a right rule at 95 % falls below 93.2 % for one seed in
+/// 20,000.
 #[test]
 fn the_shipped_intervals_cover() {
     let asked = coverage::Asked { rows: vec![[10_000; 2]], rho: vec![decimal("0.1")], ..grid(2500) };
@@ -86,7 +88,8 @@ fn the_shipped_intervals_cover() {
     assert_eq!(report.cells.iter().filter(|cell| !cell.not_read()).count(), report.cells.len());
 }
 
-/// The simulation sees under-coverage where there is some: step 10 as printed. And it does not read what is not shown.
+/// The simulation sees under-coverage where there is some: step 10 as printed. And it does not read what is
+/// not shown.
 #[test]
 fn as_published_they_do_not_and_small_groups_are_not_read() {
     let asked = coverage::Asked {
@@ -115,7 +118,8 @@ fn as_published_they_do_not_and_small_groups_are_not_read() {
     assert!(shown("publisher") == 1.0 && (0.15..0.4).contains(&shown("others")), "{}", shown("others"));
 }
 
-// --- Epsilon ---------------------------------------------------------------------------------------------------------
+// --- Epsilon
+// ---------------------------------------------------------------------------------------------------------
 
 fn asked(runs: usize, confidence: f64) -> Asked {
     Asked { study: None, rho: decimal("2"), runs, confidence, seed: 7, threads: 2 }
@@ -204,8 +208,8 @@ fn cells_that_are_forgotten_are_caught() {
     assert!(!audit(&view, &forgotten, &honest, &asked(20_000, 0.999)).passes);
 }
 
-/// By three identifiers one row changes four joined ones, which may be in one cell of a breakdown or in several. Noise for one of
-/// them costs sixteen times as much, also where rho is small.
+/// By three identifiers one row changes four joined ones, which may be in one cell of a breakdown or in
+/// several. Noise for one of them costs sixteen times as much, also where rho is small.
 #[test]
 fn rows_that_are_forgotten_are_caught() {
     let rho = decimal("0.02");
@@ -290,7 +294,8 @@ fn steps_that_are_not_whole_are_caught() {
                     let whole = Sampler::with_low_bits(&output.sensitivity, 1, &output.rho(), 10).unwrap();
                     with_variance(&whole, times.clone())
                 }
-                // The other output moves by more than one step of so coarse a lattice is charged: it is drowned.
+                // The other output moves by more than one step of so coarse a lattice is charged: it is
+                // drowned.
                 false => {
                     let stated = view.scales.sampler(at.mechanism, at.output).unwrap();
                     with_variance(stated, ratio(100_000, 1))

@@ -16,7 +16,8 @@ pub struct Choice {
     pub seconds: f64,
     /// Bytes of all who take part, for the same.
     pub bytes: u64,
-    /// What of the study would have to change besides `compute.engine`: other parties, or other protection. Null: nothing.
+    /// What of the study would have to change besides `compute.engine`: other parties, or other protection.
+    /// Null: nothing.
     pub needs: Option<String>,
     /// Whether it is the fastest of those that need nothing else.
     pub recommended: bool,

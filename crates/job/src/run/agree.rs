@@ -1,5 +1,5 @@
-//! The first words of a session: programs, data-set tags, what each side's ledger says of itself and of the other, and
-//! whether all sides already hold the answer.
+//! The first words of a session: programs, data-set tags, what each side's ledger says of itself and of the
+//! other, and whether all sides already hold the answer.
 //!
 //! | | to each other owner | bytes |
 //! |---|---|---|
@@ -28,8 +28,9 @@ use std::sync::{Mutex, MutexGuard};
 
 /// What all sides now know.
 pub(super) struct Agreement {
-    /// Tags of the data sets, in party order. Of two parties each is the one that its owner told the other: equal for
-    /// equal data of one party, and nothing else can be read off them. Among more a party's own is its own alone.
+    /// Tags of the data sets, in party order. Of two parties each is the one that its owner told the other:
+    /// equal for equal data of one party, and nothing else can be read off them. Among more a party's own is
+    /// its own alone.
     pub tags: Vec<Bytes32>,
     /// Where this party's answer is stored.
     pub answer: AnswerKey,
@@ -51,8 +52,8 @@ pub(super) struct Agreement {
 }
 
 impl Agreement {
-    /// Names one viewer's release of candidates: the same study and data give the same name on every run, so that a rerun
-    /// continues the same release and is not charged twice.
+    /// Names one viewer's release of candidates: the same study and data give the same name on every run, so
+    /// that a rerun continues the same release and is not charged twice.
     pub fn release_id(&self, viewer: PartyId) -> Bytes32 {
         release_id(&self.study, &self.tags, viewer.into())
     }
@@ -242,7 +243,8 @@ impl Own<'_> {
             same_spine(session, peer, self.spine, hash(3))?;
             if *hash(0) != program {
                 return Err(Error::input(
-                    "the parties built different programs from the same study: they run different versions of tacit",
+                    "the parties built different programs from the same study: they run different versions \
+                     of tacit",
                 ));
             }
             tags[peer.index()].copy_from_slice(hash(1));
@@ -329,8 +331,8 @@ impl Own<'_> {
         Ok([next(0)?, next(1)?])
     }
 
-    /// The attempts to run: the larger of both sides', where the viewer has no outputs yet. So one side alone can go on
-    /// after its operator allowed it; each further attempt is new noise, charged again.
+    /// The attempts to run: the larger of both sides', where the viewer has no outputs yet. So one side alone
+    /// can go on after its operator allowed it; each further attempt is new noise, charged again.
     fn take_attempts(
         &self,
         session: &mut Session,

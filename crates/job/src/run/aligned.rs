@@ -1,11 +1,12 @@
 //! Rows that every party has, by a public key.
 //!
-//! Functionality: every party has the same set of identifiers; row i is the one of the i-th identifier in the order of
-//! their bytes. Security: none is needed for the identifiers, which all parties hold already; the other columns are not
-//! touched. Who learns what: each party the number of rows of every other, and whether the sets are equal. A party
-//! that guesses another's whole set could have the guess confirmed.
+//! Functionality: every party has the same set of identifiers; row i is the one of the i-th identifier in the
+//! order of their bytes. Security: none is needed for the identifiers, which all parties hold already; the
+//! other columns are not touched. Who learns what: each party the number of rows of every other, and whether
+//! the sets are equal. A party that guesses another's whole set could have the guess confirmed.
 //!
-//! One message to each peer: the number of rows (8 bytes) and a BLAKE3 hash of the sorted identifiers (32 bytes).
+//! One message to each peer: the number of rows (8 bytes) and a BLAKE3 hash of the sorted identifiers (32
+//! bytes).
 
 use super::agree::tell;
 use base::{Cost, Error, PartyId};
@@ -45,7 +46,8 @@ pub(super) fn run(
     }
     if !differ.is_empty() {
         return Err(Error::input(format!(
-            "the rows are not aligned: this party has {count} rows, {}; all files must hold the same identifiers",
+            "the rows are not aligned: this party has {count} rows, {}; all files must hold the same \
+             identifiers",
             differ.join(", ")
         )));
     }

@@ -1,4 +1,5 @@
-//! A match by itself (`tacit match`): rows are brought together, and each party keeps its part as a Parquet file.
+//! A match by itself (`tacit match`): rows are brought together, and each party keeps its part as a Parquet
+//! file.
 
 use super::join::{REAL, owned};
 use super::matched::{Matched, Placed};
@@ -40,7 +41,8 @@ pub struct MatchReport {
     pub seconds: f64,
 }
 
-/// Runs this party's half of a study of kind `match`, and writes its part to `file`, which must not be there yet.
+/// Runs this party's half of a study of kind `match`, and writes its part to `file`, which must not be there
+/// yet.
 ///
 /// # Errors
 /// Input, policy, budget, network or a deviating peer; see `docs/errors.md`.
@@ -51,7 +53,8 @@ pub fn match_rows(party: &Party, opened: &Opened, file: &Path, watch: &Watch) ->
     };
     if !checked.study.only_matches() {
         return Err(Error::input(format!(
-            "study {} computes something: `tacit run` matches its rows and computes; `tacit match` is for studies of kind \
+            "study {} computes something: `tacit run` matches its rows and computes; `tacit match` is for \
+             studies of kind \
              \"match\"",
             checked.study.name
         )));

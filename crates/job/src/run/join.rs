@@ -1,4 +1,5 @@
-//! Rows joined to shares: what a party attaches to its rows, and the shares that come out as an engine reads them.
+//! Rows joined to shares: what a party attaches to its rows, and the shares that come out as an engine reads
+//! them.
 
 use crate::align::{Aligned, Shard};
 use crate::prepare::{Built, Rows};
@@ -51,7 +52,8 @@ impl Payloads {
         Layout::new(self.payloads[party.index()].fields.iter().map(|f| field(f.kind)))
     }
 
-    /// This party's rows in the order of `order` (empty: of the file), and behind them one of a row that is not there.
+    /// This party's rows in the order of `order` (empty: of the file), and behind them one of a row that is
+    /// not there.
     fn table(&self, built: &Built, rows: &Arc<Rows>, me: PartyId, order: &[u32]) -> Result<Table, Error> {
         let count = rows.len();
         let mut table = Table::zeros(self.layout(me)?, count + 1)?;
@@ -103,8 +105,8 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    /// The columns of a study that only matches, as they are; a row that is not there has zeros. With `dummies` a further
-    /// field is 1 for real rows ([`REAL`]).
+    /// The columns of a study that only matches, as they are; a row that is not there has zeros. With
+    /// `dummies` a further field is 1 for real rows ([`REAL`]).
     ///
     /// # Errors
     /// When a row is too wide to be matched.

@@ -20,7 +20,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use study::{Backend, Contaminated, Protocol};
 
-/// How many matches of one study on the same data may begin with the same dummies, on one charge: a run may break off once.
+/// How many matches of one study on the same data may begin with the same dummies, on one charge: a run may
+/// break off once.
 const MATCHES_OF_ONE_CHARGE: u64 = 2;
 
 /// What a match gives the computation, and what it told.
@@ -263,8 +264,8 @@ impl Coordinator<'_> {
         Ok(Join { joined: done.joined, disclosed: unseen(&done.rows), price })
     }
 
-    /// Whether a match that was cut may begin afresh with its dummies, because the peer says that it has lost its half: counted
-    /// as any beginning, as often as one charge allows.
+    /// Whether a match that was cut may begin afresh with its dummies, because the peer says that it has lost
+    /// its half: counted as any beginning, as often as one charge allows.
     fn afresh(&self, agreement: &Agreement) -> Result<Option<pid::Afresh>, Error> {
         let id = self.begun_id(agreement);
         let Some(last) = self.lock()?.last_begun(&id)? else { return Ok(None) };
@@ -273,8 +274,10 @@ impl Coordinator<'_> {
         Ok(Some(pid::Afresh(Arc::new(move || {
             if over {
                 return Err(Error::refused(
-                    "the peer does not have its half of the match that was cut, and the made-up rows of this match have \
-                     served before: this side has dropped its half; run again, and a match begins with others",
+                    "the peer does not have its half of the match that was cut, and the made-up rows of this \
+                     match have \
+                     served before: this side has dropped its half; run again, and a match begins with \
+                     others",
                 ));
             }
             let mut ledger = ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"))?;
@@ -399,8 +402,9 @@ impl Coordinator<'_> {
         self.party.memory.saturating_sub(self.checked.inputs.memory).max(matching::spill::MEMORY_MIN)
     }
 
-    /// This run's dummies: the same in the first two matches of the same study on the same data of all parties, so that a run
-    /// which broke off shows nothing new; from the third on, and by policy always, drawn for this one.
+    /// This run's dummies: the same in the first two matches of the same study on the same data of all
+    /// parties, so that a run which broke off shows nothing new; from the third on, and by policy always,
+    /// drawn for this one.
     fn dummies(&self, agreement: &Agreement, begun: &Begun) -> Result<Option<Dummies>, Error> {
         let Some(rule) = &self.checked.study.matching.dummies else { return Ok(None) };
         let afresh = self.is_afresh(begun.number).then_some(begun);
@@ -413,8 +417,9 @@ impl Coordinator<'_> {
         number > MATCHES_OF_ONE_CHARGE || self.party.policy.fresh_dummies
     }
 
-    /// What the sizes of the match are charged towards each peer when it begins, or goes on, in this run. Nothing without
-    /// dummies, when no guarantee covers them, and nothing on a kept spine, which was charged when it was made.
+    /// What the sizes of the match are charged towards each peer when it begins, or goes on, in this run.
+    /// Nothing without dummies, when no guarantee covers them, and nothing on a kept spine, which was charged
+    /// when it was made.
     pub(super) fn match_debits(&self, agreement: &Agreement) -> Result<Vec<(PartyId, Debit)>, Error> {
         let last = self.lock()?.last_begun(&self.begun_id(agreement))?.map_or(0, |last| last.number);
         let number = if self.goes_on() { last.max(1) } else { last + 1 };

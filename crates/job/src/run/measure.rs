@@ -1,12 +1,12 @@
 //! What the link carries, measured once where a choice hangs on it.
 //!
-//! Functionality: all parties get the same three numbers: bytes per second and round trip of the worst link of party 0,
-//! and the cores of party 0. Everybody then settles the same engine by the same rule, since it depends on these, the
-//! study and public sizes alone. Security: none is needed; a party that lies about the link makes the run slow. Who
-//! learns what: all parties those three numbers.
+//! Functionality: all parties get the same three numbers: bytes per second and round trip of the worst link
+//! of party 0, and the cores of party 0. Everybody then settles the same engine by the same rule, since it
+//! depends on these, the study and public sizes alone. Security: none is needed; a party that lies about the
+//! link makes the run slow. Who learns what: all parties those three numbers.
 //!
-//! Party 0 measures its links one after the other ([`ot::probe`]) and tells all. Links between others are taken to be no
-//! worse: to measure them too would take n times as long.
+//! Party 0 measures its links one after the other ([`ot::probe`]) and tells all. Links between others are
+//! taken to be no worse: to measure them too would take n times as long.
 
 use crate::plan::{Link, Speeds};
 use base::{Cost, Error, PartyId};

@@ -1,7 +1,9 @@
-//! A headless node: a server that waits until it is told to begin a study on its list, takes part in it, and waits again.
+//! A headless node: a server that waits until it is told to begin a study on its list, takes part in it, and
+//! waits again.
 //!
-//! Whoever tells it proves a key of that study first, and says its hash and nothing else. What the node computes, with whom
-//! and against whom it protects is in its own copy of the study. An error ends a run, never the node.
+//! Whoever tells it proves a key of that study first, and says its hash and nothing else. What the node
+//! computes, with whom and against whom it protects is in its own copy of the study. An error ends a run,
+//! never the node.
 
 use super::Watch;
 use super::server::{Called, Ready, ServerReport, compute_ready};
@@ -69,8 +71,8 @@ struct Listed {
     keys: Vec<Fingerprint>,
 }
 
-/// Waits for word to begin, takes part, and waits again, until `stop` says so or, with `once`, after one run. Once it has
-/// listened, what keeps it from listening again is waited out.
+/// Waits for word to begin, takes part, and waits again, until `stop` says so or, with `once`, after one run.
+/// Once it has listened, what keeps it from listening again is waited out.
 ///
 /// # Errors
 /// What is wrong with its own files or address before it waits; with `once`, the error of the run.
@@ -83,7 +85,8 @@ pub fn serve(
 ) -> Result<(), Error> {
     if node.allowed.is_none() {
         return Err(Error::input(
-            "a node begins studies that nobody looks at again: list their full hashes under policy.studies, as `tacit \
+            "a node begins studies that nobody looks at again: list their full hashes under policy.studies, \
+             as `tacit \
              check` prints them",
         ));
     }
@@ -92,7 +95,8 @@ pub fn serve(
         Address::Listen(at) | Address::Peers { listen: Some(at), .. } => at.clone(),
         Address::Peer(_) | Address::Peers { listen: None, .. } => {
             return Err(Error::input(
-                "a node waits where others come: add listen = \"0.0.0.0:7000\" to the party file, or --listen",
+                "a node waits where others come: add listen = \"0.0.0.0:7000\" to the party file, or \
+                 --listen",
             ));
         }
     };
@@ -145,7 +149,8 @@ fn pause(long: Duration, stop: &AtomicBool) {
     }
 }
 
-/// The studies that this node holds, each read and built once: what is wrong with them is found before anybody calls.
+/// The studies that this node holds, each read and built once: what is wrong with them is found before
+/// anybody calls.
 fn listed(node: &Node) -> Result<Vec<Listed>, Error> {
     let read = |path: &PathBuf| {
         let ready = Ready::read(node, path)?;

@@ -1,9 +1,10 @@
-//! What an owner of data does in a study that four servers compute, beyond what it does in any study; and what owners and
-//! servers do alike.
+//! What an owner of data does in a study that four servers compute, beyond what it does in any study; and
+//! what owners and servers do alike.
 //!
-//! Among the owners everything is as in a run without servers: they agree and charge their ledgers. Servers hear of it what they
-//! need to make the same calls: the program, whether to begin, how many rows there are, group sizes that the release mode makes
-//! public, and whether a release has been given before. They draw the noise, before the rows where its scale is known.
+//! Among the owners everything is as in a run without servers: they agree and charge their ledgers. Servers
+//! hear of it what they need to make the same calls: the program, whether to begin, how many rows there are,
+//! group sizes that the release mode makes public, and whether a release has been given before. They draw the
+//! noise, before the rows where its scale is known.
 
 use super::agree::{Agreement, others_of, tell, tell_all};
 use super::matched::{Placed, sizes};
@@ -60,7 +61,8 @@ pub(super) fn cast(study: &Study) -> Result<Cast, Error> {
     Ok(Cast { owners: (0..study.parties.len() as u8).map(PartyId).collect(), joiners, others })
 }
 
-/// Where somebody meets the others: servers are gone to, in the order of their names; then owners that are none.
+/// Where somebody meets the others: servers are gone to, in the order of their names; then owners that are
+/// none.
 pub(super) fn places(address: &Address, study: &Study, me: PartyId) -> Result<Places, Error> {
     let roster = study.roster();
     let seats = study.seats().ok_or_else(|| Error::misuse("a study by ring4 has four servers"))?;
@@ -85,7 +87,8 @@ pub(super) fn nodes(
         let name = roster.name(seat);
         let at = addresses.get(&name).cloned().ok_or_else(|| {
             Error::input(format!(
-                "no address of {name}, whom this party is to tell to begin (`trigger`): add {name} = \"host:port\" under \
+                "no address of {name}, whom this party is to tell to begin (`trigger`): add {name} = \
+                 \"host:port\" under \
                  [peers], or --peer {name}=host:port"
             ))
         })?;
@@ -111,7 +114,9 @@ pub(super) fn same_program(session: &mut Session, program: [u8; 32]) -> Result<(
             Some((peer, _)) => Err(Error::new(
                 session.at(Some(peer)),
                 Kind::Input(
-                    "it built another program from the same study: both sides run different versions of tacit".into(),
+                    "it built another program from the same study: both sides run different versions of \
+                     tacit"
+                        .into(),
                 ),
             )),
         }
@@ -201,8 +206,8 @@ pub(super) fn disclosed(study: &Study, rows: &[u64], union: u64) -> Disclosed {
 }
 
 impl Coordinator<'_> {
-    /// The first words, before anything else is said: owners compare their salts, and everybody the program. Nothing
-    /// without servers.
+    /// The first words, before anything else is said: owners compare their salts, and everybody the program.
+    /// Nothing without servers.
     pub(super) fn greet(&mut self) -> Result<(), Error> {
         if self.checked.study.servers.is_none() {
             return Ok(());
@@ -214,7 +219,8 @@ impl Coordinator<'_> {
             let theirs = self.session.step("agree", |s| tell(s, &owners, mine))?;
             if let Some((peer, _)) = theirs.into_iter().find(|(_, theirs)| *theirs != mine) {
                 return Err(Error::input(format!(
-                    "the salt of {} is another one than this party's; all owners use the file that one of them made \
+                    "the salt of {} is another one than this party's; all owners use the file that one of \
+                     them made \
                      (`salt`)",
                     self.checked.roster.name(peer)
                 )));
@@ -231,8 +237,10 @@ impl Coordinator<'_> {
             self.transport = transport::settle(&mut self.session, &mut self.stages, study, mine, engines)?;
             if self.party.tls_only && self.transport != Transport::Tls {
                 return Err(Error::refused(format!(
-                    "the servers compute over {}, and this party's transport = \"tls\" does not allow it: no row was shared. The \
-                     servers' operators can set \"tls\" in their party files, or all agree on [ring4] transport in the study; \
+                    "the servers compute over {}, and this party's transport = \"tls\" does not allow it: no \
+                     row was shared. The \
+                     servers' operators can set \"tls\" in their party files, or all agree on [ring4] \
+                     transport in the study; \
                      otherwise remove the line",
                     self.transport
                 )));

@@ -20,8 +20,8 @@ use study::{Member, NoiseFrom, Study};
 /// What is said last before anything is disclosed: whether it begins, and a statement or zeros.
 const READY_BYTES: usize = 1 + STATEMENT_BYTES;
 
-/// Opens this party's ledger for a run. A new one is announced, and refused where something says that there was one
-/// before, unless the operator says so.
+/// Opens this party's ledger for a run. A new one is announced, and refused where something says that there
+/// was one before, unless the operator says so.
 ///
 /// # Errors
 /// Then, and those of [`Ledger::open`].
@@ -53,12 +53,14 @@ pub(super) fn open_ledger(
     Ok(Arc::new(Mutex::new(ledger)))
 }
 
-/// Refuses a study that names a key whose place another one has taken: it would have a budget beside that of its successor.
+/// Refuses a study that names a key whose place another one has taken: it would have a budget beside that of
+/// its successor.
 pub(crate) fn in_place(ledger: &Ledger, study: &Study) -> Result<(), Error> {
     for member in &study.parties {
         if let Some((successor, day)) = ledger.successor(&member.key)? {
             return Err(Error::refused(format!(
-                "the study names {} as the key of {}, and that key has named {successor} as its successor (heard on {day}): agree \
+                "the study names {} as the key of {}, and that key has named {successor} as its successor \
+                 (heard on {day}): agree \
                  on a study with the line key = \"{successor}\"",
                 member.key, member.name
             )));
@@ -82,7 +84,8 @@ pub(crate) fn forgotten(party: &Party) -> Result<(), Error> {
     }
     report_of(party).map_or(Ok(()), |report| {
         Err(Error::refused(format!(
-            "there is no ledger at {}, but {} is the report of an earlier run of this party: a new ledger would forget what \
+            "there is no ledger at {}, but {} is the report of an earlier run of this party: a new ledger \
+             would forget what \
              was spent. Correct `ledger` or put the file back; to begin anew all the same, add --new-ledger",
             party.ledger.display(),
             report.display()
@@ -119,9 +122,12 @@ fn claimed(ledger: &Ledger, name: &str, key: &str, statement: &Statement) -> Err
     let path = ledger.path().display();
     let own = ledger.chain(key).map_or(0, |head| head.count);
     Error::refused(format!(
-        "{name} holds a statement that this party signed on {}: its ledger had {} entries with {name} then. {path} has {own} \
-         and is not that ledger: it was made anew, put back from an older copy or changed, or it is another file of the same identity. Put the newest copy back, or \
-         take over what was signed: tacit ledger recover {} --lineage NAME; to go on without, add --new-ledger",
+        "{name} holds a statement that this party signed on {}: its ledger had {} entries with {name} then. \
+         {path} has {own} \
+         and is not that ledger: it was made anew, put back from an older copy or changed, or it is another \
+         file of the same identity. Put the newest copy back, or \
+         take over what was signed: tacit ledger recover {} --lineage NAME; to go on without, add \
+         --new-ledger",
         statement.date(),
         statement.head.count,
         quoted(&path.to_string()),
@@ -138,9 +144,9 @@ impl Coordinator<'_> {
         })
     }
 
-    /// All sides say whether their ledgers allow all releases, before anything is disclosed: matching tells exact
-    /// sizes, which a run that is refused later would have given away for nothing. Who finds that a peer's ledger is
-    /// another one gives it back what it signed.
+    /// All sides say whether their ledgers allow all releases, before anything is disclosed: matching tells
+    /// exact sizes, which a run that is refused later would have given away for nothing. Who finds that a
+    /// peer's ledger is another one gives it back what it signed.
     pub(super) fn ready(&mut self, agreement: &Agreement) -> Result<(), Error> {
         let (mine, owners) = (self.allowed(agreement), others_of(&self.checked));
         let (word, changed) = (u8::from(mine.is_ok()), &agreement.changed);
@@ -162,7 +168,8 @@ impl Coordinator<'_> {
                 Some((peer, _)) => Err(Error::new(
                     session.at(Some(peer)),
                     Kind::Refused(
-                        "the peer's privacy ledger does not allow this study: its budget is spent or a release is \
+                        "the peer's privacy ledger does not allow this study: its budget is spent or a \
+                         release is \
                          barred there; see the peer's own output"
                             .into(),
                     ),
@@ -180,7 +187,8 @@ impl Coordinator<'_> {
         likeness.keep(lineage, &mut *self.lock()?)
     }
 
-    /// The last words: owners keep a statement of each other that has this run in it, and everybody is there to the end.
+    /// The last words: owners keep a statement of each other that has this run in it, and everybody is there
+    /// to the end.
     pub(super) fn part(&mut self) -> Result<(), Error> {
         let (study, identity, owners) = (&self.checked.study, &self.identity, others_of(&self.checked));
         let lock = || self.ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"));
@@ -252,7 +260,8 @@ impl Coordinator<'_> {
         self.afford(debits)
     }
 
-    /// Drops what other releases with these peers hold, and asks the operator where too many results were never reported.
+    /// Drops what other releases with these peers hold, and asks the operator where too many results were
+    /// never reported.
     fn allowed_numbers(&self, agreement: &Agreement) -> Result<(), Error> {
         let program = &self.checked.built.program;
         let ids: Vec<Bytes32> = program.viewers().map(|viewer| agreement.number_id(viewer)).collect();
@@ -319,7 +328,8 @@ impl Coordinator<'_> {
             format!(". Releases with it are barred as well, and this would lift that: {reason}")
         });
         Ok(Error::refused(format!(
-            "{}. No row was sent. {} can put back its newest copy or take over what it signed, which it is told now; to go on \
+            "{}. No row was sent. {} can put back its newest copy or take over what it signed, which it is \
+             told now; to go on \
              with its ledger as it is: tacit ledger allow {} {} --lineage {} --reason \"...\"{barred}",
             mismatch.text(&member.name),
             member.name,

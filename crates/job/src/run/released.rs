@@ -1,8 +1,8 @@
 //! The aggregator: the release to every viewer, as owners and servers run it.
 //!
 //! A release goes to one party or to all. With noise that is drawn inside it is held, paid for and opened
-//! ([`privacy::hold`]); between two parties it may be of candidates ([`privacy::cut_and_choose`]); without noise it is opened at
-//! once. Lists come after the release to their viewer.
+//! ([`privacy::hold`]); between two parties it may be of candidates ([`privacy::cut_and_choose`]); without
+//! noise it is opened at once. Lists come after the release to their viewer.
 
 use super::agree::{Agreement, number_id};
 use super::matched::Placed;
@@ -211,8 +211,8 @@ impl Coordinator<'_> {
         Ok((outcome.values.unwrap_or_default(), outcome.ran))
     }
 
-    /// This party's own answer is complete, and nothing that the others do takes it away: it is handed on before their
-    /// releases begin.
+    /// This party's own answer is complete, and nothing that the others do takes it away: it is handed on
+    /// before their releases begin.
     fn keep_answer(
         &mut self,
         seen: Views,
@@ -290,7 +290,8 @@ impl Coordinator<'_> {
         Ok(Debit { release_id, ..self.number_debit(viewer.into(), rho, agreement)? })
     }
 
-    /// What this party's ledger books for a release whose noise is drawn inside: towards all others who see it.
+    /// What this party's ledger books for a release whose noise is drawn inside: towards all others who see
+    /// it.
     pub(super) fn number_debit(
         &self,
         viewer: Viewer,

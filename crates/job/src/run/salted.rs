@@ -1,18 +1,21 @@
 //! Rows joined by keyed hashes, for studies that servers compute.
 //!
-//! Functionality: owners have sets of identifiers and a salt. Every owner gets the place of each of its rows on one spine,
-//! in which equal identifiers have one place and whose order is random; everybody gets all set sizes and that of the spine.
+//! Functionality: owners have sets of identifiers and a salt. Every owner gets the place of each of its rows
+//! on one spine, in which equal identifiers have one place and whose order is random; everybody gets all set
+//! sizes and that of the spine.
 //!
-//! Security: against any number of owners, or any one server. Two servers, the joiners, do the same work and an owner
-//! compares what both say, so that one of them that deviates is noticed. Not against a joiner and an owner together: an
-//! owner knows the salt, so both could test guesses. The hash key is fresh in every run, made of the salt and of random
-//! numbers of all owners, so that hashes of two runs cannot be compared.
+//! Security: against any number of owners, or any one server. Two servers, the joiners, do the same work and
+//! an owner compares what both say, so that one of them that deviates is noticed. Not against a joiner and an
+//! owner together: an owner knows the salt, so both could test guesses. The hash key is fresh in every run,
+//! made of the salt and of random numbers of all owners, so that hashes of two runs cannot be compared.
 //!
-//! Who learns what: owners all set sizes and that of the spine; where its own rows lie tells an owner nothing, since the
-//! order comes of a seed of the joiners. Joiners: the pattern of equal rows, that is which row of one owner, in an order
-//! that says nothing, equals which one of another. The other servers: the sizes.
+//! Who learns what: owners all set sizes and that of the spine; where its own rows lie tells an owner
+//! nothing, since the order comes of a seed of the joiners. Joiners: the pattern of equal rows, that is which
+//! row of one owner, in an order that says nothing, equals which one of another. The other servers: the
+//! sizes.
 //!
-//! Paper: the matching by a shared salted key of COPA's outsourced studies (Patel et al.); there every server joins.
+//! Paper: the matching by a shared salted key of COPA's outsourced studies (Patel et al.); there every server
+//! joins.
 //!
 //! Cost: [`price`], exact. Messages, in order, with n owners and r_i rows:
 //!
@@ -72,7 +75,8 @@ impl Sizes {
     }
 }
 
-/// The key of this run's hashes: of the salt, the study, and what the random numbers of all owners made of this run.
+/// The key of this run's hashes: of the salt, the study, and what the random numbers of all owners made of
+/// this run.
 pub(super) fn key(salt: &Seed, study: &[u8; 32], run: &[u8; 32]) -> Seed {
     let mut hasher = blake3::Hasher::new_derive_key("tacit salted key 1");
     hasher.update(salt.expose()).update(study).update(run);

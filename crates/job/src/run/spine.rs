@@ -1,12 +1,14 @@
-//! A spine that is kept: later studies of the same parties on the same rows need no match, whatever their columns are.
+//! A spine that is kept: later studies of the same parties on the same rows need no match, whatever their
+//! columns are.
 //!
-//! A match leaves each party with the positions of its own rows. Its file holds these under keyed hashes of the identifiers,
-//! with the name of the match, which all parties made of their nonces. A later run uses the file if its study says the
-//! same of parties and matching and if all parties name the same match; nothing is sent for it but that name. It tells
-//! nobody anything new: each party puts other columns on rows whose places all knew.
+//! A match leaves each party with the positions of its own rows. Its file holds these under keyed hashes of
+//! the identifiers, with the name of the match, which all parties made of their nonces. A later run uses the
+//! file if its study says the same of parties and matching and if all parties name the same match; nothing is
+//! sent for it but that name. It tells nobody anything new: each party puts other columns on rows whose
+//! places all knew.
 //!
-//! The file is private to its party (mode 600): it says which of its rows are in which place, though not who they are, and
-//! whoever has it and guesses an identifier learns whether it is there.
+//! The file is private to its party (mode 600): it says which of its rows are in which place, though not who
+//! they are, and whoever has it and guesses an identifier learns whether it is there.
 
 use base::{Error, PartyId, Seed, limits};
 use data::Identifiers;
@@ -92,7 +94,8 @@ impl Kept {
         }
         let Some(first) = first else { return Ok(positions) };
         Err(Error::input(format!(
-            "{missing} rows of this party's data are not on the kept spine {}, the first is row {first} of those that take \
+            "{missing} rows of this party's data are not on the kept spine {}, the first is row {first} of \
+             those that take \
              part: match again (without `spine`), or remove them",
             self.path.display()
         )))
@@ -163,7 +166,8 @@ impl Kept {
         }
         if matching != *study.matching_hash().as_bytes() || party != me.0 {
             return Err(Error::input(format!(
-                "the spine {shown} is of another match: its parties, or what its study said under [match], differ from \
+                "the spine {shown} is of another match: its parties, or what its study said under [match], \
+                 differ from \
                  this study's; match again (without `spine`)"
             )));
         }

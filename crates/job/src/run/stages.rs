@@ -24,8 +24,9 @@ impl Stages {
         (self.events)(Event::Stage { name: name.to_owned(), rows });
     }
 
-    /// Books what the ledger counted under `name`. What this party received is what the others sent to it: of two
-    /// parties all that they sent, so that both sides of the price can be held against it; of more, this party's own.
+    /// Books what the ledger counted under `name`. What this party received is what the others sent to it: of
+    /// two parties all that they sent, so that both sides of the price can be held against it; of more, this
+    /// party's own.
     pub fn end(&mut self, said: &net::Ledger, name: &str, rows: u64, price: Cost) {
         let me = self.me.index();
         let mut bytes_sent = said.received_by_peer(name, self.parties);

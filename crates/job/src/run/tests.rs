@@ -1,4 +1,5 @@
-//! Every protocol gives a lift study the same totals, exactly, whatever hides the sizes; and what each one tells.
+//! Every protocol gives a lift study the same totals, exactly, whatever hides the sizes; and what each one
+//! tells.
 
 use super::*;
 use data::generate::{Format, LiftOptions, lift_study};
@@ -23,8 +24,8 @@ fn person(i: u64) -> (bool, u64, Vec<(u64, u64)>) {
     (draw(3) < 500, draw(5), events)
 }
 
-/// Everybody has an id; two of three have an alternative, and a few of the publisher's rows know another one than the
-/// advertiser.
+/// Everybody has an id; two of three have an alternative, and a few of the publisher's rows know another one
+/// than the advertiser.
 fn alternative(side: usize, i: u64) -> String {
     match (i % 3, i % 17, side) {
         (0, ..) => String::new(),
@@ -268,7 +269,8 @@ fn a_cut_match_of_other_rows_is_refused_before_it_is_charged() {
     }
 }
 
-/// A peer that begins again and again learns nothing new of the first two sizes; every further match has others, and costs.
+/// A peer that begins again and again learns nothing new of the first two sizes; every further match has
+/// others, and costs.
 #[test]
 fn the_third_match_that_begins_is_drawn_and_charged_again() {
     let world = World::new();
@@ -301,8 +303,8 @@ fn the_third_match_that_begins_is_drawn_and_charged_again() {
     assert_eq!(NAMES.map(charged), [6, 5]);
 }
 
-/// A first line with K identifiers takes them from K others, which go, and these from others: sums move by more than one
-/// settled row, and their noise is scaled for it.
+/// A first line with K identifiers takes them from K others, which go, and these from others: sums move by
+/// more than one settled row, and their noise is scaled for it.
 #[test]
 fn a_line_that_takes_identifiers_is_covered_in_sums_of_own_rows_too() {
     let (folder, world) = (TempDir::new().unwrap(), World::new());
@@ -347,8 +349,8 @@ fn a_line_that_takes_identifiers_is_covered_in_sums_of_own_rows_too() {
     assert!(with.built.program.to_text().contains("alone publisher 5"));
 }
 
-/// Rows that one line changes may be in as many cells, and each moves by whole steps of the noise's lattice: the steps of all
-/// are what is charged, also where one step would be all that they move together.
+/// Rows that one line changes may be in as many cells, and each moves by whole steps of the noise's lattice:
+/// the steps of all are what is charged, also where one step would be all that they move together.
 #[test]
 fn rows_in_several_cells_are_charged_by_the_step() {
     let world = World::new();
@@ -452,7 +454,8 @@ fn suspects(parties: usize, say: &(dyn Fn(&mut Session) -> Result<(), Error> + S
     last.accusation().expect("an accusation").suspects(&me).iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// Whoever says to one what it does not say to others is among those that are suspected, whoever is heard first.
+/// Whoever says to one what it does not say to others is among those that are suspected, whoever is heard
+/// first.
 #[test]
 fn whoever_says_another_thing_is_a_suspect() {
     let tell = |session: &mut Session, to: u8, bytes: &[u8]| {

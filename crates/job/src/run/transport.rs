@@ -1,10 +1,11 @@
 //! How the servers of a study come to compute over the transport that all of them set.
 //!
-//! Functionality: the four seats say over TLS what each is set to. Where all say the same, they make plain channels among
-//! themselves, all or none, and tell owners without a seat what came of it. Security: the words go over TLS; a server that
-//! lies makes the run end, for the settings are among what the engine's keys are agreed under. From here on the session
-//! keeps to TLS, and only the computation, whose messages are masked, goes over plain channels ([`Session::openly`]). Who
-//! learns what: everybody the transport. Cost: 32 bytes to everybody else, and `transport::price`.
+//! Functionality: the four seats say over TLS what each is set to. Where all say the same, they make plain
+//! channels among themselves, all or none, and tell owners without a seat what came of it. Security: the
+//! words go over TLS; a server that lies makes the run end, for the settings are among what the engine's keys
+//! are agreed under. From here on the session keeps to TLS, and only the computation, whose messages are
+//! masked, goes over plain channels ([`Session::openly`]). Who learns what: everybody the transport. Cost: 32
+//! bytes to everybody else, and `transport::price`.
 
 use super::agree::tell;
 use super::stages::Stages;
@@ -16,8 +17,8 @@ use net::Session;
 use study::Study;
 use study::transport::{NAME_BYTES, Transport};
 
-/// Settles the transport of this run and sets `engines` up for it. `mine` is what this party is set to; it does not count
-/// where it has no seat.
+/// Settles the transport of this run and sets `engines` up for it. `mine` is what this party is set to; it
+/// does not count where it has no seat.
 pub(super) fn settle(
     session: &mut Session,
     stages: &mut Stages,
@@ -49,7 +50,8 @@ fn agreed(study: &Study, used: &Transport) -> Result<(), Error> {
         Some(agreed) if agreed == used => Ok(()),
         Some(Transport::Auto) if [Transport::Tls, Transport::Plain(Kind::Shm)].contains(used) => Ok(()),
         Some(agreed) => Err(Error::refused(format!(
-            "the study says [ring4] transport = \"{agreed}\", and the servers say that they compute over {used}: no row was shared"
+            "the study says [ring4] transport = \"{agreed}\", and the servers say that they compute over \
+             {used}: no row was shared"
         ))),
     }
 }
@@ -66,8 +68,10 @@ fn same(session: &mut Session, peers: &[PartyId], mine: &Transport) -> Result<()
         return Err(Error::new(
             session.at(Some(peer)),
             Fault::Input(format!(
-                "the servers are set to different transports: {me} to \"{mine}\" and {name} to \"{theirs}\"; all four write \
-                 the same lines `transport` and `trusted_network` in their party files, so change them at {me} or at {name}"
+                "the servers are set to different transports: {me} to \"{mine}\" and {name} to \"{theirs}\"; \
+                 all four write \
+                 the same lines `transport` and `trusted_network` in their party files, so change them at \
+                 {me} or at {name}"
             )),
         ));
     }
@@ -90,7 +94,8 @@ fn upgrade(
         (Outcome::Upgraded(kind), _) => Ok(Transport::Plain(kind)),
         (Outcome::Kept(_), Transport::Auto) => Ok(Transport::Tls),
         (Outcome::Kept(why), _) => Err(Error::input(format!(
-            "transport = \"{mine}\" is for four servers on one host, and {why}: all four set \"auto\", which takes TLS then, \
+            "transport = \"{mine}\" is for four servers on one host, and {why}: all four set \"auto\", which \
+             takes TLS then, \
              \"fabric\", or \"tls\""
         ))),
     }

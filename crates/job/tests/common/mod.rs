@@ -1,4 +1,5 @@
-//! The participants of studies that four servers compute: threads of one process, TLS on loopback. The data of clinics.
+//! The participants of studies that four servers compute: threads of one process, TLS on loopback. The data
+//! of clinics.
 #![allow(dead_code, reason = "each test file uses parts of its own")]
 
 use base::Error;
@@ -57,8 +58,10 @@ impl World {
             .filter(|(peer, _)| *peer != name)
             .fold(String::from("[peers]\n"), |text, (peer, at)| text + &format!("{peer} = \"{at}\"\n"));
         let text = format!(
-            "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\nlisten = \"{}\"\ndeadline = \"60s\"\n\
-             {more}\n{peers}\n[policy]\nkinds = [\"lift\", \"program\"]\nallow_exact = true\nmax_rho = 60\nbudget = 100\n\
+            "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\nlisten = \"{}\"\ndeadline = \
+             \"60s\"\n\
+             {more}\n{peers}\n[policy]\nkinds = [\"lift\", \"program\"]\nallow_exact = true\nmax_rho = \
+             60\nbudget = 100\n\
              studies = [\"{}\"]\n",
             self.addresses[name],
             self.study().hash().full()
@@ -70,7 +73,8 @@ impl World {
 
     pub fn owner(&self, name: &str, more: &str) -> Party {
         let data = format!(
-            "data = \"{name}.csv\"\nledger = \"{name}.ledger\"\nlineage = \"{name}\"\nreport = \"out-{name}\"\n{more}"
+            "data = \"{name}.csv\"\nledger = \"{name}.ledger\"\nlineage = \"{name}\"\nreport = \
+             \"out-{name}\"\n{more}"
         );
         let consent = Consent { spend_anyway: true, ..Consent::default() };
         Party { consent, ..self.settings(name, &data).complete().unwrap() }

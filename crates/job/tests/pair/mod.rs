@@ -1,4 +1,5 @@
-//! Two parties of a study, whose result all may publish unless a test says otherwise: threads of one process, TLS on loopback, real files.
+//! Two parties of a study, whose result all may publish unless a test says otherwise: threads of one process,
+//! TLS on loopback, real files.
 #![allow(dead_code, reason = "each test file uses parts of its own")]
 
 use base::Error;
@@ -98,7 +99,8 @@ impl World {
             let name = NAMES[i];
             let text = format!(
                 "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{}.key\"\ndata = \"{name}.csv\"\n{}\n\
-                 ledger = \"{name}.ledger\"\nreport = \"out-{name}\"\ndeadline = \"20s\"\nlineage = \"data-{name}\"\n\
+                 ledger = \"{name}.ledger\"\nreport = \"out-{name}\"\ndeadline = \"20s\"\nlineage = \
+                 \"data-{name}\"\n\
                  [policy]\nkinds = [\"program\"]\nbudget = {}\ntotal = {}\n{}\n",
                 self.identities[i], sides[i], self.budget, self.total, self.policy[i]
             );

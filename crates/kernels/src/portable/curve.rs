@@ -1,6 +1,7 @@
-//! Curve25519 one point at a time: numbers in four 64-bit words, affine formulas as they stand in the textbook. The map
-//! takes its roots and signs by definition, so it shares no shortcut with the 8-lane kernel. The ladder is fixed time in
-//! the key; the map branches on names, which is why nothing but comparisons may use it.
+//! Curve25519 one point at a time: numbers in four 64-bit words, affine formulas as they stand in the
+//! textbook. The map takes its roots and signs by definition, so it shares no shortcut with the 8-lane
+//! kernel. The ladder is fixed time in the key; the map branches on names, which is why nothing but
+//! comparisons may use it.
 
 use crate::curve::{Element, Key, Uniform};
 

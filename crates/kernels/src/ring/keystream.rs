@@ -1,12 +1,13 @@
-//! Streams of AES-128 in counter mode, used up where they are made: a mask is added while it is in a register.
+//! Streams of AES-128 in counter mode, used up where they are made: a mask is added while it is in a
+//! register.
 
 use super::{Ring, Write};
 #[cfg(target_arch = "x86_64")]
 use crate::x86;
 use crate::{Aes128, Backend, Block};
 
-/// Counter mode under a prefix: block i is the encryption of the block whose upper half is `prefix` and whose lower half
-/// is `first + i`.
+/// Counter mode under a prefix: block i is the encryption of the block whose upper half is `prefix` and whose
+/// lower half is `first + i`.
 #[derive(Clone, Copy, Debug)]
 pub struct Keystream<'a> {
     /// The key, of the backend that does the work.
@@ -17,8 +18,8 @@ pub struct Keystream<'a> {
     pub first: u64,
 }
 
-/// A value that two parties know becomes two summands: a mask that they have in common with a third, and the rest, which
-/// one of them sends to the fourth.
+/// A value that two parties know becomes two summands: a mask that they have in common with a third, and the
+/// rest, which one of them sends to the fourth.
 pub struct Joint<'a> {
     /// The mask rho.
     pub mask: Keystream<'a>,

@@ -1,7 +1,7 @@
 //! Curve25519, eight points at once: the x-only ladder under one key, and hashing to the curve.
 //!
-//! Time and addresses do not depend on the key: its bits become lane masks of blends. They do not depend on points
-//! either.
+//! Time and addresses do not depend on the key: its bits become lane masks of blends. They do not depend on
+//! points either.
 //!
 //! Contract of every `unsafe fn`: the CPU has AVX-512 F, DQ, BW, VL and IFMA.
 
@@ -102,8 +102,9 @@ unsafe fn ladder(key: &Key, base: &Fe) -> Fraction {
     double(&double(&double(&Fraction { x, z })))
 }
 
-/// The first point becomes the double of the first, or of the second in `lanes`; the second becomes the sum of both. A
-/// difference of products has either sign and is squared, so only what is doubled has to be selected.
+/// The first point becomes the double of the first, or of the second in `lanes`; the second becomes the sum
+/// of both. A difference of products has either sign and is squared, so only what is doubled has to be
+/// selected.
 #[inline(always)]
 unsafe fn step(lanes: __mmask8, base: &Fe, s: &State) -> State {
     let (a, b) = (s.x2.plus(&s.z2).carry(), s.x2.minus(&s.z2).carry());

@@ -34,8 +34,8 @@ unsafe fn multiply(a: __m128i, b: __m128i) -> __m128i {
     reduce(_mm_clmulepi64_si128::<0x00>(a, b), middle, _mm_clmulepi64_si128::<0x11>(a, b))
 }
 
-/// An element from a sum of products of halves: the upper 128 bits come down as multiples of x^7 + x^2 + x + 1, first
-/// their upper half, then their lower half with what that brought.
+/// An element from a sum of products of halves: the upper 128 bits come down as multiples of x^7 + x^2 + x +
+/// 1, first their upper half, then their lower half with what that brought.
 #[inline]
 #[target_feature(enable = "pclmulqdq,sse4.1")]
 unsafe fn reduce(low: __m128i, middle: __m128i, high: __m128i) -> __m128i {

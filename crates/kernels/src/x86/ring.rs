@@ -1,7 +1,8 @@
-//! Vectors over Z_2^128, Z_2^64 and packed Z_2. The contract of every `unsafe fn` is that of the parent module.
+//! Vectors over Z_2^128, Z_2^64 and packed Z_2. The contract of every `unsafe fn` is that of the parent
+//! module.
 //!
-//! Additions are 64-bit additions; over Z_2^128 the carry out of the lower half is brought up. Products over Z_2^128 are
-//! of limbs of 52, 52 and 24 bits, eight elements at a time (AVX-512 IFMA).
+//! Additions are 64-bit additions; over Z_2^128 the carry out of the lower half is brought up. Products over
+//! Z_2^128 are of limbs of 52, 52 and 24 bits, eight elements at a time (AVX-512 IFMA).
 
 use super::{FLIGHT, Wide, aes, get, get_all, put};
 use crate::ring::{Joint, Keystream, portable_cross};
@@ -217,7 +218,8 @@ unsafe fn add_less_masks<E: Elements, W: Wide, const N: usize>(
     }
 }
 
-kernel!(split, split_step, lanes values.len(), (ring: Ring, joint: &mut Joint<'_>, values: &mut [Block]), (i, n) {
+kernel!(split, split_step, lanes values.len(),
+    (ring: Ring, joint: &mut Joint<'_>, values: &mut [Block]), (i, n) {
     by_ring!(ring, split_some(joint, values, i, n));
 });
 
@@ -277,7 +279,8 @@ pub fn cross(backend: Backend, ring: Ring, write: Write, x: Parts<'_>, y: Parts<
         portable_cross(ring, write, x, y, sums);
     }
     match (backend, ring) {
-        // SAFETY: the features of the backend and of the limbs are there; all slices have the length of `sums[0]`.
+        // SAFETY: the features of the backend and of the limbs are there; all slices have the length of
+        // `sums[0]`.
         (Backend::Vaes512, Ring::Z128) if has_limbs() => unsafe { cross_limbs(write, x, y, sums) },
         // SAFETY: as above.
         (Backend::Vaes512, Ring::Z64) => unsafe { cross_words::<Z64>(write, x, y, sums) },
@@ -339,8 +342,8 @@ unsafe fn cross_four<E: Words>(
     write_all::<E, _, 1>(&[c], write, sums[2], i, n);
 }
 
-/// Eight elements of Z_2^128, lower and upper halves apart: element i is block i / 2 of the first four blocks when i is
-/// even, else of the other four.
+/// Eight elements of Z_2^128, lower and upper halves apart: element i is block i / 2 of the first four blocks
+/// when i is even, else of the other four.
 #[derive(Clone, Copy)]
 struct Eight {
     low: __m512i,
@@ -384,8 +387,8 @@ impl Eight {
 #[derive(Clone, Copy)]
 struct Limbs([__m512i; 3]);
 
-/// Sums of products, as words at 2^0, 2^52 and 2^104. The sum of two products has no more than six terms of 52 bits in a
-/// word, so none overflows but the last, whose upper bits do not count.
+/// Sums of products, as words at 2^0, 2^52 and 2^104. The sum of two products has no more than six terms of
+/// 52 bits in a word, so none overflows but the last, whose upper bits do not count.
 #[derive(Clone, Copy)]
 struct Products([__m512i; 3]);
 

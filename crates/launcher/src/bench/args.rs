@@ -15,9 +15,9 @@ const TIMEOUT_MAX: u64 = 86_400;
 
 /// Measures workloads under each way of paging, beside the unbounded run, and checks their results.
 ///
-/// The memory allowed is a part of what the unbounded run had resident, or a number of bytes, for each party's whole
-/// process; a memory cgroup enforces it where that is permitted. The engines swap and hint need a swap file, which is
-/// made and removed here, with the right to do so.
+/// The memory allowed is a part of what the unbounded run had resident, or a number of bytes, for each
+/// party's whole process; a memory cgroup enforces it where that is permitted. The engines swap and hint need
+/// a swap file, which is made and removed here, with the right to do so.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   osprey bench --workload merge --size quick --engine move
@@ -26,24 +26,26 @@ const TIMEOUT_MAX: u64 = 86_400;
 docs/osprey/bench.md defines every figure.")]
 pub struct Bench {
     /// Workloads, with commas between them, or `all`
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = one_or_all::<Workload>, default_value = "all")]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = one_or_all::<Workload>,
+          default_value = "all")]
     workload: Vec<Choice<Workload>>,
-    /// quick: a second or so; default: about 1 GiB for each party; or a number, of what `osprey-boolean --list` and
-    /// `osprey-ckks --list` say
+    /// quick: a second or so; default: about 1 GiB for each party; or a number, of what
+    /// `osprey-boolean --list` and `osprey-ckks --list` say
     #[arg(long, value_name = "SIZE", default_value = "default")]
     pub size: Size,
     /// Memory for each party's process: a part of what the unbounded run had resident (0.25), or bytes (256M)
     #[arg(long, value_name = "PART|BYTES", default_value = "0.25")]
     pub memory: Limit,
-    /// Engines, with commas between them, or `all`; else move, hint and swap, as far as this machine permits them. The
-    /// unbounded run is always made, to compare with
+    /// Engines, with commas between them, or `all`; else move, hint and swap, as far as this machine permits
+    /// them. The unbounded run is always made, to compare with
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = one_or_all::<EngineName>)]
     engine: Vec<Choice<EngineName>>,
     /// How the plan is come by, for the engines that follow one
     #[arg(long, value_enum, default_value_t = ModeName::Programmed)]
     pub mode: ModeName,
     /// Runs of everything; figures are their medians
-    #[arg(long, value_name = "R", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=REPEAT_MAX))]
+    #[arg(long, value_name = "R", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=REPEAT_MAX))]
     pub repeat: u64,
     /// Bytes per chunk; else those that `osprey run` chooses, by memory and program
     #[arg(long, value_name = "BYTES", value_parser = units::chunk)]
@@ -52,7 +54,8 @@ pub struct Bench {
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     pub spill: PathBuf,
     /// Seconds after which a run has hung
-    #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=TIMEOUT_MAX))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600,
+          value_parser = clap::value_parser!(u64).range(1..=TIMEOUT_MAX))]
     pub timeout: u64,
     /// Write report.html and a picture per figure into this folder
     #[arg(long, value_name = "DIR")]

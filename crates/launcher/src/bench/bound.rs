@@ -1,5 +1,5 @@
-//! The bytes that must move: what MIN moves when every chunk that has memory serves the plan, for the part of the trace
-//! between the program's marks. No paging of the same chunks at the same memory moves less.
+//! The bytes that must move: what MIN moves when every chunk that has memory serves the plan, for the part of
+//! the trace between the program's marks. No paging of the same chunks at the same memory moves less.
 
 use super::figures::Party;
 use crate::trace::figures::{blocks, moves};
@@ -8,8 +8,8 @@ use osprey::trace::Source;
 use std::ops::Range;
 use std::path::Path;
 
-/// Bytes that must be read and written for one party: by its trace, by the events of the program between its marks, and by
-/// the memory that it ran with.
+/// Bytes that must be read and written for one party: by its trace, by the events of the program between its
+/// marks, and by the memory that it ran with.
 ///
 /// # Errors
 /// When the trace cannot be read.

@@ -1,4 +1,5 @@
-//! What the disk of a folder does, at the sizes that chunks have: `osprey probe --disk`, and before every paged run.
+//! What the disk of a folder does, at the sizes that chunks have: `osprey probe --disk`, and before every
+//! paged run.
 
 use base::Error;
 use osprey::disk::{Bandwidth, bandwidth};

@@ -17,7 +17,8 @@ pub struct Party {
     pub size: u64,
 }
 
-/// What was measured, the clock starting after all inputs are read. `docs/osprey/bench.md` has the definitions.
+/// What was measured, the clock starting after all inputs are read. `docs/osprey/bench.md` has the
+/// definitions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Figures {
     /// Wall seconds of the slower party.
@@ -54,8 +55,8 @@ pub struct Figures {
     pub total_s: f64,
     /// Most bytes resident at once, of the larger party.
     pub peak_bytes: u64,
-    /// Wall seconds of the slower speculative pass between the marks; 0 where it ran beside the programmed pass or none
-    /// was needed.
+    /// Wall seconds of the slower speculative pass between the marks; 0 where it ran beside the programmed
+    /// pass or none was needed.
     pub speculation_s: f64,
     /// Most bytes resident in the larger speculative pass.
     pub speculation_peak_bytes: u64,
@@ -135,7 +136,8 @@ pub fn of_run(parties: &[Party]) -> Result<Figures, Error> {
     })
 }
 
-/// Most bytes that a speculative pass of these parties had resident, be it a run of its own or beside the program.
+/// Most bytes that a speculative pass of these parties had resident, be it a run of its own or beside the
+/// program.
 pub fn speculation_peak(parties: &[Party]) -> u64 {
     let peak = |party: &Party| party.report.speculation.as_ref()?.peak_bytes;
     parties.iter().filter_map(peak).max().unwrap_or(0)
@@ -205,7 +207,8 @@ macro_rules! medians {
 pub fn medians(runs: &[Figures]) -> Figures {
     medians!(runs;
         seconds, user_s, system_s, blocked_s, plan_s, pager_cpu_s, total_s, speculation_s;
-        major_faults, minor_faults, voluntary_switches, thread_voluntary_switches, involuntary_switches, bytes_read,
+        major_faults, minor_faults, voluntary_switches, thread_voluntary_switches, involuntary_switches,
+        bytes_read,
         bytes_written, stalls, reliefs, peak_bytes, speculation_peak_bytes, trace_bytes)
 }
 

@@ -1,9 +1,10 @@
-//! What must not outlive a measurement, kept by a second process: the folder of traces and reports, the swap file, the
-//! runs. The keeper hears from the measurement through a pipe. When the pipe ends, for whatever reason (done, a signal,
-//! a panic, `kill -9`), it ends the runs, switches the swap file off and removes everything.
+//! What must not outlive a measurement, kept by a second process: the folder of traces and reports, the swap
+//! file, the runs. The keeper hears from the measurement through a pipe. When the pipe ends, for whatever
+//! reason (done, a signal, a panic, `kill -9`), it ends the runs, switches the swap file off and removes
+//! everything.
 //!
-//! One request a line, one answer a line: `folder`, `swap BYTES DIR`, `unswap`, `run PID`, `end PID`; the answer is
-//! `ok`, with a path where there is one, or `no` and the reason.
+//! One request a line, one answer a line: `folder`, `swap BYTES DIR`, `unswap`, `run PID`, `end PID`; the
+//! answer is `ok`, with a path where there is one, or `no` and the reason.
 
 use base::Error;
 use osprey::disk::SwapFile;
@@ -115,7 +116,8 @@ impl Drop for Keeper {
 /// # Errors
 /// When standard output is gone before the measurement is.
 pub fn keep() -> Result<(), Error> {
-    // The end of the pipe is the only order to end: a signal to the whole session reaches the measurement, too.
+    // The end of the pipe is the only order to end: a signal to the whole session reaches the measurement,
+    // too.
     let deaf = signal_hook::iterator::Signals::new([2, 1, 15]);
     let mut kept = Kept { folder: None, swap: None, runs: BTreeSet::new() };
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {

@@ -33,8 +33,8 @@ pub struct Task {
     pub program: PathBuf,
     /// How large.
     pub size: u64,
-    /// Where party 0 listens, if there are two. The same for all runs: it is an argument, and a trace is for its
-    /// arguments alone.
+    /// Where party 0 listens, if there are two. The same for all runs: it is an argument, and a trace is for
+    /// its arguments alone.
     pub address: Option<String>,
     /// Bytes per chunk, where they were asked for; else each run has those that `osprey run` chooses.
     pub chunk: Option<usize>,
@@ -51,7 +51,8 @@ pub enum Pass {
     Unbounded,
     /// The system's paging under a limit.
     Swap(Vec<u64>),
-    /// The speculative pass, which writes traces, for runs in this memory; of chunks of so many bytes, where those are known.
+    /// The speculative pass, which writes traces, for runs in this memory; of chunks of so many bytes, where
+    /// those are known.
     Speculative(Vec<u64>, Option<usize>),
     /// Paging by the traces, by the engine of that name.
     Programmed(&'static str, Vec<u64>),
@@ -203,8 +204,9 @@ pub fn run(task: &Task, pass: &Pass, keeper: &mut Keeper) -> Result<Vec<Party>, 
     failed.into_iter().next().map_or(Ok(parties), |(_, why)| Err(why))
 }
 
-/// The least bytes that the runtime asks for, when it refused to start because of its limit; an eighth more than it had, when
-/// the program then grew beside the region: what a speculative pass has there is a little less than what the real one has.
+/// The least bytes that the runtime asks for, when it refused to start because of its limit; an eighth more
+/// than it had, when the program then grew beside the region: what a speculative pass has there is a little
+/// less than what the real one has.
 fn least(said: &str, memory: u64) -> Option<u64> {
     let Some((_, after)) = said.split_once("allow at least ") else {
         return said.contains(GREW).then(|| (memory + memory / 8).next_multiple_of(1 << 20));
@@ -362,10 +364,12 @@ mod tests {
 
     #[test]
     fn the_least_memory_is_read_from_the_runtimes_words() {
-        let said = "it failed:\n  osprey: a limit of 4 MiB is too small: the process needs 10 MiB beside the region and \
+        let said = "it failed:\n  osprey: a limit of 4 MiB is too small: the process needs 10 MiB beside the \
+                    region and \
                     8 chunks of 64 KiB in it; allow at least 27 MiB\n  osprey: 4 MiB, peak unknown";
         assert_eq!(least(said, 4 << 20), Some(27 << 20));
-        let said = "osprey: warning: the process uses 23 MiB beside the region: more than its limit leaves, whatever is \
+        let said = "osprey: warning: the process uses 23 MiB beside the region: more than its limit leaves, \
+                    whatever is \
                     paged; allow more";
         assert_eq!(least(said, 29 << 20), Some(33 << 20));
         for other in

@@ -1,5 +1,6 @@
-//! `osprey bench`: the ten workloads under each way of paging, beside the unbounded run. Every run is an `osprey run`, so
-//! what is measured is what users run. Definitions of all figures are in `docs/osprey/bench.md`.
+//! `osprey bench`: the ten workloads under each way of paging, beside the unbounded run. Every run is an
+//! `osprey run`, so what is measured is what users run. Definitions of all figures are in
+//! `docs/osprey/bench.md`.
 
 mod args;
 mod bound;
@@ -257,8 +258,8 @@ impl<'a> Session<'a> {
         engine.is_planned() && self.args.mode != ModeName::Concurrent
     }
 
-    /// Makes speculative passes until there are that many: one for each run that follows a trace, and one at least, because
-    /// what must move is computed by it.
+    /// Makes speculative passes until there are that many: one for each run that follows a trace, and one at
+    /// least, because what must move is computed by it.
     fn traced(&mut self, shared: &mut Shared, passes: usize) -> Result<(), Failed> {
         // Otherwise the pass chooses by its own trace, as `osprey run` does.
         let chunk = (self.args.mode == ModeName::Concurrent).then(|| self.chunk(shared));

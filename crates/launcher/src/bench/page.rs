@@ -1,4 +1,5 @@
-//! `--out`: the result as one page that loads nothing and runs nothing, and its pictures as files of their own.
+//! `--out`: the result as one page that loads nothing and runs nothing, and its pictures as files of their
+//! own.
 
 use super::args::EngineName;
 use super::picture::{Bar, Panel, Scale, draw};
@@ -86,7 +87,8 @@ fn figures(rows: &[Row]) -> [Figure; 6] {
         Figure {
             file: "faults.svg",
             title: "Page faults",
-            caption: "All parties together, between the marks of the program (the paper's figure 6.1). Both axes are \
+            caption: "All parties together, between the marks of the program (the paper's figure 6.1). Both \
+                      axes are \
                       logarithmic; a bar without height is 0.",
             panels: vec![
                 counts("Major faults", rows, |row| row.figures.major_faults),
@@ -96,7 +98,8 @@ fn figures(rows: &[Row]) -> [Figure; 6] {
         Figure {
             file: "switches.svg",
             title: "Context switches",
-            caption: "All threads of all parties (the paper's figure 6.2). Both axes are logarithmic. Waiting for the \
+            caption: "All threads of all parties (the paper's figure 6.2). Both axes are logarithmic. \
+                      Waiting for the \
                       other party is in them, and so it is in the unbounded run.",
             panels: vec![
                 counts("Voluntary switches", rows, |row| row.figures.voluntary_switches),
@@ -112,15 +115,18 @@ fn figures(rows: &[Row]) -> [Figure; 6] {
         Figure {
             file: "breakdown.svg",
             title: "Where time goes",
-            caption: "The time of the compute thread over the wall seconds of the unbounded run (the paper's figure 6.4): \
-                      blocked, and computing, which is divided into user and system as the CPU of all threads is. \
+            caption: "The time of the compute thread over the wall seconds of the unbounded run (the paper's \
+                      figure 6.4): \
+                      blocked, and computing, which is divided into user and system as the CPU of all \
+                      threads is. \
                       Threads beside it, such as the pager's (pager_cpu_s), add nothing to a bar.",
             panels: vec![times(rows, breakdown)],
         },
         Figure {
             file: "bytes.svg",
             title: "Bytes moved",
-            caption: "What paging read and wrote, all parties together. For hint and swap: pages that the system swapped \
+            caption: "What paging read and wrote, all parties together. For hint and swap: pages that the \
+                      system swapped \
                       during the whole run.",
             panels: vec![
                 amounts("Read, MiB", rows, |row| row.figures.bytes_read as f64 / MIB),
@@ -130,8 +136,10 @@ fn figures(rows: &[Row]) -> [Figure; 6] {
         Figure {
             file: "planning.svg",
             title: "Planning",
-            caption: "Time of planning, all parties together, and wall time of the slower speculative pass, which \
-                      makes the trace that is planned by. 0 where nothing is planned; of a speculative pass also where it \
+            caption: "Time of planning, all parties together, and wall time of the slower speculative pass, \
+                      which \
+                      makes the trace that is planned by. 0 where nothing is planned; of a speculative pass \
+                      also where it \
                       ran beside the program.",
             panels: vec![
                 amounts("Planning, milliseconds", rows, |row| row.figures.plan_s * 1e3),

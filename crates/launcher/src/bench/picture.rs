@@ -1,5 +1,5 @@
-//! Bar charts in SVG, in the manner of figures 6.1 to 6.4 of the paper: a group of bars for each workload, a bar for each
-//! engine, told apart by pattern as well as by colour.
+//! Bar charts in SVG, in the manner of figures 6.1 to 6.4 of the paper: a group of bars for each workload, a
+//! bar for each engine, told apart by pattern as well as by colour.
 
 use super::args::EngineName;
 use ::page::markup::{Markup, element};
@@ -208,7 +208,8 @@ fn letter(engine: EngineName) -> &'static str {
     &engine.name()[..1]
 }
 
-/// What bars stand for; of stacked ones first what their parts are, then, on a line of its own, what the letters are.
+/// What bars stand for; of stacked ones first what their parts are, then, on a line of its own, what the
+/// letters are.
 fn legend(engines: &[EngineName], stacked: bool, top: f64) -> Vec<Markup> {
     let coloured = |engine: &EngineName| {
         let (colour, fill) = look(*engine);

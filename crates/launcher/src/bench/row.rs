@@ -163,8 +163,8 @@ pub(super) mod tests {
         std::iter::once(unbounded.clone()).chain(paged.collect::<Vec<_>>()).collect()
     }
 
-    /// The keys are listed here again, and once more in `tests/bench`: a key that is renamed in the code must break tests,
-    /// since other programs rely on it.
+    /// The keys are listed here again, and once more in `tests/bench`: a key that is renamed in the code must
+    /// break tests, since other programs rely on it.
     #[test]
     fn lines_hold_the_whole_contract() {
         let rows = rows(Workload::NRmatmul, &[(EngineName::Move, 2)]);

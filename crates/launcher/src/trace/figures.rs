@@ -134,7 +134,8 @@ fn plan(header: &Header, blocks: &[Block], peak: u64, percent: u64) -> Result<Pl
     Ok(Plan { percent, memory: capacity as u64 * header.chunk, moves })
 }
 
-/// What MIN moves with `capacity` resident chunks for the blocks that begin within a range of the program's events.
+/// What MIN moves with `capacity` resident chunks for the blocks that begin within a range of the program's
+/// events.
 ///
 /// # Errors
 /// When two blocks do not fit.

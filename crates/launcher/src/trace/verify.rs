@@ -1,7 +1,7 @@
 //! `osprey trace verify`.
 //!
-//! A program may use a trace if a speculative pass of it, now, gives the same one: entry for entry. Where it does not, its
-//! accesses depend on something that is not in its arguments, or the trace is of another build.
+//! A program may use a trace if a speculative pass of it, now, gives the same one: entry for entry. Where it
+//! does not, its accesses depend on something that is not in its arguments, or the trace is of another build.
 
 use super::figures::blocks;
 use base::Error;
@@ -20,8 +20,10 @@ use terminal::output::{print, print_json};
 const ANEW: &str = "give the arguments that it was made with, or make it anew (osprey run --speculative-only \
                     --trace-file FILE -- PROGRAM ARGUMENTS)";
 /// What to do where the program is the same.
-const DEPENDS: &str = "if its inputs are others now, make it anew; if they are the same, its accesses depend on something \
-                       else (data, time, randomness, threads): paging by a trace is then slow, not wrong, and \
+const DEPENDS: &str = "if its inputs are others now, make it anew; if they are the same, its accesses depend \
+                       on something \
+                       else (data, time, randomness, threads): paging by a trace is then slow, not wrong, \
+                       and \
                        --mode reactive does as well";
 
 /// Checks a trace, and compares it with a new one of `command` unless that is empty.
@@ -63,7 +65,8 @@ fn speculate(header: &Header, command: &[OsString], no_isolation: bool, to: &Pat
     let usual = microset(header.chunk as usize);
     if header.microset as usize != usual {
         return Err(Error::input(format!(
-            "the trace has blocks of {} chunks, osprey run makes blocks of {usual} at this chunk size: it cannot be \
+            "the trace has blocks of {} chunks, osprey run makes blocks of {usual} at this chunk size: it \
+             cannot be \
              compared",
             header.microset
         )));
@@ -109,8 +112,10 @@ fn keys(found: &Header, expected: &Header, command: &[OsString]) -> Option<Strin
     (found.key != expected.key).then(|| {
         let (binary, arguments) = (command[0].display(), words(&command[1..]));
         format!(
-            "its key is {:032x}, and {:032x} is that of the file {binary} as it is now, with the arguments `{arguments}`: \
-             it was made by another build of the program, with other arguments, or by another version of osprey",
+            "its key is {:032x}, and {:032x} is that of the file {binary} as it is now, with the arguments \
+             `{arguments}`: \
+             it was made by another build of the program, with other arguments, or by another version of \
+             osprey",
             found.key, expected.key
         )
     })
@@ -121,7 +126,8 @@ fn difference(found: &[Block], expected: &[Block]) -> Option<String> {
     for (number, (one, other)) in found.iter().zip(expected).enumerate() {
         if (one.events, one.hash) != (other.events, other.hash) {
             return Some(format!(
-                "block {number} begins after {} events with hash {:016x} there, after {} with {:016x} now: the program \
+                "block {number} begins after {} events with hash {:016x} there, after {} with {:016x} now: \
+                 the program \
                  allocates otherwise",
                 one.events, one.hash, other.events, other.hash
             ));

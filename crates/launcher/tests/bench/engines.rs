@@ -5,7 +5,8 @@ use crate::{bench, boolean, keeps_the_contract, lines, osprey, said};
 /// 8,192 records are 32 MiB at each party, beside 9 MiB that are not paged.
 const PAGED: &str = "--workload merge --size 8192 --memory 24M --json";
 
-/// What the machine does not permit is skipped with its reason; all else is measured, is right, and moved something.
+/// What the machine does not permit is skipped with its reason; all else is measured, is right, and moved
+/// something.
 fn all_engines(mode: &str) {
     if boolean().is_none() {
         return;

@@ -46,8 +46,8 @@ fn groups_of(launchers: &[u32]) -> Vec<PathBuf> {
     found
 }
 
-/// Killed while it measures against swap: the runs, their groups, the swap file and the folder of traces are gone soon
-/// after.
+/// Killed while it measures against swap: the runs, their groups, the swap file and the folder of traces are
+/// gone soon after.
 #[test]
 fn nothing_is_left_of_a_measurement_that_was_killed() {
     if boolean().is_none() {

@@ -1,4 +1,5 @@
-//! `osprey bench` as a user sees it: real runs of the real workloads, small ones, and what is left when it is killed.
+//! `osprey bench` as a user sees it: real runs of the real workloads, small ones, and what is left when it is
+//! killed.
 
 mod engines;
 mod kills;
@@ -9,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The keys that other programs rely on. Deliberately a list of its own: what the code renames must fail here.
+/// The keys that other programs rely on. Deliberately a list of its own: what the code renames must fail
+/// here.
 const CONTRACT: [&str; 13] = [
     "seconds",
     "ratio_to_unbounded",
@@ -134,7 +136,8 @@ fn what_a_program_said_is_in_the_error() {
     assert!(said.contains("merge, unbounded, party") && said.contains("no cards left"), "{said}");
 }
 
-/// It is told by workload, engine and party, with what would do, and the other engines are tried all the same.
+/// It is told by workload, engine and party, with what would do, and the other engines are tried all the
+/// same.
 #[test]
 fn a_limit_that_is_too_small_costs_one_engine() {
     if boolean().is_none() {
@@ -158,7 +161,8 @@ fn a_limit_that_is_too_small_costs_one_engine() {
     assert!(said.contains("asked for and not measured: merge, move; merge, copy"), "{said}");
 }
 
-/// A quarter of so little is less than paging needs: the runtime says what is, and the lines say that it was given.
+/// A quarter of so little is less than paging needs: the runtime says what is, and the lines say that it was
+/// given.
 #[test]
 fn a_part_that_is_too_small_becomes_the_least() {
     if boolean().is_none() {

@@ -19,8 +19,8 @@ fn signal(pid: u32, name: &str) {
     assert!(done.expect("kill").success());
 }
 
-/// Killed at ten moments, in the speculative pass and in the real one, with a program that has children, under each way
-/// of paging that there is.
+/// Killed at ten moments, in the speculative pass and in the real one, with a program that has children,
+/// under each way of paging that there is.
 #[test]
 fn a_killed_launcher_leaves_nothing() {
     let (spill, temporary) = [(); 2].map(|()| tempfile::tempdir().expect("folder")).into();

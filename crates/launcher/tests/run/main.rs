@@ -1,4 +1,5 @@
-//! `osprey run` as a user sees it: real processes, namespaces and groups, with a program that misbehaves on purpose.
+//! `osprey run` as a user sees it: real processes, namespaces and groups, with a program that misbehaves on
+//! purpose.
 
 mod isolation;
 mod kills;

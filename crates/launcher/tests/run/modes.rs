@@ -106,7 +106,8 @@ fn a_trace_is_used_again_only_where_it_fits() {
     run(&programmed, &["34"]).succeeded().does_not_say("warning");
 }
 
-/// A program that counts nothing while it computes, faster than the disk: the engine's plan goes along to the end.
+/// A program that counts nothing while it computes, faster than the disk: the engine's plan goes along to the
+/// end.
 #[test]
 fn a_plan_by_advice_follows_a_program_that_counts_nothing() {
     if !can_isolate() || !can_trace() {

@@ -19,9 +19,9 @@ fn groups() -> Option<u8> {
     version
 }
 
-/// Four times what slack and growth leave, usually faster than the pager looks: `move` and `copy` make room for it. (Where the
-/// pager happens to look in time, no relief is counted, so none is asked for.) Groups of version 2 only delay the program:
-/// there it may be ended, and that is said.
+/// Four times what slack and growth leave, usually faster than the pager looks: `move` and `copy` make room
+/// for it. (Where the pager happens to look in time, no relief is counted, so none is asked for.) Groups of
+/// version 2 only delay the program: there it may be ended, and that is said.
 #[test]
 fn a_program_may_grow_at_once() {
     let Some(version) = groups() else { return };

@@ -36,7 +36,8 @@ impl From<Output> for Run {
     }
 }
 
-/// Without the warning that the system may swap: whether any swap is on is up to others on this machine, other tests too.
+/// Without the warning that the system may swap: whether any swap is on is up to others on this machine,
+/// other tests too.
 fn without_swap(said: &str) -> String {
     let about_swap = "osprey: warning: the system may write the program's memory to swap as it is";
     said.split_inclusive('\n').filter(|line| !line.starts_with(about_swap)).collect()
@@ -157,7 +158,8 @@ pub fn processes_with(word: &str) -> Vec<u32> {
         .collect()
 }
 
-/// A filter that answers userfaultfd with EPERM, installed by an interpreter because it takes a raw system call.
+/// A filter that answers userfaultfd with EPERM, installed by an interpreter because it takes a raw system
+/// call.
 pub const WITHOUT_USERFAULTFD: &str = r#"
 import ctypes, os, platform, struct, sys
 number = {"x86_64": 323, "aarch64": 282}[platform.machine()]

@@ -103,8 +103,8 @@ fn too_little_memory_names_the_least() {
     done.says("a limit of 4 MiB is too small").says("allow at least");
 }
 
-/// Four times the limit: with room in swap the program ends well, whatever it waits for; without swap, or when what
-/// there is is full, it does not wait for ever but is ended.
+/// Four times the limit: with room in swap the program ends well, whatever it waits for; without swap, or
+/// when what there is is full, it does not wait for ever but is ended.
 #[test]
 fn the_systems_paging_ends_a_program_only_without_room() {
     let folder = tempfile::tempdir_in("/var/tmp").expect("a folder");
@@ -179,7 +179,8 @@ fn without_namespaces_speculation_is_refused() {
 fn a_full_disk_ends_the_program_with_its_name() {
     // A small file system that goes with its namespace.
     let folder = tempfile::tempdir().expect("folder");
-    let script = "mount -t tmpfs -o size=2m none \"$2\" && exec \"$0\" run --memory 24M --spill \"$2\" --spill-in-memory \
+    let script = "mount -t tmpfs -o size=2m none \"$2\" && exec \"$0\" run --memory 24M --spill \"$2\" \
+                  --spill-in-memory \
                   --engine \"$3\" --mode \"$4\" -- \"$1\" 64";
     let named = folder.path().to_str().expect("text");
     let cases =

@@ -1,11 +1,11 @@
-//! Bins: where rows of the receiver lie (cuckoo hashing, one row per bin), and where those of the sender (simple
-//! hashing, each row in all its bins).
+//! Bins: where rows of the receiver lie (cuckoo hashing, one row per bin), and where those of the sender
+//! (simple hashing, each row in all its bins).
 //!
 //! Three hash functions, each into a third of the bins of its own, so the three bins of a row differ. With
-//! `1.32 n + 1024` bins `n` rows fit, except with probability 2^-40: they do not only if some k bins are all that
-//! some k + 1 rows have. The expected number of such sets in which every bin has two rows or more bounds it; a test
-//! computes it. There is no stash. Should rows not fit, the hash functions are drawn again: the sender learns that,
-//! which is 2^-40 of a bit.
+//! `1.32 n + 1024` bins `n` rows fit, except with probability 2^-40: they do not only if some k bins are all
+//! that some k + 1 rows have. The expected number of such sets in which every bin has two rows or more bounds
+//! it; a test computes it. There is no stash. Should rows not fit, the hash functions are drawn again: the
+//! sender learns that, which is 2^-40 of a bit.
 
 use super::key_cipher;
 use base::Error;
@@ -72,8 +72,8 @@ impl Bins {
         3 * per_third.div_ceil(u128::from(self.third)) as u64
     }
 
-    /// Entries of the sender that no piece exceeds, but with probability 2^-41: Bernstein's inequality for three
-    /// independent choices of a bin per row.
+    /// Entries of the sender that no piece exceeds, but with probability 2^-41: Bernstein's inequality for
+    /// three independent choices of a bin per row.
     #[must_use]
     pub fn most(&self) -> u64 {
         let (mean, tail) =
@@ -116,8 +116,9 @@ impl Bins {
 
     /// One bin per key: which key lies in each bin, [`EMPTY`] where none does; `None` when they do not fit.
     ///
-    /// Local search allocation (Khosla, ESA 2013): every bin has a label, at most the number of moves that it takes
-    /// from there to a free bin. A key goes to its bin of the least label, and whoever lay there moves on.
+    /// Local search allocation (Khosla, ESA 2013): every bin has a label, at most the number of moves that it
+    /// takes from there to a free bin. A key goes to its bin of the least label, and whoever lay there moves
+    /// on.
     pub fn place(&self, places: &[[u32; FUNCTIONS]]) -> Option<Vec<u32>> {
         let bins = self.all() as usize;
         let (mut held, mut labels) = (vec![EMPTY; bins], vec![0u32; bins]);

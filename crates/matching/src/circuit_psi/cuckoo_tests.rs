@@ -90,8 +90,9 @@ fn crowded(balls: f64, bins: f64) -> f64 {
     ln_factorial(balls) + bins * (low.exp_m1() - low).ln() - balls * low.ln()
 }
 
-/// log2 of the expected number of sets of k bins, with two rows or more in each, that hold all bins of k + 1 rows: such a
-/// set there is whenever rows do not fit. The splits of k over the thirds are counted as if all were the most frequent.
+/// log2 of the expected number of sets of k bins, with two rows or more in each, that hold all bins of k + 1
+/// rows: such a set there is whenever rows do not fit. The splits of k over the thirds are counted as if all
+/// were the most frequent.
 fn expected_obstructions(n: u64, third: f64) -> f64 {
     let rows = n as f64;
     let choose = |n: f64, k: f64| ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k);

@@ -35,8 +35,8 @@ fn pieces(bins: u64) -> impl Iterator<Item = usize> {
     (0..bins).step_by(LANES).map(move |at| (bins - at).min(LANES as u64) as usize)
 }
 
-/// How many ANDs the OTs are set up for. Silent OT for few is faster per OT, its secret fits the caches, and that is
-/// worth the 1.4 bits per OT instead of 0.2.
+/// How many ANDs the OTs are set up for. Silent OT for few is faster per OT, its secret fits the caches, and
+/// that is worth the 1.4 bits per OT instead of 0.2.
 fn expected(layers: &Layers, bins: u64) -> u64 {
     ands(layers, bins).min(ot::ferret::SMALL.yields() as u64)
 }
@@ -56,7 +56,8 @@ pub fn price(kind: OtKind, bins: u64) -> Quote {
     quote
 }
 
-/// This party's share of the bit "the tags agree" of every bin, packed. Bits of a tag beyond [`tag_bits`] do not count.
+/// This party's share of the bit "the tags agree" of every bin, packed. Bits of a tag beyond [`tag_bits`] do
+/// not count.
 ///
 /// # Errors
 /// Those of the channel.

@@ -1,28 +1,31 @@
 //! Circuit-PSI: a join to shares that hides even the size of the intersection.
 //!
-//! * **Functionality.** Party 0 (receiver) and party 1 (sender) hold identifiers without repeats; the sender has a row of
-//!   payload per identifier. The receiver lays its rows into bins, one or none in each. Per bin both get exclusive-or
-//!   shares of the bit "the sender has this row too", and shares of that row of the sender's payload; where the bit
-//!   is 0 they are shares of something random.
-//! * **Security.** Semi-honest, one party corrupted, computational parameter 128, statistical 40: LPN (see [`ot::vole`]),
-//!   the hash of OT, BLAKE3 as a random oracle, AES under public keys as an ideal cipher.
-//! * **Who learns what.** Both: the number of rows of the other, noised where there are dummies, and nothing else. In
-//!   particular no size of the intersection. The receiver knows which of its rows lies in which bin.
-//! * **Paper.** Pinkas, Schneider, Tkachenko and Yanai, "Efficient circuit-based PSI with linear communication"
-//!   (Eurocrypt 2019) with the OPRF and the key-value store of Raghuraman and Rindal, "Blazing fast PSI from improved
-//!   OKVS and subfield VOLE" (ePrint 2022/320). Deviations: hash functions have a third of the bins each, and enough
-//!   bins that rows fit by proof ([`cuckoo`]); a store with elimination instead of a failure by peeling ([`okvs`]);
-//!   everything in pieces of bins, so that both parties work at once; payload masked by ring; tags compared by GMW.
-//! * **Cost.** [`price`] is exact. Per row of equal sides about 30 B for the OPRF, 5 times payload plus tag for the
-//!   programmed stores, and an AND tree per bin. One thread per party.
+//! * **Functionality.** Party 0 (receiver) and party 1 (sender) hold identifiers without repeats; the sender
+//!   has a row of payload per identifier. The receiver lays its rows into bins, one or none in each. Per bin
+//!   both get exclusive-or shares of the bit "the sender has this row too", and shares of that row of the
+//!   sender's payload; where the bit is 0 they are shares of something random.
+//! * **Security.** Semi-honest, one party corrupted, computational parameter 128, statistical 40: LPN (see
+//!   [`ot::vole`]), the hash of OT, BLAKE3 as a random oracle, AES under public keys as an ideal cipher.
+//! * **Who learns what.** Both: the number of rows of the other, noised where there are dummies, and nothing
+//!   else. In particular no size of the intersection. The receiver knows which of its rows lies in which bin.
+//! * **Paper.** Pinkas, Schneider, Tkachenko and Yanai, "Efficient circuit-based PSI with linear
+//!   communication" (Eurocrypt 2019) with the OPRF and the key-value store of Raghuraman and Rindal, "Blazing
+//!   fast PSI from improved OKVS and subfield VOLE" (ePrint 2022/320). Deviations: hash functions have a
+//!   third of the bins each, and enough bins that rows fit by proof ([`cuckoo`]); a store with elimination
+//!   instead of a failure by peeling ([`okvs`]); everything in pieces of bins, so that both parties work at
+//!   once; payload masked by ring; tags compared by GMW.
+//! * **Cost.** [`price`] is exact. Per row of equal sides about 30 B for the OPRF, 5 times payload plus tag
+//!   for the programmed stores, and an AND tree per bin. One thread per party.
 //!
 //! ```text
 //!    receiver                                                       sender
 //! count     rows, layout, terms, salt               <->
 //! bins      cuckoo hashing; attempt                  ->              simple hashing
 //! vole      a, c = a Delta + b                                       Delta, b
-//! pieces    P: x -> x;    a + P                      ->              K = b + Delta (a + P), F(y) = H(K(y) + Delta y, y)
-//!           F(x) = H(c(x), x)                        <-              T: y -> F(y) + (tag of the bin, payload masked)
+//! pieces    P: x -> x;    a + P                      ->              K = b + Delta (a + P)
+//!                                                                    F(y) = H(K(y) + Delta y, y)
+//!           F(x) = H(c(x), x)                        <-              T: y -> F(y) + (tag of the bin,
+//!                                                                        payload masked)
 //!           tag', share = T(x) + F(x)                                tag, mask
 //! equal     GMW: tag' = tag, shared                 <->
 //! ```
@@ -103,12 +106,13 @@ pub struct Matched {
     pub rows: [u64; 2],
 }
 
-/// One party's half, with the other party of a two-party session. `payload` is the sender's (party 1), a row per
-/// identifier; `layout` is its layout, which both know. Memory: [`memory`], besides identifiers and payload.
+/// One party's half, with the other party of a two-party session. `payload` is the sender's (party 1), a row
+/// per identifier; `layout` is its layout, which both know. Memory: [`memory`], besides identifiers and
+/// payload.
 ///
 /// # Errors
-/// `Input` when an own identifier repeats or memory is short; `Limit` when a size is over a bound; `Deviated` when the
-/// peer joins something else; `Channel` when it is gone. All name party, peer and step.
+/// `Input` when an own identifier repeats or memory is short; `Limit` when a size is over a bound; `Deviated`
+/// when the peer joins something else; `Channel` when it is gone. All name party, peer and step.
 pub fn run(
     session: &mut Session,
     own: &dyn Identifiers,

@@ -1,18 +1,19 @@
 //! An oblivious key-value store: a table of uniform bytes from which each key's value is a sum of entries.
 //!
-//! Functionality: `encode` takes keys and values and gives a table; `decode` gives a key's value, and for any other
-//! key something. Values that are uniform give a table that is uniform, whatever the keys are: entries that the values
-//! leave open are drawn at random, so a table is a uniform solution of a linear system of full rank.
+//! Functionality: `encode` takes keys and values and gives a table; `decode` gives a key's value, and for any
+//! other key something. Values that are uniform give a table that is uniform, whatever the keys are: entries
+//! that the values leave open are drawn at random, so a table is a uniform solution of a linear system of
+//! full rank.
 //!
-//! The row of a key (Garimella, Pinkas, Rosulek, Trieu and Yanai, Crypto 2021; Raghuraman and Rindal, ePrint 2022/320)
-//! takes one entry in each of three thirds of the table, and a random subset of [`DENSE`] entries more. Keys are
-//! peeled: a key that alone uses an entry is put off. Where none does, a key is set aside; those few are solved by
-//! elimination over the dense entries and the sparse ones that nothing else fixes.
+//! The row of a key (Garimella, Pinkas, Rosulek, Trieu and Yanai, Crypto 2021; Raghuraman and Rindal, ePrint
+//! 2022/320) takes one entry in each of three thirds of the table, and a random subset of [`DENSE`] entries
+//! more. Keys are peeled: a key that alone uses an entry is put off. Where none does, a key is set aside;
+//! those few are solved by elimination over the dense entries and the sparse ones that nothing else fixes.
 //!
-//! Failure: encoding fails exactly when the rows are linearly dependent, which has probability at most 2^-64 times
-//! the expected number of sets of rows whose sparse parts cancel. With at most 1 / 1.15 rows per sparse entry that
-//! is below 2^-63 for every number of rows (a test computes the bound). How many keys peeling leaves decides the
-//! time, never the outcome.
+//! Failure: encoding fails exactly when the rows are linearly dependent, which has probability at most 2^-64
+//! times the expected number of sets of rows whose sparse parts cancel. With at most 1 / 1.15 rows per sparse
+//! entry that is below 2^-63 for every number of rows (a test computes the bound). How many keys peeling
+//! leaves decides the time, never the outcome.
 //!
 //! Time depends on the keys (their holder's own data, on its own machine), not on the values.
 
@@ -37,8 +38,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// For at most `most` keys, where `usual` are expected: 1.25 entries for each of those, so that peeling leaves
-    /// hardly any, and 1.15 for the most.
+    /// For at most `most` keys, where `usual` are expected: 1.25 entries for each of those, so that peeling
+    /// leaves hardly any, and 1.15 for the most.
     #[must_use]
     pub fn new(usual: u64, most: u64) -> Self {
         let sparse = (usual * 5).div_ceil(4).max((most * 23).div_ceil(20)).max(SPARSE_LEAST);
@@ -228,8 +229,8 @@ impl Peeled {
         this
     }
 
-    /// The rows set aside, freed of entries that the peeled ones fix: each of those is replaced by what fixes it, in
-    /// the order of peeling, since it brings in entries that are fixed later or not at all.
+    /// The rows set aside, freed of entries that the peeled ones fix: each of those is replaced by what fixes
+    /// it, in the order of peeling, since it brings in entries that are fixed later or not at all.
     fn rest(&self, shape: Shape, rows: &[Row], values: &[u8], width: usize) -> Vec<Equation> {
         if self.aside.is_empty() {
             return Vec::new();

@@ -65,8 +65,8 @@ fn a_repeated_key_is_refused() {
     assert!(encode(shape, &rows_of(shape, &own), &values, 8, &mut rng(1)).is_err());
 }
 
-/// Over uniform values, the bits of a table are balanced and unrelated in every position: entries that keys fix, those
-/// that nothing fixes, and the dense ones; whether a table holds many keys or few.
+/// Over uniform values, the bits of a table are balanced and unrelated in every position: entries that keys
+/// fix, those that nothing fixes, and the dense ones; whether a table holds many keys or few.
 #[test]
 fn tables_of_uniform_values_are_uniform() {
     for (n, seeds) in [(0usize, 400u16), (1, 400), (40, 400)] {
@@ -99,8 +99,8 @@ fn ln_factorial(n: f64) -> f64 {
     n * n.ln() - n + 0.5 * (2.0 * std::f64::consts::PI * n).ln() + 1.0 / (12.0 * n)
 }
 
-/// ln of the probability that `j` balls, an even number, leave an even number in each of `third` bins: exact for few
-/// bins, else at most `j! cosh(z)^third / (z third)^j`, which holds for every z > 0.
+/// ln of the probability that `j` balls, an even number, leave an even number in each of `third` bins: exact
+/// for few bins, else at most `j! cosh(z)^third / (z third)^j`, which holds for every z > 0.
 fn ln_all_even(j: f64, third: f64) -> f64 {
     let choose = |n: f64, k: f64| ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k);
     if third < 400.0 {
@@ -116,8 +116,9 @@ fn ln_all_even(j: f64, third: f64) -> f64 {
     ln_factorial(j) + third * high.cosh().ln() - j * (high * third).ln()
 }
 
-/// log2 of an upper bound of the expected number of non-empty sets among `n` rows whose sparse parts sum to zero, over
-/// thirds of `third` entries: sets of j rows throw j balls into each third, and every entry must get an even number.
+/// log2 of an upper bound of the expected number of non-empty sets among `n` rows whose sparse parts sum to
+/// zero, over thirds of `third` entries: sets of j rows throw j balls into each third, and every entry must
+/// get an even number.
 fn expected_dependencies(n: u64, third: u64) -> f64 {
     let (n, third) = (n as f64, third as f64);
     let term = |half: u64| {

@@ -1,7 +1,7 @@
 //! Steps of the oblivious PRF and of the programmable one, without a network.
 //!
-//! A key is 126 bits of the hash of a name, and in its two lowest bits which hash function put it into a bin. The PRF
-//! (Rindal and Schoppmann, Eurocrypt 2021; Raghuraman and Rindal, ePrint 2022/320) is
+//! A key is 126 bits of the hash of a name, and in its two lowest bits which hash function put it into a bin.
+//! The PRF (Rindal and Schoppmann, Eurocrypt 2021; Raghuraman and Rindal, ePrint 2022/320) is
 //! `F(y) = H(decode(K, y) + Delta y, y)`, where the sender has `K = B + Delta (A + P)` and the receiver
 //! `C = A Delta + B`, and P is the receiver's key-value store with `decode(P, x) = x`: the receiver has
 //! `F(x) = H(decode(C, x), x)` for its own keys. For any other key `decode(P, y)` and y differ, except with
@@ -16,7 +16,8 @@ use kernels::{Block, gf_add_multiples, xor_bytes};
 pub fn keys(names: &dyn Identifiers, seed: &[u8; 32]) -> Result<Vec<Block>, Error> {
     let mut keys = crate::memory::reserve("own keys", names.rows())?;
     let mut name = Vec::new();
-    // Names and pads are hashed under keys of their own: an identifier may be any bytes, those of a pad's message too.
+    // Names and pads are hashed under keys of their own: an identifier may be any bytes, those of a pad's
+    // message too.
     let key = blake3::derive_key("tacit circuit-psi names of rows 1", seed);
     for row in 0..names.rows() as u32 {
         names.read(row, 0, &mut name)?;

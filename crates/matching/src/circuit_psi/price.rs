@@ -35,7 +35,8 @@ impl Shapes {
         Self { keys, values, tag, width: tag + layout.row_bytes() }
     }
 
-    /// Refuses tables that the hash of a key does not serve: of very many rows of the sender for few of the receiver.
+    /// Refuses tables that the hash of a key does not serve: of very many rows of the sender for few of the
+    /// receiver.
     pub fn check(&self) -> Result<(), Error> {
         match self.keys.third().max(self.values.third()) {
             ..=THIRD_MAX => Ok(()),
@@ -68,7 +69,8 @@ impl Shapes {
     }
 }
 
-/// The exact cost for so many rows of the receiver (party 0) and the sender, dummies included, over full windows.
+/// The exact cost for so many rows of the receiver (party 0) and the sender, dummies included, over full
+/// windows.
 #[must_use]
 pub fn price(rows: [u64; 2], layout: &Layout, ot: OtKind) -> Cost {
     let bins = Bins::new(rows);

@@ -14,8 +14,8 @@ pub struct Edge {
     pub name: u128,
 }
 
-/// One edge per pair of rows with a common name, sorted. `names` are sorted tags of either side, `widths` of which belong
-/// to a row.
+/// One edge per pair of rows with a common name, sorted. `names` are sorted tags of either side, `widths` of
+/// which belong to a row.
 pub fn edges(names: [&[Tagged]; 2], widths: [u32; 2]) -> Vec<Edge> {
     let ([of_p, of_q], [width_p, width_q]) = (names, widths);
     let (mut i, mut j, mut edges) = (0, 0, Vec::new());
@@ -60,8 +60,8 @@ pub fn drop_contaminated(edges: &mut Vec<Edge>, test: u32) -> Contamination {
     found
 }
 
-/// Keeps at most `degree` edges of a row of party 1, and of those at most `slots` of an anchor: always the ones of
-/// the least names. Leaves them sorted by anchor and name, and returns how many were dropped.
+/// Keeps at most `degree` edges of a row of party 1, and of those at most `slots` of an anchor: always the
+/// ones of the least names. Leaves them sorted by anchor and name, and returns how many were dropped.
 ///
 /// Party 1's rows choose first, so a row has a say at no more than `degree` anchors.
 pub fn cap(edges: &mut Vec<Edge>, slots: u32, degree: u32) -> u64 {
@@ -81,8 +81,8 @@ fn keep_least(edges: &mut Vec<Edge>, end: impl Fn(&Edge) -> u32, most: u32) {
     });
 }
 
-/// For each of `slots` slots of each anchor the row of party 1 that stands there, and which slots are taken, packed. A
-/// slot without an edge holds any row, here row 0.
+/// For each of `slots` slots of each anchor the row of party 1 that stands there, and which slots are taken,
+/// packed. A slot without an edge holds any row, here row 0.
 pub fn slots(edges: &[Edge], anchors: u64, slots: u32) -> (Vec<u32>, Vec<u64>) {
     let entries = anchors as usize * slots as usize;
     let (mut map, mut valid) = (vec![0; entries], vec![0u64; entries.div_ceil(64)]);
@@ -145,8 +145,8 @@ mod tests {
         }
     }
 
-    /// The rule in other words: an edge stays at its q if fewer than `degree` edges of q have a smaller name, and of
-    /// those at its p likewise.
+    /// The rule in other words: an edge stays at its q if fewer than `degree` edges of q have a smaller name,
+    /// and of those at its p likewise.
     fn capped(all: &[Edge], slots: u32, degree: u32) -> BTreeSet<Edge> {
         let least = |of: &BTreeSet<Edge>, end: fn(&Edge) -> u32, most: u32| -> BTreeSet<Edge> {
             let smaller = |e: &Edge| of.iter().filter(|f| end(f) == end(e) && f.name < e.name).count();

@@ -1,21 +1,23 @@
 //! Collecting PS3I: all matches of rows with several identifiers, many to many, as shares.
 //!
-//! * **Functionality.** Each party holds rows with up to K identifiers, which may repeat, and a payload per row. Two rows
-//!   match when they share an identifier. Party 0's rows are *anchors*. Both get, for every anchor, shares of its payload
-//!   and of the payloads of up to M (`slots`) rows of party 1 that match it; party 0 knows which slots are taken. No row
-//!   of party 1 stands in more than `degree` anchors. With two lists, the rows of party 1 that match both are dropped.
-//! * **Security.** Semi-honest, one party corrupted: DDH on Curve25519, `H` a random oracle, and what the payload moves by
-//!   ([`crate::permute`] or [`crate::paillier`]).
-//! * **Who learns what.** Party 1: party 0's number of rows, K, M, and with lists the size of either. Party 0: party 1's
-//!   number of rows and K, and the **match graph without names**: anchors and rows in party 1's secret orders, and how many
-//!   identifiers each matched pair shares. Nothing of rows that do not match but their number. What a graph
-//!   without names can still tell its reader is in `docs/protocols/collecting.md`.
-//! * **Paper.** Section 2.3 of the private randomised trials paper, which gives the functionality; the protocol is PS3I with
-//!   lists in place of identifiers. Ours: names by occurrence (`names`), so that an identifier that repeats is not
-//!   seen to; the cap on both sides, and an extended permutation into a fixed number of slots.
-//! * **Cost.** `W_0 = M K_0` and `W_1 = degree K_1` elements per row; party 0 sends `n_0 W_0` of them, party 1 `n_1 W_1` and
-//!   `n_0 W_0` tags of 12 bytes. Then a permutation of `n_0` rows and an extended one of `n_1` rows into `n_0 M` slots. [`price`] is exact and
-//!   a test holds it to the ledger.
+//! * **Functionality.** Each party holds rows with up to K identifiers, which may repeat, and a payload per
+//!   row. Two rows match when they share an identifier. Party 0's rows are *anchors*. Both get, for every
+//!   anchor, shares of its payload and of the payloads of up to M (`slots`) rows of party 1 that match it;
+//!   party 0 knows which slots are taken. No row of party 1 stands in more than `degree` anchors. With two
+//!   lists, the rows of party 1 that match both are dropped.
+//! * **Security.** Semi-honest, one party corrupted: DDH on Curve25519, `H` a random oracle, and what the
+//!   payload moves by ([`crate::permute`] or [`crate::paillier`]).
+//! * **Who learns what.** Party 1: party 0's number of rows, K, M, and with lists the size of either. Party
+//!   0: party 1's number of rows and K, and the **match graph without names**: anchors and rows in party 1's
+//!   secret orders, and how many identifiers each matched pair shares. Nothing of rows that do not match but
+//!   their number. What a graph without names can still tell its reader is in `docs/protocols/collecting.md`.
+//! * **Paper.** Section 2.3 of the private randomised trials paper, which gives the functionality; the
+//!   protocol is PS3I with lists in place of identifiers. Ours: names by occurrence (`names`), so that an
+//!   identifier that repeats is not seen to; the cap on both sides, and an extended permutation into a fixed
+//!   number of slots.
+//! * **Cost.** `W_0 = M K_0` and `W_1 = degree K_1` elements per row; party 0 sends `n_0 W_0` of them, party
+//!   1 `n_1 W_1` and `n_0 W_0` tags of 12 bytes. Then a permutation of `n_0` rows and an extended one of
+//!   `n_1` rows into `n_0 M` slots. [`price`] is exact and a test holds it to the ledger.
 //!
 //! ```text
 //!          A = party 0: key a, order pi_A                        B = party 1: key b, orders pi_B and rho
@@ -61,10 +63,11 @@ pub struct Options {
     pub threads: usize,
     /// The most rows accepted from the peer.
     pub peer_rows_max: u64,
-    /// M: rows of party 1 that an anchor collects, at most. Also how many rows of party 1 may use one identifier.
+    /// M: rows of party 1 that an anchor collects, at most. Also how many rows of party 1 may use one
+    /// identifier.
     pub slots: u32,
-    /// Anchors that a row of party 1 stands in, at most. Also how many anchors may use one identifier; 1 where party 0's
-    /// identifiers are unique, which is many-to-one.
+    /// Anchors that a row of party 1 stands in, at most. Also how many anchors may use one identifier; 1
+    /// where party 0's identifiers are unique, which is many-to-one.
     pub degree: u32,
     /// Party 0 alone, and only if its rows are two lists: how many of them, the first ones, are list T.
     pub test: Option<u64>,
@@ -120,7 +123,8 @@ impl Options {
             }
             if self.dummies.is_some() {
                 return Err(Error::input(
-                    "two lists disclose exact sizes, which dummies do not hide: declare the sizes public and turn \
+                    "two lists disclose exact sizes, which dummies do not hide: declare the sizes public and \
+                     turn \
                      dummies off, or match one list",
                 ));
             }
@@ -131,8 +135,8 @@ impl Options {
 
 /// What comes out: the joined rows, and what was disclosed.
 pub struct Collected {
-    /// One joined row per anchor, dummies included, in an order that only party 1 knows, and `slots` entries each. Both
-    /// payloads are shared; party 0 knows which entries are matches.
+    /// One joined row per anchor, dummies included, in an order that only party 1 knows, and `slots` entries
+    /// each. Both payloads are shared; party 0 knows which entries are matches.
     pub joined: Joined,
     /// What was disclosed.
     pub disclosed: Disclosed,
@@ -173,12 +177,13 @@ pub struct Graph {
     pub contamination: Option<Contamination>,
 }
 
-/// One party's half of Collecting PS3I with the other party of a session of two. `payload` has a row per own row,
-/// `peer_layout` is that of the peer's.
+/// One party's half of Collecting PS3I with the other party of a session of two. `payload` has a row per own
+/// row, `peer_layout` is that of the peer's.
 ///
 /// # Errors
-/// `Input` when an identifier cannot be read, or lies in both lists; `Limit` when a size is over a bound; `Malformed` or
-/// `Deviated` when the peer sends what the protocol does not; `Channel` when it is gone. All name party, peer and step.
+/// `Input` when an identifier cannot be read, or lies in both lists; `Limit` when a size is over a bound;
+/// `Malformed` or `Deviated` when the peer sends what the protocol does not; `Channel` when it is gone. All
+/// name party, peer and step.
 pub fn run(
     session: &mut Session,
     identifiers: &dyn Identifiers,

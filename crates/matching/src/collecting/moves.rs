@@ -9,7 +9,8 @@ use crate::terms::Vector;
 use base::{Error, PartyId};
 use net::Session;
 
-/// Steps `anchors` and `slots`: shares of party 0's payloads, one per anchor, and of party 1's, one per anchor and slot.
+/// Steps `anchors` and `slots`: shares of party 0's payloads, one per anchor, and of party 1's, one per
+/// anchor and slot.
 pub(super) fn parts(
     session: &mut Session,
     payload: &Table,

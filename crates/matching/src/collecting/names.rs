@@ -1,9 +1,9 @@
 //! What a row is matched by: names that are distinct within a party, whatever identifiers repeat.
 //!
-//! Rows that share an identifier number themselves: the i-th row of party 0 that carries `x` and the j-th of party 1 are
-//! joined by the name `(x, i, j)` and by no other. So a row of party 0 lists `(x, i, 0), (x, i, 1), ..`, one of party
-//! 1 `(x, 0, j), (x, 1, j), ..`. No name is in two rows of one party: a peer that sees the hashed lists does not see which
-//! rows share an identifier, nor how many do.
+//! Rows that share an identifier number themselves: the i-th row of party 0 that carries `x` and the j-th of
+//! party 1 are joined by the name `(x, i, j)` and by no other. So a row of party 0 lists
+//! `(x, i, 0), (x, i, 1), ..`, one of party 1 `(x, 0, j), (x, 1, j), ..`. No name is in two rows of one
+//! party: a peer that sees the hashed lists does not see which rows share an identifier, nor how many do.
 
 use crate::identifiers::{Domain, Identifiers};
 use base::{Error, Rng};
@@ -28,12 +28,12 @@ struct Entry {
 }
 
 impl Occurrences {
-    /// Numbers the rows by identifier: the rows that carry one are in a uniform order, and those from number `cap` on
-    /// lose it. A row that carries an identifier twice counts once.
+    /// Numbers the rows by identifier: the rows that carry one are in a uniform order, and those from number
+    /// `cap` on lose it. A row that carries an identifier twice counts once.
     ///
     /// # Errors
-    /// When an identifier cannot be read. When the first `test` rows and the others share an identifier, where `test` is
-    /// given: it names two rows, counted from 1.
+    /// When an identifier cannot be read. When the first `test` rows and the others share an identifier,
+    /// where `test` is given: it names two rows, counted from 1.
     pub fn find(
         identifiers: &dyn Identifiers,
         cap: u32,

@@ -52,10 +52,10 @@ impl Sizes {
 
     /// How many anchors' entries one changed row of party 0, and of party 1, can touch: a bound.
     ///
-    /// A row of party 1 chooses at most `degree` anchors. A row that comes to an identifier may take the place of
-    /// another row at it; where rows have one identifier those are the same anchors, otherwise the other row also chooses
-    /// anew, once per identifier. An anchor changes what up to M rows per identifier choose from: each leaves one anchor
-    /// and comes to another, or, with two lists, leaves all.
+    /// A row of party 1 chooses at most `degree` anchors. A row that comes to an identifier may take the
+    /// place of another row at it; where rows have one identifier those are the same anchors, otherwise the
+    /// other row also chooses anew, once per identifier. An anchor changes what up to M rows per identifier
+    /// choose from: each leaves one anchor and comes to another, or, with two lists, leaves all.
     #[must_use]
     pub fn reach(&self) -> [u64; 2] {
         let (slots, degree) = (u64::from(self.slots), u64::from(self.degree));

@@ -166,8 +166,8 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    /// Own names under the own key, chunk by chunk against the peer's. Returns tags of the peer's under both keys, in the
-    /// order in which they came.
+    /// Own names under the own key, chunk by chunk against the peer's. Returns tags of the peer's under both
+    /// keys, in the order in which they came.
     fn exchange(&self, session: &mut Session, sizes: Sizes, rng: &mut Rng) -> Result<Vec<Tagged>, Error> {
         let (me, peer) = (session.me().index(), session.me().other());
         let mut products: Vec<Tagged> = reserve("names of the peer", sizes.names(1 - me))?;
@@ -217,8 +217,8 @@ impl List<'_> {
 
 const DISTINCT: &str = "its names are distinct";
 
-/// Party 1: party 0's rows under both keys in the order `rho`, the names of a row in a fresh order. Tags are enough
-/// to compare.
+/// Party 1: party 0's rows under both keys in the order `rho`, the names of a row in a fresh order. Tags are
+/// enough to compare.
 fn send_shuffled(
     session: &mut Session,
     mut products: Vec<Tagged>,

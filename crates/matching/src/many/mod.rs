@@ -1,18 +1,18 @@
 //! Private-ID among n parties, for one unique identifier per row.
 //!
-//! * **Functionality.** Party i of n holds identifiers `X_i` without repeats. All get one spine: the sorted list of
-//!   pseudorandom universal identifiers of the union, and each the positions of its own rows. Rows of any parties with
-//!   equal identifiers share a position.
-//! * **Security.** Semi-honest, any n - 1 corrupted: DDH on Curve25519 (about 126 bits), `H` a random oracle. Malformed or
-//!   repeated elements are caught by name; other deviations are not.
-//! * **Who learns what.** All: the size of every list and of the union. Party 0: for every set of parties, how many
-//!   identifiers exactly these have. Nobody: which ones. Of parties that put their views together: those of two learn the
-//!   size of the intersection of the lists that follow theirs in the ring, and party 0 among them nothing more than alone
-//!   and about their own lists. `docs/protocols/many-pid.md`.
-//! * **Paper.** Section 2.3 of the private randomised trials paper describes two parties; the extension is ours and is
-//!   [`crate::pid`]'s protocol for two, except that party 0 alone compares.
-//! * **Cost.** Per party `2 n_i + 3 (N - n_i) - n_(i-1) + |union|` multiplications, those of hashed names included, `N` the
-//!   sum of all `n_i`. [`price`] is exact, a test holds it to the ledger.
+//! * **Functionality.** Party i of n holds identifiers `X_i` without repeats. All get one spine: the sorted
+//!   list of pseudorandom universal identifiers of the union, and each the positions of its own rows. Rows of
+//!   any parties with equal identifiers share a position.
+//! * **Security.** Semi-honest, any n - 1 corrupted: DDH on Curve25519 (about 126 bits), `H` a random oracle.
+//!   Malformed or repeated elements are caught by name; other deviations are not.
+//! * **Who learns what.** All: the size of every list and of the union. Party 0: for every set of parties,
+//!   how many identifiers exactly these have. Nobody: which ones. Of parties that put their views together:
+//!   those of two learn the size of the intersection of the lists that follow theirs in the ring, and party 0
+//!   among them nothing more than alone and about their own lists. `docs/protocols/many-pid.md`.
+//! * **Paper.** Section 2.3 of the private randomised trials paper describes two parties; the extension is
+//!   ours and is [`crate::pid`]'s protocol for two, except that party 0 alone compares.
+//! * **Cost.** Per party `2 n_i + 3 (N - n_i) - n_(i-1) + |union|` multiplications, those of hashed names
+//!   included, `N` the sum of all `n_i`. [`price`] is exact, a test holds it to the ledger.
 //!
 //! ```text
 //!         party i: a_i, b_i; round r of the ring: a list goes on to party i + 1
@@ -74,15 +74,16 @@ pub struct Matched {
     pub spine: Spine,
     /// Rows of each party, dummies included; all learnt them.
     pub rows: Vec<u64>,
-    /// At party 0: how many identifiers exactly those parties have whose bits are set in the index. None elsewhere.
+    /// At party 0: how many identifiers exactly those parties have whose bits are set in the index. None
+    /// elsewhere.
     pub overlaps: Option<Vec<u64>>,
 }
 
 /// One party's part, with all other parties of the session. Memory: [`memory`], besides the identifiers.
 ///
 /// # Errors
-/// `Input` when an own identifier repeats; `Limit` when a size is over a bound; `Malformed` or `Deviated` when a peer
-/// sends what the protocol does not; `Channel` when it is gone. All name party, peer and step.
+/// `Input` when an own identifier repeats; `Limit` when a size is over a bound; `Malformed` or `Deviated`
+/// when a peer sends what the protocol does not; `Channel` when it is gone. All name party, peer and step.
 pub fn run(session: &mut Session, own: &dyn Identifiers, options: &Options) -> Result<Matched, Error> {
     if session.roster().len() < 2 {
         return Err(Error::misuse("a match is a protocol of two or more parties"));
@@ -288,8 +289,8 @@ impl Party<'_> {
         Ok((union, Some(overlaps)))
     }
 
-    /// The union goes from party to party, each multiplies and sorts it. Returns what the last one made of it, to that one
-    /// alone, and its size.
+    /// The union goes from party to party, each multiplies and sorts it. Returns what the last one made of
+    /// it, to that one alone, and its size.
     fn pass_union(&self, session: &mut Session, members: &[Member]) -> Result<(Vec<Element>, u64), Error> {
         let n = self.parties();
         let union = self.tell_union(session, members.len() as u64)?;
@@ -323,8 +324,8 @@ impl Party<'_> {
         Ok(union)
     }
 
-    /// This party's turn: takes the union from the party before, or at party 0 from what it gathered; multiplies, sorts
-    /// and hands it on.
+    /// This party's turn: takes the union from the party before, or at party 0 from what it gathered;
+    /// multiplies, sorts and hands it on.
     fn multiply_union(
         &self,
         session: &mut Session,
@@ -369,9 +370,9 @@ impl Party<'_> {
         Ok(set)
     }
 
-    /// Who sent what made products of the union zero or equal: the party before, or at party 0 who sent the first of
-    /// `members` outside the subgroup. What party 0 multiplied itself is in it, and distinct products come of distinct
-    /// elements of it, so there is one.
+    /// Who sent what made products of the union zero or equal: the party before, or at party 0 who sent the
+    /// first of `members` outside the subgroup. What party 0 multiplied itself is in it, and distinct
+    /// products come of distinct elements of it, so there is one.
     fn sender(&self, members: &[Member]) -> Option<PartyId> {
         let n = self.parties();
         if self.me > 0 {
@@ -439,8 +440,8 @@ impl Party<'_> {
     }
 }
 
-/// Sends to the next party while the one before sends to us. Pieces of a quarter of the window alternate, with one piece in
-/// advance, so that no circle of parties waits for each other's windows.
+/// Sends to the next party while the one before sends to us. Pieces of a quarter of the window alternate,
+/// with one piece in advance, so that no circle of parties waits for each other's windows.
 fn pass(
     session: &mut Session,
     [next, prev]: [PartyId; 2],

@@ -39,7 +39,8 @@ pub(super) fn pulses(union: u64) -> u64 {
     union.div_ceil(PULSE)
 }
 
-/// Which list a party holds before round `round` of the ring, from 1: its own, then those of the parties before it.
+/// Which list a party holds before round `round` of the ring, from 1: its own, then those of the parties
+/// before it.
 pub(super) fn held(party: usize, round: usize, parties: usize) -> usize {
     (party + parties + 1 - round) % parties
 }
@@ -133,7 +134,8 @@ pub fn memory(rows: &[u64], party: usize) -> u64 {
     let (own, n) = (rows[party], rows.len());
     let (longest, all) = (rows.iter().copied().max().unwrap_or(0), rows.iter().sum::<u64>());
     let always = 4 * own;
-    // The order of own rows and a tag each; e and v of two lists; all of e (at party 0 with who has it) or of the union.
+    // The order of own rows and a tag each; e and v of two lists; all of e (at party 0 with who has it) or of
+    // the union.
     let last = if party == 0 { 2 * 34 * all + 32 * rows[1 % n] } else { (32 + 16) * all };
     always + (4 * 32 * longest + 16 * own).max(16 * own + last + 4 * own)
 }

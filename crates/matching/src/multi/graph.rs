@@ -1,12 +1,12 @@
 //! What C does with the encrypted columns of both: the anonymous match graph, and the pairs picked from it.
 //!
-//! A **cell** is a place of an identifier in a row. Identifiers are unique within a party, so a cell has at most one equal
-//! at the other party. Rows with equal cells are joined by an edge.
+//! A **cell** is a place of an identifier in a row. Identifiers are unique within a party, so a cell has at
+//! most one equal at the other party. Rows with equal cells are joined by an edge.
 //!
-//! Equal pairs of cells are ranked by a fixed public order: weight (the smaller one of both columns), then C's column,
-//! then P's. An edge ranks as its best pair. Two edges that meet never rank equal: at a row of C they use different
-//! columns of C, at a row of P different columns of P. So "the top edge of a row" is well defined and no ties remain to
-//! be broken by chance.
+//! Equal pairs of cells are ranked by a fixed public order: weight (the smaller one of both columns), then
+//! C's column, then P's. An edge ranks as its best pair. Two edges that meet never rank equal: at a row of C
+//! they use different columns of C, at a row of P different columns of P. So "the top edge of a row" is well
+//! defined and no ties remain to be broken by chance.
 
 use crate::tags::{Tagged, place, tag};
 use std::cmp::Reverse;
@@ -91,11 +91,11 @@ impl Tops {
     }
 }
 
-/// Joins the tagged cells of C and of P, both sorted, and picks the edges that are the top edge of both their ends. Returns,
-/// for each row of C, its row of P.
+/// Joins the tagged cells of C and of P, both sorted, and picks the edges that are the top edge of both their
+/// ends. Returns, for each row of C, its row of P.
 ///
-/// `lists` has the length of C's first list where contaminated rows of P are to be found; `drop` takes these out of all
-/// pairs, *after* the pairs are picked: so nobody gains a partner because somebody else lost one.
+/// `lists` has the length of C's first list where contaminated rows of P are to be found; `drop` takes these
+/// out of all pairs, *after* the pairs are picked: so nobody gains a partner because somebody else lost one.
 pub(super) fn pick(
     cells: [&[Tagged]; 2],
     rows: [u64; 2],

@@ -115,8 +115,8 @@ fn pairs_are_those_of_the_definition() {
     assert!(seen.iter().all(|&n| n > 100), "{seen:?}");
 }
 
-/// Rows of C and rows of P whose partner differs between two lists of C or of P that differ by the row `at`, which the
-/// longer one of them has.
+/// Rows of C and rows of P whose partner differs between two lists of C or of P that differ by the row `at`,
+/// which the longer one of them has.
 fn touched(before: [&List; 2], after: [&List; 2], party: usize, at: usize, rule: [&Rule; 2]) -> [usize; 2] {
     let pairs = |lists: [&List; 2], rule: &Rule| -> BTreeSet<(usize, usize)> {
         let (pairs, _) = picked(lists, rule);
@@ -192,7 +192,8 @@ fn greedy([c, p]: [&List; 2]) -> BTreeSet<(usize, usize)> {
     pairs
 }
 
-/// A path C0 P0 C1 P1 ... in which each edge is better than the next one. With greedy picking, a new first row rewires all.
+/// A path C0 P0 C1 P1 ... in which each edge is better than the next one. With greedy picking, a new first
+/// row rewires all.
 #[test]
 fn greedy_picking_would_let_one_row_rewire_a_chain() {
     let n = 20usize;

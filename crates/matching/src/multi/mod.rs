@@ -1,22 +1,25 @@
 //! Private-ID for rows of several identifiers.
 //!
-//! * **Functionality.** Party 0 (`C`) and party 1 (`P`) hold rows of up to K identifiers, column order is public priority.
-//!   Rows that share an identifier are joined by an edge. An edge is a pair if it is the top edge of both its rows in a
-//!   public order (weight, then C's column, then P's). Both parties get the spine: a position for every pair and every row
-//!   without one, in an order that nobody can predict, and each the positions of its own rows. Optionally C's rows are two
-//!   lists, and rows of P with edges into both ("contaminated") are counted or taken out of pairs.
-//! * **Security.** Semi-honest, one party corrupted: DDH on Curve25519 (about 126 bits), `H` a random oracle. Malformed or
-//!   repeated elements are caught by name; other deviations are not.
-//! * **Who learns what.** Both: rows and K of both, size of the union. P: the length of each of C's lists. C: the match
-//!   graph of the rows of both without names, columns included: how many rows match in which columns, for each list.
-//!   Which rows are paired stays hidden from both; so do numbers of identifiers of the other side's single rows that
-//!   match nothing, and repeats. Crafted inputs read more off sizes and graph: `docs/protocols/multi-pid.md`.
-//! * **Paper.** Section 2.3 of the private randomised trials paper, after the multi-key variant of its reference 8.
-//!   Deviations: rows are padded to K; a pair must be best for both; labels are hashes of numbers under a seed that both
-//!   know, so they need not travel and C has no second key; P sends the sorted spine as 96-bit tags.
-//! * **Cost.** With K identifiers C does `K (n_C + n_P) + 2 n_C` multiplications, P `K (n_C + n_P) + n_C + |union|`, those of
-//!   hashed names included; `32 K (2 n_C + n_P) + 64 n_C + 12 |union|` bytes. [`price`] is exact, a test holds it to the
-//!   ledger.
+//! * **Functionality.** Party 0 (`C`) and party 1 (`P`) hold rows of up to K identifiers, column order is
+//!   public priority. Rows that share an identifier are joined by an edge. An edge is a pair if it is the top
+//!   edge of both its rows in a public order (weight, then C's column, then P's). Both parties get the spine:
+//!   a position for every pair and every row without one, in an order that nobody can predict, and each the
+//!   positions of its own rows. Optionally C's rows are two lists, and rows of P with edges into both
+//!   ("contaminated") are counted or taken out of pairs.
+//! * **Security.** Semi-honest, one party corrupted: DDH on Curve25519 (about 126 bits), `H` a random oracle.
+//!   Malformed or repeated elements are caught by name; other deviations are not.
+//! * **Who learns what.** Both: rows and K of both, size of the union. P: the length of each of C's lists. C:
+//!   the match graph of the rows of both without names, columns included: how many rows match in which
+//!   columns, for each list. Which rows are paired stays hidden from both; so do numbers of identifiers of
+//!   the other side's single rows that match nothing, and repeats. Crafted inputs read more off sizes and
+//!   graph: `docs/protocols/multi-pid.md`.
+//! * **Paper.** Section 2.3 of the private randomised trials paper, after the multi-key variant of its
+//!   reference 8. Deviations: rows are padded to K; a pair must be best for both; labels are hashes of
+//!   numbers under a seed that both know, so they need not travel and C has no second key; P sends the sorted
+//!   spine as 96-bit tags.
+//! * **Cost.** With K identifiers C does `K (n_C + n_P) + 2 n_C` multiplications, P
+//!   `K (n_C + n_P) + n_C + |union|`, those of hashed names included;
+//!   `32 K (2 n_C + n_P) + 64 n_C + 12 |union|` bytes. [`price`] is exact, a test holds it to the ledger.
 //!
 //! ```text
 //!          C: c1, c3                                           P: p1, p2
@@ -75,12 +78,13 @@ pub struct Options {
     pub peer_rows_max: u64,
     /// The most bytes of memory for columns: see [`memory`].
     pub memory: Option<u64>,
-    /// A weight per column, the same at both parties; empty for equal weights. An identifier that both have in different
-    /// columns weighs the smaller one.
+    /// A weight per column, the same at both parties; empty for equal weights. An identifier that both have
+    /// in different columns weighs the smaller one.
     pub weights: Vec<u32>,
     /// What becomes of contaminated rows, the same at both parties.
     pub contaminated: Contaminated,
-    /// At party 0, where contaminated rows matter: its rows below this number are one list, the others another.
+    /// At party 0, where contaminated rows matter: its rows below this number are one list, the others
+    /// another.
     pub lists: Option<u64>,
     /// Identifiers of several own rows.
     pub repeats: Repeats,
@@ -116,8 +120,9 @@ pub struct Matched {
     pub lists: Option<[u64; 2]>,
 }
 
-/// How many rows of either party can change partner when one row of one party is added or removed. A release over the
-/// spine whose value is at most R per position, and zero where nobody matched, moves by at most this many R.
+/// How many rows of either party can change partner when one row of one party is added or removed. A release
+/// over the spine whose value is at most R per position, and zero where nobody matched, moves by at most this
+/// many R.
 ///
 /// Where a repeated identifier is replaced, a new row can take up to K identifiers from K other rows.
 #[must_use]
@@ -128,11 +133,13 @@ pub fn influence(keys: u64, repeats: Repeats) -> u64 {
     }
 }
 
-/// One party's half, with the other party of a two-party session. Memory: [`memory`], besides the identifiers.
+/// One party's half, with the other party of a two-party session. Memory: [`memory`], besides the
+/// identifiers.
 ///
 /// # Errors
-/// `Input` when identifiers repeat or options do not fit; `Limit` when a size is over a bound; `Malformed` or `Deviated`
-/// when the peer sends what the protocol does not; `Channel` when it is gone. All name party, peer and step.
+/// `Input` when identifiers repeat or options do not fit; `Limit` when a size is over a bound; `Malformed` or
+/// `Deviated` when the peer sends what the protocol does not; `Channel` when it is gone. All name party, peer
+/// and step.
 pub fn run(session: &mut Session, own: &dyn Identifiers, options: &Options) -> Result<Matched, Error> {
     if session.roster().len() != 2 {
         return Err(Error::misuse("multi-identifier Private-ID is a protocol of two parties"));
@@ -169,7 +176,8 @@ fn check_options(me: PartyId, own: &dyn Identifiers, options: &Options) -> Resul
         return Err(Error::limit("identifiers of a row", keys as u64, KEYS as u64));
     }
     if options.contaminated != Contaminated::Ignore && options.dummies.is_some() {
-        // A row whose partner was dropped can change one pair more than the charge is for, and lists show exact sizes.
+        // A row whose partner was dropped can change one pair more than the charge is for, and lists show
+        // exact sizes.
         return Err(Error::input(
             "contaminated rows are counted or dropped without dummies only: choose one of both",
         ));
@@ -260,8 +268,8 @@ struct Party<'a> {
 type Found = (Vec<u32>, u64, Option<Graph>);
 
 impl Party<'_> {
-    /// Both columns, multiplied once, travel against each other. Own rows in their secret order leave as u; each chunk of
-    /// the peer's u is multiplied and handed to `keep`.
+    /// Both columns, multiplied once, travel against each other. Own rows in their secret order leave as u;
+    /// each chunk of the peer's u is multiplied and handed to `keep`.
     fn columns(
         &self,
         session: &mut Session,
@@ -338,8 +346,8 @@ impl Party<'_> {
         if are_distinct(&tags) { Ok(tags) } else { Err(link.blame(UNIQUE)) }
     }
 
-    /// Sends blinded labels of own rows in the order of e_c; what comes back, in the order of u_c, becomes tags of the
-    /// spine.
+    /// Sends blinded labels of own rows in the order of e_c; what comes back, in the order of u_c, becomes
+    /// tags of the spine.
     fn label(
         &self,
         session: &mut Session,
@@ -417,8 +425,8 @@ impl Party<'_> {
         Ok((self.send_spine(session, &uids)?, union, None))
     }
 
-    /// Sends e_c: rows sorted by their first element, the rows of each list on their own. The order is a function of sets,
-    /// so nothing of u_c's survives. Returns, for each row of e_c, its row of u_c.
+    /// Sends e_c: rows sorted by their first element, the rows of each list on their own. The order is a
+    /// function of sets, so nothing of u_c's survives. Returns, for each row of e_c, its row of u_c.
     fn send_e(&self, session: &mut Session, e_c: &[Element]) -> Result<Vec<u32>, Error> {
         let keys = self.sizes.keys[0] as usize;
         let mut tags: Vec<Tagged> = room::reserve("identifiers of the peer", e_c.len() as u64)?;

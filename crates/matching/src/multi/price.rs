@@ -54,8 +54,8 @@ pub(super) fn chunk(len: u64, i: u64) -> Range<u64> {
     len.min(i * CHUNK)..len.min((i + 1) * CHUNK)
 }
 
-/// While P computes chunk `i` of the labels of the spine, this many rows of C travel back: both end together. Where there
-/// is none to send, a byte says that P is at work.
+/// While P computes chunk `i` of the labels of the spine, this many rows of C travel back: both end together.
+/// Where there is none to send, a byte says that P is at work.
 pub(super) fn returned(rows_c: u64, union: u64) -> impl Iterator<Item = (Range<u64>, Range<u64>)> {
     let piece = rows_c.div_ceil(union.div_ceil(CHUNK).max(1));
     chunks(union)

@@ -42,12 +42,12 @@ pub(super) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Reads all names once, and draws the order: rows below `first` in one secret order, then the others in another.
-    /// Rows from `real` on are dummies, whose gaps nobody counts.
+    /// Reads all names once, and draws the order: rows below `first` in one secret order, then the others in
+    /// another. Rows from `real` on are dummies, whose gaps nobody counts.
     ///
     /// # Errors
-    /// When a name is longer than its limit or cannot be read; when the only name of a row is empty; when there are more
-    /// than `limits::ROWS` cells; when a name repeats and `repeats` says so.
+    /// When a name is longer than its limit or cannot be read; when the only name of a row is empty; when
+    /// there are more than `limits::ROWS` cells; when a name repeats and `repeats` says so.
     pub fn new(
         identifiers: &'a dyn Identifiers,
         first: u64,
@@ -100,8 +100,8 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// A tag per name, under a fresh key: equal ones belong to equal names (but for one chance in 2^53 among four
-    /// million).
+    /// A tag per name, under a fresh key: equal ones belong to equal names (but for one chance in 2^53 among
+    /// four million).
     fn tags(&mut self, real: u64, rng: &mut Rng) -> Result<Vec<Tagged>, Error> {
         let (key, mut name) = (rng.bytes(), Vec::new());
         let mut tags = crate::memory::reserve("own identifiers", self.len() * self.keys as u64)?;
@@ -135,7 +135,8 @@ impl<'a> Rows<'a> {
         (first..first + self.keys as u32).all(|cell| self.is_blank(cell))
     }
 
-    /// The name to hash for cell `at` of the secret order: an identifier, or a random name where there is none.
+    /// The name to hash for cell `at` of the secret order: an identifier, or a random name where there is
+    /// none.
     ///
     /// # Errors
     /// When it cannot be read.

@@ -1,10 +1,11 @@
 //! Paillier's cryptosystem (Eurocrypt 1999) with a modulus of 2048 bits.
 //!
-//! A ciphertext of `m` is `(1 + n)^m x mod n^2 = (1 + m n) x mod n^2` with `x` a uniform n-th residue. Whoever holds the
-//! factors works modulo their squares (CRT), about eight times faster than somebody who has `n` alone.
+//! A ciphertext of `m` is `(1 + n)^m x mod n^2 = (1 + m n) x mod n^2` with `x` a uniform n-th residue.
+//! Whoever holds the factors works modulo their squares (CRT), about eight times faster than somebody who has
+//! `n` alone.
 //!
-//! There is one operation on ciphertexts, [`PublicKey::answer`], and it takes a [`Randomiser`]: what comes out of it
-//! has uniform randomness and cannot be linked to what went in.
+//! There is one operation on ciphertexts, [`PublicKey::answer`], and it takes a [`Randomiser`]: what comes
+//! out of it has uniform randomness and cannot be linked to what went in.
 //!
 //! All exponentiations are fixed-time in base and exponent; reductions are fixed-time in both operands.
 
@@ -90,7 +91,8 @@ impl PublicKey {
     /// The key with this modulus, little endian.
     ///
     /// # Errors
-    /// When it is even or has not exactly [`KEY_BITS`] bits. That it is a product of two primes its owner vouches for.
+    /// When it is even or has not exactly [`KEY_BITS`] bits. That it is a product of two primes its owner
+    /// vouches for.
     pub fn from_bytes(bytes: &[u8; KEY_BYTES]) -> Result<Self, Refusal> {
         let n = U2048::from_le_slice(bytes);
         let odd = Odd::new(n).into_option().ok_or(Refusal::Modulus)?;
@@ -138,8 +140,8 @@ impl PublicKey {
         Randomiser(ModSquare::new(&r.expose().resize(), &self.square).pow(&*self.n).retrieve())
     }
 
-    /// The ciphertext of `sum of lanes[i] 2^(width i) + mask`, with the randomness of `randomiser` on top of that of
-    /// the lanes. The sum must stay below `2^PLAINTEXT_BITS`.
+    /// The ciphertext of `sum of lanes[i] 2^(width i) + mask`, with the randomness of `randomiser` on top of
+    /// that of the lanes. The sum must stay below `2^PLAINTEXT_BITS`.
     #[must_use]
     pub fn answer<'a>(
         &self,
@@ -202,8 +204,9 @@ impl Factor {
         self.prime.as_nz_ref()
     }
 
-    /// `x^prime mod prime^2` for a uniform `x`: a uniform n-th residue. `r^n mod prime^2` depends on `r^other mod prime`
-    /// alone, which is as uniform as `r` because the other prime does not divide `prime - 1`.
+    /// `x^prime mod prime^2` for a uniform `x`: a uniform n-th residue. `r^n mod prime^2` depends on
+    /// `r^other mod prime` alone, which is as uniform as `r` because the other prime does not divide
+    /// `prime - 1`.
     fn residue(&self, rng: &mut Rng) -> U2048 {
         let x = Secret::new(U1024::random_mod_vartime(rng, self.nonzero()));
         ModFactorSquare::new(&x.expose().resize(), &self.square).pow(&*self.prime).retrieve()
@@ -233,8 +236,8 @@ pub struct SecretKey {
 impl SecretKey {
     /// A fresh key: two uniform primes of 1024 bits, each with its two top bits set.
     ///
-    /// Candidates are sieved and tested by Baillie-PSW, to which no composite is known. Since both have the same
-    /// length, neither divides the other less one, so `gcd(n, (p - 1)(q - 1)) = 1` as Paillier asks.
+    /// Candidates are sieved and tested by Baillie-PSW, to which no composite is known. Since both have the
+    /// same length, neither divides the other less one, so `gcd(n, (p - 1)(q - 1)) = 1` as Paillier asks.
     #[must_use]
     pub fn generate(rng: &mut Rng) -> Self {
         let p = prime(rng);
@@ -288,8 +291,9 @@ impl SecretKey {
         self.public.encrypt(plaintext, randomiser)
     }
 
-    /// The plaintext of an answer to our ciphertexts. One of more than [`PLAINTEXT_BITS`] bits, to which the peer added more
-    /// than its masks, is as good as any: an error would tell the peer a bit of what it added to.
+    /// The plaintext of an answer to our ciphertexts. One of more than [`PLAINTEXT_BITS`] bits, to which the
+    /// peer added more than its masks, is as good as any: an error would tell the peer a bit of what it added
+    /// to.
     #[must_use]
     pub fn decrypt(&self, ciphertext: &Ciphertext) -> Plaintext {
         let [p, q] = &self.factors;

@@ -99,8 +99,8 @@ fn an_answer_is_the_sum_of_its_lanes_and_the_mask() {
 
 #[test]
 fn an_answer_cannot_be_told_from_a_fresh_ciphertext_of_its_plaintext() {
-    // The owner of the key divides what comes back by the ciphertext it sent. Without a new randomiser a power of
-    // 1 + n is left, which is 1 modulo n: the attack. With one, a uniform number is left.
+    // The owner of the key divides what comes back by the ciphertext it sent. Without a new randomiser a
+    // power of 1 + n is left, which is 1 modulo n: the attack. With one, a uniform number is left.
     let (key, mut rng) = (given(), rng(4));
     let sent = key.encrypt(&plain(42, 0), key.randomiser(&mut rng));
     let quotient = |answer: &Ciphertext| {
@@ -152,9 +152,9 @@ fn a_plaintext_that_reaches_the_top_bit_opens_like_any_other() {
     assert_eq!(key.decrypt(&sealed).limbs(), minus_one.limbs());
 }
 
-/// Encryption and decryption by the owner. The plaintext is secret, and so is the ciphertext that comes back; of the key
-/// what it computes with, but for the primes: a division tells how long its divisor is, which of a prime is public but
-/// not to memcheck.
+/// Encryption and decryption by the owner. The plaintext is secret, and so is the ciphertext that comes back;
+/// of the key what it computes with, but for the primes: a division tells how long its divisor is, which of a
+/// prime is public but not to memcheck.
 fn owner() -> Vec<timing::Case<'static>> {
     let mut key = given();
     for factor in &mut key.factors {

@@ -1,19 +1,23 @@
 //! Rows moved into shares by Paillier encryption: the payload back end of PS3I as its paper has it.
 //!
-//! * **Functionality.** The giver holds rows `v_1 .. v_n`; the taker chooses `m` of them by a map `t -> i(t)`, in any
-//!   order, with repeats. Both get shares of `v_i(1) .. v_i(m)`, fresh for each, as the fields of the layout say.
-//! * **Security.** Semi-honest, one party corrupted. Towards the taker: Paillier's encryption under the giver's key of
-//!   2048 bits (decisional composite residuosity, about 112 bits). Towards the giver: statistical, `2^-SIGMA` per number.
-//! * **Who learns what.** Both: `n`, `m`, the layout. The giver nothing else: an answer has uniform randomness and
-//!   masked values, so which of its ciphertexts it came from does not show, nor whether two came from the same one. The
-//!   taker: its own map.
-//! * **Paper.** Section 2.3 of the private randomised trials paper, "any additively homomorphic encryption scheme", and
-//!   its reference 8. Deviations: every answer is re-randomised (there is no operation on ciphertexts that does not do
-//!   it); masks are fresh per row and number and far wider than the numbers; several numbers share a ciphertext, and
-//!   several rows an answer; words of bits are shared by exclusive or.
-//! * **Cost.** 256 bytes, then 512 bytes per ciphertext: `n pieces` one way, `m / lanes pieces` the other way, one turn.
-//!   An exponentiation of 1024 bits modulo 2048 bits four times for each ciphertext of the giver, and one of 2048 bits
-//!   modulo 4096 bits for each answer. [`price`] is exact and a test holds it to the ledger.
+//! * **Functionality.** The giver holds rows `v_1 .. v_n`; the taker chooses `m` of them by a map
+//!   `t -> i(t)`, in any order, with repeats. Both get shares of `v_i(1) .. v_i(m)`, fresh for each, as the
+//!   fields of the layout say.
+//! * **Security.** Semi-honest, one party corrupted. Towards the taker: Paillier's encryption under the
+//!   giver's key of 2048 bits (decisional composite residuosity, about 112 bits). Towards the giver:
+//!   statistical, `2^-SIGMA` per number.
+//! * **Who learns what.** Both: `n`, `m`, the layout. The giver nothing else: an answer has uniform
+//!   randomness and masked values, so which of its ciphertexts it came from does not show, nor whether two
+//!   came from the same one. The taker: its own map.
+//! * **Paper.** Section 2.3 of the private randomised trials paper, "any additively homomorphic encryption
+//!   scheme", and its reference 8. Deviations: every answer is re-randomised (there is no operation on
+//!   ciphertexts that does not do it); masks are fresh per row and number and far wider than the numbers;
+//!   several numbers share a ciphertext, and several rows an answer; words of bits are shared by exclusive
+//!   or.
+//! * **Cost.** 256 bytes, then 512 bytes per ciphertext: `n pieces` one way, `m / lanes pieces` the other
+//!   way, one turn. An exponentiation of 1024 bits modulo 2048 bits four times for each ciphertext of the
+//!   giver, and one of 2048 bits modulo 4096 bits for each answer. [`price`] is exact and a test holds it to
+//!   the ledger.
 //!
 //! ```text
 //! giver                                                     taker
@@ -75,8 +79,8 @@ pub struct Giver {
 }
 
 impl Giver {
-    /// A fresh key for `rows` rows of this layout, and threads that compute one randomiser per ciphertext. Made before
-    /// the match, they are ready when it is done.
+    /// A fresh key for `rows` rows of this layout, and threads that compute one randomiser per ciphertext.
+    /// Made before the match, they are ready when it is done.
     #[must_use]
     pub fn prepare(seed: &Seed, rows: u64, layout: &Layout, threads: usize) -> Self {
         let key = Arc::new(SecretKey::generate(&mut seed.fork("primes").into_rng()));
@@ -89,8 +93,8 @@ impl Giver {
     /// The giver's half: shares of the `rows_out` rows that the taker chooses among those of `table`.
     ///
     /// # Errors
-    /// `Malformed` for answers that are no ciphertexts; `Channel` when the peer is gone; `Misuse` for another table than
-    /// prepared for.
+    /// `Malformed` for answers that are no ciphertexts; `Channel` when the peer is gone; `Misuse` for another
+    /// table than prepared for.
     pub fn give(mut self, session: &mut Session, table: &Table, rows_out: u64) -> Result<Table, Error> {
         let plan = Plan::new(table.layout());
         let peer = session.me().other();
@@ -146,12 +150,12 @@ impl Giver {
     }
 }
 
-/// The taker's half: shares of rows `map[0], map[1], ..` of the `rows_in` rows that the giver holds. Memory: 512 bytes
-/// per ciphertext of a row that is in the map.
+/// The taker's half: shares of rows `map[0], map[1], ..` of the `rows_in` rows that the giver holds. Memory:
+/// 512 bytes per ciphertext of a row that is in the map.
 ///
 /// # Errors
-/// `Malformed` for a key or rows that are none; `Channel` when the peer is gone; `Misuse` for a map that points beyond
-/// the rows.
+/// `Malformed` for a key or rows that are none; `Channel` when the peer is gone; `Misuse` for a map that
+/// points beyond the rows.
 pub fn take(
     session: &mut Session,
     layout: &Layout,

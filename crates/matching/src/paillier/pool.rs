@@ -9,8 +9,8 @@ use std::thread;
 /// Randomisers that one thread computes ahead: half a megabyte of them.
 const AHEAD: usize = 1024;
 
-/// A source of so many randomisers of one key. Under one seed they repeat, whatever the threads do: thread `i` of `k`
-/// makes every k-th one.
+/// A source of so many randomisers of one key. Under one seed they repeat, whatever the threads do: thread
+/// `i` of `k` makes every k-th one.
 pub struct Pool {
     threads: Vec<Receiver<Randomiser>>,
     next: usize,

@@ -1,16 +1,16 @@
 //! Rows of numbers in the plaintexts of ciphertexts, and the masks that turn them into shares.
 //!
-//! A number modulo `2^w` has a slot of `w + SIGMA + 1` bits: its mask is uniform below `2^(w + SIGMA)`, and the sum
-//! does not reach the next slot. Modulo `2^w` the masked number is one share and the mask, negated, the other. A word
-//! of `k` bits that is shared by exclusive or is `k` numbers modulo 2.
+//! A number modulo `2^w` has a slot of `w + SIGMA + 1` bits: its mask is uniform below `2^(w + SIGMA)`, and
+//! the sum does not reach the next slot. Modulo `2^w` the masked number is one share and the mask, negated,
+//! the other. A word of `k` bits that is shared by exclusive or is `k` numbers modulo 2.
 
 use super::key::{LIMBS, PLAINTEXT_BITS, Plaintext};
 use crate::payload::{Layout, Ring};
 use base::Rng;
 use zeroize::Zeroize;
 
-/// A masked number is within `2^-SIGMA` of one that says nothing, in statistical distance: `2^24` numbers together are
-/// within `2^-40`.
+/// A masked number is within `2^-SIGMA` of one that says nothing, in statistical distance: `2^24` numbers
+/// together are within `2^-40`.
 pub const SIGMA: u32 = 64;
 
 /// Where a number lies in a row and in a plaintext, in bits.
@@ -87,8 +87,8 @@ impl Plan {
         Plaintext::from_limbs(limbs)
     }
 
-    /// Fresh masks for one plaintext of `rows.len()` rows, at most [`Plan::lanes`]. Leaves the masks' shares in the
-    /// rows.
+    /// Fresh masks for one plaintext of `rows.len()` rows, at most [`Plan::lanes`]. Leaves the masks' shares
+    /// in the rows.
     pub fn mask(&self, piece: usize, rng: &mut Rng, rows: &mut [&mut [u8]]) -> Plaintext {
         let mut limbs = [0; LIMBS];
         for (row, offset) in rows.iter_mut().zip((0..).step_by(self.width as usize)) {

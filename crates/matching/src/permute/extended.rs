@@ -1,7 +1,7 @@
 //! Extended permutations: rows into slots, where a row may stand in many slots or in none.
 //!
-//! Permute, so that the slots of one row come together and its row lies in the first of them; replicate, each slot from
-//! the one before it; permute to where the slots belong.
+//! Permute, so that the slots of one row come together and its row lies in the first of them; replicate, each
+//! slot from the one before it; permute to where the slots belong.
 
 use super::gates::Gates;
 use super::network::{Settings, route, switches};
@@ -76,7 +76,8 @@ fn copies(slots: usize) -> impl Iterator<Item = Gates> {
 }
 
 impl Switchboard {
-    /// This party's shares of slots that the peer fills from rows. `rows` are its shares of them, or the rows.
+    /// This party's shares of slots that the peer fills from rows. `rows` are its shares of them, or the
+    /// rows.
     ///
     /// # Errors
     /// Those of the channel.
@@ -95,7 +96,8 @@ impl Switchboard {
         self.serve_permutation(session, rows)
     }
 
-    /// This party's shares of slots that it fills itself. `rows` are its shares of the rows; zeros when the peer holds them.
+    /// This party's shares of slots that it fills itself. `rows` are its shares of the rows; zeros when the
+    /// peer holds them.
     ///
     /// # Errors
     /// Those of the channel, and a map from another number of rows.

@@ -1,14 +1,14 @@
 //! What both sides compute at the gates of a network, on one plane of their rows.
 //!
-//! A gate has one correlated OT, in which the serving side S holds keys k0 and k1 and the choosing side R the key of its
-//! setting c. With pads p = H(k), S's entries a, b and R's entries x, y:
+//! A gate has one correlated OT, in which the serving side S holds keys k0 and k1 and the choosing side R the
+//! key of its setting c. With pads p = H(k), S's entries a, b and R's entries x, y:
 //!
 //! ```text
 //! S   z = (b - a) + p0 - p1           a' = a - p0   b' = b + p0
 //! R   p = H(k_c) + c (z + (y - x))    x' = x + p    y' = y - p
 //! ```
-//! `c = 0` gives `p = p0`: nothing changes but the shares. `c = 1` gives `p = (b - a) + (y - x) + p0`: the two entries
-//! have changed places. A copy is a switch that leaves the first entry as it was.
+//! `c = 0` gives `p = p0`: nothing changes but the shares. `c = 1` gives `p = (b - a) + (y - x) + p0`: the
+//! two entries have changed places. A copy is a switch that leaves the first entry as it was.
 
 use super::network::Run;
 use super::planes::{Arithmetic, Word};

@@ -1,17 +1,20 @@
-//! Shares of a permuted table: one party knows the permutation, neither sees where a row goes or what it holds.
+//! Shares of a permuted table: one party knows the permutation, neither sees where a row goes or what it
+//! holds.
 //!
-//! * **Functionality.** A table of n rows is shared between both parties, or one of them, S, holds it and the other's
-//!   share is zeros. R holds a permutation. Both get shares of the permuted table; a corrupted party may choose its own
-//!   ([`Switchboard::permute`], [`Switchboard::serve_permutation`]). The same for a map of slots to rows, in which a
-//!   row may stand in many slots or in none ([`Switchboard::extend`], [`Switchboard::serve_extension`]).
-//! * **Security.** Semi-honest, one party corrupted: that of the correlated OTs, and a tweakable correlation-robust hash.
+//! * **Functionality.** A table of n rows is shared between both parties, or one of them, S, holds it and the
+//!   other's share is zeros. R holds a permutation. Both get shares of the permuted table; a corrupted party
+//!   may choose its own ([`Switchboard::permute`], [`Switchboard::serve_permutation`]). The same for a map of
+//!   slots to rows, in which a row may stand in many slots or in none ([`Switchboard::extend`],
+//!   [`Switchboard::serve_extension`]).
+//! * **Security.** Semi-honest, one party corrupted: that of the correlated OTs, and a tweakable
+//!   correlation-robust hash.
 //! * **Who learns what.** S the number of rows and slots, R the same; neither anything else.
-//! * **Paper.** Oblivious switching networks of Mohassel and Sadeghian ("How to Hide Circuits in MPC", 2013), with one
-//!   correlated OT per switch of the width of a row instead of two random pairs; the network is that of [`network`].
-//!   The extended permutation is theirs: permute, replicate, permute.
-//! * **Cost.** A switch costs one random correlated OT, one bit from R and one row from S: [`network::switches`] of them, about
-//!   `log2(n) - 1` per row. What both send is a stream; no message waits for an answer but the first.
-//!   [`Bill`] has the exact figures, tests hold them to the ledger.
+//! * **Paper.** Oblivious switching networks of Mohassel and Sadeghian ("How to Hide Circuits in MPC", 2013),
+//!   with one correlated OT per switch of the width of a row instead of two random pairs; the network is that
+//!   of [`network`]. The extended permutation is theirs: permute, replicate, permute.
+//! * **Cost.** A switch costs one random correlated OT, one bit from R and one row from S:
+//!   [`network::switches`] of them, about `log2(n) - 1` per row. What both send is a stream; no message waits
+//!   for an answer but the first. [`Bill`] has the exact figures, tests hold them to the ledger.
 //!
 //! ```text
 //!    R: settings c of all gates                                  S: its entries
@@ -19,9 +22,10 @@
 //!       d = c + r                              ->                d        k0 = q + d Delta, k1 = k0 + Delta
 //!       z                                      <-                z, of every gate (`gates`)
 //! ```
-//! The pad of key k at plane w of a row is `H(k, tweak)` with the number of the batch of gates and w in the tweak, so no pair
-//! of tweak and OT repeats however wide a row is. In the end both add and subtract offsets which both know: the shares of
-//! either party are then uniform jointly, also their sum, which a network keeps.
+//! The pad of key k at plane w of a row is `H(k, tweak)` with the number of the batch of gates and w in the
+//! tweak, so no pair of tweak and OT repeats however wide a row is. In the end both add and subtract offsets
+//! which both know: the shares of either party are then uniform jointly, also their sum, which a network
+//! keeps.
 
 pub mod extended;
 mod gates;
@@ -59,9 +63,10 @@ struct Cut {
 }
 
 impl Cut {
-    /// For so many gates on rows of this width. What R says ahead of S, the OTs of two chunks and the settings of one,
-    /// fits the window at up to 16 bytes per OT: so R always comes to hear what S says, and neither waits for ever. Tweaks
-    /// follow the cut, so both parties' windows are the same; joins compare them with their terms.
+    /// For so many gates on rows of this width. What R says ahead of S, the OTs of two chunks and the
+    /// settings of one, fits the window at up to 16 bytes per OT: so R always comes to hear what S says, and
+    /// neither waits for ever. Tweaks follow the cut, so both parties' windows are the same; joins compare
+    /// them with their terms.
     fn new(gates: u64, row_bytes: usize, window: usize) -> Self {
         let ahead = (window / 64).clamp(64, CHUNK);
         let batch = (BATCH_BYTES / row_bytes.max(1)).clamp(64, kernels::LANES_MAX.min(ahead)) / 64 * 64;
@@ -101,8 +106,9 @@ impl Drop for Keys {
     }
 }
 
-/// The OTs with the peer, both ways, and the tweaks used up: what shares of permuted tables are made with, any number of
-/// times. Both parties make the same calls in the same order, one the half that serves and the other the half that chooses.
+/// The OTs with the peer, both ways, and the tweaks used up: what shares of permuted tables are made with,
+/// any number of times. Both parties make the same calls in the same order, one the half that serves and the
+/// other the half that chooses.
 pub struct Switchboard {
     pair: Pair,
     /// The direction in which this party serves, and in which it chooses.
@@ -149,8 +155,8 @@ enum Half<'a> {
 }
 
 impl Switchboard {
-    /// OTs both ways with the other party of a session of two. `expected` is about how many gates either direction
-    /// will have ([`network::switches`]); both parties say the same.
+    /// OTs both ways with the other party of a session of two. `expected` is about how many gates either
+    /// direction will have ([`network::switches`]); both parties say the same.
     ///
     /// # Errors
     /// Those of the channel, malformed messages, and a session of more than two parties.
@@ -179,8 +185,8 @@ impl Switchboard {
         })
     }
 
-    /// This party's shares of rows that it permutes itself, by settings made by [`route`]: row o of the result is row
-    /// `permutation[o]`. `rows` are its shares before; zeros when the peer holds the rows.
+    /// This party's shares of rows that it permutes itself, by settings made by [`route`]: row o of the
+    /// result is row `permutation[o]`. `rows` are its shares before; zeros when the peer holds the rows.
     ///
     /// # Errors
     /// Those of the channel, and settings of another number of rows.

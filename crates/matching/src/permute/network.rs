@@ -1,13 +1,14 @@
-//! Permutation networks for any number of rows: public wiring, and the switches that make it a given permutation.
+//! Permutation networks for any number of rows: public wiring, and the switches that make it a given
+//! permutation.
 //!
-//! The network is Waksman's, in the form of Beauquier and Darrot for any size ("On arbitrary size Waksman networks and
-//! their vulnerability", 2002). On n > 1 wires, with h = floor(n / 2): wires i and h + i meet in a switch, for i < h;
-//! the first h wires go through the network on h wires, the others through the one on n - h; wires i and h + i meet
-//! again. When n is even the last switch of pair 0 is not needed, when n is odd the last wire meets nobody.
-//! `sum over i <= n of ceil(log2 i)` switches, the fewest known.
+//! The network is Waksman's, in the form of Beauquier and Darrot for any size ("On arbitrary size Waksman
+//! networks and their vulnerability", 2002). On n > 1 wires, with h = floor(n / 2): wires i and h + i meet in
+//! a switch, for i < h; the first h wires go through the network on h wires, the others through the one on n
+//! - h; wires i and h + i meet again. When n is even the last switch of pair 0 is not needed, when n is odd
+//! the last wire meets nobody. `sum over i <= n of ceil(log2 i)` switches, the fewest known.
 //!
-//! Parts of a network lie next to each other in memory, and a part is finished before the next begins, so all that
-//! fits a cache stays in it. Switches are numbered in this order.
+//! Parts of a network lie next to each other in memory, and a part is finished before the next begins, so all
+//! that fits a cache stays in it. Switches are numbered in this order.
 
 use base::Error;
 use zeroize::Zeroize;
@@ -22,7 +23,8 @@ pub fn switches(n: u64) -> u64 {
     n * levels + 1 - (1 << levels)
 }
 
-/// Switches in order, whose wires are next to each other: switch k of a run has wires `first + k` and `second + k`.
+/// Switches in order, whose wires are next to each other: switch k of a run has wires `first + k` and
+/// `second + k`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// Upper wire of the first switch.
@@ -79,8 +81,8 @@ impl Iterator for Runs {
     }
 }
 
-/// Switch settings of a network, in the order of its switches, one bit each: 1 crosses. They are the permutation, so
-/// they do not print, and are wiped when dropped.
+/// Switch settings of a network, in the order of its switches, one bit each: 1 crosses. They are the
+/// permutation, so they do not print, and are wiped when dropped.
 pub struct Settings {
     bits: Vec<u64>,
     len: usize,
@@ -145,8 +147,8 @@ const DONE: u32 = u32::MAX;
 
 /// The settings under which output o of the network is input `permutation[o]`.
 ///
-/// Time `O(n log n)`; 16 bytes per row besides the result. Its memory accesses follow the permutation, which is this
-/// party's own, and nothing is sent meanwhile.
+/// Time `O(n log n)`; 16 bytes per row besides the result. Its memory accesses follow the permutation, which
+/// is this party's own, and nothing is sent meanwhile.
 ///
 /// # Errors
 /// `Misuse` when `permutation` is none.
@@ -171,8 +173,8 @@ pub fn route(permutation: &[u32]) -> Result<Settings, Error> {
     Ok(settings)
 }
 
-/// Sets the switches of one part, which are numbered from `at` on. `map` is overwritten; `next` is room for the maps of
-/// its own two parts.
+/// Sets the switches of one part, which are numbered from `at` on. `map` is overwritten; `next` is room for
+/// the maps of its own two parts.
 fn route_part(settings: &mut Settings, at: usize, map: [&mut [u32]; 2], next: [&mut [u32]; 2]) {
     let [input_of, output_of] = map;
     let wires = input_of.len();

@@ -1,9 +1,10 @@
 //! Rows as a network works on them: packed into planes of 16 bytes, so that a run of switches is a loop over
 //! neighbouring words.
 //!
-//! Every field keeps its width. A word of 16 bytes holds several fields, which are added without carries between them:
-//! with `top` the highest bit of every field, `a + b` is `((a & !top) + (b & !top)) ^ ((a ^ b) & top)`. Bytes that are
-//! shared by exclusive or are fields of one bit. What is sent per row is what a row has.
+//! Every field keeps its width. A word of 16 bytes holds several fields, which are added without carries
+//! between them: with `top` the highest bit of every field, `a + b` is
+//! `((a & !top) + (b & !top)) ^ ((a ^ b) & top)`. Bytes that are shared by exclusive or are fields of one
+//! bit. What is sent per row is what a row has.
 
 use crate::payload::{Layout, Ring, Table};
 use base::Error;

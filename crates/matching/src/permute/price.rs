@@ -5,7 +5,8 @@ use super::{Cut, WINDOW};
 use base::{Cost, PartyId};
 use ot::{Meter, OtKind, Price};
 
-/// Adds up a conversation of two parties: bytes, OTs, and turns as the ledger counts them. Tell it what happens in order.
+/// Adds up a conversation of two parties: bytes, OTs, and turns as the ledger counts them. Tell it what
+/// happens in order.
 #[derive(Clone, Debug)]
 pub struct Bill {
     kind: OtKind,

@@ -1,8 +1,8 @@
 //! Steps 2 and 4 to 6: the universal identifiers of the rows that only the peer has.
 //!
-//! `e_c` and `e_p` are merged in slices: those of their elements that begin with the same bits. A slice of `s_p` is a
-//! function of the same slice of both sets, and its receiver knows `e_c`, so its size tells nothing that the set `s_p`
-//! would not.
+//! `e_c` and `e_p` are merged in slices: those of their elements that begin with the same bits. A slice of
+//! `s_p` is a function of the same slice of both sets, and its receiver knows `e_c`, so its size tells
+//! nothing that the set `s_p` would not.
 
 use super::price::{Beat, CHUNK, SLICE_LAG, slice_bits, slice_cap};
 use super::{Party, Role, fault, steps};
@@ -198,8 +198,8 @@ impl<'r> Party<'r> {
     }
 }
 
-/// Replaces `into` by the elements of one slice, which must not repeat: the peer would have repeated one of its own, which
-/// would mark it through every later step.
+/// Replaces `into` by the elements of one slice, which must not repeat: the peer would have repeated one of
+/// its own, which would mark it through every later step.
 fn take_slice(
     from: &mut Sorted<'_, 32>,
     slice: u32,

@@ -1,13 +1,15 @@
 //! What a party keeps of a match on disk, so that a match that was cut goes on where both stood.
 //!
-//! A folder, private to this party, of one match with one peer: `match`, the keys of the run and what they may be used
-//! for; and three logs of finished chunks, `u` (own rows, in the order of the input), `e` (the peer's rows, in the
-//! peer's order) and `v` (own rows as universal identifiers, in the order in which they were sent). Everything that is
-//! sent is a function of these, so that what is sent again is the same bytes. Of what the peer sends after the streams,
-//! `pins` holds a hash per message ([`Pins`]); a folder of a version without them goes on, and pins from there.
+//! A folder, private to this party, of one match with one peer: `match`, the keys of the run and what they
+//! may be used for; and three logs of finished chunks, `u` (own rows, in the order of the input), `e` (the
+//! peer's rows, in the peer's order) and `v` (own rows as universal identifiers, in the order in which they
+//! were sent). Everything that is sent is a function of these, so that what is sent again is the same bytes.
+//! Of what the peer sends after the streams, `pins` holds a hash per message ([`Pins`]); a folder of a
+//! version without them goes on, and pins from there.
 //!
-//! Chunks carry a tag under a key of the run: a chunk of another run, or one that did not reach the disk whole, ends
-//! its log. At success, and when the peer deviates, keys are overwritten and the folder is emptied.
+//! Chunks carry a tag under a key of the run: a chunk of another run, or one that did not reach the disk
+//! whole, ends its log. At success, and when the peer deviates, keys are overwritten and the folder is
+//! emptied.
 
 use super::pins::Pins;
 use super::price::CHUNK;
@@ -77,7 +79,8 @@ struct LogFile {
 }
 
 impl Journal {
-    /// Opens or makes folder `dir` for a match of the parties called `names`, this one first; also the run that it holds.
+    /// Opens or makes folder `dir` for a match of the parties called `names`, this one first; also the run
+    /// that it holds.
     ///
     /// # Errors
     /// When it is open to others, in use, of other parties, or cannot be written.

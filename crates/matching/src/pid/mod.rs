@@ -1,22 +1,25 @@
 //! Private-ID (PID) for one unique identifier per row.
 //!
-//! * **Functionality.** Party 0 (`C`) holds identifiers `X`, party 1 (`P`) identifiers `Y`, each without repeats.
-//!   Both get the spine: the sorted list of pseudorandom universal identifiers of the union, and each the positions of
-//!   its own rows in it. Equal identifiers share a position.
-//! * **Security.** Semi-honest, one party corrupted: DDH on Curve25519 (about 126 bits), `H` a random oracle. Peers
-//!   that send malformed or repeated elements are caught by name; other deviations are not: with modified software either
-//!   party reads which of its own identifiers the other one has (`docs/protocols/pid.md`).
-//! * **Who learns what.** Each: both sizes and the size of the union, hence of the intersection, with the rows of
-//!   [`crate::dummies`] in them. Which rows are shared stays hidden. Without dummies the sizes are exact, and a party
-//!   that fills its list with fabricated identifiers and one target reads the target's membership off them.
-//! * **Paper.** Section 2.3 of the private randomised trials paper, protocol of its reference 8. Letters are theirs.
-//!   Deviations: x-only group elements; `u_c`, `u_p` and `e_c` are sorted as a whole instead of shuffled as a whole (a
-//!   sorted column is a function of its set, and a repeat shows); u and v stream in both directions at once; `e_c` and
-//!   `s_p` are exchanged in slices of the sorted order; a digest of the spine is compared at the end; a byte now and
-//!   then says that a party is at work.
-//! * **Cost.** Per party `2 (|X| + |Y|) + |X \ Y| + |Y \ X|` multiplications, besides hashing its own rows; 208 bytes
-//!   per row in total at equal sizes and half overlap. [`price`] is exact and a test holds it to the ledger. Memory:
-//!   what [`Options::memory`] says and 4 bytes per own row; columns beyond it lie on disk.
+//! * **Functionality.** Party 0 (`C`) holds identifiers `X`, party 1 (`P`) identifiers `Y`, each without
+//!   repeats. Both get the spine: the sorted list of pseudorandom universal identifiers of the union, and
+//!   each the positions of its own rows in it. Equal identifiers share a position.
+//! * **Security.** Semi-honest, one party corrupted: DDH on Curve25519 (about 126 bits), `H` a random oracle.
+//!   Peers that send malformed or repeated elements are caught by name; other deviations are not: with
+//!   modified software either party reads which of its own identifiers the other one has
+//!   (`docs/protocols/pid.md`).
+//! * **Who learns what.** Each: both sizes and the size of the union, hence of the intersection, with the
+//!   rows of [`crate::dummies`] in them. Which rows are shared stays hidden. Without dummies the sizes are
+//!   exact, and a party that fills its list with fabricated identifiers and one target reads the target's
+//!   membership off them.
+//! * **Paper.** Section 2.3 of the private randomised trials paper, protocol of its reference 8. Letters are
+//!   theirs. Deviations: x-only group elements; `u_c`, `u_p` and `e_c` are sorted as a whole instead of
+//!   shuffled as a whole (a sorted column is a function of its set, and a repeat shows); u and v stream in
+//!   both directions at once; `e_c` and `s_p` are exchanged in slices of the sorted order; a digest of the
+//!   spine is compared at the end; a byte now and then says that a party is at work.
+//! * **Cost.** Per party `2 (|X| + |Y|) + |X \ Y| + |Y \ X|` multiplications, besides hashing its own rows;
+//!   208 bytes per row in total at equal sizes and half overlap. [`price`] is exact and a test holds it to
+//!   the ledger. Memory: what [`Options::memory`] says and 4 bytes per own row; columns beyond it lie on
+//!   disk.
 //!
 //! ```text
 //!    C: c1, c2                                                  P: p1, p2
@@ -61,23 +64,26 @@ pub struct Options {
     pub threads: usize,
     /// The most rows accepted from the peer.
     pub peer_rows_max: u64,
-    /// Bytes that columns may take in memory, at least [`crate::spill::MEMORY_MIN`]; none: no bound. 64 MiB serve 119
-    /// million rows. Besides this: the identifiers, as their owner holds them, and 4 bytes per own row.
+    /// Bytes that columns may take in memory, at least [`crate::spill::MEMORY_MIN`]; none: no bound. 64 MiB
+    /// serve 119 million rows. Besides this: the identifiers, as their owner holds them, and 4 bytes per own
+    /// row.
     pub memory: Option<u64>,
-    /// Where columns go beyond `memory`, in files without a name; none: the system's folder for temporary files.
+    /// Where columns go beyond `memory`, in files without a name; none: the system's folder for temporary
+    /// files.
     pub scratch: Option<PathBuf>,
-    /// A folder, private to this party, from which a match that was cut goes on; it is made, and emptied at success and
-    /// when the peer deviates. Both parties must have kept theirs, else both begin afresh. It holds the keys of the run,
-    /// and 96 bytes per row.
+    /// A folder, private to this party, from which a match that was cut goes on; it is made, and emptied at
+    /// success and when the peer deviates. Both parties must have kept theirs, else both begin afresh. It
+    /// holds the keys of the run, and 96 bytes per row.
     pub resume: Option<PathBuf>,
     /// Rows that hide sizes; the other party must say the same. None: exact sizes are disclosed.
     pub dummies: Option<Dummies>,
-    /// Asked where this party has its half of a match that was cut and the other party says that it has not: a match begins
-    /// afresh then, with the same dummies.
+    /// Asked where this party has its half of a match that was cut and the other party says that it has not:
+    /// a match begins afresh then, with the same dummies.
     pub afresh: Option<Afresh>,
 }
 
-/// Whether a match may begin afresh: a refusal ([`Kind::Refused`]) ends the run and forgets this party's half.
+/// Whether a match may begin afresh: a refusal ([`Kind::Refused`]) ends the run and forgets this party's
+/// half.
 #[derive(Clone)]
 pub struct Afresh(pub Arc<dyn Fn() -> Result<(), Error> + Send + Sync>);
 
@@ -158,10 +164,10 @@ const ROW_BYTES: usize = size_of::<Element>() + size_of::<u32>();
 /// One party's half of Private-ID with the other party of a two-party session.
 ///
 /// # Errors
-/// `Input` when an own identifier repeats, is empty or too long, when identifiers change while they are read, or when
-/// [`Options::resume`] holds a match of other ones; `Limit` when a size is over a bound; `Malformed` or `Deviated` when
-/// the peer sends what the protocol does not; `Channel` when it is gone; `Io` when the disk is full. All name party,
-/// peer and step.
+/// `Input` when an own identifier repeats, is empty or too long, when identifiers change while they are read,
+/// or when [`Options::resume`] holds a match of other ones; `Limit` when a size is over a bound; `Malformed`
+/// or `Deviated` when the peer sends what the protocol does not; `Channel` when it is gone; `Io` when the
+/// disk is full. All name party, peer and step.
 pub fn run(session: &mut Session, own: &dyn Identifiers, options: &Options) -> Result<Spine, Error> {
     if session.roster().len() != 2 {
         return Err(Error::misuse("Private-ID is a protocol of two parties"));
@@ -244,7 +250,8 @@ fn check_same(run: &Run, own: &Padded<'_>, fingerprint: [u8; 32]) -> Result<(), 
 #[must_use]
 pub fn other_rows() -> Error {
     Error::input(
-        "the match that was cut was of other rows: this party's data or the peer's have changed since. Bring them back, or \
+        "the match that was cut was of other rows: this party's data or the peer's have changed since. Bring \
+         them back, or \
          both delete the folder of the match under `work` and begin afresh",
     )
 }
@@ -296,7 +303,8 @@ struct Party<'r> {
 struct Start {
     /// Own rows hashed by this party, the peer's by the peer.
     hashed: [u64; 2],
-    /// Own rows whose universal identifiers this party has, and which the peer has answered; the same of the peer's rows.
+    /// Own rows whose universal identifiers this party has, and which the peer has answered; the same of the
+    /// peer's rows.
     through: [u64; 2],
 }
 
@@ -429,7 +437,8 @@ impl<'r> Party<'r> {
         let mut link = session.link(self.peer);
         let union = own.len() + others.len();
         let (mut mine, digest) = steps::spine(own, others)?.map_err(|f| fault(&link, f))?;
-        // Who tells is in what it tells: a party that does not know the spine cannot answer with what it heard.
+        // Who tells is in what it tells: a party that does not know the spine cannot answer with what it
+        // heard.
         link.send(&told_by(self.role, digest))?;
         if link.recv_array()? != told_by(self.role.other(), digest) {
             return Err(link.blame("both spines are the same"));
@@ -440,7 +449,8 @@ impl<'r> Party<'r> {
         Ok(Spine { rows: union, mine, disclosed })
     }
 
-    /// Refuses an overlap of `shared` rows that is smaller than what a peer with all of our list must have in common with us.
+    /// Refuses an overlap of `shared` rows that is smaller than what a peer with all of our list must have in
+    /// common with us.
     fn check_shared(&self, link: &Link<'_>, shared: u64) -> Result<(), Error> {
         match shared >= self.shared_least {
             true => Ok(()),
@@ -453,8 +463,8 @@ impl<'r> Party<'r> {
         group::mul_batch(column, &self.keys[1], self.threads).map_err(|refusal| fault(link, refusal.into()))
     }
 
-    /// Runs rounds of one chunk with pulses between them: a party with less to do must not take work for silence, whoever
-    /// of the two it is.
+    /// Runs rounds of one chunk with pulses between them: a party with less to do must not take work for
+    /// silence, whoever of the two it is.
     fn rounds(
         &mut self,
         session: &mut Session,

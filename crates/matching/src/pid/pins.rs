@@ -1,8 +1,8 @@
 //! Pins: a hash of every message of the peer after the streams, so that after a cut the same bytes must come.
 //!
-//! In the steps `e` and `difference` a party raises what it is sent to its second key, or says what of it is new. A peer
-//! that could send other elements under the same keys after every cut would read off the answers what one run does not
-//! tell. A pin reaches the file before anything that depends on its message leaves.
+//! In the steps `e` and `difference` a party raises what it is sent to its second key, or says what of it is
+//! new. A peer that could send other elements under the same keys after every cut would read off the answers
+//! what one run does not tell. A pin reaches the file before anything that depends on its message leaves.
 
 use crate::group::Element;
 use base::Error;
@@ -15,7 +15,8 @@ use std::os::unix::fs::FileExt;
 const PIN_BYTES: usize = 16;
 const FRAME: usize = 2 * PIN_BYTES;
 
-const SAME: &str = "what it sends after the cut is what it sent before it; a peer that runs another release of tacit now \
+const SAME: &str = "what it sends after the cut is what it sent before it; a peer that runs another release \
+                    of tacit now \
                     may send other bytes: run again, the match begins afresh";
 
 /// The pins of one run, in the order of the messages; nothing where the run keeps no journal.

@@ -28,7 +28,8 @@ pub(super) const WINDOW_BYTES: u64 = 6 * CHUNK * ELEMENT_BYTES + (1 << 18);
 const _: () = assert!(WINDOW_BYTES <= base::limits::WINDOW_BYTES as u64);
 const _: () = assert!((SLICE_LAG + 1) * (SLICE_MOST * ELEMENT_BYTES + COUNT_BYTES) <= WINDOW_BYTES);
 
-/// Bits of the number of slices that elements are exchanged in: on average, at most a chunk of the larger side each.
+/// Bits of the number of slices that elements are exchanged in: on average, at most a chunk of the larger
+/// side each.
 pub(super) fn slice_bits(rows: [u64; 2]) -> u32 {
     rows[0].max(rows[1]).div_ceil(CHUNK).next_power_of_two().trailing_zeros()
 }
@@ -55,8 +56,8 @@ impl Beat {
         Self { own, left: peer.div_ceil(PULSE) }
     }
 
-    /// What to do after round `i`: whether to send a pulse, and whether to take one. Pulses are taken as one goes, so
-    /// that few wait in a channel.
+    /// What to do after round `i`: whether to send a pulse, and whether to take one. Pulses are taken as one
+    /// goes, so that few wait in a channel.
     pub fn after(&mut self, i: u64) -> [bool; 2] {
         let due = (i + 1).is_multiple_of(PULSE);
         let takes = due && (i + 1) / PULSE > PULSE_LAG && self.left > 0;
@@ -84,8 +85,8 @@ pub(super) enum Move {
 /// The order of moves while both stream.
 ///
 /// Each party starts its next chunk before it waits for the answer to an earlier one, so both compute at once
-/// whatever the two sizes are: a row costs its owner two multiplications and the peer two. At most three chunks of
-/// u and of v are on their way in one direction, far below the window of a channel.
+/// whatever the two sizes are: a row costs its owner two multiplications and the peer two. At most three
+/// chunks of u and of v are on their way in one direction, far below the window of a channel.
 pub(super) fn stream(own: u64, peer: u64) -> impl Iterator<Item = Move> {
     let rounds = own.max(peer).div_ceil(CHUNK);
     let chunk = |rows: u64, i: Option<u64>| {
@@ -196,8 +197,8 @@ fn meter(role: Role, sizes: Sizes) -> Meter {
     m
 }
 
-/// The exact cost for sizes that are known: after a run, or for a planned overlap. Sizes include dummies. A run that goes
-/// on after a cut sends less.
+/// The exact cost for sizes that are known: after a run, or for a planned overlap. Sizes include dummies. A
+/// run that goes on after a cut sends less.
 #[must_use]
 pub fn price(sizes: Sizes) -> Cost {
     let [c, p] = [Role::C, Role::P].map(|role| meter(role, sizes));

@@ -32,10 +32,11 @@ pub fn check_distinct(column: &[Element]) -> Result<(), Fault> {
     }
 }
 
-/// Checks the next piece of a column that the peer must have sorted: the global shuffle of `u`, `e_c`, `s_p` and `s'_c`.
+/// Checks the next piece of a column that the peer must have sorted: the global shuffle of `u`, `e_c`, `s_p`
+/// and `s'_c`.
 ///
-/// A sorted column is a function of the *set* of its elements, so nothing of the order in which they arrived survives.
-/// A shuffle of each chunk on its own would hand out the match count of every chunk.
+/// A sorted column is a function of the *set* of its elements, so nothing of the order in which they arrived
+/// survives. A shuffle of each chunk on its own would hand out the match count of every chunk.
 ///
 /// # Errors
 /// When an element is not canonical, repeats or is out of order.
@@ -91,12 +92,12 @@ pub fn differences(
 /// Positions of own rows, in input order, and the digest of a spine.
 pub type Positions = (Vec<u32>, [u8; 32]);
 
-/// The positions of own rows, in input order, among the sorted universal identifiers of both, and a digest of all of
-/// them in order. A record of an own row is its identifier and its number.
+/// The positions of own rows, in input order, among the sorted universal identifiers of both, and a digest of
+/// all of them in order. A record of an own row is its identifier and its number.
 ///
 /// # Errors
-/// The inner ones when an identifier occurs twice: the peer sent something else than the protocol says. The outer ones
-/// when a column cannot be read back.
+/// The inner ones when an identifier occurs twice: the peer sent something else than the protocol says. The
+/// outer ones when a column cannot be read back.
 pub fn spine(own: Column<'_, ROW_BYTES>, others: Column<'_, 32>) -> Result<Result<Positions, Fault>, Error> {
     let mut positions = vec![0; own.len() as usize];
     let (mut own, mut others) = (own.sorted(), others.sorted());

@@ -18,7 +18,8 @@ const _: () = assert!(FINGERPRINT_ROWS == CHUNK);
 type Columns<'r> = (Column<'r, ROW_BYTES>, Column<'r, 32>);
 
 impl<'r> Party<'r> {
-    /// `H(x)` to the first key, of all own rows. Sorted, they are `u`: under a secret key that is a secret order.
+    /// `H(x)` to the first key, of all own rows. Sorted, they are `u`: under a secret key that is a secret
+    /// order.
     pub(super) fn hash_own(
         &mut self,
         session: &mut Session,
@@ -71,7 +72,8 @@ impl<'r> Party<'r> {
         fingerprint.check(rows.start / CHUNK, digests.iter())
     }
 
-    /// Both columns in chunks, both parties at once: own rows as universal identifiers, and `e` of the peer's rows.
+    /// Both columns in chunks, both parties at once: own rows as universal identifiers, and `e` of the peer's
+    /// rows.
     pub(super) fn stream(
         &mut self,
         session: &mut Session,

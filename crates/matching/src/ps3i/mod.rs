@@ -1,20 +1,21 @@
 //! PS3I: the rows that two parties have in common, joined, as shares.
 //!
-//! * **Functionality.** Each party holds rows with one identifier, without repeats, and a payload per row. Both get, for
-//!   every identifier that both have, shares of either payload: one joined row each, in an order that neither can trace to
-//!   its own rows.
-//! * **Security.** Semi-honest, one party corrupted: DDH on Curve25519, `H` a random oracle, and what the payload moves by
-//!   ([`crate::permute`] or [`crate::paillier`]).
-//! * **Who learns what.** Both sizes and the number of matches, to both; with [`crate::dummies`] in them. A also: which
-//!   entry of B's secret order of A's rows meets which entry of B's secret order of its own rows, which is uniform. B also:
-//!   which entries of its order of A's rows match, which is uniform as well. Neither learns which of its own rows match.
-//! * **Paper.** Section 2.3 of the private randomised trials paper and its reference 8, variant PS3I. As shipped, that
-//!   protocol returns ciphertexts as they were sent, so that each party finds its own rows among the matched ones; here
-//!   shares are made by permutations that the owner of a payload cannot follow. Ours too: `E_A` is sorted as a whole, which
-//!   is its shuffle; lengths and terms first.
-//! * **Cost.** Two multiplications per row and party, the first of them with a hash; 32 bytes per row of either and 32 more
-//!   per row of A, one bit per row of A; then a network over the rows of each. [`price`] is exact for sizes that are known
-//!   and a test holds it to the ledger.
+//! * **Functionality.** Each party holds rows with one identifier, without repeats, and a payload per row.
+//!   Both get, for every identifier that both have, shares of either payload: one joined row each, in an
+//!   order that neither can trace to its own rows.
+//! * **Security.** Semi-honest, one party corrupted: DDH on Curve25519, `H` a random oracle, and what the
+//!   payload moves by ([`crate::permute`] or [`crate::paillier`]).
+//! * **Who learns what.** Both sizes and the number of matches, to both; with [`crate::dummies`] in them. A
+//!   also: which entry of B's secret order of A's rows meets which entry of B's secret order of its own rows,
+//!   which is uniform. B also: which entries of its order of A's rows match, which is uniform as well.
+//!   Neither learns which of its own rows match.
+//! * **Paper.** Section 2.3 of the private randomised trials paper and its reference 8, variant PS3I. As
+//!   shipped, that protocol returns ciphertexts as they were sent, so that each party finds its own rows
+//!   among the matched ones; here shares are made by permutations that the owner of a payload cannot follow.
+//!   Ours too: `E_A` is sorted as a whole, which is its shuffle; lengths and terms first.
+//! * **Cost.** Two multiplications per row and party, the first of them with a hash; 32 bytes per row of
+//!   either and 32 more per row of A, one bit per row of A; then a network over the rows of each. [`price`]
+//!   is exact for sizes that are known and a test holds it to the ledger.
 //!
 //! ```text
 //!          A = party 0: key a, order pi_A                        B = party 1: key b, order pi_B
@@ -26,8 +27,8 @@
 //! payload  A's payloads in the order of U_A, picked by B's rho along I             -> shares, one per p in I
 //!          B's payloads in the order of U_B, picked by A's q along I               -> shares, one per p in I
 //! ```
-//! What would be fatal cannot be said here: B never hears a `q`, `rho` leaves B in no form, `e` starts when all of
-//! `U_A` has come, and keys live for one run.
+//! What would be fatal cannot be said here: B never hears a `q`, `rho` leaves B in no form, `e` starts when
+//! all of `U_A` has come, and keys live for one run.
 
 mod moves;
 mod price;
@@ -107,12 +108,12 @@ pub struct Disclosed {
     pub matched: u64,
 }
 
-/// One party's half of PS3I with the other party of a session of two. `payload` has a row per own row; `peer_layout` is
-/// that of the peer's.
+/// One party's half of PS3I with the other party of a session of two. `payload` has a row per own row;
+/// `peer_layout` is that of the peer's.
 ///
 /// # Errors
-/// `Input` when an own identifier repeats; `Limit` when a size is over a bound; `Malformed` or `Deviated` when the peer
-/// sends what the protocol does not; `Channel` when it is gone. All name party, peer and step.
+/// `Input` when an own identifier repeats; `Limit` when a size is over a bound; `Malformed` or `Deviated`
+/// when the peer sends what the protocol does not; `Channel` when it is gone. All name party, peer and step.
 pub fn run(
     session: &mut Session,
     own: &dyn Identifiers,

@@ -1,8 +1,9 @@
 //! The payloads of both parties moved into shares, by one back end or the other.
 //!
-//! A back end sees nothing of the match but this: each party has a vector, its payloads in the order in which it sent
-//! their rows, and picks, an entry of the peer's vector for every joined row. Both know the lengths. It returns shares of
-//! the picked entries of either vector; how, and what a party may choose of its shares, is its affair.
+//! A back end sees nothing of the match but this: each party has a vector, its payloads in the order in which
+//! it sent their rows, and picks, an entry of the peer's vector for every joined row. Both know the lengths.
+//! It returns shares of the picked entries of either vector; how, and what a party may choose of its shares,
+//! is its affair.
 
 use super::{Backend, Options};
 use crate::paillier::{self, Giver};

@@ -73,7 +73,8 @@ fn one_way(bill: &mut Bill, party: PartyId, bytes: u64) {
     }
 }
 
-/// Bytes of memory that a run takes at its peak, about: elements before the join, then the payload on its way.
+/// Bytes of memory that a run takes at its peak, about: elements before the join, then the payload on its
+/// way.
 #[must_use]
 pub fn memory(rows: [u64; 2], layouts: &[Layout; 2]) -> u64 {
     let [n, all] = [rows[0].max(rows[1]), rows[0] + rows[1]];

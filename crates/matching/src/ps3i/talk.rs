@@ -21,7 +21,8 @@ const SAME_TERMS: &str = "it joins payloads of the layouts that we do, by the sa
 pub(super) struct Pairs {
     /// Own rows in the order in which they were sent as u.
     pub order: Vec<u32>,
-    /// For every joined row, which entry of the peer's order lies there. At A the `q` of each pair; at B `rho` along I.
+    /// For every joined row, which entry of the peer's order lies there. At A the `q` of each pair; at B
+    /// `rho` along I.
     pub picks: Vec<u32>,
 }
 
@@ -71,7 +72,8 @@ pub(super) fn pairs(
     let column = Column { own, order: &pairs.order, key: Exponent::random(rng), threads };
     let products = session.step("u", |s| column.exchange(s, rows))?;
     let peer = session.me().other();
-    // The products of a row that its owner sent twice would mark it: nothing that depends on them leaves before this.
+    // The products of a row that its owner sent twice would mark it: nothing that depends on them leaves
+    // before this.
     let products = session.step("e", |s| sorted(products).ok_or_else(|| s.link(peer).blame(DISTINCT)))?;
     pairs.picks = if session.me() == PartyId(0) {
         let shuffled = session.step("e", |s| recv_sorted(s, rows[0]))?;
@@ -103,8 +105,8 @@ struct Column<'a> {
 }
 
 impl Column<'_> {
-    /// Own rows under the own key, chunk by chunk against the peer's, so that both compute at once. Returns the peer's
-    /// under both keys, as they came.
+    /// Own rows under the own key, chunk by chunk against the peer's, so that both compute at once. Returns
+    /// the peer's under both keys, as they came.
     fn exchange(&self, session: &mut Session, rows: [u64; 2]) -> Result<Vec<Element>, Error> {
         let (me, peer) = (session.me().index(), session.me().other());
         let mut products: Vec<Element> = reserve("rows of the peer", rows[1 - me])?;
@@ -138,8 +140,8 @@ impl Column<'_> {
 
 /// Elements with their places, sorted by encoding; none when one repeats.
 ///
-/// Sorting is the shuffle: the elements are products with a key that their owner does not know, so their order is
-/// uniform to it. It is one of the whole column, and says nothing of the order in which they came.
+/// Sorting is the shuffle: the elements are products with a key that their owner does not know, so their
+/// order is uniform to it. It is one of the whole column, and says nothing of the order in which they came.
 fn sorted(products: Vec<Element>) -> Option<Vec<(Element, u32)>> {
     let mut sorted: Vec<(Element, u32)> = products.into_iter().zip(0..).collect();
     sorted.sort_unstable();

@@ -10,8 +10,8 @@ use base::PartyId;
 use std::time::{Duration, Instant};
 
 impl Meet {
-    /// Tells every peer that is there within `patience` that this party takes no part. A peer that is not reached, or comes
-    /// later, is not told.
+    /// Tells every peer that is there within `patience` that this party takes no part. A peer that is not
+    /// reached, or comes later, is not told.
     pub fn decline(mut self, patience: Duration) {
         self.patience = patience;
         self.deadline = self.deadline.min(patience);

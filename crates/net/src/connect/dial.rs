@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 type Connected = (SocketChannel, SocketAddr);
 
 impl Meet {
-    /// The control channel to a peer that listens, once everybody is there: a peer that leaves before is gone to again.
-    /// Nothing when the meeting failed elsewhere.
+    /// The control channel to a peer that listens, once everybody is there: a peer that leaves before is gone
+    /// to again. Nothing when the meeting failed elsewhere.
     pub(super) fn keep_dialling(
         &self,
         peer: PartyId,
@@ -97,7 +97,8 @@ impl Meet {
             let question = self.hello(peer, Verdict::Question, Topic::Worker { session, lane, first, count });
             let (channel, at, answer) = loop {
                 let Some((mut channel, at)) = self.reach(peer, gate, until, effort)? else { return Ok(None) };
-                // Not the deadline of a handshake: the other side may still be busy with the step before the lanes.
+                // Not the deadline of a handshake: the other side may still be busy with the step before the
+                // lanes.
                 channel.begin(self.deadline).map_err(|e| self.error(peer, Kind::Channel(e)))?;
                 match self.ask(&mut channel, &question, &at, effort)? {
                     Ok(answer) => break (channel, at, answer),
@@ -117,8 +118,8 @@ impl Meet {
         Ok(Some((peer, channels)))
     }
 
-    /// Sends a hello and receives the answer. The outer error is final; the inner one says that nobody answered, or that the
-    /// meeting was over before.
+    /// Sends a hello and receives the answer. The outer error is final; the inner one says that nobody
+    /// answered, or that the meeting was over before.
     pub(super) fn ask(
         &self,
         channel: &mut SocketChannel,
@@ -211,7 +212,8 @@ impl Meet {
                 return Err(self.error(
                     peer,
                     Kind::Channel(ChannelError::Io(format!(
-                        "no answer from {name} at {address} within {waited:.1} s ({why}); check that {name} is \
+                        "no answer from {name} at {address} within {waited:.1} s ({why}); check that {name} \
+                         is \
                          running, that it listens there and that no firewall is between"
                     ))),
                 ));

@@ -1,4 +1,5 @@
-//! The listening side: one address for all peers that come, sorted by the key that they prove and what they say.
+//! The listening side: one address for all peers that come, sorted by the key that they prove and what they
+//! say.
 
 use super::standby::reply;
 use super::{Effort, Gate, LANES, Lanes, Meet, Met, RETRY, Status, Transport};
@@ -76,8 +77,8 @@ impl Door {
         Self { acceptor, awaited, shared: true, early: Vec::new() }
     }
 
-    /// The control channels of all awaited peers, once everybody is there: a peer that leaves before is awaited again.
-    /// Nothing when the meeting failed elsewhere.
+    /// The control channels of all awaited peers, once everybody is there: a peer that leaves before is
+    /// awaited again. Nothing when the meeting failed elsewhere.
     pub(super) fn controls(
         &mut self,
         meet: &Meet,
@@ -262,7 +263,8 @@ impl Door {
         let at = self.acceptor.address;
         let who = if missing.len() == 1 { &*names } else { "each of them" };
         let mut text = format!(
-            "{names} did not come to {at} within {waited:.1} s; check that {who} is running and dials this address"
+            "{names} did not come to {at} within {waited:.1} s; check that {who} is running and dials this \
+             address"
         );
         if let Some(last) = wait.last.take() {
             text += &format!(". The last connection was refused: {last}");

@@ -80,7 +80,8 @@ impl Effort {
         }
     }
 
-    /// Keeps the first error; what it broke off elsewhere says nothing new, nor does what the end of the meeting broke off.
+    /// Keeps the first error; what it broke off elsewhere says nothing new, nor does what the end of the
+    /// meeting broke off.
     pub(super) fn note<T>(&self, done: Result<Option<T>, Error>) -> Option<T> {
         done.unwrap_or_else(|error| {
             let mut state = self.state();
@@ -99,8 +100,8 @@ impl Effort {
 }
 
 impl Meet {
-    /// Until when to try for `peer`. Who has been here before is waited for a little longer, so that the blame falls on
-    /// those who never came: others left because of them.
+    /// Until when to try for `peer`. Who has been here before is waited for a little longer, so that the
+    /// blame falls on those who never came: others left because of them.
     pub(super) fn limit(&self, peer: PartyId, until: Instant, effort: &Effort) -> Instant {
         if effort.came(peer) { until + 2 * RETRY.1 } else { until }
     }

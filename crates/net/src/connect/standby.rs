@@ -1,9 +1,9 @@
 //! A node that waits for word to begin, and the party that gives it.
 //!
-//! A node binds its address and meets nobody. A party that proves one of the keys it was given may say one thing:
-//! *begin what we agreed on, with this hash*. Whether it does is the node's to decide. Parties that come to meet before
-//! the node was told are asked to come again. A meeting that begins goes on at the same bound address, so that nobody
-//! who comes meanwhile finds it closed.
+//! A node binds its address and meets nobody. A party that proves one of the keys it was given may say one
+//! thing: *begin what we agreed on, with this hash*. Whether it does is the node's to decide. Parties that
+//! come to meet before the node was told are asked to come again. A meeting that begins goes on at the same
+//! bound address, so that nobody who comes meanwhile finds it closed.
 
 use super::door::Door;
 use super::{Effort, Gate, Meet, Meeting, RETRY, Status};
@@ -37,8 +37,8 @@ pub struct Call {
 }
 
 impl Standby {
-    /// Binds `address`, for the holders of `keys` who come from the networks `allow` (from anywhere where there are none). A
-    /// handshake takes `deadline` at most.
+    /// Binds `address`, for the holders of `keys` who come from the networks `allow` (from anywhere where
+    /// there are none). A handshake takes `deadline` at most.
     ///
     /// # Errors
     /// When the address cannot be used.
@@ -75,7 +75,8 @@ impl Standby {
                 }
             };
             self.acceptor.turned_away.try_iter().take(QUEUE).for_each(drop);
-            // Who speaks no TLS, proves no known key or says nothing that we know is forgotten: there is nothing to end.
+            // Who speaks no TLS, proves no known key or says nothing that we know is forgotten: there is
+            // nothing to end.
             let Arrival { mut channel, hello: Ok(hello), key: Some(key), from } = arrival else { continue };
             match hello.topic {
                 Topic::Begin { agreement } => {
@@ -112,8 +113,9 @@ pub(super) fn reply(channel: &mut SocketChannel, hello: &Hello, verdict: Verdict
 }
 
 impl Meet {
-    /// [`Meet::meet`] at the address where this party stood by, as `host` told it to. A host that does not come, or leaves
-    /// before everybody is there and does not come back, ends it: a node waits for nobody on a dead party's word.
+    /// [`Meet::meet`] at the address where this party stood by, as `host` told it to. A host that does not
+    /// come, or leaves before everybody is there and does not come back, ends it: a node waits for nobody on
+    /// a dead party's word.
     ///
     /// # Errors
     /// As [`Meet::meet`], and when the host is not there.
@@ -135,7 +137,8 @@ impl Meet {
                 let (name, waited) = (self.roster.name(host), grace.as_secs_f64());
                 let what = if effort.came(host) { "has left again" } else { "does not come" };
                 let text = format!(
-                    "{name} said to begin and {what}; waited {waited:.1} s for it. {name}'s own output says why"
+                    "{name} said to begin and {what}; waited {waited:.1} s for it. {name}'s own output says \
+                     why"
                 );
                 return Err(self.error(host, Kind::Channel(ChannelError::Io(text))));
             }
@@ -144,8 +147,9 @@ impl Meet {
         Ok(None)
     }
 
-    /// Tells the node of `peer` at `address` to begin what this meeting is about; again while it is not there or is busy
-    /// with something else, and after it was there and left: a node that fails stands by once more.
+    /// Tells the node of `peer` at `address` to begin what this meeting is about; again while it is not there
+    /// or is busy with something else, and after it was there and left: a node that fails stands by once
+    /// more.
     ///
     /// # Errors
     /// When it is not there in time, is not the peer, or does not begin this.
@@ -201,7 +205,8 @@ impl Meet {
             Verdict::Agreement => {
                 let name = self.roster.name(peer);
                 let text = format!(
-                    "{name} does not begin this {}: its node must hold the file and list its full hash; see {name}'s own log",
+                    "{name} does not begin this {}: its node must hold the file and list its full hash; see \
+                     {name}'s own log",
                     self.terms.document
                 );
                 Err(self.error(peer, Kind::Input(text)))

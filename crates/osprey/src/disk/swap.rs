@@ -1,8 +1,8 @@
 //! Swap files that live as long as a value, for measurements against the system's own paging.
 //!
-//! **What must hold.** A swap file is switched off and removed when its value is dropped. When the process was killed,
-//! the next one finds the file by its name, which holds the number and the start time of the process that made it, and
-//! removes it then. Swap files of others are never touched.
+//! **What must hold.** A swap file is switched off and removed when its value is dropped. When the process
+//! was killed, the next one finds the file by its name, which holds the number and the start time of the
+//! process that made it, and removes it then. Swap files of others are never touched.
 
 use crate::sys::PAGE;
 use crate::sys::own::set_aside;
@@ -31,12 +31,12 @@ pub struct SwapFile {
 }
 
 impl SwapFile {
-    /// Makes a swap file of `bytes` ([`SWAP_MIN`] to [`SWAP_MAX`]) in `dir`, of the highest priority, after those that
-    /// dead processes left in `dir` or in use were removed.
+    /// Makes a swap file of `bytes` ([`SWAP_MIN`] to [`SWAP_MAX`]) in `dir`, of the highest priority, after
+    /// those that dead processes left in `dir` or in use were removed.
     ///
     /// # Errors
-    /// `PermissionDenied` without the right to change swap, `StorageFull`, `InvalidInput` outside the range or on a
-    /// file system that cannot hold swap.
+    /// `PermissionDenied` without the right to change swap, `StorageFull`, `InvalidInput` outside the range
+    /// or on a file system that cannot hold swap.
     pub fn create(dir: &Path, bytes: u64) -> io::Result<Self> {
         if !(SWAP_MIN..=SWAP_MAX).contains(&bytes) {
             let text = format!("a swap file has {SWAP_MIN} to {SWAP_MAX} bytes; {bytes} were asked for");
@@ -60,7 +60,8 @@ impl SwapFile {
         &self.path
     }
 
-    /// Switches off and removes the swap files of dead processes, in `dir` and among those in use. How many there were.
+    /// Switches off and removes the swap files of dead processes, in `dir` and among those in use. How many
+    /// there were.
     ///
     /// # Errors
     /// The system's.
@@ -89,8 +90,8 @@ impl SwapFile {
 }
 
 impl Drop for SwapFile {
-    /// What is in it goes back to memory first. A process at its own limit may have pages there: the system then has no
-    /// room for them (`ENOMEM`) until that process ends or makes some.
+    /// What is in it goes back to memory first. A process at its own limit may have pages there: the system
+    /// then has no room for them (`ENOMEM`) until that process ends or makes some.
     fn drop(&mut self) {
         let until = Instant::now() + PATIENCE;
         while let Err(error) = switch_off(&self.path) {
@@ -176,7 +177,8 @@ fn reserve(mut file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// The first page: version 1 and the number of the last page after 1024 bytes for a boot sector; the mark at the end.
+/// The first page: version 1 and the number of the last page after 1024 bytes for a boot sector; the mark at
+/// the end.
 fn header(pages: u64) -> Vec<u8> {
     const MARK: &[u8] = b"SWAPSPACE2";
     let mut page = vec![0; PAGE];

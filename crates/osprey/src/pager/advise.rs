@@ -1,42 +1,43 @@
 //! Paging by advice to the kernel: engines `file` and `hint`.
 //!
-//! **Functionality.** The region is ordinary memory that the kernel pages: a shared mapping of an unlinked file (`file`), or
-//! anonymous memory with the system's swap (`hint`, the paper's way). A thread follows the plan and tells the kernel what
-//! to read ahead and map, and what to write back and drop. Needs no privilege.
+//! **Functionality.** The region is ordinary memory that the kernel pages: a shared mapping of an unlinked
+//! file (`file`), or anonymous memory with the system's swap (`hint`, the paper's way). A thread follows the
+//! plan and tells the kernel what to read ahead and map, and what to write back and drop. Needs no privilege.
 //!
-//! **What must hold.** Advice never changes content, so any trace gives correct results. Dead chunks are therefore written
-//! like others: to drop one, its content would have to be gone before the allocator is asked, and the kernel would hand a
-//! faulting program an empty page without asking us.
+//! **What must hold.** Advice never changes content, so any trace gives correct results. Dead chunks are
+//! therefore written like others: to drop one, its content would have to be gone before the allocator is
+//! asked, and the kernel would hand a faulting program an empty page without asking us.
 //!
 //! **Who learns what.** Chunks go to the disk in the clear: nobody picks these engines but on request.
 //!
-//! **Where the program is.** By its events where they differ from block to block. Where they stand still, one fetched chunk
-//! in [`KEY_EVERY`](super::KEY_EVERY), and the last one there is room for, is brought into the cache without mapping its
-//! first page: a *key*. The page is mapped once the program touched it, and `/proc/self/pagemap` says so. The kernel tells
-//! nobody about that touch, so the thread looks every [`KEY_MS`] while a key is out. A program may be faster than that and
-//! overtake the plan: then it has touched chunks that are still to be fetched, which are mapped although nobody mapped
-//! them. That tells, too.
-//! What it is past is not fetched; what of that the plan still holds and has left since comes back once the plan is ahead.
-//! The kernel may also take away what the plan holds, when a memory group is full for a moment, or because it looks for
-//! pages that rest (DAMON): one fault each for the program. If it faults and faults while the plan has nothing to do, the
-//! thread looks at the chunks that it holds and brings those back, and at all chunks if the plan stood still, too; for one
-//! that waits for a page without touching it nothing does.
-//! Chunks smaller than 64 KiB under `file` may seem touched when a neighbour is read: the kernel maps what is in its cache
-//! around a fault.
-//! These engines are for comparison; `move` gets a message.
+//! **Where the program is.** By its events where they differ from block to block. Where they stand still, one
+//! fetched chunk in [`KEY_EVERY`](super::KEY_EVERY), and the last one there is room for, is brought into the
+//! cache without mapping its first page: a *key*. The page is mapped once the program touched it, and
+//! `/proc/self/pagemap` says so. The kernel tells nobody about that touch, so the thread looks every
+//! [`KEY_MS`] while a key is out. A program may be faster than that and overtake the plan: then it has
+//! touched chunks that are still to be fetched, which are mapped although nobody mapped them. That tells,
+//! too. What it is past is not fetched; what of that the plan still holds and has left since comes back once
+//! the plan is ahead. The kernel may also take away what the plan holds, when a memory group is full for a
+//! moment, or because it looks for pages that rest (DAMON): one fault each for the program. If it faults and
+//! faults while the plan has nothing to do, the thread looks at the chunks that it holds and brings those
+//! back, and at all chunks if the plan stood still, too; for one that waits for a page without touching it
+//! nothing does. Chunks smaller than 64 KiB under `file` may seem touched when a neighbour is read: the
+//! kernel maps what is in its cache around a fault. These engines are for comparison; `move` gets a message.
 //!
-//! **The limit.** The plan keeps within it. Touches that no plan foresaw are the kernel's to serve: when more is resident
-//! than the limit allows, chunks that the plan does not hold are sent away in the order of the region, which is also all
-//! there is without a trace. The check happens every [`CHECK_MS`]; a cgroup, where the launcher may have one, is exact.
+//! **The limit.** The plan keeps within it. Touches that no plan foresaw are the kernel's to serve: when more
+//! is resident than the limit allows, chunks that the plan does not hold are sent away in the order of the
+//! region, which is also all there is without a trace. The check happens every [`CHECK_MS`]; a cgroup, where
+//! the launcher may have one, is exact.
 //!
-//! **Paper and deviations.** MIN instead of hints by lookahead; chunks are mapped ahead (MADV_POPULATE_*), which saves the
-//! minor fault per page of the swap cache; whole chunks.
+//! **Paper and deviations.** MIN instead of hints by lookahead; chunks are mapped ahead (MADV_POPULATE_*),
+//! which saves the minor fault per page of the swap cache; whole chunks.
 //!
-//! **Counts.** `stalls`: major faults of the program's own threads since the start, each of them a page that it waited for.
-//! `bytes_read`: pages that were not mapped when the plan had their chunk read, and one page for each stall; what the
-//! kernel reads around a stall without a plan is not in it. `bytes_written`: mapped pages of chunks sent away, without those
-//! that the plan takes for clean; the kernel writes none that is clean. `first_touches`, `key_faults`: chunks mapped by the
-//! plan that held nothing yet, and keys. `dropped_dead` stays 0.
+//! **Counts.** `stalls`: major faults of the program's own threads since the start, each of them a page that
+//! it waited for. `bytes_read`: pages that were not mapped when the plan had their chunk read, and one page
+//! for each stall; what the kernel reads around a stall without a plan is not in it. `bytes_written`: mapped
+//! pages of chunks sent away, without those that the plan takes for clean; the kernel writes none that is
+//! clean. `first_touches`, `key_faults`: chunks mapped by the plan that held nothing yet, and keys.
+//! `dropped_dead` stays 0.
 //!
 //! **Cost.** Two to four system calls per chunk moved; at least 50 wake-ups per second.
 
@@ -69,7 +70,8 @@ const CHECK_MS: i32 = 20;
 const BUFFER_SHARE: usize = 8;
 /// Chunks that are being read or written at once, at most, and one frame in as many.
 const DEPTH: (usize, usize) = (16, 32);
-/// One byte of the limit in as many is for what a cgroup counts beside: page tables, and pages on their way out.
+/// One byte of the limit in as many is for what a cgroup counts beside: page tables, and pages on their way
+/// out.
 const SLACK_SHARE: u64 = 32;
 
 /// How the chunks that fit are shared out.
@@ -140,8 +142,8 @@ impl Advisor {
 /// Starts an engine, `file` or `hint`, on a region that was not touched yet.
 ///
 /// # Errors
-/// In words: no limit, one too small for two blocks of the trace (with the least), no swap, a folder that cannot be
-/// written, a disk too full.
+/// In words: no limit, one too small for two blocks of the trace (with the least), no swap, a folder that
+/// cannot be written, a disk too full.
 pub(crate) fn start(
     engine: Engine,
     settings: &Settings,
@@ -198,7 +200,8 @@ fn frames(settings: &Settings, source: Option<&Source>) -> Result<usize, String>
     let least = (two_blocks..).find(|&frames| Sizes::of(frames).capacity >= two_blocks).unwrap_or(usize::MAX);
     if frames < least {
         return Err(format!(
-            "a limit of {} bytes is too small: the process needs {other} beside the region and {least} chunks of {} \
+            "a limit of {} bytes is too small: the process needs {other} beside the region and {least} \
+             chunks of {} \
              bytes in it, so at least {}",
             settings.memory,
             settings.chunk,
@@ -299,8 +302,8 @@ impl Mover {
             && self.mapped(chunk).is_ok_and(|n| n > 0)
     }
 
-    /// Tells the plan of chunks that it holds and that are away, and, with `strays`, of those that are there and that it
-    /// does not hold.
+    /// Tells the plan of chunks that it holds and that are away, and, with `strays`, of those that are there
+    /// and that it does not hold.
     fn search(&self, program: &mut Program, strays: bool) {
         let all = self.region.chunk() / PAGE;
         let mut away = Vec::new();
@@ -343,7 +346,8 @@ impl Mover {
         Ok(pages)
     }
 
-    /// Starts to read. Whether the chunk was away: if its first page is mapped then, the program has touched it.
+    /// Starts to read. Whether the chunk was away: if its first page is mapped then, the program has touched
+    /// it.
     fn fetch(&mut self, fetch: Fetch) -> io::Result<bool> {
         self.lingering.remove(&fetch.chunk);
         if self.way.keep(fetch.chunk) {

@@ -1,12 +1,14 @@
 //! The limit of memory against what the process really uses.
 //!
-//! What a program needs beside its chunks is known from a pass without its cryptography and its connections, so it is only
-//! a beginning. The pager looks now and then at what the system counts for the process, page tables included, and gives up
-//! frames when that comes near the limit: when it is awake anyway, and, while the process is near the limit, also by the clock,
-//! since a program that touches nothing new may still allocate. It never takes frames back: a plan can shrink, not grow.
+//! What a program needs beside its chunks is known from a pass without its cryptography and its connections,
+//! so it is only a beginning. The pager looks now and then at what the system counts for the process, page
+//! tables included, and gives up frames when that comes near the limit: when it is awake anyway, and, while
+//! the process is near the limit, also by the clock, since a program that touches nothing new may still
+//! allocate. It never takes frames back: a plan can shrink, not grow.
 //!
-//! A look comes too late for a program that allocates much at once. Where the system then lets threads wait for memory
-//! ([`super::pressure`]), a part of the limit is given up at once, whatever the look says: others of the group may use it.
+//! A look comes too late for a program that allocates much at once. Where the system then lets threads wait
+//! for memory ([`super::pressure`]), a part of the limit is given up at once, whatever the look says: others
+//! of the group may use it.
 
 use super::{FRAMES_MIN, GROWTH, GROWTH_PERCENT, SLACK_PERCENT, least_frames};
 use crate::settings::Settings;
@@ -76,8 +78,8 @@ impl Budget {
         self.judge(self.footprint.bytes(), live, frames)
     }
 
-    /// Frames to keep when something waited for memory, of `live` chunks that have some: fewer by a part of the limit. The
-    /// next look is due at once.
+    /// Frames to keep when something waited for memory, of `live` chunks that have some: fewer by a part of
+    /// the limit. The next look is due at once.
     pub fn pressed(&mut self, live: usize, frames: usize) -> usize {
         self.looked = Instant::now().checked_sub(LOOK_TIME).unwrap_or(self.looked);
         let part = (self.limit / PART).div_ceil(self.chunk) as usize;

@@ -32,18 +32,19 @@ pub(super) const CLEAN: u8 = 1 << 2;
 /// The plan let it go before its read ended.
 pub(super) const UNWANTED: u8 = 1 << 3;
 
-/// It had to leave before the plan's time, for a touch that had no frame: its own touch is no fault of the trace.
+/// It had to leave before the plan's time, for a touch that had no frame: its own touch is no fault of the
+/// trace.
 pub(super) const EARLY: u8 = 1 << 4;
 
-/// What is in its place in the file is expected to be its content though it is not in the state [`State::Disk`]: the tag
-/// will tell.
+/// What is in its place in the file is expected to be its content though it is not in the state
+/// [`State::Disk`]: the tag will tell.
 pub(super) const KEPT: u8 = 1 << 5;
 
 /// No place in the file.
 const NOWHERE: u32 = 0;
 
-/// One column per property: a column of zeros costs no memory until its chunks are touched, so that a region of tebibytes
-/// is only as expensive as what is used of it.
+/// One column per property: a column of zeros costs no memory until its chunks are touched, so that a region
+/// of tebibytes is only as expensive as what is used of it.
 #[derive(Debug)]
 pub(super) struct Chunks {
     state: Vec<u8>,

@@ -1,20 +1,22 @@
 //! Encryption and authentication of chunks on their way to the file and back.
 //!
-//! **Functionality.** AES-128 in counter mode, in place, and a tag of the content: a polynomial over GF(2^128) at a secret
-//! random element. Counter and tag stay in memory ([`Sealed`]).
+//! **Functionality.** AES-128 in counter mode, in place, and a tag of the content: a polynomial over
+//! GF(2^128) at a secret random element. Counter and tag stay in memory ([`Sealed`]).
 //!
-//! **What holds.** Keys come from the system's randomness and lie in pages of their own that are in no core dump, no child
-//! and, where locking is allowed, no swap; a running count of blocks gives every write a range of counters that was never
-//! used, so no two contents share a key stream. Whoever reads the disk learns when and how many chunks were written and read, which is
-//! public by assumption, and else what tells AES from a random permutation: for the 2^40 blocks (16 TiB) of one key at most
-//! 2^(2 x 40 - 129) = 2^-49; then a new key follows. Whoever *writes* the disk (another content, an older one, that of another
-//! place) makes the process end: the difference from what was written does not depend on the element, as no tag is ever
-//! shown, so it passes with a chance of (blocks per chunk) / 2^128 per chunk read or compared, 2^-110 for the largest.
-//! Tags are shown to nobody, so the polynomial needs no cipher above it; they lie in ordinary memory, as frames do, and
-//! who reads the memory of the process needs no forgery.
+//! **What holds.** Keys come from the system's randomness and lie in pages of their own that are in no core
+//! dump, no child and, where locking is allowed, no swap; a running count of blocks gives every write a range
+//! of counters that was never used, so no two contents share a key stream. Whoever reads the disk learns when
+//! and how many chunks were written and read, which is public by assumption, and else what tells AES from a
+//! random permutation: for the 2^40 blocks (16 TiB) of one key at most 2^(2 x 40 - 129) = 2^-49; then a new
+//! key follows. Whoever *writes* the disk (another content, an older one, that of another place) makes the
+//! process end: the difference from what was written does not depend on the element, as no tag is ever shown,
+//! so it passes with a chance of (blocks per chunk) / 2^128 per chunk read or compared, 2^-110 for the
+//! largest. Tags are shown to nobody, so the polynomial needs no cipher above it; they lie in ordinary
+//! memory, as frames do, and who reads the memory of the process needs no forgery.
 //!
-//! The same tag tells whether a chunk that the plan expects to be only read was only read: it equals that of another
-//! content with the same chance. Only if it is equal when the chunk leaves, its place in the file stays good.
+//! The same tag tells whether a chunk that the plan expects to be only read was only read: it equals that of
+//! another content with the same chance. Only if it is equal when the chunk leaves, its place in the file
+//! stays good.
 
 use crate::sys::locked::Locked;
 use crate::sys::own::random;

@@ -1,12 +1,13 @@
 //! Frames: which are free, and which are hollow because their pages are in the region.
 //!
-//! There are as many frames as chunks may have memory. Every one is free, in use by a chunk outside the region, or hollow;
-//! there are exactly as many hollow ones as resident chunks, so the memory of all is bounded by the number of frames. When
-//! fewer may have memory than there are, what comes free gives its memory back until that is so.
+//! There are as many frames as chunks may have memory. Every one is free, in use by a chunk outside the
+//! region, or hollow; there are exactly as many hollow ones as resident chunks, so the memory of all is
+//! bounded by the number of frames. When fewer may have memory than there are, what comes free gives its
+//! memory back until that is so.
 //!
-//! The system may have no memory for a frame that may have some, when the program has taken it for something else: then
-//! there are no more frames than have memory at that moment. Nothing here waits for memory that only the pager itself
-//! could free, but for a few pages where nothing else helps ([`Frames::scrape`]).
+//! The system may have no memory for a frame that may have some, when the program has taken it for something
+//! else: then there are no more frames than have memory at that moment. Nothing here waits for memory that
+//! only the pager itself could free, but for a few pages where nothing else helps ([`Frames::scrape`]).
 
 use crate::sys::staging::Staging;
 use crate::sys::{PAUSE, TRIES};
@@ -25,9 +26,10 @@ pub(super) struct Frames {
     allowed: usize,
     /// Of those at least this many stay.
     least: usize,
-    /// A free frame with memory that copies leave the region through when the system has none for another: see
-    /// [`Frames::refill`]. Where it is lent, a frame that comes free takes its place; until then no frame gets memory
-    /// that the lent one stands for, and whoever left through it does not take it along into the region.
+    /// A free frame with memory that copies leave the region through when the system has none for another:
+    /// see [`Frames::refill`]. Where it is lent, a frame that comes free takes its place; until then no frame
+    /// gets memory that the lent one stands for, and whoever left through it does not take it along into the
+    /// region.
     spare: Option<u32>,
     copies: bool,
     /// The system had no memory for something since this was asked last.
@@ -35,8 +37,8 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// None has memory yet. `least` of them stay whatever the system lacks; `copies`: chunks leave the region by being
-    /// copied.
+    /// None has memory yet. `least` of them stay whatever the system lacks; `copies`: chunks leave the region
+    /// by being copied.
     pub fn new(staging: Staging, least: usize, copies: bool) -> Self {
         let count = staging.count();
         // All lists have their final size now, and memory: later there may be none.
@@ -77,8 +79,9 @@ impl Frames {
         self.live().saturating_sub(self.allowed)
     }
 
-    /// Frames are to be given up, or lent: whoever is written then does not take his back, though he is wanted. Otherwise
-    /// chunks that find no memory in the region could be written and come back for ever, and nobody's frame come free.
+    /// Frames are to be given up, or lent: whoever is written then does not take his back, though he is
+    /// wanted. Otherwise chunks that find no memory in the region could be written and come back for ever,
+    /// and nobody's frame come free.
     pub fn are_owed(&self) -> bool {
         self.is_spare_lent() || self.excess() > 0
     }
@@ -88,8 +91,8 @@ impl Frames {
         self.copies && self.spare.is_none()
     }
 
-    /// A chunk finds no memory in the region. Whether it is to wait outside until others have left: then somebody can
-    /// still be made to, or the frame it is in is what they leave through.
+    /// A chunk finds no memory in the region. Whether it is to wait outside until others have left: then
+    /// somebody can still be made to, or the frame it is in is what they leave through.
     pub fn must_wait(&mut self) -> bool {
         self.short = true;
         self.is_spare_lent() || self.live() > self.least
@@ -109,8 +112,8 @@ impl Frames {
         }
     }
 
-    /// Gives the memory of a free frame back for good, because the system has none for something else; says whether there
-    /// was one.
+    /// Gives the memory of a free frame back for good, because the system has none for something else; says
+    /// whether there was one.
     fn retire(&mut self) -> bool {
         let before = self.live();
         if !self.free.is_empty() && before > self.least {
@@ -119,8 +122,9 @@ impl Frames {
         self.live() < before
     }
 
-    /// After a call that found no memory: a free frame gives its own up, or, where there is none, this thread waits for
-    /// somebody to free a page. Whether the call is worth another try, of which `tries` were made so.
+    /// After a call that found no memory: a free frame gives its own up, or, where there is none, this thread
+    /// waits for somebody to free a page. Whether the call is worth another try, of which `tries` were made
+    /// so.
     pub fn scrape(&mut self, tries: &mut u32) -> bool {
         self.short = true;
         if self.retire() {
@@ -145,8 +149,8 @@ impl Frames {
         self.live() + usize::from(self.is_spare_lent())
     }
 
-    /// A frame with any content. There may be none although some seemed available: the system had no memory for it, and
-    /// they are not any more.
+    /// A frame with any content. There may be none although some seemed available: the system had no memory
+    /// for it, and they are not any more.
     pub fn take(&mut self) -> Option<u32> {
         self.free.pop().or_else(|| self.first_use())
     }
@@ -196,21 +200,23 @@ impl Frames {
         })
     }
 
-    /// Gives memory to a hollow frame that a chunk is about to be copied to. When the system has none, a free one or the
-    /// spare one takes its place, and so the chunk leaves without any; `None` when there is neither.
+    /// Gives memory to a hollow frame that a chunk is about to be copied to. When the system has none, a free
+    /// one or the spare one takes its place, and so the chunk leaves without any; `None` when there is
+    /// neither.
     pub fn refill(&mut self, frame: u32) -> Option<u32> {
         if self.staging.populate(frame).is_ok() {
             return Some(frame);
         }
-        // No more frames need be given up for this: who leaves frees memory. What it has got of its own is not in the count.
+        // No more frames need be given up for this: who leaves frees memory. What it has got of its own is
+        // not in the count.
         self.staging.release(frame).ok()?;
         let way = self.free.pop().or_else(|| self.spare.take())?;
         self.idle.push(frame);
         Some(way)
     }
 
-    /// Keeps a frame whose content was copied into the region as the spare one, if that is lent: another without memory is
-    /// the hollow one then.
+    /// Keeps a frame whose content was copied into the region as the spare one, if that is lent: another
+    /// without memory is the hollow one then.
     pub fn keep_spare(&mut self, frame: u32) -> bool {
         if !self.is_spare_lent() {
             return false;
@@ -221,7 +227,8 @@ impl Frames {
         true
     }
 
-    /// A frame is free. If too many have memory it gives its own back; where the system refuses that, it stays in use.
+    /// A frame is free. If too many have memory it gives its own back; where the system refuses that, it
+    /// stays in use.
     pub fn give(&mut self, frame: u32) {
         if self.copies && self.spare.is_none() {
             self.spare = Some(frame);

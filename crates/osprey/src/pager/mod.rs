@@ -1,22 +1,23 @@
 //! Paging of the region by one thread: by plan while there is one that fits, by what is touched otherwise.
 //!
-//! **Functionality.** The region's chunks have memory for `frames` of them; the others are in a file without a name. With a
-//! trace the thread brings chunks in before the program touches them and takes out those that are wanted last (MIN, see
-//! [`crate::plan`]). Without one, or when it turns out not to fit the run, who came first leaves first, with a second chance.
+//! **Functionality.** The region's chunks have memory for `frames` of them; the others are in a file without
+//! a name. With a trace the thread brings chunks in before the program touches them and takes out those that
+//! are wanted last (MIN, see [`crate::plan`]). Without one, or when it turns out not to fit the run, who came
+//! first leaves first, with a second chance.
 //!
-//! **What must hold.** Every touch finds the chunk as the program left it (zeros where nothing was yet), with any trace; a
-//! touch of a missing chunk is always served. The memory of chunks never exceeds the frames. Nothing is left on disk
-//! however the process ends.
+//! **What must hold.** Every touch finds the chunk as the program left it (zeros where nothing was yet), with
+//! any trace; a touch of a missing chunk is always served. The memory of chunks never exceeds the frames.
+//! Nothing is left on disk however the process ends.
 //!
-//! **Who learns what.** What is on disk is encrypted ([`cipher`]); whoever watches the disk sees when and how many chunks
-//! move, which is public by assumption. Frames and region are in no core dump and in no child.
+//! **Who learns what.** What is on disk is encrypted ([`cipher`]); whoever watches the disk sees when and how
+//! many chunks move, which is public by assumption. Frames and region are in no core dump and in no child.
 //!
-//! **Paper and deviations.** Paper 004 advises the kernel (`madvise`, swap), page by page; here whole chunks move by
-//! userfaultfd and io_uring ([`mover`], [`transfers`]): no copy, no page fault, no swap, encrypted. The kernel's advice is
-//! kept for comparison ([`advise`]).
+//! **Paper and deviations.** Paper 004 advises the kernel (`madvise`, swap), page by page; here whole chunks
+//! move by userfaultfd and io_uring ([`mover`], [`transfers`]): no copy, no page fault, no swap, encrypted.
+//! The kernel's advice is kept for comparison ([`advise`]).
 //!
-//! **Cost.** Per chunk of 64 KiB that goes out and comes in: two moves, two transfers of at least 256 KiB between several,
-//! AES over it twice. `docs/osprey/paging.md` has the figures and the commands.
+//! **Cost.** Per chunk of 64 KiB that goes out and comes in: two moves, two transfers of at least 256 KiB
+//! between several, AES over it twice. `docs/osprey/paging.md` has the figures and the commands.
 
 mod advise;
 mod budget;
@@ -54,7 +55,8 @@ pub(crate) const EXIT_PAGING: i32 = 74;
 const FRAMES_MIN: usize = 16;
 /// Percent of the frames that fetches run ahead in.
 const BUFFER_PERCENT: usize = 15;
-/// Frames of that buffer at least, and of large chunks, of which the limit has few: as many as make up `BUFFER_BYTES`.
+/// Frames of that buffer at least, and of large chunks, of which the limit has few: as many as make up
+/// `BUFFER_BYTES`.
 const BUFFER_MIN: (usize, usize) = (3, 8);
 const BUFFER_BYTES: usize = 2 << 20;
 /// Frames for touches that nobody expected, likewise.
@@ -65,8 +67,8 @@ const LARGE: usize = 1 << 20;
 const BUFFER_PERCENT_LARGE: usize = 10;
 /// Percent of the limit that is left for what nobody counts.
 const SLACK_PERCENT: u64 = 2;
-/// Bytes, and percent of the limit, that the process may grow by beside the region before frames are given up for it: the
-/// larger of them.
+/// Bytes, and percent of the limit, that the process may grow by beside the region before frames are given up
+/// for it: the larger of them.
 const GROWTH: u64 = 4 << 20;
 const GROWTH_PERCENT: u64 = 1;
 
@@ -113,11 +115,12 @@ struct Job {
     shares: Shares,
 }
 
-/// Starts paging of a region that was not touched yet. Without a limit of memory, or with [`Engine::None`], nothing is done.
+/// Starts paging of a region that was not touched yet. Without a limit of memory, or with [`Engine::None`],
+/// nothing is done.
 ///
 /// # Errors
-/// In words, with what to do: the system does not permit what the engine needs, the spill directory cannot be used, the
-/// limit is too small (with the least).
+/// In words, with what to do: the system does not permit what the engine needs, the spill directory cannot be
+/// used, the limit is too small (with the least).
 pub(crate) fn start(
     settings: &Settings,
     region: Arc<Region>,
@@ -154,7 +157,8 @@ pub(crate) fn start(
     Ok(Pager(Kind::Thread { link, progress, thread }))
 }
 
-/// The thread. The program cannot go on without it: if it fails, the process ends with a message instead of waiting.
+/// The thread. The program cannot go on without it: if it fails, the process ends with a message instead of
+/// waiting.
 fn work(job: Job, link: Arc<Link>, ready: Sender<Result<(), String>>) {
     let worker = match worker::Worker::new(job, link) {
         Ok(worker) => worker,
@@ -162,7 +166,8 @@ fn work(job: Job, link: Arc<Link>, ready: Sender<Result<(), String>>) {
         Err(text) => return ready.send(Err(text)).unwrap_or(()),
     };
     ready.send(Ok(())).unwrap_or(());
-    // A worker that fails must not be dropped: with its userfaultfd gone, whoever waits for a chunk would find zeros.
+    // A worker that fails must not be dropped: with its userfaultfd gone, whoever waits for a chunk would
+    // find zeros.
     let mut worker = ManuallyDrop::new(worker);
     let text = match catch_unwind(AssertUnwindSafe(|| worker.serve())) {
         Ok(Ok(())) => return drop(ManuallyDrop::into_inner(worker)),
@@ -185,7 +190,8 @@ impl Pager {
         }
     }
 
-    /// Ends paging. Chunks that are only on disk are lost: a touch of one afterwards ends the program. Keys are wiped.
+    /// Ends paging. Chunks that are only on disk are lost: a touch of one afterwards ends the program. Keys
+    /// are wiped.
     pub fn stop(self) -> Stats {
         match self.0 {
             Kind::Idle(stats) => stats,
@@ -256,8 +262,8 @@ fn least_frames(settings: &Settings) -> usize {
     (planned..).find(|&n| shares(n, settings.chunk).capacity >= planned).unwrap_or(usize::MAX)
 }
 
-/// Chunks that may have memory: the limit, less what the process needs beside the region, the pager's tables and slack.
-/// [`budget`] corrects it as the run shows.
+/// Chunks that may have memory: the limit, less what the process needs beside the region, the pager's tables
+/// and slack. [`budget`] corrects it as the run shows.
 fn frames(settings: &Settings, region: &Region, source: Option<&Source>) -> Result<usize, String> {
     let footer = source.and_then(Source::footer);
     let now = Footprint::open().map_or(0, |footprint| footprint.bytes());
@@ -274,7 +280,8 @@ fn frames(settings: &Settings, region: &Region, source: Option<&Source>) -> Resu
     if frames < least {
         let bytes = (beside + tables + least as u64 * per_frame) * 100 / (100 - SLACK_PERCENT);
         return Err(format!(
-            "a limit of {} MiB is too small: the process needs {} MiB beside the region and {least} chunks of {} KiB \
+            "a limit of {} MiB is too small: the process needs {} MiB beside the region and {least} chunks \
+             of {} KiB \
              in it; allow at least {} MiB",
             settings.memory >> 20,
             beside.div_ceil(1 << 20),

@@ -31,8 +31,9 @@ impl Mover {
         private(mapping, region.chunk()).map_err(map)?;
         uffd.register(mapping.base() as usize, mapping.len(), mode).map_err(map)?;
         if moves {
-            // Pages only move to where the same userfaultfd watches. It watches for protected pages there, of which there
-            // are none: a touch of a hollow frame must not wait for the one thread that serves such waits.
+            // Pages only move to where the same userfaultfd watches. It watches for protected pages there, of
+            // which there are none: a touch of a hollow frame must not wait for the one thread that serves
+            // such waits.
             uffd.register(frames.staging.address(0), frames.staging.len(), WRITE_PROTECT).map_err(map)?;
         }
         Ok(Self { uffd, moves })
@@ -42,10 +43,11 @@ impl Mover {
         &self.uffd
     }
 
-    /// Puts the content of a frame into the region and wakes who waits for it. The frame is hollow then. Where the system
-    /// has no memory for that (page tables, or copies), free frames give up theirs; a copy also what of its frame is in
-    /// the region already. But where others can leave first (and `may_wait`), a copy does not go in, which `false` says:
-    /// it is in its frame, as the program may have changed it meanwhile, and nobody was lent the frame's memory.
+    /// Puts the content of a frame into the region and wakes who waits for it. The frame is hollow then.
+    /// Where the system has no memory for that (page tables, or copies), free frames give up theirs; a copy
+    /// also what of its frame is in the region already. But where others can leave first (and `may_wait`), a
+    /// copy does not go in, which `false` says: it is in its frame, as the program may have changed it
+    /// meanwhile, and nobody was lent the frame's memory.
     ///
     /// # Errors
     /// The system's; `OutOfMemory` when there was none for seconds.
@@ -87,7 +89,8 @@ impl Mover {
         Ok(true)
     }
 
-    /// Takes the first `len` bytes of a chunk out of the region, where all of them are, into a frame that has memory.
+    /// Takes the first `len` bytes of a chunk out of the region, where all of them are, into a frame that has
+    /// memory.
     fn copy_out(
         &self,
         frames: &mut Frames,
@@ -109,9 +112,9 @@ impl Mover {
         region.mapping().advise(home - region.mapping().base() as usize, len, libc::MADV_DONTNEED)
     }
 
-    /// Takes a chunk out of the region into a hollow frame. `None` when it cannot leave now: something else in this
-    /// process (a direct transfer of the program's, say) has its pages pinned, or there is no memory for a copy. It is in
-    /// the region as before then.
+    /// Takes a chunk out of the region into a hollow frame. `None` when it cannot leave now: something else
+    /// in this process (a direct transfer of the program's, say) has its pages pinned, or there is no memory
+    /// for a copy. It is in the region as before then.
     ///
     /// # Errors
     /// The system's.
@@ -132,7 +135,8 @@ impl Mover {
         Ok(Some(frame))
     }
 
-    /// Whether chunks in a row move in one call: each call has every processor that runs the program forget its mappings.
+    /// Whether chunks in a row move in one call: each call has every processor that runs the program forget
+    /// its mappings.
     pub fn has_rows(&self) -> bool {
         self.moves
     }
@@ -155,8 +159,8 @@ impl Mover {
         Ok(())
     }
 
-    /// Moves `count` chunks in a row out of the region into hollow frames in a row. Says how many have left: the one after
-    /// them cannot leave now and is in the region as before.
+    /// Moves `count` chunks in a row out of the region into hollow frames in a row. Says how many have left:
+    /// the one after them cannot leave now and is in the region as before.
     ///
     /// # Errors
     /// The system's.
@@ -191,8 +195,8 @@ impl Mover {
         done.map_err(|e| format!("userfaultfd cannot wake the program: {e}"))
     }
 
-    /// Moves pages, trying again for a while when one is busy or there is no memory for page tables; says how many bytes
-    /// have moved.
+    /// Moves pages, trying again for a while when one is busy or there is no memory for page tables; says how
+    /// many bytes have moved.
     fn shift(
         &self,
         frames: &mut Frames,
@@ -227,7 +231,8 @@ fn refused(error: &io::Error, engine: Engine) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => format!(
             "userfaultfd is not permitted here ({error}), and engine {engine} needs it: allow it (sysctl \
-             vm.unprivileged_userfaultfd=1, CAP_SYS_PTRACE, or a container profile with the userfaultfd system call), or \
+             vm.unprivileged_userfaultfd=1, CAP_SYS_PTRACE, or a container profile with the userfaultfd \
+             system call), or \
              choose engine file, which writes plaintext; osprey probe tells what this machine allows"
         ),
         io::ErrorKind::Unsupported if engine == Engine::Move => {

@@ -61,7 +61,8 @@ impl Worker {
         Ok(more)
     }
 
-    /// Books what the program has done without the plan; says whether there is more of that. The error is the trace's.
+    /// Books what the program has done without the plan; says whether there is more of that. The error is the
+    /// trace's.
     fn catch_up(&mut self) -> Result<bool, String> {
         for _ in 0..BOOKED_AT_ONCE {
             let Some(schedule) = &mut self.schedule else { return Ok(false) };
@@ -78,7 +79,8 @@ impl Worker {
         Ok(true)
     }
 
-    /// What a step means for the plan, without moving anything: who leaves by it may go when a frame is wanted.
+    /// What a step means for the plan, without moving anything: who leaves by it may go when a frame is
+    /// wanted.
     fn book(&mut self, step: &Step) {
         for eviction in &step.evict {
             let chunk = eviction.chunk;
@@ -96,7 +98,8 @@ impl Worker {
         self.chunks.set(chunk, PLANNED | if here { 0 } else { EARLY }, true);
     }
 
-    /// Whether the program is beyond what is known of the trace: until that changes it is paged by what it touches.
+    /// Whether the program is beyond what is known of the trace: until that changes it is paged by what it
+    /// touches.
     pub fn is_overtaken(&self) -> bool {
         self.schedule.as_ref().is_some_and(|schedule| schedule.overtaken(&self.progress))
     }
@@ -119,9 +122,9 @@ impl Worker {
         schedule.fill().err()
     }
 
-    /// The next fetch has no frame: some of those leave whom the plan does not know of, so that touches nobody expected
-    /// do not eat the buffer up (the last one stays: it is in use); and if nothing is being written, what is out is written
-    /// now, batch or not.
+    /// The next fetch has no frame: some of those leave whom the plan does not know of, so that touches
+    /// nobody expected do not eat the buffer up (the last one stays: it is in use); and if nothing is being
+    /// written, what is out is written now, batch or not.
     fn unblock(&mut self) -> Result<(), String> {
         self.drop_stale_leavers();
         let wanted = self.plan().shares().reserve + self.batch;
@@ -146,8 +149,9 @@ impl Worker {
             if !self.plan().is_past(fetch.block) {
                 return Ok(false);
             }
-            // The plan has fallen behind the program, which has touched this chunk already, and it has left again: the
-            // way to catch up is not to bring it back. If it is touched once more, that tells nothing.
+            // The plan has fallen behind the program, which has touched this chunk already, and it has left
+            // again: the way to catch up is not to bring it back. If it is touched once more, that tells
+            // nothing.
             self.chunks.set(chunk, PLANNED | EARLY, true);
             return Ok(true);
         }
@@ -180,8 +184,8 @@ impl Worker {
         self.frames.available() > reserve && self.ring.has_room() && self.demand.is_empty()
     }
 
-    /// Carries out the evictions that are due. Chunks in a row leave in one call if there are frames in a row: so hollow
-    /// frames are dealt out in order.
+    /// Carries out the evictions that are due. Chunks in a row leave in one call if there are frames in a
+    /// row: so hollow frames are dealt out in order.
     fn depart_all(&mut self) -> Result<(), String> {
         loop {
             let schedule = self.plan();

@@ -1,5 +1,5 @@
-//! Paging without a plan: who came first leaves first, with a second chance while it is out; what follows a touch in
-//! order is read ahead.
+//! Paging without a plan: who came first leaves first, with a second chance while it is out; what follows a
+//! touch in order is read ahead.
 
 use super::chunks::State;
 use super::worker::Worker;

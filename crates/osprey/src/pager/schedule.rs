@@ -1,17 +1,19 @@
 //! The plan as it is carried out: steps that are due, where the program is, who may leave.
 //!
-//! **Position.** Block b has begun for certain once the program has counted more events than the trace has at its begin,
-//! or once it touched a chunk that the plan brings in for block b and that was not in the region. Where the trace has no
-//! events to count, one chunk in a few is held back in its frame as a *key*: its touch tells.
+//! **Position.** Block b has begun for certain once the program has counted more events than the trace has at
+//! its begin, or once it touched a chunk that the plan brings in for block b and that was not in the region.
+//! Where the trace has no events to count, one chunk in a few is held back in its frame as a *key*: its touch
+//! tells.
 //!
-//! **Order.** An eviction is let loose when the fetch it makes room for is next, or when the block it names has begun, if
-//! that is before, and carried out when that block has begun. So of the chunks that are resident by the plan never more than
-//! its capacity have memory, what the frames have beyond that is the buffer that fetches run ahead in, and a chunk whose
-//! turn to leave is certain is on its way to the disk long before its frame is wanted.
+//! **Order.** An eviction is let loose when the fetch it makes room for is next, or when the block it names
+//! has begun, if that is before, and carried out when that block has begun. So of the chunks that are
+//! resident by the plan never more than its capacity have memory, what the frames have beyond that is the
+//! buffer that fetches run ahead in, and a chunk whose turn to leave is certain is on its way to the disk
+//! long before its frame is wanted.
 //!
-//! **Overtaken.** A trace that is still being made may be behind the program. What the program touches then says nothing
-//! against the trace. When the trace has caught up, the steps that the program is past are only booked, and what they
-//! would have brought and is wanted again comes in before that use.
+//! **Overtaken.** A trace that is still being made may be behind the program. What the program touches then
+//! says nothing against the trace. When the trace has caught up, the steps that the program is past are only
+//! booked, and what they would have brought and is wanted again comes in before that use.
 
 use crate::plan::{Eviction, Fetch, Next, Planner, Step, window};
 use crate::progress::Progress;
@@ -101,8 +103,8 @@ pub(super) struct Schedule {
     misses: u64,
     /// Whether the trace had nothing more when it was asked last.
     pub starved: bool,
-    /// Touches that must fit before it is known again where the program is: it touched what was not known yet, and there
-    /// are no events to count.
+    /// Touches that must fit before it is known again where the program is: it touched what was not known
+    /// yet, and there are no events to count.
     lost: u32,
     /// Whether the program had overtaken the trace and the plan has not caught up since.
     behind: bool,
@@ -206,7 +208,8 @@ impl Schedule {
         }
     }
 
-    /// Waits, for that long at most, until as much of a trace that is being made is known as a plan looks ahead.
+    /// Waits, for that long at most, until as much of a trace that is being made is known as a plan looks
+    /// ahead.
     pub fn head_start(&mut self, longest: Duration) {
         let begun = Instant::now();
         // What is wrong with the trace is found again, and said, when the plan goes on.
@@ -233,9 +236,9 @@ impl Schedule {
         Some(fetch)
     }
 
-    /// Lets those loose whose block has begun, before their turn: their frames are free by then. None of them is among the
-    /// fetches that are still to be made, as long as the program is not past the first of those: a chunk stays for two
-    /// blocks after it came.
+    /// Lets those loose whose block has begun, before their turn: their frames are free by then. None of them
+    /// is among the fetches that are still to be made, as long as the program is not past the first of those:
+    /// a chunk stays for two blocks after it came.
     fn loosen(&mut self) {
         let now = (self.position, self.planner.planned());
         if self.loosened == now || self.steps.front().is_none_or(|step| self.is_past(step.fetch.block)) {
@@ -272,8 +275,8 @@ impl Schedule {
         }
     }
 
-    /// The chunk that was brought ahead and is wanted last, of those that the program has not come to and that are `here`
-    /// for that block. It will be brought again.
+    /// The chunk that was brought ahead and is wanted last, of those that the program has not come to and
+    /// that are `here` for that block. It will be brought again.
     pub fn take_back(&mut self, here: impl Fn(u32, u64) -> bool) -> Option<u32> {
         while let Some(fetch) = self.ahead.pop_back() {
             if fetch.block <= self.position + 1 {
@@ -298,7 +301,8 @@ impl Schedule {
             .map(|Reverse(Leaving { eviction, .. })| (eviction.chunk, eviction.after))
     }
 
-    /// The next step, if the program is past it because it has overtaken the trace: to be booked, not to be carried out.
+    /// The next step, if the program is past it because it has overtaken the trace: to be booked, not to be
+    /// carried out.
     ///
     /// # Errors
     /// The trace's, in words.
@@ -324,7 +328,8 @@ impl Schedule {
         }
     }
 
-    /// After steps were booked: as soon as the plan is ahead again, it makes up for those of its chunks that are `away`.
+    /// After steps were booked: as soon as the plan is ahead again, it makes up for those of its chunks that
+    /// are `away`.
     pub fn make_up(&mut self, progress: &Progress, away: impl Fn(u32) -> bool) {
         if !self.behind || self.steps.is_empty() || self.overtaken(progress) {
             return;
@@ -337,8 +342,8 @@ impl Schedule {
         self.missing = missing.into();
     }
 
-    /// How far the program is, in events, against the begin of the last block that is known: beyond it for certain
-    /// (`Greater`), before it for certain, or events do not tell.
+    /// How far the program is, in events, against the begin of the last block that is known: beyond it for
+    /// certain (`Greater`), before it for certain, or events do not tell.
     fn against_known(&self, progress: &Progress) -> Ordering {
         let last = self.planner.blocks().checked_sub(1).and_then(|block| self.planner.block_mark(block));
         last.map_or(Ordering::Greater, |(begin, _)| progress.so_far().0.cmp(&begin))
@@ -395,8 +400,8 @@ impl Schedule {
         block + 2 <= self.position
     }
 
-    /// The program waits for a chunk that the plan has not brought. If the plan was about to, that tells where the program
-    /// is; otherwise the touch was not in the trace, or not in what is known of it.
+    /// The program waits for a chunk that the plan has not brought. If the plan was about to, that tells
+    /// where the program is; otherwise the touch was not in the trace, or not in what is known of it.
     pub fn surprised(&mut self, chunk: u32, progress: &Progress) {
         let near = 2 * self.shares.buffer + 64;
         let near = if self.lost > 0 { self.steps.len() } else { near };
@@ -421,7 +426,8 @@ impl Schedule {
             Ordering::Less if self.behind => {}
             Ordering::Less => self.misses += 1,
             _ if self.starved => self.lost = FOUND,
-            // Nothing but touches tells how far the program is: the first place that has this one is the least.
+            // Nothing but touches tells how far the program is: the first place that has this one is the
+            // least.
             _ if self.lost > 0 => match self.planner.first_use(chunk, usize::MAX) {
                 Some(block) => (self.position, self.lost) = (self.position.max(block), FOUND),
                 None => self.misses += 1,
@@ -465,8 +471,8 @@ impl Schedule {
         self.held.pop_back().map(|(_, chunk)| chunk)
     }
 
-    /// Asks to be told when the first of those who wait to leave may: one event after the begin of their block. One watch
-    /// in a few is at the begin itself, where the trace has a hash to compare.
+    /// Asks to be told when the first of those who wait to leave may: one event after the begin of their
+    /// block. One watch in a few is at the begin itself, where the trace has a hash to compare.
     pub fn watch(&mut self, progress: &Progress) {
         let Some(Reverse(Leaving { eviction, .. })) = self.leaving.peek() else { return };
         let after = eviction.after;

@@ -1,8 +1,8 @@
 //! The file that chunks are written to: without a name, in slots of a chunk, written like a log.
 //!
-//! Batches go to runs of free slots, from where the last one ended, sorted by their next use: so that chunks that leave
-//! together, and come back together, are one transfer each way. The file grows in steps; when it cannot, what is free in
-//! between is used.
+//! Batches go to runs of free slots, from where the last one ended, sorted by their next use: so that chunks
+//! that leave together, and come back together, are one transfer each way. The file grows in steps; when it
+//! cannot, what is free in between is used.
 
 use super::cipher::Sealed;
 use crate::sys::own::{allocate, file_limit};
@@ -47,7 +47,8 @@ impl Spill {
     pub fn open(directory: &Path, chunk: usize) -> Result<Self, String> {
         let (file, direct) = create(directory).map_err(|e| {
             format!(
-                "cannot make a file for paging in {}: {e}; choose another directory (OSPREY_SPILL, or --spill of \
+                "cannot make a file for paging in {}: {e}; choose another directory (OSPREY_SPILL, or \
+                 --spill of \
                  osprey run)",
                 directory.display()
             )
@@ -126,8 +127,8 @@ impl Spill {
         Ok((first, run))
     }
 
-    /// The first run of `wanted` free slots among those looked at, from the head on; the longest one if there is none.
-    /// Looks until it finds any; there is one.
+    /// The first run of `wanted` free slots among those looked at, from the head on; the longest one if there
+    /// is none. Looks until it finds any; there is one.
     fn find(&self, wanted: u32) -> (u32, u32) {
         let (mut best, mut run) = ((0, 0), 0);
         let mut slot = self.head;
@@ -178,7 +179,8 @@ impl Spill {
     /// What is wrong when a chunk came back otherwise than it was written.
     pub fn altered(&self, chunk: u32) -> String {
         format!(
-            "what was read back from the file in {} is not what was paged out there (chunk {chunk}): the disk is faulty, \
+            "what was read back from the file in {} is not what was paged out there (chunk {chunk}): the \
+             disk is faulty, \
              or somebody writes to it; the run cannot go on",
             self.directory.display()
         )
@@ -187,7 +189,8 @@ impl Spill {
     /// What is wrong and what to do, when the file cannot take what must leave memory.
     pub fn full(&self) -> String {
         format!(
-            "no room for paging: the file in {} holds {} MiB and cannot grow ({}); free space there, choose another \
+            "no room for paging: the file in {} holds {} MiB and cannot grow ({}); free space there, choose \
+             another \
              directory (OSPREY_SPILL, or --spill of osprey run), or allow more memory",
             self.directory.display(),
             self.offset(self.slots) >> 20,

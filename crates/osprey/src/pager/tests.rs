@@ -1,5 +1,6 @@
-//! Programs that touch 64 MiB of region within 16 MiB of memory and compare every content they find with what they left:
-//! with right traces, wrong ones and none. Each is a child process, because a process has one region.
+//! Programs that touch 64 MiB of region within 16 MiB of memory and compare every content they find with what
+//! they left: with right traces, wrong ones and none. Each is a child process, because a process has one
+//! region.
 #![expect(unsafe_code, reason = "the program under test touches the region itself")]
 
 mod children;

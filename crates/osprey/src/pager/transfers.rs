@@ -6,8 +6,8 @@ use super::worker::{Batch, Leaver, Worker};
 use std::io;
 
 impl Worker {
-    /// Reads a chunk from the file into a free frame; `false` when the one that was available got no memory, and is not
-    /// available any more. Reads of slots in a row become one transfer.
+    /// Reads a chunk from the file into a free frame; `false` when the one that was available got no memory,
+    /// and is not available any more. Reads of slots in a row become one transfer.
     pub fn start_read(&mut self, chunk: u32) -> Result<bool, String> {
         let slot = self.chunks.slot(chunk).expect("a chunk on disk has a slot");
         let follows = self.gathered.last().is_none_or(|&last| self.chunks.slot(last) == slot.checked_sub(1));

@@ -1,8 +1,9 @@
 //! The pager's thread: one loop over touches, transfers, the plan and one wait.
 //!
-//! The invariant that keeps it alive: a touch of a chunk that is not there is always served, whatever the plan says. It
-//! waits for a transfer in flight, or takes a frame; if there is none, somebody leaves, planned or not; if nobody can
-//! leave because the disk is full, the process ends with a message. Nothing else ever waits for the program.
+//! The invariant that keeps it alive: a touch of a chunk that is not there is always served, whatever the
+//! plan says. It waits for a transfer in flight, or takes a frame; if there is none, somebody leaves, planned
+//! or not; if nobody can leave because the disk is full, the process ends with a message. Nothing else ever
+//! waits for the program.
 
 use super::budget::{Budget, Verdict, least};
 use super::chunks::{Chunks, EARLY, KEPT, PLANNED, State, UNWANTED, WANTED};
@@ -38,7 +39,8 @@ const PUBLISH_EVERY: u32 = 64;
 /// Strangers that stay: what was touched last is probably still in use.
 const RECENT: usize = 4;
 
-/// How long a program's first touch waits for as much trace as a plan looks ahead, counted from the program's start.
+/// How long a program's first touch waits for as much trace as a plan looks ahead, counted from the program's
+/// start.
 const HEAD_START: Duration = Duration::from_millis(500);
 
 const FAULTS: usize = 0;
@@ -115,7 +117,8 @@ pub(super) struct Leaver {
 fn say_limits(link: &Link, mover: &Mover, spill: &Spill) {
     if !mover.uffd().serves_kernel() {
         link.note(
-            "userfaultfd serves touches by user code alone here: a system call on the region may fail with EFAULT \
+            "userfaultfd serves touches by user code alone here: a system call on the region may fail with \
+             EFAULT \
              (allow it with vm.unprivileged_userfaultfd=1 or CAP_SYS_PTRACE)",
         );
     }
@@ -126,7 +129,8 @@ fn say_limits(link: &Link, mover: &Mover, spill: &Spill) {
     }
 }
 
-/// A ring that hears the bells in the order of [`FAULTS`], [`BELL`] and [`PRESSURE`], and then that of the trace.
+/// A ring that hears the bells in the order of [`FAULTS`], [`BELL`] and [`PRESSURE`], and then that of the
+/// trace.
 fn open_ring(bells: [BorrowedFd<'_>; 3], trace: Option<BorrowedFd<'_>>) -> std::io::Result<Uring> {
     let mut ring = Uring::new()?;
     for bell in bells {
@@ -159,7 +163,8 @@ impl Worker {
         let bells = [mover.uffd().fd(), progress.bell(), pressure.bell()];
         let ring = open_ring(bells, schedule.as_ref().and_then(Schedule::bell)).map_err(|e| {
             format!(
-                "io_uring does not work here ({e}): allow it (sysctl kernel.io_uring_disabled=0, container profile)"
+                "io_uring does not work here ({e}): allow it (sysctl kernel.io_uring_disabled=0, container \
+                 profile)"
             )
         })?;
         let count = frames.count();
@@ -248,7 +253,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Does what can be done now. Says whether there is more, that only waited for touches to be looked at in between.
+    /// Does what can be done now. Says whether there is more, that only waited for touches to be looked at in
+    /// between.
     fn turn(&mut self) -> Result<bool, String> {
         if std::mem::take(&mut self.touched) {
             let text = |e: std::io::Error| format!("userfaultfd failed: {e}");
@@ -276,7 +282,8 @@ impl Worker {
             Verdict::Lower(frames) => frames,
             Verdict::TooMuch(frames, beside) => {
                 self.link.warn(&format!(
-                    "the process uses {} MiB beside the region: more than its limit leaves, whatever is paged; allow more",
+                    "the process uses {} MiB beside the region: more than its limit leaves, whatever is \
+                     paged; allow more",
                     beside >> 20
                 ));
                 frames
@@ -305,8 +312,9 @@ impl Worker {
         self.write_turned_away()
     }
 
-    /// Chunks that found no memory in the region are written, so that their frames serve others to leave, and come in
-    /// when their turn is. Where the disk is full they take their frames' memory along, whatever that means for others.
+    /// Chunks that found no memory in the region are written, so that their frames serve others to leave, and
+    /// come in when their turn is. Where the disk is full they take their frames' memory along, whatever that
+    /// means for others.
     fn write_turned_away(&mut self) -> Result<(), String> {
         if !self.turned_away {
             return Ok(());
@@ -369,8 +377,8 @@ impl Worker {
         Ok(())
     }
 
-    /// The touch of a chunk that the plan brings in for some block tells that the block has begun; not if the chunk had to
-    /// leave while it was still in use for an earlier one.
+    /// The touch of a chunk that the plan brings in for some block tells that the block has begun; not if the
+    /// chunk had to leave while it was still in use for an earlier one.
     fn began(&mut self, chunk: u32) {
         let tells = self.chunks.has(chunk, PLANNED) && !self.chunks.has(chunk, EARLY);
         if let (Some(schedule), true) = (&mut self.schedule, tells) {
@@ -429,14 +437,16 @@ impl Worker {
         if hopeless && self.stuck {
             return Err(self.spill.full());
         }
-        // All that is here is pinned for a moment by calls of the program's: there is nothing to wait for but them.
+        // All that is here is pinned for a moment by calls of the program's: there is nothing to wait for but
+        // them.
         self.again = hopeless;
         Ok(())
     }
 
-    /// A resident chunk that can best be missed: one the plan does not know of, else one that it lets go now, else the one
-    /// it brought for the block that is furthest, else the one it lets go last, else who came first. Keys that nobody
-    /// touched go back at once. Whoever the plan still counts on comes back as planned, by a fetch or a touch.
+    /// A resident chunk that can best be missed: one the plan does not know of, else one that it lets go now,
+    /// else the one it brought for the block that is furthest, else the one it lets go last, else who came
+    /// first. Keys that nobody touched go back at once. Whoever the plan still counts on comes back as
+    /// planned, by a fetch or a touch.
     fn victim(&mut self) -> Result<Option<u32>, String> {
         if self.is_overtaken()
             && let Some(first) = self.first_in()
@@ -466,7 +476,8 @@ impl Worker {
         Ok(self.first_in())
     }
 
-    /// Of the resident chunks that the plan counts on: one that was brought ahead, or one that leaves as late as any.
+    /// Of the resident chunks that the plan counts on: one that was brought ahead, or one that leaves as late
+    /// as any.
     fn counted_on(&mut self) -> Option<u32> {
         let (schedule, chunks) = (self.schedule.as_mut()?, &self.chunks);
         let resident = |chunk| chunks.state(chunk) == State::Resident;
@@ -501,8 +512,8 @@ impl Worker {
         None
     }
 
-    /// A chunk that holds nothing gets a frame of zeros; `false` when the one that was available got no memory, and is not
-    /// available any more.
+    /// A chunk that holds nothing gets a frame of zeros; `false` when the one that was available got no
+    /// memory, and is not available any more.
     pub fn begin_new(&mut self, chunk: u32) -> Result<bool, String> {
         let Some(frame) = self.frames.take_zeroed() else { return Ok(false) };
         self.chunks.set_frame(chunk, frame);
@@ -601,8 +612,8 @@ impl Worker {
         }
     }
 
-    /// Takes a resident chunk out of the region; `false` when something has its pages pinned. What is dead or as on disk is
-    /// done with then; the rest is `out`.
+    /// Takes a resident chunk out of the region; `false` when something has its pages pinned. What is dead or
+    /// as on disk is done with then; the rest is `out`.
     pub fn leave(&mut self, chunk: u32, next: u64) -> Result<bool, String> {
         let left = self.mover.leave(&mut self.frames, &self.region, chunk);
         let Some(frame) = left.map_err(|e| refusal("a chunk cannot be taken out of the region", &e))? else {
@@ -618,8 +629,8 @@ impl Worker {
         Ok(true)
     }
 
-    /// Takes resident chunks, in order, with their next use, out of the region: in one call those in a row that get frames
-    /// in a row. One that is pinned stays.
+    /// Takes resident chunks, in order, with their next use, out of the region: in one call those in a row
+    /// that get frames in a row. One that is pinned stays.
     pub fn leave_rows(&mut self, chunks: &[(u32, u64)]) -> Result<(), String> {
         let mut frames: Vec<u32> = chunks.iter().map(|_| self.frames.take_hollow()).collect();
         frames.sort_unstable();
@@ -726,8 +737,8 @@ impl Worker {
         self.link.publish(&self.counts);
     }
 
-    /// After the last touch served: what is in frames goes back into the region; chunks that are in the file alone are
-    /// out of reach for good, so a touch of one must end the program and not give it zeros.
+    /// After the last touch served: what is in frames goes back into the region; chunks that are in the file
+    /// alone are out of reach for good, so a touch of one must end the program and not give it zeros.
     fn leave_safe(&mut self) -> Result<(), String> {
         let mut gone = Vec::new();
         for chunk in 0..=self.top {

@@ -1,9 +1,10 @@
 //! Forked children: the region stays with the parent.
 //!
-//! Nothing in a child serves a touch of a chunk that is away, and a copy of half of the chunks would be worse than none.
-//! So the region is left out of children, and a child that touches it, or allocates there, is told why it ends. In
-//! [`Mode::Off`](crate::Mode::Off) the region is ordinary memory in children too. Trace and report are the parent's to
-//! write in every mode. What `exec` or `posix_spawn` start is another program and not concerned.
+//! Nothing in a child serves a touch of a chunk that is away, and a copy of half of the chunks would be worse
+//! than none. So the region is left out of children, and a child that touches it, or allocates there, is told
+//! why it ends. In [`Mode::Off`](crate::Mode::Off) the region is ordinary memory in children too. Trace and
+//! report are the parent's to write in every mode. What `exec` or `posix_spawn` start is another program and
+//! not concerned.
 
 use super::{EXIT_UNAVAILABLE, RUNTIME};
 use crate::region::Region;
@@ -11,7 +12,8 @@ use crate::sys::{process, signal};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Why a child cannot go on.
-pub(super) const REASON: &str = "a forked child used the content-oblivious region, which stays with its parent: do \
+pub(super) const REASON: &str = "a forked child used the content-oblivious region, which stays with its \
+                                 parent: do \
                                  that work in the parent, or before the fork";
 
 static FORKED: AtomicBool = AtomicBool::new(false);

@@ -6,8 +6,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// All of the report or none of it. A descriptor of the launcher's (`/proc/self/fd/N`) is a file without a name: it is
-/// written as it is.
+/// All of the report or none of it. A descriptor of the launcher's (`/proc/self/fd/N`) is a file without a
+/// name: it is written as it is.
 ///
 /// # Errors
 /// The system's.

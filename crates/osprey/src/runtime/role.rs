@@ -30,7 +30,8 @@ pub(super) enum Paging {
 }
 
 impl Role {
-    /// Starts what the mode needs. A trace that is refused is a warning: the program is then paged by what it touches.
+    /// Starts what the mode needs. A trace that is refused is a warning: the program is then paged by what it
+    /// touches.
     ///
     /// # Errors
     /// In words, when this machine cannot do it.

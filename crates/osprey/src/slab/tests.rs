@@ -58,8 +58,8 @@ fn classes_are_dense_and_waste_a_fifth_at_most() {
     }
 }
 
-/// No two objects overlap, all are aligned, live flags say exactly which chunks hold something, a second instance gives
-/// the same addresses, and in the end everything is one free run again.
+/// No two objects overlap, all are aligned, live flags say exactly which chunks hold something, a second
+/// instance gives the same addresses, and in the end everything is one free run again.
 #[test]
 fn objects_are_apart_and_flags_exact() {
     for (seed, chunk) in [(1, 4 << 10), (2, CHUNK), (3, 2 << 20)] {

@@ -1,4 +1,5 @@
-//! What the kernel is told about a file's cache and asked about mapped pages, and waiting for several descriptors.
+//! What the kernel is told about a file's cache and asked about mapped pages, and waiting for several
+//! descriptors.
 
 use super::{PAGE, check};
 use std::fs::File;

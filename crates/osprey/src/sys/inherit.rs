@@ -14,7 +14,8 @@ pub(crate) fn keep_from_children() -> io::Result<()> {
         open.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
     }
     for fd in open.into_iter().filter(|fd| *fd > 2) {
-        // SAFETY: a plain call that changes a flag; the descriptor that listed the others is closed by now: an error.
+        // SAFETY: a plain call that changes a flag; the descriptor that listed the others is closed by now:
+        // an error.
         unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
     Ok(())
@@ -44,6 +45,7 @@ pub(crate) fn adopt(fd: i32) -> io::Result<OwnedFd> {
     }
     // SAFETY: a plain call; a number that is no descriptor is an error.
     check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }.into())?;
-    // SAFETY: the launcher names a descriptor that it left open for the runtime alone, and the runtime adopts it once.
+    // SAFETY: the launcher names a descriptor that it left open for the runtime alone, and the runtime adopts
+    // it once.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

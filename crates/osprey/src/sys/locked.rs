@@ -15,7 +15,8 @@ pub(crate) struct Locked<T> {
 }
 
 impl<T> Locked<T> {
-    /// Moves a value there. That it cannot be locked is no error: limits on locked memory are small in many places.
+    /// Moves a value there. That it cannot be locked is no error: limits on locked memory are small in many
+    /// places.
     ///
     /// # Errors
     /// The system's.

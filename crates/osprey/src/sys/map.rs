@@ -15,13 +15,15 @@ pub(crate) struct Mapping {
     len: usize,
 }
 
-// SAFETY: a mapping is a range of addresses; what is done with the bytes behind it is argued where it is done.
+// SAFETY: a mapping is a range of addresses; what is done with the bytes behind it is argued where it is
+// done.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Anonymous private memory at `at`, or anywhere for `None`; `reserve` gives address space that may not be touched.
+    /// Anonymous private memory at `at`, or anywhere for `None`; `reserve` gives address space that may not
+    /// be touched.
     ///
     /// # Errors
     /// The system's, `AlreadyExists` when something is mapped there.
@@ -66,8 +68,8 @@ impl Mapping {
     /// When the range is not within the mapping.
     pub fn advise(&self, offset: usize, len: usize, advice: i32) -> io::Result<()> {
         assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "within the mapping");
-        // SAFETY: the range lies within a mapping that this value owns; advice that drops content is given by callers
-        // for chunks they know to hold none, or to be stored elsewhere.
+        // SAFETY: the range lies within a mapping that this value owns; advice that drops content is given by
+        // callers for chunks they know to hold none, or to be stored elsewhere.
         let done = unsafe { libc::madvise(self.base.as_ptr().add(offset).cast(), len, advice) };
         check(done.into()).map(|_| ())
     }

@@ -19,8 +19,8 @@ use std::time::Duration;
 
 /// Bytes of a page.
 pub(crate) const PAGE: usize = 4096;
-/// How often a call that finds no memory is tried again, and the time between: longer than a launcher's guard needs to
-/// help.
+/// How often a call that finds no memory is tried again, and the time between: longer than a launcher's guard
+/// needs to help.
 pub(crate) const TRIES: u32 = 2000;
 pub(crate) const PAUSE: Duration = Duration::from_millis(1);
 

@@ -52,9 +52,9 @@ pub(crate) fn thread_seconds() -> f64 {
 /// Milliseconds that [`tell`] waits for a reader of standard error.
 const TELL_MS: i32 = 1000;
 
-/// Says something on standard error, if anybody takes it. The pager must not wait for a reader, nor for a lock on standard
-/// error that the program holds while it waits for a chunk. At most as much as a pipe takes at once. A pipe or file that
-/// finds no memory for it is tried again for a while.
+/// Says something on standard error, if anybody takes it. The pager must not wait for a reader, nor for a
+/// lock on standard error that the program holds while it waits for a chunk. At most as much as a pipe takes
+/// at once. A pipe or file that finds no memory for it is tried again for a while.
 pub(crate) fn tell(text: &str) {
     let bytes = &text.as_bytes()[..text.len().min(libc::PIPE_BUF)];
     let mut error = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };

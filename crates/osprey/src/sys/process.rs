@@ -56,7 +56,8 @@ pub(crate) fn clock() -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// Most bytes that were resident at once since the process began to run this program; 0 where /proc is not there.
+/// Most bytes that were resident at once since the process began to run this program; 0 where /proc is not
+/// there.
 pub(crate) fn peak_resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

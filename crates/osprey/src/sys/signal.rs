@@ -25,8 +25,8 @@ struct Installed {
 static BUS: OnceLock<Installed> = OnceLock::new();
 static SEGV: OnceLock<Installed> = OnceLock::new();
 
-/// From now on `answer` is asked about each SIGBUS of a touch. What it does not know goes to whoever handled it before.
-/// Once per process.
+/// From now on `answer` is asked about each SIGBUS of a touch. What it does not know goes to whoever handled
+/// it before. Once per process.
 ///
 /// # Errors
 /// The system's.
@@ -42,8 +42,9 @@ pub(crate) fn answer_segv(answer: Answer) -> io::Result<()> {
     install(libc::SIGSEGV, &SEGV, answer)
 }
 
-/// Puts the handler in place. It runs on the stack of the thread: alternate stacks that programs have are often made for
-/// a few lines (8 KiB with Rust's), and the frame that the kernel pushes takes up to half of that.
+/// Puts the handler in place. It runs on the stack of the thread: alternate stacks that programs have are
+/// often made for a few lines (8 KiB with Rust's), and the frame that the kernel pushes takes up to half of
+/// that.
 fn install(signal: i32, slot: &OnceLock<Installed>, answer: Answer) -> io::Result<()> {
     // SAFETY: `sigaction` is integers and a set; the kernel fills it with the action that is in place.
     let before = unsafe {
@@ -53,8 +54,8 @@ fn install(signal: i32, slot: &OnceLock<Installed>, answer: Answer) -> io::Resul
     };
     slot.set(Installed { answer, before }).map_err(|_| io::ErrorKind::AlreadyExists)?;
     let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void) = on_signal;
-    // SAFETY: the handler has the form that SA_SIGINFO asks for and lives as long as the program. All signals wait while
-    // it runs, so that no handler of the program's touches what it works on.
+    // SAFETY: the handler has the form that SA_SIGINFO asks for and lives as long as the program. All signals
+    // wait while it runs, so that no handler of the program's touches what it works on.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as libc::sighandler_t;
@@ -102,16 +103,16 @@ fn written(_context: &libc::ucontext_t) -> bool {
     true
 }
 
-/// Hands a signal to the action that was there before. The system's own action is put back, so that it happens when the
-/// instruction is tried again.
+/// Hands a signal to the action that was there before. The system's own action is put back, so that it
+/// happens when the instruction is tried again.
 ///
 /// # Safety
 /// The arguments are those of the handler that calls it.
 unsafe fn chain(before: &libc::sigaction, signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
     match before.sa_sigaction {
         libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: the default action needs no handler. A signal that was sent rather than caused does not come
-            // again, so it is raised anew; it waits until this handler is left.
+            // SAFETY: the default action needs no handler. A signal that was sent rather than caused does not
+            // come again, so it is raised anew; it waits until this handler is left.
             unsafe {
                 let mut default: libc::sigaction = std::mem::zeroed();
                 default.sa_sigaction = libc::SIG_DFL;

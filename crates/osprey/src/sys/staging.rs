@@ -10,8 +10,8 @@ pub(crate) const HUGE: usize = 2 << 20;
 /// Fill pages as if written to, without a fault for each (Linux 5.14).
 const POPULATE_WRITE: i32 = 23;
 
-/// `count` frames of one chunk each, aligned to a huge page. A frame whose pages were moved away is *hollow*: it has
-/// address space and no memory, until pages are moved there or it is touched.
+/// `count` frames of one chunk each, aligned to a huge page. A frame whose pages were moved away is *hollow*:
+/// it has address space and no memory, until pages are moved there or it is touched.
 #[derive(Debug)]
 pub(crate) struct Staging {
     mapping: Mapping,
@@ -29,7 +29,8 @@ impl Staging {
         let mapping = Mapping::anonymous(None, count * chunk + HUGE, false)?;
         let first = (mapping.base() as usize).next_multiple_of(HUGE) - mapping.base() as usize;
         private(&mapping, chunk)?;
-        // The page that is touched behind the frames must not bring a huge one. A refusal costs memory for a moment.
+        // The page that is touched behind the frames must not bring a huge one. A refusal costs memory for a
+        // moment.
         let end = first + count * chunk;
         let _ = mapping.advise(end, mapping.len() - end, libc::MADV_NOHUGEPAGE);
         Ok(Self { mapping, first, chunk, count })
@@ -66,8 +67,9 @@ impl Staging {
     /// Content of a frame. The caller has no transfer in flight for it.
     pub fn blocks(&mut self, frame: u32) -> &mut [Block] {
         let at = self.address(frame) as *mut Block;
-        // SAFETY: the range is a frame of a mapping that this value owns, aligned to a page and readable and writable;
-        // any bytes are blocks; `&mut self` keeps other views of frames away for as long as this one lives.
+        // SAFETY: the range is a frame of a mapping that this value owns, aligned to a page and readable and
+        // writable; any bytes are blocks; `&mut self` keeps other views of frames away for as long as this
+        // one lives.
         unsafe { std::slice::from_raw_parts_mut(at, self.chunk / Block::BYTES) }
     }
 
@@ -86,8 +88,8 @@ impl Staging {
         }
     }
 
-    /// Waits until the system has memory for a page, where it lets threads wait for that: a touch waits, a system call
-    /// fails. The page is given back at once.
+    /// Waits until the system has memory for a page, where it lets threads wait for that: a touch waits, a
+    /// system call fails. The page is given back at once.
     pub fn wait_for_memory(&mut self) {
         // Behind the last frame there is at least a page, because the first is aligned.
         let spare = self.mapping.len() - super::PAGE;
@@ -120,20 +122,21 @@ impl Staging {
         self.mapping.advise(self.offset(frame) + from, to - from, libc::MADV_DONTNEED)
     }
 
-    /// Copies the first `len` bytes of a chunk of the region, all pages of which are there and protected against writing,
-    /// into a frame.
+    /// Copies the first `len` bytes of a chunk of the region, all pages of which are there and protected
+    /// against writing, into a frame.
     pub fn copy_from(&mut self, frame: u32, region: &Region, chunk: u32, len: usize) {
         assert!(len <= self.chunk, "within the frame");
         let from = region.address(chunk) as *const u8;
         let to = self.address(frame) as *mut u8;
-        // SAFETY: both ranges are within one chunk, in different mappings that live; the program cannot write to its side
-        // while that is protected, and reading does not wait because all pages are there.
+        // SAFETY: both ranges are within one chunk, in different mappings that live; the program cannot write
+        // to its side while that is protected, and reading does not wait because all pages are there.
         unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
     }
 }
 
-/// Keeps a mapping out of core dumps and of children (which would see missing chunks as zeros), and says whether huge
-/// pages are wanted: for chunks of a huge page and more; smaller ones would be torn out of huge pages one by one.
+/// Keeps a mapping out of core dumps and of children (which would see missing chunks as zeros), and says
+/// whether huge pages are wanted: for chunks of a huge page and more; smaller ones would be torn out of huge
+/// pages one by one.
 ///
 /// # Errors
 /// The system's.

@@ -1,5 +1,5 @@
-//! userfaultfd: the ioctls, by the kernel's interface, as safe as they can be. UFFDIO_MOVE is newer than the headers of
-//! many distributions, so numbers and structures stand here.
+//! userfaultfd: the ioctls, by the kernel's interface, as safe as they can be. UFFDIO_MOVE is newer than the
+//! headers of many distributions, so numbers and structures stand here.
 
 use super::check;
 use std::io;
@@ -56,8 +56,8 @@ const fn ioctl_number(number: u64, size: usize) -> u64 {
 pub(crate) const MESSAGE: usize = 32;
 
 impl Uffd {
-    /// Opens one with features: those in `must` or not at all, those in `may` where the kernel has them. `nonblock` is
-    /// for a pager thread that waits elsewhere.
+    /// Opens one with features: those in `must` or not at all, those in `may` where the kernel has them.
+    /// `nonblock` is for a pager thread that waits elsewhere.
     ///
     /// # Errors
     /// `PermissionDenied` where the system forbids it, `Unsupported` where a feature is missing, by its bits.
@@ -90,7 +90,8 @@ impl Uffd {
         }
     }
 
-    /// Whether touches by the kernel (`read` into the region) are served too; otherwise they fail with EFAULT.
+    /// Whether touches by the kernel (`read` into the region) are served too; otherwise they fail with
+    /// EFAULT.
     pub fn serves_kernel(&self) -> bool {
         self.kernel_faults
     }
@@ -124,11 +125,11 @@ impl Uffd {
         self.raw(2 << 30 | (size_of::<Range>() as u64) << 16 | API << 8 | 0x02, &mut range(start, len))
     }
 
-    /// Moves pages: `to` must be missing, `from` present and private; nothing is copied. Wakes who waits for `to`.
-    /// Pages of `from` that are missing are left missing in `to`.
+    /// Moves pages: `to` must be missing, `from` present and private; nothing is copied. Wakes who waits for
+    /// `to`. Pages of `from` that are missing are left missing in `to`.
     ///
-    /// Gives the bytes moved, from the start on, and the system's error if that is not all: `ResourceBusy` when a page is
-    /// pinned. What `EAGAIN` leaves was tried again.
+    /// Gives the bytes moved, from the start on, and the system's error if that is not all: `ResourceBusy`
+    /// when a page is pinned. What `EAGAIN` leaves was tried again.
     pub fn relocate_some(&self, to: usize, from: usize, len: usize) -> (usize, io::Result<()>) {
         #[repr(C)]
         struct Move {
@@ -159,9 +160,9 @@ impl Uffd {
         (done, Ok(()))
     }
 
-    /// Fills missing pages of a range with a copy of `from`. Wakes who waits, unless `quiet`. Pages that are there
-    /// already are an error (`AlreadyExists`). Gives the bytes copied, from the start on, and the system's error if that is
-    /// not all.
+    /// Fills missing pages of a range with a copy of `from`. Wakes who waits, unless `quiet`. Pages that are
+    /// there already are an error (`AlreadyExists`). Gives the bytes copied, from the start on, and the
+    /// system's error if that is not all.
     pub fn copy_some(&self, to: usize, from: &[u8], protect: bool) -> (usize, io::Result<()>) {
         #[repr(C)]
         struct Copy {
@@ -191,7 +192,8 @@ impl Uffd {
         (done, Ok(()))
     }
 
-    /// Maps the pages of the file behind a shared range, write-protected or not. Those mapped already are fine.
+    /// Maps the pages of the file behind a shared range, write-protected or not. Those mapped already are
+    /// fine.
     ///
     /// # Errors
     /// The system's.
@@ -253,8 +255,9 @@ impl Uffd {
     }
 
     fn raw<T>(&self, request: u64, argument: &mut T) -> io::Result<()> {
-        // SAFETY: `argument` is the structure that the request's number states the size of. The ranges within are pages
-        // of mappings that the caller owns; moving and mapping pages there is what the caller asked for.
+        // SAFETY: `argument` is the structure that the request's number states the size of. The ranges within
+        // are pages of mappings that the caller owns; moving and mapping pages there is what the caller asked
+        // for.
         let done = unsafe { libc::ioctl(self.fd.as_raw_fd(), request as _, std::ptr::from_mut(argument)) };
         check(done.into()).map(|_| ())
     }

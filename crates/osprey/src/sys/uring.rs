@@ -33,7 +33,8 @@ struct Transfer {
     refused: u32,
 }
 
-/// A ring of one thread. No buffers are registered: registered pages are pinned, and pinned pages do not move.
+/// A ring of one thread. No buffers are registered: registered pages are pinned, and pinned pages do not
+/// move.
 pub(crate) struct Uring {
     ring: IoUring,
     transfers: Vec<Option<Transfer>>,
@@ -98,8 +99,8 @@ impl Uring {
         self.transfers.len() - self.idle.len()
     }
 
-    /// Starts to read or write frames one after the other from `offset` of a file; gives the number of the transfer. The
-    /// caller leaves those frames alone until it ended.
+    /// Starts to read or write frames one after the other from `offset` of a file; gives the number of the
+    /// transfer. The caller leaves those frames alone until it ended.
     ///
     /// # Errors
     /// The system's.
@@ -143,9 +144,9 @@ impl Uring {
 
     fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
         loop {
-            // SAFETY: a poll has no pointers; the vector of a transfer lies on the heap and lives in `transfers` until
-            // its completion is taken, and the frames it names live as long as the staging, which the pager drops after
-            // the ring and leaves alone in between.
+            // SAFETY: a poll has no pointers; the vector of a transfer lies on the heap and lives in
+            // `transfers` until its completion is taken, and the frames it names live as long as the staging,
+            // which the pager drops after the ring and leaves alone in between.
             if unsafe { self.ring.submission().push(entry) }.is_ok() {
                 return Ok(());
             }
@@ -153,8 +154,8 @@ impl Uring {
         }
     }
 
-    /// Hands over what was started and takes what happened. `block`: waits for at least one event, for that long at most if
-    /// a time is given.
+    /// Hands over what was started and takes what happened. `block`: waits for at least one event, for that
+    /// long at most if a time is given.
     ///
     /// # Errors
     /// The system's.
@@ -222,9 +223,9 @@ impl Uring {
     }
 }
 
-/// The kernel hands a transfer that would have to wait (the disk's queue is full, its blocks are new) to a thread of its own. It
-/// makes the first when it is needed, from memory of our group, and cancels the transfer when there is none. So that one is
-/// made now, by an entry that does nothing: the kernel keeps it.
+/// The kernel hands a transfer that would have to wait (the disk's queue is full, its blocks are new) to a
+/// thread of its own. It makes the first when it is needed, from memory of our group, and cancels the
+/// transfer when there is none. So that one is made now, by an entry that does nothing: the kernel keeps it.
 fn start_helper(ring: &mut IoUring) -> io::Result<()> {
     let nothing = opcode::Nop::new().build().flags(squeue::Flags::ASYNC);
     // SAFETY: the entry has no pointers.

@@ -3,15 +3,16 @@
 //! ```text
 //! header   "OSPTRACE" version:u32 microset:u32 chunk:u64 region:u64 key:u128 crc:u32
 //! frame    length:varint body crc:u32
-//! body     0 events:varint hash:u64? entries       a block; `events` = twice the increase, plus one when the hash changed
+//! body     0 events:varint hash:u64? entries       a block; `events` = twice the increase, plus one for a new hash
 //!          1 entries:varint blocks:varint peak:varint other:varint      the footer
-//! entry    varint of: written, fresh (a bit each), which of the last four chunks it is told from (two bits), and the
+//! entry    varint of: written, fresh (a bit each), from which of the last four chunks it is told (2 bits), and the
 //!          distance to it, zigzag
 //! ```
-//! Integers are little-endian. The checksum of a frame is CRC-32C over the number of the frame (8 bytes), its length
-//! and its body: it finds every flipped bit, and frames that are missing, doubled or swapped.
+//! Integers are little-endian. The checksum of a frame is CRC-32C over the number of the frame (8 bytes), its
+//! length and its body: it finds every flipped bit, and frames that are missing, doubled or swapped.
 //!
-//! **Cost.** An entry within four chunks of one of the last four takes a byte, within 512 two; a frame adds 7 to 18.
+//! **Cost.** An entry within four chunks of one of the last four takes a byte, within 512 two; a frame adds 7
+//! to 18.
 
 use super::{Block, Entry, Footer, Header};
 use crate::settings::{CHUNK_MAX, CHUNK_MIN, CHUNKS_MAX, MICROSET_MAX};

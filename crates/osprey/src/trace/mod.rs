@@ -1,10 +1,10 @@
 //! Traces: which chunks a program touches, in which order.
 //!
-//! The speculative pass keeps the last one to two *blocks* of chunks mapped. A block is `microset` first touches of
-//! chunks that were not mapped; when a block is full, all chunks that were mapped by the block before it are unmapped.
-//! So an entry of block b says: the chunk is first touched at this place, perhaps touched again until block b + 2 begins,
-//! and any later touch is an entry of its own. Plans keep the chunk resident for that long; an entry in block b is a use
-//! of its chunk in blocks b and b + 1.
+//! The speculative pass keeps the last one to two *blocks* of chunks mapped. A block is `microset` first
+//! touches of chunks that were not mapped; when a block is full, all chunks that were mapped by the block
+//! before it are unmapped. So an entry of block b says: the chunk is first touched at this place, perhaps
+//! touched again until block b + 2 begins, and any later touch is an entry of its own. Plans keep the chunk
+//! resident for that long; an entry in block b is a use of its chunk in blocks b and b + 1.
 //!
 //! A trace does not depend on a limit of memory: one serves all.
 
@@ -28,12 +28,12 @@ pub struct Entry {
     pub fresh: bool,
 }
 
-/// `microset` entries (the last block of a trace may have fewer), with what the program had done when it came to the
-/// first of them.
+/// `microset` entries (the last block of a trace may have fewer), with what the program had done when it came
+/// to the first of them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Block {
-    /// Events (allocations, releases, ticks, transfers) before the first entry. The program is past the first touch of
-    /// this block as soon as its own count is higher.
+    /// Events (allocations, releases, ticks, transfers) before the first entry. The program is past the first
+    /// touch of this block as soon as its own count is higher.
     pub events: u64,
     /// Hash over the allocations and releases among them.
     pub hash: u64,

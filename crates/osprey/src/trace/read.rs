@@ -55,8 +55,8 @@ impl Source {
     /// Opens a trace file of the program that `expected` tells of, after checking all of it.
     ///
     /// # Errors
-    /// In words: no such file, no trace, another format, chunk, microset or region, another binary or arguments, torn,
-    /// corrupt (and at which block).
+    /// In words: no such file, no trace, another format, chunk, microset or region, another binary or
+    /// arguments, torn, corrupt (and at which block).
     pub fn open(path: &Path, expected: &Header) -> Result<Self, String> {
         let (found, source) = Self::inspect(path)?;
         match differs(&found, expected) {
@@ -103,8 +103,8 @@ impl Source {
     /// What comes next.
     ///
     /// # Errors
-    /// In words: a ring whose writer died, a stream that is corrupt or of another program, a file that changed after it
-    /// was checked. The source is of no use afterwards.
+    /// In words: a ring whose writer died, a stream that is corrupt or of another program, a file that
+    /// changed after it was checked. The source is of no use afterwards.
     #[expect(clippy::should_implement_trait, reason = "an iterator that waits and goes on is none")]
     pub fn next(&mut self) -> Result<Feed, String> {
         if let (true, Some(footer)) = (self.ended, self.footer) {
@@ -146,8 +146,8 @@ impl Source {
         self.footer.as_ref()
     }
 
-    /// What becomes readable when [`Source::next`] may have more after [`Feed::Wait`]: of a ring. Wait for it only then,
-    /// because it stays readable until all is taken.
+    /// What becomes readable when [`Source::next`] may have more after [`Feed::Wait`]: of a ring. Wait for it
+    /// only then, because it stays readable until all is taken.
     #[must_use]
     pub fn bell(&self) -> Option<BorrowedFd<'_>> {
         match &self.input {

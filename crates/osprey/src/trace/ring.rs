@@ -1,19 +1,21 @@
 //! The ring that a speculative process streams its trace through, to the pager of the real one.
 //!
-//! **Functionality.** One producer, one consumer, two processes; bounded; the producer waits when it is full, the consumer
-//! has a descriptor to wait on among others; each side notices when the other dies, at any moment.
+//! **Functionality.** One producer, one consumer, two processes; bounded; the producer waits when it is full,
+//! the consumer has a descriptor to wait on among others; each side notices when the other dies, at any
+//! moment.
 //!
-//! **How.** The ring is a connected pair of stream sockets, whose buffer is the kernel's. That has what a ring in shared
-//! memory would need a futex, an event descriptor and a pipe for: a full buffer blocks the writer, data makes the
-//! reader's end readable (`poll`, io_uring), a dead writer reads as end of stream, a dead reader fails the next write with
-//! `BrokenPipe`. Neither side can damage the other's memory. The bytes are those of a trace file, checksums included.
+//! **How.** The ring is a connected pair of stream sockets, whose buffer is the kernel's. That has what a
+//! ring in shared memory would need a futex, an event descriptor and a pipe for: a full buffer blocks the
+//! writer, data makes the reader's end readable (`poll`, io_uring), a dead writer reads as end of stream, a
+//! dead reader fails the next write with `BrokenPipe`. Neither side can damage the other's memory. The bytes
+//! are those of a trace file, checksums included.
 //!
-//! **Inheritance.** The launcher makes a [`pair`], leaves an end open in each of two children, tells them the number by
-//! `OSPREY_RING`, and drops both ends once the children run: otherwise it would keep a dead child's end open.
-//! A child that adopts its end closes it on exec, so that programs it starts do not hold it either.
+//! **Inheritance.** The launcher makes a [`pair`], leaves an end open in each of two children, tells them the
+//! number by `OSPREY_RING`, and drops both ends once the children run: otherwise it would keep a dead child's
+//! end open. A child that adopts its end closes it on exec, so that programs it starts do not hold it either.
 //!
-//! **Cost.** A system call on each side per block of `microset` entries: 4 to 7 microseconds together, a hundredth of what
-//! speculation takes for a block of 2 MiB (`docs/osprey/trace.md`).
+//! **Cost.** A system call on each side per block of `microset` entries: 4 to 7 microseconds together, a
+//! hundredth of what speculation takes for a block of 2 MiB (`docs/osprey/trace.md`).
 
 use super::codec::{Encoder, FRAME_MAX, HEADER_BYTES};
 use super::write::counted;

@@ -24,7 +24,8 @@ pub fn case() -> String {
     std::env::var(CASE).expect("started by a test")
 }
 
-/// Lets the child that `command` starts, and no other, inherit an end of a ring, which must live until it has started.
+/// Lets the child that `command` starts, and no other, inherit an end of a ring, which must live until it has
+/// started.
 pub fn inherit(command: &mut Command, end: &OwnedFd) {
     let fd = end.as_raw_fd();
     #[expect(unsafe_code, reason = "there is no safe way to hand one descriptor to one child")]

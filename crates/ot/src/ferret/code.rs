@@ -1,8 +1,8 @@
 //! The public code of LPN: every row is the sum of [`kernels::LOCALITY`] entries of the secret.
 //!
-//! Row i takes the entries at the indices that counter-mode AES under a public key gives: uniform, since k is a
-//! power of two. Both sides compute the same rows. The indices are public, so memory is addressed by them freely;
-//! only the entries are secret.
+//! Row i takes the entries at the indices that counter-mode AES under a public key gives: uniform, since k is
+//! a power of two. Both sides compute the same rows. The indices are public, so memory is addressed by them
+//! freely; only the entries are secret.
 
 use kernels::{Aes128, Block, add_local};
 

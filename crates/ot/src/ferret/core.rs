@@ -60,15 +60,16 @@ impl State {
         Ok(Self { hash, schedule, code, inputs, reserve, pool: Pool::default(), trees: 0 })
     }
 
-    /// Works off a step: `leaves` fills the leaves of a tree from its number and its path and says what is to be
-    /// added to which row.
+    /// Works off a step: `leaves` fills the leaves of a tree from its number and its path and says what is to
+    /// be added to which row.
     fn work(
         &mut self,
         mut leaves: impl FnMut(&TweakedHash, u64, &[Block], &mut [Block]) -> Option<(u64, Block)>,
     ) {
         let Step { params, first, trees, reserve } = self.schedule.peek();
         if reserve && self.reserve.is_empty() {
-            // What follows are the last trees of this extension: growing step by step would take twice the memory.
+            // What follows are the last trees of this extension: growing step by step would take twice the
+            // memory.
             let left = self.schedule.extension().trees() - first;
             self.reserve.reserve_exact(left << params.depth);
             // The next extension reads them at random places.

@@ -1,4 +1,5 @@
-//! The conversation around the steps of Ferret with one peer. Only the sender speaks, unless choices are chosen.
+//! The conversation around the steps of Ferret with one peer. Only the sender speaks, unless choices are
+//! chosen.
 
 use super::{Receiver, Schedule, Sender};
 use crate::flavours::{check_call, check_choices, match_post, none_posted};
@@ -51,8 +52,8 @@ pub struct FerretSender {
 }
 
 impl FerretSender {
-    /// Set-up over an extension at hand, which is used up. `expected` is about how many OTs will be asked for; the
-    /// peer calls [`FerretReceiver::new`] with the same number.
+    /// Set-up over an extension at hand, which is used up. `expected` is about how many OTs will be asked
+    /// for; the peer calls [`FerretReceiver::new`] with the same number.
     ///
     /// # Errors
     /// Those of the channel, and a Delta whose bit 0 is not set.

@@ -1,10 +1,10 @@
-//! Single-point OT: 2^d leaves for the sender, whose sum is Delta; the same leaves for the receiver but at one
-//! point, where its leaf is the sender's plus Delta.
+//! Single-point OT: 2^d leaves for the sender, whose sum is Delta; the same leaves for the receiver but at
+//! one point, where its leaf is the sender's plus Delta.
 //!
 //! The correlated GGM tree of "Half-Tree" (Guo et al., ePrint 2022/1431), semi-honest: a node x has the
-//! children H(x) and x + H(x), so all levels have the same sum, Delta. Per level one correlated OT (q; b, q + b
-//! Delta) and one block c = q + (sum of the side of bit 1): c + t is the sum of side 1 - b, so the path bit of a
-//! level is the receiver's random choice.
+//! children H(x) and x + H(x), so all levels have the same sum, Delta. Per level one correlated OT (q; b, q +
+//! b Delta) and one block c = q + (sum of the side of bit 1): c + t is the sum of side 1 - b, so the path bit
+//! of a level is the receiver's random choice.
 //!
 //! Level l decides bit l of the leaf's index; the child of bit 0 stays where its parent was. H is the tweaked
 //! hash with a tweak per tree and level: half a hash per leaf, at most 2^12 inputs under a tweak.

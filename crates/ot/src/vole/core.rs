@@ -23,8 +23,8 @@ struct State {
 }
 
 impl State {
-    /// `start` is the public start value of the session's OTs; the hash of this module gets one of its own, since
-    /// the trees of silent OT under the same Delta count from zero too.
+    /// `start` is the public start value of the session's OTs; the hash of this module gets one of its own,
+    /// since the trees of silent OT under the same Delta count from zero too.
     fn new(start: Block) -> Self {
         let mut hash = blake3::Hasher::new_derive_key("tacit 2026 VOLE hash");
         hash.update(&start.to_bytes());
@@ -81,8 +81,8 @@ impl Sender {
         Self { state: State::new(start), delta, roots }
     }
 
-    /// One extension of the b of [`BASE`] elements by q of [`Extension::ots`] correlated OTs with random choices. All
-    /// its rows are appended to `out`, the receiver's message to `message`.
+    /// One extension of the b of [`BASE`] elements by q of [`Extension::ots`] correlated OTs with random
+    /// choices. All its rows are appended to `out`, the receiver's message to `message`.
     ///
     /// # Errors
     /// When there are more or fewer inputs.
@@ -127,8 +127,8 @@ impl Receiver {
         Self { state: State::new(start) }
     }
 
-    /// One extension of the a and the c of [`BASE`] elements by t of [`Extension::ots`] correlated OTs, whose choices
-    /// are in `choices`, and the sender's message. All its rows are appended to `out`, a and c.
+    /// One extension of the a and the c of [`BASE`] elements by t of [`Extension::ots`] correlated OTs, whose
+    /// choices are in `choices`, and the sender's message. All its rows are appended to `out`, a and c.
     ///
     /// # Errors
     /// When there are more or fewer inputs, or the message has a wrong length.
@@ -161,7 +161,8 @@ impl Receiver {
             let (levels, last) = message.split_at(DEPTH * Block::BYTES);
             let State { hash, leaves, .. } = &mut self.state;
             let (point, _) = tree::graft(hash, tree, &path, levels, leaves);
-            // The leaf at the point is zero; what its hash adds to the sum goes when the right value comes in.
+            // The leaf at the point is zero; what its hash adds to the sum goes when the right value comes
+            // in.
             hash.hash(leaf_tweak(tree), leaves, &mut noise);
             let said = Block::from_bytes(last.try_into().expect("one block is left"));
             let right = sum(&noise) ^ said ^ values_c[index];

@@ -62,7 +62,8 @@ impl Pool {
         &mut self.blocks
     }
 
-    /// Cuts off the rows behind the first `out` of the last `rows`; they are the next extension's base, if it has one.
+    /// Cuts off the rows behind the first `out` of the last `rows`; they are the next extension's base, if it
+    /// has one.
     fn keep(&mut self, rows: usize, out: usize) -> Zeroizing<Vec<Block>> {
         let end = self.blocks.len() - rows + out;
         Zeroizing::new(self.blocks.split_off(end))
@@ -84,8 +85,8 @@ pub struct VoleSender {
 }
 
 impl VoleSender {
-    /// Over OTs that were set up for [`super::expected_ots`] of `total`. The peer calls [`VoleReceiver::new`] with the same
-    /// `total`, the number of elements of this conversation.
+    /// Over OTs that were set up for [`super::expected_ots`] of `total`. The peer calls [`VoleReceiver::new`]
+    /// with the same `total`, the number of elements of this conversation.
     ///
     /// # Errors
     /// More than [`ELEMENTS`].

@@ -1,33 +1,36 @@
-//! Vector oblivious linear evaluation over the field of 2^128 elements, from correlated OT. The steps without network
-//! are [`Sender`] and [`Receiver`], the conversation [`VoleSender`] and [`VoleReceiver`].
+//! Vector oblivious linear evaluation over the field of 2^128 elements, from correlated OT. The steps without
+//! network are [`Sender`] and [`Receiver`], the conversation [`VoleSender`] and [`VoleReceiver`].
 //!
-//! Functionality: the sender holds Delta and gets random b_i; the receiver gets random a_i and c_i = a_i Delta + b_i.
+//! Functionality: the sender holds Delta and gets random b_i; the receiver gets random a_i and c_i = a_i
+//! Delta + b_i.
 //!
-//! Security: semi-honest, computational parameter 128. Primal LPN over the field with regular noise and the 10-local
-//! binary code of [`crate::ferret`]; single-point VOLE from the half-tree of Guo et al. (ePrint 2022/1431); the
-//! shape is that of Weng, Yang, Katz and Wang, "Wolverine" (ePrint 2020/925). Delta is that of the OTs: bit 0 is set,
-//! 127 bits are random.
+//! Security: semi-honest, computational parameter 128. Primal LPN over the field with regular noise and the
+//! 10-local binary code of [`crate::ferret`]; single-point VOLE from the half-tree of Guo et al. (ePrint
+//! 2022/1431); the shape is that of Weng, Yang, Katz and Wang, "Wolverine" (ePrint 2020/925). Delta is that
+//! of the OTs: bit 0 is set, 127 bits are random.
 //!
-//! The code is binary, so a sample over the field is 128 samples over F2 with the same code, the same rows of which are
-//! noisy. Of a set of rows with X noisy ones an attacker can therefore cancel the noise by one F2-linear map of the
-//! field, which it finds by linear algebra, with probability min(1, 2^(128 - X)); over F2 it needs X = 0. Parameters
-//! for F2 are broken over this field. Hence noise eight times as dense as Ferret's (decision 023; a test computes it).
+//! The code is binary, so a sample over the field is 128 samples over F2 with the same code, the same rows of
+//! which are noisy. Of a set of rows with X noisy ones an attacker can therefore cancel the noise by one
+//! F2-linear map of the field, which it finds by linear algebra, with probability min(1, 2^(128 - X)); over
+//! F2 it needs X = 0. Parameters for F2 are broken over this field. Hence noise eight times as dense as
+//! Ferret's (decision 023; a test computes it).
 //!
 //! Who learns what: nobody anything beyond the functionality, if LPN with these parameters is hard.
 //!
 //! ```text
-//! base        128 OTs with random choices are one element: c = sum x^j t_j, a = sum x^j bit_j, b = sum x^j q_j
-//! extension   of base elements (u, w = u Delta + v), K as the secret and one per tree as the value of its noise
+//! base       128 OTs with random choices are one element: c = sum x^j t_j, a = sum x^j bit_j, b = sum x^j q_j
+//! extension  of base elements (u, w = u Delta + v), K as the secret, one per tree as the value of its noise
 //!   per tree  the sender grows 2^7 leaves r_i (half-tree, hashed), and says sum r_i + v';
 //!             the receiver gets s_i = r_i but at one point, s = r + u' Delta there
 //!   row i     b_i = r_i + (ten v), c_i = s_i + (ten w), a_i = e_i + (ten u), e = u' at the point
 //! ```
-//! Up to [`BASE`] elements are base elements themselves. More take extensions, each of which keeps back the base of
-//! the next one; the last one has as few trees as it needs.
+//! Up to [`BASE`] elements are base elements themselves. More take extensions, each of which keeps back the
+//! base of the next one; the last one has as few trees as it needs.
 //!
 //! Deviations: base elements from packed OTs instead of a bootstrap by smaller sets; no consistency checks.
 //!
-//! Cost: [`price`]; 16 B per level and tree and 16 B per tree from the sender, 1.1 B per element in the long run.
+//! Cost: [`price`]; 16 B per level and tree and 16 B per tree from the sender, 1.1 B per element in the long
+//! run.
 
 mod core;
 mod drivers;
@@ -105,8 +108,8 @@ pub fn ots(total: u64) -> u64 {
     (base_elements(total) * FIELD_BITS + paths) as u64
 }
 
-/// How many OTs to set the back end up for, at both sides: silent OT for few is faster per OT, since its secret fits the
-/// caches, and 1.4 bits per OT are little here.
+/// How many OTs to set the back end up for, at both sides: silent OT for few is faster per OT, since its
+/// secret fits the caches, and 1.4 bits per OT are little here.
 #[must_use]
 pub fn expected_ots(total: u64) -> u64 {
     ots(total).min(crate::ferret::SMALL.yields() as u64)
@@ -148,9 +151,9 @@ mod tests {
         }
     }
 
-    /// What the page says of the attack by cancelled noise: among the rows of this code that lie within 89,945 entries
-    /// (found by `examples/subsystems.rs` for this size) there are so many noisy ones that a map cancels all of them with
-    /// probability 2^128 times the mean of 2^-X.
+    /// What the page says of the attack by cancelled noise: among the rows of this code that lie within
+    /// 89,945 entries (found by `examples/subsystems.rs` for this size) there are so many noisy ones that a
+    /// map cancels all of them with probability 2^128 times the mean of 2^-X.
     #[test]
     fn no_map_cancels_the_noise_of_a_part() {
         let (entries, rows) = (89_945.0, (TREES << DEPTH) as f64);
@@ -164,8 +167,9 @@ mod tests {
         assert!(half > 120.0, "{half}");
     }
 
-    /// What the page says of relations among rows: the first moment of their number by weight, every row as ten places
-    /// drawn with repeats, and the weight at which one sum without noise tells a sample from random.
+    /// What the page says of relations among rows: the first moment of their number by weight, every row as
+    /// ten places drawn with repeats, and the weight at which one sum without noise tells a sample from
+    /// random.
     #[test]
     fn relations_are_too_heavy_for_a_dual_attack() {
         let (k, n) = (f64::from(1 << LOG_K), (TREES << DEPTH) as f64);

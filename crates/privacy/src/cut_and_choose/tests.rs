@@ -403,8 +403,8 @@ fn a_connection_lost_before_the_index_resumes_with_the_same_noise() {
     assert_eq!(world.entries(DRAWER).len(), 1);
 }
 
-/// Cuts at every step of the release, at either party: afterwards a rerun either goes on with the same noise, charged
-/// once, or is barred; it never draws anew.
+/// Cuts at every step of the release, at either party: afterwards a rerun either goes on with the same noise,
+/// charged once, or is barred; it never draws anew.
 #[test]
 fn wherever_it_breaks_nothing_is_drawn_twice() {
     let mut outcomes = [0; 2];

@@ -48,7 +48,8 @@ fn what_all_hold_is_opened_and_anything_else_is_computed_anew() {
     assert_eq!(next(top(Some((1, Out)), 1), top(None, 0)), Err(Stuck::Lost { has: A, lost: B }));
     assert_eq!(next(top(None, 70), top(None, 0)), Err(Stuck::Ahead(A)));
     assert_eq!(next(top(None, 64), top(None, 0)), Ok(Next::Compute(64)));
-    // A lone viewer that says it has a number which this side never sent: it gets none for nothing, now or later.
+    // A lone viewer that says it has a number which this side never sent: it gets none for nothing, now or
+    // later.
     let lone = |a, b| decide(&[(A, a), (B, b)], &[B], &[], 0);
     assert_eq!(lone(top(None, 0), top(Some((9, Out)), 1)), Err(Stuck::Lost { has: B, lost: A }));
     assert_eq!(lone(top(Some((1, Held)), 0), top(Some((9, Out)), 1)), Err(Stuck::Lost { has: B, lost: A }));
@@ -61,8 +62,8 @@ fn what_all_hold_is_opened_and_anything_else_is_computed_anew() {
     assert_eq!(next(broke(Some((1, Sent))), top(Some((1, Held)), 0)), Ok(Next::Open([1; 32])));
 }
 
-/// A liar among three says the largest attempt that is followed, and one of the others breaks off before it sends that number:
-/// the honest one that did send it is not out of reach, for the other one had held it.
+/// A liar among three says the largest attempt that is followed, and one of the others breaks off before it
+/// sends that number: the honest one that did send it is not out of reach, for the other one had held it.
 #[test]
 fn a_liar_cannot_bring_an_honest_peer_out_of_reach() {
     let c = PartyId(2);
@@ -229,8 +230,8 @@ impl Served {
     }
 }
 
-/// It commits to what it bends, so that nothing but the other servers' copies tells: the result is right, it is named, and
-/// each owner has paid once.
+/// It commits to what it bends, so that nothing but the other servers' copies tells: the result is right, it
+/// is named, and each owner has paid once.
 #[test]
 fn a_server_that_commits_to_another_share_is_convicted_by_two_others() {
     for culprit in SERVERS {
@@ -242,9 +243,9 @@ fn a_server_that_commits_to_another_share_is_convicted_by_two_others() {
     }
 }
 
-/// A server that says something else before all hold: in the draw, the rows, the sums, or of how far it is and to what it
-/// commits. Nothing is charged, and the next try costs one. If it says to one owner alone that it holds another number, it
-/// stops nobody.
+/// A server that says something else before all hold: in the draw, the rows, the sums, or of how far it is
+/// and to what it commits. Nothing is charged, and the next try costs one. If it says to one owner alone that
+/// it holds another number, it stops nobody.
 #[test]
 fn what_a_server_bends_before_all_hold_is_never_charged() {
     // Tops of 38 bytes, echoes of 32, a commitment and what it holds of 32 each.

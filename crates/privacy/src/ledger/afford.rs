@@ -1,4 +1,5 @@
-//! Whether a debit may be made: the budget of each viewer, its bound within a period, the deltas, and the total over all.
+//! Whether a debit may be made: the budget of each viewer, its bound within a period, the deltas, and the
+//! total over all.
 
 use super::{Debit, Ledger, VOIDED, file, holding, lineages, moment, now, rational_of, sees, spent};
 use base::Error;
@@ -25,7 +26,8 @@ pub(super) fn afford_total(connection: &Connection, path: &Path, debit: &Debit) 
         lineages::spent_by_all(connection, &debit.lineage).map_err(|e| file::explain(path, "read", &e))?;
     if &all + &debit.rho > *most {
         return Err(Error::refused(format!(
-            "policy.total: {} of {} spent on lineage {} by all viewers together; this release to viewer {} needs {}: agree \
+            "policy.total: {} of {} spent on lineage {} by all viewers together; this release to viewer {} \
+             needs {}: agree \
              on less rho, or raise policy.total, which bounds what viewers learn together",
             shown(&all),
             shown(most),
@@ -61,7 +63,8 @@ pub(super) fn afford_viewer(
     }
     if debit.delta.is_positive() && &delta + &debit.delta > debit.most_delta {
         return Err(Error::refused(format!(
-            "delta: {} of {} spent on lineage {} by viewer {viewer}; this match needs {}: raise policy.delta, or agree on a \
+            "delta: {} of {} spent on lineage {} by viewer {viewer}; this match needs {}: raise \
+             policy.delta, or agree on a \
              smaller delta of match.dummies",
             small(&delta),
             small(&debit.most_delta),
@@ -72,7 +75,8 @@ pub(super) fn afford_viewer(
     let tau = holding::spent_tau(connection, &debit.lineage, viewer).map_err(explain)? + &debit.tau;
     if debit.tau.is_positive() && !crate::bears(&(&rho + &debit.rho), &tau) {
         return Err(Error::refused(format!(
-            "delta: with this release the noise of all releases of lineage {} to viewer {viewer} could be told from exact noise \
+            "delta: with this release the noise of all releases of lineage {} to viewer {viewer} could be \
+             told from exact noise \
              by more than 1e-9 of delta at rho {}: agree on less rho",
             debit.lineage,
             shown(&(rho + &debit.rho))
@@ -100,7 +104,8 @@ fn afford_period(
         None => "it is more than any period allows".to_owned(),
     };
     Err(Error::refused(format!(
-        "policy.period_budget: {} of {} spent on lineage {lineage} by viewer {viewer}; this release needs {}: {when}. Wait, \
+        "policy.period_budget: {} of {} spent on lineage {lineage} by viewer {viewer}; this release needs \
+         {}: {when}. Wait, \
          agree on less rho, or raise policy.period_budget",
         shown(&spent),
         period.words(),
@@ -127,8 +132,8 @@ impl Ledger {
     }
 }
 
-/// What a viewer was charged within the last `seconds` and dated later than now, if the clock was set back: when and how much,
-/// oldest first.
+/// What a viewer was charged within the last `seconds` and dated later than now, if the clock was set back:
+/// when and how much, oldest first.
 fn within(
     connection: &Connection,
     lineage: &str,
@@ -137,7 +142,8 @@ fn within(
 ) -> Result<Vec<(i64, Rational)>, rusqlite::Error> {
     let since = now().saturating_sub_unsigned(seconds);
     let sql = format!(
-        "SELECT at, rho FROM debits WHERE lineage = ?1 AND {} AND protects = 1 AND {VOIDED} AND at > ?3 ORDER BY at",
+        "SELECT at, rho FROM debits WHERE lineage = ?1 AND {} AND protects = 1 AND {VOIDED} AND at > ?3 \
+         ORDER BY at",
         sees(2)
     );
     let mut query = connection.prepare(&sql)?;
@@ -146,7 +152,8 @@ fn within(
     rows.collect()
 }
 
-/// When enough of what was charged lies so far back that a charge fits a period; never, if it is more than one allows.
+/// When enough of what was charged lies so far back that a charge fits a period; never, if it is more than
+/// one allows.
 fn frees(within: &[(i64, Rational)], rho: &Rational, period: &Period) -> Option<i64> {
     let mut rest: Rational = within.iter().map(|(_, rho)| rho).sum();
     for (at, charged) in within {

@@ -14,10 +14,12 @@ const PAGES: i32 = 1 << 10;
 const PAUSE: Duration = Duration::from_millis(5);
 
 impl Ledger {
-    /// Copies the ledger to a new file that only its owner may read (mode 600). On return it is on stable storage.
+    /// Copies the ledger to a new file that only its owner may read (mode 600). On return it is on stable
+    /// storage.
     ///
     /// # Errors
-    /// When the file is there already, or either one cannot be read or written. A file that was begun is taken away.
+    /// When the file is there already, or either one cannot be read or written. A file that was begun is
+    /// taken away.
     pub fn backup(&self, to: &Path) -> Result<(), Error> {
         let failed = |e: &std::io::Error| Error::io(format!("cannot write the backup {}", to.display()), e);
         let mut options = OpenOptions::new();

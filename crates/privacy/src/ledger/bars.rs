@@ -1,7 +1,8 @@
 //! What broke off with a peer, and whether this side's operator allows more.
 //!
-//! Bars are kept under the peer's key and the lineage of this party's data, whatever study, title and version of the data a
-//! release was of: all of these are for a peer to choose. They are lifted by this side's operator alone.
+//! Bars are kept under the peer's key and the lineage of this party's data, whatever study, title and version
+//! of the data a release was of: all of these are for a peer to choose. They are lifted by this side's
+//! operator alone.
 
 use super::succession::{has_line, line};
 use super::{Bytes32, Ledger, file, now, records};
@@ -18,11 +19,12 @@ pub struct Towards {
     pub lineage: String,
 }
 
-/// How far from its own number of attempts a party follows its peer: each further one is new noise, charged again.
+/// How far from its own number of attempts a party follows its peer: each further one is new noise, charged
+/// again.
 pub const ATTEMPTS_AHEAD: u32 = 64;
 
-/// Releases whose seeds were exchanged, and that never named an index, before a viewer asks its operator: by leaving
-/// there a drawer picks among honest noises.
+/// Releases whose seeds were exchanged, and that never named an index, before a viewer asks its operator: by
+/// leaving there a drawer picks among honest noises.
 const UNNAMED: u32 = 2;
 
 /// How many releases with a peer broke off so far.
@@ -62,7 +64,8 @@ struct Lifted {
 
 fn lifted(connection: &Connection, towards: &Towards) -> Result<Lifted, rusqlite::Error> {
     let sql = format!(
-        "SELECT coalesce(max(bars), 0), coalesce(max(transcripts), 0) FROM allows WHERE peer IN {} AND lineage IN (?2, '')",
+        "SELECT coalesce(max(bars), 0), coalesce(max(transcripts), 0) FROM allows WHERE peer IN {} AND \
+         lineage IN (?2, '')",
         line(1)
     );
     connection.query_row(&sql, [&towards.peer, &towards.lineage], |row| {
@@ -71,8 +74,8 @@ fn lifted(connection: &Connection, towards: &Towards) -> Result<Lifted, rusqlite
 }
 
 impl Ledger {
-    /// Bars all releases to and from a peer on a lineage until this side's operator allows more. Of one attempt the first
-    /// reason stays.
+    /// Bars all releases to and from a peer on a lineage until this side's operator allows more. Of one
+    /// attempt the first reason stays.
     ///
     /// # Errors
     /// When the ledger cannot be written.
@@ -88,8 +91,9 @@ impl Ledger {
         write.commit().map_err(explain)
     }
 
-    /// Why nothing with noise may begin with a peer on a lineage, if so. `running` are the attempts of releases about to run:
-    /// one of them that stopped before its index was named goes on, with the same noise. Another attempt has other noise.
+    /// Why nothing with noise may begin with a peer on a lineage, if so. `running` are the attempts of
+    /// releases about to run: one of them that stopped before its index was named goes on, with the same
+    /// noise. Another attempt has other noise.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -97,8 +101,9 @@ impl Ledger {
         standing(&self.connection, towards, running).map_err(|e| self.explain("read", &e))
     }
 
-    /// Lifts what bars a peer, on one lineage or on all: what breaks off later bars again. Takes nothing back that was
-    /// charged. Returns what that was, in words: bars with their reasons, and releases that were not finished.
+    /// Lifts what bars a peer, on one lineage or on all: what breaks off later bars again. Takes nothing back
+    /// that was charged. Returns what that was, in words: bars with their reasons, and releases that were not
+    /// finished.
     ///
     /// # Errors
     /// When nothing bars this peer; when the ledger cannot be written.
@@ -115,8 +120,10 @@ impl Ledger {
                 lineage.map_or_else(String::new, |lineage| format!(" on lineage {lineage}"))
             )));
         }
-        let sql = "INSERT INTO allows (at, peer, lineage, bars, transcripts, reason, numbers) SELECT ?1, ?2, ?3, \
-                   (SELECT coalesce(max(row), 0) FROM bars), (SELECT coalesce(max(row), 0) FROM transcripts), ?4, \
+        let sql = "INSERT INTO allows (at, peer, lineage, bars, transcripts, reason, numbers) SELECT ?1, ?2, \
+                   ?3, \
+                   (SELECT coalesce(max(row), 0) FROM bars), (SELECT coalesce(max(row), 0) FROM \
+                   transcripts), ?4, \
                    (SELECT coalesce(max(row), 0) FROM sent)";
         super::put(&write, "allows", sql, params![now(), towards.peer, towards.lineage, reason], &[peer])
             .map_err(explain)?;
@@ -172,7 +179,8 @@ impl Ledger {
         let (releases, after_index) = self.connection.query_row(&sql, [peer], read).map_err(explain)?;
         // Of noise that nobody knows: every number that was held and has no outcome.
         let sql = format!(
-            "SELECT count(*), coalesce(sum(EXISTS (SELECT 1 FROM sent WHERE sent.session = held.session)), 0) FROM held \
+            "SELECT count(*), coalesce(sum(EXISTS (SELECT 1 FROM sent WHERE sent.session = held.session)), \
+             0) FROM held \
              WHERE {} AND NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = held.release \
              AND outputs.attempt = held.attempt)",
             has_line("peer", 1)
@@ -181,16 +189,18 @@ impl Ledger {
         Ok(BrokenOff { releases: releases + numbers, after_index, after_payment })
     }
 
-    /// The attempt that this side would run of a release: a new one where the index of the last was named. A viewer that
-    /// has its outputs wants no other.
+    /// The attempt that this side would run of a release: a new one where the index of the last was named. A
+    /// viewer that has its outputs wants no other.
     ///
     /// # Errors
     /// When the ledger cannot be read.
     pub fn next_attempt(&self, release_id: &Bytes32) -> Result<u32, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
         let attempt = self.attempt(release_id)?;
-        let sql = "SELECT EXISTS (SELECT 1 FROM bars WHERE release = ?1 AND attempt = ?2) OR EXISTS (SELECT 1 \
-                   FROM transcripts AS t WHERE release = ?1 AND attempt = ?2 AND stage >= 2 AND NOT (side = 'checker' \
+        let sql = "SELECT EXISTS (SELECT 1 FROM bars WHERE release = ?1 AND attempt = ?2) OR EXISTS (SELECT \
+                   1 \
+                   FROM transcripts AS t WHERE release = ?1 AND attempt = ?2 AND stage >= 2 AND NOT (side = \
+                   'checker' \
                    AND EXISTS (SELECT 1 FROM outputs WHERE outputs.release = ?1 AND outputs.attempt = ?2)))";
         let over: bool = self
             .connection
@@ -223,7 +233,8 @@ fn open(connection: &Connection, towards: &Towards) -> Result<Vec<String>, rusql
     let before = lifted(connection, towards)?;
     let values = params![towards.peer, towards.lineage, before.bars];
     let sql = format!(
-        "SELECT at, reason FROM bars WHERE (peer = '' OR peer IN {}) AND (?2 = '' OR lineage IN (?2, '')) AND row > ?3 \
+        "SELECT at, reason FROM bars WHERE (peer = '' OR peer IN {}) AND (?2 = '' OR lineage IN (?2, '')) \
+         AND row > ?3 \
          ORDER BY row",
         line(1)
     );
@@ -231,7 +242,8 @@ fn open(connection: &Connection, towards: &Towards) -> Result<Vec<String>, rusql
         |row: &rusqlite::Row<'_>| Ok(format!("{}: {}", super::date(row.get(0)?), row.get::<_, String>(1)?));
     let mut all = connection.prepare(&sql)?.query_map(values, read)?.collect::<Result<Vec<_>, _>>()?;
     let sql = format!(
-        "SELECT max(at), max(stage) FROM transcripts AS t WHERE (peer = '' OR peer IN {}) AND (?2 = '' OR lineage IN (?2, '')) \
+        "SELECT max(at), max(stage) FROM transcripts AS t WHERE (peer = '' OR peer IN {}) AND (?2 = '' OR \
+         lineage IN (?2, '')) \
          AND row > ?3 AND stage > 0 AND NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = t.release \
          AND outputs.attempt = t.attempt) AND NOT EXISTS (SELECT 1 FROM bars WHERE bars.release = t.release \
          AND bars.attempt = t.attempt) GROUP BY release, attempt ORDER BY min(row)",
@@ -299,7 +311,8 @@ pub(super) fn standing(
         let (stage, side, at, this) = row?;
         if stage >= records::Stage::Named as u32 {
             return Ok(Some(format!(
-                "the index of a release's noise was named on {}, and this side keeps no outcome of it; a run that is \
+                "the index of a release's noise was named on {}, and this side keeps no outcome of it; a run \
+                 that is \
                  still going on looks the same",
                 super::date(at)
             )));
@@ -309,7 +322,8 @@ pub(super) fn standing(
     }
     Ok((unnamed >= UNNAMED).then(|| {
         format!(
-            "{unnamed} attempts at releases stopped after the seeds of their noise were exchanged and did not go on: who leaves \
+            "{unnamed} attempts at releases stopped after the seeds of their noise were exchanged and did \
+             not go on: who leaves \
              there picks among noises; runs that are still going on look the same"
         )
     }))
@@ -322,7 +336,8 @@ pub(super) fn of(
     release: &Bytes32,
     attempt: u32,
 ) -> Result<(Option<String>, bool), rusqlite::Error> {
-    let sql = "SELECT reason, row FROM bars WHERE kind = 'noise' AND release = ?1 AND attempt = ?2 ORDER BY row LIMIT 1";
+    let sql = "SELECT reason, row FROM bars WHERE kind = 'noise' AND release = ?1 AND attempt = ?2 ORDER BY \
+               row LIMIT 1";
     let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?));
     let Some((reason, row)) = connection.query_row(sql, params![release, attempt], read).optional()? else {
         return Ok((None, false));
@@ -338,7 +353,8 @@ pub(super) fn put(
     (release, attempt): (&Bytes32, u32),
     reason: &str,
 ) -> Result<(), rusqlite::Error> {
-    let sql = "INSERT INTO bars (at, kind, peer, lineage, release, attempt, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let sql = "INSERT INTO bars (at, kind, peer, lineage, release, attempt, reason) VALUES (?1, ?2, ?3, ?4, \
+               ?5, ?6, ?7)";
     let values = params![now(), kind.name(), towards.peer, towards.lineage, release, attempt, reason];
     super::put(write, "bars", sql, values, &[&towards.peer]).map(|_| ())
 }
@@ -363,7 +379,8 @@ pub(super) fn is_lifted(
 pub fn barred_error(ledger: &std::path::Path, towards: &Towards, reason: &str) -> Error {
     let Towards { peer, lineage } = towards;
     Error::refused(format!(
-        "releases with {peer} on lineage {lineage} are barred ({reason}); this side's operator alone decides whether to try \
+        "releases with {peer} on lineage {lineage} are barred ({reason}); this side's operator alone decides \
+         whether to try \
          again, with new noise and a new charge: tacit ledger allow {} {peer} --lineage {} --reason \"...\"",
         quoted(&ledger.display().to_string()),
         quoted(lineage),

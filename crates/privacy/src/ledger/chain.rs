@@ -1,10 +1,10 @@
-//! One chain of hashes per peer, over the rows that concern it: what notices that a row was changed, taken away or put in,
-//! by whatever program.
+//! One chain of hashes per peer, over the rows that concern it: what notices that a row was changed, taken
+//! away or put in, by whatever program.
 //!
-//! Every link hashes the link before it, 32 random bytes, and its row. So count and head of a chain can be shown to its
-//! peer: without the random bytes nobody can guess what the rows say, and the chain with one peer tells nothing of the
-//! dealings with another. Who can write the file can make a new chain over other rows; the peer's last head is what
-//! finds that ([`super::peers`]).
+//! Every link hashes the link before it, 32 random bytes, and its row. So count and head of a chain can be
+//! shown to its peer: without the random bytes nobody can guess what the rows say, and the chain with one
+//! peer tells nothing of the dealings with another. Who can write the file can make a new chain over other
+//! rows; the peer's last head is what finds that ([`super::peers`]).
 
 use super::{Bytes32, Ledger, file};
 use base::{Error, Seed};
@@ -14,12 +14,13 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// The tables whose rows are linked, and the columns that the hash is over. Columns of [`LATER`] came after rows were written
-/// without them, and are in the hash of those that have them.
+/// The tables whose rows are linked, and the columns that the hash is over. Columns of [`LATER`] came after
+/// rows were written without them, and are in the hash of those that have them.
 pub(super) const LINKED: [(&str, &str); 12] = [
     (
         "debits",
-        "row, at, release, attempt, lineage, viewer, peer, study, my_tag, peer_tag, rho, budget, protects, delta, \
+        "row, at, release, attempt, lineage, viewer, peer, study, my_tag, peer_tag, rho, budget, protects, \
+         delta, \
          tau, period, period_budget",
     ),
     ("answers", "row, study, program, my_tag, peer_tag, party, at, report"),
@@ -38,10 +39,12 @@ pub(super) const LINKED: [(&str, &str); 12] = [
 /// Columns that a row may be without.
 const LATER: [&str; 4] = ["tau", "numbers", "period", "period_budget"];
 
-/// Where a chain goes on from a statement of this party's that a peer gave back; its item is the row in `claims`.
+/// Where a chain goes on from a statement of this party's that a peer gave back; its item is the row in
+/// `claims`.
 pub(super) const ANCHOR: &str = "anchor";
 
-/// Where the chain with a new key goes on from that with the key whose place it takes; its item is the row in `successions`.
+/// Where the chain with a new key goes on from that with the key whose place it takes; its item is the row in
+/// `successions`.
 pub(super) const SUCCEEDED: &str = "succeeded";
 
 /// Where a chain stands: how many links, and the hash of the last.
@@ -263,7 +266,8 @@ pub(super) fn link_all(write: &Connection) -> Result<(), rusqlite::Error> {
     for (table, _) in LINKED {
         let peer = match table {
             "answers" => {
-                "coalesce((SELECT max(viewer) FROM debits WHERE debits.study = answers.study AND protects = 1), '')"
+                "coalesce((SELECT max(viewer) FROM debits WHERE debits.study = answers.study AND protects = \
+                 1), '')"
             }
             // Tables that are empty then.
             "successions" => "new",
@@ -283,8 +287,8 @@ impl Ledger {
     /// Computes all chains anew from the rows.
     ///
     /// # Errors
-    /// Names the first row that is not as it was written, is gone, or was put in by another program; when the ledger
-    /// cannot be read.
+    /// Names the first row that is not as it was written, is gone, or was put in by another program; when the
+    /// ledger cannot be read.
     pub fn verify(&self) -> Result<Vec<Verified>, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
         // One view of the file, whatever another process adds meanwhile.
@@ -328,7 +332,8 @@ impl Ledger {
 
 fn changed(path: &Path, what: &str) -> Error {
     Error::input(format!(
-        "the ledger {} was changed by another program: {what}; put back the newest copy, or make a new one and take over \
+        "the ledger {} was changed by another program: {what}; put back the newest copy, or make a new one \
+         and take over \
          what peers hold of it (tacit ledger recover)",
         path.display()
     ))

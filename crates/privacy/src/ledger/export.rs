@@ -1,5 +1,6 @@
-//! A ledger for those who audit it: everything that was charged, given back, barred, allowed and signed, and nothing that is
-//! secret. No held share, no salt, no key of tags, no seed of noise or of made-up rows, no sketch, no result.
+//! A ledger for those who audit it: everything that was charged, given back, barred, allowed and signed, and
+//! nothing that is secret. No held share, no salt, no key of tags, no seed of noise or of made-up rows, no
+//! sketch, no result.
 
 use super::paid::SignedDebits;
 use super::{
@@ -304,7 +305,8 @@ impl Export {
         match read {
             Ok(export) if export.format == EXPORT_FORMAT => Ok(export),
             Ok(export) => Err(Error::input(format!(
-                "{shown} has format \"{}\", and this tacit reads \"{EXPORT_FORMAT}\": use the one that wrote it",
+                "{shown} has format \"{}\", and this tacit reads \"{EXPORT_FORMAT}\": use the one that wrote \
+                 it",
                 export.format.escape_debug()
             ))),
             Err(error) => Err(Error::input(format!(
@@ -313,7 +315,8 @@ impl Export {
         }
     }
 
-    /// Checks all signatures in it: of debits, and that each says what its debit says; of successions; of statements.
+    /// Checks all signatures in it: of debits, and that each says what its debit says; of successions; of
+    /// statements.
     ///
     /// # Errors
     /// The first thing that does not fit.
@@ -351,7 +354,8 @@ impl Export {
     /// The debits as comma-separated values, a line for each, with how many parties signed it.
     #[must_use]
     pub fn csv(&self) -> String {
-        let head = "row,at,lineage,viewers,peers,study,release,attempt,rho,delta,tau,budget,period,counts,given_back,signed_by";
+        let head = "row,at,lineage,viewers,peers,study,release,attempt,rho,delta,tau,budget,period,counts,\
+                given_back,signed_by";
         let mut lines = vec![head.to_owned()];
         lines.extend(self.debits.iter().map(|debit| {
             let attempt = debit.attempt.to_string();

@@ -23,8 +23,8 @@ pub(super) fn open(path: &Path, wait: Duration) -> Result<(Connection, bool), Er
     Ok((connection, made))
 }
 
-/// A copy in memory of the ledger at `path`, or of an empty one where nothing is there, and whether that is so. The file stays
-/// as it is, but that a transaction of a process that was killed is taken back.
+/// A copy in memory of the ledger at `path`, or of an empty one where nothing is there, and whether that is
+/// so. The file stays as it is, but that a transaction of a process that was killed is taken back.
 pub(super) fn look(path: &Path, wait: Duration) -> Result<(Connection, bool), Error> {
     let failed = |e: rusqlite::Error| explain(path, "read", &e);
     let mut memory = Connection::open_in_memory().map_err(failed)?;
@@ -87,7 +87,8 @@ fn settle(connection: &Connection, path: &Path) -> Result<(), Error> {
             layout::update(connection).map_err(|e| explain(path, "bring up to date", &e))
         }
         (APPLICATION, version) if version > VERSION => Err(Error::input(format!(
-            "the ledger {} has format {version}, written by a newer tacit; this one reads up to {VERSION}: use the \
+            "the ledger {} has format {version}, written by a newer tacit; this one reads up to {VERSION}: \
+             use the \
              newer tacit",
             path.display()
         ))),
@@ -95,7 +96,8 @@ fn settle(connection: &Connection, path: &Path) -> Result<(), Error> {
     }
 }
 
-/// One file; beside it a journal while a transaction runs, or after a crash. EXTRA also syncs the folder when it goes away.
+/// One file; beside it a journal while a transaction runs, or after a crash. EXTRA also syncs the folder when
+/// it goes away.
 fn configure(connection: &Connection, wait: Duration) -> Result<(), rusqlite::Error> {
     connection.busy_timeout(wait)?;
     connection.pragma_update(None, "trusted_schema", false)?;
@@ -107,8 +109,8 @@ fn configure(connection: &Connection, wait: Duration) -> Result<(), rusqlite::Er
     connection.pragma_update(None, "synchronous", "EXTRA")
 }
 
-/// Makes an empty ledger in one step: it is written aside and linked into place, so that nobody meets half of one and
-/// two processes that start together do not both make it.
+/// Makes an empty ledger in one step: it is written aside and linked into place, so that nobody meets half of
+/// one and two processes that start together do not both make it.
 fn create_if_missing(path: &Path) -> Result<bool, Error> {
     if path.exists() {
         return Ok(false);
@@ -170,17 +172,20 @@ pub(super) fn explain(path: &Path, what: &str, error: &rusqlite::Error) -> Error
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => not_a_ledger(path),
         Some(ErrorCode::DiskFull) => io(format!(
-            "cannot {what} the ledger {shown}: the disk is full; nothing was recorded: free some space and run again"
+            "cannot {what} the ledger {shown}: the disk is full; nothing was recorded: free some space and \
+             run again"
         )),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => io(format!(
-            "cannot {what} the ledger {shown}: {} holds it; wait for that run to end, or end it, and run again",
+            "cannot {what} the ledger {shown}: {} holds it; wait for that run to end, or end it, and run \
+             again",
             holder(path)
         )),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
             io(format!("cannot {what} the ledger {shown}: it, or its folder, cannot be written by this user"))
         }
         Some(ErrorCode::DatabaseCorrupt) => io(format!(
-            "cannot {what} the ledger {shown}: the file is damaged; put back a backup and tell the other party, \
+            "cannot {what} the ledger {shown}: the file is damaged; put back a backup and tell the other \
+             party, \
              since what was spent after the backup is not in it"
         )),
         _ => io(format!("cannot {what} the ledger {shown}: {error}")),

@@ -1,10 +1,11 @@
-//! What a party keeps of a release whose outputs it holds a share of: the share until it is sent, that it was sent, and what
-//! pays for it.
+//! What a party keeps of a release whose outputs it holds a share of: the share until it is sent, that it was
+//! sent, and what pays for it.
 //!
-//! A *number* is one computation of a release's outputs, named by its session L. A debit of a release is *unspent* until this
-//! party has sent its share of a number that the debit paid for: an unspent one pays for the next number of the same release,
-//! or is given back when another release begins with the same peers on the same lineage; then what was held is dropped and
-//! can never be sent. So a number that nobody could see costs nothing, and every number that somebody could see was paid for.
+//! A *number* is one computation of a release's outputs, named by its session L. A debit of a release is
+//! *unspent* until this party has sent its share of a number that the debit paid for: an unspent one pays for
+//! the next number of the same release, or is given back when another release begins with the same peers on
+//! the same lineage; then what was held is dropped and can never be sent. So a number that nobody could see
+//! costs nothing, and every number that somebody could see was paid for.
 
 use super::paid::{self, Paid};
 use super::succession::{has_line, line, newest_of};
@@ -19,7 +20,8 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// Numbers of one peer and lineage that were sent and of which this side keeps no outcome: one more asks its operator.
+/// Numbers of one peer and lineage that were sent and of which this side keeps no outcome: one more asks its
+/// operator.
 const OPEN_NUMBERS: u32 = 2;
 
 /// Where a number is neither paid for nor sent.
@@ -38,8 +40,8 @@ pub struct HeldShare {
     pub salt: Bytes32,
     /// All commitments, in the order of the holders.
     pub commitments: Vec<Bytes32>,
-    /// How far the law of its noise may be from the one that the rho is of: a later run may draw by other tables. None at a
-    /// server, and of numbers of before.
+    /// How far the law of its noise may be from the one that the rho is of: a later run may draw by other
+    /// tables. None at a server, and of numbers of before.
     pub tau: Option<Rational>,
 }
 
@@ -87,9 +89,10 @@ impl Ledger {
         Ok(self.connection.query_row(sql, [release], read).optional().map_err(explain)?.flatten())
     }
 
-    /// The least attempt that the next number of a release may have here: after every number that was sent and every debit that
-    /// was made, but for a debit that still pays, which is of its own attempt. So a debit and the number that it pays for have
-    /// one attempt, and none has that of a debit which was given back.
+    /// The least attempt that the next number of a release may have here: after every number that was sent
+    /// and every debit that was made, but for a debit that still pays, which is of its own attempt. So a
+    /// debit and the number that it pays for have one attempt, and none has that of a debit which was given
+    /// back.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -114,8 +117,8 @@ impl Ledger {
         self.connection.query_row(sql, [release], |row| row.get(0)).map_err(|e| self.explain("read", &e))
     }
 
-    /// The attempt after the last that this participant ever held, sent or not: who has sent one had it held by all, so no
-    /// honest peer is further ahead.
+    /// The attempt after the last that this participant ever held, sent or not: who has sent one had it held
+    /// by all, so no honest peer is further ahead.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -124,7 +127,8 @@ impl Ledger {
         self.connection.query_row(sql, [release], |row| row.get(0)).map_err(|e| self.explain("read", &e))
     }
 
-    /// Keeps a share. On return it is on stable storage. What this release held before and did not send is dropped.
+    /// Keeps a share. On return it is on stable storage. What this release held before and did not send is
+    /// dropped.
     ///
     /// # Errors
     /// When the ledger cannot be written.
@@ -140,7 +144,8 @@ impl Ledger {
         let write =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
         drop_shares(&write, release).map_err(explain)?;
-        let sql = "INSERT INTO held (at, release, attempt, session, peer, lineage, share, salt, commitments, dropped, tau) \
+        let sql = "INSERT INTO held (at, release, attempt, session, peer, lineage, share, salt, commitments, \
+                   dropped, tau) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10)";
         let values = params![
             now(),
@@ -158,13 +163,13 @@ impl Ledger {
         write.commit().map_err(explain)
     }
 
-    /// Charges a number of a release, unless an unspent debit of this attempt pays for it, and keeps what this party, with the
-    /// key `signer`, signs of it. An unspent debit of another attempt, or of less, is given back for it. On return all of it is
-    /// on stable storage.
+    /// Charges a number of a release, unless an unspent debit of this attempt pays for it, and keeps what
+    /// this party, with the key `signer`, signs of it. An unspent debit of another attempt, or of less, is
+    /// given back for it. On return all of it is on stable storage.
     ///
     /// # Errors
-    /// As [`Ledger::debit`]; where too many numbers with one of the peers are open, [`Ledger::open_numbers`]; when another run
-    /// of this party has dropped the number.
+    /// As [`Ledger::debit`]; where too many numbers with one of the peers are open, [`Ledger::open_numbers`];
+    /// when another run of this party has dropped the number.
     pub fn pay(
         &mut self,
         debit: &Debit,
@@ -194,7 +199,8 @@ impl Ledger {
         write.commit().map_err(explain)
     }
 
-    /// Whether [`Ledger::pay`] would succeed now, beside what else is about to be charged; nothing is written.
+    /// Whether [`Ledger::pay`] would succeed now, beside what else is about to be charged; nothing is
+    /// written.
     ///
     /// # Errors
     /// As [`Ledger::pay`].
@@ -250,11 +256,12 @@ impl Ledger {
         has_unspent(&self.connection, release).map_err(|e| self.explain("read", &e))
     }
 
-    /// Says that the share of a number goes out now, or that it may have, and keeps what others `signed` of it. On return that
-    /// is on stable storage.
+    /// Says that the share of a number goes out now, or that it may have, and keeps what others `signed` of
+    /// it. On return that is on stable storage.
     ///
     /// # Errors
-    /// When the number is not held here, or was dropped by another run of this party; when the ledger cannot be written.
+    /// When the number is not held here, or was dropped by another run of this party; when the ledger cannot
+    /// be written.
     pub fn send(&mut self, session: &Bytes32, signed: &[(String, Paid)]) -> Result<(), Error> {
         let path = &self.path;
         let explain = |e: rusqlite::Error| file::explain(path, "write to", &e);
@@ -278,8 +285,9 @@ impl Ledger {
         write.commit().map_err(explain)
     }
 
-    /// Other releases with any of these peers on this lineage than those that are about to run: what they hold and have not
-    /// sent is dropped, and what was charged for it is given back. Returns how many debits that were.
+    /// Other releases with any of these peers on this lineage than those that are about to run: what they
+    /// hold and have not sent is dropped, and what was charged for it is given back. Returns how many debits
+    /// that were.
     ///
     /// # Errors
     /// When the ledger cannot be written.
@@ -294,8 +302,8 @@ impl Ledger {
             let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Bytes32>(0)?, row.get::<_, String>(1)?));
             let rows = query.query_map([lineage], read).map_err(explain)?;
             let all = rows.collect::<Result<Vec<_>, _>>().map_err(explain)?;
-            // With these peers under earlier keys as well, whoever else took part: else who leaves with another roster each
-            // time would keep what was charged for it.
+            // With these peers under earlier keys as well, whoever else took part: else who leaves with
+            // another roster each time would keep what was charged for it.
             let peers = newest_of(&write, peer).map_err(explain)?;
             let with = |(release, held): (Bytes32, String)| {
                 let held = newest_of(&write, &held);
@@ -317,8 +325,8 @@ impl Ledger {
         Ok(given)
     }
 
-    /// Why this side's operator is asked before another number with a peer on a lineage: too many were sent of which this
-    /// side keeps no outcome. Those of `running` go on.
+    /// Why this side's operator is asked before another number with a peer on a lineage: too many were sent
+    /// of which this side keeps no outcome. Those of `running` go on.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -333,8 +341,8 @@ impl Ledger {
     }
 }
 
-/// The numbers with a peer on a lineage that were sent and of which this side keeps no outcome, but for those that its
-/// operator has allowed.
+/// The numbers with a peer on a lineage that were sent and of which this side keeps no outcome, but for those
+/// that its operator has allowed.
 fn open_numbers(connection: &Connection, peer: &str, lineage: &str) -> Result<Vec<Bytes32>, rusqlite::Error> {
     let sql = format!(
         "SELECT sent.session FROM sent JOIN held USING (session) WHERE {} AND held.lineage = ?2 \
@@ -348,8 +356,8 @@ fn open_numbers(connection: &Connection, peer: &str, lineage: &str) -> Result<Ve
     query.query_map([peer, lineage], |row| row.get(0))?.collect()
 }
 
-/// The numbers of other releases than `release` with a peer on a lineage that are held, paid for and not sent: other runs of
-/// this party are about to send them.
+/// The numbers of other releases than `release` with a peer on a lineage that are held, paid for and not
+/// sent: other runs of this party are about to send them.
 fn in_flight(
     connection: &Connection,
     (peer, lineage): (&str, &str),
@@ -372,14 +380,15 @@ fn in_flight(
 fn too_many(open: usize) -> Option<String> {
     (open >= OPEN_NUMBERS as usize).then(|| {
         format!(
-            "{open} results were paid for with it and never reported by both sides: whoever ends a run when it has its \
+            "{open} results were paid for with it and never reported by both sides: whoever ends a run when \
+             it has its \
              result, or does not like it, leaves so; a run that is still going on looks the same"
         )
     })
 }
 
-/// Refuses to pay for one more number where too many are open with one of the peers: another run of this party may have
-/// opened some since this one began.
+/// Refuses to pay for one more number where too many are open with one of the peers: another run of this
+/// party may have opened some since this one began.
 fn check_open(write: &Connection, path: &Path, debit: &Debit) -> Result<(), Error> {
     let explain = |e: rusqlite::Error| file::explain(path, "read", &e);
     for peer in debit.peer_key.split(' ') {
@@ -391,7 +400,8 @@ fn check_open(write: &Connection, path: &Path, debit: &Debit) -> Result<(), Erro
         let flying = in_flight(write, (peer, &debit.lineage), &debit.release_id).map_err(explain)?;
         if too_many(open + flying).is_some() {
             return Err(Error::refused(format!(
-                "{open} results with {peer} were paid for and not reported by both sides, and other runs of this party are \
+                "{open} results with {peer} were paid for and not reported by both sides, and other runs of \
+                 this party are \
                  about to send {flying} more: wait for these runs to end, and run again"
             )));
         }
@@ -415,7 +425,8 @@ struct Unspent {
     rho: Rational,
 }
 
-/// The unspent debit of a release: the newest that was not given back, where more were made than numbers sent.
+/// The unspent debit of a release: the newest that was not given back, where more were made than numbers
+/// sent.
 fn unspent(connection: &Connection, release: &Bytes32) -> Result<Option<Unspent>, rusqlite::Error> {
     if !has_unspent(connection, release)? {
         return Ok(None);

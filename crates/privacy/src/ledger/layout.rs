@@ -6,8 +6,9 @@ use rusqlite::Connection;
 /// Version of the layout (SQLite's `user_version`).
 pub(super) const VERSION: i32 = 5;
 
-/// Everything but `settings` and the shares in `held` only grows: a statement that changes or deletes a row aborts, unless it takes the trouble
-/// to go around the triggers. What was gone around is found by the chains ([`chain::LINKED`]).
+/// Everything but `settings` and the shares in `held` only grows: a statement that changes or deletes a row
+/// aborts, unless it takes the trouble to go around the triggers. What was gone around is found by the chains
+/// ([`chain::LINKED`]).
 const GROW: [&str; 17] = [
     "debits",
     "answers",
@@ -33,45 +34,56 @@ const SETTINGS: &str = "CREATE TABLE settings (name TEXT PRIMARY KEY, value BLOB
 const SCHEMA: &str = "
 CREATE TABLE debits (
     row INTEGER PRIMARY KEY, at INTEGER NOT NULL, release BLOB NOT NULL, attempt INTEGER NOT NULL,
-    lineage TEXT NOT NULL, viewer TEXT NOT NULL, peer TEXT NOT NULL, study BLOB NOT NULL, my_tag BLOB NOT NULL,
-    peer_tag BLOB NOT NULL, rho TEXT NOT NULL, budget TEXT NOT NULL, protects INTEGER NOT NULL, delta TEXT NOT NULL,
+    lineage TEXT NOT NULL, viewer TEXT NOT NULL, peer TEXT NOT NULL, study BLOB NOT NULL, my_tag BLOB NOT \
+    NULL,
+    peer_tag BLOB NOT NULL, rho TEXT NOT NULL, budget TEXT NOT NULL, protects INTEGER NOT NULL, delta TEXT \
+    NOT NULL,
     tau TEXT, period INTEGER, period_budget TEXT, UNIQUE (release, attempt, protects)
 ) STRICT;
 CREATE INDEX debits_of ON debits (lineage, viewer);
 CREATE TABLE answers (
-    row INTEGER PRIMARY KEY, study BLOB NOT NULL, program BLOB NOT NULL, my_tag BLOB NOT NULL, peer_tag BLOB NOT NULL,
-    party INTEGER NOT NULL, at INTEGER NOT NULL, report TEXT NOT NULL, UNIQUE (study, program, my_tag, peer_tag, party)
+    row INTEGER PRIMARY KEY, study BLOB NOT NULL, program BLOB NOT NULL, my_tag BLOB NOT NULL, peer_tag BLOB \
+    NOT NULL,
+    party INTEGER NOT NULL, at INTEGER NOT NULL, report TEXT NOT NULL, UNIQUE (study, program, my_tag, \
+    peer_tag, party)
 ) STRICT;
 CREATE TABLE transcripts (
-    row INTEGER PRIMARY KEY, release BLOB NOT NULL, attempt INTEGER NOT NULL, side TEXT NOT NULL, stage INTEGER NOT NULL,
+    row INTEGER PRIMARY KEY, release BLOB NOT NULL, attempt INTEGER NOT NULL, side TEXT NOT NULL, stage \
+    INTEGER NOT NULL,
     peer TEXT NOT NULL, lineage TEXT NOT NULL, at INTEGER NOT NULL, record TEXT NOT NULL,
     UNIQUE (release, attempt, side, stage)
 ) STRICT;
 CREATE INDEX transcripts_of ON transcripts (peer, lineage);
 CREATE TABLE bars (
-    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, peer TEXT NOT NULL, lineage TEXT NOT NULL,
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, peer TEXT NOT NULL, lineage TEXT NOT \
+    NULL,
     release BLOB NOT NULL, attempt INTEGER NOT NULL, reason TEXT NOT NULL
 ) STRICT;
 CREATE TABLE attempts (
-    row INTEGER PRIMARY KEY, release BLOB NOT NULL, attempt INTEGER NOT NULL, peer TEXT NOT NULL, at INTEGER NOT NULL,
+    row INTEGER PRIMARY KEY, release BLOB NOT NULL, attempt INTEGER NOT NULL, peer TEXT NOT NULL, at INTEGER \
+    NOT NULL,
     reason TEXT NOT NULL, UNIQUE (release, attempt)
 ) STRICT;
 CREATE TABLE outputs (
-    row INTEGER PRIMARY KEY, release BLOB NOT NULL, attempt INTEGER NOT NULL, peer TEXT NOT NULL, at INTEGER NOT NULL,
+    row INTEGER PRIMARY KEY, release BLOB NOT NULL, attempt INTEGER NOT NULL, peer TEXT NOT NULL, at INTEGER \
+    NOT NULL,
     outputs TEXT NOT NULL, UNIQUE (release, attempt)
 ) STRICT;
 CREATE TABLE allows (
-    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, peer TEXT NOT NULL, lineage TEXT NOT NULL, bars INTEGER NOT NULL,
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, peer TEXT NOT NULL, lineage TEXT NOT NULL, bars INTEGER \
+    NOT NULL,
     transcripts INTEGER NOT NULL, reason TEXT NOT NULL, numbers INTEGER
 ) STRICT;
 CREATE TABLE statements (
     row INTEGER PRIMARY KEY, at INTEGER NOT NULL, peer TEXT NOT NULL, statement BLOB NOT NULL
 ) STRICT;
 CREATE TABLE claims (
-    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, peer TEXT NOT NULL, settled INTEGER NOT NULL, statement BLOB NOT NULL
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, peer TEXT NOT NULL, settled INTEGER NOT NULL, statement \
+    BLOB NOT NULL
 ) STRICT;
 CREATE TABLE chain (
-    row INTEGER PRIMARY KEY, peer TEXT NOT NULL, count INTEGER NOT NULL, source TEXT NOT NULL, item INTEGER NOT NULL,
+    row INTEGER PRIMARY KEY, peer TEXT NOT NULL, count INTEGER NOT NULL, source TEXT NOT NULL, item INTEGER \
+    NOT NULL,
     salt BLOB NOT NULL, hash BLOB NOT NULL
 ) STRICT;
 CREATE TABLE sketches (
@@ -92,7 +104,8 @@ CREATE TABLE voids (
 ) STRICT;
 CREATE TABLE held (
     row INTEGER PRIMARY KEY, at INTEGER NOT NULL, release BLOB NOT NULL, attempt INTEGER NOT NULL,
-    session BLOB NOT NULL UNIQUE, peer TEXT NOT NULL, lineage TEXT NOT NULL, share BLOB NOT NULL, salt BLOB NOT NULL,
+    session BLOB NOT NULL UNIQUE, peer TEXT NOT NULL, lineage TEXT NOT NULL, share BLOB NOT NULL, salt BLOB \
+    NOT NULL,
     commitments BLOB NOT NULL, dropped INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX held_of ON held (release);
@@ -107,10 +120,12 @@ CREATE INDEX sent_of ON sent (release);
 const GOVERNING: &str = "
 ALTER TABLE held ADD COLUMN tau TEXT;
 CREATE TABLE successions (
-    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, old TEXT NOT NULL UNIQUE, new TEXT NOT NULL, statement BLOB NOT NULL
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, old TEXT NOT NULL UNIQUE, new TEXT NOT NULL, statement \
+    BLOB NOT NULL
 ) STRICT;
 CREATE TABLE signatures (
-    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, number BLOB NOT NULL, signer TEXT NOT NULL, text TEXT NOT NULL,
+    row INTEGER PRIMARY KEY, at INTEGER NOT NULL, number BLOB NOT NULL, signer TEXT NOT NULL, text TEXT NOT \
+    NULL,
     key BLOB NOT NULL, signature BLOB NOT NULL, UNIQUE (number, signer)
 ) STRICT;
 CREATE TABLE runs (
@@ -119,10 +134,10 @@ CREATE TABLE runs (
 CREATE INDEX runs_of ON runs (peer, at);
 ";
 
-/// From layout 2. The peer of a release is the viewer of the debits that the same study made of this party's data; where
-/// it made none it is unknown (''), and a bar then holds towards everybody. What was reopened counts as allowed, so it comes
-/// before what was not. A drawer kept no outcome: where it had opened
-/// its noise the release counts as ended.
+/// From layout 2. The peer of a release is the viewer of the debits that the same study made of this party's
+/// data; where it made none it is unknown (''), and a bar then holds towards everybody. What was reopened
+/// counts as allowed, so it comes before what was not. A drawer kept no outcome: where it had opened its
+/// noise the release counts as ended.
 const FROM_2: &str = "
 DROP INDEX debits_of;
 ALTER TABLE debits RENAME TO old_debits;
@@ -133,25 +148,31 @@ ALTER TABLE outputs RENAME TO old_outputs;
 ";
 
 const COPY: &str = "
-CREATE TEMP TABLE told AS SELECT release, max(lineage) AS lineage, coalesce((SELECT max(viewer) FROM old_debits AS own
+CREATE TEMP TABLE told AS SELECT release, max(lineage) AS lineage, coalesce((SELECT max(viewer) FROM \
+old_debits AS own
     WHERE own.study = old_debits.study AND own.protects = 1), '') AS peer FROM old_debits GROUP BY release;
-INSERT INTO debits (row, at, release, attempt, lineage, viewer, peer, study, my_tag, peer_tag, rho, budget, protects, delta)
+INSERT INTO debits (row, at, release, attempt, lineage, viewer, peer, study, my_tag, peer_tag, rho, budget, \
+protects, delta)
     SELECT row, at, release, attempt, lineage, viewer,
     CASE protects WHEN 1 THEN viewer ELSE (SELECT peer FROM told WHERE told.release = old_debits.release) END,
     study, my_tag, peer_tag, rho, budget, protects, delta FROM old_debits ORDER BY row;
 INSERT INTO answers (study, program, my_tag, peer_tag, party, at, report)
     SELECT study, program, my_tag, peer_tag, party, at, report FROM old_answers ORDER BY at, rowid;
-CREATE TEMP TABLE again AS SELECT old.release, attempt, at, coalesce(peer, '') AS peer, coalesce(lineage, '') AS lineage
+CREATE TEMP TABLE again AS SELECT old.release, attempt, at, coalesce(peer, '') AS peer, coalesce(lineage, \
+'') AS lineage
     FROM reopened AS old LEFT JOIN told USING (release);
 CREATE TEMP VIEW transcripts_then AS SELECT old.release, attempt, side, stage, coalesce(peer, '') AS peer,
     coalesce(lineage, '') AS lineage, at, record, old.rowid AS place,
     EXISTS (SELECT 1 FROM again WHERE again.release = old.release AND again.attempt = old.attempt) AS lifted
     FROM old_transcripts AS old LEFT JOIN told USING (release);
-CREATE TEMP VIEW bars_then AS SELECT row, at, coalesce(peer, '') AS peer, coalesce(lineage, '') AS lineage, old.release,
-    attempt, reason, EXISTS (SELECT 1 FROM again WHERE again.release = old.release AND again.attempt = old.attempt) AS lifted
+CREATE TEMP VIEW bars_then AS SELECT row, at, coalesce(peer, '') AS peer, coalesce(lineage, '') AS lineage, \
+old.release,
+    attempt, reason, EXISTS (SELECT 1 FROM again WHERE again.release = old.release AND again.attempt = \
+    old.attempt) AS lifted
     FROM old_bars AS old LEFT JOIN told USING (release);
 INSERT INTO transcripts (release, attempt, side, stage, peer, lineage, at, record)
-    SELECT release, attempt, side, stage, peer, lineage, at, record FROM transcripts_then WHERE lifted ORDER BY at, place;
+    SELECT release, attempt, side, stage, peer, lineage, at, record FROM transcripts_then WHERE lifted ORDER \
+    BY at, place;
 INSERT INTO bars (at, kind, peer, lineage, release, attempt, reason)
     SELECT at, 'noise', peer, lineage, release, attempt, reason FROM bars_then WHERE lifted ORDER BY row;
 INSERT INTO allows (at, peer, lineage, bars, transcripts, reason) SELECT max(at), peer, lineage,
@@ -162,11 +183,14 @@ INSERT INTO transcripts (release, attempt, side, stage, peer, lineage, at, recor
     ORDER BY at, place;
 INSERT INTO bars (at, kind, peer, lineage, release, attempt, reason)
     SELECT at, 'noise', peer, lineage, release, attempt, reason FROM bars_then WHERE NOT lifted ORDER BY row;
-INSERT INTO attempts (release, attempt, peer, at, reason) SELECT old.release, attempt + 1, coalesce(peer, ''), at, reason
+INSERT INTO attempts (release, attempt, peer, at, reason) SELECT old.release, attempt + 1, coalesce(peer, \
+''), at, reason
     FROM reopened AS old LEFT JOIN told USING (release) ORDER BY at, old.rowid;
-INSERT INTO outputs (release, attempt, peer, at, outputs) SELECT old.release, attempt, coalesce(peer, ''), at, outputs
+INSERT INTO outputs (release, attempt, peer, at, outputs) SELECT old.release, attempt, coalesce(peer, ''), \
+at, outputs
     FROM old_outputs AS old LEFT JOIN told USING (release) ORDER BY at, old.rowid;
-INSERT INTO outputs (release, attempt, peer, at, outputs) SELECT release, attempt, peer, at, '' FROM transcripts
+INSERT INTO outputs (release, attempt, peer, at, outputs) SELECT release, attempt, peer, at, '' FROM \
+transcripts
     WHERE side = 'drawer' AND stage = 3;
 DROP VIEW transcripts_then;
 DROP VIEW bars_then;
@@ -191,7 +215,8 @@ pub(super) fn create(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.pragma_update(None, "user_version", VERSION)
 }
 
-/// Brings a file of layout 1 to 4 up to this one, in one step. What was in it becomes the beginning of the chains.
+/// Brings a file of layout 1 to 4 up to this one, in one step. What was in it becomes the beginning of the
+/// chains.
 pub(super) fn update(connection: &Connection) -> Result<(), rusqlite::Error> {
     let write = rusqlite::Transaction::new_unchecked(connection, rusqlite::TransactionBehavior::Immediate)?;
     let version: i32 = write.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -207,7 +232,8 @@ pub(super) fn update(connection: &Connection) -> Result<(), rusqlite::Error> {
                 write.execute_batch(&triggers(&["voids", "sent"]))?;
             }
             write.execute_batch(
-                "ALTER TABLE debits ADD COLUMN period INTEGER; ALTER TABLE debits ADD COLUMN period_budget TEXT",
+                "ALTER TABLE debits ADD COLUMN period INTEGER; ALTER TABLE debits ADD COLUMN period_budget \
+                 TEXT",
             )?;
             write.execute_batch(GOVERNING)?;
             write.execute_batch(&triggers(&["successions", "signatures", "runs"]))?;

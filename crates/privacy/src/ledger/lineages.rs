@@ -1,5 +1,5 @@
-//! What the ledger keeps of lineages: who has seen them, what they have spent over all viewers, and what they look like; and
-//! how often a match was begun.
+//! What the ledger keeps of lineages: who has seen them, what they have spent over all viewers, and what they
+//! look like; and how often a match was begun.
 
 use super::{Bytes32, Debit, Ledger, SumExactly, VOIDED, charge, file, now, rational_of};
 use crate::Total;
@@ -54,7 +54,8 @@ pub struct Together {
 }
 
 impl Ledger {
-    /// The names of parties by their keys, as the reports of the answers that are kept here have them: the newest one's.
+    /// The names of parties by their keys, as the reports of the answers that are kept here have them: the
+    /// newest one's.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -139,8 +140,8 @@ impl Ledger {
         Ok(newest.into_iter().collect())
     }
 
-    /// What a study on these data was charged towards a viewer of a lineage, and would not be charged again if the peer's data
-    /// are those of the last run as well. `my_tag` is that of these data.
+    /// What a study on these data was charged towards a viewer of a lineage, and would not be charged again
+    /// if the peer's data are those of the last run as well. `my_tag` is that of these data.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -156,12 +157,17 @@ impl Ledger {
         let sees = super::sees(3);
         let sql = format!(
             "SELECT rho FROM debits AS d WHERE study = ?1 AND lineage = ?2 AND {sees} AND my_tag = ?4 \
-                   AND protects = 1 AND {VOIDED} AND peer_tag = (SELECT peer_tag FROM debits WHERE study = ?1 AND lineage = ?2 \
+                   AND protects = 1 AND {VOIDED} AND peer_tag = (SELECT peer_tag FROM debits WHERE study = \
+                   ?1 AND lineage = ?2 \
                    AND {sees} AND my_tag = ?4 AND protects = 1 ORDER BY row DESC LIMIT 1) \
-                   AND attempt = (SELECT max(attempt) FROM debits WHERE release = d.release AND protects = 1) \
-                   AND NOT EXISTS (SELECT 1 FROM bars WHERE bars.release = d.release AND bars.attempt = d.attempt) \
-                   AND (EXISTS (SELECT 1 FROM outputs WHERE outputs.release = d.release AND outputs.attempt = d.attempt) \
-                   OR NOT EXISTS (SELECT 1 FROM transcripts AS t WHERE t.release = d.release AND t.attempt = d.attempt \
+                   AND attempt = (SELECT max(attempt) FROM debits WHERE release = d.release AND protects = \
+                   1) \
+                   AND NOT EXISTS (SELECT 1 FROM bars WHERE bars.release = d.release AND bars.attempt = \
+                   d.attempt) \
+                   AND (EXISTS (SELECT 1 FROM outputs WHERE outputs.release = d.release AND outputs.attempt \
+                   = d.attempt) \
+                   OR NOT EXISTS (SELECT 1 FROM transcripts AS t WHERE t.release = d.release AND t.attempt = \
+                   d.attempt \
                    AND stage >= 2))"
         );
         let mut query = self.connection.prepare(&sql).map_err(explain)?;
@@ -170,8 +176,8 @@ impl Ledger {
         rows.map_err(explain)?.sum_exactly().map_err(explain)
     }
 
-    /// Whether a study was charged towards a viewer of a lineage before, and never on the data that have these tags; then
-    /// whose data were others in the last run: this party's, the peer's.
+    /// Whether a study was charged towards a viewer of a lineage before, and never on the data that have
+    /// these tags; then whose data were others in the last run: this party's, the peer's.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -194,8 +200,9 @@ impl Ledger {
         Ok(all.first().filter(|_| !all.contains(&these)).map(|last| [0, 1].map(|i| last[i] != these[i])))
     }
 
-    /// The other lineage of which something was charged and whose data are most like these, with the similarity; none where
-    /// none has a sketch. Of a lineage whose data have changed, every kept version counts.
+    /// The other lineage of which something was charged and whose data are most like these, with the
+    /// similarity; none where none has a sketch. Of a lineage whose data have changed, every kept version
+    /// counts.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -227,7 +234,8 @@ impl Ledger {
         self.connection.query_row(sql, [lineage], |row| row.get(0)).map_err(|e| self.explain("read", &e))
     }
 
-    /// Another lineage of which something was charged and no sketch is kept: what its data look like is not known.
+    /// Another lineage of which something was charged and no sketch is kept: what its data look like is not
+    /// known.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -237,8 +245,9 @@ impl Ledger {
         Ok(self.texts(sql, &[&lineage])?.into_iter().next())
     }
 
-    /// Keeps what a column of a lineage's data looks like, unless a version that is much the same is kept already: a row for every small
-    /// change would tell who came and went. `unlike`: the lineage that they resemble and are not, as the operator says.
+    /// Keeps what a column of a lineage's data looks like, unless a version that is much the same is kept
+    /// already: a row for every small change would tell who came and went. `unlike`: the lineage that they
+    /// resemble and are not, as the operator says.
     ///
     /// # Errors
     /// When the ledger cannot be written.
@@ -261,7 +270,8 @@ impl Ledger {
         last_begun(&self.connection, id).map_err(|e| self.explain("read", &e))
     }
 
-    /// Counts a match that begins, and charges what its number costs: both or neither. On return they are on stable storage.
+    /// Counts a match that begins, and charges what its number costs: both or neither. On return they are on
+    /// stable storage.
     ///
     /// # Errors
     /// As [`Ledger::debit`].
@@ -293,7 +303,8 @@ impl Ledger {
     }
 }
 
-/// Which lineage each row of a query names, and how much the column of these data that is most like its sketch is.
+/// Which lineage each row of a query names, and how much the column of these data that is most like its
+/// sketch is.
 fn likenesses(
     connection: &Connection,
     sql: &str,

@@ -1,8 +1,9 @@
 //! What both sides sign of a debit: which number was paid for, for whom, and what it costs.
 //!
-//! The words are text, so that anybody can check a signature with other programs. They hold what all parties of a release know
-//! alike: the number, the study, the viewers, rho, delta and tau. They name no lineage, which is its owner's alone, and no
-//! budget. A party signs when it pays, or when it records what is paid for it, and keeps what the others signed.
+//! The words are text, so that anybody can check a signature with other programs. They hold what all parties
+//! of a release know alike: the number, the study, the viewers, rho, delta and tau. They name no lineage,
+//! which is its owner's alone, and no budget. A party signs when it pays, or when it records what is paid for
+//! it, and keeps what the others signed.
 
 use super::{Bytes32, Debit, EntryRow, Ledger, file, now};
 use base::{Error, hex, unhex};
@@ -21,7 +22,8 @@ pub struct Terms {
     pub study: Bytes32,
     /// Which release, by the name that it has at all parties.
     pub release: Bytes32,
-    /// Who sees it: keys in the order of the study, with a space between, and [`super::PUBLIC`] last where anybody may.
+    /// Who sees it: keys in the order of the study, with a space between, and [`super::PUBLIC`] last where
+    /// anybody may.
     pub viewers: String,
     /// zCDP charged.
     pub rho: Rational,
@@ -37,7 +39,8 @@ impl Terms {
     pub fn text(&self, signer: &str, at: u64, (number, attempt): (&Bytes32, u32)) -> String {
         let Self { study, release, viewers, rho, delta, tau } = self;
         format!(
-            "tacit paid 1\nsigner {signer}\nat {at}\nnumber {}\nattempt {attempt}\nrelease {}\nstudy {}\nviewers {viewers}\n\
+            "tacit paid 1\nsigner {signer}\nat {at}\nnumber {}\nattempt {attempt}\nrelease {}\nstudy \
+             {}\nviewers {viewers}\n\
              rho {rho}\ndelta {delta}\ntau {tau}\n",
             hex(number),
             hex(release),
@@ -76,7 +79,8 @@ impl Paid {
         all.try_into().expect("the parts add up")
     }
 
-    /// What a peer with the key `signer` said, if it signed these terms. `None`: it says that it does not pay.
+    /// What a peer with the key `signer` said, if it signed these terms. `None`: it says that it does not
+    /// pay.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -162,8 +166,8 @@ impl SignatureRow {
         Ok(())
     }
 
-    /// Whether it is about a debit: the same release, attempt, charge and study. Not tau: an unspent debit pays for the next
-    /// number as well, whose tables may be others.
+    /// Whether it is about a debit: the same release, attempt, charge and study. Not tau: an unspent debit
+    /// pays for the next number as well, whose tables may be others.
     ///
     /// # Errors
     /// What is another.
@@ -251,7 +255,8 @@ impl Ledger {
     }
 }
 
-/// Keeps a signature in a transaction of the caller's, unless there is one; `peers` are those whose chains it is in.
+/// Keeps a signature in a transaction of the caller's, unless there is one; `peers` are those whose chains it
+/// is in.
 pub(super) fn keep(
     write: &Connection,
     number: &Bytes32,

@@ -1,9 +1,9 @@
 //! What the parties keep of each other's ledgers: signed statements of where their chains stand.
 //!
-//! In every run each party says, signed, where its chain with the peer stands, and gives the hash of that chain where
-//! the peer last knew it. So a ledger that was wiped, put back from an older copy or rewritten is named by the peer,
-//! which gives the statement back; only a statement that this party's own key signed counts as a *claim* here. The way
-//! back is [`Ledger::recover`].
+//! In every run each party says, signed, where its chain with the peer stands, and gives the hash of that
+//! chain where the peer last knew it. So a ledger that was wiped, put back from an older copy or rewritten is
+//! named by the peer, which gives the statement back; only a statement that this party's own key signed
+//! counts as a *claim* here. The way back is [`Ledger::recover`].
 
 use super::bars::{self, Bar};
 use super::chain::{self, Head};
@@ -39,12 +39,14 @@ impl Mismatch {
         let day = date(i64::try_from(self.at).unwrap_or(i64::MAX));
         if now < held {
             format!(
-                "the ledger of {peer} went back from {held} entries, as it signed on {day}, to {now}: it was made anew or put \
+                "the ledger of {peer} went back from {held} entries, as it signed on {day}, to {now}: it was \
+                 made anew or put \
                  back from an older copy"
             )
         } else {
             format!(
-                "the ledger of {peer} was rewritten: entry {held} of its {now} is not the one that it signed on {day}"
+                "the ledger of {peer} was rewritten: entry {held} of its {now} is not the one that it signed \
+                 on {day}"
             )
         }
     }
@@ -83,7 +85,8 @@ impl Ledger {
         Statement::sign(identity, peer, head, now().unsigned_abs(), (&rho, &delta))
     }
 
-    /// The hash of this party's chain with a peer at a count, as the rows give it now: zeros where it never stood there.
+    /// The hash of this party's chain with a peer at a count, as the rows give it now: zeros where it never
+    /// stood there.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -91,8 +94,8 @@ impl Ledger {
         Ok(self.walk(peer)?.at(count).unwrap_or_default())
     }
 
-    /// The last statement of a peer towards the key `own` that this party keeps. What was said to another key of this
-    /// party's is of another chain.
+    /// The last statement of a peer towards the key `own` that this party keeps. What was said to another key
+    /// of this party's is of another chain.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -100,8 +103,9 @@ impl Ledger {
         held(&self.connection, peer, own).map_err(|e| self.explain("read", &e))
     }
 
-    /// Compares what a peer answers for the count of the statement that is `held` with that statement. Where it fits, or
-    /// this side's operator has allowed it since, `said` is kept; else the mismatch is, and returned. `own` is this party.
+    /// Compares what a peer answers for the count of the statement that is `held` with that statement. Where
+    /// it fits, or this side's operator has allowed it since, `said` is kept; else the mismatch is, and
+    /// returned. `own` is this party.
     ///
     /// # Errors
     /// When the ledger cannot be read or written.
@@ -149,7 +153,8 @@ impl Ledger {
         write.commit().map_err(explain)
     }
 
-    /// What was found of a peer's ledger in earlier runs and allowed by this side's operator since, oldest first.
+    /// What was found of a peer's ledger in earlier runs and allowed by this side's operator since, oldest
+    /// first.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -157,7 +162,8 @@ impl Ledger {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
         let sql = format!(
             "SELECT at, reason FROM bars WHERE kind = 'ledger' AND peer IN {0} AND row <= (SELECT \
-             coalesce(max(bars), 0) FROM allows WHERE allows.peer IN {0} AND allows.lineage IN (bars.lineage, '')) ORDER BY row",
+             coalesce(max(bars), 0) FROM allows WHERE allows.peer IN {0} AND allows.lineage IN \
+             (bars.lineage, '')) ORDER BY row",
             line(1)
         );
         let mut query = self.connection.prepare(&sql).map_err(explain)?;
@@ -166,8 +172,8 @@ impl Ledger {
         query.query_map([peer], read).map_err(explain)?.collect::<Result<_, _>>().map_err(explain)
     }
 
-    /// Keeps a statement of this party's that a peer gave back, if it says more than this ledger holds and was not settled:
-    /// the claim then. `signer` is this party. With `settle` it is settled at once.
+    /// Keeps a statement of this party's that a peer gave back, if it says more than this ledger holds and
+    /// was not settled: the claim then. `signer` is this party. With `settle` it is settled at once.
     ///
     /// # Errors
     /// When the ledger cannot be read or written.
@@ -251,13 +257,15 @@ impl Ledger {
         write.commit().map_err(explain)
     }
 
-    /// Takes over what peers gave back: charges `lineage` with what the statements say was charged towards each of them in
-    /// all, beyond what is in this ledger, and goes on with their chains from there. What was spent after a statement is
-    /// not in it, a peer may have kept back a later one, and it does not say on which lineage: so every lineage is barred towards
-    /// that peer until the operator allows more, or `spent` says what was spent.
+    /// Takes over what peers gave back: charges `lineage` with what the statements say was charged towards
+    /// each of them in all, beyond what is in this ledger, and goes on with their chains from there. What was
+    /// spent after a statement is not in it, a peer may have kept back a later one, and it does not say on
+    /// which lineage: so every lineage is barred towards that peer until the operator allows more, or `spent`
+    /// says what was spent.
     ///
     /// # Errors
-    /// When no peer gave anything back; when several lineages could be meant; when the ledger cannot be written.
+    /// When no peer gave anything back; when several lineages could be meant; when the ledger cannot be
+    /// written.
     pub fn recover(
         &mut self,
         lineage: Option<&str>,
@@ -266,7 +274,8 @@ impl Ledger {
         let claims = self.claims()?;
         if claims.is_empty() {
             return Err(Error::input(format!(
-                "no peer has given back a statement that the ledger {} does not hold; there is nothing to recover",
+                "no peer has given back a statement that the ledger {} does not hold; there is nothing to \
+                 recover",
                 self.path.display()
             )));
         }
@@ -289,7 +298,8 @@ impl Ledger {
     /// The one lineage that this ledger knows.
     fn only_lineage(&self) -> Result<String, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
-        let sql = "SELECT DISTINCT lineage FROM (SELECT lineage FROM debits WHERE protects = 1 UNION SELECT lineage \
+        let sql = "SELECT DISTINCT lineage FROM (SELECT lineage FROM debits WHERE protects = 1 UNION SELECT \
+                   lineage \
                    FROM bars) WHERE lineage <> ''";
         let mut query = self.connection.prepare(sql).map_err(explain)?;
         let rows = query.query_map([], |row| row.get::<_, String>(0)).map_err(explain)?;
@@ -341,7 +351,8 @@ fn recover_one(
     }
     if spent.is_none() {
         let reason = format!(
-            "recovered from a statement of {}, which says rho {} and delta {}: more may have been spent after it",
+            "recovered from a statement of {}, which says rho {} and delta {}: more may have been spent \
+             after it",
             date(statement.at.cast_signed()),
             shown(&stated),
             small(&statement.delta())
@@ -371,8 +382,8 @@ fn put_claim(
     super::put(write, "claims", sql, params![now(), peer, settled, statement.bytes()], &[peer])
 }
 
-/// Keeps a statement of a peer, where it is a later one or the operator has allowed it: another run may have heard a later
-/// one meanwhile.
+/// Keeps a statement of a peer, where it is a later one or the operator has allowed it: another run may have
+/// heard a later one meanwhile.
 fn keep(
     write: &Connection,
     (peer, own): (&str, Fingerprint),

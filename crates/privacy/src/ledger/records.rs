@@ -20,8 +20,8 @@ pub struct AnswerKey {
     pub party: PartyId,
 }
 
-/// How far a transcript is. A ledger holds at most one transcript per stage, and stages only go up: what was said once
-/// (a seed, an index) cannot be said otherwise, by a second run of the same release either.
+/// How far a transcript is. A ledger holds at most one transcript per stage, and stages only go up: what was
+/// said once (a seed, an index) cannot be said otherwise, by a second run of the same release either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// The drawer's commitments are made.
@@ -51,8 +51,8 @@ impl Stage {
 }
 
 impl Ledger {
-    /// Keeps the report of a finished study with these peers. The first one stays: a rerun that only a peer needed changes
-    /// nothing.
+    /// Keeps the report of a finished study with these peers. The first one stays: a rerun that only a peer
+    /// needed changes nothing.
     ///
     /// # Errors
     /// When the ledger cannot be written.
@@ -80,8 +80,8 @@ impl Ledger {
         answer(&self.connection, key).map_err(|e| self.explain("read", &e))
     }
 
-    /// The newest answer that a version before peer-by-peer tags kept of a study on these data, with the key it is under:
-    /// there this party's data had one tag towards everybody.
+    /// The newest answer that a version before peer-by-peer tags kept of a study on these data, with the key
+    /// it is under: there this party's data had one tag towards everybody.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -91,7 +91,8 @@ impl Ledger {
         data_tag: &Bytes32,
         party: PartyId,
     ) -> Result<Option<(AnswerKey, String)>, Error> {
-        let sql = "SELECT program, peer_tag, report FROM answers WHERE study = ?1 AND my_tag = ?2 AND party = ?3 \
+        let sql = "SELECT program, peer_tag, report FROM answers WHERE study = ?1 AND my_tag = ?2 AND party \
+                   = ?3 \
                    ORDER BY row DESC LIMIT 1";
         let read = |row: &rusqlite::Row<'_>| {
             let (study, my_tag) = (*study, *data_tag);
@@ -102,8 +103,9 @@ impl Ledger {
         found.map_err(|e| self.explain("read", &e))
     }
 
-    /// Keeps how a release ended: at the viewer with what it gave, so that a job that dies later need not reveal it again;
-    /// elsewhere with nothing. The first end stays. `peer` is the others' keys, a space between.
+    /// Keeps how a release ended: at the viewer with what it gave, so that a job that dies later need not
+    /// reveal it again; elsewhere with nothing. The first end stays. `peer` is the others' keys, a space
+    /// between.
     ///
     /// # Errors
     /// When the ledger cannot be written.
@@ -142,12 +144,13 @@ impl Ledger {
         outputs.map(Some).map_err(|_| Error::input("the outputs in the ledger are damaged"))
     }
 
-    /// Keeps a transcript at its stage. On return it is on stable storage. Of a viewer's seeds and index only where nothing
-    /// bars the peer at that moment: runs that were begun together would give it as many tries.
+    /// Keeps a transcript at its stage. On return it is on stable storage. Of a viewer's seeds and index only
+    /// where nothing bars the peer at that moment: runs that were begun together would give it as many tries.
     ///
     /// # Errors
-    /// When this attempt of the release has a transcript at this stage or a later one; [`base::Kind::Refused`] when a viewer's is
-    /// barred, or another one is under way; when the ledger cannot be written.
+    /// When this attempt of the release has a transcript at this stage or a later one;
+    /// [`base::Kind::Refused`] when a viewer's is barred, or another one is under way; when the ledger cannot
+    /// be written.
     pub fn save_transcript(
         &mut self,
         release_id: &Bytes32,
@@ -215,7 +218,8 @@ impl Ledger {
     ) -> Result<Option<Transcript>, Error> {
         let attempt = self.attempt(release_id)?;
         let sql = format!(
-            "SELECT record FROM transcripts WHERE release = ?1 AND attempt = ?2 AND side = ?3 AND {condition} \
+            "SELECT record FROM transcripts WHERE release = ?1 AND attempt = ?2 AND side = ?3 AND \
+             {condition} \
              ORDER BY stage DESC LIMIT 1"
         );
         let values = params![release_id, attempt, name(side), stage];
@@ -241,7 +245,8 @@ pub(super) fn attempt(connection: &Connection, release_id: &Bytes32) -> Result<u
 }
 
 fn answer(connection: &Connection, key: &AnswerKey) -> Result<Option<String>, rusqlite::Error> {
-    let sql = "SELECT report FROM answers WHERE study = ?1 AND program = ?2 AND my_tag = ?3 AND peer_tag = ?4 \
+    let sql = "SELECT report FROM answers WHERE study = ?1 AND program = ?2 AND my_tag = ?3 AND peer_tag = \
+               ?4 \
                AND party = ?5";
     let values = params![key.study, key.program, key.my_tag, key.peer_tag, key.party.0];
     connection.query_row(sql, values, |row| row.get(0)).optional()

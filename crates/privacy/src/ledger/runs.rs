@@ -9,7 +9,8 @@ impl Ledger {
     /// Whether a run with a peer may begin now; nothing is written. `name` is the peer's.
     ///
     /// # Errors
-    /// [`base::Kind::Refused`] when too many began of late, with the time from which on one may; when the ledger cannot be read.
+    /// [`base::Kind::Refused`] when too many began of late, with the time from which on one may; when the
+    /// ledger cannot be read.
     pub fn may_begin(&self, (peer, name): (&str, &str), rate: Option<Rate>) -> Result<(), Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
         let Some(rate) = rate else { return Ok(()) };
@@ -41,7 +42,8 @@ impl Ledger {
     }
 }
 
-/// From when on another run may begin, if none may now. Runs that are dated later than now count: the clock was set back.
+/// From when on another run may begin, if none may now. Runs that are dated later than now count: the clock
+/// was set back.
 fn full(connection: &Connection, peer: &str, rate: Rate) -> Result<Option<i64>, rusqlite::Error> {
     let sql =
         format!("SELECT at FROM runs WHERE peer IN {} AND at > ?2 ORDER BY at DESC", succession::line(1));
@@ -55,7 +57,8 @@ fn full(connection: &Connection, peer: &str, rate: Rate) -> Result<Option<i64>, 
 
 fn refused(name: &str, rate: Rate, at: i64) -> Error {
     Error::refused(format!(
-        "policy.runs: {} runs with {name} have begun, and {} may; nothing was sent. The next one may begin at {} or later; or \
+        "policy.runs: {} runs with {name} have begun, and {} may; nothing was sent. The next one may begin \
+         at {} or later; or \
          raise policy.runs",
         rate.runs,
         rate.words(),

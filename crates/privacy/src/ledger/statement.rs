@@ -1,8 +1,9 @@
-//! What a party signs about its own ledger towards one peer: where their chain stands, and what was charged in all.
+//! What a party signs about its own ledger towards one peer: where their chain stands, and what was charged
+//! in all.
 //!
-//! 172 bytes: the signer's Ed25519 key, count, time, head, the zCDP charged towards the peer over all lineages in
-//! billionths, the delta in 10^-18 (both rounded up), the signature. The signature is also over both fingerprints, so that a
-//! statement serves no other pair, and a study need not name whole keys.
+//! 172 bytes: the signer's Ed25519 key, count, time, head, the zCDP charged towards the peer over all
+//! lineages in billionths, the delta in 10^-18 (both rounded up), the signature. The signature is also over
+//! both fingerprints, so that a statement serves no other pair, and a study need not name whole keys.
 
 use super::chain::Head;
 use super::{Bytes32, Rational};

@@ -1,8 +1,8 @@
 //! Keys that took the place of others: what was counted for the one counts for all of its line.
 //!
-//! A key names one successor. What it signed is kept; another statement of the same key is refused and named, and so is a study
-//! that names a key whose place was taken: else one party would have two budgets. Own successions are kept as well, so that
-//! what this party signed with an earlier key counts as its own.
+//! A key names one successor. What it signed is kept; another statement of the same key is refused and named,
+//! and so is a study that names a key whose place was taken: else one party would have two budgets. Own
+//! successions are kept as well, so that what this party signed with an earlier key counts as its own.
 
 use super::{Ledger, chain, date, file, now};
 use base::Error;
@@ -13,7 +13,8 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 /// Of keys: the one in a parameter, and all that came before or after it in its line.
 pub(super) fn line(parameter: u8) -> String {
     format!(
-        "(WITH RECURSIVE line (one) AS (SELECT ?{parameter} UNION SELECT CASE WHEN old = one THEN new ELSE old END \
+        "(WITH RECURSIVE line (one) AS (SELECT ?{parameter} UNION SELECT CASE WHEN old = one THEN new ELSE \
+         old END \
          FROM line JOIN successions ON old = one OR new = one) SELECT one FROM line)"
     )
 }
@@ -30,8 +31,8 @@ impl Ledger {
     /// Keeps that one key took the place of another, unless it is known. Returns whether it was not.
     ///
     /// # Errors
-    /// When the old key did not sign it; [`base::Kind::Refused`] when it has named another successor; when the ledger cannot be
-    /// written.
+    /// When the old key did not sign it; [`base::Kind::Refused`] when it has named another successor; when
+    /// the ledger cannot be written.
     pub fn succeed(&mut self, statement: &Succession) -> Result<bool, Error> {
         if !statement.holds() {
             return Err(Error::input("a key did not sign that another one takes its place"));
@@ -45,8 +46,10 @@ impl Ledger {
             Some((known, _)) if known == new => return Ok(false),
             Some((known, at)) => {
                 return Err(Error::refused(format!(
-                    "{old} named {known} as its successor on {}, and now it is said to have named {new} as well: a key has one \
-                     successor, and whoever shows two of them would have two budgets, or has stolen it. Nothing was sent; ask \
+                    "{old} named {known} as its successor on {}, and now it is said to have named {new} as \
+                     well: a key has one \
+                     successor, and whoever shows two of them would have two budgets, or has stolen it. \
+                     Nothing was sent; ask \
                      its operator, by other means, which one is right",
                     date(at)
                 )));

@@ -80,7 +80,8 @@ fn sums_are_exact_and_a_budget_is_a_bound() {
     assert!(matches!(refused.kind(), Kind::Refused(_)));
     assert_eq!(
         text(ledger.debit(&debit(10, ratio(1, 3), ratio(1, 1)))),
-        "budget: 1 of 1 spent on lineage hospitals by viewer key-of-registry; this release needs 1/3: agree on less rho, \
+        "budget: 1 of 1 spent on lineage hospitals by viewer key-of-registry; this release needs 1/3: agree \
+         on less rho, \
          or raise policy.budget, which bounds what this viewer learns of these data in all"
     );
     assert!(text(ledger.check_debit(&debit(10, ratio(1, 4), ratio(11, 10)))).contains("1 of 1.1 spent"));
@@ -234,8 +235,10 @@ fn nothing_is_changed_or_deleted() {
 }
 
 /// Makes every debit a millionth.
-const CHEAPER: &str = "INSERT OR REPLACE INTO debits SELECT row, at, release, attempt, lineage, viewer, peer, study, \
-                       my_tag, peer_tag, '1/1000000', budget, protects, delta, tau, period, period_budget FROM debits";
+const CHEAPER: &str = "INSERT OR REPLACE INTO debits SELECT row, at, release, attempt, lineage, viewer, \
+                       peer, study, \
+                       my_tag, peer_tag, '1/1000000', budget, protects, delta, tau, period, period_budget \
+                       FROM debits";
 
 /// Triggers are gone around by a connection with SQLite's own defaults. The chains find what was done.
 #[test]
@@ -302,7 +305,8 @@ fn every_table_is_in_the_chains() {
                 _ => format!("{column} + 1"),
             };
             let update = format!(
-                "SAVEPOINT s; DROP TRIGGER {table}_UPDATE; UPDATE {table} SET {column} = {other} WHERE row = 1"
+                "SAVEPOINT s; DROP TRIGGER {table}_UPDATE; UPDATE {table} SET {column} = {other} WHERE row = \
+                 1"
             );
             raw.execute_batch(&update).unwrap_or_else(|e| panic!("{update}: {e}"));
             let walked = super::chain::walk(&raw, &peer_of(&raw, table)).unwrap();
@@ -417,7 +421,8 @@ fn a_full_disk_charges_nothing() {
     assert_eq!(
         error.to_string(),
         format!(
-            "cannot debit the ledger {shown}: the disk is full; nothing was recorded: free some space and run again"
+            "cannot debit the ledger {shown}: the disk is full; nothing was recorded: free some space and \
+             run again"
         )
     );
     assert_eq!(ledger.spent("hospitals", "key-of-registry").unwrap(), ratio(granted, 1000));
@@ -450,7 +455,8 @@ fn a_crash_keeps_what_was_committed_and_nothing_else() {
     let before = std::fs::metadata(&path).unwrap().len();
     ledger.connection.execute_batch("BEGIN IMMEDIATE").unwrap();
     for release in 2..200u8 {
-        let sql = "INSERT INTO debits SELECT NULL, at, ?1, attempt, lineage, viewer, peer, zeroblob(4000), my_tag, peer_tag, \
+        let sql = "INSERT INTO debits SELECT NULL, at, ?1, attempt, lineage, viewer, peer, zeroblob(4000), \
+                   my_tag, peer_tag, \
                    rho, budget, protects, delta, tau, period, period_budget FROM debits WHERE row = 1";
         ledger.connection.execute(sql, [[release; 32]]).unwrap();
     }
@@ -548,7 +554,8 @@ fn a_transcript_only_goes_forward() {
     assert_eq!(ledger.outputs(&release).unwrap(), Some(vec![0, u128::MAX]));
 }
 
-/// Who leaves after the seeds, again and again with other data, picks among honest noises: the viewer asks its operator.
+/// Who leaves after the seeds, again and again with other data, picks among honest noises: the viewer asks
+/// its operator.
 #[test]
 fn releases_that_stop_after_the_seeds_are_counted() {
     let folder = folder();
@@ -576,7 +583,8 @@ fn releases_that_stop_after_the_seeds_are_counted() {
     assert_eq!(ledger.broken_off("key-of-registry").unwrap().releases, 2);
 }
 
-/// What a peer gives back counts where this party's own key signed it towards that peer, and it says more than the ledger.
+/// What a peer gives back counts where this party's own key signed it towards that peer, and it says more
+/// than the ledger.
 #[test]
 fn only_an_own_signature_is_a_claim() {
     let folder = folder();
@@ -607,7 +615,8 @@ fn only_an_own_signature_is_a_claim() {
     ledger.verify().unwrap();
 }
 
-/// The same rows towards two peers, and in two ledgers, have heads that nobody can compare; one peer's do not move another's.
+/// The same rows towards two peers, and in two ledgers, have heads that nobody can compare; one peer's do not
+/// move another's.
 #[test]
 fn chains_tell_one_peer_nothing_of_another() {
     let folder = folder();
@@ -673,7 +682,8 @@ fn deltas_add_up_to_a_bound_of_their_own() {
     assert_eq!(ledger.spent_delta("hospitals", "key-of-registry").unwrap(), nano(3));
     assert_eq!(
         text(ledger.debit(&with(3, ratio(12, 100_000_000_000u64)))),
-        "delta: 3e-9 of 3e-9 spent on lineage hospitals by viewer key-of-registry; this match needs 1.2e-10: raise \
+        "delta: 3e-9 of 3e-9 spent on lineage hospitals by viewer key-of-registry; this match needs 1.2e-10: \
+         raise \
          policy.delta, or agree on a smaller delta of match.dummies"
     );
     // What has no delta is not concerned, and what is charged already stays so.

@@ -168,7 +168,8 @@ impl<'a> Bits<'a> {
         less
     }
 
-    /// Notes that `less[i]` is `[bound < keys[i]]`, where one party alone knows the bound and the other the keys.
+    /// Notes that `less[i]` is `[bound < keys[i]]`, where one party alone knows the bound and the other the
+    /// keys.
     fn note_compare(&mut self, bound: NodeId, keys: &[NodeId], less: &[Lit]) {
         let Some(facts) = self.owners else { return };
         let owner = |id: NodeId| facts[id.index()].owners.only();
@@ -233,7 +234,8 @@ impl<'a> Bits<'a> {
             for key in &l.keys {
                 let key = self.get(*key);
                 let below = gadget::less(&mut self.gates, &word, &key, false);
-                // Below a maximum is below one of what it is of: an OR, where the maximum would be a comparison and a choice.
+                // Below a maximum is below one of what it is of: an OR, where the maximum would be a
+                // comparison and a choice.
                 let below = match less.last() {
                     Some(before) if less.len() > maxima => self.gates.or(*before, below),
                     _ => below,

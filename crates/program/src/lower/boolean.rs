@@ -1,8 +1,9 @@
-//! The row section among n parties whose totals leave as exclusive-or shares: a circuit per row, then a tree of merges
-//! ([`super::combine`]), then each fold's word.
+//! The row section among n parties whose totals leave as exclusive-or shares: a circuit per row, then a tree
+//! of merges ([`super::combine`]), then each fold's word.
 //!
-//! What one party knows alone enters as its input, whatever it was computed from ([`Inputs::Derived`]); a total that it knows alone is no
-//! gate at all. A shared column is a sharing already: what the parties enter *are* the shares.
+//! What one party knows alone enters as its input, whatever it was computed from ([`Inputs::Derived`]); a
+//! total that it knows alone is no gate at all. A shared column is a sharing already: what the parties enter
+//! *are* the shares.
 
 use super::bits::Bits;
 use super::combine::{Combine, Shape, lanes, levels};
@@ -13,15 +14,15 @@ use circuits::gadgets::Word;
 use circuits::{Circuit, Gates, Input, Lit};
 use std::collections::HashMap;
 
-/// The word of a row's own index, where a circuit reads it as an input. Everybody knows it; it enters as the first
-/// party's, because in the paper's circuit selecting it is a gate like any other.
+/// The word of a row's own index, where a circuit reads it as an input. Everybody knows it; it enters as the
+/// first party's, because in the paper's circuit selecting it is a gate like any other.
 pub const INDEX_WORD: u32 = u32::MAX;
 
 /// The row program of n parties for a number of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BooleanPlan {
-    /// What is done for one row. Its inputs' words are row nodes, or [`INDEX_WORD`]; its roots are the lanes of all
-    /// trees, then the bits of all lists, then those of `numbers`.
+    /// What is done for one row. Its inputs' words are row nodes, or [`INDEX_WORD`]; its roots are the lanes
+    /// of all trees, then the bits of all lists, then those of `numbers`.
     pub leaf: Piece,
     /// What is multiplied and summed as numbers.
     pub numbers: Numbers,
@@ -59,7 +60,8 @@ pub struct Piece {
 pub enum Inputs {
     /// Whatever it can compute alone: fewer gates, and it is trusted to compute it as the program says.
     Derived,
-    /// Its columns and nothing else: what depends on them is gates, so that a clamp holds whatever was entered.
+    /// Its columns and nothing else: what depends on them is gates, so that a clamp holds whatever was
+    /// entered.
     Columns,
 }
 
@@ -134,8 +136,8 @@ impl BooleanPlan {
         self.shared.get(input.word as usize).copied().unwrap_or(false)
     }
 
-    /// By word of the row circuit's inputs, how many of its bits are entered, among those that are `mine`. The number of a
-    /// row is nobody's.
+    /// By word of the row circuit's inputs, how many of its bits are entered, among those that are `mine`.
+    /// The number of a row is nobody's.
     #[must_use]
     pub fn input_bits(&self, mine: &dyn Fn(&Input) -> bool) -> HashMap<u32, usize> {
         let mut bits: HashMap<u32, usize> = HashMap::new();
@@ -200,8 +202,8 @@ impl BooleanPlan {
         lanes(self.rows, level)
     }
 
-    /// Merges the lanes of all trees at a level. Inputs: word 2t is the left lane of tree t, word 2t + 1 the right one;
-    /// they are shares.
+    /// Merges the lanes of all trees at a level. Inputs: word 2t is the left lane of tree t, word 2t + 1 the
+    /// right one; they are shares.
     #[must_use]
     pub fn merge(&self, level: u32) -> Piece {
         let mut g = Gates::default();

@@ -1,7 +1,8 @@
-//! How rows fold into one: a tree over lanes, each level merging lanes 2i and 2i + 1; an odd last lane passes.
+//! How rows fold into one: a tree over lanes, each level merging lanes 2i and 2i + 1; an odd last lane
+//! passes.
 //!
-//! **Best rows.** Three circuits for one meaning. With w bits of key, k rows, L = ceil(log2 k) levels, d = ceil(log2 w)
-//! and I = sum over levels l of l times the merges of level l:
+//! **Best rows.** Three circuits for one meaning. With w bits of key, k rows, L = ceil(log2 k) levels, d =
+//! ceil(log2 w) and I = sum over levels l of l times the merges of level l:
 //!
 //! | [`Shape`] | AND gates | depth |
 //! |---|---|---|
@@ -9,23 +10,25 @@
 //! | `Small` | (2 w + 2)(k - 1) + I + w + L | (w + 2) L + 1 |
 //! | `Shallow` | (4 w + 1 - d)(k - 1) + I + w + L | (d + 2) L + 1, from w = 3 on |
 //!
-//! *Paper* is the circuit of Choi, Hwang, Katz, Malkin and Rubenstein (2012) for their P2P problem: a key that is not
-//! valid becomes the worst key, 0 (all ones for the least key), and every index bit is selected at every level, bits that
-//! are constant in the clear included. That worst key *is* the paper's "no match": a valid row with it counts as not
-//! valid. Where a program reads the found bit, it costs w - 1 gates more, and w more to zero the key of `Least`; where it
-//! does not, the bit stays zero and the least key of no match stays all ones, as in the paper.
+//! *Paper* is the circuit of Choi, Hwang, Katz, Malkin and Rubenstein (2012) for their P2P problem: a key
+//! that is not valid becomes the worst key, 0 (all ones for the least key), and every index bit is selected
+//! at every level, bits that are constant in the clear included. That worst key *is* the paper's "no match":
+//! a valid row with it counts as not valid. Where a program reads the found bit, it costs w - 1 gates more,
+//! and w more to zero the key of `Least`; where it does not, the bit stays zero and the least key of no match
+//! stays all ones, as in the paper.
 //!
 //! *Small* and *Shallow* keep a valid bit beside the key. Of two lanes the right one is better when
-//! `v_r & (!v_l | k_l < k_r)` = `v_r ^ m & !(k_l < k_r)` with `m = v_l & v_r`, and the valid bit of the better one is
-//! `v_l ^ v_r ^ m`: two gates in all. The index grows by one bit per level, which is that comparison's result; only the
-//! lower bits are selected. At the end key *and index* are masked by the valid bit: without the mask of the index a
-//! customer without a match would learn which of the rows that it did not ask for is the best. *Shallow* compares in
-//! logarithmic depth, with `m` folded into the last step so that the valid bits cost no depth.
+//! `v_r & (!v_l | k_l < k_r)` = `v_r ^ m & !(k_l < k_r)` with `m = v_l & v_r`, and the valid bit of the
+//! better one is `v_l ^ v_r ^ m`: two gates in all. The index grows by one bit per level, which is that
+//! comparison's result; only the lower bits are selected. At the end key *and index* are masked by the valid
+//! bit: without the mask of the index a customer without a match would learn which of the rows that it did
+//! not ask for is the best. *Shallow* compares in logarithmic depth, with `m` folded into the last step so
+//! that the valid bits cost no depth.
 //!
 //! Ties: the left lane stays, so the smallest row index wins.
 //!
-//! **Sums.** Adders of a width that grows by one bit per level up to the total's: with V_l = min(w + l, total) bits at
-//! level l, V_{l+1} - 1 gates and as much depth per merge of level l.
+//! **Sums.** Adders of a width that grows by one bit per level up to the total's: with V_l = min(w + l,
+//! total) bits at level l, V_{l+1} - 1 gates and as much depth per merge of level l.
 
 use crate::graph::{Fold, Order};
 use crate::{Op, Program};
@@ -86,8 +89,9 @@ pub fn lanes(rows: u64, level: u32) -> u64 {
     (u128::from(rows)).div_ceil(1 << level) as u64
 }
 
-/// How the rows of one fold combine. A *lane* is what is known of a block of 2^level rows, as bits: of a best row key
-/// (complemented for `Least`), index within the block and, but for the paper's shape, valid bit; of a sum the sum.
+/// How the rows of one fold combine. A *lane* is what is known of a block of 2^level rows, as bits: of a best
+/// row key (complemented for `Least`), index within the block and, but for the paper's shape, valid bit; of a
+/// sum the sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Combine {
     kind: Kind,
@@ -170,8 +174,8 @@ impl Combine {
         matches!(self.kind, Kind::Best { shape: Shape::Paper, .. })
     }
 
-    /// The lane of one row: `value` the key or the term, `valid` for a best row, `index` the `levels()` bits of the row's
-    /// index where [`Combine::takes_index`].
+    /// The lane of one row: `value` the key or the term, `valid` for a best row, `index` the `levels()` bits
+    /// of the row's index where [`Combine::takes_index`].
     #[must_use]
     pub fn leaf(&self, g: &mut Gates, value: &[Lit], valid: Lit, index: &[Lit]) -> Word {
         let Kind::Best { shape, least, .. } = self.kind else { return value.to_vec() };

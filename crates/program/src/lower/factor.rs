@@ -1,10 +1,12 @@
 //! A row section written so that shared bits multiply little: the same totals, fewer oblivious transfers.
 //!
 //! Three rewritings, each an identity for all inputs:
-//! 1. A lookup's thresholds that one party holds become explicit running maxima: their owner sorts them in the clear.
-//! 2. A lookup whose values are all zero unless one party's bit is set is that bit times the lookup without it.
-//! 3. Of two bits around a value, not of one party, the one that came out of a lookup goes outside. What is inside is then the
-//!    same for all values of that bit, and is computed once.
+//! 1. A lookup's thresholds that one party holds become explicit running maxima: their owner sorts them in
+//!    the clear.
+//! 2. A lookup whose values are all zero unless one party's bit is set is that bit times the lookup without
+//!    it.
+//! 3. Of two bits around a value, not of one party, the one that came out of a lookup goes outside. What is
+//!    inside is then the same for all values of that bit, and is computed once.
 //!
 //! Together they turn cohorts (the advertiser's bit inside every value) into one product of a finished row.
 
@@ -14,7 +16,8 @@ use crate::{Facts, Fold, Node, NodeId, Op, Program};
 use base::PartyId;
 use std::collections::HashMap;
 
-/// The same program with a row section of fewer products. Its text and hash are others: it is for lowering only.
+/// The same program with a row section of fewer products. Its text and hash are others: it is for lowering
+/// only.
 #[must_use]
 pub fn factor(program: &Program) -> Program {
     let facts = program.row_facts();

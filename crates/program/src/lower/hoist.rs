@@ -1,14 +1,16 @@
-//! A row section written so that shares compute little, where parties enter columns and nothing that they derive from them: the same
-//! totals, fewer gates.
+//! A row section written so that shares compute little, where parties enter columns and nothing that they
+//! derive from them: the same totals, fewer gates.
 //!
 //! Three rewritings, each an identity for all inputs:
-//! 1. A lookup whose values are all the same function of other values, a function that maps 0 to 0, is that function of a lookup of
-//!    those: a clamp or a square is computed once, of what was found, and not once per value. What finds no value is 0 either way.
+//! 1. A lookup whose values are all the same function of other values, a function that maps 0 to 0, is that
+//!    function of a lookup of those: a clamp or a square is computed once, of what was found, and not once
+//!    per value. What finds no value is 0 either way.
 //! 2. A bit times a bit times a value is both bits' AND times the value, however many bits the value has.
-//! 3. Running maxima that stand as thresholds of a lookup go: a lookup means them anyway, and gates find the first threshold
-//!    above a bound without the maxima.
+//! 3. Running maxima that stand as thresholds of a lookup go: a lookup means them anyway, and gates find the
+//!    first threshold above a bound without the maxima.
 //!
-//! The other way round than [`super::factor`], which is for owners that derive in the clear what costs nothing there.
+//! The other way round than [`super::factor`], which is for owners that derive in the clear what costs
+//! nothing there.
 
 use crate::graph::{Lookup, Section};
 use crate::{Fold, Node, NodeId, Op, Program, Type};

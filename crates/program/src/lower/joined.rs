@@ -1,18 +1,21 @@
-//! Rows that a match has joined to shares: nobody holds a column, so owners enter shares of what they computed before.
+//! Rows that a match has joined to shares: nobody holds a column, so owners enter shares of what they
+//! computed before.
 //!
-//! What one party can compute alone it computes from its own rows, in the clear, before they are matched: those nodes
-//! are the plan's *entries*. A matching protocol turns them into shares along the joined rows, words of bits by
-//! exclusive or and numbers by addition. Where it leaves a party's rows known to their owner (the receiver of
-//! circuit-PSI knows which of its rows lies where), that party's entries stay its own.
+//! What one party can compute alone it computes from its own rows, in the clear, before they are matched:
+//! those nodes are the plan's *entries*. A matching protocol turns them into shares along the joined rows,
+//! words of bits by exclusive or and numbers by addition. Where it leaves a party's rows known to their owner
+//! (the receiver of circuit-PSI knows which of its rows lies where), that party's entries stay its own.
 //!
-//! Functionality of the plan: that of [`super::lower_pair`]; only who knows what is different. Three things follow.
+//! Functionality of the plan: that of [`super::lower_pair`]; only who knows what is different. Three things
+//! follow.
 //! 1. A bit that enters shared is the sum of two inputs, one of each party.
-//! 2. Words are compared as numbers: D = a - b modulo 2^(w+1) is had from shares of a and b without a word being said, and
-//!    `[a < b]` is bit w of D = d_0 + d_1: both top bits and the carry `[2^w - 1 - low d_0 < low d_1]`, which compares what
-//!    *one* party knows with what the *other* knows. So it is done by digits, as between owners, and not by a tree of ands
-//!    over shared bits: 4 rounds instead of 6 at 32 bits.
-//! 3. Sums stay numbers: what is clamped or squared after parties' numbers met is clamped by such a comparison, and squared
-//!    by x^2 = x_0^2 + x_1^2 + 2 x_0 x_1, the last by one product per bit of x_0.
+//! 2. Words are compared as numbers: D = a - b modulo 2^(w+1) is had from shares of a and b without a word
+//!    being said, and `[a < b]` is bit w of D = d_0 + d_1: both top bits and the carry
+//!    `[2^w - 1 - low d_0 < low d_1]`, which compares what *one* party knows with what the *other* knows. So
+//!    it is done by digits, as between owners, and not by a tree of ands over shared bits: 4 rounds instead
+//!    of 6 at 32 bits.
+//! 3. Sums stay numbers: what is clamped or squared after parties' numbers met is clamped by such a
+//!    comparison, and squared by x^2 = x_0^2 + x_1^2 + 2 x_0 x_1, the last by one product per bit of x_0.
 
 use crate::eval::{Values, closure};
 use crate::lower::row::{Compare, FoldPlan, RowPlan, lower_entered};
@@ -116,11 +119,12 @@ pub enum Term {
     Temp(u32),
 }
 
-/// Lowers the row section of a two-party program of sums for rows of which those of the parties in `shared` arrive as
-/// shares.
+/// Lowers the row section of a two-party program of sums for rows of which those of the parties in `shared`
+/// arrive as shares.
 ///
 /// # Errors
-/// [`base::Kind::Input`] for what no join to shares can carry: other programs, public columns, rows that nobody shares.
+/// [`base::Kind::Input`] for what no join to shares can carry: other programs, public columns, rows that
+/// nobody shares.
 pub fn lower_joined(program: &Program, shared: [bool; 2]) -> Result<JoinedPlan, Error> {
     let refuse = |text: &str| Err(Error::input(format!("the program {}: {text}", program.name)));
     if program.sharing() != Sharing::Additive {
@@ -173,7 +177,8 @@ impl JoinedPlan {
         self.program.row.ty(value).to_signed(constants[value.index()]) as u128
     }
 
-    /// Nodes of [`JoinedPlan::program`] that `party` computes in the clear: its entries, and what it totals alone.
+    /// Nodes of [`JoinedPlan::program`] that `party` computes in the clear: its entries, and what it totals
+    /// alone.
     #[must_use]
     pub fn clear_roots(&self, party: PartyId) -> Vec<NodeId> {
         let folds = self.alone(party).map(|fold| self.program.folds[fold as usize].value());
@@ -183,7 +188,8 @@ impl JoinedPlan {
         roots
     }
 
-    /// What an entry's owner enters for the bit pattern of its node: the pattern, or the number in the entry's ring.
+    /// What an entry's owner enters for the bit pattern of its node: the pattern, or the number in the
+    /// entry's ring.
     #[must_use]
     pub fn entered(&self, entry: usize, pattern: u128) -> u128 {
         let Entry { node, kind, .. } = self.entries[entry];

@@ -1,8 +1,9 @@
-//! Releases that are sums of multiples of what servers hold as numbers: no gate, and no message for the sums themselves.
+//! Releases that are sums of multiples of what servers hold as numbers: no gate, and no message for the sums
+//! themselves.
 //!
-//! Totals are sums of summands already ([`super::Totals::Replicated`]), as wide as the widest output that takes them
-//! ([`Program::summand_bits`]), so that a multiple of one is the sum of the summands' multiples. Noise was drawn before, and is
-//! held alike. What a viewer gets are the summands of its outputs.
+//! Totals are sums of summands already ([`super::Totals::Replicated`]), as wide as the widest output that
+//! takes them ([`Program::summand_bits`]), so that a multiple of one is the sum of the summands' multiples.
+//! Noise was drawn before, and is held alike. What a viewer gets are the summands of its outputs.
 
 use super::release::{Addend, Noise, NoisedAt, Totals, Words};
 use crate::eval::closure;
@@ -56,7 +57,8 @@ impl Form {
 
 type Outputs = Vec<(usize, Vec<Lit>)>;
 
-/// A viewer's outputs as sums, where they are: their places, and as many bits as they have. Else there are no words.
+/// A viewer's outputs as sums, where they are: their places, and as many bits as they have. Else there are no
+/// words.
 pub(super) fn sums(words: &mut Words<'_, '_>, viewer: Viewer) -> Option<(Vec<LinearSum>, Outputs)> {
     let done = found(words, viewer);
     if done.is_none() {
@@ -107,7 +109,8 @@ fn total(words: &mut Words<'_, '_>, fold: u32) -> Form {
     form
 }
 
-/// A noised value: not a quotient, and not what one party enters in two's complement, which would have to be widened.
+/// A noised value: not a quotient, and not what one party enters in two's complement, which would have to be
+/// widened.
 fn noised(words: &mut Words<'_, '_>, at: NoisedAt) -> Option<Form> {
     let program = words.program;
     let Noise::Coins(sampler) = words.how.noise else { return None };
@@ -138,8 +141,9 @@ fn multiples(program: &Program, at: NoisedAt) -> Option<Vec<(u32, i128)>> {
 }
 
 impl Program {
-    /// By fold, the bits of the summands in which servers hold it ([`Totals::Replicated`]): those of its word, or as many as the
-    /// widest noised sum of multiples of it. A noised total does not wrap, so wider summands have the same sum.
+    /// By fold, the bits of the summands in which servers hold it ([`Totals::Replicated`]): those of its
+    /// word, or as many as the widest noised sum of multiples of it. A noised total does not wrap, so wider
+    /// summands have the same sum.
     #[must_use]
     pub fn summand_bits(&self) -> Vec<u8> {
         let mut bits: Vec<u8> = self.folds.iter().map(Fold::word_bits).collect();

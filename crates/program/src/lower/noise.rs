@@ -1,15 +1,15 @@
 //! The discrete Gaussian from coins, as gates: what [`release::alias`] says of a draw.
 //!
-//! **Functionality.** From the coins of one draw, least significant first and in the order of [`Sampler::coins`], the word of
-//! Z - 2^(e - 1) (Z itself where e = 0): a table's cell one-hot, the cell's threshold and alias as XORs of those wires with
-//! public constants, one comparison, one selection.
-//! **Who learns what.** Nothing: coins are inputs of nobody alone, and every wire is a share or a label.
-//! **Paper and deviations.** Walker (1977) for the tables; that they cost no gate over one-hot wires, and the low bits, are the
-//! project's (`docs/protocols/release.md`). A part's sign needs an increment: it is the carry into the adder that joins the
-//! part, and of the first part the carry into the adder of the value that is noised; with low bits it meets their sign in one
-//! more adder, which also takes 2^(e - 1) off.
-//! **Cost.** A part of 2^k cells 2^k + 62 ANDs (2^k + 180 of depth ceil(log2 k) + 8 where [`Depth::Shallow`]), each part after
-//! the first k + 1 for its adder, low bits as many as the word above them is wide, less one.
+//! **Functionality.** From the coins of one draw, least significant first and in the order of
+//! [`Sampler::coins`], the word of Z - 2^(e - 1) (Z itself where e = 0): a table's cell one-hot, the cell's
+//! threshold and alias as XORs of those wires with public constants, one comparison, one selection. **Who
+//! learns what.** Nothing: coins are inputs of nobody alone, and every wire is a share or a label. **Paper
+//! and deviations.** Walker (1977) for the tables; that they cost no gate over one-hot wires, and the low
+//! bits, are the project's (`docs/protocols/release.md`). A part's sign needs an increment: it is the carry
+//! into the adder that joins the part, and of the first part the carry into the adder of the value that is
+//! noised; with low bits it meets their sign in one more adder, which also takes 2^(e - 1) off. **Cost.** A
+//! part of 2^k cells 2^k + 62 ANDs (2^k + 180 of depth ceil(log2 k) + 8 where [`Depth::Shallow`]), each part
+//! after the first k + 1 for its adder, low bits as many as the word above them is wide, less one.
 
 use super::combine::compare;
 use super::release::{Depth, NoisedAt, ReleasePlan, ReleaseWord, SUMMANDS, WordKind, pieces};
@@ -158,7 +158,8 @@ fn magnitude(g: &mut Gates, part: &Part, coins: &[Lit], depth: Depth) -> (Word, 
     (cell.iter().zip(changed).map(|(bit, change)| g.xor(*bit, change)).collect(), sign[0])
 }
 
-/// One wire per value of a word, of which one is set: halves, and ANDs of all but the first row and column, which are XORs.
+/// One wire per value of a word, of which one is set: halves, and ANDs of all but the first row and column,
+/// which are XORs.
 fn one_hot(g: &mut Gates, bits: &[Lit]) -> Word {
     if let [bit] = bits {
         return vec![!*bit, *bit];
@@ -206,7 +207,8 @@ mod tests {
     use num_bigint::BigInt;
     use release::rational::{Rational, ratio};
 
-    /// The circuit of a draw whose coins are the bits of one input word, and its roots: the word, then the carry.
+    /// The circuit of a draw whose coins are the bits of one input word, and its roots: the word, then the
+    /// carry.
     fn circuit(sampler: &Sampler, depth: Depth) -> (circuits::Circuit, Word) {
         let mut g = Gates::default();
         let coin = |bit| Input { owner: None, word: 0, bit };
@@ -286,7 +288,8 @@ mod tests {
         }
     }
 
-    /// The law of a table is that of its cells and thresholds: every cell, with the fractions on both sides of its threshold.
+    /// The law of a table is that of its cells and thresholds: every cell, with the fractions on both sides
+    /// of its threshold.
     #[test]
     fn both_sides_of_every_threshold() {
         let sampler = Sampler::new(&BigInt::from(1), 1, &ratio(1, 8)).expect("in range");

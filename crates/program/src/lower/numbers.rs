@@ -1,10 +1,10 @@
-//! Sums of products, for engines that have a ring beside bits: which words become numbers, which are multiplied, and which bits say
-//! what is summed.
+//! Sums of products, for engines that have a ring beside bits: which words become numbers, which are
+//! multiplied, and which bits say what is summed.
 //!
-//! A product of two words of w bits is about 1.5 w^2 gates; a sum of numbers costs nothing once they are numbers, and a sum
-//! of numbers times bits one element, whatever the number of rows. So a sum whose terms are a wide product, or a bit times a wide product,
-//! is had of numbers: its factors are words that become numbers, and so does its bit. Other sums of the same numbers and bits come
-//! with them for nothing.
+//! A product of two words of w bits is about 1.5 w^2 gates; a sum of numbers costs nothing once they are
+//! numbers, and a sum of numbers times bits one element, whatever the number of rows. So a sum whose terms
+//! are a wide product, or a bit times a wide product, is had of numbers: its factors are words that become
+//! numbers, and so does its bit. Other sums of the same numbers and bits come with them for nothing.
 
 use super::bits::Bits;
 use crate::graph::Section;

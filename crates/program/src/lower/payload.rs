@@ -1,7 +1,8 @@
 //! What an owner attaches to its rows before they are matched: its entries, packed into fields.
 //!
-//! Bits are packed into words of up to 128, numbers stand alone. Where a joined row has several slots of one party, each slot
-//! has the same fields: the party makes one payload for each of its rows, and the match copies it into whatever slot.
+//! Bits are packed into words of up to 128, numbers stand alone. Where a joined row has several slots of one
+//! party, each slot has the same fields: the party makes one payload for each of its rows, and the match
+//! copies it into whatever slot.
 
 use super::joined::{EntryKind, JoinedPlan};
 use crate::graph::Node;
@@ -40,11 +41,12 @@ impl Payload {
 }
 
 impl JoinedPlan {
-    /// The payload of a party's rows, over `slots` slots. `place` gives the slot of a column and a number that the same
-    /// column of every other slot has too; for one slot `|column| (0, column)`.
+    /// The payload of a party's rows, over `slots` slots. `place` gives the slot of a column and a number
+    /// that the same column of every other slot has too; for one slot `|column| (0, column)`.
     ///
     /// # Errors
-    /// [`base::Kind::Misuse`] when an entry is of more than one slot, or the slots differ: a bug of the study.
+    /// [`base::Kind::Misuse`] when an entry is of more than one slot, or the slots differ: a bug of the
+    /// study.
     pub fn payload(
         &self,
         party: PartyId,

@@ -6,12 +6,13 @@ use base::{Error, PartyId};
 use circuits::{Lit, Wire};
 
 impl RowPlan {
-    /// Runs the plan for one row: both parties' shares of every temporary, by party. `facts` are the program's row facts,
-    /// `value` gives the bit pattern of any row node in this row, `random` the fresh masks.
+    /// Runs the plan for one row: both parties' shares of every temporary, by party. `facts` are the
+    /// program's row facts, `value` gives the bit pattern of any row node in this row, `random` the fresh
+    /// masks.
     ///
     /// # Errors
-    /// [`base::Kind::Misuse`] where the plan lets a party use what it does not know, or reads what is not there yet:
-    /// a bug of the lowering.
+    /// [`base::Kind::Misuse`] where the plan lets a party use what it does not know, or reads what is not
+    /// there yet: a bug of the lowering.
     pub fn reference(
         &self,
         program: &Program,

@@ -1,4 +1,5 @@
-//! The release section for one viewer: shares come in, coins or candidates of noise come in, the viewer's outputs go out.
+//! The release section for one viewer: shares come in, coins or candidates of noise come in, the viewer's
+//! outputs go out.
 
 use super::bits::Bits;
 use super::linear::LinearSum;
@@ -25,7 +26,8 @@ pub struct ReleasePlan {
     pub circuit: Circuit,
     /// Words that enter, in order.
     pub words: Vec<ReleaseWord>,
-    /// Position in `Program::outputs` and bits of each output; with candidates of noise, those of each candidate in turn.
+    /// Position in `Program::outputs` and bits of each output; with candidates of noise, those of each
+    /// candidate in turn.
     pub outputs: Vec<(usize, Vec<Lit>)>,
     /// The bits of each candidate of noise, word by word; none where noise is of coins.
     pub candidates: Vec<Vec<Lit>>,
@@ -146,16 +148,18 @@ pub struct ReleaseWord {
 pub enum WordKind {
     /// The owner's share of a fold's word: additive or exclusive-or, as [`Program::sharing`] says.
     Share(u32),
-    /// A summand of a fold's word ([`Totals::Replicated`]), which nobody enters: all servers but one hold it. The owner is
-    /// the first viewer.
+    /// A summand of a fold's word ([`Totals::Replicated`]), which nobody enters: all servers but one hold it.
+    /// The owner is the first viewer.
     Summand(u32, u8),
     /// A fold's total that the owner knows alone.
     Alone(u32),
-    /// The owner's part of the coins of an output of a mechanism, in pieces; the coins are the exclusive or of all parties'.
+    /// The owner's part of the coins of an output of a mechanism, in pieces; the coins are the exclusive or
+    /// of all parties'.
     Coins(NoisedAt, u8),
     /// A summand of such a piece, as [`WordKind::Summand`]; its number is last. They enter before the rows.
     CoinSummand(NoisedAt, u8, u8),
-    /// A summand of what was drawn of them: of the bits of a noise, or of its number where the release is sums.
+    /// A summand of what was drawn of them: of the bits of a noise, or of its number where the release is
+    /// sums.
     NoiseSummand(NoisedAt, u8),
     /// Candidate `1` for the noise of an output of a mechanism, two's complement: the owner has drawn it.
     Candidate(NoisedAt, u32),
@@ -184,8 +188,8 @@ pub enum Totals {
     /// Every party of the program holds a share, additive or exclusive-or as [`Program::sharing`] says.
     #[default]
     Split,
-    /// Four servers hold [`SUMMANDS`] summands, each of them all but one: of a sum the sum of them, of a best row's word the
-    /// exclusive or.
+    /// Four servers hold [`SUMMANDS`] summands, each of them all but one: of a sum the sum of them, of a best
+    /// row's word the exclusive or.
     Replicated,
 }
 
@@ -237,7 +241,8 @@ pub enum Noise<'a> {
     None,
     /// Coins of all parties, by the sampler of an output.
     Coins(&'a dyn Fn(NoisedAt) -> &'a Sampler),
-    /// One party draws so many candidates, of an output's width in bits; all enter, and each gives outputs of its own.
+    /// One party draws so many candidates, of an output's width in bits; all enter, and each gives outputs of
+    /// its own.
     Candidates(usize, &'a dyn Fn(NoisedAt) -> u8),
 }
 
@@ -268,8 +273,9 @@ impl<'a> Lowering<'a> {
 /// Lowers the release section for `viewer`.
 ///
 /// # Errors
-/// When a `Difference` mechanism has no parameters yet or parameters out of range; when there is noise and nothing says where
-/// it comes from; when candidates are asked for among other than two parties, or for the public.
+/// When a `Difference` mechanism has no parameters yet or parameters out of range; when there is noise and
+/// nothing says where it comes from; when candidates are asked for among other than two parties, or for the
+/// public.
 pub fn lower_release(program: &Program, viewer: Viewer, how: &Lowering<'_>) -> Result<ReleasePlan, Error> {
     let wrong = |d: &Difference| {
         let places = [d.lift_places, d.spread_places].iter().any(|p| p.unsigned_abs() > PLACES);
@@ -611,8 +617,9 @@ impl Words<'_, '_> {
         gadget::resize(&value, width + 1, false)
     }
 
-    /// `floor(max(0, n Q - S^2) 2^places / (n^2 (n - 1)))`. By Cauchy-Schwarz the difference is never negative for the true
-    /// n; n is what the publisher says, so a false one must not wrap into a value that no noise is calibrated to.
+    /// `floor(max(0, n Q - S^2) 2^places / (n^2 (n - 1)))`. By Cauchy-Schwarz the difference is never
+    /// negative for the true n; n is what the publisher says, so a false one must not wrap into a value that
+    /// no noise is calibrated to.
     fn spread(&mut self, g: &mut Gates, s: u32, q: u32, n: u128, places: i32) -> Word {
         let (sum, squares) = (self.total(g, s), self.total(g, q));
         let width = (2 * sum.len()).max(squares.len() + bit_length(n));
@@ -654,8 +661,8 @@ fn up(word: &[Lit], places: u32) -> Word {
     out
 }
 
-/// A public multiple, within the width: one sum or difference for each digit of the factor but the first, where digits are
-/// -1, 0, 1 and no two neighbours are both not 0 (Reitwiesner 1960).
+/// A public multiple, within the width: one sum or difference for each digit of the factor but the first,
+/// where digits are -1, 0, 1 and no two neighbours are both not 0 (Reitwiesner 1960).
 fn times(g: &mut Gates, depth: Depth, factor: u128, word: &[Lit]) -> Word {
     let (mut rest, mut places, mut sum) = (factor.cast_signed(), 0, None::<Word>);
     while rest != 0 {

@@ -9,7 +9,8 @@ use circuits::gadgets::Word;
 use circuits::{Circuit, Gates, Input, Lit, Wire};
 use std::collections::HashMap;
 
-/// What one row costs and yields, for a given sender. Its nodes are row nodes; those of a [`super::JoinedPlan`] are words.
+/// What one row costs and yields, for a given sender. Its nodes are row nodes; those of a
+/// [`super::JoinedPlan`] are words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowPlan {
     /// The party that adds public values, and that answers masks where only one party can (garbler of `yao`).
@@ -26,8 +27,8 @@ pub struct RowPlan {
     pub folds: Vec<FoldPlan>,
 }
 
-/// Comparisons of one party's words with a word of the other: `less[i]` is `[bound < keys[i]]`, unsigned. The circuit
-/// computes the same bits by gates.
+/// Comparisons of one party's words with a word of the other: `less[i]` is `[bound < keys[i]]`, unsigned. The
+/// circuit computes the same bits by gates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compare {
     /// The party that alone knows the bound; the other one alone knows the keys.
@@ -99,7 +100,8 @@ pub enum Source {
     Node(NodeId),
     /// A public number, two's complement.
     Constant(u128),
-    /// A temporary: the receiver knows the selector and multiplies its own share, the mask covers the sender's.
+    /// A temporary: the receiver knows the selector and multiplies its own share, the mask covers the
+    /// sender's.
     Temp(u32),
     /// The sender's own share of a temporary; another mask covers the other party's (shared bits only).
     Own(u32),
@@ -175,7 +177,8 @@ pub fn lower_row(program: &Program, sender: PartyId) -> RowPlan {
     lower(program, &program.row_facts(), Style::Garbled(sender), None).1
 }
 
-/// Lowers the row section of a two-party program of sums for shared bits. [`super::factor`] first makes it cheaper.
+/// Lowers the row section of a two-party program of sums for shared bits. [`super::factor`] first makes it
+/// cheaper.
 #[must_use]
 pub fn lower_pair(program: &Program) -> RowPlan {
     lower(program, &program.row_facts(), Style::Shared, None).1
@@ -269,7 +272,8 @@ enum Way {
     Select(NodeId, NodeId, NodeId),
     /// A product per value: under garbling all values are known to the sender.
     Lookup,
-    /// The node, or the constant where that is less; rows joined to shares only, as all that follow but the last.
+    /// The node, or the constant where that is less; rows joined to shares only, as all that follow but the
+    /// last.
     Clamp(NodeId, u128),
     /// A comparison of numbers.
     Less(NodeId, NodeId),
@@ -554,7 +558,8 @@ impl Lowering<'_> {
         bit_width(self.high(a).unwrap_or(self.ty(a).mask()).max(cap))
     }
 
-    /// Where rows are joined to shares: how wide each node is shared, since every width costs its own products.
+    /// Where rows are joined to shares: how wide each node is shared, since every width costs its own
+    /// products.
     fn find_widest(&mut self) {
         if self.bits.joined.is_none() {
             return;
@@ -580,8 +585,8 @@ impl Lowering<'_> {
         self.widest = widest;
     }
 
-    /// Whether sharing each node needs masked values only, no bit-by-bit conversion. In order, so that a node costs
-    /// its operands' lookups and no walk.
+    /// Whether sharing each node needs masked values only, no bit-by-bit conversion. In order, so that a node
+    /// costs its operands' lookups and no walk.
     fn find_cheap(&mut self) {
         for id in self.program.row.ids() {
             let owners = self.facts[id.index()].owners;

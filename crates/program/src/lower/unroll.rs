@@ -16,11 +16,13 @@ pub const UNROLLED_WIRES: usize = 1 << 26;
 
 /// Unrolls a program. `owner` says which party enters a row of a shared column.
 ///
-/// Inputs come by party, then by column of the program, then by row, one word per value; public columns are entered by
-/// the first party. Outputs come in the order of the program's outputs, then of its lists (one bit per row).
+/// Inputs come by party, then by column of the program, then by row, one word per value; public columns are
+/// entered by the first party. Outputs come in the order of the program's outputs, then of its lists (one bit
+/// per row).
 ///
 /// # Errors
-/// When there are no rows or too many, a row is given to nobody, or the program has mechanisms: a circuit draws no noise.
+/// When there are no rows or too many, a row is given to nobody, or the program has mechanisms: a circuit
+/// draws no noise.
 pub fn unroll(
     program: &Program,
     rows: u64,

@@ -42,7 +42,8 @@ pub fn forest(view: &LiftView, scale: &Scale) -> Markup {
         parts.push(forest_row(cell, scale, &axis, top));
     }
     let title = "Difference between the arms, with intervals";
-    let description = "One row per group: the difference, its full interval and the part of it from privacy noise. \
+    let description = "One row per group: the difference, its full interval and the part of it from privacy \
+                       noise. \
         The table below holds the same numbers.";
     let level = page::numbers::percent(view.confidence);
     framed(

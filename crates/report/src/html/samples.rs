@@ -69,8 +69,16 @@ pub fn registry() -> Report {
         party: "registry".into(),
         role: "publisher".into(),
         parties: vec![
-            PartyInfo { name: "registry".into(), key: "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11".into(), rows: 401_974 },
-            PartyInfo { name: "hospitals".into(), key: "tacit1:b07e66d2915c4fa3a2d8017b34ce9f50".into(), rows: 1_013 },
+            PartyInfo {
+                name: "registry".into(),
+                key: "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11".into(),
+                rows: 401_974,
+            },
+            PartyInfo {
+                name: "hospitals".into(),
+                key: "tacit1:b07e66d2915c4fa3a2d8017b34ce9f50".into(),
+                rows: 1_013,
+            },
         ],
         engine: "yao".into(),
         settings: String::new(),
@@ -85,7 +93,12 @@ pub fn registry() -> Report {
             unit: None,
             confidence: 0.95,
             lower_is_better: true,
-            cells: vec![cell("overall", "overall", Some(estimate([0.000_159, 0.000_567], 0.000_124, 0.000_034)), overall)],
+            cells: vec![cell(
+                "overall",
+                "overall",
+                Some(estimate([0.000_159, 0.000_567], 0.000_124, 0.000_034)),
+                overall,
+            )],
         }),
         privacy: Privacy {
             unit: None,
@@ -123,7 +136,9 @@ pub fn registry() -> Report {
             ..Disclosed::default()
         },
         guarantee: vec![
-            "The view is (2.26, 1e-6)-differentially private for the outcome of any one person at the hospitals.".into(),
+            "The view is (2.26, 1e-6)-differentially private for the outcome of any one person at the \
+             hospitals."
+                .into(),
             "Not covered: the set sizes and the size of the match, which both sides learned exactly.".into(),
         ],
         stages: vec![

@@ -177,7 +177,8 @@ pub fn privacy(report: &Report) -> Vec<Markup> {
     rows.extend(
         privacy.unit.as_ref().map(|unit| ("covers", format!("one {}, as the study says", clean(unit)))),
     );
-    let secret = "The other party drew the noise in this view, to protect its own people. Shown these numbers, it could \
+    let secret = "The other party drew the noise in this view, to protect its own people. Shown these \
+                  numbers, it could \
         take the noise out again and read exact values, which depend on your data too.";
     let mut parts = vec![facts("What this view cost", &rows), ledger(report)];
     if drew_the_noise(report).is_some() {

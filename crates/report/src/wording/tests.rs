@@ -142,11 +142,13 @@ fn sentences() {
     assert_eq!(
         say(&view(1, None, false, Some(estimate(0.000407, 0.000524, None)))),
         "No clear difference between vaccine and placebo: 40.7 more conversions per 100,000 people. \
-         95 % interval, from chance and privacy noise: 11.7 fewer to 93.1 more; no difference at all is inside it."
+         95 % interval, from chance and privacy noise: 11.7 fewer to 93.1 more; no difference at all is \
+         inside it."
     );
     assert_eq!(
         say(&view(900, Some("cent"), false, Some(estimate(12.0, 4.0, Some([112.0, 100.0]))))),
-        "The mean of the vaccine group was 12.00 cent per person higher than that of the placebo group (12 % higher). \
+        "The mean of the vaccine group was 12.00 cent per person higher than that of the placebo group (12 % \
+         higher). \
          95 % interval, from chance and privacy noise: 8.00 higher to 16.00 higher."
     );
     assert_eq!(
@@ -180,7 +182,15 @@ proptest! {
     #[test]
     fn no_number_is_shown_as_nan_or_negative_zero(bits: u64, decimals in 0usize..8) {
         let value = f64::from_bits(bits);
-        for text in [fixed(value, decimals), scientific(value), significant(value, 3), percent(value), duration(value), p_value(value)] {
+        let texts = [
+            fixed(value, decimals),
+            scientific(value),
+            significant(value, 3),
+            percent(value),
+            duration(value),
+            p_value(value),
+        ];
+        for text in texts {
             prop_assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
             prop_assert!(text.len() < 40, "{text}");
         }

@@ -1,5 +1,6 @@
-//! Stand-alone circuits: owners enter their words, the seats evaluate, viewers get the outputs. In blocks of lanes; nothing
-//! is revealed before all lanes are entered, so no owner chooses an input after it saw an output.
+//! Stand-alone circuits: owners enter their words, the seats evaluate, viewers get the outputs. In blocks of
+//! lanes; nothing is revealed before all lanes are entered, so no owner chooses an input after it saw an
+//! output.
 
 use crate::bits::{Bits, LANES};
 use crate::engine::evaluate::{Compiled, Evaluator};

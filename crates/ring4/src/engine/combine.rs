@@ -1,4 +1,5 @@
-//! Best rows: lanes of a tree are taken apart into neighbours, merged, and joined by an odd last one that passes.
+//! Best rows: lanes of a tree are taken apart into neighbours, merged, and joined by an odd last one that
+//! passes.
 
 use crate::Quote;
 use crate::bits::Bits;

@@ -1,7 +1,9 @@
-//! Boolean circuits over lanes: what owners compute alone, what they enter, and layers of products at the seats.
+//! Boolean circuits over lanes: what owners compute alone, what they enter, and layers of products at the
+//! seats.
 //!
-//! A layer is one product: its gates' operands lie behind each other, lanes and all. Wires of a seat are three parts,
-//! wires of an owner one; what is local is the same for both, with the numbers of summands in place of those of parties.
+//! A layer is one product: its gates' operands lie behind each other, lanes and all. Wires of a seat are
+//! three parts, wires of an owner one; what is local is the same for both, with the numbers of summands in
+//! place of those of parties.
 
 use crate::bits::{Bits, LANES, blocks, wipe};
 use crate::seats::member::Member;
@@ -177,7 +179,8 @@ pub(crate) fn products(
     server.multiply(session, &x.into_shares(), &y.into_shares()).map(Bits::of)
 }
 
-/// Evaluates layers on wires in N parts. A part has the number of a party or of a summand: who complements is the same.
+/// Evaluates layers on wires in N parts. A part has the number of a party or of a summand: who complements is
+/// the same.
 struct Machine<const N: usize> {
     ids: [PartyId; N],
     wires: [Vec<Block>; N],

@@ -1,16 +1,17 @@
 //! Sums of numbers times bits, over the ring.
 //!
-//! **Functionality.** Of every row some words and single bits; the seats hold the sums over all rows of words and of products of
-//! words, where a bit is set or everywhere ([`program::lower::Numbers`]).
+//! **Functionality.** Of every row some words and single bits; the seats hold the sums over all rows of words
+//! and of products of words, where a bit is set or everywhere ([`program::lower::Numbers`]).
 //!
-//! **How.** Words and bits become elements of Z_2^128 ([`Party::word_to_ring`], [`Party::bits_to_ring`]), so that what an owner
-//! entered in w bits is below 2^w whatever it entered. Products are one round. A sum of numbers times bits is an inner product:
-//! one element per sum and chunk, whatever the rows; a sum of numbers alone, or of bits, is local.
+//! **How.** Words and bits become elements of Z_2^128 ([`Party::word_to_ring`], [`Party::bits_to_ring`]), so
+//! that what an owner entered in w bits is below 2^w whatever it entered. Products are one round. A sum of
+//! numbers times bits is an inner product: one element per sum and chunk, whatever the rows; a sum of numbers
+//! alone, or of bits, is local.
 //!
 //! **Security, who learns what.** That of conversions and products.
 //!
-//! **Cost** per row: about 25 w bits and 128 B per word, 96 B per bit and per product. Over Z_2 the square of 32 bits alone takes
-//! 1.1 kB, and every bit that selects it 96 B.
+//! **Cost** per row: about 25 w bits and 128 B per word, 96 B per bit and per product. Over Z_2 the square of
+//! 32 bits alone takes 1.1 kB, and every bit that selects it 96 B.
 
 use crate::bits::{Bits, LANES};
 use crate::vectors::sides::{concat, cut};

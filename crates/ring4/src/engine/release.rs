@@ -1,22 +1,24 @@
 //! Releases, the noise that is drawn before them, and a viewer's lists.
 //!
-//! **Functionality.** The seats hold the totals, owners know some alone; the seats get shares of the outputs. Noise is drawn
-//! before the rows, of coins that nobody knows: summand j of a coin is of a stream of K_j, which its three holders tossed
-//! coins for.
+//! **Functionality.** The seats hold the totals, owners know some alone; the seats get shares of the outputs.
+//! Noise is drawn before the rows, of coins that nobody knows: summand j of a coin is of a stream of K_j,
+//! which its three holders tossed coins for.
 //!
-//! **Protocol.** 0. The seats agree on keys and evaluate all draws at once. What sums take becomes numbers, to which they add
-//! shares of zero. 1. Owners enter their totals: from here on they are fixed. 2. Where outputs are sums of multiples of totals
-//! ([`ReleasePlan::sums`]) every seat adds up its summands, noise among them, and nothing is sent. Elsewhere they evaluate
-//! gates, and where somebody without a seat is to see the outputs they add shares of zero, for summands as they lie could tell
-//! how a value was computed. 3. Who sees the outputs gets all that a seat holds from each (`engine::outputs`), so that one of
-//! them can neither stop nor bend what follows. Before that all say that everything was checked: with noise by committing to
-//! what they hold (`privacy::hold`), without it here.
+//! **Protocol.** 0. The seats agree on keys and evaluate all draws at once. What sums take becomes numbers,
+//! to which they add shares of zero. 1. Owners enter their totals: from here on they are fixed. 2. Where
+//! outputs are sums of multiples of totals ([`ReleasePlan::sums`]) every seat adds up its summands, noise
+//! among them, and nothing is sent. Elsewhere they evaluate gates, and where somebody without a seat is to
+//! see the outputs they add shares of zero, for summands as they lie could tell how a value was computed. 3.
+//! Who sees the outputs gets all that a seat holds from each (`engine::outputs`), so that one of them can
+//! neither stop nor bend what follows. Before that all say that everything was checked: with noise by
+//! committing to what they hold (`privacy::hold`), without it here.
 //!
-//! **Security, who learns what.** That of the engine; nothing is revealed here. A corrupted seat lacks one summand of every
-//! coin, of a key that an honest one tossed for. Summands of a sum are uniform but for it, as those of its noise are.
+//! **Security, who learns what.** That of the engine; nothing is revealed here. A corrupted seat lacks one
+//! summand of every coin, of a key that an honest one tossed for. Summands of a sum are uniform but for it,
+//! as those of its noise are.
 //!
-//! **Cost.** The gates of the draws on one lane, and for a noise that becomes a number what a word costs, and 48 B. Sums: what
-//! owners enter, two rounds. Gates: rounds, not bytes. Coins cost nothing.
+//! **Cost.** The gates of the draws on one lane, and for a noise that becomes a number what a word costs, and
+//! 48 B. Sums: what owners enter, two rounds. Gates: rounds, not bytes. Coins cost nothing.
 
 use crate::bits::Bits;
 use crate::engine::evaluate::{Compiled, Evaluator};
@@ -116,7 +118,8 @@ pub(crate) fn draw(
     Ok(Noises { places: draws.drawn.iter().zip(words).map(place).collect(), numbers })
 }
 
-/// Loads coins: random bits, the four summands of a piece at one place of their streams, or another value where one is given.
+/// Loads coins: random bits, the four summands of a piece at one place of their streams, or another value
+/// where one is given.
 fn toss<'a>(
     draws: &'a Draws,
     given: &'a Entered,
@@ -196,7 +199,8 @@ fn refreshed(plan: &ReleasePlan, seats: [PartyId; 4]) -> Option<(Ring, usize)> {
     (!sums.iter().all(fresh)).then_some((RING, sums.len()))
 }
 
-/// Goes through the motions of [`run`], keys before it where no noise was drawn under them. ANDs of shares with it.
+/// Goes through the motions of [`run`], keys before it where no noise was drawn under them. ANDs of shares
+/// with it.
 pub(crate) fn quote(plan: &ReleasePlan, mut quote: Quote) -> (Quote, u64) {
     if is_local(plan) {
         return (quote, 0);

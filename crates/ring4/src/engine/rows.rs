@@ -1,17 +1,19 @@
 //! Row and combine: owners enter, the seats compute on chunks of rows as lanes.
 //!
-//! **Functionality.** Every owner enters what it knows of its columns; the seats hold every total that nobody knows, and one
-//! bit of every row of a list, in summands. A total that an owner knows alone stays with it.
+//! **Functionality.** Every owner enters what it knows of its columns; the seats hold every total that nobody
+//! knows, and one bit of every row of a list, in summands. A total that an owner knows alone stays with it.
 //!
 //! **Security, who learns what.** That of the engine; sizes and the program are public.
 //!
-//! **Paper and deviations.** The paper multiplies numbers; here a row is a boolean circuit (`program::lower::lower_boolean`)
-//! on packed bits, for comparisons are what costs. Sums are carry-save over the rows ([`crate::sums`]), best rows trees of
-//! merges ([`crate::combine`]). Where owners enter columns and nothing derived, wide products are of numbers
-//! ([`crate::numbers`]), and the row is rewritten so that shares compute little (`program::lower::hoist`).
+//! **Paper and deviations.** The paper multiplies numbers; here a row is a boolean circuit
+//! (`program::lower::lower_boolean`) on packed bits, for comparisons are what costs. Sums are carry-save over
+//! the rows ([`crate::sums`]), best rows trees of merges ([`crate::combine`]). Where owners enter columns and
+//! nothing derived, wide products are of numbers ([`crate::numbers`]), and the row is rewritten so that
+//! shares compute little (`program::lower::hoist`).
 //!
-//! **Cost.** The gates of one row times the rows, about one AND per bit of every term that is summed, the numbers, and the
-//! merges; one round per layer and chunk. Rows come in chunks, so that memory does not grow with them but for lists.
+//! **Cost.** The gates of one row times the rows, about one AND per bit of every term that is summed, the
+//! numbers, and the merges; one round per layer and chunk. Rows come in chunks, so that memory does not grow
+//! with them but for lists.
 
 use crate::bits::{Bits, LANES, blocks};
 use crate::engine::combine::{Lanes, Merges};
@@ -55,7 +57,8 @@ pub(crate) struct Prepared {
     sums: Vec<Terms>,
     /// Rows of a chunk, a power of two.
     chunk: usize,
-    /// Bits of public columns: their place among what the first owner enters. The others enter them as well, to be compared.
+    /// Bits of public columns: their place among what the first owner enters. The others enter them as well,
+    /// to be compared.
     public: Vec<(usize, Input)>,
     owners: usize,
 }
@@ -68,7 +71,8 @@ impl Prepared {
         };
         let plan = lower_boolean(&program, shape, rows, inputs);
         let owners = program.parties.len();
-        // What everybody knows enters as the first owner's: servers without data know nothing but the number of a row.
+        // What everybody knows enters as the first owner's: servers without data know nothing but the number
+        // of a row.
         let knows = |input: &Input| match input.owner {
             _ if input.word == INDEX_WORD => Knows::Nobody,
             _ if plan.is_shared(input) => Knows::Shares,
@@ -117,7 +121,8 @@ impl Prepared {
         self.chunk.ilog2().min(self.plan.levels())
     }
 
-    /// ANDs of shares: those of the rows, of the sums but for their ends, of the merges; and as many as send what numbers send.
+    /// ANDs of shares: those of the rows, of the sums but for their ends, of the merges; and as many as send
+    /// what numbers send.
     pub fn and_gates(&self) -> u64 {
         let sums: u64 = self.sums.iter().map(|sum| sum.width as u64).sum();
         (self.leaf.and_gates() + sums + numbers::and_gates(&self.plan.numbers)) * self.plan.rows
@@ -155,8 +160,8 @@ impl Prepared {
         (1..owners).map(|owner| PartyId(owner as u8))
     }
 
-    /// Makes sure that all owners enter the same public columns: their differences are opened, which tells nothing but
-    /// that they are zero.
+    /// Makes sure that all owners enter the same public columns: their differences are opened, which tells
+    /// nothing but that they are zero.
     fn compare_public(
         &self,
         member: &mut Member,
@@ -184,7 +189,8 @@ impl Prepared {
             difference.xor(&Bits::of(shares));
             if server.open(session, &difference.into_shares())?.iter().any(|block| *block != Block::ZERO) {
                 let both = [PartyId(0), owner];
-                let check = "they entered different values of a public column: one of both deviates, or their data differ";
+                let check = "they entered different values of a public column: one of both deviates, or \
+                             their data differ";
                 return Err(session.accuse_one_of(&both, check));
             }
         }
@@ -197,7 +203,8 @@ impl Prepared {
             return Ok(());
         }
         Err(Error::input(format!(
-            "{} rows of the program {} are too many for one computation of ring4: at most {} fit. Split the data into \
+            "{} rows of the program {} are too many for one computation of ring4: at most {} fit. Split the \
+             data into \
              several studies",
             self.plan.rows,
             self.program.name,
@@ -206,8 +213,8 @@ impl Prepared {
     }
 }
 
-/// What the seats hold of all folds: by sum its summands, of bits and of numbers, by best row the bits of its word, the bits of
-/// every list.
+/// What the seats hold of all folds: by sum its summands, of bits and of numbers, by best row the bits of its
+/// word, the bits of every list.
 #[derive(Default)]
 struct Held {
     sums: Vec<[u128; 3]>,

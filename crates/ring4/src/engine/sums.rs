@@ -1,12 +1,14 @@
-//! Sums over rows: columns of bits of equal weight, brought down by full adders over all lanes, without carrying.
+//! Sums over rows: columns of bits of equal weight, brought down by full adders over all lanes, without
+//! carrying.
 //!
-//! A full adder makes of three bits of one weight one of that weight and one of the next, by one AND: (a ^ c)(b ^ c) ^ c is
-//! the carry. All columns of all sums are brought down together, one round per stage, to the heights of Dadda (1965): 2, 3,
-//! 4, 6, 9, ...; two numbers are left per sum, and one adder of logarithmic depth. A row of w bits so costs about w ANDs,
-//! whatever the number of rows.
+//! A full adder makes of three bits of one weight one of that weight and one of the next, by one AND: (a ^
+//! c)(b ^ c) ^ c is the carry. All columns of all sums are brought down together, one round per stage, to the
+//! heights of Dadda (1965): 2, 3, 4, 6, 9, ...; two numbers are left per sum, and one adder of logarithmic
+//! depth. A row of w bits so costs about w ANDs, whatever the number of rows.
 //!
-//! A total leaves as a sum of four summands modulo 2^width: r_j at random, which every seat but j draws, and the opened
-//! total - r. The bits of -r_j are known to the holders of r_j, so they are four more numbers in the columns.
+//! A total leaves as a sum of four summands modulo 2^width: r_j at random, which every seat but j draws, and
+//! the opened total - r. The bits of -r_j are known to the holders of r_j, so they are four more numbers in
+//! the columns.
 
 use crate::bits::Bits;
 use crate::engine::evaluate::{Compiled, Evaluator, products};
@@ -20,7 +22,8 @@ use net::Session;
 use program::lower::SUMMANDS;
 use program::lower::combine::Terms;
 
-/// Columns stay this high from one chunk of rows to the next: bringing them down further takes rounds, not work.
+/// Columns stay this high from one chunk of rows to the next: bringing them down further takes rounds, not
+/// work.
 const REST: usize = 2048;
 /// While columns are to stay higher than this, whole blocks are taken from them, which need not be shifted.
 const ALIGNED: usize = 1024;
@@ -334,7 +337,8 @@ mod tests {
         }
     }
 
-    /// Every stage keeps the weight of all bits and ends; a sum of n rows of w bits costs little more than n w ANDs.
+    /// Every stage keeps the weight of all bits and ends; a sum of n rows of w bits costs little more than n
+    /// w ANDs.
     #[test]
     fn stages_end_and_cost_an_and_per_bit() {
         for (width, total, rows, signed) in

@@ -1,9 +1,10 @@
 //! Tags: what vouchers say about what senders sent.
 //!
-//! The content of a channel (s, b -> r) in a round is its length in blocks and its blocks, as they are on the wire. Under
-//! [`Hash::Keyed`] the tag is the polynomial hash of both at an element that s does not know, plus a pad of the round from
-//! the stream of K_s, index r: without the pad one tag seen on the wire would give the element away. Under
-//! [`Hash::Blake3`] it is the keyed hash of round, channel and content, under a key derived from the same element.
+//! The content of a channel (s, b -> r) in a round is its length in blocks and its blocks, as they are on the
+//! wire. Under [`Hash::Keyed`] the tag is the polynomial hash of both at an element that s does not know,
+//! plus a pad of the round from the stream of K_s, index r: without the pad one tag seen on the wire would
+//! give the element away. Under [`Hash::Blake3`] it is the keyed hash of round, channel and content, under a
+//! key derived from the same element.
 
 use crate::{COMPARISON_BYTES, Hash, Party, Seat, TAG_BYTES};
 use accel::Use;
@@ -40,7 +41,8 @@ impl Channel {
 /// A vector that an owner gave to several seats, who make sure that it is the same.
 pub(crate) struct Comparison {
     pub round: u64,
-    /// Whose number's key the hash is under: all who compare hold it, and this seat, which may read the channel, does not.
+    /// Whose number's key the hash is under: all who compare hold it, and this seat, which may read the
+    /// channel, does not.
     pub unknown_to: Seat,
     /// Who compares; this seat among them.
     pub among: Vec<Seat>,
@@ -101,8 +103,8 @@ impl Party {
         }
     }
 
-    /// Sends the tags of what this party vouches for, then compares those of what it received: nothing of the round may be
-    /// used for anything that is sent before this has returned.
+    /// Sends the tags of what this party vouches for, then compares those of what it received: nothing of the
+    /// round may be used for anything that is sent before this has returned.
     pub(crate) fn settle(
         &self,
         session: &mut Session,
@@ -138,8 +140,9 @@ impl Party {
         )
     }
 
-    /// Compares a vector with the others that got it. The hash is keyed BLAKE3: keyed, since a low-entropy vector could be
-    /// found from its hash; collision resistant, since an owner that colludes with a seat knows the key.
+    /// Compares a vector with the others that got it. The hash is keyed BLAKE3: keyed, since a low-entropy
+    /// vector could be found from its hash; collision resistant, since an owner that colludes with a seat
+    /// knows the key.
     pub(crate) fn compare(
         &self,
         session: &mut Session,
@@ -163,7 +166,8 @@ impl Party {
             session.link(self.at(other)).send(&said(self.seat, other))?;
             session.link(self.at(other)).flush()?;
         }
-        // All are heard: who differs from both others is under more suspicion than a pair that differs from each other.
+        // All are heard: who differs from both others is under more suspicion than a pair that differs from
+        // each other.
         let mut differ = Vec::new();
         for &other in others {
             let theirs: [u8; COMPARISON_BYTES] = session.link(self.at(other)).recv_array()?;

@@ -1,5 +1,6 @@
-//! Inputs of one of the four: v = x_{p+1} + x_{p+2} + x_{p+3} and x_p = 0, the first two from streams, the last one sent:
-//! under a mask from the stream of K_{p+3} where seat p + 3 could read the channel, for it knows the others.
+//! Inputs of one of the four: v = x_{p+1} + x_{p+2} + x_{p+3} and x_p = 0, the first two from streams, the
+//! last one sent: under a mask from the stream of K_{p+3} where seat p + 3 could read the channel, for it
+//! knows the others.
 
 use crate::seats::check::Comparison;
 use crate::{Party, Ring, Seat, Shares};
@@ -10,9 +11,9 @@ use net::Session;
 use zeroize::Zeroizing;
 
 impl Party {
-    /// Shares values that the party at seat `owner` enters; `value` is looked at there only. One round, two elements; under
-    /// malicious security its two receivers compare what they got before they use it. Whoever does not enter the values
-    /// ([`Party::enters`]) may give none.
+    /// Shares values that the party at seat `owner` enters; `value` is looked at there only. One round, two
+    /// elements; under malicious security its two receivers compare what they got before they use it. Whoever
+    /// does not enter the values ([`Party::enters`]) may give none.
     ///
     /// # Errors
     /// Those of the channels, and receivers that got different values.

@@ -1,7 +1,8 @@
 //! Joint inputs: values that two parties know become shared. The only interactive primitive besides opening.
 //!
-//! JI(s, b -> r; o) of v: rho of the stream of K_r, m = v - rho; s sends m to r, b vouches for it; x_r += rho at s, b and
-//! o, x_o += m at s, b and r. Where o could read the channel m travels as m + w, w of the stream of K_o.
+//! JI(s, b -> r; o) of v: rho of the stream of K_r, m = v - rho; s sends m to r, b vouches for it; x_r += rho
+//! at s, b and o, x_o += m at s, b and r. Where o could read the channel m travels as m + w, w of the stream
+//! of K_o.
 
 use crate::seats::check::{Channel, Running};
 use crate::{PIECE_BYTES, Party, Ring, Seat, Shares};
@@ -49,12 +50,14 @@ impl Joint<'_> {
     }
 }
 
-/// Blocks said so far in a round, by sender, voucher and receiver: where the streams of the next joint input begin.
+/// Blocks said so far in a round, by sender, voucher and receiver: where the streams of the next joint input
+/// begin.
 #[derive(Default)]
 struct Offsets([[u64; 4]; 4]);
 
 impl Offsets {
-    /// The streams of a channel are named by sender and voucher; those of both its receivers go on behind each other.
+    /// The streams of a channel are named by sender and voucher; those of both its receivers go on behind
+    /// each other.
     fn take(&mut self, channel: Channel, blocks: usize) -> u64 {
         let place = &mut self.0[channel.sender.index()][channel.voucher.index()];
         std::mem::replace(place, *place + blocks as u64)

@@ -1,19 +1,21 @@
 //! Outsourcing: data owners who hold no seat share values with the four and get outputs back.
 //!
-//! **Functionality.** An owner enters vectors, which the four then hold as [`Shares`]; a viewer gets values that they hold.
+//! **Functionality.** An owner enters vectors, which the four then hold as [`Shares`]; a viewer gets values
+//! that they hold.
 //!
-//! **Security.** Owners may be corrupted, any number of them, together with one seat: they learn their own inputs and
-//! outputs, and what they enter is some vector, the same at all four, or everybody aborts. Channels between owners and
-//! seats must be private: whoever reads one learns the owner's values.
+//! **Security.** Owners may be corrupted, any number of them, together with one seat: they learn their own
+//! inputs and outputs, and what they enter is some vector, the same at all four, or everybody aborts.
+//! Channels between owners and seats must be private: whoever reads one learns the owner's values.
 //!
-//! **Protocol.** An owner gives a seed S_j to the three holders of summand j, for j = 0, 1, 2; they compare hashes of it.
-//! v enters as x_j = next element of the stream of S_j and x_3 = v - x_0 - x_1 - x_2, which it sends to seats 0, 1 and 2;
-//! they compare a hash of it before they use it. The hash is collision resistant and not just keyed: an owner and a seat
-//! that collude know every key. A viewer gets x_j from seat j + 1 and a hash of it from seat j + 2, after the four have
-//! added shares of zero to it, for summands as they lie could tell how a value was computed.
+//! **Protocol.** An owner gives a seed S_j to the three holders of summand j, for j = 0, 1, 2; they compare
+//! hashes of it. v enters as x_j = next element of the stream of S_j and x_3 = v - x_0 - x_1 - x_2, which it
+//! sends to seats 0, 1 and 2; they compare a hash of it before they use it. The hash is collision resistant
+//! and not just keyed: an owner and a seat that collude know every key. A viewer gets x_j from seat j + 1 and
+//! a hash of it from seat j + 2, after the four have added shares of zero to it, for summands as they lie
+//! could tell how a value was computed.
 //!
-//! **Cost.** Owner: 3 elements per element entered, and 144 B of seeds at the start. Output: 4 elements, and 3 to refresh.
-//! Malicious: 32 B per seat and peer per comparison, and per seat and output.
+//! **Cost.** Owner: 3 elements per element entered, and 144 B of seeds at the start. Output: 4 elements, and
+//! 3 to refresh. Malicious: 32 B per seat and peer per comparison, and per seat and output.
 
 use crate::seats::check::Comparison;
 use crate::seats::party::private;
@@ -52,7 +54,8 @@ fn seeded(seat: Seat) -> impl Iterator<Item = usize> {
 }
 
 impl Member {
-    /// Sets up a session: keys among the four, seeds of everybody in the roster without a seat. All participants call it.
+    /// Sets up a session: keys among the four, seeds of everybody in the roster without a seat. All
+    /// participants call it.
     ///
     /// # Errors
     /// Those of the channels, settings that differ, seeds that differ.
@@ -114,7 +117,8 @@ impl Member {
         Ok(())
     }
 
-    /// Shares `len` elements that `owner` enters: `value` is looked at there only. Shares at the seats, nothing elsewhere.
+    /// Shares `len` elements that `owner` enters: `value` is looked at there only. Shares at the seats,
+    /// nothing elsewhere.
     ///
     /// # Errors
     /// Those of the channels, a value of another length, and values that differ between their receivers.
@@ -174,8 +178,8 @@ impl Member {
         Ok(Some(shares))
     }
 
-    /// Gives values to one participant. Blocks at the viewer, nothing elsewhere; `x` is there at the seats. Call
-    /// [`Member::confirm`] before, where something is at stake that others have not checked yet.
+    /// Gives values to one participant. Blocks at the viewer, nothing elsewhere; `x` is there at the seats.
+    /// Call [`Member::confirm`] before, where something is at stake that others have not checked yet.
     ///
     /// # Errors
     /// Those of the channels, and what does not fit its hash.
@@ -235,8 +239,8 @@ impl Member {
         self.seats[seat.index()]
     }
 
-    /// The four tell each other that everything so far was checked: nothing is given to anybody while one of them has
-    /// stopped. One round among the seats.
+    /// The four tell each other that everything so far was checked: nothing is given to anybody while one of
+    /// them has stopped. One round among the seats.
     ///
     /// # Errors
     /// Those of the channels; a seat that is in another round.
@@ -345,7 +349,8 @@ impl Party {
     }
 }
 
-/// The k-th joint input of zero: summands k and k + 1 get it, the first with a plus and the other with a minus.
+/// The k-th joint input of zero: summands k and k + 1 get it, the first with a plus and the other with a
+/// minus.
 fn zero_input(k: usize) -> [Seat; 3] {
     [k + 2, k + 3, k].map(Seat::new)
 }

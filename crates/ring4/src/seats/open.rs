@@ -1,4 +1,5 @@
-//! Openings: everybody, or one seat, gets the summand that it lacks from the seat after it; the next one vouches.
+//! Openings: everybody, or one seat, gets the summand that it lacks from the seat after it; the next one
+//! vouches.
 
 use crate::seats::check::Channel;
 use crate::{PIECE_BYTES, Party, Ring, Seat, Shares};

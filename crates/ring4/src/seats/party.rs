@@ -70,15 +70,17 @@ pub struct Party {
 }
 
 impl Party {
-    /// Agrees on keys with the other three. `seats` says who sits where: the same at all four, this party among them.
+    /// Agrees on keys with the other three. `seats` says who sits where: the same at all four, this party
+    /// among them.
     ///
-    /// For every j the three others toss coins for K_j: each commits to 32 random bytes, opens, and compares a hash of what
-    /// came out, so that nobody alone chooses a key and all three hold the same. The party at seat j never sees K_j: these
-    /// messages must be on channels that nobody else reads, whatever `settings` says.
+    /// For every j the three others toss coins for K_j: each commits to 32 random bytes, opens, and compares
+    /// a hash of what came out, so that nobody alone chooses a key and all three hold the same. The party at
+    /// seat j never sees K_j: these messages must be on channels that nobody else reads, whatever `settings`
+    /// says.
     ///
     /// # Errors
-    /// Channels between seats that others could read, those of the channels, settings that differ, an opening or a hash
-    /// that does not fit.
+    /// Channels between seats that others could read, those of the channels, settings that differ, an opening
+    /// or a hash that does not fit.
     pub fn new(
         session: &mut Session,
         seats: [PartyId; 4],
@@ -92,8 +94,8 @@ impl Party {
         Ok(Self { open: false, ..Self::in_the_open(session, seats, settings, queue)? })
     }
 
-    /// As [`Party::new`] over any channels: whoever reads them can compute the keys, and so the values. For measurements of
-    /// plain transports, on made-up data.
+    /// As [`Party::new`] over any channels: whoever reads them can compute the keys, and so the values. For
+    /// measurements of plain transports, on made-up data.
     ///
     /// # Errors
     /// As [`Party::new`].
@@ -112,8 +114,9 @@ impl Party {
         Ok(Self { seat, seats, settings, keys, queue, round: 0, stub: None, open: true })
     }
 
-    /// A party without peers, for a speculative pass ([`osprey`]) and for prices: every operation books what it costs and
-    /// gives shares of zeros, openings give zeros, and nothing is sent or encrypted. The session is not looked at.
+    /// A party without peers, for a speculative pass ([`osprey`]) and for prices: every operation books what
+    /// it costs and gives shares of zeros, openings give zeros, and nothing is sent or encrypted. The session
+    /// is not looked at.
     ///
     /// A program that looks at what it opens, to decide what it does next, does the same as with zeros.
     ///
@@ -126,7 +129,8 @@ impl Party {
     /// let x = party.input(&mut session, Seat::new(0), (Ring::Z64, 1000), &[])?;
     /// let y = party.multiply(&mut session, &x, &x)?;
     /// assert_eq!(ring4::elements(Ring::Z64, 1000, &party.open(&mut session, &y)?), [0; 1000]);
-    /// // To the seat before, A of 500 blocks and C of one half of them, and so on: what the ledger of a run will say.
+    /// // To the seat before, A of 500 blocks and C of one half of them, and so on: what the ledger
+    /// // of a run will say.
     /// assert_eq!(party.booked().map(|quote| quote.total().sent[0] > 12_000), Some(true));
     /// # Ok(())
     /// # }
@@ -151,8 +155,8 @@ impl Party {
         self.seat == owner && !self.speculates()
     }
 
-    /// The price of everything that a speculator was asked for, agreement on keys among it, in a session of the four alone,
-    /// seat by seat; `None` at a party that has peers.
+    /// The price of everything that a speculator was asked for, agreement on keys among it, in a session of
+    /// the four alone, seat by seat; `None` at a party that has peers.
     #[must_use]
     pub fn booked(&self) -> Option<&Quote> {
         self.stub.as_ref().map(|stub| &stub.quote)
@@ -187,8 +191,8 @@ impl Party {
         self.round
     }
 
-    /// Fills `out` with a stream of this round under the key of part `part`, beginning with element `first`. A speculator
-    /// leaves its zeros.
+    /// Fills `out` with a stream of this round under the key of part `part`, beginning with element `first`.
+    /// A speculator leaves its zeros.
     pub(crate) fn fill(
         &self,
         part: usize,
@@ -201,8 +205,9 @@ impl Party {
         }
     }
 
-    /// Whether a speculator leaves out an operation of several rounds, whose result is zeros: it books the price and does
-    /// nothing else, once it has gone through as large a one. The first one takes the memory that a party takes.
+    /// Whether a speculator leaves out an operation of several rounds, whose result is zeros: it books the
+    /// price and does nothing else, once it has gone through as large a one. The first one takes the memory
+    /// that a party takes.
     pub(crate) fn left_out(&mut self, what: Operation, len: usize, price: impl FnOnce(&mut Quote)) -> bool {
         let Some(stub) = &mut self.stub else { return false };
         let most = stub.known.entry(what).or_default();
@@ -225,8 +230,8 @@ impl Party {
         shares
     }
 
-    /// Refuses to send what the fourth party could read, unless masks hide it; and what it could change, for it knows the
-    /// keys of the tags of others.
+    /// Refuses to send what the fourth party could read, unless masks hide it; and what it could change, for
+    /// it knows the keys of the tags of others.
     pub(crate) fn hidden(&self, session: &mut Session) -> Result<(), Error> {
         if self.open {
             return Ok(());
@@ -244,7 +249,8 @@ pub(crate) fn private(session: &mut Session, peer: PartyId) -> Result<(), Error>
     if session.link(peer).is_private() {
         return Ok(());
     }
-    let text = "ring4 needs a channel here that nobody else reads: use TLS (products can be masked for transports whose \
+    let text = "ring4 needs a channel here that nobody else reads: use TLS (products can be masked for \
+                transports whose \
                 messages are authenticated; keys, inputs of owners and outputs cannot)";
     Err(Error::new(session.at(Some(peer)), Kind::Input(text.into())))
 }
@@ -268,8 +274,8 @@ impl Stub {
         Self { quote, scratch: 0, known: BTreeMap::new() }
     }
 
-    /// Takes the memory that a round takes beside its operands and its result, so many vectors of so many blocks: a limit
-    /// is planned from what the speculative pass took. Once: a party uses the same again.
+    /// Takes the memory that a round takes beside its operands and its result, so many vectors of so many
+    /// blocks: a limit is planned from what the speculative pass took. Once: a party uses the same again.
     pub fn scratch(&mut self, vectors: usize, blocks: usize) {
         if vectors * blocks > self.scratch {
             self.scratch = vectors * blocks;

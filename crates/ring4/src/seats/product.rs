@@ -102,7 +102,8 @@ impl Drop for Buffers {
 }
 
 impl Party {
-    /// Products, element by element, of [`Shares`] or of what lies in an [`crate::Array`] ([`View`]). One round.
+    /// Products, element by element, of [`Shares`] or of what lies in an [`crate::Array`] ([`View`]). One
+    /// round.
     ///
     /// # Errors
     /// Shapes that differ, those of the channels and devices, and a tag that does not fit.
@@ -117,7 +118,8 @@ impl Party {
         self.dots(session, x.ring(), x.len(), [x.parts(), y.parts()])
     }
 
-    /// Dot products: element i is the sum of `x[t][i] y[t][i]` over the terms t. One round, the price of one product.
+    /// Dot products: element i is the sum of `x[t][i] y[t][i]` over the terms t. One round, the price of one
+    /// product.
     ///
     /// # Errors
     /// As [`Party::multiply`]; when there is no term.
@@ -134,8 +136,8 @@ impl Party {
         self.dots(session, first.ring(), first.len(), factors)
     }
 
-    /// As [`Party::dot`], with all terms of a factor behind each other: term t is the `len` elements from `t len` on. One
-    /// round, the price of a product of `len` elements.
+    /// As [`Party::dot`], with all terms of a factor behind each other: term t is the `len` elements from
+    /// `t len` on. One round, the price of a product of `len` elements.
     ///
     /// # Errors
     /// As [`Party::multiply`]; terms that do not fill blocks ([`Ring::lanes`]), or none.
@@ -151,15 +153,16 @@ impl Party {
         let (ring, all) = (x.ring(), x.len());
         if len == 0 || all == 0 || !len.is_multiple_of(ring.lanes()) || !all.is_multiple_of(len) {
             return Err(Error::misuse(format!(
-                "{all} elements are not terms of {len}: a dot product has at least one term, of a multiple of {} elements",
+                "{all} elements are not terms of {len}: a dot product has at least one term, of a multiple \
+                 of {} elements",
                 ring.lanes()
             )));
         }
         self.dots(session, ring, len, [x.parts(), y.parts()])
     }
 
-    /// The sum of all products `x[i] y[i]`, as `ring.lanes()` elements: lane l has those with i = l modulo the lanes. One
-    /// round, the price of a product of one block.
+    /// The sum of all products `x[i] y[i]`, as `ring.lanes()` elements: lane l has those with i = l modulo
+    /// the lanes. One round, the price of a product of one block.
     ///
     /// # Errors
     /// As [`Party::multiply`]; when there is no element.

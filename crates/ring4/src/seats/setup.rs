@@ -1,7 +1,7 @@
 //! Agreement on keys: who is to hold K_j tosses coins for it.
 //!
-//! Between every two parties p and q the keys are those of the two others, in order of j. Three messages each way: settings
-//! and commitments, openings, hashes of the result.
+//! Between every two parties p and q the keys are those of the two others, in order of j. Three messages each
+//! way: settings and commitments, openings, hashes of the result.
 
 use crate::{Seat, Settings};
 use accel::Keys;
@@ -63,7 +63,8 @@ pub(crate) fn agree(
         let mut link = session.link(seats[peer.index()]);
         if link.recv_array::<32>()? != terms {
             return Err(fault(session, seats[peer.index()], Kind::Input(
-                "the peer has other settings of ring4 (security, hash, masks) or other seats: all four must agree".into(),
+                "the peer has other settings of ring4 (security, hash, masks) or other seats: all four must \
+                 agree".into(),
             )));
         }
         for slot in &mut commitments[peer.index()] {
@@ -88,7 +89,8 @@ pub(crate) fn agree(
     compare(session, seats, me, &parts)?;
     let derive = |label: &str, k: usize| {
         let key = me.summand(k);
-        // The id holds the nonces of all and the hash of the study: the same coins give other keys in another session.
+        // The id holds the nonces of all and the hash of the study: the same coins give other keys in another
+        // session.
         let mut content = material(&parts, key);
         content.extend(session.id());
         let bytes = Zeroizing::new(hash(label, key, key, &content));
@@ -103,7 +105,8 @@ fn material(parts: &[Contribution; 4], key: Seat) -> Zeroizing<Vec<u8>> {
     Zeroizing::new(holders.flat_map(|seat| parts[seat.index()][key.index()]).collect())
 }
 
-/// The three holders of every key compare it: otherwise one of them could have opened two things to the two others.
+/// The three holders of every key compare it: otherwise one of them could have opened two things to the two
+/// others.
 fn compare(
     session: &mut Session,
     seats: &[PartyId; 4],

@@ -5,10 +5,10 @@
 //! [`Party::carry_out`] combines all of them in a tree; [`Party::carries`] gives the carry out of every run
 //! from the lowest on, in a network as Brent and Kung's.
 //!
-//! **Sums of two sides** begin with groups of bits. For every group the two seats of a side know its r bits and
-//! enter them one-hot: `[u = a]` for a = 1 .. 2^r - 1. A group generates a carry where the sum over a of
-//! `[u = a][v >= 2^r - a]` is 1, and passes one on where that of `[u = a][v = 2^r - 1 - a]` is: one sum of products
-//! of a low and a high value each, the price of one product.
+//! **Sums of two sides** begin with groups of bits. For every group the two seats of a side know its r bits
+//! and enter them one-hot: `[u = a]` for a = 1 .. 2^r - 1. A group generates a carry where the sum over a of
+//! `[u = a][v >= 2^r - a]` is 1, and passes one on where that of `[u = a][v = 2^r - 1 - a]` is: one sum of
+//! products of a low and a high value each, the price of one product.
 //!
 //! **Source.** Prefix networks: Brent and Kung (1982). The one-hot groups over two sides are ours.
 //!

@@ -1,12 +1,12 @@
 //! A long vector of shared elements in the program's memory, worked on in pieces.
 //!
-//! A piece is loaded into [`Shares`], which are scratch of the engine's in ordinary memory, computed with there, and
-//! stored back: as COPA (Patel et al.) streams chunks through an accelerator. What is long lies in [`osprey::Oblivious`]
-//! and is paged; scratch is short, always in use, and needs no paging.
+//! A piece is loaded into [`Shares`], which are scratch of the engine's in ordinary memory, computed with
+//! there, and stored back: as COPA (Patel et al.) streams chunks through an accelerator. What is long lies in
+//! [`osprey::Oblivious`] and is paged; scratch is short, always in use, and needs no paging.
 //!
-//! **Who learns what.** Which elements are loaded and stored, in which order: a function of sizes alone, since a program has
-//! no value to choose by. Shares on disk are encrypted by the engines `move` and `copy`; `file`, `hint` and swap leave them there as
-//! they are.
+//! **Who learns what.** Which elements are loaded and stored, in which order: a function of sizes alone,
+//! since a program has no value to choose by. Shares on disk are encrypted by the engines `move` and `copy`;
+//! `file`, `hint` and swap leave them there as they are.
 
 use crate::vectors::spare::{room, wipe};
 use crate::{Ring, Shares, View};
@@ -34,8 +34,8 @@ use std::ops::Range;
 /// **Pieces** begin where a block begins, and end where one ends or where the vector does: multiples of
 /// [`Ring::lanes`], which are 1 over Z_2^128, 2 over Z_2^64 and 128 over Z_2.
 ///
-/// **Wiped on drop** in ordinary memory, as [`Shares`] are. Not in the region: to wipe what was paged out would bring
-/// all of it back. What `move` and `copy` wrote is unreadable when the process has ended.
+/// **Wiped on drop** in ordinary memory, as [`Shares`] are. Not in the region: to wipe what was paged out
+/// would bring all of it back. What `move` and `copy` wrote is unreadable when the process has ended.
 pub struct Array<M: Memory> {
     ring: Ring,
     len: usize,
@@ -86,7 +86,8 @@ impl<M: Memory> Array<M> {
         self.parts.iter().map(|part| size_of_val(&part[..])).sum()
     }
 
-    /// A copy of some elements, to compute with. In a speculative pass shares of zeros, and the same memory touched.
+    /// A copy of some elements, to compute with. In a speculative pass shares of zeros, and the same memory
+    /// touched.
     ///
     /// # Errors
     /// Elements that are not there, or do not fill blocks.
@@ -105,9 +106,10 @@ impl<M: Memory> Array<M> {
         Ok(Shares::from_parts(self.ring, elements.len(), self.parts.each_ref().map(copy)))
     }
 
-    /// Some elements where they lie, for products of what is long: it saves [`Array::load`]'s copy. What reads them touches
-    /// the memory, in a speculative pass too. For devices that compute in this process: one that gets its operands through
-    /// the system may not find what is paged out, and takes what was loaded.
+    /// Some elements where they lie, for products of what is long: it saves [`Array::load`]'s copy. What
+    /// reads them touches the memory, in a speculative pass too. For devices that compute in this process:
+    /// one that gets its operands through the system may not find what is paged out, and takes what was
+    /// loaded.
     ///
     /// # Errors
     /// As [`Array::load`].
@@ -147,7 +149,8 @@ impl<M: Memory> Array<M> {
         }
         if !start.is_multiple_of(lanes) || (!end.is_multiple_of(lanes) && *end != self.len) {
             return Err(Error::misuse(format!(
-                "elements {start}..{end} do not fill blocks: over {} bits a piece begins and ends at multiples of {lanes}, or \
+                "elements {start}..{end} do not fill blocks: over {} bits a piece begins and ends at \
+                 multiples of {lanes}, or \
                  at the end of the array",
                 self.ring.bits()
             )));

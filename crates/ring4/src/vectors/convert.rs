@@ -4,10 +4,10 @@
 //! lowest bit is local. A single bit i needs the carry out of the bits below it alone.
 //!
 //! **To a ring (B2A).** A bit is a xor b of its two sides: both entered as elements, then a + b - 2 a b. A
-//! word of up to [`DIRECT_BITS`] bits, or one of a few: its bits likewise, but one sum of products for all of them. Wider
-//! words: seats 0 and 1 hold a random v of w bits, which they enter as bits; ~u = ~x + v is computed as bits
-//! and opened to seats 2 and 3, to whom it is uniform; then x = u + v, less 2^w where v > x, which is the
-//! carry of that sum.
+//! word of up to [`DIRECT_BITS`] bits, or one of a few: its bits likewise, but one sum of products for all of
+//! them. Wider words: seats 0 and 1 hold a random v of w bits, which they enter as bits; ~u = ~x + v is
+//! computed as bits and opened to seats 2 and 3, to whom it is uniform; then x = u + v, less 2^w where v > x,
+//! which is the carry of that sum.
 //!
 //! **Source.** Local splitting as in [`crate::sides`]; Dalskov, Escudero and Keller (USENIX Security 2021),
 //! sections 4 and 5.
@@ -35,7 +35,8 @@ use zeroize::Zeroizing;
 
 /// Bits of a word from which on conversion to a ring goes through a mask.
 pub const DIRECT_BITS: u32 = 4;
-/// Up to so many words do not fill the blocks of a mask's bits, which then take as many bytes and more rounds.
+/// Up to so many words do not fill the blocks of a mask's bits, which then take as many bytes and more
+/// rounds.
 const FEW: usize = 8;
 
 /// Whether words become numbers by one sum of products.

@@ -8,8 +8,8 @@
 //! **Error** of the fixed-point quotient: below 1 + 2^(f - g - 1) units of its last bit plus a part 2^(5-P)
 //! of it, with P and g of [`Division`]. The integer quotient is exact: where P suffices, the estimate is less
 //! than one and a half from the quotient; else it is within 2^9, and the rest, which is exact, is divided
-//! once more. Two comparisons then correct it by at most one. A divisor of 0 gives all ones; d is 1/2 for it, as Newton's
-//! steps would double y, which would leave the widths that masks are made for.
+//! once more. Two comparisons then correct it by at most one. A divisor of 0 gives all ones; d is 1/2 for it,
+//! as Newton's steps would double y, which would leave the widths that masks are made for.
 //!
 //! **Source.** Catrina and Saxena, "Secure computation with fixed-point numbers" (FC 2010): normalisation and
 //! first approximation. Deviations: Newton instead of Goldschmidt, whose errors do not add up, and the exact
@@ -335,7 +335,8 @@ impl Quote {
 mod tests {
     use super::*;
 
-    /// Whether every product of the iteration and of the estimate is within the width that is declared for it, from d on.
+    /// Whether every product of the iteration and of the estimate is within the width that is declared for
+    /// it, from d on.
     fn fits(division: Division, d: i128) -> bool {
         let Division { width, precision: p, .. } = division;
         let within = |x: i128, width: u32| (-(1 << (width - 1))..1 << (width - 1)).contains(&x);

@@ -4,8 +4,8 @@
 //! 4^(w/2 - 1 - j) that makes x lie in [2^(w-2), 2^w), d = that / 2^w in [1/4, 1), and the factor 2^(j + 1)
 //! that leads back. Newton's z <- z (3 - d z^2) / 2 finds 1 / sqrt(d) from 2 - d, whose error is at most 1/8
 //! and becomes 1.5 times its square with every step. sqrt(x) = d z 2^(j + 1), made smaller by what it may be
-//! in error; two comparisons of exact squares then correct it by at most one. For x = 0 both factors are 0 and d is 1, since
-//! from d = 0 the steps would leave the widths that masks are made for.
+//! in error; two comparisons of exact squares then correct it by at most one. For x = 0 both factors are 0
+//! and d is 1, since from d = 0 the steps would leave the widths that masks are made for.
 //!
 //! **Error.** None: the root is rounded down. That of a fixed-point number with f fractional bits is of x
 //! 2^f, so below one unit of its last bit.
@@ -121,7 +121,8 @@ impl Party {
         self.root(session, &x.times(power(x.ring(), f)), width + f)
     }
 
-    /// 2^(w/2 - 1 - j) and 2^j where pair j of bits is the highest that is not 0; 0 where all are. Whether any is not.
+    /// 2^(w/2 - 1 - j) and 2^j where pair j of bits is the highest that is not 0; 0 where all are. Whether
+    /// any is not.
     fn root_factors(
         &mut self,
         session: &mut Session,

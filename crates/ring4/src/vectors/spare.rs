@@ -1,5 +1,6 @@
-//! Vectors of blocks that are used again. A round makes and drops vectors as long as those of the round before: without
-//! this the system would take their pages back and clear them again every time, which costs more than the product.
+//! Vectors of blocks that are used again. A round makes and drops vectors as long as those of the round
+//! before: without this the system would take their pages back and clear them again every time, which costs
+//! more than the product.
 
 use kernels::Block;
 use std::cell::RefCell;

@@ -8,9 +8,10 @@
 //! r / 2^f are entered. For every number x + r is within 2^-40 of a distribution that does not depend on x,
 //! whichever of both seats looks: a vector of n numbers is within n times that.
 //!
-//! **x must be in its range, or the mask does not hide it**: of a number that an owner entered outside of it, or of a product
-//! with one, seats 2 and 3 see the upper bits. Where nothing enforces the range, take the exact way, which opens nothing.
-//! Whether a result was rounded up tells the two seats that know r how the lost bits compare with r's, once it is opened.
+//! **x must be in its range, or the mask does not hide it**: of a number that an owner entered outside of it,
+//! or of a product with one, seats 2 and 3 see the upper bits. Where nothing enforces the range, take the
+//! exact way, which opens nothing. Whether a result was rounded up tells the two seats that know r how the
+//! lost bits compare with r's, once it is opened.
 //!
 //! **Without** (w below the ring's bits): of the sides of x + 2^(k-2) both quotients are entered. They wrap
 //! where the top bit of either is set, since that of the sum is not: a or b = a + b - a b, whose product is

@@ -1,5 +1,6 @@
-//! Rows made up from their index, for benchmarks of any length: a party's columns take no memory, and the exact totals
-//! can be had from the same rows. Nothing here is secret, so a plain mixing function serves as generator.
+//! Rows made up from their index, for benchmarks of any length: a party's columns take no memory, and the
+//! exact totals can be had from the same rows. Nothing here is secret, so a plain mixing function serves as
+//! generator.
 
 use super::layout::NO_VALUE;
 use super::{Arm, Content, Event, JoinedRow, Layout, Lift, Outcome, Totals, User};

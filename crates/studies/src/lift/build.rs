@@ -1,8 +1,9 @@
 //! The lift study as a program. See the header of [`super`].
 //!
-//! Everything that one party can compute alone is written as nodes of its columns only, so that it is done in the
-//! clear: running maxima, window totals, clamps, squares and cohorts by the advertiser; the end of the window and the
-//! cell bits by the publisher. What remains secret is the position of the opportunity among the events.
+//! Everything that one party can compute alone is written as nodes of its columns only, so that it is done in
+//! the clear: running maxima, window totals, clamps, squares and cohorts by the advertiser; the end of the
+//! window and the cell bits by the publisher. What remains secret is the position of the opportunity among
+//! the events.
 
 use super::layout::{Arm, Cell, Content, Family, Layout, Output, Quantity, Total};
 use super::{ADVERTISER, Lift, Mode, PUBLISHER};
@@ -251,7 +252,8 @@ impl Study<'_> {
         parts.into_iter().reduce(|a, b| self.b.add(a, b)).expect("a row has a slot")
     }
 
-    /// The sum of values over slots, each at most one above the clamp: as much as it takes to know that R is exceeded.
+    /// The sum of values over slots, each at most one above the clamp: as much as it takes to know that R is
+    /// exceeded.
     fn total(&mut self) -> NodeId {
         let most = u128::from(self.lift.slots()) * self.slot_bound();
         self.sum_of_slots(Quantity::Value, Type::u(bits(most.max(self.lift.clamp))))
@@ -389,7 +391,8 @@ impl Study<'_> {
         Ok(())
     }
 
-    /// n, S and Q of a family by one mechanism; exact n where it is of the publisher's own columns and for it.
+    /// n, S and Q of a family by one mechanism; exact n where it is of the publisher's own columns and for
+    /// it.
     fn sums(&mut self, viewer: Viewer, family: Family, rho: Ratio) {
         let knows_rows = viewer == PUBLISHER.into() && family != Family::Cohort;
         if knows_rows {

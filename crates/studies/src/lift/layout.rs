@@ -290,7 +290,8 @@ impl Layout {
         (self.columns, self.slots) = first.into_iter().chain(last).unzip();
     }
 
-    /// The slot of a column, and a number that is the same for this column of every slot: the order of a payload.
+    /// The slot of a column, and a number that is the same for this column of every slot: the order of a
+    /// payload.
     #[must_use]
     pub fn place(&self, column: u32) -> (u32, u32) {
         let content = self.columns[column as usize];

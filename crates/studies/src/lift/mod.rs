@@ -1,15 +1,17 @@
 //! Conversion Lift: did the treatment change the outcome, and by how much?
 //!
-//! * Functionality: per arm (and per value of a breakdown and of a cohort) the number of people with an opportunity,
-//!   the sum and the sum of squares of each person's clamped outcome after the opportunity, and further counts; or, in
-//!   the fixed-point modes, the difference of means with its variance or standard error.
-//! * Several advertisers: one table of all parties, in which a person's outcome is the sum of what each of them knows,
-//!   clamped and squared inside the computation.
-//! * Who learns what: each viewer sees its own exact values and everything else with noise against the other party;
-//!   [`program::verify()`] derives this from the program, it is not taken on trust.
-//! * Paper: the lift game and Algorithm 1 of Private RCT. Deviations: a person's total is clamped and squared as a
-//!   whole, per window of counted events and by its owner in the clear; noise scales are per viewer.
-//! * Cost per row: `K * time_bits` AND gates (twice that and one per pair of events with a window), masks for all else.
+//! * Functionality: per arm (and per value of a breakdown and of a cohort) the number of people with an
+//!   opportunity, the sum and the sum of squares of each person's clamped outcome after the opportunity, and
+//!   further counts; or, in the fixed-point modes, the difference of means with its variance or standard
+//!   error.
+//! * Several advertisers: one table of all parties, in which a person's outcome is the sum of what each of
+//!   them knows, clamped and squared inside the computation.
+//! * Who learns what: each viewer sees its own exact values and everything else with noise against the other
+//!   party; [`program::verify()`] derives this from the program, it is not taken on trust.
+//! * Paper: the lift game and Algorithm 1 of Private RCT. Deviations: a person's total is clamped and squared
+//!   as a whole, per window of counted events and by its owner in the clear; noise scales are per viewer.
+//! * Cost per row: `K * time_bits` AND gates (twice that and one per pair of events with a window), masks for
+//!   all else.
 //!
 //! Definitions, cells, split of rho and measured cost: `docs/studies/lift.md`.
 
@@ -46,7 +48,8 @@ pub const MAX_BITS: u8 = 32;
 pub struct Lift {
     /// Name of the publisher, party 0.
     pub publisher: String,
-    /// Names of the advertisers, from party 1. Of several, a person's outcome is what the events of all of them add up to.
+    /// Names of the advertisers, from party 1. Of several, a person's outcome is what the events of all of
+    /// them add up to.
     pub advertisers: Vec<String>,
     /// Bits of a time, 1..=32. All ones means "no opportunity", so times end at `2^time_bits - 2`.
     pub time_bits: u8,
@@ -81,11 +84,11 @@ pub struct Lift {
 /// How rows were joined, as far as it changes what is computed or what one row can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Matching {
-    /// Whether a joined row, or a slot of it, may hold no match: a shared column `valid` then says which one does, and what
-    /// lies in the others counts nowhere, whatever it is.
+    /// Whether a joined row, or a slot of it, may hold no match: a shared column `valid` then says which one
+    /// does, and what lies in the others counts nowhere, whatever it is.
     pub masked: bool,
-    /// M: rows of the advertiser that one row of the publisher may be joined to, 1..=16. With more than one, a person's total
-    /// is that of all slots that hold a match, clamped inside the computation.
+    /// M: rows of the advertiser that one row of the publisher may be joined to, 1..=16. With more than one,
+    /// a person's total is that of all slots that hold a match, clamped inside the computation.
     pub slots: u8,
     /// Of the publisher and of the advertiser: how many joined rows one of its rows can change, from 1.
     pub degree: [u32; 2],
@@ -175,7 +178,8 @@ impl Also {
 }
 
 impl Lift {
-    /// The configuration of `tacit bench lift`: 32-bit times and values, K = `k`, no effective clamp, no cells, `sums`.
+    /// The configuration of `tacit bench lift`: 32-bit times and values, K = `k`, no effective clamp, no
+    /// cells, `sums`.
     ///
     /// # Panics
     /// Never: the constants are valid. [`build`] refuses a `k` out of range.
@@ -208,13 +212,15 @@ impl Lift {
         (1 << self.time_bits) - 1
     }
 
-    /// Most that one person can add to a sum: R, or less where the values cannot reach it. Sensitivities are of this.
+    /// Most that one person can add to a sum: R, or less where the values cannot reach it. Sensitivities are
+    /// of this.
     #[must_use]
     pub fn bound(&self) -> u128 {
         self.clamp.min(u128::from(self.slots()) * self.most())
     }
 
-    /// Parts that a person's outcome is added up from: rows of the advertiser that may be joined, or advertisers.
+    /// Parts that a person's outcome is added up from: rows of the advertiser that may be joined, or
+    /// advertisers.
     #[must_use]
     pub fn slots(&self) -> u8 {
         if self.several() { self.advertisers.len() as u8 } else { self.matching.slots }
@@ -280,7 +286,8 @@ impl Lift {
         range("clamp", self.clamp, 1, if fixed { MAX_FIXED_CLAMP } else { u32::MAX.into() })?;
         if fixed && self.families().len() > 1 {
             return Err(Error::input(
-                "lift: this mode releases the overall difference only; remove breakdown and cohort, or use mode \
+                "lift: this mode releases the overall difference only; remove breakdown and cohort, or use \
+                 mode \
                  \"sums\"",
             ));
         }
@@ -314,7 +321,8 @@ impl Lift {
             || degree.iter().chain(&alone).any(|d| !(1..=program::DEGREE).contains(d))
         {
             return Err(Error::input(format!(
-                "lift: {slots} slots and degrees {degree:?}; write 1 to {MAX_SLOTS} slots and degrees of 1 to {}",
+                "lift: {slots} slots and degrees {degree:?}; write 1 to {MAX_SLOTS} slots and degrees of 1 \
+                 to {}",
                 program::DEGREE
             )));
         }
@@ -325,13 +333,15 @@ impl Lift {
         }
         if slots > 1 && !self.cohorts.is_empty() {
             return Err(Error::input(
-                "lift: a person joined to several rows of the advertiser may be in several cohorts; remove cohort, or \
+                "lift: a person joined to several rows of the advertiser may be in several cohorts; remove \
+                 cohort, or \
                  match one row to one",
             ));
         }
         if self.mode != Mode::Sums && (degree != [1; 2] || alone != [1; 2]) {
             return Err(Error::input(
-                "lift: the scale of this mode holds where one row changes one person; use mode \"sums\", or match by one \
+                "lift: the scale of this mode holds where one row changes one person; use mode \"sums\", or \
+                 match by one \
                  identifier",
             ));
         }
@@ -342,7 +352,8 @@ impl Lift {
         let parties = self.advertisers.len() + 1;
         if !(2..=limits::PARTIES).contains(&parties) || self.rho.len() != parties {
             return Err(Error::input(format!(
-                "lift: {parties} parties and {} shares of rho; write 1 to {} advertisers and a share for each party",
+                "lift: {parties} parties and {} shares of rho; write 1 to {} advertisers and a share for \
+                 each party",
                 self.rho.len(),
                 limits::PARTIES - 1
             )));
@@ -362,7 +373,8 @@ impl Lift {
         }
         if !self.cohorts.is_empty() {
             return Err(Error::input(
-                "lift: a person may be in several advertisers' cohorts; remove cohort, or measure each advertiser apart",
+                "lift: a person may be in several advertisers' cohorts; remove cohort, or measure each \
+                 advertiser apart",
             ));
         }
         Ok(())

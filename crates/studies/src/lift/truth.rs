@@ -28,8 +28,8 @@ pub struct Event {
 /// What the advertiser knows of one person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// At most K events, in order of time. Out of order, an event counts as having happened when the latest one so far
-    /// did.
+    /// At most K events, in order of time. Out of order, an event counts as having happened when the latest
+    /// one so far did.
     pub events: Vec<Event>,
     /// Index of the cohort's value.
     pub cohort: Option<u8>,

@@ -1,17 +1,20 @@
-//! Marketplaces: a customer finds the best of many resources that providers offer, and nobody learns anything else.
+//! Marketplaces: a customer finds the best of many resources that providers offer, and nobody learns anything
+//! else.
 //!
-//! The problems of Choi, Hwang, Katz, Malkin and Rubenstein (2012), section 3, as programs: every resource is a row, the
-//! row section scores it, the fold picks the best one or marks all that match, and the customer alone learns the result.
-//! Values are 16 bits wide, as there. The first party is the customer, the others are providers. What providers enter are
-//! shared columns: each enters the rows that are its own and zero elsewhere, so that no gate depends on who offers what.
-//! What the customer asks is a column of its own; where it is one question (cloud, mobile) every row holds it.
+//! The problems of Choi, Hwang, Katz, Malkin and Rubenstein (2012), section 3, as programs: every resource is
+//! a row, the row section scores it, the fold picks the best one or marks all that match, and the customer
+//! alone learns the result. Values are 16 bits wide, as there. The first party is the customer, the others
+//! are providers. What providers enter are shared columns: each enters the rows that are its own and zero
+//! elsewhere, so that no gate depends on who offers what. What the customer asks is a column of its own;
+//! where it is one question (cloud, mobile) every row holds it.
 //!
-//! *No match* is said apart, by the found bit; then row and score are 0. Ties: the resource with the smallest row wins.
-//! In the paper's circuit ([`Shape::Paper`]) there is no such bit: the worst score, 0 or all ones, says that nothing
-//! matched, and resources must not have it.
+//! *No match* is said apart, by the found bit; then row and score are 0. Ties: the resource with the smallest
+//! row wins. In the paper's circuit ([`Shape::Paper`]) there is no such bit: the worst score, 0 or all ones,
+//! says that nothing matched, and resources must not have it.
 //!
-//! In the mobile problems a user is a resource and a provider at once: every user is a party of its own with one row.
-//! Their distance is Euclidean on a grid of 16-bit coordinates. It is compared as a square, which keeps the order.
+//! In the mobile problems a user is a resource and a provider at once: every user is a party of its own with
+//! one row. Their distance is Euclidean on a grid of 16-bit coordinates. It is compared as a square, which
+//! keeps the order.
 
 mod sample;
 mod truth;
@@ -116,8 +119,8 @@ impl FromStr for Problem {
     }
 }
 
-/// The program of a problem among parties of these names, the customer first. `shape` says whether "no match" is said
-/// apart: in [`Shape::Paper`] it is not.
+/// The program of a problem among parties of these names, the customer first. `shape` says whether "no match"
+/// is said apart: in [`Shape::Paper`] it is not.
 ///
 /// # Panics
 /// Without parties, or with names that a program cannot have.
@@ -131,9 +134,9 @@ pub fn program<S: Into<String>>(
     build(problem, &parties, Form { explicit: shape != Shape::Paper, apart: false })
 }
 
-/// The same for a study file, which feeds every column from one party's file: what party p offers as `bandwidth` is
-/// the column `bandwidth_p`, 0 in rows that are not its own, and the value of a row is the exclusive or of all of them.
-/// No gate is more.
+/// The same for a study file, which feeds every column from one party's file: what party p offers as
+/// `bandwidth` is the column `bandwidth_p`, 0 in rows that are not its own, and the value of a row is the
+/// exclusive or of all of them. No gate is more.
 ///
 /// # Panics
 /// As [`program`].
@@ -263,8 +266,8 @@ impl Draft {
     }
 }
 
-/// A problem with `rows` resources of two providers as one stand-alone circuit. The customer's words come first, then
-/// each provider's; rows go to the providers in turn.
+/// A problem with `rows` resources of two providers as one stand-alone circuit. The customer's words come
+/// first, then each provider's; rows go to the providers in turn.
 ///
 /// # Errors
 /// An unknown problem, no rows or more than [`program::lower::UNROLLED_ROWS`].

@@ -21,8 +21,8 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Resources and a question for a problem's program. The same seed gives the same marketplace. About half of the
-    /// resources are asked for, as in the paper's measurements.
+    /// Resources and a question for a problem's program. The same seed gives the same marketplace. About half
+    /// of the resources are asked for, as in the paper's measurements.
     #[must_use]
     pub fn new(problem: Problem, program: Program, rows: u64, seed: u64) -> Self {
         let mut bytes = [0; 32];
@@ -70,8 +70,8 @@ impl Sample {
         })
     }
 
-    /// A party's file, as an aligned study wants it: the key of every row and the columns that the party holds; of a
-    /// provider zeros in the rows that are not its own.
+    /// A party's file, as an aligned study wants it: the key of every row and the columns that the party
+    /// holds; of a provider zeros in the rows that are not its own.
     #[must_use]
     pub fn csv(&self, party: PartyId) -> String {
         let mine = |holder: Holder| match holder {
@@ -103,7 +103,8 @@ impl Sample {
     }
 }
 
-/// A value of a column. Prices, qualities and bandwidths crowd at the low end, as they do; users live in a town.
+/// A value of a column. Prices, qualities and bandwidths crowd at the low end, as they do; users live in a
+/// town.
 fn value(problem: Problem, name: &str, rng: &mut Rng) -> u128 {
     let score = |rng: &mut Rng| {
         let (low, high) = SCORES;

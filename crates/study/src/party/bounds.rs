@@ -6,8 +6,8 @@ use release::rational::shown;
 /// Seconds of a day.
 const DAY: u64 = 86_400;
 
-/// A bound within the budget: most that one viewer may be charged within any span of this length. Nothing refills: the
-/// budget bounds all spans together.
+/// A bound within the budget: most that one viewer may be charged within any span of this length. Nothing
+/// refills: the budget bounds all spans together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Period {
     /// Its length.

@@ -61,7 +61,8 @@ impl PartySettings {
         ];
         if let Some((name, _)) = of_owners.iter().find(|(_, there)| *there) {
             return Err(Error::input(format!(
-                "this is a server without data, and `{name}` is for parties that own some: remove the line (an owner takes \
+                "this is a server without data, and `{name}` is for parties that own some: remove the line \
+                 (an owner takes \
                  part by `tacit run`)"
             )));
         }
@@ -74,7 +75,8 @@ impl PartySettings {
             (Some(listen), None) => Address::Listen(listen),
             (_, Some(_)) => {
                 return Err(Error::input(
-                    "`peer` is for two parties, and servers have more: write a section [peers] with a line NAME = \
+                    "`peer` is for two parties, and servers have more: write a section [peers] with a line \
+                     NAME = \
                      \"host:port\" for each",
                 ));
             }
@@ -115,7 +117,8 @@ impl Node {
         match study.server(&self.name) {
             Some(server) if !server.owner => Ok(()),
             Some(_) => Err(Error::input(format!(
-                "{} owns data of study {} and says each time that it takes part: use `tacit run` with its data",
+                "{} owns data of study {} and says each time that it takes part: use `tacit run` with its \
+                 data",
                 self.name, study.name
             ))),
             None => Err(Error::input(format!(

@@ -38,15 +38,18 @@ pub struct Policy {
     pub max_cells: u64,
     /// Whether exact results may be revealed.
     pub allow_exact: bool,
-    /// `10^-d` is the most that the deltas of all matches together may come to, towards one viewer of this data.
+    /// `10^-d` is the most that the deltas of all matches together may come to, towards one viewer of this
+    /// data.
     pub delta_places: u8,
-    /// Most rho all studies together may spend on all viewers of this data; `None`: no bound but each viewer's.
+    /// Most rho all studies together may spend on all viewers of this data; `None`: no bound but each
+    /// viewer's.
     pub total: Option<Decimal>,
     /// Most rho on one viewer of this data within any span of some length; `None`: no bound but the budget.
     pub period: Option<(u64, Decimal)>,
     /// Most runs with one peer within some time; `None`: any number.
     pub runs: Option<Rate>,
-    /// Least noise candidates of a study with noise: a party that bends its noise goes unnoticed once in so many times.
+    /// Least noise candidates of a study with noise: a party that bends its noise goes unnoticed once in so
+    /// many times.
     pub candidates: u32,
     /// Whether the made-up rows of a match are drawn afresh, and paid for, each time that it begins.
     pub fresh_dummies: bool,
@@ -95,7 +98,8 @@ impl PartySettings {
             (section.get("period"), section.get("period_budget"))
         {
             return Err(alone.error(
-                "period and period_budget belong together: period = \"90d\" and period_budget = 0.5 let no viewer have more \
+                "period and period_budget belong together: period = \"90d\" and period_budget = 0.5 let no \
+                 viewer have more \
                  than 0.5 in any 90 days",
             ));
         }
@@ -141,8 +145,8 @@ impl Policy {
         self.period.map(|(seconds, budget)| Period { seconds, budget: budget.rational() })
     }
 
-    /// Whether the party called `own` agrees to a study at all, before anything is sent. What it is to see itself is the
-    /// others' to limit.
+    /// Whether the party called `own` agrees to a study at all, before anything is sent. What it is to see
+    /// itself is the others' to limit.
     ///
     /// # Errors
     /// Says which rule the study breaks and how its owner may change the rule.
@@ -179,7 +183,8 @@ impl Policy {
         };
         if !self.kinds.iter().any(|allowed| allowed == kind) {
             return Err(Error::refused(format!(
-                "this party's policy does not allow studies of kind \"{kind}\"; to allow them, add it to policy.kinds"
+                "this party's policy does not allow studies of kind \"{kind}\"; to allow them, add it to \
+                 policy.kinds"
             )));
         }
         if let Some((viewer, rho)) = to.iter().find(|(viewer, rho)| viewer != own && *rho > self.max_rho) {
@@ -206,7 +211,8 @@ impl Policy {
 
 pub(super) fn not_listed(study: &Study, hash: &StudyHash) -> Error {
     Error::refused(format!(
-        "study {} ({hash}) is not on this party's list; after you have read the study, add its hash \"{}\" to \
+        "study {} ({hash}) is not on this party's list; after you have read the study, add its hash \"{}\" \
+         to \
          policy.studies",
         study.name,
         hash.full()

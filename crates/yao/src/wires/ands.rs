@@ -36,7 +36,8 @@ pub const fn order(key: u64, width: u64) -> u64 {
     less_than(key) + select(width)
 }
 
-/// [`super::Party::multiply`]: a row of products per bit of the second operand, and an adder per row but the first.
+/// [`super::Party::multiply`]: a row of products per bit of the second operand, and an adder per row but the
+/// first.
 #[must_use]
 pub const fn multiply(x: u64, y: u64) -> u64 {
     if y == 0 { 0 } else { x * y + (y - 1) * x }
@@ -48,8 +49,8 @@ pub const fn count_width(bits: u64) -> u64 {
     (u64::BITS - bits.leading_zeros()) as u64
 }
 
-/// [`super::Party::popcount`] of `bits` bits: a full adder turns three bits of one weight into one of it and one of the
-/// next, so every AND takes one bit away, down to one bit per weight.
+/// [`super::Party::popcount`] of `bits` bits: a full adder turns three bits of one weight into one of it and
+/// one of the next, so every AND takes one bit away, down to one bit per weight.
 #[must_use]
 pub const fn popcount(bits: u64) -> u64 {
     if bits < 2 {

@@ -1,4 +1,5 @@
-//! Items of equal width in the program's memory, a record's wires one after the other, and which of them a gadget takes.
+//! Items of equal width in the program's memory, a record's wires one after the other, and which of them a
+//! gadget takes.
 
 use kernels::Block;
 use osprey::Memory;
@@ -44,8 +45,8 @@ impl<B: DerefMut<Target = [Block]>> Array<B> {
     }
 }
 
-/// Which items the lanes of a gadget are: lane l is item `start + (l / run) * stride + (l % run)`, or minus where it is
-/// mirrored. It depends on sizes only, by construction: a program has no value to put into it.
+/// Which items the lanes of a gadget are: lane l is item `start + (l / run) * stride + (l % run)`, or minus
+/// where it is mirrored. It depends on sizes only, by construction: a program has no value to put into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Items {
     start: usize,
@@ -166,8 +167,8 @@ pub(super) struct Touch {
 }
 
 impl Touch {
-    /// The stretches of wires that a gather or scatter touches, in its order, as few as possible: two that lie less than
-    /// a chunk apart are one, since every chunk from one to the other is touched anyway.
+    /// The stretches of wires that a gather or scatter touches, in its order, as few as possible: two that
+    /// lie less than a chunk apart are one, since every chunk from one to the other is touched anyway.
     pub fn stretches(
         self,
         width: usize,

@@ -1,9 +1,10 @@
-//! What a program called so far, in 8 bytes: parties compare them, because a gate that one of them did not mean gives a
-//! wrong result and no error.
+//! What a program called so far, in 8 bytes: parties compare them, because a gate that one of them did not
+//! mean gives a wrong result and no error.
 //!
-//! A running hash over public things alone: operations, widths, lengths, items, owners, and which results a gadget takes.
-//! Not in it: which of several buffers of equal shape is read or written, since addresses are each party's own. Two
-//! programs that differ agree by accident with probability about 2^-64; it is no defence against who looks for that.
+//! A running hash over public things alone: operations, widths, lengths, items, owners, and which results a
+//! gadget takes. Not in it: which of several buffers of equal shape is read or written, since addresses are
+//! each party's own. Two programs that differ agree by accident with probability about 2^-64; it is no
+//! defence against who looks for that.
 
 /// The operations of a party.
 #[derive(Clone, Copy, Debug)]

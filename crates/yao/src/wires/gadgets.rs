@@ -1,7 +1,7 @@
 //! Gadgets over lanes: the same arithmetic on many items side by side. AND gates of each: [`super::ands`].
 //!
-//! Every gadget has two bodies: what a party computes, and what a speculator does instead, which is to book the price and
-//! to touch what lies in the program's memory. Tests hold one against the other.
+//! Every gadget has two bodies: what a party computes, and what a speculator does instead, which is to book
+//! the price and to touch what lies in the program's memory. Tests hold one against the other.
 
 use super::array::{Array, Items, gather, scatter};
 use super::calls::Call;
@@ -173,7 +173,8 @@ impl Party<'_> {
         Ok(self.xor_lanes(&chosen, y))
     }
 
-    /// The next carry, `((x + c) (y + c)) + c` with `+` for xor; with `invert`, of `not x`. A missing operand is 0.
+    /// The next carry, `((x + c) (y + c)) + c` with `+` for xor; with `invert`, of `not x`. A missing operand
+    /// is 0.
     fn carry(
         &mut self,
         [x, y]: [Option<&[Block]>; 2],
@@ -195,7 +196,8 @@ impl Party<'_> {
         Ok(())
     }
 
-    /// An adder of `width` columns: sums into rows `0 .. width` of `out`, the last carry into row `width` where it has one.
+    /// An adder of `width` columns: sums into rows `0 .. width` of `out`, the last carry into row `width`
+    /// where it has one.
     fn ripple(
         &mut self,
         columns: &Columns<'_>,
@@ -376,8 +378,8 @@ impl Party<'_> {
         Ok(out)
     }
 
-    /// Adds up groups of `group` neighbouring lanes, a power of two, by halves: one lane per group. Sums are modulo
-    /// 2^width, or with `grow` one bit wider per halving.
+    /// Adds up groups of `group` neighbouring lanes, a power of two, by halves: one lane per group. Sums are
+    /// modulo 2^width, or with `grow` one bit wider per halving.
     ///
     /// # Panics
     /// When the lanes are no whole groups.
@@ -407,7 +409,8 @@ impl Party<'_> {
         (low, high)
     }
 
-    /// Swaps bits of the items of `first` with those of `second` where `select` is 1, in the program's memory.
+    /// Swaps bits of the items of `first` with those of `second` where `select` is 1, in the program's
+    /// memory.
     pub fn swap<B>(
         &mut self,
         select: &Lanes,
@@ -443,7 +446,8 @@ impl Party<'_> {
         Ok(())
     }
 
-    /// Puts every pair of items in order of `key`, some of their bits: afterwards the item of `first` has the smaller one.
+    /// Puts every pair of items in order of `key`, some of their bits: afterwards the item of `first` has the
+    /// smaller one.
     pub fn order<B>(
         &mut self,
         array: &mut Array<B>,
@@ -469,7 +473,8 @@ impl Party<'_> {
         let (bits, width) = (0..array.width(), array.width());
         if let Some(stub) = self.stub() {
             self.skip(ands::less_than(key.len() as u64) * pairs[0].count() as u64);
-            // The loads of the keys. Both items are written in the end, so they count as written from the first touch.
+            // The loads of the keys. Both items are written in the end, so they count as written from the
+            // first touch.
             for items in pairs {
                 osprey::tick();
                 let wires = array.wires_mut();

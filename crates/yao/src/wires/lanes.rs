@@ -4,15 +4,15 @@ use kernels::Block;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Blocks between the starts of two rows beyond the lanes: without them the rows of 512 lanes would share the sets of a
-/// first-level cache when a gather writes to all of them.
+/// Blocks between the starts of two rows beyond the lanes: without them the rows of 512 lanes would share the
+/// sets of a first-level cache when a gather writes to all of them.
 const PAD: usize = 4;
 
 /// Buffers to use again, so that no gadget allocates in the long run.
 pub(super) type Pool = Rc<RefCell<Vec<Vec<Block>>>>;
 
-/// Numbers of `width` bits in `count` lanes, bit-major: row j holds the labels of bit j of all lanes. It lies in ordinary
-/// memory and goes back to its party when dropped; a speculator's holds nothing.
+/// Numbers of `width` bits in `count` lanes, bit-major: row j holds the labels of bit j of all lanes. It lies
+/// in ordinary memory and goes back to its party when dropped; a speculator's holds nothing.
 pub struct Lanes {
     width: usize,
     count: usize,

@@ -12,7 +12,8 @@ use kernels::Block;
 use net::Session;
 use ot::{CotReceiver, CotSender, OtReceiver, OtSender};
 
-/// One party of an imperative program. Both parties call the same operations with the same sizes, in the same order.
+/// One party of an imperative program. Both parties call the same operations with the same sizes, in the same
+/// order.
 ///
 /// ```
 /// use osprey::{Heap, Memory};
@@ -97,8 +98,8 @@ impl<'s> Party<'s> {
         Ok(Self::new(Part::Evaluator(Box::new(part))))
     }
 
-    /// A party without a peer, for a speculative pass and for prices: it touches the wires that `role` would touch, in
-    /// the same order, and computes nothing.
+    /// A party without a peer, for a speculative pass and for prices: it touches the wires that `role` would
+    /// touch, in the same order, and computes nothing.
     #[must_use]
     pub fn speculator(role: Role) -> Self {
         let touch = Touch { chunk: osprey::stats().chunk as usize };
@@ -195,7 +196,8 @@ impl<'s> Party<'s> {
         let [a, b] = &mut self.operands;
         let (a, b) = (&mut a[..lanes], &mut b[..lanes]);
         load(a, b);
-        // See the module's header: lanes share tweaks, so their labels must differ whatever the program put there.
+        // See the module's header: lanes share tweaks, so their labels must differ whatever the program put
+        // there.
         for (lane, (a, b)) in a.iter_mut().zip(b.iter_mut()).enumerate() {
             let offset = Block((lane as u128 + 1) << 1);
             *a ^= offset;
@@ -366,7 +368,8 @@ impl<'s> Party<'s> {
         self.open(To::Both, 0, &mut [])
     }
 
-    /// Sends what waits to be sent. A garbler whose last operation is not a reveal must call it, or the evaluator waits.
+    /// Sends what waits to be sent. A garbler whose last operation is not a reveal must call it, or the
+    /// evaluator waits.
     ///
     /// # Errors
     /// Those of the channel.
@@ -402,7 +405,8 @@ impl Line<'_> {
         let (check, colours) = theirs.split_at(CHECK_BYTES as usize);
         if check != calls.to_le_bytes() {
             return Err(link.blame(
-                "its program has called other operations, or the same with other sizes; both parties run the same program \
+                "its program has called other operations, or the same with other sizes; both parties run the \
+                 same program \
                  with the same sizes",
             ));
         }

@@ -262,8 +262,8 @@ fn random_circuits_agree_with_the_clear_computation() {
     }
 }
 
-/// What the evaluator hashes under one tweak differs in every lane, though the program put one wire into all of them: the
-/// ciphertexts of two lanes never differ by a multiple of Delta, as they would if pads repeated.
+/// What the evaluator hashes under one tweak differs in every lane, though the program put one wire into all
+/// of them: the ciphertexts of two lanes never differ by a multiple of Delta, as they would if pads repeated.
 #[test]
 fn equal_wires_in_many_lanes_do_not_share_pads() {
     let tables = Cluster::new(2, 11).run(|session| {
@@ -396,7 +396,8 @@ fn a_broken_or_altered_line_is_an_error() {
             assert!(!found.is_empty(), "{party} {step} {fault:?}");
         }
     }
-    // A base OT element that is no point of the group: the greeting is 8 bytes, the encoding's top bit must be clear.
+    // A base OT element that is no point of the group: the greeting is 8 bytes, the encoding's top bit must
+    // be clear.
     let element = Fault::Corrupt { byte: 8 + 31, mask: 0x80 };
     let found =
         errors(&quick().fault(PartyId(0), "wires-setup", element), |s| product(&mut self::party(s)?, 70));

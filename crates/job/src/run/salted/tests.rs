@@ -71,7 +71,8 @@ fn equal_rows_share_a_place_and_others_do_not() {
     }
 }
 
-/// Places follow neither the order of hashes nor that of the file: gaps between own rows would tell who is between.
+/// Places follow neither the order of hashes nor that of the file: gaps between own rows would tell who is
+/// between.
 #[test]
 fn the_order_of_the_spine_is_no_order_of_keys() {
     let lists: Vec<Vec<Key>> = vec![(0..200u8).map(|i| [i; 16]).collect()];

@@ -1,5 +1,5 @@
-//! What a run leaves in files: no coin, no noise, no Delta or key that a session made. Sessions of a thread are of seeds that
-//! this test knows, so every secret that was forked from one is known, too.
+//! What a run leaves in files: no coin, no noise, no Delta or key that a session made. Sessions of a thread
+//! are of seeds that this test knows, so every secret that was forked from one is known, too.
 
 use super::*;
 use crate::audit::epsilon;
@@ -33,7 +33,8 @@ fn forked(session: &Seed, who: u8, path: &str, label: &str, n: u32) -> Seed {
     session.fork(&format!("{who} {path} {label} {n}"))
 }
 
-/// What is forked for secrets. "name of a match" and "hash start" are sent; "held share" is kept until the number is out.
+/// What is forked for secrets. "name of a match" and "hash start" are sent; "held share" is kept until the
+/// number is out.
 const SECRET: [&str; 10] = [
     "coins",
     "Delta",
@@ -277,13 +278,15 @@ fn served(world: &World) -> ([Party; 2], [Node; 4]) {
     let settings = |me: usize| {
         let name = everybody[me];
         let data = format!(
-            "data = \"{name}.csv\"\nledger = \"{name}.ledger\"\nlineage = \"{name}\"\nreport = \"out-{name}\"\n\
+            "data = \"{name}.csv\"\nledger = \"{name}.ledger\"\nlineage = \"{name}\"\nreport = \
+             \"out-{name}\"\n\
              salt = \"owners.salt\"\n"
         );
         let others = everybody.iter().zip(&addresses).filter(|(other, _)| **other != name);
         let peers: String = others.map(|(other, at)| format!("{other} = \"{at}\"\n")).collect();
         let text = format!(
-            "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\nlisten = \"{}\"\ndeadline = \"60s\"\n\
+            "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\nlisten = \"{}\"\ndeadline = \
+             \"60s\"\n\
              {}[peers]\n{peers}[policy]\nstudies = [\"{hash}\"]\n",
             addresses[me],
             if me < 2 { &*data } else { "" }
@@ -330,7 +333,8 @@ fn four_servers_and_their_owners_leave_no_key_or_noise_in_a_file() {
     let folder = world.folder.path();
     let one = secrets.words.iter().next().unwrap().to_le_bytes();
     secrets.are_nowhere(folder, &one);
-    // These are the servers' sessions, and files are searched: each one's salt of what it holds is in its file.
+    // These are the servers' sessions, and files are searched: each one's salt of what it holds is in its
+    // file.
     for (who, node) in (2..).zip(&nodes) {
         let mut salts = Secrets::default();
         salts.forks(who, &steps, &["held share"]);

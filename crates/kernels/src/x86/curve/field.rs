@@ -1,26 +1,28 @@
 //! Eight elements of GF(2^255 - 19) at once, in radix 2^51: vector i holds limb i of all lanes.
 //!
 //! # Bounds
-//! `VPMADD52` multiplies the low 52 bits of its operands, so a limb of an operand must be below `2^52`. There are two
-//! types, and only the first may be multiplied:
+//! `VPMADD52` multiplies the low 52 bits of its operands, so a limb of an operand must be below `2^52`. There
+//! are two types, and only the first may be multiplied:
 //!
 //! * [`Fe`]: every limb is below `2^51 + 2^14`;
-//! * [`Wide`]: every limb is below `2^60`. A product, a sum of two products or a difference of two products is one.
+//! * [`Wide`]: every limb is below `2^60`. A product, a sum of two products or a difference of two products
+//!   is one.
 //!
-//! Let `B = 2^50`. For operands below `2^51 + 2^14` the upper half of a limb product is at most `B + 2^15`, the lower
-//! half is below `4 B`. Column `5 + k` of a product has `5 - k` upper halves, taken twice, and `4 - k` lower halves: less
-//! than `(26 - 6k) B + 2^19`. Column `k` has `k` upper halves, taken twice, `k + 1` lower halves, and 19 times column
-//! `5 + k`: less than `(4 + 6k) B + 19 (26 - 6k) B + 2^24 = (498 - 108k) B + 2^24`, hence below `499 B`, which is below
+//! Let `B = 2^50`. For operands below `2^51 + 2^14` the upper half of a limb product is at most `B + 2^15`,
+//! the lower half is below `4 B`. Column `5 + k` of a product has `5 - k` upper halves, taken twice, and
+//! `4 - k` lower halves: less than `(26 - 6k) B + 2^19`. Column `k` has `k` upper halves, taken twice,
+//! `k + 1` lower halves, and 19 times column `5 + k`: less than
+//! `(4 + 6k) B + 19 (26 - 6k) B + 2^24 = (498 - 108k) B + 2^24`, hence below `499 B`, which is below
 //! `2^59 - 2^52`. So:
 //!
 //! * a sum of two products is below `2^60`;
-//! * `2^8 p` has every limb at least `2^59 - 2^13`, which is more than a product's: `x + 2^8 p - y` neither goes below
-//!   zero nor reaches `2^60`;
-//! * a carry moves less than `2^9` up one limb and less than `19 * 2^9 < 2^14` from the top to the bottom: one pass in
-//!   parallel makes an [`Fe`] of a [`Wide`].
+//! * `2^8 p` has every limb at least `2^59 - 2^13`, which is more than a product's: `x + 2^8 p - y` neither
+//!   goes below zero nor reaches `2^60`;
+//! * a carry moves less than `2^9` up one limb and less than `19 * 2^9 < 2^14` from the top to the bottom:
+//!   one pass in parallel makes an [`Fe`] of a [`Wide`].
 //!
-//! Products are left uncarried until something multiplies them again: additions and subtractions come first, on 64-bit
-//! limbs, and share the one carry.
+//! Products are left uncarried until something multiplies them again: additions and subtractions come first,
+//! on 64-bit limbs, and share the one carry.
 //!
 //! Contract of every `unsafe fn`: the CPU has AVX-512 F, DQ, BW, VL and IFMA.
 
@@ -208,8 +210,8 @@ impl Fe {
         fold(&columns)
     }
 
-    /// As [`Fe::mul`], with every mixed product once and then twice. Operands cannot be doubled beforehand: twice
-    /// `2^51 + 2^14` has 53 bits.
+    /// As [`Fe::mul`], with every mixed product once and then twice. Operands cannot be doubled beforehand:
+    /// twice `2^51 + 2^14` has 53 bits.
     #[inline(always)]
     pub unsafe fn square(&self) -> Wide {
         let x = &self.0;

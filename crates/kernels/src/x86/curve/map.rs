@@ -1,9 +1,9 @@
-//! Two uniform field elements to the sum of their points, eight lanes at once: RFC 9380, 6.7.1 (Elligator 2) on the
-//! Montgomery form.
+//! Two uniform field elements to the sum of their points, eight lanes at once: RFC 9380, 6.7.1 (Elligator 2)
+//! on the Montgomery form.
 //!
-//! The curve is `v^2 = u^3 + A u^2 + u`. The Edwards form of the RFC is isomorphic to it, so the sum has the same u; the
-//! only point without an image, (0, 0), has order 2 and goes with the cofactor. Everything is fixed time: exceptional
-//! cases are computed along and selected.
+//! The curve is `v^2 = u^3 + A u^2 + u`. The Edwards form of the RFC is isomorphic to it, so the sum has the
+//! same u; the only point without an image, (0, 0), has order 2 and goes with the cofactor. Everything is
+//! fixed time: exceptional cases are computed along and selected.
 
 use super::field::{Fe, root_power};
 use super::{Fraction, double};
@@ -93,7 +93,8 @@ unsafe fn add(p: &Point, q: &Point) -> Fraction {
     let shift = sum.wide().plus_times(&d, A).carry();
     let x = up2.times(&d).mul(&d.squared()).minus(&shift.mul(&across2)).carry();
     let z = d.times(&across2);
-    // Opposite points give x / 0 with x not zero, as they should. Equal ones give 0 / 0 and are doubled instead.
+    // Opposite points give x / 0 with x not zero, as they should. Equal ones give 0 / 0 and are doubled
+    // instead.
     let same = across.zeros() & up.zeros();
     let twice = double(&Fraction { x: p.n, z: p.d });
     Fraction { x: Fe::select(same, &x, &twice.x), z: Fe::select(same, &z, &twice.z) }

@@ -37,7 +37,8 @@ pub(super) enum Search {
     No,
     /// Those that the plan holds: the kernel took some away. [`Program::bring_back`] is to be told.
     Held,
-    /// All, because the plan stood still: the program may have overtaken it by far. [`Program::strayed`] is to be told, too.
+    /// All, because the plan stood still: the program may have overtaken it by far. [`Program::strayed`] is
+    /// to be told, too.
     All,
 }
 
@@ -149,7 +150,8 @@ impl Program {
         while self.planner.block_mark(self.begun).is_some_and(|(mark, _)| mark < events) {
             self.begun += 1;
         }
-        // The last key that was touched says it of those before: a program need not touch the first page of each.
+        // The last key that was touched says it of those before: a program need not touch the first page of
+        // each.
         if let Some(at) = self.keys.iter().rposition(|&(chunk, block)| block < self.begun || touched(chunk)) {
             let passed = self.keys.drain(..=at).map(|(_, block)| block + 1).max();
             self.begun = passed.map_or(self.begun, |block| block.max(self.begun));
@@ -164,9 +166,9 @@ impl Program {
         Ok(())
     }
 
-    /// Looks whether the program has overtaken the plan: it touched chunks that are next to be fetched, and the kernel
-    /// brought them. Says whether that told more of where it is. `strayed`: whether a chunk is there that the plan does not
-    /// hold. Nothing is looked at while the program did not fault.
+    /// Looks whether the program has overtaken the plan: it touched chunks that are next to be fetched, and
+    /// the kernel brought them. Says whether that told more of where it is. `strayed`: whether a chunk is
+    /// there that the plan does not hold. Nothing is looked at while the program did not fault.
     pub fn overtaken(&mut self, strayed: impl Fn(u32) -> bool) -> bool {
         let faults = faults(|usage| usage.major_faults + usage.minor_faults);
         if std::mem::replace(&mut self.looked, faults) == faults {
@@ -178,8 +180,8 @@ impl Program {
         self.begin(last)
     }
 
-    /// A chunk is there that the plan does not hold: it was touched for its first use ahead, or a later one. Says whether
-    /// the trace foresees one.
+    /// A chunk is there that the plan does not hold: it was touched for its first use ahead, or a later one.
+    /// Says whether the trace foresees one.
     pub fn strayed(&mut self, chunk: u32) -> bool {
         let mut steps = self.next.iter().chain(self.steps.iter().map(|step| &step.fetch));
         let planned = steps.find(|fetch| fetch.chunk == chunk).map(|fetch| fetch.block);
@@ -203,8 +205,8 @@ impl Program {
         news
     }
 
-    /// Whether the program, which had `faults` major faults so far, faults and faults while the plan has nothing to do, and
-    /// which chunks are to be looked for then.
+    /// Whether the program, which had `faults` major faults so far, faults and faults while the plan has
+    /// nothing to do, and which chunks are to be looked for then.
     pub fn search(&mut self, faults: u64) -> Search {
         if faults < self.faults + SEARCH_FAULTS {
             return Search::No;
@@ -225,7 +227,8 @@ impl Program {
         self.passed = wanted.map(again).collect();
     }
 
-    /// What is to be done now: evictions before fetches, mapping when there is nothing else or enough is being read.
+    /// What is to be done now: evictions before fetches, mapping when there is nothing else or enough is
+    /// being read.
     pub fn turn(&mut self) -> Turn {
         if self.going.front().is_some_and(|going| going.after < self.begun) {
             let eviction = self.going.pop_front().expect("it was there");
@@ -280,8 +283,8 @@ impl Program {
         self.make_up()
     }
 
-    /// A chunk that the program was past when its turn came, now that the plan is ahead again, and that the plan still
-    /// holds: it may have been sent away in between.
+    /// A chunk that the program was past when its turn came, now that the plan is ahead again, and that the
+    /// plan still holds: it may have been sent away in between.
     fn make_up(&mut self) -> Option<Fetch> {
         while let Some(fetch) = self.passed.pop_front() {
             let stays = self.going.iter().all(|going| going.chunk != fetch.chunk);
@@ -334,8 +337,8 @@ impl Program {
         self.held.contains(&chunk)
     }
 
-    /// Whether only looks at what was touched tell when to go on: a key is out, or a fetch waits for room that no event
-    /// will make.
+    /// Whether only looks at what was touched tell when to go on: a key is out, or a fetch waits for room
+    /// that no event will make.
     pub fn must_look(&self) -> bool {
         let waits = self.going.front().is_some_and(|going| !self.told_by_events(going.after));
         !self.keys.is_empty() || self.next.is_some() && waits
@@ -365,7 +368,8 @@ mod tests {
 
     const CHUNKS: u32 = 400;
 
-    /// A plan for passes over chunks in order, without events, and the kernel's part: which chunks are mapped.
+    /// A plan for passes over chunks in order, without events, and the kernel's part: which chunks are
+    /// mapped.
     struct Play {
         program: Program,
         progress: Progress,
@@ -421,7 +425,8 @@ mod tests {
         }
     }
 
-    /// A program need not touch the first page of every key: the last one that it touched tells of all before it.
+    /// A program need not touch the first page of every key: the last one that it touched tells of all before
+    /// it.
     #[test]
     fn a_key_tells_of_those_before_it() {
         let mut play = Play::new();
@@ -433,7 +438,8 @@ mod tests {
         assert!(play.program.keys.iter().all(|(chunk, _)| !keys[..3].contains(chunk)), "told, all three");
     }
 
-    /// The program went on while the plan slept: what it touched that is still to be fetched tells where it is.
+    /// The program went on while the plan slept: what it touched that is still to be fetched tells where it
+    /// is.
     #[test]
     fn touches_of_what_is_to_be_fetched_tell() {
         let mut play = Play::new();
@@ -452,8 +458,8 @@ mod tests {
         assert_eq!(play.program.begun, u64::from(far) / 8 + 1);
     }
 
-    /// What the program was past is not fetched at its turn; of that the plan holds some for the next pass, and those come in
-    /// once the plan is ahead again.
+    /// What the program was past is not fetched at its turn; of that the plan holds some for the next pass,
+    /// and those come in once the plan is ahead again.
     #[test]
     fn what_was_passed_comes_in_if_it_is_still_held() {
         let mut play = Play::new();
@@ -488,7 +494,8 @@ mod tests {
         assert_eq!(play.program.search(3 * SEARCH_FAULTS), Search::All);
     }
 
-    /// The kernel took chunks away that the plan holds: they come in again, but for keys and those that the plan lets go.
+    /// The kernel took chunks away that the plan holds: they come in again, but for keys and those that the
+    /// plan lets go.
     #[test]
     fn what_the_kernel_took_comes_back() {
         let mut play = Play::new();

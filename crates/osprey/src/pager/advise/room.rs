@@ -1,11 +1,14 @@
-//! The room on disk of engine `file`: a file without a name behind the region, as long as what was ever allocated.
+//! The room on disk of engine `file`: a file without a name behind the region, as long as what was ever
+//! allocated.
 //!
-//! A touch must not be where the disk turns out to be full: the system answers it with a signal, and a system call of the
-//! program's that touches with an error that names nothing. So the room of a chunk is set aside before anything is
-//! allocated in it, from the region's base on, which is how the allocator fills it. It is kept until the end: the
-//! allocator gives out the addresses of dead chunks first, and whoever punches a hole must find its room again.
+//! A touch must not be where the disk turns out to be full: the system answers it with a signal, and a system
+//! call of the program's that touches with an error that names nothing. So the room of a chunk is set aside
+//! before anything is allocated in it, from the region's base on, which is how the allocator fills it. It is
+//! kept until the end: the allocator gives out the addresses of dead chunks first, and whoever punches a hole
+//! must find its room again.
 //!
-//! Some file systems cannot set room aside, and disks fail. Then the signal comes all the same, and is answered with words.
+//! Some file systems cannot set room aside, and disks fail. Then the signal comes all the same, and is
+//! answered with words.
 
 use crate::pager::{EXIT_PAGING, spill};
 use crate::region::{Backing, Region};
@@ -56,7 +59,8 @@ impl Room {
         let room = advise::free_bytes(&file).unwrap_or(u64::MAX);
         if room < need {
             return Err(format!(
-                "{place} has room for {room} bytes and the trace needs {need}: choose another folder with --spill"
+                "{place} has room for {room} bytes and the trace needs {need}: choose another folder with \
+                 --spill"
             ));
         }
         Ok(Self {
@@ -74,14 +78,15 @@ impl Room {
         &self.file
     }
 
-    /// From now on the room of a chunk is set aside before something is allocated in it, and a touch that the disk cannot
-    /// serve ends the process with words. The file must be mapped. Once per process.
+    /// From now on the room of a chunk is set aside before something is allocated in it, and a touch that the
+    /// disk cannot serve ends the process with words. The file must be mapped. Once per process.
     ///
     /// # Errors
     /// In words.
     pub fn stand_behind(self: &Arc<Self>, region: &Region) -> Result<(), String> {
         let text = format!(
-            "a part of the file in {} could be neither read nor written: the disk is full or faulty; free space there, or \
+            "a part of the file in {} could be neither read nor written: the disk is full or faulty; free \
+             space there, or \
              choose another directory (OSPREY_SPILL, or --spill of osprey run)",
             self.directory.display()
         );
@@ -128,18 +133,22 @@ impl Room {
     /// Ends the process: what was to be allocated finds no room.
     fn full(&self, have: u64, why: &str) -> ! {
         self.end(&format!(
-            "no room for paging: the file in {} holds {} MiB and cannot grow ({why}); free space there, or choose another \
-             directory (OSPREY_SPILL, or --spill of osprey run): engine file needs room for all that the program has in \
+            "no room for paging: the file in {} holds {} MiB and cannot grow ({why}); free space there, or \
+             choose another \
+             directory (OSPREY_SPILL, or --spill of osprey run): engine file needs room for all that the \
+             program has in \
              its region",
             self.directory.display(),
             have >> 20
         ))
     }
 
-    /// Ends the process: what was written back may be lost, and the system would read on as if nothing had happened.
+    /// Ends the process: what was written back may be lost, and the system would read on as if nothing had
+    /// happened.
     pub fn lost(&self, error: &io::Error) -> ! {
         self.end(&format!(
-            "the file in {} could not be written: {error}; free space there, or choose another directory (OSPREY_SPILL, \
+            "the file in {} could not be written: {error}; free space there, or choose another directory \
+             (OSPREY_SPILL, \
              or --spill of osprey run)",
             self.directory.display()
         ))

@@ -1,5 +1,5 @@
-//! Programs in child processes, because a process has one region: content survives, memory comes back within the limit,
-//! whatever the trace says.
+//! Programs in child processes, because a process has one region: content survives, memory comes back within
+//! the limit, whatever the trace says.
 #![expect(unsafe_code, reason = "programs under test touch the region by address")]
 
 use super::*;
@@ -21,16 +21,19 @@ const FRAMES: u64 = 96;
 /// Passes of a program that goes along as fast as it can.
 const PASSES: usize = 8;
 
-/// How often the engine may come round, with nothing left to do by its plan, before a program stops waiting for a chunk; and
-/// how many of all chunks may be taken whole by the kernel. A slow disk holds the engine up within a round.
+/// How often the engine may come round, with nothing left to do by its plan, before a program stops waiting
+/// for a chunk; and how many of all chunks may be taken whole by the kernel. A slow disk holds the engine up
+/// within a round.
 const ROUNDS: usize = 100;
 const TAKEN: usize = 4;
 
-/// Touches before a late trace begins to come, and those before the program takes its time, so that the plan can catch up.
+/// Touches before a late trace begins to come, and those before the program takes its time, so that the plan
+/// can catch up.
 const LATE: usize = 500;
 const CAUGHT_UP: usize = 600;
 
-/// The order in which the program touches chunks, pass by pass: along, two streams, at random; or always along.
+/// The order in which the program touches chunks, pass by pass: along, two streams, at random; or always
+/// along.
 fn touches(fast: bool) -> Vec<u32> {
     if fast {
         return (0..PASSES).flat_map(|_| 0..CHUNKS).collect();
@@ -41,7 +44,8 @@ fn touches(fast: bool) -> Vec<u32> {
     (0..CHUNKS).chain(streams).chain(mixed).collect()
 }
 
-/// The trace of such a program, one tick before each touch or none at all; with `read` only first touches write.
+/// The trace of such a program, one tick before each touch or none at all; with `read` only first touches
+/// write.
 fn trace_of(touches: &[u32], ticks: bool, hash: u64, read: bool) -> (Vec<Block>, Footer) {
     let mut seen = HashSet::new();
     let mut entry = |&chunk| {
@@ -111,9 +115,9 @@ fn come_down(limit: u64) {
 
 /// Waits until the engine has mapped a chunk but for a first page that may be held back. Whether it came.
 ///
-/// The kernel may have taken pages of it since, without being short of memory (DAMON does). The engine looks for those when
-/// the program faults, so that a program that only waits would wait for ever: after a while it has to go on. A part that is
-/// there says that the chunk had come.
+/// The kernel may have taken pages of it since, without being short of memory (DAMON does). The engine looks
+/// for those when the program faults, so that a program that only waits would wait for ever: after a while it
+/// has to go on. A part that is there says that the chunk had come.
 fn await_chunk(region: &Region, pagemap: &advise::Pagemap, chunk: u32, engine: &Advisor) -> bool {
     let (start, mut rounds, mut cpu) = (Instant::now(), 0, 0.0);
     loop {
@@ -132,7 +136,8 @@ fn await_chunk(region: &Region, pagemap: &advise::Pagemap, chunk: u32, engine: &
     }
 }
 
-/// The child's side: `OSPREY_TEST_ADVISE` = engine, trace (none, right, read, fast, wrong, hash) and whether there are ticks.
+/// The child's side: `OSPREY_TEST_ADVISE` = engine, trace (none, right, read, fast, wrong, hash) and whether
+/// there are ticks.
 #[test]
 #[ignore = "the child process of the tests of engines"]
 fn a_child_pages() {
@@ -246,7 +251,8 @@ fn a_child_is_in_trouble() {
     visit(&region, 0, &mut visits, true);
 }
 
-/// A disk that fails, or takes no more, ends the process with words; a touch of what nobody allocated is the program's.
+/// A disk that fails, or takes no more, ends the process with words; a touch of what nobody allocated is the
+/// program's.
 #[test]
 fn a_disk_in_trouble_ends_the_process() {
     use std::os::unix::process::ExitStatusExt;
@@ -307,7 +313,8 @@ fn all_traces(engine: &str) {
         let few = stats.key_faults <= MICROSET as u64;
         assert_eq!(few, ticks == "ticks", "keys only where events stand still: {stats:?}");
     }
-    // Chunks that are only read leave without a write. Keys among them tell no more than others: the plan stays within.
+    // Chunks that are only read leave without a write. Keys among them tell no more than others: the plan
+    // stays within.
     let stats = child(engine, "read", "still");
     assert!(stats.mode == "programmed" && stats.dropped_clean > 0 && stats.warnings.is_empty(), "{stats:?}");
     assert!(stats.key_faults > MICROSET as u64, "{stats:?}");
@@ -340,7 +347,8 @@ fn swap_pages_by_any_trace() {
     all_traces("hint");
 }
 
-/// A program without events that computes next to nothing: it overtakes the plan again and again, and the plan stays.
+/// A program without events that computes next to nothing: it overtakes the plan again and again, and the
+/// plan stays.
 fn overtaken(engine: &str) {
     let stats = child(engine, "fast", "still");
     assert!(stats.mode == "programmed" && stats.warnings.is_empty(), "{stats:?}");

@@ -9,7 +9,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-/// Brings chunks in and out. Whatever the kernel makes of it, no content is lost: every call is about where content is.
+/// Brings chunks in and out. Whatever the kernel makes of it, no content is lost: every call is about where
+/// content is.
 #[derive(Debug)]
 pub(super) struct Way {
     region: Arc<Region>,
@@ -38,7 +39,8 @@ impl Way {
             let room = Arc::new(Room::open(&settings.spill, &region, peak * settings.chunk as u64)?);
             let map = mapping.overlay(0, len, room.file().as_fd());
             map.map_err(|e| format!("cannot map the spill file: {e}"))?;
-            // The plan reads ahead; the kernel's own read-ahead around a fault would be memory nobody planned for.
+            // The plan reads ahead; the kernel's own read-ahead around a fault would be memory nobody planned
+            // for.
             mapping.advise(0, len, libc::MADV_RANDOM).map_err(|e| format!("cannot advise: {e}"))?;
             room.stand_behind(&region)?;
             Some(room)
@@ -73,11 +75,13 @@ impl Way {
 
     /// Maps a chunk but for its first `spare` bytes, to be written to or only read. Waits for the disk.
     pub fn map(&self, chunk: u32, spare: usize, write: bool) -> io::Result<()> {
-        // A plan is ahead of the allocator, which has room set aside. A wrong one may name any chunk: no room for those.
+        // A plan is ahead of the allocator, which has room set aside. A wrong one may name any chunk: no room
+        // for those.
         if self.room.as_ref().is_some_and(|room| !room.holds(chunk)) {
             return Ok(());
         }
-        // A page of a file that is mapped for reading brings those around it that are in the cache, the spared ones, too.
+        // A page of a file that is mapped for reading brings those around it that are in the cache, the
+        // spared ones, too.
         let write = write || spare > 0 && self.room.is_some();
         let how = if write { libc::MADV_POPULATE_WRITE } else { libc::MADV_POPULATE_READ };
         self.advise(chunk, spare, how)
@@ -101,8 +105,8 @@ impl Way {
         Ok(())
     }
 
-    /// Takes a chunk that was written back out of the mapping and of the cache. What the program wrote to it in between
-    /// is dirty again, and stays in the cache.
+    /// Takes a chunk that was written back out of the mapping and of the cache. What the program wrote to it
+    /// in between is dirty again, and stays in the cache.
     fn drop_oldest(&mut self) -> io::Result<()> {
         if let Some(chunk) = self.leaving.pop_front()
             && let Some(room) = &self.room
@@ -114,8 +118,8 @@ impl Way {
         Ok(())
     }
 
-    /// Writes a chunk of the file. A disk that refuses it ends the process: the kernel takes a page that it failed to write
-    /// for clean, and may give an older content back.
+    /// Writes a chunk of the file. A disk that refuses it ends the process: the kernel takes a page that it
+    /// failed to write for clean, and may give an older content back.
     fn write_back(&self, room: &Room, chunk: u32, wait: bool) -> io::Result<()> {
         let done = advise::write_back(room.file(), self.offset(chunk) as u64, self.region.chunk(), wait);
         match done {

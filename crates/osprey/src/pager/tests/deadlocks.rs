@@ -1,6 +1,7 @@
-//! Ways in which a pager and a program could wait for each other for ever. A touch is always served, so where one way out is
-//! missing the program goes on by its touches and the plan stands still: that is what the tests find. Each names the way
-//! out without which it fails. A child that waits for ever is ended by an alarm.
+//! Ways in which a pager and a program could wait for each other for ever. A touch is always served, so where
+//! one way out is missing the program goes on by its touches and the plan stands still: that is what the
+//! tests find. Each names the way out without which it fails. A child that waits for ever is ended by an
+//! alarm.
 
 use super::children::{Outcome, run};
 use super::patterns::{Kind, Program};
@@ -29,7 +30,8 @@ fn led(stats: &Stats) {
     assert!(stats.mode == "programmed" && stats.warnings.is_empty(), "{stats:?}");
 }
 
-/// Runs a program with at most so many frames, but with more than are refused: what the process has beside them varies.
+/// Runs a program with at most so many frames, but with more than are refused: what the process has beside
+/// them varies.
 fn tight(settings: &Settings, program: &Program, frames: u64) -> Option<Stats> {
     let mut settings = Settings { memory: least(settings, program)? << 20, ..settings.clone() };
     for _ in 0..16 {
@@ -57,9 +59,9 @@ fn planned_reads(settings: &Settings, program: &Program, frames: u64) -> u64 {
     reads
 }
 
-/// Frames run out before a batch of evictions is full: a batch has 64 chunks of a page, and there are fewer frames than
-/// that. A fetch that waits for a frame has what is there written (`unblock`). Without that the plan waits until a touch
-/// makes room, and touches bring a third more than the plan, up to twice as much.
+/// Frames run out before a batch of evictions is full: a batch has 64 chunks of a page, and there are fewer
+/// frames than that. A fetch that waits for a frame has what is there written (`unblock`). Without that the
+/// plan waits until a touch makes room, and touches bring a third more than the plan, up to twice as much.
 #[test]
 fn no_fetch_waits_for_a_batch_that_cannot_fill() {
     for ticks in [true, false] {
@@ -76,9 +78,10 @@ fn no_fetch_waits_for_a_batch_that_cannot_fill() {
     }
 }
 
-/// A chunk is held back to learn from its touch where the program is, and that touch never comes: a quarter of those that
-/// the trace has. A touch of another one that is to be fetched tells instead (`Schedule::surprised`): without that the plan
-/// stands still, and is given up for the touches that it does not foresee.
+/// A chunk is held back to learn from its touch where the program is, and that touch never comes: a quarter
+/// of those that the trace has. A touch of another one that is to be fetched tells instead
+/// (`Schedule::surprised`): without that the plan stands still, and is given up for the touches that it does
+/// not foresee.
 #[test]
 fn no_key_waits_for_a_touch_that_does_not_come() {
     for engine in ENGINES {
@@ -93,9 +96,9 @@ fn no_key_waits_for_a_touch_that_does_not_come() {
     }
 }
 
-/// Nothing but touches tells where the program is, and it touches what is not fetched yet: that moves the plan on
-/// (`Schedule::surprised`). Without that it stands still for ever while the program has nearly every chunk brought by a touch:
-/// 7,600 of 8,000, where with it 1,400 to 2,000 waited, beside other builds.
+/// Nothing but touches tells where the program is, and it touches what is not fetched yet: that moves the
+/// plan on (`Schedule::surprised`). Without that it stands still for ever while the program has nearly every
+/// chunk brought by a touch: 7,600 of 8,000, where with it 1,400 to 2,000 waited, beside other builds.
 #[test]
 fn no_touch_of_what_is_to_be_fetched_waits_for_the_plan() {
     for engine in ENGINES {

@@ -19,12 +19,14 @@ const GROWTH: usize = 16 << 10;
 const GROWS: std::ops::Range<usize> = 600..2520;
 const GROWING_LIMIT: u64 = 56 << 20;
 
-/// Accesses after which the pager is given time to look, and that time: more than it lets pass between two looks.
+/// Accesses after which the pager is given time to look, and that time: more than it lets pass between two
+/// looks.
 const PAUSE_EVERY: usize = 32;
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// In the child, at every access: the heap grows by 30 MiB in all, and what the process has stays below its limit. Between
-/// two looks of the pager it grows by half a MiB: slack is for twice as much, however busy the machine.
+/// In the child, at every access: the heap grows by 30 MiB in all, and what the process has stays below its
+/// limit. Between two looks of the pager it grows by half a MiB: slack is for twice as much, however busy the
+/// machine.
 pub fn grow(heap: &mut Vec<Vec<u8>>, number: usize, progress: &Progress) {
     if GROWS.contains(&number) {
         heap.push(vec![1; GROWTH]);
@@ -136,7 +138,8 @@ pub const ALTERED: &str = "altered file";
 /// The access before which that happens.
 pub const ALTERED_AT: usize = 700;
 
-/// In the child: changes a bit in every chunk's place in the file, by way of the descriptor that the pager has.
+/// In the child: changes a bit in every chunk's place in the file, by way of the descriptor that the pager
+/// has.
 pub fn alter_file() {
     let (mut bit, mut places) = ([0], 0);
     for entry in std::fs::read_dir("/proc/self/fd").expect("/proc").map_while(Result::ok) {

@@ -1,6 +1,6 @@
-//! Calls of the pager's own that the system refuses: no memory left in the group for page tables, copies and frames
-//! (ENOMEM), and pages that something else has pinned (EBUSY). A child does it to itself, because it has the region and
-//! has to be in a group; the parent is the group's guard.
+//! Calls of the pager's own that the system refuses: no memory left in the group for page tables, copies and
+//! frames (ENOMEM), and pages that something else has pinned (EBUSY). A child does it to itself, because it
+//! has the region and has to be in a group; the parent is the group's guard.
 
 use super::super::chunks::{State, WANTED};
 use super::super::frames::Frames;

@@ -21,8 +21,8 @@ const CAUGHT_UP: usize = 1400;
 /// Entries before a pause.
 const PAUSE: usize = 320;
 
-/// A program that overtakes its speculation is paged by what it touches until the trace has caught up, and by the plan
-/// from then on.
+/// A program that overtakes its speculation is paged by what it touches until the trace has caught up, and by
+/// the plan from then on.
 #[test]
 fn a_program_that_overtakes_its_trace_is_led_again() {
     let cases = [
@@ -79,8 +79,8 @@ fn send(writer: &mut RingWriter, blocks: &[Block], before: usize, place: &Atomic
     }
 }
 
-/// Gives the pager time to bring what is touched next, as a program does that computes. A key is not brought before its
-/// touch, nor is what no plan leads to: then the touch waits.
+/// Gives the pager time to bring what is touched next, as a program does that computes. A key is not brought
+/// before its touch, nor is what no plan leads to: then the touch waits.
 fn wait_for(address: usize) {
     for _ in 0..5 {
         let mut there = 0u8;

@@ -1,4 +1,5 @@
-//! Owners who say different things: each is noticed and named before a wrong number is kept or an unpaid one is opened.
+//! Owners who say different things: each is noticed and named before a wrong number is kept or an unpaid one
+//! is opened.
 
 use super::*;
 
@@ -186,7 +187,8 @@ fn a_peer_that_commits_to_two_shares_stops_all_and_nobody_pays() {
     honest(&world, 1);
 }
 
-/// The two have paid and sent; the number that all hold is the one that is opened when it gives the share it committed to.
+/// The two have paid and sent; the number that all hold is the one that is opened when it gives the share it
+/// committed to.
 #[test]
 fn a_peer_that_opens_another_share_is_named_and_no_mixed_number_is_kept() {
     let world = Owners::new();
@@ -216,8 +218,8 @@ fn honest(world: &Owners, paid: usize) {
     assert_eq!(world.charged(), [paid; 3]);
 }
 
-/// A number is read by the noise that it was drawn by: a version with another one draws anew what nobody can have seen, and
-/// opens nothing that somebody may have.
+/// A number is read by the noise that it was drawn by: a version with another one draws anew what nobody can
+/// have seen, and opens nothing that somebody may have.
 #[test]
 fn a_number_of_other_noise_is_never_opened() {
     let cut = |step| Cluster::new(3, 1).fault(A, step, Fault::Cut);

@@ -15,7 +15,8 @@ fn a_total_bounds_all_viewers_together() {
     ledger.debit(&to("a", 1)).unwrap();
     assert_eq!(
         text(ledger.debit(&to("b", 2))),
-        "policy.total: 0.5 of 0.75 spent on lineage hospitals by all viewers together; this release to viewer b needs 0.5: \
+        "policy.total: 0.5 of 0.75 spent on lineage hospitals by all viewers together; this release to \
+         viewer b needs 0.5: \
          agree on less rho, or raise policy.total, which bounds what viewers learn together"
     );
     // What is paid is paid, and without the bound each viewer has its own.
@@ -52,7 +53,8 @@ fn data_are_known_again_under_another_name() {
     assert!(ledger.knows("may").unwrap());
 }
 
-/// A peer said that it had a number which this party never sent, and what was kept of that is of no later one.
+/// A peer said that it had a number which this party never sent, and what was kept of that is of no later
+/// one.
 #[test]
 fn outputs_that_were_never_sent_pay_for_nothing() {
     let folder = folder();
@@ -64,7 +66,8 @@ fn outputs_that_were_never_sent_pay_for_nothing() {
     assert_eq!(ledger.held_share(&[9; 32]).unwrap().unwrap().1, Progress::Out);
 }
 
-/// Whoever else took part: what was charged for a run with a peer is given back when another one with it begins.
+/// Whoever else took part: what was charged for a run with a peer is given back when another one with it
+/// begins.
 #[test]
 fn another_roster_with_the_same_peer_gives_back() {
     let folder = folder();
@@ -105,7 +108,8 @@ fn an_unspent_debit_pays_for_the_next_number() {
     let spent = |ledger: &Ledger| ledger.spent("hospitals", key).unwrap();
     ledger.hold(&release, &share(1), key, "hospitals").unwrap();
     pay(&mut ledger, &debit, 1, 0).unwrap();
-    // It broke off before anything was sent: the next number is paid for, and the first one can never be sent.
+    // It broke off before anything was sent: the next number is paid for, and the first one can never be
+    // sent.
     ledger.hold(&release, &share(2), key, "hospitals").unwrap();
     pay(&mut ledger, &debit, 2, 0).unwrap();
     assert!(text(ledger.send(&[1; 32], &[])).contains("has dropped what this release held"));
@@ -126,8 +130,8 @@ fn an_unspent_debit_pays_for_the_next_number() {
     ledger.verify().unwrap();
 }
 
-/// A peer that leaves once this side has paid, and then another release with it: the first one can still be run, as a number of
-/// its own attempt.
+/// A peer that leaves once this side has paid, and then another release with it: the first one can still be
+/// run, as a number of its own attempt.
 #[test]
 fn a_release_that_was_given_back_runs_again() {
     let folder = folder();
@@ -151,7 +155,8 @@ fn a_release_that_was_given_back_runs_again() {
     ledger.verify().unwrap();
 }
 
-/// Sizes that a peer says anew may make the same release cost more: what was paid before is given back for it.
+/// Sizes that a peer says anew may make the same release cost more: what was paid before is given back for
+/// it.
 #[test]
 fn an_unspent_debit_pays_for_nothing_that_costs_more() {
     let folder = folder();
@@ -177,7 +182,8 @@ fn an_unspent_debit_pays_for_nothing_that_costs_more() {
     ledger.verify().unwrap();
 }
 
-/// What a ledger says beforehand is what it does: with two open numbers it does not pay, not even of the release that has them.
+/// What a ledger says beforehand is what it does: with two open numbers it does not pay, not even of the
+/// release that has them.
 #[test]
 fn whether_it_pays_counts_the_open_numbers() {
     let folder = folder();
@@ -192,8 +198,8 @@ fn whether_it_pays_counts_the_open_numbers() {
     assert!(text(pay(&mut ledger, &debit, 2, 2)).contains("2 results were paid for with it"));
 }
 
-/// Two runs that begin together see one open number each; only one of them may pay for another, for it would be the second
-/// that is open, and the one after it the third.
+/// Two runs that begin together see one open number each; only one of them may pay for another, for it would
+/// be the second that is open, and the one after it the third.
 #[test]
 fn releases_that_race_keep_to_the_numbers_that_may_be_open() {
     let folder = folder();
@@ -231,7 +237,8 @@ fn releases_that_race_keep_to_the_numbers_that_may_be_open() {
     pay(&mut ledger, &release(late), late, 0).unwrap();
 }
 
-/// What several see is one row, which the budget of each counts, and the total once; several debits are looked at together.
+/// What several see is one row, which the budget of each counts, and the total once; several debits are
+/// looked at together.
 #[test]
 fn what_all_see_counts_once_in_the_total() {
     let folder = folder();

@@ -108,7 +108,8 @@ fn runs_that_begin_together_keep_to_the_rate() {
     assert_eq!(begun, 1);
 }
 
-/// Budgets, periods, bars, open numbers, rates and chains of a key go on under the one that takes its place, and under the next.
+/// Budgets, periods, bars, open numbers, rates and chains of a key go on under the one that takes its place,
+/// and under the next.
 #[test]
 fn a_new_key_inherits_what_the_old_one_has_spent() {
     let folder = folder();

@@ -9,7 +9,8 @@ fn of_layout_2(folder: &TempDir) -> std::path::PathBuf {
     path
 }
 
-/// Ledgers of earlier layouts go on with what they hold: budgets, deltas, answers; and a release that had ended bars nobody.
+/// Ledgers of earlier layouts go on with what they hold: budgets, deltas, answers; and a release that had
+/// ended bars nobody.
 #[test]
 fn older_ledgers_are_brought_up_to_date() {
     for layout in [1, 2] {
@@ -129,8 +130,9 @@ fn an_older_ledger_is_brought_up_to_date() {
     );
 }
 
-/// A ledger of layout 4, of the clinic of a public result that was opened, and of another one of which its share went out and no
-/// outcome came; with `layout` 3 without what layout 4 added. What was spent counts, and what is open stays open.
+/// A ledger of layout 4, of the clinic of a public result that was opened, and of another one of which its
+/// share went out and no outcome came; with `layout` 3 without what layout 4 added. What was spent counts,
+/// and what is open stays open.
 #[test]
 fn what_layout_4_holds_stays_held_and_counts() {
     let bytes: [&[u8]; 2] = [
@@ -145,7 +147,8 @@ fn what_layout_4_holds_stays_held_and_counts() {
             let raw = Connection::open(&path).unwrap();
             // Then no column said what the noise was off by, and a release was by candidates.
             raw.execute_batch(
-                "DROP TABLE voids; DROP TABLE held; DROP TABLE sent; DROP TRIGGER debits_UPDATE; DROP TRIGGER debits_DELETE; \
+                "DROP TABLE voids; DROP TABLE held; DROP TABLE sent; DROP TRIGGER debits_UPDATE; DROP \
+                 TRIGGER debits_DELETE; \
                  DROP TRIGGER chain_DELETE; DELETE FROM chain; ALTER TABLE debits DROP COLUMN tau; \
                  ALTER TABLE allows DROP COLUMN numbers; PRAGMA user_version = 3",
             )
