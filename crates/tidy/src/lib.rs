@@ -7,7 +7,7 @@ mod texts;
 
 pub use arrows::{Crates, Edge, PICTURE, forbidden};
 pub use source::{Function, Source, Type, sources};
-pub use texts::{Page, between, pages};
+pub use texts::{Page, between, braces, pages};
 
 use std::path::{Path, PathBuf};
 
