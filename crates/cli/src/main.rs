@@ -10,6 +10,8 @@ mod generate;
 mod keygen;
 mod ledger;
 mod matching;
+#[cfg(test)]
+mod pages;
 mod plan;
 mod report;
 mod run;

@@ -87,3 +87,14 @@ pub fn suite(seed: u64) -> Vec<Case> {
 pub fn suite_among(parties: usize, seed: u64) -> Vec<Case> {
     party_cases::all(parties, seed)
 }
+
+/// The first case of so many parties whose name begins like this; of two parties one of [`suite`].
+///
+/// # Panics
+/// When there is none.
+#[must_use]
+pub fn case(parties: usize, name: &str) -> Case {
+    let all = if parties == 2 { suite(5) } else { suite_among(parties, 5) };
+    let found = all.into_iter().find(|case| case.name.starts_with(name));
+    found.unwrap_or_else(|| panic!("no case {name}"))
+}

@@ -15,6 +15,8 @@ mod folders;
 mod guard;
 mod link;
 mod overlay;
+#[cfg(test)]
+mod pages;
 mod pass;
 mod probe;
 mod processes;

@@ -130,4 +130,54 @@ impl Cluster {
             threads.into_iter().map(join).collect()
         })
     }
+
+    /// A digest of everything that all parties say in `work`: see [`pinned`].
+    ///
+    /// # Panics
+    /// When a party fails.
+    #[must_use]
+    pub fn wire(self, work: impl Fn(&mut Session) -> Result<(), Error> + Sync) -> String {
+        self.wire_where(|_| true, work)
+    }
+
+    /// The same of the steps that `of` picks, where others do not repeat under one seed: signatures, for one.
+    ///
+    /// # Panics
+    /// When a party fails.
+    #[must_use]
+    pub fn wire_where(
+        self,
+        of: impl Fn(&str) -> bool,
+        work: impl Fn(&mut Session) -> Result<(), Error> + Sync,
+    ) -> String {
+        let done = self.digests().run(|session| work(session).map(|()| session.digests()));
+        let mut hash = blake3::Hasher::new();
+        let said = |done: Result<_, Error>| -> Vec<(PartyId, String, [u8; 32])> {
+            done.unwrap_or_else(|error| panic!("nothing to pin: {error}"))
+        };
+        for (peer, step, said) in done.into_iter().flat_map(said).filter(|(_, step, _)| of(step)) {
+            hash.update(&[peer.0]).update(step.as_bytes()).update(&said);
+        }
+        hash.finalize().to_hex()[..PIN].to_owned()
+    }
+}
+
+/// Digits of a pinned digest.
+const PIN: usize = 16;
+
+/// Holds what is said ([`Cluster::wire`]) against what was said when the test was written:
+/// `(of what, digest, pinned)`. A test `the_wire_is_pinned` of every protocol calls it; the first word of a
+/// name is the protocol's page in `docs/protocols`.
+///
+/// # Panics
+/// Where something else is said.
+pub fn pinned(wires: &[(&str, String, &str)]) {
+    let changed = wires.iter().filter(|(_, said, pinned)| said != pinned).map(|(what, said, _)| {
+        format!(
+            "the wire of {what} changed: raise net's FORMAT_VERSION if two versions cannot talk, say it in \
+             CHANGELOG.md, then pin {said}"
+        )
+    });
+    let changed: Vec<String> = changed.collect();
+    assert!(changed.is_empty(), "{}", changed.join("\n"));
 }

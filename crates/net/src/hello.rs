@@ -182,6 +182,24 @@ mod tests {
     }
 
     #[test]
+    fn the_wire_is_pinned() {
+        let (nonce, agreement) = ([3; 32], [4; 32]);
+        let digest = |topic| {
+            let (from, to, verdict) = (PartyId(1), PartyId(2), Verdict::Wait);
+            let hello = Hello { version: FORMAT_VERSION, from, to, verdict, topic };
+            blake3::hash(&hello.encode()).to_hex()[..16].to_owned()
+        };
+        let worker = Topic::Worker { session: [5; 32], lane: 6, first: 7, count: 8 };
+        let id = session_id(&[(PartyId(0), [1; 32]), (PartyId(1), [2; 32])], &agreement);
+        crate::cluster::pinned(&[
+            ("wire, hello", digest(Topic::Control { nonce, agreement }), "92206c418bc62957"),
+            ("wire, hello of a worker", digest(worker), "1f30749ab4deed0f"),
+            ("wire, word to begin", digest(Topic::Begin { agreement }), "c0a91e4edb325d13"),
+            ("wire, session id", blake3::hash(&id).to_hex()[..16].to_owned(), "9f39eb59d1298738"),
+        ]);
+    }
+
+    #[test]
     fn another_version_is_told_from_garbage() {
         let topic = Topic::Control { nonce: [1; 32], agreement: [2; 32] };
         let (from, to, verdict) = (PartyId(0), PartyId(1), Verdict::Question);

@@ -2,7 +2,7 @@
 
 use base::{Error, PartyId};
 use kernels::{Block, gf_add_multiples};
-use net::cluster::Cluster;
+use net::cluster::{Cluster, pinned};
 use ot::vole::{self, BASE, VoleReceiver, VoleSender};
 use ot::{OtKind, fresh_delta};
 use std::collections::HashSet;
@@ -94,4 +94,24 @@ fn more_elements_than_announced_are_refused() {
     assert!(too_many.iter().all(|done| done.as_ref().is_err_and(limit)));
     let says = |done: &Result<(), Error>| done.as_ref().unwrap_err().to_string();
     assert!(says(&done[0]).ends_with("4 elements taken of a VOLE of 3"), "{}", says(&done[0]));
+}
+
+#[test]
+fn the_wire_is_pinned() {
+    let wire = |kind: OtKind| {
+        Cluster::new(2, 9).wire(|session| {
+            let (total, [mut a, mut c]) = (700, [Vec::new(), Vec::new()]);
+            if session.me() == PartyId(0) {
+                let ot = kind.receiver(session, PartyId(1), vole::expected_ots(total))?;
+                return VoleReceiver::new(ot, total)?.take(session, 700, [&mut a, &mut c]);
+            }
+            let fresh = fresh_delta(&mut session.fork_seed("delta").into_rng());
+            let ot = kind.sender(session, PartyId(0), fresh, vole::expected_ots(total))?;
+            VoleSender::new(session, ot, total)?.take(session, 700, &mut a)
+        })
+    };
+    pinned(&[
+        ("vole, SoftSpoken", wire(OtKind::default()), "7d5592034563569b"),
+        ("vole, Ferret", wire(OtKind::Ferret), "42225c2540d76854"),
+    ]);
 }

@@ -2,12 +2,14 @@
 //! `tests/` says what must hold (`docs/style.md`).
 
 mod arrows;
+mod commands;
 mod source;
 mod texts;
 
 pub use arrows::{Crates, Edge, PICTURE, forbidden};
+pub use commands::{Shown, shown};
 pub use source::{Function, Source, Type, sources};
-pub use texts::{Page, between, pages};
+pub use texts::{Page, between, braces, pages};
 
 use std::path::{Path, PathBuf};
 

@@ -69,7 +69,8 @@ fn is_path(span: &str) -> bool {
 }
 
 /// `a/{b,c}.rs` is `a/b.rs` and `a/c.rs`; a place behind a colon is none of the path.
-fn braces(span: &str) -> Vec<String> {
+#[must_use]
+pub fn braces(span: &str) -> Vec<String> {
     let path = span.split(':').next().unwrap_or(span);
     let Some((head, rest)) = path.split_once('{') else { return vec![path.to_owned()] };
     let Some((inner, tail)) = rest.split_once('}') else { return vec![path.to_owned()] };

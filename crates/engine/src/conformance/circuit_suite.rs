@@ -294,6 +294,24 @@ pub fn run_served(make: &Make<'_>, case: &Case, servers: usize) -> Result<(), St
     compare_price(&views)
 }
 
+/// One party's half of a case, whatever comes of it.
+///
+/// # Errors
+/// Those of the engine and of the conversation.
+pub fn half(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<(), Error> {
+    play(make, case, session).map(drop)
+}
+
+/// The case of this name for so many parties.
+///
+/// # Panics
+/// When there is none.
+#[must_use]
+pub fn case(parties: usize, name: &str) -> Case {
+    let found = suite(parties).into_iter().find(|case| case.name == name);
+    found.unwrap_or_else(|| panic!("no case {name}"))
+}
+
 fn play(make: &Make<'_>, case: &Case, session: &mut Session) -> Result<View, Error> {
     let me = session.me();
     let mut engine = session.step("setup", make)?;

@@ -6,7 +6,7 @@ use crate::ledger::{EntryRow, release_id};
 use engine::Share;
 use engine::conformance::Table;
 use engine::outputs::Proof;
-use net::cluster::Cluster;
+use net::cluster::{Cluster, pinned};
 use net::faults::Fault;
 use program::lower::{NoisedAt, WordKind};
 use program::{Program, Rows};
@@ -293,6 +293,18 @@ fn the_viewer_gets_the_totals_and_the_noise_that_was_paid_for() {
         assert_eq!(again.outputs, viewer.outputs);
         assert_eq!(world.entries(DRAWER).len(), 1);
     }
+}
+
+#[test]
+fn the_wire_is_pinned() {
+    let world = World::new(4);
+    let (plan, _) = world.plan_and_setup();
+    let wire = cluster(1).wire(|session| {
+        let mut engine = Yao::default();
+        let totals = totals(&mut engine, session)?;
+        world.noise(session).run(&mut engine, &plan, &totals, session).map(drop)
+    });
+    pinned(&[("cut-and-choose", wire, "b89ce49483ae33ef")]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 use engine::conformance::{Case, Table};
 use engine::{Engine, Entered};
-use net::cluster::Cluster;
+use net::cluster::{Cluster, pinned};
 use net::faults::Fault;
 use program::lower::{Lowering, Noise, lower_draws, lower_release};
 use tempfile::TempDir;
@@ -228,6 +228,16 @@ impl Served {
     fn expected(&self) -> Vec<u128> {
         self.case.program.outputs_to(program::Viewer::Public).map(|i| self.case.outputs[i]).collect()
     }
+}
+
+/// All that hold, open and their echoes say. `pay` is signed with keys of this run, by signatures that never
+/// repeat.
+#[test]
+fn the_wire_is_pinned() {
+    let world = Served::new();
+    let said = |step: &str| ["hold", "open"].contains(&step);
+    let wire = Cluster::new(6, 9).wire_where(said, |session| world.one(session, None).map(drop));
+    pinned(&[("release, held, paid and opened", wire, "5e68fbde3197637c")]);
 }
 
 /// It commits to what it bends, so that nothing but the other servers' copies tells: the result is right, it

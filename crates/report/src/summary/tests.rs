@@ -35,7 +35,8 @@ fn one_party() {
         &terminal(&samples::registry()),
         &[
             "1954 poliomyelitis field trial, placebo-control areas",
-            "polio-1954, hash 7c41 09aa 5be2   seen by registry (publisher) with hospitals   engine yao   mode sums",
+            "polio-1954, hash 7c41 09aa 5be2   seen by registry (publisher) with hospitals   engine \
+             yao   mode sums",
             "",
             "  Cases per 100,000 people                       what registry sees",
             "    vaccine                                                    15.9",
@@ -46,16 +47,19 @@ fn one_party() {
             "    relative                                             72 % fewer",
             "    p-value of no difference                               < 0.0001",
             "",
-            "  Fewer is better: in favour of vaccine. The intervals are for outcomes clamped at 1 per person.",
+            "  Fewer is better: in favour of vaccine. The intervals are for outcomes clamped at 1 per \
+             person.",
             "  All 6 numbers that are shown are in report.html.",
             "",
             "  match            402,263 rows       31.2 s     68 MB      12.9 k rows/s",
             "  compute          402,263 rows        7.9 s     27 MB      50.9 k rows/s",
             "  release                4 values     0.40 s   1.04 MB        10 values/s",
-            "  privacy   rho 0.11 for this view (0.1 release, 0.01 sizes) = (2.26, 1e-6)-DP; noise candidates 64, 63 opened and \
+            "  privacy   rho 0.11 for this view (0.1 release, 0.01 sizes) = (2.26, 1e-6)-DP; noise \
+             candidates 64, 63 opened and \
              checked",
             "  ledger    spent by hospitals: 0.1 of 1 on this party's data",
-            "  Learned besides: the sizes of the sets (401,974 and 1,013), of their union (402,263) and of the match (724).",
+            "  Learned besides: the sizes of the sets (401,974 and 1,013), of their union (402,263) and of \
+             the match (724).",
             "    Semi-honest parties; not reviewed.",
             "  Do not show this report to hospitals: it drew the noise in it and can take it out.",
             "  Do not pass on: this view contains exact numbers.",
@@ -96,10 +100,15 @@ fn a_program() {
         &outputs.join("\n"),
         &[
             "  Output                                                                                value   noise sigma",
-            "    customers of both                                                                  10,422   14.1, made-up rows counted",
+            "    customers of \
+             both                                                                  10,422   14.1, made-up \
+             rows counted",
             "    sum owed                             -170,141,183,460,469,231,731,687,303,715,884,105,728   4,000",
-            "    owed by each                                                                          -41   computed from noised values",
-            "    largest limit                                                                      90,000   exact",
+            "    owed by \
+             each                                                                          -41   computed \
+             from noised values",
+            "    largest \
+             limit                                                                      90,000   exact",
         ],
     );
     assert_eq!(lift_table(&[&samples::program()], Some(0.0)), "");

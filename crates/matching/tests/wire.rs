@@ -1,0 +1,124 @@
+//! What is said over the wire does not change unnoticed, and not with the number of threads.
+
+mod common;
+#[path = "common/lists.rs"]
+mod lists;
+#[path = "common/people.rs"]
+mod people;
+
+use base::{Error, PartyId, Seed};
+use common::{Column, ids};
+use matching::collecting::Backend;
+use matching::dummies::Dummies;
+use matching::permute::{Extension, Rows as Moved, Switchboard, extended};
+use matching::{Field, Layout, Table, circuit_psi, collecting, many, multi, pid, ps3i};
+use net::Session;
+use net::cluster::{Cluster, pinned};
+use ot::OtKind;
+use people::Rows;
+
+/// What is said, if it is the same by one thread and by three.
+fn wire(parties: usize, work: impl Fn(&mut Session, usize) -> Result<(), Error> + Sync) -> String {
+    let [one, three] = [1, 3].map(|threads| Cluster::new(parties, 9).wire(|session| work(session, threads)));
+    if one == three { one } else { format!("{one} by one thread, {three} by three") }
+}
+
+fn column(session: &Session) -> Column {
+    let from = 40 * u32::from(session.me().0);
+    Column::new(&ids(from..from + 100))
+}
+
+fn layout() -> Layout {
+    Layout::new([Field::number(8), Field::bits(9)]).unwrap()
+}
+
+fn table(rows: u64) -> Table {
+    let mut table = Table::zeros(layout(), rows).unwrap();
+    (0..rows).for_each(|row| table.set(row, 0, u128::from(row * row + 1)));
+    table
+}
+
+fn dummies() -> Option<Dummies> {
+    Some(Dummies::usual(&Seed::from_bytes([1; 32])))
+}
+
+fn private_id(dummies: &(dyn Fn() -> Option<Dummies> + Sync)) -> String {
+    wire(2, |session, threads| {
+        let options = pid::Options { threads, dummies: dummies(), ..pid::Options::default() };
+        pid::run(session, &column(session).flat(), &options).map(drop)
+    })
+}
+
+fn multi_pid() -> String {
+    let rows = [
+        Rows::new(2, &[&["a", "b"], &["c"], &["", "d"], &["e", "f"]]),
+        Rows::new(3, &[&["b", "", "c"], &["d"], &["f", "g", "h"]]),
+    ];
+    wire(2, |session, threads| {
+        let options = multi::Options { threads, ..multi::Options::default() };
+        multi::run(session, &rows[session.me().index()], &options).map(drop)
+    })
+}
+
+fn many_pid() -> String {
+    wire(3, |session, threads| {
+        let options = many::Options { threads, ..many::Options::default() };
+        many::run(session, &column(session).flat(), &options).map(drop)
+    })
+}
+
+fn to_shares(session: &mut Session, threads: usize, backend: Backend) -> Result<(), Error> {
+    let options = ps3i::Options { threads, backend, ..ps3i::Options::default() };
+    ps3i::run(session, &column(session).flat(), &table(100), &layout(), &options).map(drop)
+}
+
+fn collected() -> String {
+    let data = lists::data(&[&["a", "b"], &["c", ""]], &[&["a", ""], &["b", "c"], &["f", ""]]);
+    wire(2, |session, threads| {
+        let options = collecting::Options { threads, ..lists::options() };
+        lists::work(session, &data, &options).map(drop)
+    })
+}
+
+fn hidden_size(ot: OtKind) -> String {
+    wire(2, |session, _| {
+        let options = circuit_psi::Options { ot, ..circuit_psi::Options::default() };
+        let payload = (session.me() == PartyId(1)).then(|| table(100));
+        circuit_psi::run(session, &column(session).flat(), payload.as_ref(), &layout(), &options).map(drop)
+    })
+}
+
+/// Party 0 permutes what party 1 has.
+fn moved() -> String {
+    let map: Vec<u32> = (0..50).map(|slot| slot * slot % 30).collect();
+    wire(2, |session, _| {
+        let gates = extended::gates(30, map.len() as u64);
+        let mut board = Switchboard::new(session, OtKind::default(), gates)?;
+        if session.me() == PartyId(1) {
+            return board.serve_extension(session, Moved::of(&table(30))?, map.len()).map(drop);
+        }
+        board.extend(session, Moved::zeros(&layout(), 30)?, Extension::new(30, &map)?).map(drop)
+    })
+}
+
+#[test]
+fn the_wire_is_pinned() {
+    // Threads deal the randomisers of Paillier among themselves, so what is said is theirs to change.
+    let paillier = Cluster::new(2, 9).wire(|session| to_shares(session, 1, Backend::Paillier));
+    pinned(&[
+        ("pid", private_id(&|| None), "60e5c0923630b8cb"),
+        ("dummies, pid", private_id(&dummies), "69f75d485501c1ff"),
+        ("multi-pid", multi_pid(), "05fb7691a87af6d2"),
+        ("many-pid", many_pid(), "ad6e60986f746f88"),
+        (
+            "ps3i",
+            wire(2, |session, threads| to_shares(session, threads, Backend::PermuteShare)),
+            "8f3b98bea6e26bb0",
+        ),
+        ("paillier, ps3i", paillier, "a4ff6022adc0b33c"),
+        ("permute-share", moved(), "a8ec6ad877980be9"),
+        ("collecting", collected(), "715853565e7a0b4a"),
+        ("circuit-psi", hidden_size(OtKind::default()), "d988e5c5518fa713"),
+        ("circuit-psi over Ferret", hidden_size(OtKind::Ferret), "fe785668cbc2f590"),
+    ]);
+}
