@@ -14,6 +14,8 @@ mod ledger;
 mod machine;
 mod matching;
 mod output;
+#[cfg(test)]
+mod pages;
 mod plan;
 mod progress;
 mod report;

@@ -16,6 +16,8 @@ mod link;
 mod markup;
 mod output;
 mod overlay;
+#[cfg(test)]
+mod pages;
 mod pass;
 mod probe;
 mod processes;

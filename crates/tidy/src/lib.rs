@@ -2,10 +2,12 @@
 //! hold (`docs/style.md`).
 
 mod arrows;
+mod commands;
 mod source;
 mod texts;
 
 pub use arrows::{Crates, Edge, PICTURE, forbidden};
+pub use commands::{Shown, shown};
 pub use source::{Function, Source, Type, sources};
 pub use texts::{Page, between, braces, pages};
 
