@@ -65,7 +65,8 @@ fn in_page(page: &Page, program: &str) -> Vec<Shown> {
 fn is_command(words: &[String]) -> bool {
     let begins = |word: &String| word.starts_with(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase());
     let is_number = |word: &String| word.bytes().all(|b| b.is_ascii_digit());
-    !words.get(1).is_some_and(begins) && !(words.len() == 3 && is_number(&words[2]))
+    let is_label = words.get(1).is_some_and(begins) || words.len() == 3 && is_number(&words[2]);
+    !is_label
 }
 
 fn without_comment(line: &str) -> &str {
