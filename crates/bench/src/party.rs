@@ -204,7 +204,9 @@ fn together(task: &Task, board: &Board, progress: &Progress) -> Result<Measured,
     let mut control = session(control);
     let mut ledger = Ledger::default();
     let done = match &task.work {
-        Work::Match(setting) => Done::Match(setting, control.step("match", |s| setting.run(task.party, s))?),
+        Work::Match(setting) => {
+            Done::Match(setting, Box::new(control.step("match", |s| setting.run(task.party, s))?))
+        }
         Work::Rows(work) => {
             let sessions = workers.into_iter().map(session).collect();
             Done::Totals(compute(work, me, sessions, &mut ledger)?)
@@ -225,7 +227,7 @@ fn together(task: &Task, board: &Board, progress: &Progress) -> Result<Measured,
 
 enum Done<'a> {
     Totals(Shares),
-    Match(&'a matches::Setting, matches::Matched),
+    Match(&'a matches::Setting, Box<matches::Matched>),
 }
 
 /// Row and combine on every shard, each on a thread and a connection of its own.
