@@ -63,7 +63,7 @@ fn one_party() {
             "    Semi-honest parties; not reviewed.",
             "  Do not show this report to hospitals: it drew the noise in it and can take it out.",
             "  Do not pass on: this view contains exact numbers.",
-            "  Total 39.5 s, 96 MB, peak 212 MB",
+            "  Total 39.5 s, 96.0 MB, peak 212 MB",
         ],
     );
 }
