@@ -29,13 +29,10 @@ const DRIVER_NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 pub(crate) const NVRTC_NAMES: [&str; 4] =
     ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"];
 const NO_DRIVER: &str = "no CUDA driver; install the driver of the NVIDIA GPU (on Debian: nvidia-driver, \
-                         libcuda1), \
-                         or choose the device cpu";
+                         libcuda1), or choose the device cpu";
 const NO_NVRTC: &str = "no NVRTC, which compiles the kernels at run time; install the CUDA toolkit or its \
-                        NVRTC package \
-                        (on Debian: libnvrtc12) and, where it is not on the loader's path, name its folder \
-                        in \
-                        LD_LIBRARY_PATH, or choose the device cpu";
+                        NVRTC package (on Debian: libnvrtc12) and, where it is not on the loader's path, name \
+                        its folder in LD_LIBRARY_PATH, or choose the device cpu";
 
 fn failed(text: impl Into<String>) -> Error {
     Error::new(At::default(), Kind::Io(text.into()))
@@ -201,9 +198,8 @@ impl Compiler {
         if image.is_empty() {
             let log = String::from_utf8_lossy(&log).trim_end_matches(['\0', '\n']).to_owned();
             return Err(failed(format!(
-                "NVRTC cannot compile the kernels for compute capability {major}.{minor} (status {status}); \
-                 a GPU newer \
-                 than the toolkit needs a newer NVRTC: {log}"
+                "NVRTC cannot compile the kernels for compute capability {major}.{minor} (status {status}); a \
+                 GPU newer than the toolkit needs a newer NVRTC: {log}"
             )));
         }
         Ok(image)

@@ -32,8 +32,7 @@ pub fn find() -> Result<PathBuf, Error> {
         .ok_or_else(|| {
             Error::input(format!(
                 "there is no simulator of the accelerator; build it with 'make rtl' (which needs verilator), \
-                 or say in \
-                 {VARIABLE} where {PROGRAM} is"
+                 or say in {VARIABLE} where {PROGRAM} is"
             ))
         })
 }

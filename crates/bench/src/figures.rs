@@ -110,8 +110,7 @@ fn page(lan: &[Summary], wan: &[Summary]) -> String {
         figures.push(plot(&title, "parties", Scale::Linear, &by_circuit(&of, &seconds)));
     }
     let about = "A customer and n - 1 providers, all on one machine; time from the first connection to the \
-                 customer's answer. \
-                 Wide-area runs go through a relay that delays every byte.";
+                 customer's answer. Wide-area runs go through a relay that delays every byte.";
     Page {
         name: "tacit bench market",
         title: "Best of many resources: figures 3 to 5 of Choi et al. (2012), measured again",

@@ -291,8 +291,7 @@ fn text(summary: &Summary) -> String {
 fn simulated(hardware: &Hardware) -> String {
     format!(
         "  all of this is the time of a simulator; the hardware takes {:.3} cycles per product (stage 1 \
-         {:.3}, stage 2 {:.3}):\n  \
-         at {} MHz, assumed, {:.1} Gb/s per party, {:.1} during stage 1",
+         {:.3}, stage 2 {:.3}):\n  at {} MHz, assumed, {:.1} Gb/s per party, {:.1} during stage 1",
         hardware.cycles_per_product,
         hardware.stage_1_cycles_per_product,
         hardware.stage_2_cycles_per_product,

@@ -105,8 +105,7 @@ pub fn rows_pair(text: &str) -> Result<[u64; 2], String> {
             let first = count(first.trim())?;
             Err(format!(
                 "two numbers serve any number of parties: the rows of the first one, and the most that any \
-                 other has: \
-                 {first},{most}"
+                 other has: {first},{most}"
             ))
         }
         Some((first, second)) => Ok([count(first.trim())?, count(second.trim())?]),

@@ -35,8 +35,7 @@ pub enum Action {
     /// a lift study: every cell of it, as many rows in each value of a breakdown. Exit code 1 where a cell
     /// that must cover does not.
     #[command(after_help = "Examples:\n  tacit audit coverage\n  tacit audit coverage --rows 10k --rho 0.1 \
-                      --trials 2k\n  \
-        tacit audit coverage study.toml --rows 200k,190k --rate 0.004")]
+                      --trials 2k\n  tacit audit coverage study.toml --rows 200k,190k --rate 0.004")]
     Coverage(Coverage),
     /// What two neighbouring inputs cost at least, seen from outputs
     ///

@@ -143,9 +143,8 @@ fn budget_lines(budget: &Outlook) -> Vec<String> {
         let before = match charged.as_str() {
             "0" => String::new(),
             charged => format!(
-                "; {charged} of it was charged before and is not taken again while the data of both sides \
-                 are the same (but from \
-                 the third match on)"
+                "; {charged} of it was charged before and is not taken again while the data of both sides are \
+                 the same (but from the third match on)"
             ),
         };
         format!(
@@ -162,8 +161,7 @@ fn budget_lines(budget: &Outlook) -> Vec<String> {
     }));
     lines.push(match &budget.total {
         Some(total) => format!(
-            "budget     {} of {total} spent by all viewers of lineage \
-                                {lineage}",
+            "budget     {} of {total} spent by all viewers of lineage {lineage}",
             budget.spent_by_all
         ),
         None => format!(
@@ -443,8 +441,7 @@ fn text_of(checked: &Checked, study: &Study, file: &str, serves: bool) -> String
         let runs = study.runs().len();
         lines.push(format!(
             "runs       {runs}: the publisher with each advertiser, a release and a charge for each; one \
-             result of all of them is \
-             [lift] advertisers = \"together\""
+             result of all of them is [lift] advertisers = \"together\""
         ));
     }
     lines.push(String::new());
@@ -458,10 +455,8 @@ fn text_of(checked: &Checked, study: &Study, file: &str, serves: bool) -> String
             }
             NoiseFrom::CutAndChoose(candidates) => format!(
                 "noise      {candidates} candidates: a party that bends its noise is caught {} times of \
-                 {candidates}; fewer are \
-                 faster and catch less (policy.candidates is a party's floor). It knows the noise: with \
-                 noise = \"inside\" nobody \
-                 does",
+                 {candidates}; fewer are faster and catch less (policy.candidates is a party's floor). It \
+                 knows the noise: with noise = \"inside\" nobody does",
                 candidates - 1
             ),
         });

@@ -59,8 +59,7 @@ fn allow(
     let on = lineage.map_or_else(|| "all lineages".to_owned(), |lineage| format!("lineage {lineage}"));
     output::print(&format!(
         "Releases with {peer} on {on} may begin again. What is run again has new noise and is charged again; \
-         what breaks off \
-         later bars again. Lifted:\n  {}",
+         what breaks off later bars again. Lifted:\n  {}",
         lifted.join("\n  ")
     ))
 }

@@ -23,9 +23,8 @@ use terminal::{machine, output};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tacit run registry.toml\n  tacit run registry.toml --listen 0.0.0.0:7001 \
-                  --json > report.json\n  \
-    tacit run --study study.toml --as hospitals --identity hospitals.key --data hospitals.csv --peer \
-    registry.example.org:7000"
+                  --json > report.json\n  tacit run --study study.toml --as hospitals --identity \
+                  hospitals.key --data hospitals.csv --peer registry.example.org:7000"
 )]
 pub struct RunArgs {
     /// The party file

@@ -383,8 +383,7 @@ impl Grouping<'_> {
                 complaints.add(|| {
                     format!(
                         "{}: another cohort than the same identifier has in {}; correct one, or agree on \
-                         duplicates \
-                         = \"first\"",
+                         duplicates = \"first\"",
                         files.show(here),
                         files.show_beside(there, here)
                     )
@@ -410,8 +409,7 @@ impl Grouping<'_> {
             complaints.add(|| {
                 format!(
                     "{}: this identifier has {seen} events; max_events is {most}: agree on more, or on \
-                     overflow = \
-                     \"keep-earliest\"",
+                     overflow = \"keep-earliest\"",
                     files.show(place)
                 )
             });
@@ -447,8 +445,7 @@ impl People {
             if rule == Duplicates::Error && !repeat.again {
                 complaints.add(|| {
                     format!(
-                        "{}: an identifier of {}, but not all the same ones; correct one of them, or agree \
-                         on \
+                        "{}: an identifier of {}, but not all the same ones; correct one of them, or agree on \
                          {}",
                         files.show(here),
                         files.show_beside(there, here),

@@ -43,8 +43,7 @@ pub(super) fn read(
                     complaints.add(|| {
                         format!(
                             "{name}, line {line}: {len} fields where the header has {expected_len}; is a \
-                             quote or a \
-                             comma missing?"
+                             quote or a comma missing?"
                         )
                     });
                 }

@@ -219,29 +219,25 @@ impl std::fmt::Display for BadIdentifier {
                 write!(
                     f,
                     "not an e-mail address: it needs exactly one @ with text on both sides, and neither \
-                     spaces, invisible \
-                     characters nor < > ; , : \""
+                     spaces, invisible characters nor < > ; , : \""
                 )
             }
             Self::NotAPhone => write!(
                 f,
-                "not a telephone number: it needs {} to {} digits with its country, as many as a number \
-                 there has, and \
-                 nothing else but spaces and + - . / ( )",
+                "not a telephone number: it needs {} to {} digits with its country, as many as a number there \
+                 has, and nothing else but spaces and + - . / ( )",
                 phone::DIGITS.start(),
                 phone::DIGITS.end()
             ),
             Self::NoCountry => write!(
                 f,
                 "a national telephone number: write it with + and its country, or agree on a country in the \
-                 study: \
-                 normalise = [\"phone:44\"]"
+                 study: normalise = [\"phone:44\"]"
             ),
             Self::TwoPhones => write!(
                 f,
                 "this telephone number may be a national one, or one with its country: write it with + and \
-                 its country, \
-                 without (0)"
+                 its country, without (0)"
             ),
         }
     }

@@ -88,32 +88,27 @@ fn a_wrong_type_is_placed() {
     assert_eq!(
         registry_error(registry("a,vaccine,26 April\n"), &[]),
         "registry.csv, line 2, column \"injected\": \"26 April\" is not a time: use a date (1954-04-26), a \
-         date-time \
-         with offset (1954-04-26T09:30:00Z) or a whole number"
+         date-time with offset (1954-04-26T09:30:00Z) or a whole number"
     );
     assert_eq!(
         registry_error(registry("a,vaccine,1954-04-26T10:00:00\n"), &[]),
         "registry.csv, line 2, column \"injected\": \"1954-04-26T10:00:00\" is a date-time without offset: \
-         append Z \
-         (UTC) or an offset such as +02:00"
+         append Z (UTC) or an offset such as +02:00"
     );
     assert_eq!(
         hospitals_error("child_id,onset,severity,amount\na,1954-07-01,paralytic,12.5\n", AMOUNT),
         "hospitals.csv, line 2, column \"amount\": \"12.5\" is not a whole number: use digits only, without \
-         separators \
-         or decimals"
+         separators or decimals"
     );
     assert_eq!(
         registry_error(registry("a,Vaccine,1954-04-26\n"), &[]),
         "registry.csv, line 2, column \"arm\": \"Vaccine\" is neither the test label \"vaccine\" nor the \
-         control label \
-         \"placebo\" of the study"
+         control label \"placebo\" of the study"
     );
     assert_eq!(
         registry_error("child_id,arm,injected,impressions,region\na,vaccine,1954-04-26,1,North\n", FULL),
         "registry.csv, line 2, column \"region\": \"North\" is not one of the values the study lists: north, \
-         south, \
-         east, west"
+         south, east, west"
     );
 }
 
@@ -137,9 +132,8 @@ fn a_duplicate_names_both_lines_and_not_the_identifier() {
     ];
     assert_eq!(
         hospitals_error("child_id,onset,severity\na,1954-07-01,paralytic\na,1954-07-02,paralytic\n", wide),
-        "hospitals.csv, line 3: the same identifier as line 2; remove one, or agree on duplicates = \
-         \"first\" or \
-         \"merge\""
+        "hospitals.csv, line 3: the same identifier as line 2; remove one, or agree on duplicates = \"first\" \
+         or \"merge\""
     );
     assert_eq!(
         hospitals_error(
@@ -147,8 +141,7 @@ fn a_duplicate_names_both_lines_and_not_the_identifier() {
             FULL
         ),
         "hospitals.csv, line 3: another cohort than the same identifier has in line 2; correct one, or agree \
-         on \
-         duplicates = \"first\""
+         on duplicates = \"first\""
     );
 }
 
@@ -157,8 +150,7 @@ fn an_identifier_must_be_there_and_of_a_sane_length() {
     assert_eq!(
         registry_error(registry("  ,vaccine,1954-04-26\n"), &[]),
         "registry.csv, line 2, column \"child_id\": empty identifier (after normalising): fill the cell or \
-         remove the \
-         line"
+         remove the line"
     );
     let long = "x".repeat(limits::IDENTIFIER_BYTES + 1);
     assert_eq!(
@@ -169,8 +161,7 @@ fn an_identifier_must_be_there_and_of_a_sane_length() {
     assert_eq!(
         registry_error(registry("ann,vaccine,1954-04-26\n"), email),
         "registry.csv, line 2, column \"child_id\": not an e-mail address: it needs exactly one @ with text \
-         on both \
-         sides, and neither spaces, invisible characters nor < > ; , : \""
+         on both sides, and neither spaces, invisible characters nor < > ; , : \""
     );
 }
 
@@ -179,14 +170,12 @@ fn times_and_values_have_a_range() {
     assert_eq!(
         registry_error(registry("a,vaccine,1953-12-31\n"), &[]),
         "registry.csv, line 2, column \"injected\": \"1953-12-31\" is before the study's origin 1954-01-01: \
-         correct the \
-         cell, or agree on an earlier [time] origin"
+         correct the cell, or agree on an earlier [time] origin"
     );
     assert_eq!(
         registry_error(registry("a,vaccine,1955-01-02\n"), &[]),
-        "registry.csv, line 2, column \"injected\": \"1955-01-02\" is after the study's last time \
-         1955-01-01: correct \
-         the cell, or agree on a longer [time] span"
+        "registry.csv, line 2, column \"injected\": \"1955-01-02\" is after the study's last time 1955-01-01: \
+         correct the cell, or agree on a longer [time] span"
     );
     let amount = |cell: &str| {
         hospitals_error(format!("child_id,onset,severity,amount\na,200,paralytic,{cell}\n"), AMOUNT)
@@ -199,15 +188,13 @@ fn times_and_values_have_a_range() {
     assert_eq!(
         amount("4294967296"),
         "hospitals.csv, line 2, column \"amount\": \"4294967296\" is out of range; use a whole number from 0 \
-         to \
-         4294967295"
+         to 4294967295"
     );
     assert!(amount(&"9".repeat(50)).contains("is out of range"));
     assert_eq!(
         amount(""),
         "hospitals.csv, line 2, column \"amount\": empty is not a whole number: use digits only, without \
-         separators or \
-         decimals"
+         separators or decimals"
     );
     assert_eq!(
         registry_error("child_id,arm,injected,impressions,region\na,vaccine,1954-04-26,65536,north\n", FULL),
@@ -223,8 +210,7 @@ fn too_many_events_are_an_error_or_counted() {
     assert_eq!(
         hospitals_error(&text, &[("keep-earliest", "error")]),
         "hospitals.csv, line 7: this identifier has 6 events; max_events is 4: agree on more, or on overflow \
-         = \
-         \"keep-earliest\""
+         = \"keep-earliest\""
     );
     let desk = Desk::new();
     let (rows, _, report) =
@@ -346,8 +332,7 @@ fn parquet_is_read_and_placed_by_row_group() {
     assert_eq!(
         desk.clean(&error),
         "registry.parquet, row 3 (row group 1), column \"arm\": \"both\" is neither the test label \
-         \"vaccine\" nor the \
-         control label \"placebo\" of the study"
+         \"vaccine\" nor the control label \"placebo\" of the study"
     );
 }
 
@@ -371,16 +356,14 @@ fn parquet_types_are_checked() {
     assert_eq!(
         with("injected", Arc::new(UInt64Array::from(vec![1, 2, u64::MAX]))),
         Err("r.parquet, row 3 (row group 1), column \"injected\": a whole number above 2^63 - 1; use smaller \
-             numbers or \
-             text"
+             numbers or text"
             .into())
     );
     assert_eq!(
         with("child_id", Arc::new(Date32Array::from(vec![1, 2, 3]))).expect_err("dates").lines().next(),
         Some(
-            "r.parquet, row 1 (row group 0), column \"child_id\": a date cannot be an identifier; use text \
-             or whole \
-             numbers"
+            "r.parquet, row 1 (row group 0), column \"child_id\": a date cannot be an identifier; use text or \
+             whole numbers"
         )
     );
     let dictionary: arrow_array::DictionaryArray<arrow_array::types::Int32Type> =
@@ -647,11 +630,9 @@ fn lines_of_one_advertiser_row_are_found_by_all_their_identifiers() {
     assert_eq!(
         hospitals_error(format!("{MAIL_EVENTS}{tied}"), &[TWO]),
         "hospitals.csv, line 4: an identifier of line 2, but not all the same ones; correct one of them, or \
-         agree on \
-         duplicates = \"first\" (in a collecting study \"keep\")\nhospitals.csv, line 4: an identifier of \
-         line 3, but not \
-         all the same ones; correct one of them, or agree on duplicates = \"first\" (in a collecting study \
-         \"keep\")"
+         agree on duplicates = \"first\" (in a collecting study \"keep\")\nhospitals.csv, line 4: an \
+         identifier of line 3, but not all the same ones; correct one of them, or agree on duplicates = \
+         \"first\" (in a collecting study \"keep\")"
     );
     let (rows, _, report) = read(&tied, &[TWO, FIRST]).expect("the first lines count");
     assert_eq!(texts(&rows.identifiers), ["a@x +441111112222", "b@x +443333332222"]);
@@ -716,9 +697,8 @@ fn national_numbers_are_read_by_the_rules_of_their_country() {
     let [second, third] = error.lines().collect::<Vec<_>>()[..] else { panic!("{error}") };
     assert_eq!(
         second,
-        "registry.csv, line 3, column \"phone\": this telephone number may be a national one, or one with \
-         its country: write \
-         it with + and its country, without (0)"
+        "registry.csv, line 3, column \"phone\": this telephone number may be a national one, or one with its \
+         country: write it with + and its country, without (0)"
     );
     assert!(third.starts_with("registry.csv, line 4, column \"phone\": not a telephone number: "), "{third}");
 }

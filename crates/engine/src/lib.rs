@@ -44,8 +44,7 @@ pub trait Engine: Send {
         let (engine, parties) = (self.name(), program.parties.len());
         Err(Error::input(format!(
             "{engine} runs sums between two parties; the program {} has {parties} parties or folds that are \
-             not sums: \
-             use gmw",
+             not sums: use gmw",
             program.name
         )))
     }

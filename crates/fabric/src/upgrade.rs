@@ -77,8 +77,7 @@ pub fn upgrade_with(
     if !trusted_network {
         return Err(Error::refused(format!(
             "the transport {kind} carries bytes in plain text: set trusted_network = true in the party file \
-             where all \
-             parties trust the network between them, or use TLS"
+             where all parties trust the network between them, or use TLS"
         )));
     }
     if !WINDOWS.contains(&window) {

@@ -111,8 +111,7 @@ impl Prepared {
         }
         Err(Error::input(format!(
             "{} rows of the program {} are too many for one computation of gmw: a row holds {live} bits at \
-             once, and at \
-             most {most} rows of it fit. Split the data into several studies",
+             once, and at most {most} rows of it fit. Split the data into several studies",
             self.plan.rows, program.name
         )))
     }

@@ -156,8 +156,7 @@ impl Outlook {
         if all > most {
             self.refusals.push(format!(
                 "policy.total: {} of {most_shown} spent on lineage {lineage} by all viewers together; with \
-                 this study it would \
-                 be up to {}",
+                 this study it would be up to {}",
                 self.spent_by_all,
                 shown(all)
             ));
@@ -286,8 +285,7 @@ fn too_small(party: &Party, runs: &[Checked]) -> Result<(), Error> {
     let some: Vec<&str> = small.iter().take(SHOWN).map(String::as_str).collect();
     Err(Error::refused(format!(
         "rho would be spent on what cannot be shown: {}{more}. Agree on fewer cells, wait for more data, or \
-         say \
-         --spend-anyway; a stored answer is not charged again",
+         say --spend-anyway; a stored answer is not charged again",
         some.join("; ")
     )))
 }
@@ -318,8 +316,7 @@ fn liken(party: &Party, runs: &[Checked], ledger: &Ledger) -> Result<Option<Like
             Some(other) => {
                 let why = format!(
                     "this ledger does not know what the data of lineage {other} look like (it was recovered, \
-                     charged by an older \
-                     tacit, or has few rows): they may be these"
+                     charged by an older tacit, or has few rows): they may be these"
                 );
                 (other, why)
             }
@@ -331,8 +328,7 @@ fn liken(party: &Party, runs: &[Checked], ledger: &Ledger) -> Result<Option<Like
     }
     Err(Error::refused(format!(
         "lineage {lineage} is new, and {why}: use lineage = \"{other}\", whose budget they have, or say \
-         --new-lineage, which \
-         is kept in the ledger"
+         --new-lineage, which is kept in the ledger"
     )))
 }
 
@@ -347,8 +343,7 @@ fn stray(lineage: &str, likeness: Option<&Likeness>, ledger: &Ledger) -> Result<
     Ok(other.map(|(other, alike)| {
         format!(
             "these data are, to about {:.0} %, the rows of lineage {other}, and to {:.0} % those of lineage \
-             {lineage}, under \
-             which they are charged: is `lineage` right?",
+             {lineage}, under which they are charged: is `lineage` right?",
             100.0 * alike,
             100.0 * own
         )
@@ -364,11 +359,9 @@ fn strangers(ledger: &Ledger, lineage: &str, run: &Checked) -> Result<Vec<String
     let new = others(run).map(|(_, member)| member).filter(|member| !known.contains(&member.key));
     let note = |member: &Member| {
         format!(
-            "the key {} of {} sees lineage {lineage} for the first time, with a budget of its own; other \
-             keys that saw it: \
-             {}. If it is one of these viewers with a new key, its old one has to say so (tacit keygen \
-             --succeeds), else both budgets \
-             add up: policy.total bounds all",
+            "the key {} of {} sees lineage {lineage} for the first time, with a budget of its own; other keys \
+             that saw it: {}. If it is one of these viewers with a new key, its old one has to say so (tacit \
+             keygen --succeeds), else both budgets add up: policy.total bounds all",
             member.key,
             member.name,
             known.len()

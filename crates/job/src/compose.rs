@@ -181,8 +181,7 @@ fn bent(checked: &Checked, benders: &[PartyId]) -> Option<String> {
     (!names.is_empty()).then(|| {
         format!(
             "{} gave another share of the result than the one that two other servers hold, or none: the \
-             result is right all \
-             the same",
+             result is right all the same",
             names.join(", ")
         )
     })
@@ -293,10 +292,8 @@ fn lift_covers(mode: Mode, viewer: Viewer, clamp: u64, disclosed: &Disclosed, re
         let (sizes, probing) = (wording::sizes(disclosed), probing(disclosed));
         format!(
             "But: exact sizes disclosed; {covers}. The sizes: {sizes}. It does not cover being in a file at \
-             all: adding or \
-             removing a person, gaining or losing an opportunity, or a first entry in a file that lists only \
-             people with an \
-             outcome, shows in the exact sizes. {probing}"
+             all: adding or removing a person, gaining or losing an opportunity, or a first entry in a file \
+             that lists only people with an outcome, shows in the exact sizes. {probing}"
         )
         .trim_end()
         .to_owned()
@@ -318,11 +315,9 @@ fn program_covers(disclosed: &Disclosed, reach: u32) -> Vec<String> {
     lines.push(wording::hidden(disclosed).unwrap_or_else(|| {
         let (sizes, probing) = (wording::sizes(disclosed), probing(disclosed));
         format!(
-            "But: exact sizes disclosed; the guarantee covers changes of the values in rows whose \
-             identifiers stay in both \
-             files only. The sizes: {sizes}. It does not cover being in a file at all: an added or removed \
-             row shows in the \
-             exact sizes. {probing}"
+            "But: exact sizes disclosed; the guarantee covers changes of the values in rows whose identifiers \
+             stay in both files only. The sizes: {sizes}. It does not cover being in a file at all: an added \
+             or removed row shows in the exact sizes. {probing}"
         )
     }));
     lines
@@ -350,15 +345,12 @@ fn by_servers(servers: &ServersInfo, disclosed: &Disclosed, noise: &Noise) -> Ve
     let mut lines = vec![match servers.security.as_str() {
         "malicious" => format!(
             "Computed by {names}. At most one of them is assumed to deviate, in any way: it learns nothing \
-             but what is \
-             said here, and what it falsifies is noticed before anything is revealed. Two of them together \
-             learn \
-             everything."
+             but what is said here, and what it falsifies is noticed before anything is revealed. Two of them \
+             together learn everything."
         ),
         _ => format!(
             "Computed by {names}. All of them are assumed to run this program unmodified (semi-honest); one \
-             alone learns \
-             nothing but what is said here. Two of them together learn everything."
+             alone learns nothing but what is said here. Two of them together learn everything."
         ),
     }];
     lines.push(study::transport::protects(&servers.transport));
@@ -367,9 +359,8 @@ fn by_servers(servers: &ServersInfo, disclosed: &Disclosed, noise: &Noise) -> Ve
     }));
     if !disclosed.public_keys {
         lines.push(
-            "Whoever holds the salt and sees the keyed hashes can test guesses of identifiers: an owner and \
-             a server that \
-             joins rows learn together which of the owner's guesses are in the other files."
+            "Whoever holds the salt and sees the keyed hashes can test guesses of identifiers: an owner and a \
+             server that joins rows learn together which of the owner's guesses are in the other files."
                 .into(),
         );
     }
@@ -389,14 +380,12 @@ impl Known {
             }
             (false, true) => {
                 "Nobody knows the noise: it was drawn inside the computation, from coins of all. It protects \
-                 the data of every \
-                 party, so all see the same result and may publish it."
+                 the data of every party, so all see the same result and may publish it."
             }
             (false, false) => {
                 "Nobody knows the noise: it was drawn inside the computation, from coins of all. It protects \
-                 the others' data \
-                 from you alone; what may be published is a public result, whose noise protects your data \
-                 too."
+                 the others' data from you alone; what may be published is a public result, whose noise \
+                 protects your data too."
             }
         }
     }
@@ -407,10 +396,8 @@ fn one_row(reach: u32, what: &str) -> Option<String> {
     (reach > 1).then(|| {
         format!(
             "One row = up to {reach} {what}: the match lets it change so many, and the noise is scaled for \
-             that, sums of one \
-             party's rows alone included. By `duplicates = \"first\"` one line of a file is covered; else \
-             lines that share \
-             identifiers are refused, or a row is one as matched."
+             that, sums of one party's rows alone included. By `duplicates = \"first\"` one line of a file is \
+             covered; else lines that share identifiers are refused, or a row is one as matched."
         )
     })
 }

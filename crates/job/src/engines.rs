@@ -73,8 +73,7 @@ impl Engines {
         if program.sharing() == Sharing::Boolean && shards > 1 {
             return Err(Error::input(format!(
                 "study {}: compute.shards is {shards}, and only sums between two parties are dealt to \
-                 several; use \
-                 shards = 1",
+                 several; use shards = 1",
                 study.name
             )));
         }

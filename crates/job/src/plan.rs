@@ -304,8 +304,7 @@ fn assumptions(
             "speed".into(),
             format!(
                 "{} AND/s (yao), {} OT/s (gmw), {} or malicious {} AND/s (ring4), {} group operations/s, {} \
-                 core(s) per \
-                 party",
+                 core(s) per party",
                 speeds.and_per_s,
                 speeds.ots_per_s,
                 speeds.ring4(Security::SemiHonest),

@@ -117,8 +117,7 @@ impl Opened {
         match named {
             Some((section, key)) if *key != own => Err(Error::input(format!(
                 "the identity {} is {own}, but the study names {key} for {name}; check `identity`, or the \
-                 line `key` \
-                 under [{section}.{name}]",
+                 line `key` under [{section}.{name}]",
                 path.display()
             ))),
             // Whom the study does not name at all is refused in other words.
@@ -277,9 +276,8 @@ fn check_servers(party: &Party, study: &Study) -> Result<(), Error> {
     match (study.matching.protocol, &party.salt) {
         (Protocol::SaltedKey, None) => Err(Error::input(
             "no salt: match.protocol is \"salted-key\"; one owner makes the file with `tacit keygen --salt \
-             FILE`, gives it \
-             to the others in private, and each adds salt = \"FILE\" to its party file, or --salt to the \
-             command",
+             FILE`, gives it to the others in private, and each adds salt = \"FILE\" to its party file, or \
+             --salt to the command",
         )),
         (Protocol::SaltedKey, Some(path)) => study::salt::load(path).map(|_| ()),
         (protocol, Some(_)) => {
@@ -336,9 +334,8 @@ fn check_memory(party: &Party, rows: &Rows, inputs: &InputReport, per_row: u64) 
     }
     const MIB: u64 = 1 << 20;
     Err(Error::input(format!(
-        "{} rows of {} need about {} MiB to match and compute; this party's `memory` allows {} MiB; raise \
-         it, or split \
-         the study",
+        "{} rows of {} need about {} MiB to match and compute; this party's `memory` allows {} MiB; raise it, \
+         or split the study",
         rows.len(),
         party.data.display(),
         need.div_ceil(MIB),
@@ -462,8 +459,7 @@ pub fn build(study: &Study, policy: &program::Policy) -> Result<Built, Error> {
     {
         return Err(Error::input(
             "release.noise: cut-and-choose is for two parties who compute themselves; where servers compute, \
-             write noise = \
-             \"inside\", or leave it out",
+             write noise = \"inside\", or leave it out",
         ));
     }
     Ok(Built { program, lift, audit })
@@ -501,8 +497,7 @@ fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Erro
         let name = &program.parties[party];
         return Err(place(format!(
             "with duplicates = \"first\" one line of {name} can take identifiers from others and change \
-             {alone} of its own \
-             rows: write `alone {name} {alone}`"
+             {alone} of its own rows: write `alone {name} {alone}`"
         )));
     }
     let names: Vec<&String> = study.parties.iter().map(|m| &m.name).collect();
@@ -515,8 +510,7 @@ fn own_program(study: &Study, own: &study::ProgramStudy) -> Result<Program, Erro
     if program.rows == RowSet::Aligned && own.computes && study.matching.protocol != Protocol::Aligned {
         return Err(place(format!(
             "it says `rows aligned`, and match.protocol \"{}\" gives rows that some parties do not have; \
-             leave the line out \
-             (then the rows are those that all parties have), or write `rows any`",
+             leave the line out (then the rows are those that all parties have), or write `rows any`",
             study.matching.protocol.name()
         )));
     }
@@ -581,8 +575,7 @@ fn check_rho(study: &Study, program: &Program, audit: &Audit) -> Result<(), Erro
             };
             return Err(Error::input(format!(
                 "the program spends rho {charged} on what {who} sees, the study states {stated}; raise \
-                 {section} rho or spend \
-                 less"
+                 {section} rho or spend less"
             )));
         }
     }

@@ -128,9 +128,8 @@ fn owners(edit: &dyn Fn(String) -> String) -> (TempDir, Files, [Party; 2]) {
     let owner = |name: &str, address: &str| {
         let text = format!(
             "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\ndata = \
-             \"{name}.csv\"\n{address} = \
-             \"{at}\"\nledger = \"{name}.ledger\"\nreport = \"out-{name}\"\nlineage = \"{name}\"\ndeadline = \
-             \"60s\"\n\
+             \"{name}.csv\"\n{address} = \"{at}\"\nledger = \"{name}.ledger\"\nreport = \
+             \"out-{name}\"\nlineage = \"{name}\"\ndeadline = \"60s\"\n\
              [policy]\nkinds = [\"program\"]\nallow_exact = true\n"
         );
         let path = folder.path().join(format!("{name}.toml"));
@@ -238,8 +237,7 @@ fn a_program_in_which_absent_rows_are_of_the_first_group_is_refused() {
     assert_eq!(text, theirs.to_string());
     for part in [
         "the program that begins at line 19 of the study: refused by rule R9 (absent rows): nr (line 23, \
-         column 1): `isr` \
-         need not be 0 in a row that alpha does not have",
+         column 1): `isr` need not be 0 in a row that alpha does not have",
         "add to the row section `alpha-here = present alpha`, `isr-here = and alpha-here isr`, and fold \
          `isr-here`",
     ] {
@@ -281,8 +279,7 @@ fn what_does_not_fit_is_said_before_anything_is_sent() {
             "class exact",
             "class exact\nrows aligned",
             "it says `rows aligned`, and match.protocol \"pid\" gives rows that some parties do not have; \
-             leave the line out \
-             (then the rows are those that all parties have), or write `rows any`",
+             leave the line out (then the rows are those that all parties have), or write `rows any`",
         ),
         (
             "\"blue\"]",

@@ -21,8 +21,7 @@ pub fn spill(folder: &Path, in_memory: bool) -> Result<(), String> {
     if !in_memory && IN_MEMORY.contains(&(kind as i64)) {
         return Err(format!(
             "--spill {shown} is a file system in memory: what is written there counts as the program's \
-             memory; name a \
-             folder on a disk, or say --spill-in-memory"
+             memory; name a folder on a disk, or say --spill-in-memory"
         ));
     }
     Ok(())

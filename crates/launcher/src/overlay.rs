@@ -60,10 +60,8 @@ fn unshare() -> Result<bool, String> {
     try_unshare(flags | UnshareFlags::NEWUSER).map_err(|e| {
         format!(
             "namespaces are forbidden here ({e}); to allow them: sysctl user.max_user_namespaces=10000, on \
-             Debian and \
-             Ubuntu also kernel.unprivileged_userns_clone=1 and \
-             kernel.apparmor_restrict_unprivileged_userns=0, in a \
-             container the capability SYS_ADMIN"
+             Debian and Ubuntu also kernel.unprivileged_userns_clone=1 and \
+             kernel.apparmor_restrict_unprivileged_userns=0, in a container the capability SYS_ADMIN"
         )
     })?;
     let write = |file: &str, text: String| {

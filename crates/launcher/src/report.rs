@@ -126,9 +126,8 @@ mod tests {
             speculation: Some(Speculation { seconds: 1.5, ..Speculation::default() }),
             ..Report::default()
         };
-        let expected = "256 MiB of 1 GiB (25 %), memory cgroup; speculation 1.5 s, run 12.0 s; 3 MiB read, \
-                        0 B written, \
-                        5 stalls; programmed, engine move, chunks of 2 MiB";
+        let expected = "256 MiB of 1 GiB (25 %), memory cgroup; speculation 1.5 s, run 12.0 s; 3 MiB read, 0 \
+                        B written, 5 stalls; programmed, engine move, chunks of 2 MiB";
         assert_eq!(report.summary(), expected);
         let json = serde_json::to_value(&report).expect("JSON");
         let again: Stats = serde_json::from_value(json).expect("the runtime's counters are at the top");

@@ -386,15 +386,13 @@ impl<'a> Runner<'a> {
             {
                 Err(Failure::ours(format!(
                     "--memory as a percentage is of what a trace says that is there before the program runs, \
-                     and --mode {} \
-                     has none; give bytes, such as --memory 256M",
+                     and --mode {} has none; give bytes, such as --memory 256M",
                     asked(self.args)
                 )))
             }
             (_, Some(Memory::Percent(_)), _) => Err(Failure::ours(
                 "--memory as a percentage is of what a trace says, and there is no trace of this program; \
-                 give bytes, \
-                 such as --memory 256M",
+                 give bytes, such as --memory 256M",
             )),
         }
     }
@@ -461,8 +459,7 @@ impl<'a> Runner<'a> {
         {
             self.warn(format!(
                 "the system may write the program's memory to swap as it is, not encrypted: {why}; switch \
-                 swap off \
-                 (swapoff -a), or let a memory cgroup be made (root, or systemd-run --user --scope)"
+                 swap off (swapoff -a), or let a memory cgroup be made (root, or systemd-run --user --scope)"
             ));
         }
         match &pass.limit {
@@ -473,9 +470,8 @@ impl<'a> Runner<'a> {
             }
             Some(Err(why)) if self.paging.by == By::System => {
                 return Err(Failure::ours(format!(
-                    "--engine swap needs a memory cgroup, and there can be none: {why}; run it as root, or \
-                     in a scope of \
-                     its own (systemd-run --user --scope)"
+                    "--engine swap needs a memory cgroup, and there can be none: {why}; run it as root, or in \
+                     a scope of its own (systemd-run --user --scope)"
                 )));
             }
             Some(Err(why)) if self.paging.by == By::Runtime(Engine::None) => {
@@ -513,8 +509,7 @@ impl<'a> Runner<'a> {
         if idle.ended {
             self.warn(format!(
                 "the speculative pass neither ran nor sent trace for {} s and was ended \
-                 (--speculation-timeout gives it \
-                 more); the program was paged by its faults from then on",
+                 (--speculation-timeout gives it more); the program was paged by its faults from then on",
                 self.args.speculation_timeout
             ));
         }
@@ -543,14 +538,12 @@ impl<'a> Runner<'a> {
                 if self.limit().is_some_and(|limit| limit.paged) { " beside what can be paged" } else { "" };
             let then = match self.paging.by {
                 By::System => {
-                    "and could swap no more: swap is full, or all its pages were in use at once; more swap \
-                     or more memory \
-                     helps"
+                    "and could swap no more: swap is full, or all its pages were in use at once; more swap or \
+                     more memory helps"
                 }
                 By::Runtime(Engine::Copy) => {
                     "give it more (--memory), or use --engine move where the kernel has it, which needs less \
-                     itself to page \
-                     out"
+                     itself to page out"
                 }
                 _ => "give it more (--memory)",
             };
@@ -586,9 +579,8 @@ impl<'a> Runner<'a> {
             && self.report.limit != NOBODY
         {
             self.warn(format!(
-                "the limit was not kept: {} at the most, of {}; only a memory group keeps it whatever \
-                 happens (root, or \
-                 systemd-run --user --scope)",
+                "the limit was not kept: {} at the most, of {}; only a memory group keeps it whatever happens \
+                 (root, or systemd-run --user --scope)",
                 binary(peak),
                 binary(limit)
             ));

@@ -191,8 +191,7 @@ impl Speculator<'_> {
         let ended = how_ended(code);
         let why = if self.isolate {
             "because it is cut off from files and network, or does not use it (--no-isolation lets it reach \
-             them, if it \
-             stubs what it does there)"
+             them, if it stubs what it does there)"
         } else {
             "or does not use it"
         };
@@ -218,8 +217,7 @@ pub fn how_ended(code: u8) -> String {
 pub fn refusal(why: &str) -> String {
     format!(
         "the program cannot be cut off from files and network for a speculative pass: {why}; or \
-         --no-isolation, if it \
-         stubs its network and files itself"
+         --no-isolation, if it stubs its network and files itself"
     )
 }
 
@@ -260,8 +258,7 @@ impl<'a> Watch<'a> {
         } else if self.of.input.overflowed() {
             self.stop = Some(format!(
                 "the speculative pass read more than {} from a pipe, which is what is kept for the program; \
-                 give the \
-                 input by a file",
+                 give the input by a file",
                 binary(stdin::KEPT as u64)
             ));
         }

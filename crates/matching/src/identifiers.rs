@@ -208,8 +208,7 @@ impl Fingerprint {
         let (first, last) = (chunk * FINGERPRINT_ROWS + 1, (chunk + 1) * FINGERPRINT_ROWS);
         Err(Error::input(format!(
             "identifiers changed while they were being matched (among rows {first} to {last}); leave the \
-             input alone \
-             and start again"
+             input alone and start again"
         )))
     }
 

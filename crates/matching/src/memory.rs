@@ -29,8 +29,7 @@ pub(crate) fn check(need: u64, limit: Option<u64>) -> Result<(), Error> {
     match limit {
         Some(limit) if need > limit => Err(Error::input(format!(
             "this match needs {} MB of memory and {} MB are left for it, the data's own memory taken off; \
-             raise `memory` by {} \
-             MB, or match fewer rows",
+             raise `memory` by {} MB, or match fewer rows",
             need.div_ceil(1_000_000),
             limit / 1_000_000,
             (need - limit).div_ceil(1_000_000)

@@ -262,8 +262,7 @@ fn options_that_do_not_fit_are_refused() {
     assert_eq!(
         error,
         "p1 at multi: this match needs 1 MB of memory and 0 MB are left for it, the data's own memory taken \
-         off; raise \
-         `memory` by 1 MB, or match fewer rows"
+         off; raise `memory` by 1 MB, or match fewer rows"
     );
     let few = Options { peer_rows_max: 1, ..one_thread() };
     assert!(text(few, one_thread(), 0).contains("rows of the peer: 2 is over the limit of 1"));

@@ -139,8 +139,7 @@ fn bind_error(address: &str, error: &std::io::Error) -> Error {
     Error::input(match error.kind() {
         ErrorKind::AddrInUse => format!(
             "{address} is in use by another process (`ss -ltnp` shows which); stop it or change `listen` to \
-             another \
-             port"
+             another port"
         ),
         ErrorKind::AddrNotAvailable => {
             format!(

@@ -276,8 +276,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "a at compute with b: b accuses c and d of deviating from the protocol at open. At least one of \
-             these deviated, \
-             and it may be the accuser: b, c, d; see their own output"
+             these deviated, and it may be the accuser: b, c, d; see their own output"
         );
         // This party is accused, and knows better.
         assert_eq!(told_of(&["a", "d"]).accusation().unwrap().suspects("a"), ["b", "d"]);

@@ -241,8 +241,7 @@ impl Identity {
         let file = open.map_err(|e| match e.kind() {
             ErrorKind::NotFound => Error::input(format!(
                 "there is no identity at {shown}: make one with `tacit keygen --out {shown}`, and put the \
-                 line `key` that it \
-                 prints into the study"
+                 line `key` that it prints into the study"
             )),
             _ => Error::io(format!("cannot open the identity {shown}"), &e),
         })?;
@@ -251,8 +250,7 @@ impl Identity {
         if mode & 0o077 != 0 {
             return Err(Error::input(format!(
                 "others may read the private key in {shown} (mode {mode:04o}); run `chmod 600 {shown}`, and \
-                 make a \
-                 new key if somebody may have read this one"
+                 make a new key if somebody may have read this one"
             )));
         }
         if about.len() > FILE_BYTES {
@@ -343,9 +341,8 @@ pub fn has_signed(key: &[u8; PUBLIC_KEY_BYTES], message: &[u8], signature: &[u8;
 
 fn not_ed25519() -> Error {
     Error::input(
-        "this identity holds no Ed25519 key, so it cannot sign; make one with `tacit keygen` and put its \
-         line `key` \
-         into the study",
+        "this identity holds no Ed25519 key, so it cannot sign; make one with `tacit keygen` and put its line \
+         `key` into the study",
     )
 }
 

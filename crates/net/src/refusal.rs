@@ -74,8 +74,7 @@ impl Wording {
                 let spoke = if *http { " but HTTP" } else { "" };
                 format!(
                     "{address} did not speak TLS{spoke}; check that this is the address of {peer} and that \
-                     {peer} \
-                     does not use the plain transport"
+                     {peer} does not use the plain transport"
                 )
             }
             Refusal::OtherKey(presented) => {
@@ -93,8 +92,7 @@ impl Wording {
                 }
                 format!(
                     "{address} presented {presented} ({whose}), but {peer} has {}; check {}, and which \
-                     identity \
-                     {peer} uses",
+                     identity {peer} uses",
                     self.key_of(peer),
                     terms.key_of(peer)
                 )
@@ -110,8 +108,7 @@ impl Wording {
             Refusal::Left => format!("{address} closed the connection before it said who it is"),
             Refusal::Outside => format!(
                 "{address} is in none of the networks that {me} takes connections from; if it is {peer}, add \
-                 its network to \
-                 {}",
+                 its network to {}",
                 terms.allow
             ),
             Refusal::Tls(text) => format!("the TLS handshake with {address} failed: {text}"),
@@ -162,8 +159,7 @@ pub(crate) fn version_text(peer: &str, theirs: Option<u16>) -> String {
     let theirs = theirs.map_or_else(|| "another version".to_owned(), |v| format!("version {v}"));
     format!(
         "{peer} speaks {theirs} of the wire format, this side version {FORMAT_VERSION}; install the same \
-         release of \
-         tacit on both sides"
+         release of tacit on both sides"
     )
 }
 

@@ -40,8 +40,7 @@ fn a_dialler_with_another_key_is_refused_and_both_learn_why() {
         text(dial(&listening, transport).meet(1)),
         format!(
             "{AT_REGISTRY}{at} refused our key {}; check the line `key` under [party.registry] of the study \
-             that \
-             hospitals holds",
+             that hospitals holds",
             stranger.fingerprint()
         )
     );
@@ -52,9 +51,8 @@ fn a_dialler_with_another_key_is_refused_and_both_learn_why() {
     assert_eq!(
         why,
         format!(
-            "{} (no party of this study), but registry has {}; check the line `key` under [party.registry] \
-             of the \
-             study, and which identity registry uses",
+            "{} (no party of this study), but registry has {}; check the line `key` under [party.registry] of \
+             the study, and which identity registry uses",
             stranger.fingerprint(),
             keys.study[0]
         )
@@ -75,8 +73,7 @@ fn a_listener_with_another_key_is_refused_and_both_learn_why() {
         text(dial(&listening, keys.tls(REGISTRY)).meet(1)),
         format!(
             "{AT_REGISTRY}{at} presented {} (no party of this study), but hospitals has {}; check the line \
-             `key` \
-             under [party.hospitals] of the study, and which identity hospitals uses",
+             `key` under [party.hospitals] of the study, and which identity hospitals uses",
             other.study[1], keys.study[1]
         )
     );
@@ -108,8 +105,7 @@ fn the_wrong_identity_is_found_before_anything_is_sent() {
         text(meet(REGISTRY, Endpoint::Dial("127.0.0.1:1".into()), transport).meet(1)),
         format!(
             "{AT_REGISTRY}the identity in use is {}, but registry has {}; check `identity` in this party's \
-             own file, \
-             or the line `key` under [party.registry] of the study",
+             own file, or the line `key` under [party.registry] of the study",
             wrong.fingerprint(),
             keys.study[0]
         )
@@ -208,8 +204,7 @@ fn a_port_in_use_says_what_to_do() {
         error.to_string(),
         format!(
             "{AT_HOSPITALS}{at} is in use by another process (`ss -ltnp` shows which); stop it or change \
-             `listen` to \
-             another port"
+             `listen` to another port"
         )
     );
 }
@@ -255,8 +250,7 @@ fn nobody_there_ends_when_patience_does() {
     assert!(
         error.ends_with(
             " s (connection refused); check that hospitals is running, that it listens there and that no \
-             firewall is \
-             between"
+             firewall is between"
         ),
         "{error}"
     );
@@ -269,8 +263,7 @@ fn nobody_there_ends_when_patience_does() {
         text(listening.join()),
         format!(
             "{AT_HOSPITALS}registry did not come to {at} within 0.3 s; check that registry is running and \
-             dials this \
-             address"
+             dials this address"
         )
     );
 }
@@ -317,8 +310,7 @@ fn both_sides_want_the_same_lanes() {
         text(dial(&listening, keys.tls(REGISTRY)).meet(3)),
         format!(
             "{AT_REGISTRY}{at}: the two sides ask for different numbers of worker lanes (3 here); both need \
-             the same \
-             `shards`"
+             the same `shards`"
         )
     );
     let error = text(listening.join());
@@ -481,7 +473,6 @@ fn a_peer_gone_mid_run_names_party_step_and_peer() {
     assert_eq!(
         error.unwrap_err().to_string(),
         "registry at match/pid with hospitals: the connection broke off before the peer was done; see the \
-         peer's own \
-         output"
+         peer's own output"
     );
 }

@@ -119,8 +119,7 @@ fn who_is_missing_is_named() {
         errors[0],
         format!(
             "p0 at meet with p2, p4: p2, p4 did not come to {at} within 4.0 s; check that each of them is \
-             running and \
-             dials this address"
+             running and dials this address"
         )
     );
     // Whichever ends first: its own patience, or that of a peer that it had met.

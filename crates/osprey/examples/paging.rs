@@ -105,9 +105,8 @@ fn compare(options: &Options, pattern: &str, rounds: usize) {
     let pairs = (stats.bytes_read + stats.bytes_written) as f64 / chunk / 2.0;
     println!(
         "{pattern:7} {} {:.2} s, unbounded {free:.2} s, ratio {:.3}; speculation {:.2} s; pager {:.1} us per \
-         chunk out \
-         and in; read {} MiB, written {} MiB, dead {}, clean {}; stalls {}, keys {}; plan {:.3} s, {} \
-         entries, {} frames; {:?}",
+         chunk out and in; read {} MiB, written {} MiB, dead {}, clean {}; stalls {}, keys {}; plan {:.3} s, \
+         {} entries, {} frames; {:?}",
         options.settings.engine,
         paged,
         paged / free,

@@ -63,8 +63,7 @@ pub fn bandwidth(dir: &Path, chunk: usize, bytes: u64) -> io::Result<Bandwidth> 
     if !fits || !(8 * chunk as u64..=BYTES_MAX).contains(&bytes) {
         let text = format!(
             "a disk is measured with chunks of {CHUNK_MIN} to {CHUNK_MAX} bytes (a power of two) and with 8 \
-             chunks to \
-             {BYTES_MAX} bytes; {chunk} and {bytes} were asked for"
+             chunks to {BYTES_MAX} bytes; {chunk} and {bytes} were asked for"
         );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }

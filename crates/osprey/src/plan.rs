@@ -174,8 +174,7 @@ impl Planner {
         if capacity < least {
             return Err(format!(
                 "a plan for {capacity} resident chunks is too small: two blocks of {microset} chunks must \
-                 fit, so at \
-                 least {least}"
+                 fit, so at least {least}"
             ));
         }
         Ok(Self {

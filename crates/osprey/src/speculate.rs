@@ -169,8 +169,7 @@ impl Tracer {
                 .map_err(|e| {
                     format!(
                         "speculation cannot map more than {at} bytes of the region: {e}; more mappings per \
-                         process \
-                         (vm.max_map_count) may help"
+                         process (vm.max_map_count) may help"
                     )
                 })?;
             self.reach.store(at + len, Ordering::Relaxed);

@@ -572,8 +572,7 @@ fn proven(
 
 fn refused(session: &Session, peer: PartyId) -> Error {
     let text = "the peer's privacy ledger does not allow this release: its budget is spent or the release is \
-                barred \
-                there; see the peer's own output";
+                barred there; see the peer's own output";
     Error::new(session.at(Some(peer)), Kind::Refused(text.into()))
 }
 

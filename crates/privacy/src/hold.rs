@@ -273,27 +273,21 @@ impl Release<'_> {
             ),
             (Some((_, Progress::Sent)), _) => format!(
                 "Spent: {what}, for this side's share of the result went out, or may have, and others may \
-                 have the \
-                 result. Held: that share. {AGAIN} the same result is opened, and nothing more is charged. \
-                 Of results \
-                 that stay so with one peer, the third asks this side's operator"
+                 have the result. Held: that share. {AGAIN} the same result is opened, and nothing more is \
+                 charged. Of results that stay so with one peer, the third asks this side's operator"
             ),
             (Some(_), true) => format!(
                 "Charged and not spent: {what}; no share has gone out, and nobody knows the result. Held: \
-                 this side's \
-                 share. {AGAIN} it goes on from there without another charge. If another release begins with \
-                 the same \
-                 parties, the charge is given back"
+                 this side's share. {AGAIN} it goes on from there without another charge. If another release \
+                 begins with the same parties, the charge is given back"
             ),
             (Some(_), false) => format!(
-                "Spent on this release: nothing; nobody knows the result. Held: this side's share. {AGAIN} \
-                 it goes on \
-                 from there"
+                "Spent on this release: nothing; nobody knows the result. Held: this side's share. {AGAIN} it \
+                 goes on from there"
             ),
             (None, true) => format!(
                 "Charged and not spent: {what}; nobody knows the result, and nothing is held. {AGAIN} it is \
-                 computed \
-                 anew, and what was charged pays for it"
+                 computed anew, and what was charged pays for it"
             ),
             (None, false) => format!(
                 "Spent on this release: nothing; nobody knows the result, and nothing is held. {AGAIN} it is \
@@ -413,18 +407,15 @@ impl Release<'_> {
             Stuck::Refused(party) => refused(session, party),
             Stuck::Ahead(party) => Error::refused(format!(
                 "{0} says that it has sent far more results of this release than were ever held here: its \
-                 ledger or this one is \
-                 not that of the earlier runs, or {0} lies; from here that cannot be told. Nothing was \
-                 charged. Put back the \
-                 newest copy of the ledger that was lost, or ask {0}'s operator what `tacit ledger show` \
-                 says there, and run \
-                 again; for another release, which is charged, change the study",
+                 ledger or this one is not that of the earlier runs, or {0} lies; from here that cannot be \
+                 told. Nothing was charged. Put back the newest copy of the ledger that was lost, or ask \
+                 {0}'s operator what `tacit ledger show` says there, and run again; for another release, \
+                 which is charged, change the study",
                 name(party)
             )),
             Stuck::Lost { has, lost } => Error::refused(format!(
                 "{} has the result of this release, and {} has lost its share of it: what all see is in the \
-                 report of the \
-                 first; for another one, which is charged again, change the study",
+                 report of the first; for another one, which is charged again, change the study",
                 name(has),
                 name(lost)
             )),
@@ -689,10 +680,9 @@ fn tell_all<const N: usize>(session: &mut Session, mine: [u8; N]) -> Result<Vec<
 }
 
 fn refused(session: &Session, peer: PartyId) -> Error {
-    let text = "the peer's privacy ledger does not pay for this release: its budget is spent, or its \
-                operator is to be asked \
-                first; see the peer's own output. Nothing was revealed, and what was charged here pays for \
-                the next try";
+    let text = "the peer's privacy ledger does not pay for this release: its budget is spent, or its operator \
+                is to be asked first; see the peer's own output. Nothing was revealed, and what was charged \
+                here pays for the next try";
     Error::new(session.at(Some(peer)), Kind::Refused(text.into()))
 }
 

@@ -110,10 +110,9 @@ impl Program {
         };
         format!(
             "{}: `{name}` need not be 0 in a row that {party} does not have, so that rows of others and \
-             made-up rows count; \
-             remove `rows any` from the head (then the rows are those that all parties have), or add to the \
-             row section \
-             `{party}-here = present {party}`, {here}, and fold `{name}-here`",
+             made-up rows count; remove `rows any` from the head (then the rows are those that all parties \
+             have), or add to the row section `{party}-here = present {party}`, {here}, and fold \
+             `{name}-here`",
             self.names.fold(i)
         )
     }

@@ -212,10 +212,8 @@ fn check_release(program: &Program, fold_owners: &[Owners]) -> Result<(), (&'sta
                 "R1 (reveal)",
                 format!(
                     "{:?} for {viewer} depends on others' data without noise for that viewer: {name}. Noise \
-                     it by a mechanism \
-                     for {viewer}; a sum of {viewer}'s own columns is its own under `rows any` only, since \
-                     over matched rows it \
-                     tells which of them the others have",
+                     it by a mechanism for {viewer}; a sum of {viewer}'s own columns is its own under `rows \
+                     any` only, since over matched rows it tells which of them the others have",
                     output.label
                 ),
             ));
@@ -255,8 +253,7 @@ impl Derivation<'_> {
         if degree > 1 && matches!(self.mechanism.kind, MechanismKind::Difference { .. }) {
             let text = format!(
                 "{own} noises a difference of means, whose scale holds for rows that change one joined row, \
-                 not {degree}; \
-                 release sums instead"
+                 not {degree}; release sums instead"
             );
             return Err(("R4 (degree)", text));
         }

@@ -88,12 +88,9 @@ fn r9_a_fold_that_an_absent_row_reaches_is_refused_with_the_line_to_add() {
     assert_eq!(
         refusal(&zero),
         "refused by rule R9 (absent rows): n (line 18, column 1): `isr` need not be 0 in a row that alpha \
-         does not have, \
-         so that rows of others and made-up rows count; remove `rows any` from the head (then the rows are \
-         those that \
-         all parties have), or add to the row section `alpha-here = present alpha`, `isr-here = and \
-         alpha-here isr`, and \
-         fold `isr-here`"
+         does not have, so that rows of others and made-up rows count; remove `rows any` from the head (then \
+         the rows are those that all parties have), or add to the row section `alpha-here = present alpha`, \
+         `isr-here = and alpha-here isr`, and fold `isr-here`"
     );
     // The verifier is what keeps it from a wrong count: four rows that alpha does not have are red.
     let wrong = totals(&parse(&zero), &ROWS)[0];
@@ -270,12 +267,9 @@ fn a_text_of_the_form_before_is_refused_with_what_has_changed() {
     assert_eq!(
         text,
         "line 1, column 1: this text is of the form tacit-program/1, in which a row that a party does not \
-         have counted with \
-         zeros, as the first label; write \"tacit-program/2\" and mind two changes: rows are those that all \
-         parties have, \
-         unless the head says `rows any` (of any party; `present PARTY` tells) or `rows aligned`; and labels \
-         count from 1, \
-         so every constant that a label is compared with is one more, and the column's type must hold the \
-         number of labels"
+         have counted with zeros, as the first label; write \"tacit-program/2\" and mind two changes: rows \
+         are those that all parties have, unless the head says `rows any` (of any party; `present PARTY` \
+         tells) or `rows aligned`; and labels count from 1, so every constant that a label is compared with \
+         is one more, and the column's type must hold the number of labels"
     );
 }

@@ -185,8 +185,7 @@ impl Mode {
         match (self, viewer) {
             (Self::Sums, Viewer::Publisher) => {
                 "rho-zCDP when one user's outcome is added or removed, or its values change; the arm sizes \
-                 are exact, because \
-                 the publisher knows them: do not pass on"
+                 are exact, because the publisher knows them: do not pass on"
             }
             (Self::Sums, _) => {
                 "rho-zCDP when one user is added or removed, or its values or arm change; the arm sizes are \
@@ -197,8 +196,7 @@ impl Mode {
             }
             (Self::Variance | Self::Algorithm1, _) => {
                 "rho-zCDP when one user's outcome is replaced or two users exchange arms, for public arm \
-                 sizes; no \
-                 statement when an arm size changes"
+                 sizes; no statement when an arm size changes"
             }
             (Self::Algorithm1AsPublished, _) => {
                 "for reproduction only: the printed noise scales cost more than the stated rho (the charge \

@@ -342,8 +342,7 @@ impl Transcript {
         if self.setup.context.data != setup.context.data {
             return Err(Error::input(
                 "these noise seeds were used with other data: the same noise on two data sets reveals their \
-                 exact \
-                 difference; start a new release, with a new debit",
+                 exact difference; start a new release, with a new debit",
             ));
         }
         if &self.setup != setup {

@@ -99,8 +99,7 @@ fn notices(report: &Report) -> Markup {
         let strong =
             words("strong", "", format!("Do not show this report to {peer}: it drew the noise in it. "));
         let why = "It could take the noise out again and read exact values: the noise protects the data only \
-                   as long \
-            as it does not see these numbers.";
+                   as long as it does not see these numbers.";
         parts.push(element(
             "div",
             &[("class", "box stop"), ("role", "note")],
@@ -108,9 +107,8 @@ fn notices(report: &Report) -> Markup {
         ));
     }
     if has_exact_numbers(&report.view) {
-        let why = "It contains exact numbers, without noise (marked \"exact\" below). The guarantee holds \
-                   for the \
-            party that reads this report, not for anyone it is shown to.";
+        let why = "It contains exact numbers, without noise (marked \"exact\" below). The guarantee holds for \
+                   the party that reads this report, not for anyone it is shown to.";
         let strong = words("strong", "", "Do not pass on this report. ");
         parts.push(element(
             "div",
@@ -120,8 +118,7 @@ fn notices(report: &Report) -> Markup {
     }
     if report.stored {
         let what = "This is the stored answer of an earlier run of the same study on the same data: no new \
-                    noise was \
-            drawn and nothing was charged.";
+                    noise was drawn and nothing was charged.";
         parts.push(element("div", &[("class", "box"), ("role", "note")], [paragraph("", what)]));
     }
     if !report.broke_off.is_empty() {
@@ -151,8 +148,7 @@ fn lift(report: &Report, view: &LiftView) -> Vec<Markup> {
     parts.push(notices(report));
     let clamp = format!(
         "The interval covers the difference of clamped means: no person adds more than {} to a total. Where \
-         people \
-         were clamped, the difference without the clamp may be another.",
+         people were clamped, the difference without the clamp may be another.",
         page::numbers::count(view.clamp)
     );
     if view.cells.iter().all(|cell| cell.estimate.is_none()) {

@@ -193,8 +193,7 @@ impl ServersInfo {
             let saw = match study.matching.protocol {
                 Protocol::SaltedKey if joins => format!(
                     "keyed hashes of the identifiers, and so which rows of different parties are equal, not \
-                     whose they \
-                     are; the sizes ({sizes})"
+                     whose they are; the sizes ({sizes})"
                 ),
                 Protocol::SaltedKey => format!("the sizes ({sizes})"),
                 _ => rows.clone(),

@@ -179,10 +179,8 @@ pub fn hidden(disclosed: &Disclosed) -> Option<String> {
     };
     Some(format!(
         "The sizes that were disclosed ({}) have made-up rows in them, a secret number by each party. These \
-         sizes are \
-         covered{except}: this party's ledger was charged rho {} and delta {} for its own {when}, towards \
-         each other \
-         party.",
+         sizes are covered{except}: this party's ledger was charged rho {} and delta {} for its own {when}, \
+         towards each other party.",
         sizes(disclosed),
         dummies.rho,
         dummies.delta
@@ -202,9 +200,8 @@ fn uncovered(told: &Uncovered) -> String {
 pub fn who_learnt(disclosed: &Disclosed) -> impl Iterator<Item = String> {
     let sentence = |told: &Uncovered| match told {
         Uncovered::MatchGraph { to } => format!(
-            "{} also learnt which of its rows share identifiers with which rows of the other party, in \
-             orders that hide \
-             whose rows they are. No noise covers this graph.",
+            "{} also learnt which of its rows share identifiers with which rows of the other party, in orders \
+             that hide whose rows they are. No noise covers this graph.",
             label(to)
         ),
         Uncovered::ArmSizes => {
@@ -376,8 +373,7 @@ pub fn membership(protocol: &str) -> Option<String> {
     let tells = ["pid", "ps3i", "collecting"].contains(&protocol);
     tells.then(|| {
         "In matching, a modified program reads which of its own identifiers another party has; an honest run \
-         looks the same, so \
-         no report can tell."
+         looks the same, so no report can tell."
             .to_owned()
     })
 }
@@ -397,8 +393,7 @@ pub fn drew_the_noise(report: &Report) -> Option<String> {
 
 /// What is said of a result that all see.
 pub const PUBLIC: &str = "This result is the same at all parties, and everybody may publish it: nobody knows \
-                          the noise in it, and \
-                          it protects the data of all.";
+                          the noise in it, and it protects the data of all.";
 
 /// Where the noise of a view comes from.
 pub fn noise_of(privacy: &Privacy) -> String {
@@ -431,8 +426,7 @@ pub fn multiplicity(view: &LiftView) -> Option<String> {
     (cells >= 4).then(|| {
         format!(
             "{cells} intervals of {} each: expect about {} of them to miss the truth by chance; a p-value of \
-             one cell among \
-             them counts {cells} times.",
+             one cell among them counts {cells} times.",
             numbers::percent(view.confidence),
             numbers::short(misses, 2)
         )

@@ -49,8 +49,7 @@ fn main() -> Result<(), Error> {
         let price = ring4().price_rows(&program, rows);
         println!(
             "{security:?}: {rows} rows in {seconds:.2} s = {:.0} rows/s; {} ANDs per row, {:.1} M AND/s; \
-             bytes per row: owners \
-             {:.0}, servers {:.0}; {:.2} bits per AND; {} rounds; totals {}, price {}",
+             bytes per row: owners {:.0}, servers {:.0}; {:.2} bits per AND; {} rounds; totals {}, price {}",
             rows as f64 / seconds,
             ands / rows,
             ands as f64 / seconds / 1e6,

@@ -84,8 +84,7 @@ fn args() -> Result<Args, Error> {
         }
         _ => Err(Error::input(format!(
             "usage: paged SEAT [SIZE [ADDRESSES]]: a seat from 0 to 3, a multiple of {ROWS}, and three \
-             addresses with \
-             commas between"
+             addresses with commas between"
         ))),
     }
 }

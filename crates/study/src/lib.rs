@@ -449,8 +449,7 @@ impl Study {
         if self.compute.engine == Engine::Clear {
             return Err(Error::input(format!(
                 "study {}: compute.engine is \"clear\", which protects nothing and is refused between \
-                 processes; \
-                 use \"auto\", \"yao\" or \"gmw\"",
+                 processes; use \"auto\", \"yao\" or \"gmw\"",
                 self.name
             )));
         }

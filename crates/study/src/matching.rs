@@ -259,8 +259,7 @@ impl Normaliser {
                 true => Ok(Self::Phone(Some(code))),
                 false => Err(item.refuse(format!(
                     "how national numbers are written there is not known: use \"phone\", with + and the \
-                     country in every \
-                     cell, or one of {}",
+                     country in every cell, or one of {}",
                     phone::codes()
                 ))),
             },
@@ -321,8 +320,7 @@ pub(super) fn parse(root: &Section<'_, '_>, kind: KindName, parties: usize) -> R
         let and = if parties > 2 && protocol == Protocol::Pid { " among more than two parties" } else { "" };
         return Err(list.error(format!(
             "match.identifiers names {} columns; \"{}\"{and} matches by exactly 1: of several, use \"pid\" \
-             between two \
-             parties or \"collecting\"",
+             between two parties or \"collecting\"",
             identifiers.len(),
             protocol.name()
         )));
@@ -349,9 +347,8 @@ pub(super) fn parse(root: &Section<'_, '_>, kind: KindName, parties: usize) -> R
     }
     if protocol.contaminated() != Contaminated::Ignore && dummies.is_some() {
         return Err(section.error(format!(
-            "match.contaminated = \"{}\" tells the exact sizes of both arms, which dummies do not hide: \
-             write dummies = \
-             \"off\", or contaminated = \"ignore\"",
+            "match.contaminated = \"{}\" tells the exact sizes of both arms, which dummies do not hide: write \
+             dummies = \"off\", or contaminated = \"ignore\"",
             protocol.contaminated().name()
         )));
     }
@@ -418,8 +415,7 @@ impl ProtocolName {
         if let (Some((_, Self::Ps3i | Self::Collecting | Self::CircuitPsi)), true) = (met, spines) {
             return Err(item.refuse(
                 "it gives shares of the rows that both have, and this study runs on a common spine; use \
-                 \"pid\" or \
-                 \"aligned\"",
+                 \"pid\" or \"aligned\"",
             ));
         }
         item.choice(known, &[])
@@ -655,10 +651,8 @@ impl Matching {
                 };
                 format!(
                     "both learn both set sizes and the size of the match, {sizes}; the publisher (of a \
-                     program the \
-                     first party) also sees which rows share identifiers with which, without knowing whose \
-                     rows they \
-                     are{arms}"
+                     program the first party) also sees which rows share identifiers with which, without \
+                     knowing whose rows they are{arms}"
                 )
             }
             Protocol::Ps3i { .. } => format!("both learn both set sizes and the size of the match, {sizes}"),
@@ -669,10 +663,8 @@ impl Matching {
                 };
                 format!(
                     "the advertiser learns how many rows the publisher has{arms}; the publisher learns how \
-                     many rows \
-                     the advertiser has, and which of them share identifiers with which of its own, without \
-                     knowing \
-                     whose rows they are; numbers {sizes}"
+                     many rows the advertiser has, and which of them share identifiers with which of its own, \
+                     without knowing whose rows they are; numbers {sizes}"
                 )
             }
             Protocol::CircuitPsi => {
@@ -681,10 +673,8 @@ impl Matching {
             Protocol::Aligned => "the identifiers are public: all files must hold the same".to_owned(),
             Protocol::SaltedKey => format!(
                 "the parties learn the sizes of all sets and of the match, exactly; {JOINERS} servers that \
-                 own no data see \
-                 keyed hashes of the identifiers, and so which rows of different parties are equal, not \
-                 whose they are; the \
-                 others see the sizes"
+                 own no data see keyed hashes of the identifiers, and so which rows of different parties are \
+                 equal, not whose they are; the others see the sizes"
             ),
         }
     }

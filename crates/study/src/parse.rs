@@ -107,8 +107,7 @@ fn unit(item: &Item<'_, '_>) -> Result<String, Error> {
     if text.len() > LONGEST || text.trim() != text || !text.chars().all(plain) {
         return Err(item.refuse(format!(
             "write what one row stands for in a word or two that fit after \"one\", at most {LONGEST} bytes \
-             of letters, digits, \
-             spaces and hyphens: \"person\", \"child\", \"household\""
+             of letters, digits, spaces and hyphens: \"person\", \"child\", \"household\""
         )));
     }
     Ok(text.to_owned())
@@ -255,8 +254,7 @@ fn one_unit(root: &Section<'_, '_>, lift: &Lift) -> Result<(), Error> {
     let item = root.need("advertiser", "a section [advertiser]")?;
     Err(item.error(
         "advertisers = \"together\" adds up what a person did at all of them: write the same value.unit for \
-         each, or \
-         advertisers = \"apart\"",
+         each, or advertisers = \"apart\"",
     ))
 }
 
@@ -490,15 +488,13 @@ fn noise(section: &Section<'_, '_>, parties: usize) -> Result<NoiseFrom, Error> 
     if let (Some(item), true) = (&named, parties != 2) {
         return Err(item.refuse(
             "one of two parties draws candidates for the other, and here are more; write noise = \"inside\", \
-             which serves \
-             [release.public] and [release.to.NAME] alike",
+             which serves [release.public] and [release.to.NAME] alike",
         ));
     }
     if let (Some(item), Some(_)) = (&named, section.get("public")) {
         return Err(item.refuse(
-            "who draws candidates knows the noise, so there is no public number; write noise = \"inside\", \
-             or give each party a \
-             number of its own: [release.to.NAME] with a rho instead of [release.public]",
+            "who draws candidates knows the noise, so there is no public number; write noise = \"inside\", or \
+             give each party a number of its own: [release.to.NAME] with a rho instead of [release.public]",
         ));
     }
     let candidates = candidates.map_or(Ok(64), |item| item.integer(2..=limits::CANDIDATES as u64))?;
@@ -628,8 +624,7 @@ fn match_only(root: &Section<'_, '_>, study: &Study) -> Result<ProgramStudy, Err
         (false, Some(item)) => {
             return Err(item.error(format!(
                 "[columns] are for protocols that give shares of them, and \"{}\" gives positions of rows: \
-                 remove the \
-                 section",
+                 remove the section",
                 protocol.name()
             )));
         }

@@ -164,9 +164,8 @@ impl Party {
                 .map_or_else(|| self.as_party.clone().into(), |stem| stem.to_string_lossy());
             Error::input(format!(
                 "no lineage: the privacy budget is kept under a name of the data that stays over all their \
-                 versions, and this \
-                 study spends some; add lineage = \"{stem}\" to the party file, or --lineage {stem} to the \
-                 command"
+                 versions, and this study spends some; add lineage = \"{stem}\" to the party file, or \
+                 --lineage {stem} to the command"
             ))
         })
     }
@@ -225,8 +224,7 @@ impl Address {
             Self::Peer(_) => {
                 return Err(Error::input(format!(
                     "`peer` is for two parties and this study has {}: write a section [peers] with a line \
-                     NAME = \
-                     \"host:port\" for each",
+                     NAME = \"host:port\" for each",
                     roster.len()
                 )));
             }

@@ -55,9 +55,8 @@ pub fn load(path: &Path) -> Result<Seed, Error> {
     let shown = path.display();
     let file = std::fs::File::open(path).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => Error::input(format!(
-            "there is no salt at {shown}: get the file from the owner who made it, or make one for all of \
-             you with \
-             `tacit keygen --salt {shown}`"
+            "there is no salt at {shown}: get the file from the owner who made it, or make one for all of you \
+             with `tacit keygen --salt {shown}`"
         )),
         _ => Error::io(format!("cannot open the salt {shown}"), &e),
     })?;
@@ -66,8 +65,7 @@ pub fn load(path: &Path) -> Result<Seed, Error> {
     if mode & 0o077 != 0 {
         return Err(Error::input(format!(
             "others may read the salt in {shown} (mode {mode:04o}); run `chmod 600 {shown}`, and make a new \
-             one with all \
-             owners if somebody may have read this"
+             one with all owners if somebody may have read this"
         )));
     }
     let mut text = Zeroizing::new(String::new());
@@ -76,8 +74,7 @@ pub fn load(path: &Path) -> Result<Seed, Error> {
     parse(&text).ok_or_else(|| {
         Error::input(format!(
             "{shown} holds no salt: one line, {FORMAT} and 64 hex digits; get it from another owner, or make \
-             one for all \
-             of you with `tacit keygen --salt FILE`, FILE a new one"
+             one for all of you with `tacit keygen --salt FILE`, FILE a new one"
         ))
     })
 }

@@ -52,17 +52,14 @@ fn a_program_study_carries_its_text() {
 fn wrong_names_and_shapes_are_placed() {
     assert_eq!(
         error("title  =", "titel  ="),
-        "study.toml, line 9, column 1: unknown key \"titel\" in the file; did you mean \"title\"? known \
-         here: format, \
-         name, kind, title, party, match, privacy, time, publisher, advertiser, lift, release, compute, \
-         server, ring4, \
-         program, columns"
+        "study.toml, line 9, column 1: unknown key \"titel\" in the file; did you mean \"title\"? known here: \
+         format, name, kind, title, party, match, privacy, time, publisher, advertiser, lift, release, \
+         compute, server, ring4, program, columns"
     );
     assert_eq!(
         error("max_events  = 4", "max_event   = 4"),
         "study.toml, line 42, column 1: unknown key \"max_event\" in [advertiser]; did you mean \
-         \"max_events\"? known \
-         here: layout, event, value, where, max_events, overflow, cohort"
+         \"max_events\"? known here: layout, event, value, where, max_events, overflow, cohort"
     );
     assert_eq!(
         error("max_events  = 4", ""),
@@ -78,9 +75,8 @@ fn wrong_names_and_shapes_are_placed() {
     );
     assert_eq!(
         error("duplicates  = \"error\"", "duplicates  = \"firts\""),
-        "study.toml, line 23, column 15: match.duplicates is \"firts\"; use \"error\", \"first\" or \
-         \"merge\" (did you \
-         mean \"first\"?)"
+        "study.toml, line 23, column 15: match.duplicates is \"firts\"; use \"error\", \"first\" or \"merge\" \
+         (did you mean \"first\"?)"
     );
     assert_eq!(
         error("format = \"tacit-study/1\"", "format = \"tacit-study/2\""),
@@ -187,8 +183,7 @@ fn a_setting_of_another_protocol_is_refused_as_such() {
             "[ { name = \"a\", normalise = [\"phone:55\"] } ]",
             "",
             "how national numbers are written there is not known: use \"phone\", with + and the country in \
-             every cell, or \
-             one of 1, 7, 20, 27, 30,",
+             every cell, or one of 1, 7, 20, 27, 30,",
         ),
         (
             "pid",
@@ -291,8 +286,7 @@ fn parties_and_keys_are_checked() {
     assert_eq!(
         error("tacit1:b07e66d2915c4fa3a2d8017b34ce9f50", "tacit1:b07e"),
         "study.toml, line 17, column 8: party.hospitals.key is \"tacit1:b07e\"; a key is \"tacit1:\" and 32 \
-         hex digits \
-         in lower case, as `tacit keygen` prints it"
+         hex digits in lower case, as `tacit keygen` prints it"
     );
     assert!(
         error("tacit1:b07e66d2915c4fa3a2d8017b34ce9f50", "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11")
@@ -306,8 +300,7 @@ fn parties_and_keys_are_checked() {
     assert_eq!(
         error("[release.public]", "[release.to.hospital]\nrho = 0.1\n[release.public]"),
         "study.toml, line 60, column 13: unknown key \"hospital\" in [release.to]; did you mean \
-         \"hospitals\"? known \
-         here: registry, hospitals"
+         \"hospitals\"? known here: registry, hospitals"
     );
 }
 
@@ -443,8 +436,7 @@ fn clear_is_refused_outside_one_process() {
     assert_eq!(
         study.refuse_clear().expect_err("refused").to_string(),
         "study polio-1954: compute.engine is \"clear\", which protects nothing and is refused between \
-         processes; use \
-         \"auto\", \"yao\" or \"gmw\""
+         processes; use \"auto\", \"yao\" or \"gmw\""
     );
     lift().refuse_clear().expect("auto is fine");
 }

@@ -61,12 +61,10 @@ impl Transport {
             None | Some(Self::Tls) => Ok(Self::Tls),
             Some(said) if trusted => Ok(said),
             Some(said) => Err(Error::refused(format!(
-                "transport = \"{said}\" and no trusted_network = true: over it messages travel in plain \
-                 text, which is for a \
-                 host or a network that only the operators of the four servers can touch. If that is so, add \
-                 trusted_network = true to the party file, or --trusted-network to the command; if not, use \
-                 transport = \
-                 \"tls\""
+                "transport = \"{said}\" and no trusted_network = true: over it messages travel in plain text, \
+                 which is for a host or a network that only the operators of the four servers can touch. If \
+                 that is so, add trusted_network = true to the party file, or --trusted-network to the \
+                 command; if not, use transport = \"tls\""
             ))),
         }
     }
@@ -79,8 +77,7 @@ impl Transport {
         match study.servers.as_ref().and_then(|servers| servers.transport.as_ref()) {
             Some(agreed) if agreed != self => Err(Error::input(format!(
                 "the study says [ring4] transport = \"{agreed}\", and this server is set to \"{self}\": set \
-                 transport = \
-                 \"{agreed}\" in its party file, or agree on another study"
+                 transport = \"{agreed}\" in its party file, or agree on another study"
             ))),
             _ => Ok(()),
         }
@@ -140,20 +137,16 @@ pub fn protects(name: &str) -> String {
     match Transport::parse(name) {
         Ok(Transport::Plain(Kind::Shm)) => format!(
             "The servers run on one host and compute over memory that their processes share, in plain text \
-             under masks: no \
-             server reads there what is meant for others. {rest} Whoever administers that host can look into \
-             all four and \
-             learn everything."
+             under masks: no server reads there what is meant for others. {rest} Whoever administers that \
+             host can look into all four and learn everything."
         ),
         Ok(Transport::Plain(Kind::Fabric { provider })) => format!(
             "The servers compute over libfabric ({provider}), in plain text under masks: no server reads \
-             there what is \
-             meant for others, and whoever else reads that network sees what all four see, and how much goes \
-             when. {rest}"
+             there what is meant for others, and whoever else reads that network sees what all four see, and \
+             how much goes when. {rest}"
         ),
         _ => "Everything between the servers goes over TLS between pinned keys: nobody else reads it or \
-              alters it \
-              unnoticed."
+              alters it unnoticed."
             .to_owned(),
     }
 }

@@ -143,8 +143,7 @@ impl Setting {
             Outcome::Upgraded(_) => Ok(()),
             Outcome::Kept(why) => Err(Error::input(format!(
                 "the four parties went on over TLS instead of {kind}, so there is nothing of it to measure: \
-                 {why}; use \
-                 --transport tls"
+                 {why}; use --transport tls"
             ))),
         }
     }

@@ -44,8 +44,7 @@ pub fn read(reader: impl BufRead, file: &str) -> Result<(Wired, Format), Error> 
         if first.split_ascii_whitespace().next() != Some("n") {
             return Err(lines.fail(
                 "this is neither Bristol Fashion, which begins with two numbers, nor the gmw format, which \
-                 begins with \
-                 a line n (docs/circuits.md)",
+                 begins with a line n (docs/circuits.md)",
             ));
         }
         Ok((gmw::read_lines(lines)?, Format::Gmw))

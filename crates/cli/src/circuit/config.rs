@@ -237,8 +237,7 @@ impl Records {
             let number = party + 1;
             return Err(lines.fail(format!(
                 "no key of party {number}; with keys, every party has one: k {number} tacit1:..., as its \
-                 `tacit keygen` \
-                 prints"
+                 `tacit keygen` prints"
             )));
         }
         let all = std::mem::take(&mut self.keys).into_values().collect();
@@ -265,8 +264,7 @@ impl Records {
             at,
             format!(
                 "{} is beyond this machine, where keys are needed: let every party run `tacit keygen --out \
-                 my.key`, \
-                 write `k PARTY KEY` for each and `s my.key`",
+                 my.key`, write `k PARTY KEY` for each and `s my.key`",
                 start(address)
             ),
         ))

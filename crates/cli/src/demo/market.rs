@@ -179,14 +179,11 @@ fn closing(summary: &Summary, reports: &[Report], folder: &Folder) -> String {
     };
     let held = reports.iter().flat_map(|r| &r.stages).all(|s| s.price_held);
     format!(
-        "  customer learned   {}\n  the truth          {}   {}\n\n  \
-         Nobody else learned anything: not which peers have the film, which one was found, or whether any \
-         was.\n  \
-         The customer learned no other bandwidth. Any of them together know what they entered and the \
-         answer, no more.\n\n  \
-         {} AND gates by {}, {} between all parties{}, {}\n  Reports: {} (and .json), of the others beside \
-         it.\n  \
-         Next: docs/studies/market.md     tacit bench market --resources 5000 --parties 3",
+        "  customer learned   {}\n  the truth          {}   {}\n\n  Nobody else learned anything: not which \
+         peers have the film, which one was found, or whether any was.\n  The customer learned no other \
+         bandwidth. Any of them together know what they entered and the answer, no more.\n\n  {} AND gates by \
+         {}, {} between all parties{}, {}\n  Reports: {} (and .json), of the others beside it.\n  Next: \
+         docs/studies/market.md     tacit bench market --resources 5000 --parties 3",
         word(&summary.found),
         word(&summary.truth),
         if summary.correct { "OK" } else { "NOT OK" },

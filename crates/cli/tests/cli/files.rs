@@ -101,8 +101,7 @@ fn check_says_which_rows_a_program_counts() {
     assert_eq!(
         rows(&program.replace("rows matched", "rows any")).unwrap(),
         "of any party; healthy-exposed, ill-exposed count rows that all parties have; healthy-all, ill-all \
-         count rows that \
-         clinic has, the others or not"
+         count rows that clinic has, the others or not"
     );
     let constant = program.replace("rows matched", "rows any").replace("sum is-ill", "sum one");
     let constant = constant.replace("ill = const 2 u2", "ill = const 2 u2\none = const 1 bit");

@@ -64,8 +64,7 @@ impl Shim {
         }
         Err(format!(
             "{FILE} cannot be opened ({why}); build it with `make fabric` (needs libfabric-dev), put it \
-             beside the program \
-             or name it in {VARIABLE}, or use another transport"
+             beside the program or name it in {VARIABLE}, or use another transport"
         ))
     }
 

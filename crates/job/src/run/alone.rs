@@ -54,8 +54,7 @@ pub fn match_rows(party: &Party, opened: &Opened, file: &Path, watch: &Watch) ->
     if !checked.study.only_matches() {
         return Err(Error::input(format!(
             "study {} computes something: `tacit run` matches its rows and computes; `tacit match` is for \
-             studies of kind \
-             \"match\"",
+             studies of kind \"match\"",
             checked.study.name
         )));
     }

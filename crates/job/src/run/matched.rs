@@ -275,9 +275,8 @@ impl Coordinator<'_> {
             if over {
                 return Err(Error::refused(
                     "the peer does not have its half of the match that was cut, and the made-up rows of this \
-                     match have \
-                     served before: this side has dropped its half; run again, and a match begins with \
-                     others",
+                     match have served before: this side has dropped its half; run again, and a match begins \
+                     with others",
                 ));
             }
             let mut ledger = ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"))?;

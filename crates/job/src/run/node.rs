@@ -86,8 +86,7 @@ pub fn serve(
     if node.allowed.is_none() {
         return Err(Error::input(
             "a node begins studies that nobody looks at again: list their full hashes under policy.studies, \
-             as `tacit \
-             check` prints them",
+             as `tacit check` prints them",
         ));
     }
     let identity = Identity::load(&node.identity)?;

@@ -88,8 +88,7 @@ pub(super) fn nodes(
         let at = addresses.get(&name).cloned().ok_or_else(|| {
             Error::input(format!(
                 "no address of {name}, whom this party is to tell to begin (`trigger`): add {name} = \
-                 \"host:port\" under \
-                 [peers], or --peer {name}=host:port"
+                 \"host:port\" under [peers], or --peer {name}=host:port"
             ))
         })?;
         Ok((seat, at))
@@ -220,8 +219,7 @@ impl Coordinator<'_> {
             if let Some((peer, _)) = theirs.into_iter().find(|(_, theirs)| *theirs != mine) {
                 return Err(Error::input(format!(
                     "the salt of {} is another one than this party's; all owners use the file that one of \
-                     them made \
-                     (`salt`)",
+                     them made (`salt`)",
                     self.checked.roster.name(peer)
                 )));
             }
@@ -238,10 +236,8 @@ impl Coordinator<'_> {
             if self.party.tls_only && self.transport != Transport::Tls {
                 return Err(Error::refused(format!(
                     "the servers compute over {}, and this party's transport = \"tls\" does not allow it: no \
-                     row was shared. The \
-                     servers' operators can set \"tls\" in their party files, or all agree on [ring4] \
-                     transport in the study; \
-                     otherwise remove the line",
+                     row was shared. The servers' operators can set \"tls\" in their party files, or all \
+                     agree on [ring4] transport in the study; otherwise remove the line",
                     self.transport
                 )));
             }

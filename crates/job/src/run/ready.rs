@@ -60,8 +60,7 @@ pub(crate) fn in_place(ledger: &Ledger, study: &Study) -> Result<(), Error> {
         if let Some((successor, day)) = ledger.successor(&member.key)? {
             return Err(Error::refused(format!(
                 "the study names {} as the key of {}, and that key has named {successor} as its successor \
-                 (heard on {day}): agree \
-                 on a study with the line key = \"{successor}\"",
+                 (heard on {day}): agree on a study with the line key = \"{successor}\"",
                 member.key, member.name
             )));
         }
@@ -123,11 +122,9 @@ fn claimed(ledger: &Ledger, name: &str, key: &str, statement: &Statement) -> Err
     let own = ledger.chain(key).map_or(0, |head| head.count);
     Error::refused(format!(
         "{name} holds a statement that this party signed on {}: its ledger had {} entries with {name} then. \
-         {path} has {own} \
-         and is not that ledger: it was made anew, put back from an older copy or changed, or it is another \
-         file of the same identity. Put the newest copy back, or \
-         take over what was signed: tacit ledger recover {} --lineage NAME; to go on without, add \
-         --new-ledger",
+         {path} has {own} and is not that ledger: it was made anew, put back from an older copy or changed, \
+         or it is another file of the same identity. Put the newest copy back, or take over what was signed: \
+         tacit ledger recover {} --lineage NAME; to go on without, add --new-ledger",
         statement.date(),
         statement.head.count,
         quoted(&path.to_string()),
@@ -169,8 +166,7 @@ impl Coordinator<'_> {
                     session.at(Some(peer)),
                     Kind::Refused(
                         "the peer's privacy ledger does not allow this study: its budget is spent or a \
-                         release is \
-                         barred there; see the peer's own output"
+                         release is barred there; see the peer's own output"
                             .into(),
                     ),
                 )),

@@ -227,8 +227,7 @@ impl Server<'_> {
                     .ok_or_else(|| session.link(owner).malformed("whether the study begins"))?;
                 if word == Word::Refused {
                     let text = "the owners do not run this study: the policy or ledger of one of them does \
-                                not allow \
-                                it; see their own output";
+                                not allow it; see their own output";
                     return Err(Error::new(session.at(Some(owner)), Fault::Refused(text.into())));
                 }
                 let common = session.link(owner).recv_array()?;

@@ -95,8 +95,7 @@ impl Kept {
         let Some(first) = first else { return Ok(positions) };
         Err(Error::input(format!(
             "{missing} rows of this party's data are not on the kept spine {}, the first is row {first} of \
-             those that take \
-             part: match again (without `spine`), or remove them",
+             those that take part: match again (without `spine`), or remove them",
             self.path.display()
         )))
     }
@@ -167,8 +166,7 @@ impl Kept {
         if matching != *study.matching_hash().as_bytes() || party != me.0 {
             return Err(Error::input(format!(
                 "the spine {shown} is of another match: its parties, or what its study said under [match], \
-                 differ from \
-                 this study's; match again (without `spine`)"
+                 differ from this study's; match again (without `spine`)"
             )));
         }
         let entry = |entry: &[u8]| {

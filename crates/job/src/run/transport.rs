@@ -69,9 +69,8 @@ fn same(session: &mut Session, peers: &[PartyId], mine: &Transport) -> Result<()
             session.at(Some(peer)),
             Fault::Input(format!(
                 "the servers are set to different transports: {me} to \"{mine}\" and {name} to \"{theirs}\"; \
-                 all four write \
-                 the same lines `transport` and `trusted_network` in their party files, so change them at \
-                 {me} or at {name}"
+                 all four write the same lines `transport` and `trusted_network` in their party files, so \
+                 change them at {me} or at {name}"
             )),
         ));
     }
@@ -95,8 +94,7 @@ fn upgrade(
         (Outcome::Kept(_), Transport::Auto) => Ok(Transport::Tls),
         (Outcome::Kept(why), _) => Err(Error::input(format!(
             "transport = \"{mine}\" is for four servers on one host, and {why}: all four set \"auto\", which \
-             takes TLS then, \
-             \"fabric\", or \"tls\""
+             takes TLS then, \"fabric\", or \"tls\""
         ))),
     }
 }

@@ -369,8 +369,7 @@ mod tests {
                     8 chunks of 64 KiB in it; allow at least 27 MiB\n  osprey: 4 MiB, peak unknown";
         assert_eq!(least(said, 4 << 20), Some(27 << 20));
         let said = "osprey: warning: the process uses 23 MiB beside the region: more than its limit leaves, \
-                    whatever is \
-                    paged; allow more";
+                    whatever is paged; allow more";
         assert_eq!(least(said, 29 << 20), Some(33 << 20));
         for other in
             ["allow at least 27 GiB", "allow at least MiB", "allow at least 99999999999999 MiB", "killed"]

@@ -88,8 +88,7 @@ fn figures(rows: &[Row]) -> [Figure; 6] {
             file: "faults.svg",
             title: "Page faults",
             caption: "All parties together, between the marks of the program (the paper's figure 6.1). Both \
-                      axes are \
-                      logarithmic; a bar without height is 0.",
+                      axes are logarithmic; a bar without height is 0.",
             panels: vec![
                 counts("Major faults", rows, |row| row.figures.major_faults),
                 counts("Minor faults", rows, |row| row.figures.minor_faults),
@@ -98,9 +97,8 @@ fn figures(rows: &[Row]) -> [Figure; 6] {
         Figure {
             file: "switches.svg",
             title: "Context switches",
-            caption: "All threads of all parties (the paper's figure 6.2). Both axes are logarithmic. \
-                      Waiting for the \
-                      other party is in them, and so it is in the unbounded run.",
+            caption: "All threads of all parties (the paper's figure 6.2). Both axes are logarithmic. Waiting \
+                      for the other party is in them, and so it is in the unbounded run.",
             panels: vec![
                 counts("Voluntary switches", rows, |row| row.figures.voluntary_switches),
                 counts("Involuntary switches", rows, |row| row.figures.involuntary_switches),
@@ -116,18 +114,16 @@ fn figures(rows: &[Row]) -> [Figure; 6] {
             file: "breakdown.svg",
             title: "Where time goes",
             caption: "The time of the compute thread over the wall seconds of the unbounded run (the paper's \
-                      figure 6.4): \
-                      blocked, and computing, which is divided into user and system as the CPU of all \
-                      threads is. \
-                      Threads beside it, such as the pager's (pager_cpu_s), add nothing to a bar.",
+                      figure 6.4): blocked, and computing, which is divided into user and system as the CPU \
+                      of all threads is. Threads beside it, such as the pager's (pager_cpu_s), add nothing to \
+                      a bar.",
             panels: vec![times(rows, breakdown)],
         },
         Figure {
             file: "bytes.svg",
             title: "Bytes moved",
             caption: "What paging read and wrote, all parties together. For hint and swap: pages that the \
-                      system swapped \
-                      during the whole run.",
+                      system swapped during the whole run.",
             panels: vec![
                 amounts("Read, MiB", rows, |row| row.figures.bytes_read as f64 / MIB),
                 amounts("Written, MiB", rows, |row| row.figures.bytes_written as f64 / MIB),
@@ -137,10 +133,8 @@ fn figures(rows: &[Row]) -> [Figure; 6] {
             file: "planning.svg",
             title: "Planning",
             caption: "Time of planning, all parties together, and wall time of the slower speculative pass, \
-                      which \
-                      makes the trace that is planned by. 0 where nothing is planned; of a speculative pass \
-                      also where it \
-                      ran beside the program.",
+                      which makes the trace that is planned by. 0 where nothing is planned; of a speculative \
+                      pass also where it ran beside the program.",
             panels: vec![
                 amounts("Planning, milliseconds", rows, |row| row.figures.plan_s * 1e3),
                 amounts("Speculative pass, milliseconds", rows, |row| row.figures.speculation_s * 1e3),

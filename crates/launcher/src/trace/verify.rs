@@ -21,10 +21,8 @@ const ANEW: &str = "give the arguments that it was made with, or make it anew (o
                     --trace-file FILE -- PROGRAM ARGUMENTS)";
 /// What to do where the program is the same.
 const DEPENDS: &str = "if its inputs are others now, make it anew; if they are the same, its accesses depend \
-                       on something \
-                       else (data, time, randomness, threads): paging by a trace is then slow, not wrong, \
-                       and \
-                       --mode reactive does as well";
+                       on something else (data, time, randomness, threads): paging by a trace is then slow, \
+                       not wrong, and --mode reactive does as well";
 
 /// Checks a trace, and compares it with a new one of `command` unless that is empty.
 ///
@@ -66,8 +64,7 @@ fn speculate(header: &Header, command: &[OsString], no_isolation: bool, to: &Pat
     if header.microset as usize != usual {
         return Err(Error::input(format!(
             "the trace has blocks of {} chunks, osprey run makes blocks of {usual} at this chunk size: it \
-             cannot be \
-             compared",
+             cannot be compared",
             header.microset
         )));
     }
@@ -113,9 +110,8 @@ fn keys(found: &Header, expected: &Header, command: &[OsString]) -> Option<Strin
         let (binary, arguments) = (command[0].display(), words(&command[1..]));
         format!(
             "its key is {:032x}, and {:032x} is that of the file {binary} as it is now, with the arguments \
-             `{arguments}`: \
-             it was made by another build of the program, with other arguments, or by another version of \
-             osprey",
+             `{arguments}`: it was made by another build of the program, with other arguments, or by another \
+             version of osprey",
             found.key, expected.key
         )
     })
@@ -127,8 +123,7 @@ fn difference(found: &[Block], expected: &[Block]) -> Option<String> {
         if (one.events, one.hash) != (other.events, other.hash) {
             return Some(format!(
                 "block {number} begins after {} events with hash {:016x} there, after {} with {:016x} now: \
-                 the program \
-                 allocates otherwise",
+                 the program allocates otherwise",
                 one.events, one.hash, other.events, other.hash
             ));
         }

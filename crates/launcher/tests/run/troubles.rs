@@ -180,8 +180,7 @@ fn a_full_disk_ends_the_program_with_its_name() {
     // A small file system that goes with its namespace.
     let folder = tempfile::tempdir().expect("folder");
     let script = "mount -t tmpfs -o size=2m none \"$2\" && exec \"$0\" run --memory 24M --spill \"$2\" \
-                  --spill-in-memory \
-                  --engine \"$3\" --mode \"$4\" -- \"$1\" 64";
+                  --spill-in-memory --engine \"$3\" --mode \"$4\" -- \"$1\" 64";
     let named = folder.path().to_str().expect("text");
     let cases =
         ["auto", "file"].map(|engine| ["speculate", "concurrent", "reactive"].map(|mode| (engine, mode)));

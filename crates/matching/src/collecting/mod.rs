@@ -124,8 +124,7 @@ impl Options {
             if self.dummies.is_some() {
                 return Err(Error::input(
                     "two lists disclose exact sizes, which dummies do not hide: declare the sizes public and \
-                     turn \
-                     dummies off, or match one list",
+                     turn dummies off, or match one list",
                 ));
             }
         }

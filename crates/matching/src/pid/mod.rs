@@ -251,8 +251,7 @@ fn check_same(run: &Run, own: &Padded<'_>, fingerprint: [u8; 32]) -> Result<(), 
 pub fn other_rows() -> Error {
     Error::input(
         "the match that was cut was of other rows: this party's data or the peer's have changed since. Bring \
-         them back, or \
-         both delete the folder of the match under `work` and begin afresh",
+         them back, or both delete the folder of the match under `work` and begin afresh",
     )
 }
 

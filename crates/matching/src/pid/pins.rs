@@ -16,8 +16,7 @@ const PIN_BYTES: usize = 16;
 const FRAME: usize = 2 * PIN_BYTES;
 
 const SAME: &str = "what it sends after the cut is what it sent before it; a peer that runs another release \
-                    of tacit now \
-                    may send other bytes: run again, the match begins afresh";
+                    of tacit now may send other bytes: run again, the match begins afresh";
 
 /// The pins of one run, in the order of the messages; nothing where the run keeps no journal.
 pub(super) struct Pins {

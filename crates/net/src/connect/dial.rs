@@ -213,8 +213,7 @@ impl Meet {
                     peer,
                     Kind::Channel(ChannelError::Io(format!(
                         "no answer from {name} at {address} within {waited:.1} s ({why}); check that {name} \
-                         is \
-                         running, that it listens there and that no firewall is between"
+                         is running, that it listens there and that no firewall is between"
                     ))),
                 ));
             }

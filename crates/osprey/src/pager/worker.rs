@@ -118,8 +118,7 @@ fn say_limits(link: &Link, mover: &Mover, spill: &Spill) {
     if !mover.uffd().serves_kernel() {
         link.note(
             "userfaultfd serves touches by user code alone here: a system call on the region may fail with \
-             EFAULT \
-             (allow it with vm.unprivileged_userfaultfd=1 or CAP_SYS_PTRACE)",
+             EFAULT (allow it with vm.unprivileged_userfaultfd=1 or CAP_SYS_PTRACE)",
         );
     }
     if !spill.direct() {

@@ -13,8 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Why a child cannot go on.
 pub(super) const REASON: &str = "a forked child used the content-oblivious region, which stays with its \
-                                 parent: do \
-                                 that work in the parent, or before the fork";
+                                 parent: do that work in the parent, or before the fork";
 
 static FORKED: AtomicBool = AtomicBool::new(false);
 static EXCLUDED: AtomicBool = AtomicBool::new(false);

@@ -27,8 +27,7 @@ pub(super) fn afford_total(connection: &Connection, path: &Path, debit: &Debit) 
     if &all + &debit.rho > *most {
         return Err(Error::refused(format!(
             "policy.total: {} of {} spent on lineage {} by all viewers together; this release to viewer {} \
-             needs {}: agree \
-             on less rho, or raise policy.total, which bounds what viewers learn together",
+             needs {}: agree on less rho, or raise policy.total, which bounds what viewers learn together",
             shown(&all),
             shown(most),
             debit.lineage,
@@ -63,9 +62,8 @@ pub(super) fn afford_viewer(
     }
     if debit.delta.is_positive() && &delta + &debit.delta > debit.most_delta {
         return Err(Error::refused(format!(
-            "delta: {} of {} spent on lineage {} by viewer {viewer}; this match needs {}: raise \
-             policy.delta, or agree on a \
-             smaller delta of match.dummies",
+            "delta: {} of {} spent on lineage {} by viewer {viewer}; this match needs {}: raise policy.delta, \
+             or agree on a smaller delta of match.dummies",
             small(&delta),
             small(&debit.most_delta),
             debit.lineage,
@@ -76,8 +74,7 @@ pub(super) fn afford_viewer(
     if debit.tau.is_positive() && !crate::bears(&(&rho + &debit.rho), &tau) {
         return Err(Error::refused(format!(
             "delta: with this release the noise of all releases of lineage {} to viewer {viewer} could be \
-             told from exact noise \
-             by more than 1e-9 of delta at rho {}: agree on less rho",
+             told from exact noise by more than 1e-9 of delta at rho {}: agree on less rho",
             debit.lineage,
             shown(&(rho + &debit.rho))
         )));
@@ -104,9 +101,8 @@ fn afford_period(
         None => "it is more than any period allows".to_owned(),
     };
     Err(Error::refused(format!(
-        "policy.period_budget: {} of {} spent on lineage {lineage} by viewer {viewer}; this release needs \
-         {}: {when}. Wait, \
-         agree on less rho, or raise policy.period_budget",
+        "policy.period_budget: {} of {} spent on lineage {lineage} by viewer {viewer}; this release needs {}: \
+         {when}. Wait, agree on less rho, or raise policy.period_budget",
         shown(&spent),
         period.words(),
         shown(rho)

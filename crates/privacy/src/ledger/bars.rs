@@ -121,10 +121,8 @@ impl Ledger {
             )));
         }
         let sql = "INSERT INTO allows (at, peer, lineage, bars, transcripts, reason, numbers) SELECT ?1, ?2, \
-                   ?3, \
-                   (SELECT coalesce(max(row), 0) FROM bars), (SELECT coalesce(max(row), 0) FROM \
-                   transcripts), ?4, \
-                   (SELECT coalesce(max(row), 0) FROM sent)";
+                   ?3, (SELECT coalesce(max(row), 0) FROM bars), (SELECT coalesce(max(row), 0) FROM \
+                   transcripts), ?4, (SELECT coalesce(max(row), 0) FROM sent)";
         super::put(&write, "allows", sql, params![now(), towards.peer, towards.lineage, reason], &[peer])
             .map_err(explain)?;
         write.commit().map_err(explain)?;
@@ -167,21 +165,19 @@ impl Ledger {
     pub fn broken_off(&self, peer: &str) -> Result<BrokenOff, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
         let sql = format!(
-            "SELECT count(*), coalesce(sum(stage >= 2 OR EXISTS (SELECT 1 FROM bars \
-             WHERE bars.release = broken.release AND bars.attempt = broken.attempt)), 0) \
-             FROM (SELECT release, attempt, max(stage) AS stage FROM transcripts WHERE peer IN {} \
-             GROUP BY release, attempt HAVING max(stage) > 0) AS broken \
-             WHERE NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = broken.release \
-             AND outputs.attempt = broken.attempt)",
+            "SELECT count(*), coalesce(sum(stage >= 2 OR EXISTS (SELECT 1 FROM bars WHERE bars.release = \
+             broken.release AND bars.attempt = broken.attempt)), 0) FROM (SELECT release, attempt, max(stage) \
+             AS stage FROM transcripts WHERE peer IN {} GROUP BY release, attempt HAVING max(stage) > 0) AS \
+             broken WHERE NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = broken.release AND \
+             outputs.attempt = broken.attempt)",
             line(1)
         );
         let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, u32>(0)?, row.get::<_, u32>(1)?));
         let (releases, after_index) = self.connection.query_row(&sql, [peer], read).map_err(explain)?;
         // Of noise that nobody knows: every number that was held and has no outcome.
         let sql = format!(
-            "SELECT count(*), coalesce(sum(EXISTS (SELECT 1 FROM sent WHERE sent.session = held.session)), \
-             0) FROM held \
-             WHERE {} AND NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = held.release \
+            "SELECT count(*), coalesce(sum(EXISTS (SELECT 1 FROM sent WHERE sent.session = held.session)), 0) \
+             FROM held WHERE {} AND NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = held.release \
              AND outputs.attempt = held.attempt)",
             has_line("peer", 1)
         );
@@ -197,11 +193,10 @@ impl Ledger {
     pub fn next_attempt(&self, release_id: &Bytes32) -> Result<u32, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
         let attempt = self.attempt(release_id)?;
-        let sql = "SELECT EXISTS (SELECT 1 FROM bars WHERE release = ?1 AND attempt = ?2) OR EXISTS (SELECT \
-                   1 \
+        let sql = "SELECT EXISTS (SELECT 1 FROM bars WHERE release = ?1 AND attempt = ?2) OR EXISTS (SELECT 1 \
                    FROM transcripts AS t WHERE release = ?1 AND attempt = ?2 AND stage >= 2 AND NOT (side = \
-                   'checker' \
-                   AND EXISTS (SELECT 1 FROM outputs WHERE outputs.release = ?1 AND outputs.attempt = ?2)))";
+                   'checker' AND EXISTS (SELECT 1 FROM outputs WHERE outputs.release = ?1 AND outputs.attempt \
+                   = ?2)))";
         let over: bool = self
             .connection
             .query_row(sql, params![release_id, attempt], |row| row.get(0))
@@ -233,9 +228,8 @@ fn open(connection: &Connection, towards: &Towards) -> Result<Vec<String>, rusql
     let before = lifted(connection, towards)?;
     let values = params![towards.peer, towards.lineage, before.bars];
     let sql = format!(
-        "SELECT at, reason FROM bars WHERE (peer = '' OR peer IN {}) AND (?2 = '' OR lineage IN (?2, '')) \
-         AND row > ?3 \
-         ORDER BY row",
+        "SELECT at, reason FROM bars WHERE (peer = '' OR peer IN {}) AND (?2 = '' OR lineage IN (?2, '')) AND \
+         row > ?3 ORDER BY row",
         line(1)
     );
     let read =
@@ -258,10 +252,9 @@ fn open(connection: &Connection, towards: &Towards) -> Result<Vec<String>, rusql
     };
     all.extend(connection.prepare(&sql)?.query_map(values, read)?.collect::<Result<Vec<_>, _>>()?);
     let sql = format!(
-        "SELECT sent.at FROM sent JOIN held USING (session) WHERE {} \
-         AND (?2 = '' OR held.lineage = ?2) AND NOT EXISTS (SELECT 1 FROM outputs \
-         WHERE outputs.release = sent.release AND outputs.attempt = sent.attempt) \
-         AND sent.row > (SELECT coalesce(max(numbers), 0) FROM allows WHERE allows.peer IN {} \
+        "SELECT sent.at FROM sent JOIN held USING (session) WHERE {} AND (?2 = '' OR held.lineage = ?2) AND \
+         NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = sent.release AND outputs.attempt = \
+         sent.attempt) AND sent.row > (SELECT coalesce(max(numbers), 0) FROM allows WHERE allows.peer IN {} \
          AND allows.lineage IN (?2, '')) ORDER BY sent.row",
         has_line("held.peer", 1),
         line(1)
@@ -312,8 +305,7 @@ pub(super) fn standing(
         if stage >= records::Stage::Named as u32 {
             return Ok(Some(format!(
                 "the index of a release's noise was named on {}, and this side keeps no outcome of it; a run \
-                 that is \
-                 still going on looks the same",
+                 that is still going on looks the same",
                 super::date(at)
             )));
         }
@@ -322,9 +314,8 @@ pub(super) fn standing(
     }
     Ok((unnamed >= UNNAMED).then(|| {
         format!(
-            "{unnamed} attempts at releases stopped after the seeds of their noise were exchanged and did \
-             not go on: who leaves \
-             there picks among noises; runs that are still going on look the same"
+            "{unnamed} attempts at releases stopped after the seeds of their noise were exchanged and did not \
+             go on: who leaves there picks among noises; runs that are still going on look the same"
         )
     }))
 }

@@ -20,8 +20,7 @@ pub(super) const LINKED: [(&str, &str); 12] = [
     (
         "debits",
         "row, at, release, attempt, lineage, viewer, peer, study, my_tag, peer_tag, rho, budget, protects, \
-         delta, \
-         tau, period, period_budget",
+         delta, tau, period, period_budget",
     ),
     ("answers", "row, study, program, my_tag, peer_tag, party, at, report"),
     ("transcripts", "row, release, attempt, side, stage, peer, lineage, at, record"),
@@ -333,8 +332,7 @@ impl Ledger {
 fn changed(path: &Path, what: &str) -> Error {
     Error::input(format!(
         "the ledger {} was changed by another program: {what}; put back the newest copy, or make a new one \
-         and take over \
-         what peers hold of it (tacit ledger recover)",
+         and take over what peers hold of it (tacit ledger recover)",
         path.display()
     ))
 }

@@ -88,8 +88,7 @@ fn settle(connection: &Connection, path: &Path) -> Result<(), Error> {
         }
         (APPLICATION, version) if version > VERSION => Err(Error::input(format!(
             "the ledger {} has format {version}, written by a newer tacit; this one reads up to {VERSION}: \
-             use the \
-             newer tacit",
+             use the newer tacit",
             path.display()
         ))),
         _ => Err(not_a_ledger(path)),
@@ -185,8 +184,7 @@ pub(super) fn explain(path: &Path, what: &str, error: &rusqlite::Error) -> Error
         }
         Some(ErrorCode::DatabaseCorrupt) => io(format!(
             "cannot {what} the ledger {shown}: the file is damaged; put back a backup and tell the other \
-             party, \
-             since what was spent after the backup is not in it"
+             party, since what was spent after the backup is not in it"
         )),
         _ => io(format!("cannot {what} the ledger {shown}: {error}")),
     }

@@ -63,11 +63,10 @@ impl Ledger {
     /// When the ledger cannot be read.
     pub fn held_share(&self, release: &Bytes32) -> Result<Option<(HeldShare, Progress)>, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
-        let sql = "SELECT session, attempt, share, salt, commitments, dropped, tau, \
-                   EXISTS (SELECT 1 FROM sent WHERE sent.session = held.session) AS sent, \
-                   EXISTS (SELECT 1 FROM outputs WHERE outputs.release = held.release \
-                   AND outputs.attempt = held.attempt) AS out \
-                   FROM held WHERE release = ?1 ORDER BY row DESC LIMIT 1";
+        let sql = "SELECT session, attempt, share, salt, commitments, dropped, tau, EXISTS (SELECT 1 FROM \
+                   sent WHERE sent.session = held.session) AS sent, EXISTS (SELECT 1 FROM outputs WHERE \
+                   outputs.release = held.release AND outputs.attempt = held.attempt) AS out FROM held WHERE \
+                   release = ?1 ORDER BY row DESC LIMIT 1";
         let read = |row: &rusqlite::Row<'_>| {
             let commitments: Vec<u8> = row.get("commitments")?;
             let commitments = commitments.as_chunks().0.to_vec();
@@ -145,8 +144,7 @@ impl Ledger {
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
         drop_shares(&write, release).map_err(explain)?;
         let sql = "INSERT INTO held (at, release, attempt, session, peer, lineage, share, salt, commitments, \
-                   dropped, tau) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10)";
+                   dropped, tau) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10)";
         let values = params![
             now(),
             release,
@@ -381,8 +379,7 @@ fn too_many(open: usize) -> Option<String> {
     (open >= OPEN_NUMBERS as usize).then(|| {
         format!(
             "{open} results were paid for with it and never reported by both sides: whoever ends a run when \
-             it has its \
-             result, or does not like it, leaves so; a run that is still going on looks the same"
+             it has its result, or does not like it, leaves so; a run that is still going on looks the same"
         )
     })
 }
@@ -401,8 +398,7 @@ fn check_open(write: &Connection, path: &Path, debit: &Debit) -> Result<(), Erro
         if too_many(open + flying).is_some() {
             return Err(Error::refused(format!(
                 "{open} results with {peer} were paid for and not reported by both sides, and other runs of \
-                 this party are \
-                 about to send {flying} more: wait for these runs to end, and run again"
+                 this party are about to send {flying} more: wait for these runs to end, and run again"
             )));
         }
     }

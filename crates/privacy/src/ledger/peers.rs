@@ -40,8 +40,7 @@ impl Mismatch {
         if now < held {
             format!(
                 "the ledger of {peer} went back from {held} entries, as it signed on {day}, to {now}: it was \
-                 made anew or put \
-                 back from an older copy"
+                 made anew or put back from an older copy"
             )
         } else {
             format!(
@@ -299,8 +298,7 @@ impl Ledger {
     fn only_lineage(&self) -> Result<String, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
         let sql = "SELECT DISTINCT lineage FROM (SELECT lineage FROM debits WHERE protects = 1 UNION SELECT \
-                   lineage \
-                   FROM bars) WHERE lineage <> ''";
+                   lineage FROM bars) WHERE lineage <> ''";
         let mut query = self.connection.prepare(sql).map_err(explain)?;
         let rows = query.query_map([], |row| row.get::<_, String>(0)).map_err(explain)?;
         match &rows.collect::<Result<Vec<_>, _>>().map_err(explain)?[..] {

@@ -14,8 +14,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 pub(super) fn line(parameter: u8) -> String {
     format!(
         "(WITH RECURSIVE line (one) AS (SELECT ?{parameter} UNION SELECT CASE WHEN old = one THEN new ELSE \
-         old END \
-         FROM line JOIN successions ON old = one OR new = one) SELECT one FROM line)"
+         old END FROM line JOIN successions ON old = one OR new = one) SELECT one FROM line)"
     )
 }
 
@@ -47,10 +46,8 @@ impl Ledger {
             Some((known, at)) => {
                 return Err(Error::refused(format!(
                     "{old} named {known} as its successor on {}, and now it is said to have named {new} as \
-                     well: a key has one \
-                     successor, and whoever shows two of them would have two budgets, or has stolen it. \
-                     Nothing was sent; ask \
-                     its operator, by other means, which one is right",
+                     well: a key has one successor, and whoever shows two of them would have two budgets, or \
+                     has stolen it. Nothing was sent; ask its operator, by other means, which one is right",
                     date(at)
                 )));
             }

@@ -81,8 +81,7 @@ fn sums_are_exact_and_a_budget_is_a_bound() {
     assert_eq!(
         text(ledger.debit(&debit(10, ratio(1, 3), ratio(1, 1)))),
         "budget: 1 of 1 spent on lineage hospitals by viewer key-of-registry; this release needs 1/3: agree \
-         on less rho, \
-         or raise policy.budget, which bounds what this viewer learns of these data in all"
+         on less rho, or raise policy.budget, which bounds what this viewer learns of these data in all"
     );
     assert!(text(ledger.check_debit(&debit(10, ratio(1, 4), ratio(11, 10)))).contains("1 of 1.1 spent"));
     // Another viewer and other data have budgets of their own.
@@ -235,10 +234,9 @@ fn nothing_is_changed_or_deleted() {
 }
 
 /// Makes every debit a millionth.
-const CHEAPER: &str = "INSERT OR REPLACE INTO debits SELECT row, at, release, attempt, lineage, viewer, \
-                       peer, study, \
-                       my_tag, peer_tag, '1/1000000', budget, protects, delta, tau, period, period_budget \
-                       FROM debits";
+const CHEAPER: &str = "INSERT OR REPLACE INTO debits SELECT row, at, release, attempt, lineage, viewer, peer, \
+                       study, my_tag, peer_tag, '1/1000000', budget, protects, delta, tau, period, \
+                       period_budget FROM debits";
 
 /// Triggers are gone around by a connection with SQLite's own defaults. The chains find what was done.
 #[test]
@@ -683,8 +681,7 @@ fn deltas_add_up_to_a_bound_of_their_own() {
     assert_eq!(
         text(ledger.debit(&with(3, ratio(12, 100_000_000_000u64)))),
         "delta: 3e-9 of 3e-9 spent on lineage hospitals by viewer key-of-registry; this match needs 1.2e-10: \
-         raise \
-         policy.delta, or agree on a smaller delta of match.dummies"
+         raise policy.delta, or agree on a smaller delta of match.dummies"
     );
     // What has no delta is not concerned, and what is charged already stays so.
     ledger.debit(&debit(4, ratio(1, 100), ratio(1, 1))).unwrap();

@@ -148,8 +148,7 @@ fn sentences() {
     assert_eq!(
         say(&view(900, Some("cent"), false, Some(estimate(12.0, 4.0, Some([112.0, 100.0]))))),
         "The mean of the vaccine group was 12.00 cent per person higher than that of the placebo group (12 % \
-         higher). \
-         95 % interval, from chance and privacy noise: 8.00 higher to 16.00 higher."
+         higher). 95 % interval, from chance and privacy noise: 8.00 higher to 16.00 higher."
     );
     assert_eq!(
         say(&view(1, None, true, None)),

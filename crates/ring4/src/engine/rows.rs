@@ -204,8 +204,7 @@ impl Prepared {
         }
         Err(Error::input(format!(
             "{} rows of the program {} are too many for one computation of ring4: at most {} fit. Split the \
-             data into \
-             several studies",
+             data into several studies",
             self.plan.rows,
             self.program.name,
             limits::ROWS

@@ -250,8 +250,7 @@ pub(crate) fn private(session: &mut Session, peer: PartyId) -> Result<(), Error>
         return Ok(());
     }
     let text = "ring4 needs a channel here that nobody else reads: use TLS (products can be masked for \
-                transports whose \
-                messages are authenticated; keys, inputs of owners and outputs cannot)";
+                transports whose messages are authenticated; keys, inputs of owners and outputs cannot)";
     Err(Error::new(session.at(Some(peer)), Kind::Input(text.into())))
 }
 

@@ -150,8 +150,7 @@ impl<M: Memory> Array<M> {
         if !start.is_multiple_of(lanes) || (!end.is_multiple_of(lanes) && *end != self.len) {
             return Err(Error::misuse(format!(
                 "elements {start}..{end} do not fill blocks: over {} bits a piece begins and ends at \
-                 multiples of {lanes}, or \
-                 at the end of the array",
+                 multiples of {lanes}, or at the end of the array",
                 self.ring.bits()
             )));
         }

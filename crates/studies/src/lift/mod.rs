@@ -287,8 +287,7 @@ impl Lift {
         if fixed && self.families().len() > 1 {
             return Err(Error::input(
                 "lift: this mode releases the overall difference only; remove breakdown and cohort, or use \
-                 mode \
-                 \"sums\"",
+                 mode \"sums\"",
             ));
         }
         self.check_matching()?;
@@ -334,15 +333,13 @@ impl Lift {
         if slots > 1 && !self.cohorts.is_empty() {
             return Err(Error::input(
                 "lift: a person joined to several rows of the advertiser may be in several cohorts; remove \
-                 cohort, or \
-                 match one row to one",
+                 cohort, or match one row to one",
             ));
         }
         if self.mode != Mode::Sums && (degree != [1; 2] || alone != [1; 2]) {
             return Err(Error::input(
                 "lift: the scale of this mode holds where one row changes one person; use mode \"sums\", or \
-                 match by one \
-                 identifier",
+                 match by one identifier",
             ));
         }
         Ok(())

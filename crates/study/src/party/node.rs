@@ -62,8 +62,7 @@ impl PartySettings {
         if let Some((name, _)) = of_owners.iter().find(|(_, there)| *there) {
             return Err(Error::input(format!(
                 "this is a server without data, and `{name}` is for parties that own some: remove the line \
-                 (an owner takes \
-                 part by `tacit run`)"
+                 (an owner takes part by `tacit run`)"
             )));
         }
         let studies: Vec<PathBuf> = self.study.into_iter().chain(self.studies).collect();
@@ -76,8 +75,7 @@ impl PartySettings {
             (_, Some(_)) => {
                 return Err(Error::input(
                     "`peer` is for two parties, and servers have more: write a section [peers] with a line \
-                     NAME = \
-                     \"host:port\" for each",
+                     NAME = \"host:port\" for each",
                 ));
             }
             (None, None) => return Err(need("listen")),

@@ -99,8 +99,7 @@ impl PartySettings {
         {
             return Err(alone.error(
                 "period and period_budget belong together: period = \"90d\" and period_budget = 0.5 let no \
-                 viewer have more \
-                 than 0.5 in any 90 days",
+                 viewer have more than 0.5 in any 90 days",
             ));
         }
         let rate = |item: Item<'_, '_>| Rate::parse(item.text()?).map_err(|rule| item.refuse(rule));
@@ -211,8 +210,7 @@ impl Policy {
 
 pub(super) fn not_listed(study: &Study, hash: &StudyHash) -> Error {
     Error::refused(format!(
-        "study {} ({hash}) is not on this party's list; after you have read the study, add its hash \"{}\" \
-         to \
+        "study {} ({hash}) is not on this party's list; after you have read the study, add its hash \"{}\" to \
          policy.studies",
         study.name,
         hash.full()

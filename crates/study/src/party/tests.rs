@@ -92,10 +92,8 @@ fn mistakes_are_placed() {
     assert_eq!(
         error("identity =", "identitiy ="),
         "party.toml, line 6, column 1: unknown key \"identitiy\" in the file; did you mean \"identity\"? \
-         known here: \
-         study, as, identity, data, listen, allow, peer, peers, memory, ledger, report, deadline, lineage, \
-         work, \
-         keep_spine, spine, salt, studies, trigger, transport, trusted_network, policy"
+         known here: study, as, identity, data, listen, allow, peer, peers, memory, ledger, report, deadline, \
+         lineage, work, keep_spine, spine, salt, studies, trigger, transport, trusted_network, policy"
     );
     assert_eq!(
         error("memory   = \"1G\"", "memory   = \"1GB\""),
@@ -146,8 +144,7 @@ fn the_policy_refuses_what_its_owner_did_not_allow() {
     assert_eq!(
         refused(Policy { max_rho: Decimal::parse("0.099999999").expect("a decimal"), ..base.clone() }),
         "the study spends rho 0.1 on what everybody sees ([release.public]); this party's policy.max_rho is \
-         0.099999999 (the \
-         default; a line max_rho under [policy] of the party file says otherwise)"
+         0.099999999 (the default; a line max_rho under [policy] of the party file says otherwise)"
     );
     let broken = LIFT.replace("# breakdown ", "breakdown ");
     let study = Study::parse("lift.toml", &broken).expect("a study");

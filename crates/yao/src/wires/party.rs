@@ -406,8 +406,7 @@ impl Line<'_> {
         if check != calls.to_le_bytes() {
             return Err(link.blame(
                 "its program has called other operations, or the same with other sizes; both parties run the \
-                 same program \
-                 with the same sizes",
+                 same program with the same sizes",
             ));
         }
         if to.has(role) {

@@ -86,8 +86,7 @@ impl Room {
     pub fn stand_behind(self: &Arc<Self>, region: &Region) -> Result<(), String> {
         let text = format!(
             "a part of the file in {} could be neither read nor written: the disk is full or faulty; free \
-             space there, or \
-             choose another directory (OSPREY_SPILL, or --spill of osprey run)",
+             space there, or choose another directory (OSPREY_SPILL, or --spill of osprey run)",
             self.directory.display()
         );
         let trouble = Trouble { room: self.clone(), base: region.mapping().base() as usize, text };
@@ -134,10 +133,8 @@ impl Room {
     fn full(&self, have: u64, why: &str) -> ! {
         self.end(&format!(
             "no room for paging: the file in {} holds {} MiB and cannot grow ({why}); free space there, or \
-             choose another \
-             directory (OSPREY_SPILL, or --spill of osprey run): engine file needs room for all that the \
-             program has in \
-             its region",
+             choose another directory (OSPREY_SPILL, or --spill of osprey run): engine file needs room for \
+             all that the program has in its region",
             self.directory.display(),
             have >> 20
         ))
@@ -148,8 +145,7 @@ impl Room {
     pub fn lost(&self, error: &io::Error) -> ! {
         self.end(&format!(
             "the file in {} could not be written: {error}; free space there, or choose another directory \
-             (OSPREY_SPILL, \
-             or --spill of osprey run)",
+             (OSPREY_SPILL, or --spill of osprey run)",
             self.directory.display()
         ))
     }
