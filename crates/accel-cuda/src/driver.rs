@@ -31,8 +31,8 @@ pub(crate) const NVRTC_NAMES: [&str; 4] =
 const NO_DRIVER: &str = "no CUDA driver; install the driver of the NVIDIA GPU (on Debian: nvidia-driver, \
                          libcuda1), or choose the device cpu";
 const NO_NVRTC: &str = "no NVRTC, which compiles the kernels at run time; install the CUDA toolkit or its \
-                        NVRTC package (on Debian: libnvrtc12) and, where it is not on the loader's path, name \
-                        its folder in LD_LIBRARY_PATH, or choose the device cpu";
+                        NVRTC package (on Debian: libnvrtc12) and, where it is not on the loader's path, \
+                        name its folder in LD_LIBRARY_PATH, or choose the device cpu";
 
 fn failed(text: impl Into<String>) -> Error {
     Error::new(At::default(), Kind::Io(text.into()))
@@ -198,8 +198,8 @@ impl Compiler {
         if image.is_empty() {
             let log = String::from_utf8_lossy(&log).trim_end_matches(['\0', '\n']).to_owned();
             return Err(failed(format!(
-                "NVRTC cannot compile the kernels for compute capability {major}.{minor} (status {status}); a \
-                 GPU newer than the toolkit needs a newer NVRTC: {log}"
+                "NVRTC cannot compile the kernels for compute capability {major}.{minor} (status {status}); \
+                 a GPU newer than the toolkit needs a newer NVRTC: {log}"
             )));
         }
         Ok(image)

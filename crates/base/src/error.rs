@@ -296,8 +296,8 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "registry at open with server-1: server-1 accuses server-3 and server-4 of deviating from the \
-             protocol at release/1/open. At least one of these deviated, and it may be the accuser: server-1, \
-             server-3, server-4; see their own output"
+             protocol at release/1/open. At least one of these deviated, and it may be the accuser: \
+             server-1, server-3, server-4; see their own output"
         );
         let error = Error::new(at("registry"), check()).accusing(told(Some("server-2")));
         assert!(error.to_string().contains(": server-2 passes on that server-1 accuses"), "{error}");

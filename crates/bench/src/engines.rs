@@ -375,9 +375,9 @@ fn page(by_rows: &[Point], by_round_trip: &[Point], advice: &[String]) -> String
         ]
     };
     let about = format!(
-        "A lift study with {LIFT_EVENTS} events per person, 32-bit times and values, no matching; every party \
-         a process of this machine, over TLS; time from when all have met. Round trips go through a relay \
-         that delays every byte. yao and gmw: two parties; ring4: four, the owners among them."
+        "A lift study with {LIFT_EVENTS} events per person, 32-bit times and values, no matching; every \
+         party a process of this machine, over TLS; time from when all have met. Round trips go through a \
+         relay that delays every byte. yao and gmw: two parties; ring4: four, the owners among them."
     );
     let advice = advice.iter().map(|line| words("li", "", line));
     Page {

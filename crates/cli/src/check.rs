@@ -143,8 +143,8 @@ fn budget_lines(budget: &Outlook) -> Vec<String> {
         let before = match charged.as_str() {
             "0" => String::new(),
             charged => format!(
-                "; {charged} of it was charged before and is not taken again while the data of both sides are \
-                 the same (but from the third match on)"
+                "; {charged} of it was charged before and is not taken again while the data of both sides \
+                 are the same (but from the third match on)"
             ),
         };
         format!(
@@ -160,10 +160,9 @@ fn budget_lines(budget: &Outlook) -> Vec<String> {
         ))
     }));
     lines.push(match &budget.total {
-        Some(total) => format!(
-            "budget     {} of {total} spent by all viewers of lineage {lineage}",
-            budget.spent_by_all
-        ),
+        Some(total) => {
+            format!("budget     {} of {total} spent by all viewers of lineage {lineage}", budget.spent_by_all)
+        }
         None => format!(
             "budget     {} spent by all viewers of lineage {lineage}; no bound beside each viewer's \
              (policy.total)",

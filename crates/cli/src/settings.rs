@@ -226,9 +226,9 @@ mod tests {
 
     #[test]
     fn every_line_of_a_party_file_is_a_flag() {
-        let line = "run --study s --as a --identity i --data d --listen 0.0.0.0:1 --allow 10.0.0.0/8 --memory \
-                    64M --ledger l --report r --deadline 1m --lineage x --allow-kind lift --max-rho 0.5 \
-                    --budget 1 --max-cells 2 --allow-exact --delta 1e-7 --total 2 --candidates 8 \
+        let line = "run --study s --as a --identity i --data d --listen 0.0.0.0:1 --allow 10.0.0.0/8 \
+                    --memory 64M --ledger l --report r --deadline 1m --lineage x --allow-kind lift --max-rho \
+                    0.5 --budget 1 --max-cells 2 --allow-exact --delta 1e-7 --total 2 --candidates 8 \
                     --dummies-seed fresh --work w --keep-spine k";
         let cli = Cli::try_parse_from(std::iter::once("tacit").chain(line.split_whitespace())).unwrap();
         let Command::Run(run) = cli.command else { panic!("a run") };

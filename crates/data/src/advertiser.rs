@@ -445,8 +445,8 @@ impl People {
             if rule == Duplicates::Error && !repeat.again {
                 complaints.add(|| {
                     format!(
-                        "{}: an identifier of {}, but not all the same ones; correct one of them, or agree on \
-                         {}",
+                        "{}: an identifier of {}, but not all the same ones; correct one of them, or agree \
+                         on {}",
                         files.show(here),
                         files.show_beside(there, here),
                         other_rules(lines.identifiers.keys())

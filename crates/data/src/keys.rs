@@ -224,8 +224,8 @@ impl std::fmt::Display for BadIdentifier {
             }
             Self::NotAPhone => write!(
                 f,
-                "not a telephone number: it needs {} to {} digits with its country, as many as a number there \
-                 has, and nothing else but spaces and + - . / ( )",
+                "not a telephone number: it needs {} to {} digits with its country, as many as a number \
+                 there has, and nothing else but spaces and + - . / ( )",
                 phone::DIGITS.start(),
                 phone::DIGITS.end()
             ),

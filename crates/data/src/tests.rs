@@ -132,8 +132,8 @@ fn a_duplicate_names_both_lines_and_not_the_identifier() {
     ];
     assert_eq!(
         hospitals_error("child_id,onset,severity\na,1954-07-01,paralytic\na,1954-07-02,paralytic\n", wide),
-        "hospitals.csv, line 3: the same identifier as line 2; remove one, or agree on duplicates = \"first\" \
-         or \"merge\""
+        "hospitals.csv, line 3: the same identifier as line 2; remove one, or agree on duplicates = \
+         \"first\" or \"merge\""
     );
     assert_eq!(
         hospitals_error(
@@ -174,8 +174,8 @@ fn times_and_values_have_a_range() {
     );
     assert_eq!(
         registry_error(registry("a,vaccine,1955-01-02\n"), &[]),
-        "registry.csv, line 2, column \"injected\": \"1955-01-02\" is after the study's last time 1955-01-01: \
-         correct the cell, or agree on a longer [time] span"
+        "registry.csv, line 2, column \"injected\": \"1955-01-02\" is after the study's last time \
+         1955-01-01: correct the cell, or agree on a longer [time] span"
     );
     let amount = |cell: &str| {
         hospitals_error(format!("child_id,onset,severity,amount\na,200,paralytic,{cell}\n"), AMOUNT)
@@ -362,8 +362,8 @@ fn parquet_types_are_checked() {
     assert_eq!(
         with("child_id", Arc::new(Date32Array::from(vec![1, 2, 3]))).expect_err("dates").lines().next(),
         Some(
-            "r.parquet, row 1 (row group 0), column \"child_id\": a date cannot be an identifier; use text or \
-             whole numbers"
+            "r.parquet, row 1 (row group 0), column \"child_id\": a date cannot be an identifier; use text \
+             or whole numbers"
         )
     );
     let dictionary: arrow_array::DictionaryArray<arrow_array::types::Int32Type> =
@@ -697,8 +697,8 @@ fn national_numbers_are_read_by_the_rules_of_their_country() {
     let [second, third] = error.lines().collect::<Vec<_>>()[..] else { panic!("{error}") };
     assert_eq!(
         second,
-        "registry.csv, line 3, column \"phone\": this telephone number may be a national one, or one with its \
-         country: write it with + and its country, without (0)"
+        "registry.csv, line 3, column \"phone\": this telephone number may be a national one, or one with \
+         its country: write it with + and its country, without (0)"
     );
     assert!(third.starts_with("registry.csv, line 4, column \"phone\": not a telephone number: "), "{third}");
 }

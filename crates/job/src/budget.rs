@@ -359,9 +359,9 @@ fn strangers(ledger: &Ledger, lineage: &str, run: &Checked) -> Result<Vec<String
     let new = others(run).map(|(_, member)| member).filter(|member| !known.contains(&member.key));
     let note = |member: &Member| {
         format!(
-            "the key {} of {} sees lineage {lineage} for the first time, with a budget of its own; other keys \
-             that saw it: {}. If it is one of these viewers with a new key, its old one has to say so (tacit \
-             keygen --succeeds), else both budgets add up: policy.total bounds all",
+            "the key {} of {} sees lineage {lineage} for the first time, with a budget of its own; other \
+             keys that saw it: {}. If it is one of these viewers with a new key, its old one has to say so \
+             (tacit keygen --succeeds), else both budgets add up: policy.total bounds all",
             member.key,
             member.name,
             known.len()

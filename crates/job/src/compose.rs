@@ -315,9 +315,9 @@ fn program_covers(disclosed: &Disclosed, reach: u32) -> Vec<String> {
     lines.push(wording::hidden(disclosed).unwrap_or_else(|| {
         let (sizes, probing) = (wording::sizes(disclosed), probing(disclosed));
         format!(
-            "But: exact sizes disclosed; the guarantee covers changes of the values in rows whose identifiers \
-             stay in both files only. The sizes: {sizes}. It does not cover being in a file at all: an added \
-             or removed row shows in the exact sizes. {probing}"
+            "But: exact sizes disclosed; the guarantee covers changes of the values in rows whose \
+             identifiers stay in both files only. The sizes: {sizes}. It does not cover being in a file at \
+             all: an added or removed row shows in the exact sizes. {probing}"
         )
     }));
     lines
@@ -345,8 +345,8 @@ fn by_servers(servers: &ServersInfo, disclosed: &Disclosed, noise: &Noise) -> Ve
     let mut lines = vec![match servers.security.as_str() {
         "malicious" => format!(
             "Computed by {names}. At most one of them is assumed to deviate, in any way: it learns nothing \
-             but what is said here, and what it falsifies is noticed before anything is revealed. Two of them \
-             together learn everything."
+             but what is said here, and what it falsifies is noticed before anything is revealed. Two of \
+             them together learn everything."
         ),
         _ => format!(
             "Computed by {names}. All of them are assumed to run this program unmodified (semi-honest); one \
@@ -359,8 +359,8 @@ fn by_servers(servers: &ServersInfo, disclosed: &Disclosed, noise: &Noise) -> Ve
     }));
     if !disclosed.public_keys {
         lines.push(
-            "Whoever holds the salt and sees the keyed hashes can test guesses of identifiers: an owner and a \
-             server that joins rows learn together which of the owner's guesses are in the other files."
+            "Whoever holds the salt and sees the keyed hashes can test guesses of identifiers: an owner and \
+             a server that joins rows learn together which of the owner's guesses are in the other files."
                 .into(),
         );
     }
@@ -396,8 +396,8 @@ fn one_row(reach: u32, what: &str) -> Option<String> {
     (reach > 1).then(|| {
         format!(
             "One row = up to {reach} {what}: the match lets it change so many, and the noise is scaled for \
-             that, sums of one party's rows alone included. By `duplicates = \"first\"` one line of a file is \
-             covered; else lines that share identifiers are refused, or a row is one as matched."
+             that, sums of one party's rows alone included. By `duplicates = \"first\"` one line of a file \
+             is covered; else lines that share identifiers are refused, or a row is one as matched."
         )
     })
 }

@@ -334,8 +334,8 @@ fn check_memory(party: &Party, rows: &Rows, inputs: &InputReport, per_row: u64) 
     }
     const MIB: u64 = 1 << 20;
     Err(Error::input(format!(
-        "{} rows of {} need about {} MiB to match and compute; this party's `memory` allows {} MiB; raise it, \
-         or split the study",
+        "{} rows of {} need about {} MiB to match and compute; this party's `memory` allows {} MiB; raise \
+         it, or split the study",
         rows.len(),
         party.data.display(),
         need.div_ceil(MIB),

@@ -51,8 +51,8 @@ impl World {
     /// A run in which the drawer, whose program is modified, leaves as soon as it knows the index.
     fn leave(&self, title: &str) -> [String; 2] {
         drop(self.ledger(1));
-        let leave = "CREATE TRIGGER leave BEFORE INSERT ON transcripts WHEN NEW.side = 'drawer' AND NEW.stage \
-                     = 3 BEGIN SELECT RAISE(ABORT, 'gone'); END";
+        let leave = "CREATE TRIGGER leave BEFORE INSERT ON transcripts WHEN NEW.side = 'drawer' AND \
+                     NEW.stage = 3 BEGIN SELECT RAISE(ABORT, 'gone'); END";
         self.raw(1).execute_batch(leave).unwrap();
         let errors = texts(self.run(title));
         self.raw(1).execute_batch("DROP TRIGGER leave").unwrap();
@@ -168,8 +168,8 @@ fn one_operator_suffices_for_its_own_side() {
 fn attempts_of_one_release_are_no_free_draws() {
     let world = World::new();
     drop(world.ledger(1));
-    let leave = "CREATE TRIGGER leave BEFORE INSERT ON transcripts WHEN NEW.side = 'drawer' AND NEW.stage = 1 \
-                 BEGIN SELECT RAISE(ABORT, 'gone'); END";
+    let leave = "CREATE TRIGGER leave BEFORE INSERT ON transcripts WHEN NEW.side = 'drawer' AND NEW.stage = \
+                 1 BEGIN SELECT RAISE(ABORT, 'gone'); END";
     world.raw(1).execute_batch(leave).unwrap();
     for attempt in 1..3 {
         let [clinic, _] = texts(world.run("study"));
@@ -458,8 +458,8 @@ fn an_answer_of_an_older_version_is_found() {
 fn runs_begun_together_are_no_free_tries() {
     let world = World::new();
     whole(world.run("warm"));
-    let leave = "CREATE TRIGGER leave BEFORE INSERT ON transcripts WHEN NEW.side = 'drawer' AND NEW.stage = 1 \
-                 BEGIN SELECT RAISE(ABORT, 'gone'); END";
+    let leave = "CREATE TRIGGER leave BEFORE INSERT ON transcripts WHEN NEW.side = 'drawer' AND NEW.stage = \
+                 1 BEGIN SELECT RAISE(ABORT, 'gone'); END";
     world.raw(1).execute_batch(leave).unwrap();
     let all: Vec<[Party; 2]> = (0..5)
         .map(|i| {

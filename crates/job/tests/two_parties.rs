@@ -383,8 +383,9 @@ fn the_true_charge_of_the_published_algorithm_meets_the_cap_first() {
     let error = job::run::check(&world.parties[0]).err().expect("0.4 costs up to 0.6").to_string();
     assert_eq!(
         error,
-        "the study can charge up to rho 0.614000 to advertiser, the sizes of the match included; this party's \
-         policy.max_rho is 0.5 (the default; a line max_rho under [policy] of the party file says otherwise)"
+        "the study can charge up to rho 0.614000 to advertiser, the sizes of the match included; this \
+         party's policy.max_rho is 0.5 (the default; a line max_rho under [policy] of the party file says \
+         otherwise)"
     );
 }
 

@@ -87,8 +87,8 @@ fn ask(spill: &Path) -> Answer {
 /// What to do where no group of memory can be made.
 fn with_remedy(why: String) -> String {
     format!(
-        "{why}; run as root, or in a scope of its own (systemd-run --user --scope osprey run ...); without it \
-         the runtime keeps to the limit itself"
+        "{why}; run as root, or in a scope of its own (systemd-run --user --scope osprey run ...); without \
+         it the runtime keeps to the limit itself"
     )
 }
 

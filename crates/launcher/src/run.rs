@@ -470,8 +470,8 @@ impl<'a> Runner<'a> {
             }
             Some(Err(why)) if self.paging.by == By::System => {
                 return Err(Failure::ours(format!(
-                    "--engine swap needs a memory cgroup, and there can be none: {why}; run it as root, or in \
-                     a scope of its own (systemd-run --user --scope)"
+                    "--engine swap needs a memory cgroup, and there can be none: {why}; run it as root, or \
+                     in a scope of its own (systemd-run --user --scope)"
                 )));
             }
             Some(Err(why)) if self.paging.by == By::Runtime(Engine::None) => {
@@ -538,8 +538,8 @@ impl<'a> Runner<'a> {
                 if self.limit().is_some_and(|limit| limit.paged) { " beside what can be paged" } else { "" };
             let then = match self.paging.by {
                 By::System => {
-                    "and could swap no more: swap is full, or all its pages were in use at once; more swap or \
-                     more memory helps"
+                    "and could swap no more: swap is full, or all its pages were in use at once; more swap \
+                     or more memory helps"
                 }
                 By::Runtime(Engine::Copy) => {
                     "give it more (--memory), or use --engine move where the kernel has it, which needs less \
@@ -579,8 +579,8 @@ impl<'a> Runner<'a> {
             && self.report.limit != NOBODY
         {
             self.warn(format!(
-                "the limit was not kept: {} at the most, of {}; only a memory group keeps it whatever happens \
-                 (root, or systemd-run --user --scope)",
+                "the limit was not kept: {} at the most, of {}; only a memory group keeps it whatever \
+                 happens (root, or systemd-run --user --scope)",
                 binary(peak),
                 binary(limit)
             ));

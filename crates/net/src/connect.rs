@@ -343,8 +343,8 @@ impl Meet {
             channel.begin(self.deadline).map_err(|e| self.error(*peer, Kind::Channel(e)))?;
             channel.recv(&mut theirs).map_err(|e| self.error(*peer, Kind::Channel(e)))?;
             if theirs != *session {
-                let what = "its session id is not ours: the parties are in different meetings, or one of them \
-                            tells others different things; start all of them again";
+                let what = "its session id is not ours: the parties are in different meetings, or one of \
+                            them tells others different things; start all of them again";
                 return Err(self.error(*peer, Kind::Deviated(what)).accusing(self.anyone()));
             }
         }

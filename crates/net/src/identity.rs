@@ -341,8 +341,8 @@ pub fn has_signed(key: &[u8; PUBLIC_KEY_BYTES], message: &[u8], signature: &[u8;
 
 fn not_ed25519() -> Error {
     Error::input(
-        "this identity holds no Ed25519 key, so it cannot sign; make one with `tacit keygen` and put its line \
-         `key` into the study",
+        "this identity holds no Ed25519 key, so it cannot sign; make one with `tacit keygen` and put its \
+         line `key` into the study",
     )
 }
 

@@ -51,8 +51,8 @@ fn a_dialler_with_another_key_is_refused_and_both_learn_why() {
     assert_eq!(
         why,
         format!(
-            "{} (no party of this study), but registry has {}; check the line `key` under [party.registry] of \
-             the study, and which identity registry uses",
+            "{} (no party of this study), but registry has {}; check the line `key` under [party.registry] \
+             of the study, and which identity registry uses",
             stranger.fingerprint(),
             keys.study[0]
         )

@@ -108,8 +108,8 @@ fn who_comes_from_outside_the_networks_is_closed_at_once() {
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     listening.wait_refused(1);
     let why = listening.refused.lock().unwrap()[0].clone();
-    let words = "is in none of the networks that hospitals takes connections from; if it is registry, add its \
-                 network to `allow`";
+    let words = "is in none of the networks that hospitals takes connections from; if it is registry, add \
+                 its network to `allow`";
     assert!(why.starts_with("127.0.0.7:") && why.ends_with(words), "{why}");
     let peer = meet(REGISTRY, listening.dial(), keys.tls(REGISTRY)).meet(0).unwrap();
     assert_eq!(peer.session_id, listening.join().unwrap().session_id);

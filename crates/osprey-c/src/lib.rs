@@ -1,10 +1,11 @@
-//! The C interface: memory of the content-oblivious region, transfers that a speculative pass replaces by touches, and
-//! counters. `include/osprey.h` is generated from this file (`cargo run --release -p osprey-c --example header`); doc
-//! comments become its comments, so they speak to a C programmer.
+//! The C interface: memory of the content-oblivious region, transfers that a speculative pass replaces by
+//! touches, and counters. `include/osprey.h` is generated from this file
+//! (`cargo run --release -p osprey-c --example header`); doc comments become its comments, so they speak to a
+//! C programmer.
 //!
-//! **What must hold.** Pointers that come in are valid for the bytes stated with them, as for `read` and `free`; memory
-//! goes back with the size it was asked for. Nothing unwinds into C: every failure is a null pointer or -1, with `errno`
-//! set and words in `osp_error`.
+//! **What must hold.** Pointers that come in are valid for the bytes stated with them, as for `read` and
+//! `free`; memory goes back with the size it was asked for. Nothing unwinds into C: every failure is a null
+//! pointer or -1, with `errno` set and words in `osp_error`.
 #![expect(unsafe_code, reason = "pointers of C callers, with the argument at each")]
 #![expect(
     clippy::missing_safety_doc,
@@ -55,8 +56,8 @@ pub struct osp_counters {
 
 /// Largest alignment that can be asked for.
 const ALIGN_MAX: usize = 4096;
-/// Most bytes that a transfer copies at once between the region and the system: the kernel itself never touches paged
-/// memory, so an unprivileged pager serves every fault.
+/// Most bytes that a transfer copies at once between the region and the system: the kernel itself never
+/// touches paged memory, so an unprivileged pager serves every fault.
 const PIECE: usize = 64 << 10;
 
 thread_local! {
@@ -86,15 +87,17 @@ pub extern "C" fn osp_version() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// What failed last in this thread, in words; empty before the first failure. Valid until the next call that fails.
+/// What failed last in this thread, in words; empty before the first failure. Valid until the next call that
+/// fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn osp_error() -> *const c_char {
     ERROR.with(|error| error.borrow().as_ptr())
 }
 
-/// Reads the settings that `osprey run` left in the environment and prepares the region. Idempotent. 0, or -1 (EINVAL)
-/// when they are out of range or this machine cannot follow them. Whatever else is called first does the same, but ends
-/// the process with code 69 and the reason on standard error where this function would give -1.
+/// Reads the settings that `osprey run` left in the environment and prepares the region. Idempotent. 0, or -1
+/// (EINVAL) when they are out of range or this machine cannot follow them. Whatever else is called first does
+/// the same, but ends the process with code 69 and the reason on standard error where this function would
+/// give -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn osp_init() -> c_int {
     match osprey::init() {
@@ -106,8 +109,8 @@ pub extern "C" fn osp_init() -> c_int {
     }
 }
 
-/// Memory of the region, as of malloc: aligned to 16 bytes, content unspecified. What is stored there must never decide
-/// an address or a branch. `bytes` may be 0. Null when the region is full (ENOMEM).
+/// Memory of the region, as of malloc: aligned to 16 bytes, content unspecified. What is stored there must
+/// never decide an address or a branch. `bytes` may be 0. Null when the region is full (ENOMEM).
 #[unsafe(no_mangle)]
 pub extern "C" fn osp_alloc(bytes: size_t) -> *mut c_void {
     osp_alloc_aligned(bytes, 16)
@@ -129,8 +132,8 @@ pub extern "C" fn osp_alloc_aligned(bytes: size_t, align: size_t) -> *mut c_void
     }
 }
 
-/// Takes memory of the region back: `ptr` from `osp_alloc` or `osp_alloc_aligned` and the bytes asked for there. Null is
-/// ignored.
+/// Takes memory of the region back: `ptr` from `osp_alloc` or `osp_alloc_aligned` and the bytes asked for
+/// there. Null is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osp_free(ptr: *mut c_void, bytes: size_t) {
     if let Some(memory) = NonNull::new(ptr.cast::<u8>()) {
@@ -145,8 +148,8 @@ pub extern "C" fn osp_owns(ptr: *const c_void) -> c_int {
     c_int::from(osprey::owns(ptr.cast()))
 }
 
-/// 1 in a speculative pass, 0 elsewhere. There a program leaves out cryptography and connections, and touches what they
-/// would have touched.
+/// 1 in a speculative pass, 0 elsewhere. There a program leaves out cryptography and connections, and touches
+/// what they would have touched.
 #[unsafe(no_mangle)]
 pub extern "C" fn osp_speculating() -> c_int {
     c_int::from(osprey::speculating())
@@ -158,7 +161,8 @@ pub extern "C" fn osp_tick() {
     osprey::tick();
 }
 
-/// Notes time, faults and bytes under a name for the report ("start" and "stop" frame what `osprey bench` measures).
+/// Notes time, faults and bytes under a name for the report ("start" and "stop" frame what `osprey bench`
+/// measures).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osp_mark(name: *const c_char) {
     if name.is_null() {
@@ -169,9 +173,9 @@ pub unsafe extern "C" fn osp_mark(name: *const c_char) {
     osprey::mark(&name.to_string_lossy());
 }
 
-/// Counts as a read of `bytes` bytes at `ptr`: what a stub does for the operands of an operation left out. A speculative
-/// pass notes their chunks and looks at no byte; the others read one byte of every page. Nothing where `ptr` is outside
-/// the region.
+/// Counts as a read of `bytes` bytes at `ptr`: what a stub does for the operands of an operation left out. A
+/// speculative pass notes their chunks and looks at no byte; the others read one byte of every page. Nothing
+/// where `ptr` is outside the region.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osp_touch_read(ptr: *const c_void, bytes: size_t) {
     if !ptr.is_null() {
@@ -180,9 +184,9 @@ pub unsafe extern "C" fn osp_touch_read(ptr: *const c_void, bytes: size_t) {
     }
 }
 
-/// Counts as a write of `bytes` bytes at `ptr`: what a stub does for the result of an operation left out. A speculative
-/// pass notes their chunks and changes no byte; the others write one byte of every page, with the value that it has.
-/// Nothing where `ptr` is outside the region.
+/// Counts as a write of `bytes` bytes at `ptr`: what a stub does for the result of an operation left out. A
+/// speculative pass notes their chunks and changes no byte; the others write one byte of every page, with the
+/// value that it has. Nothing where `ptr` is outside the region.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osp_touch_write(ptr: *mut c_void, bytes: size_t) {
     if !ptr.is_null() {
@@ -191,9 +195,9 @@ pub unsafe extern "C" fn osp_touch_write(ptr: *mut c_void, bytes: size_t) {
     }
 }
 
-/// As send(2), but of all `bytes`: short counts and interrupts are gone over, SIGPIPE is not raised. `bytes`, or -1 and
-/// errno. In a speculative pass it only counts as a read of them and returns `bytes`. Counts as an event where
-/// `buf` lies in the region, as all transfers here.
+/// As send(2), but of all `bytes`: short counts and interrupts are gone over, SIGPIPE is not raised. `bytes`,
+/// or -1 and errno. In a speculative pass it only counts as a read of them and returns `bytes`. Counts as an
+/// event where `buf` lies in the region, as all transfers here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osp_send(fd: c_int, buf: *const c_void, bytes: size_t, flags: c_int) -> ssize_t {
     let send = |part: &[u8]| {
@@ -204,9 +208,9 @@ pub unsafe extern "C" fn osp_send(fd: c_int, buf: *const c_void, bytes: size_t, 
     unsafe { put("osp_send", buf, bytes, send) }
 }
 
-/// As recv(2), but until `bytes` have come or the stream has ended: `bytes`, fewer at its end, or -1 and errno. In a
-/// speculative pass it only counts as a write of them and returns `bytes`. MSG_PEEK, which would give the same bytes again
-/// for every part, is an error in every pass (EINVAL).
+/// As recv(2), but until `bytes` have come or the stream has ended: `bytes`, fewer at its end, or -1 and
+/// errno. In a speculative pass it only counts as a write of them and returns `bytes`. MSG_PEEK, which would
+/// give the same bytes again for every part, is an error in every pass (EINVAL).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osp_recv(fd: c_int, buf: *mut c_void, bytes: size_t, flags: c_int) -> ssize_t {
     if flags & libc::MSG_PEEK != 0 {
@@ -242,8 +246,8 @@ pub unsafe extern "C" fn osp_write(fd: c_int, buf: *const c_void, bytes: size_t)
     unsafe { put("osp_write", buf, bytes, write) }
 }
 
-/// As fread: whole elements that came. In a speculative pass it only counts as a write of them and returns `count`;
-/// `file` may be null there. The paper's speculative_fread.
+/// As fread: whole elements that came. In a speculative pass it only counts as a write of them and returns
+/// `count`; `file` may be null there. The paper's speculative_fread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osp_fread(buf: *mut c_void, size: size_t, count: size_t, file: *mut FILE) -> size_t {
     elements(size, count, |bytes| {
@@ -256,8 +260,8 @@ pub unsafe extern "C" fn osp_fread(buf: *mut c_void, size: size_t, count: size_t
     })
 }
 
-/// As fwrite: whole elements that went. In a speculative pass it only counts as a read of them and returns `count`;
-/// `file` may be null there. The paper's speculative_fwrite.
+/// As fwrite: whole elements that went. In a speculative pass it only counts as a read of them and returns
+/// `count`; `file` may be null there. The paper's speculative_fwrite.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osp_fwrite(
     buf: *const c_void,
@@ -274,8 +278,8 @@ pub unsafe extern "C" fn osp_fwrite(
     })
 }
 
-/// The counters so far, into the first `bytes` bytes of `*out`: pass `sizeof *out`. 0, or -1 (EINVAL) when that is more
-/// than this version has.
+/// The counters so far, into the first `bytes` bytes of `*out`: pass `sizeof *out`. 0, or -1 (EINVAL) when
+/// that is more than this version has.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osp_stats(out: *mut osp_counters, bytes: size_t) -> c_int {
     if out.is_null() || bytes > size_of::<osp_counters>() {
@@ -308,8 +312,8 @@ pub unsafe extern "C" fn osp_stats(out: *mut osp_counters, bytes: size_t) -> c_i
     0
 }
 
-/// Ends the pass: the trace is completed, the report written. Idempotent, and called at exit; nothing of the region may
-/// be used after it.
+/// Ends the pass: the trace is completed, the report written. Idempotent, and called at exit; nothing of the
+/// region may be used after it.
 #[unsafe(no_mangle)]
 pub extern "C" fn osp_finish() {
     osprey::finish();
@@ -371,8 +375,8 @@ unsafe fn get(
     })
 }
 
-/// Whether a transfer is of the region, and so an event. Others are not: a library whose cryptography is stubbed makes
-/// them in the real pass alone, and passes must count alike.
+/// Whether a transfer is of the region, and so an event. Others are not: a library whose cryptography is
+/// stubbed makes them in the real pass alone, and passes must count alike.
 fn counted(buf: NonNull<u8>) -> bool {
     let ours = osprey::owns(buf.as_ptr());
     if ours {
@@ -393,8 +397,8 @@ fn checked(what: &str, buf: *mut c_void, bytes: usize) -> Option<NonNull<u8>> {
     buf
 }
 
-/// Calls `step` with the bytes done so far until all are, it gives 0, or it fails other than by an interrupt. What was
-/// done before a failure is given first, as by the system's calls.
+/// Calls `step` with the bytes done so far until all are, it gives 0, or it fails other than by an interrupt.
+/// What was done before a failure is given first, as by the system's calls.
 fn all(what: &str, bytes: usize, mut step: impl FnMut(usize) -> isize) -> ssize_t {
     let mut done = 0;
     while done < bytes {

@@ -1,7 +1,7 @@
-//! Microsoft SEAL under Osprey (`ckks/`, `seal_osprey.hpp`): built by the same CMake files as by `make ckks`, all five
-//! workloads at their quick sizes, unbounded, speculative and paged by the trace; and every operation of SEAL by a
-//! program that finds an installed Osprey and SEAL with CMake. Skipped with a reason where SEAL cannot be built or the
-//! system lacks what a mode needs.
+//! Microsoft SEAL under Osprey (`ckks/`, `seal_osprey.hpp`): built by the same CMake files as by `make ckks`,
+//! all five workloads at their quick sizes, unbounded, speculative and paged by the trace; and every
+//! operation of SEAL by a program that finds an installed Osprey and SEAL with CMake. Skipped with a reason
+//! where SEAL cannot be built or the system lacks what a mode needs.
 
 use osprey::trace::{Entry, Feed, Source};
 use serde_json::Value;
@@ -124,8 +124,8 @@ fn assert_correct(output: &Output, workload: &(String, u64)) {
     assert_eq!(line["correct"], Value::Bool(true), "{line}");
 }
 
-/// Every pass allocates and counts alike, the speculative one prints nothing and traces every chunk, and the real run
-/// by that trace in half of the memory is correct.
+/// Every pass allocates and counts alike, the speculative one prints nothing and traces every chunk, and the
+/// real run by that trace in half of the memory is correct.
 #[test]
 fn workloads_are_correct_unbounded_and_paged() {
     let Some(Built { workloads: program, .. }) = built() else { return };
@@ -201,8 +201,8 @@ fn wrong_use_is_explained() {
 const ROWS: [(&str, &str); 2] = [("OSPREY_CHUNK", "32768"), ("OSPREY_MICROSET", "32")];
 const SCHEMES: [&str; 3] = ["ckks", "bfv", "bgv"];
 
-/// Every operation on ciphertexts under every scheme: right alone, alike in the speculative pass, and right by its trace
-/// in a part of its memory.
+/// Every operation on ciphertexts under every scheme: right alone, alike in the speculative pass, and right
+/// by its trace in a part of its memory.
 #[test]
 fn every_operation_is_paged_by_its_trace() {
     let Some(Built { operations, .. }) = built() else { return };
@@ -244,7 +244,8 @@ fn every_operation_is_paged_by_its_trace() {
     }
 }
 
-/// The stubs touch what SEAL touches, operation by operation: chunks, whether they are written, and allocations.
+/// The stubs touch what SEAL touches, operation by operation: chunks, whether they are written, and
+/// allocations.
 #[test]
 fn stubs_touch_what_seal_touches() {
     let Some(Built { operations, .. }) = built() else { return };
@@ -280,8 +281,8 @@ fn stubs_touch_what_seal_touches() {
     }
 }
 
-/// What was touched between the stretches that `operations` puts between operations: chunk, and whether it was written
-/// and was fresh.
+/// What was touched between the stretches that `operations` puts between operations: chunk, and whether it
+/// was written and was fresh.
 fn steps(trace: &Path) -> Vec<BTreeMap<u32, (bool, bool)>> {
     let (_, mut source) = Source::inspect(trace).expect("a whole trace");
     let mut entries: Vec<Entry> = Vec::new();

@@ -1,5 +1,5 @@
-//! C and C++ programs against an installed Osprey: the install step, both packages, the examples, and a garbled sort
-//! whose labels come out the same in less than half of their memory.
+//! C and C++ programs against an installed Osprey: the install step, both packages, the examples, and a
+//! garbled sort whose labels come out the same in less than half of their memory.
 
 use osprey::{EXIT_UNAVAILABLE, Engine, Mode, Settings, Stats};
 use std::path::{Path, PathBuf};
@@ -192,7 +192,8 @@ fn pkg_config_finds_what_was_installed() {
     assert_eq!((usage.status.code(), texts(&usage).as_str()), (Some(2), "usage: labels COUNT IN OUT\n"));
 }
 
-/// `make install-osprey` builds all that it installs, the launcher too, and the install step says when there is none.
+/// `make install-osprey` builds all that it installs, the launcher too, and the install step says when there
+/// is none.
 #[test]
 fn the_launcher_is_installed_with_the_libraries() {
     let Some(built) = built() else { return };

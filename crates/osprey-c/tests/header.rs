@@ -1,4 +1,5 @@
-//! The header in the repository is the one that its source gives, and the generator refuses what it cannot say in C.
+//! The header in the repository is the one that its source gives, and the generator refuses what it cannot
+//! say in C.
 
 #[path = "../examples/header/generate.rs"]
 mod generate;
@@ -14,7 +15,8 @@ fn the_header_is_that_of_the_source() {
     let line = expected.lines().zip(current.lines()).position(|(a, b)| a != b);
     assert!(
         expected == current,
-        "include/osprey.h is not that of src/lib.rs from line {:?} on: cargo run --release -p osprey-c --example header",
+        "include/osprey.h is not that of src/lib.rs from line {:?} on: cargo run --release -p osprey-c \
+         --example header",
         line.map(|n| n + 1)
     );
 }
@@ -28,7 +30,9 @@ fn declarations_are_translated() {
             pub one: u64, pub two: *const c_char }
         /// Does it.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn osp_do(pair: *mut osp_pair, names: *const *const c_char, n: size_t) -> *mut c_void {}
+        pub unsafe extern "C" fn osp_do(
+            pair: *mut osp_pair, names: *const *const c_char, n: size_t,
+        ) -> *mut c_void {}
         /// Nothing.
         #[unsafe(no_mangle)]
         pub extern "C" fn osp_nothing() {}

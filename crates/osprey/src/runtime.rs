@@ -74,8 +74,8 @@ fn settings() -> Result<Settings, String> {
             );
         }
         _ => eprintln!(
-            "osprey: warning: process {} is not paged: descriptors that osprey run handed down were closed on \
-             the way; what starts the program must leave them open (close_fds=False in Python)",
+            "osprey: warning: process {} is not paged: descriptors that osprey run handed down were closed \
+             on the way; what starts the program must leave them open (close_fds=False in Python)",
             std::process::id()
         ),
     }

@@ -273,7 +273,8 @@ macro_rules! names {
             fn from_str(text: &str) -> Result<Self, String> {
                 match text {
                     $($name => Ok(Self::$variant),)+
-                    _ => Err(format!(concat!("{} is no ", $what, "; there are: {}"), text, [$($name),+].join(", "))),
+                    _ => Err(format!(concat!("{} is no ", $what, "; there are: \
+                        {}"), text, [$($name),+].join(", "))),
                 }
             }
         }

@@ -94,8 +94,8 @@ fn report(k: usize, n: usize, t: usize) {
     let tries = -(t as f64) * (1.0 - rows as f64 / n as f64).log2();
     let (size, sparse) = ((s as f64).log2(), (20.0f64).log2());
     println!(
-        "k {k}, n {n}, t {t}: {rows} rows within {s} entries; log2 of tries {tries:.1}, of all bit operations \
-         {:.1}, of s^2.8 per try {:.1}",
+        "k {k}, n {n}, t {t}: {rows} rows within {s} entries; log2 of tries {tries:.1}, of all bit \
+         operations {:.1}, of s^2.8 per try {:.1}",
         tries + sparse + 2.0 * size,
         tries + 2.8 * size
     );

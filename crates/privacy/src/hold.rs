@@ -282,8 +282,8 @@ impl Release<'_> {
                  begins with the same parties, the charge is given back"
             ),
             (Some(_), false) => format!(
-                "Spent on this release: nothing; nobody knows the result. Held: this side's share. {AGAIN} it \
-                 goes on from there"
+                "Spent on this release: nothing; nobody knows the result. Held: this side's share. {AGAIN} \
+                 it goes on from there"
             ),
             (None, true) => format!(
                 "Charged and not spent: {what}; nobody knows the result, and nothing is held. {AGAIN} it is \
@@ -680,9 +680,9 @@ fn tell_all<const N: usize>(session: &mut Session, mine: [u8; N]) -> Result<Vec<
 }
 
 fn refused(session: &Session, peer: PartyId) -> Error {
-    let text = "the peer's privacy ledger does not pay for this release: its budget is spent, or its operator \
-                is to be asked first; see the peer's own output. Nothing was revealed, and what was charged \
-                here pays for the next try";
+    let text = "the peer's privacy ledger does not pay for this release: its budget is spent, or its \
+                operator is to be asked first; see the peer's own output. Nothing was revealed, and what was \
+                charged here pays for the next try";
     Error::new(session.at(Some(peer)), Kind::Refused(text.into()))
 }
 

@@ -481,9 +481,9 @@ fn put(
 
 /// Writes a debit in a transaction of the caller's.
 fn record(write: &Connection, debit: &Debit, attempt: u32) -> Result<i64, rusqlite::Error> {
-    let sql = "INSERT INTO debits (at, release, attempt, lineage, viewer, peer, study, my_tag, peer_tag, rho, \
-               budget, protects, delta, tau, period, period_budget) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, \
-               ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+    let sql = "INSERT INTO debits (at, release, attempt, lineage, viewer, peer, study, my_tag, peer_tag, \
+               rho, budget, protects, delta, tau, period, period_budget) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, \
+               ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
     let values = params![
         now(),
         debit.release_id,

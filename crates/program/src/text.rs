@@ -176,11 +176,11 @@ fn number(text: &str) -> Option<u128> {
 /// What to do with a text of the form before.
 fn old_form() -> String {
     format!(
-        "this text is of the form {OLD_HEADER}, in which a row that a party does not have counted with zeros, \
-         as the first label; write {HEADER:?} and mind two changes: rows are those that all parties have, \
-         unless the head says `rows any` (of any party; `present PARTY` tells) or `rows aligned`; and labels \
-         count from 1, so every constant that a label is compared with is one more, and the column's type \
-         must hold the number of labels"
+        "this text is of the form {OLD_HEADER}, in which a row that a party does not have counted with \
+         zeros, as the first label; write {HEADER:?} and mind two changes: rows are those that all parties \
+         have, unless the head says `rows any` (of any party; `present PARTY` tells) or `rows aligned`; and \
+         labels count from 1, so every constant that a label is compared with is one more, and the column's \
+         type must hold the number of labels"
     )
 }
 

@@ -192,7 +192,8 @@ proptest! {
                 for (column, wanted) in fact.guards.iter().filter(|_| value != 0) {
                     let of = |n: &NodeId| program.row.node(*n).op == Op::Column(*column);
             let at = program.row.ids().find(of).unwrap();
-                    prop_assert_eq!(values.get(at)[lane], *wanted, "v{} is {} outside its guard", id.0, value);
+                    prop_assert_eq!(values.get(at)[lane], *wanted, "v{} is {} outside its \
+                        guard", id.0, value);
                 }
             }
         }
@@ -213,7 +214,8 @@ proptest! {
         });
         for (id, range) in program.row.ids().zip(&ranges) {
             for value in values.get(id) {
-                prop_assert!((range.low..=range.high).contains(value), "v{} = {value} is outside {range:?}", id.0);
+                prop_assert!((range.low..=range.high).contains(value), "v{} = {value} is outside \
+                    {range:?}", id.0);
             }
         }
         let facts = program.row_facts();

@@ -107,8 +107,8 @@ fn notices(report: &Report) -> Markup {
         ));
     }
     if has_exact_numbers(&report.view) {
-        let why = "It contains exact numbers, without noise (marked \"exact\" below). The guarantee holds for \
-                   the party that reads this report, not for anyone it is shown to.";
+        let why = "It contains exact numbers, without noise (marked \"exact\" below). The guarantee holds \
+                   for the party that reads this report, not for anyone it is shown to.";
         let strong = words("strong", "", "Do not pass on this report. ");
         parts.push(element(
             "div",

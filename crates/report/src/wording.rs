@@ -200,8 +200,8 @@ fn uncovered(told: &Uncovered) -> String {
 pub fn who_learnt(disclosed: &Disclosed) -> impl Iterator<Item = String> {
     let sentence = |told: &Uncovered| match told {
         Uncovered::MatchGraph { to } => format!(
-            "{} also learnt which of its rows share identifiers with which rows of the other party, in orders \
-             that hide whose rows they are. No noise covers this graph.",
+            "{} also learnt which of its rows share identifiers with which rows of the other party, in \
+             orders that hide whose rows they are. No noise covers this graph.",
             label(to)
         ),
         Uncovered::ArmSizes => {

@@ -347,8 +347,8 @@ pub(super) fn parse(root: &Section<'_, '_>, kind: KindName, parties: usize) -> R
     }
     if protocol.contaminated() != Contaminated::Ignore && dummies.is_some() {
         return Err(section.error(format!(
-            "match.contaminated = \"{}\" tells the exact sizes of both arms, which dummies do not hide: write \
-             dummies = \"off\", or contaminated = \"ignore\"",
+            "match.contaminated = \"{}\" tells the exact sizes of both arms, which dummies do not hide: \
+             write dummies = \"off\", or contaminated = \"ignore\"",
             protocol.contaminated().name()
         )));
     }
@@ -663,8 +663,8 @@ impl Matching {
                 };
                 format!(
                     "the advertiser learns how many rows the publisher has{arms}; the publisher learns how \
-                     many rows the advertiser has, and which of them share identifiers with which of its own, \
-                     without knowing whose rows they are; numbers {sizes}"
+                     many rows the advertiser has, and which of them share identifiers with which of its \
+                     own, without knowing whose rows they are; numbers {sizes}"
                 )
             }
             Protocol::CircuitPsi => {

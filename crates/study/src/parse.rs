@@ -493,8 +493,9 @@ fn noise(section: &Section<'_, '_>, parties: usize) -> Result<NoiseFrom, Error> 
     }
     if let (Some(item), Some(_)) = (&named, section.get("public")) {
         return Err(item.refuse(
-            "who draws candidates knows the noise, so there is no public number; write noise = \"inside\", or \
-             give each party a number of its own: [release.to.NAME] with a rho instead of [release.public]",
+            "who draws candidates knows the noise, so there is no public number; write noise = \"inside\", \
+             or give each party a number of its own: [release.to.NAME] with a rho instead of \
+             [release.public]",
         ));
     }
     let candidates = candidates.map_or(Ok(64), |item| item.integer(2..=limits::CANDIDATES as u64))?;

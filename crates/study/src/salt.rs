@@ -55,8 +55,8 @@ pub fn load(path: &Path) -> Result<Seed, Error> {
     let shown = path.display();
     let file = std::fs::File::open(path).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => Error::input(format!(
-            "there is no salt at {shown}: get the file from the owner who made it, or make one for all of you \
-             with `tacit keygen --salt {shown}`"
+            "there is no salt at {shown}: get the file from the owner who made it, or make one for all of \
+             you with `tacit keygen --salt {shown}`"
         )),
         _ => Error::io(format!("cannot open the salt {shown}"), &e),
     })?;

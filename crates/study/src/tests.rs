@@ -52,8 +52,8 @@ fn a_program_study_carries_its_text() {
 fn wrong_names_and_shapes_are_placed() {
     assert_eq!(
         error("title  =", "titel  ="),
-        "study.toml, line 9, column 1: unknown key \"titel\" in the file; did you mean \"title\"? known here: \
-         format, name, kind, title, party, match, privacy, time, publisher, advertiser, lift, release, \
+        "study.toml, line 9, column 1: unknown key \"titel\" in the file; did you mean \"title\"? known \
+         here: format, name, kind, title, party, match, privacy, time, publisher, advertiser, lift, release, \
          compute, server, ring4, program, columns"
     );
     assert_eq!(
@@ -75,8 +75,8 @@ fn wrong_names_and_shapes_are_placed() {
     );
     assert_eq!(
         error("duplicates  = \"error\"", "duplicates  = \"firts\""),
-        "study.toml, line 23, column 15: match.duplicates is \"firts\"; use \"error\", \"first\" or \"merge\" \
-         (did you mean \"first\"?)"
+        "study.toml, line 23, column 15: match.duplicates is \"firts\"; use \"error\", \"first\" or \
+         \"merge\" (did you mean \"first\"?)"
     );
     assert_eq!(
         error("format = \"tacit-study/1\"", "format = \"tacit-study/2\""),

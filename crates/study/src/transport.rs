@@ -61,10 +61,10 @@ impl Transport {
             None | Some(Self::Tls) => Ok(Self::Tls),
             Some(said) if trusted => Ok(said),
             Some(said) => Err(Error::refused(format!(
-                "transport = \"{said}\" and no trusted_network = true: over it messages travel in plain text, \
-                 which is for a host or a network that only the operators of the four servers can touch. If \
-                 that is so, add trusted_network = true to the party file, or --trusted-network to the \
-                 command; if not, use transport = \"tls\""
+                "transport = \"{said}\" and no trusted_network = true: over it messages travel in plain \
+                 text, which is for a host or a network that only the operators of the four servers can \
+                 touch. If that is so, add trusted_network = true to the party file, or --trusted-network to \
+                 the command; if not, use transport = \"tls\""
             ))),
         }
     }

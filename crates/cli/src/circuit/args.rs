@@ -54,15 +54,15 @@ pub enum Action {
 #[command(
     override_usage = "tacit circuit run [OPTIONS] FILE\n       tacit circuit run [OPTIONS] [FILE] --config \
                       FILE",
-    after_help = "Examples:\n  tacit circuit run add64.txt --inputs 2,0x28 --engine gmw --parties 3 --json\n  \
-                  tacit circuit run vote.gmw --config party-1.conf --input vote.txt\n\n\
+    after_help = "Examples:\n  tacit circuit run add64.txt --inputs 2,0x28 --engine gmw --parties 3 \
+                  --json\n  tacit circuit run vote.gmw --config party-1.conf --input vote.txt\n\n\
                   A configuration has a record a line; # begins a comment:\n  n 3                  parties, \
                   first\n  p 1                  this party, from 1\n  a 1 0.0.0.0:7001     address of a \
                   party; own: where it listens. Of two parties the higher dials\n  k 1 tacit1:...       key \
-                  of a party, from its `tacit keygen`: of all, or, on one machine, of none\n  s my.key             \
-                  this party's identity file\n  i vote.txt           its input file; --input wins\n  c \
-                  vote.gmw           the circuit; FILE wins\n  d 30s                how long to wait for \
-                  others; 10m unless told\n\n\
+                  of a party, from its `tacit keygen`: of all, or, on one machine, of none\n  s \
+                  my.key             this party's identity file\n  i vote.txt           its input file; \
+                  --input wins\n  c vote.gmw           the circuit; FILE wins\n  d 30s                how \
+                  long to wait for others; 10m unless told\n\n\
                   JSON: outputs (hexadecimal, in order; null where not learned), viewers, and_gates, depth, \
                   bytes\n\
                   (of all parties, with --config sent by this one; before TLS), rounds, seconds, and\n\

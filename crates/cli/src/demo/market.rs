@@ -181,8 +181,8 @@ fn closing(summary: &Summary, reports: &[Report], folder: &Folder) -> String {
     format!(
         "  customer learned   {}\n  the truth          {}   {}\n\n  Nobody else learned anything: not which \
          peers have the film, which one was found, or whether any was.\n  The customer learned no other \
-         bandwidth. Any of them together know what they entered and the answer, no more.\n\n  {} AND gates by \
-         {}, {} between all parties{}, {}\n  Reports: {} (and .json), of the others beside it.\n  Next: \
+         bandwidth. Any of them together know what they entered and the answer, no more.\n\n  {} AND gates \
+         by {}, {} between all parties{}, {}\n  Reports: {} (and .json), of the others beside it.\n  Next: \
          docs/studies/market.md     tacit bench market --resources 5000 --parties 3",
         word(&summary.found),
         word(&summary.truth),

@@ -239,8 +239,9 @@ fn closing(
     let pages =
         PARTIES[..OWNERS].iter().map(|party| folder.report(party).join("report.html").display().to_string());
     out += &format!(
-        "\n  {}: a server that deviates is noticed before anything is revealed.\n  Reports: {} (and .json).\n  \
-         Total {}, {} sent by all six{}\n  Next: docs/protocols/ring4.md     tacit serve {}     tacit run {}",
+        "\n  {}: a server that deviates is noticed before anything is revealed.\n  Reports: {} (and \
+         .json).\n  Total {}, {} sent by all six{}\n  Next: docs/protocols/ring4.md     tacit serve {}     \
+         tacit run {}",
         reports[0].engine_text(),
         pages.collect::<Vec<_>>().join(", "),
         duration(summary.seconds),

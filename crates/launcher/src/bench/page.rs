@@ -97,8 +97,8 @@ fn figures(rows: &[Row]) -> [Figure; 6] {
         Figure {
             file: "switches.svg",
             title: "Context switches",
-            caption: "All threads of all parties (the paper's figure 6.2). Both axes are logarithmic. Waiting \
-                      for the other party is in them, and so it is in the unbounded run.",
+            caption: "All threads of all parties (the paper's figure 6.2). Both axes are logarithmic. \
+                      Waiting for the other party is in them, and so it is in the unbounded run.",
             panels: vec![
                 counts("Voluntary switches", rows, |row| row.figures.voluntary_switches),
                 counts("Involuntary switches", rows, |row| row.figures.involuntary_switches),
@@ -115,8 +115,8 @@ fn figures(rows: &[Row]) -> [Figure; 6] {
             title: "Where time goes",
             caption: "The time of the compute thread over the wall seconds of the unbounded run (the paper's \
                       figure 6.4): blocked, and computing, which is divided into user and system as the CPU \
-                      of all threads is. Threads beside it, such as the pager's (pager_cpu_s), add nothing to \
-                      a bar.",
+                      of all threads is. Threads beside it, such as the pager's (pager_cpu_s), add nothing \
+                      to a bar.",
             panels: vec![times(rows, breakdown)],
         },
         Figure {

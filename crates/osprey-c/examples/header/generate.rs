@@ -1,5 +1,5 @@
-//! A C header from the `extern "C"` functions and `repr(C)` structures of a Rust file, in their order, with their
-//! comments. What it does not know (another type, a generic, an attribute) is an error, not a guess.
+//! A C header from the `extern "C"` functions and `repr(C)` structures of a Rust file, in their order, with
+//! their comments. What it does not know (another type, a generic, an attribute) is an error, not a guess.
 
 use std::fmt::Write;
 use syn::{Attribute, Expr, ExprLit, FnArg, Item, ItemFn, ItemStruct, Lit, Meta, Pat, ReturnType, Type};
@@ -10,9 +10,12 @@ const WIDTH: usize = 110;
 const OPENING: &str = "\
 /* Osprey: memory programming. Generated from crates/osprey-c/src/lib.rs; do not edit.
  *
- * Data that never decides an address or a branch (labels, shares, ciphertexts) lives in the content-oblivious region,
- * which `osprey run` pages by a trace of a speculative pass. Without the launcher the region is ordinary memory. One
- * thread computes on it; docs/osprey/c-api.md has the rules. Functions that fail return null or -1, with errno set. */
+ * Data that never decides an address or a branch (labels, shares, ciphertexts) lives in the \
+ content-oblivious region,
+ * which `osprey run` pages by a trace of a speculative pass. Without the launcher the region is ordinary \
+ memory. One
+ * thread computes on it; docs/osprey/c-api.md has the rules. Functions that fail return null or -1, with \
+ errno set. */
 #ifndef OSPREY_H
 #define OSPREY_H
 

@@ -200,8 +200,8 @@ fn frames(settings: &Settings, source: Option<&Source>) -> Result<usize, String>
     let least = (two_blocks..).find(|&frames| Sizes::of(frames).capacity >= two_blocks).unwrap_or(usize::MAX);
     if frames < least {
         return Err(format!(
-            "a limit of {} bytes is too small: the process needs {other} beside the region and {least} chunks \
-             of {} bytes in it, so at least {}",
+            "a limit of {} bytes is too small: the process needs {other} beside the region and {least} \
+             chunks of {} bytes in it, so at least {}",
             settings.memory,
             settings.chunk,
             (other + (least * settings.chunk) as u64) * SLACK_SHARE / (SLACK_SHARE - 1) + 1

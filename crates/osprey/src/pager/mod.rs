@@ -280,8 +280,8 @@ fn frames(settings: &Settings, region: &Region, source: Option<&Source>) -> Resu
     if frames < least {
         let bytes = (beside + tables + least as u64 * per_frame) * 100 / (100 - SLACK_PERCENT);
         return Err(format!(
-            "a limit of {} MiB is too small: the process needs {} MiB beside the region and {least} chunks of \
-             {} KiB in it; allow at least {} MiB",
+            "a limit of {} MiB is too small: the process needs {} MiB beside the region and {least} chunks \
+             of {} KiB in it; allow at least {} MiB",
             settings.memory >> 20,
             beside.div_ceil(1 << 20),
             chunk >> 10,

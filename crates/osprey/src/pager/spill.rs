@@ -47,8 +47,8 @@ impl Spill {
     pub fn open(directory: &Path, chunk: usize) -> Result<Self, String> {
         let (file, direct) = create(directory).map_err(|e| {
             format!(
-                "cannot make a file for paging in {}: {e}; choose another directory (OSPREY_SPILL, or --spill \
-                 of osprey run)",
+                "cannot make a file for paging in {}: {e}; choose another directory (OSPREY_SPILL, or \
+                 --spill of osprey run)",
                 directory.display()
             )
         })?;
@@ -178,8 +178,8 @@ impl Spill {
     /// What is wrong when a chunk came back otherwise than it was written.
     pub fn altered(&self, chunk: u32) -> String {
         format!(
-            "what was read back from the file in {} is not what was paged out there (chunk {chunk}): the disk \
-             is faulty, or somebody writes to it; the run cannot go on",
+            "what was read back from the file in {} is not what was paged out there (chunk {chunk}): the \
+             disk is faulty, or somebody writes to it; the run cannot go on",
             self.directory.display()
         )
     }

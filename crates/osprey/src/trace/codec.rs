@@ -3,9 +3,9 @@
 //! ```text
 //! header   "OSPTRACE" version:u32 microset:u32 chunk:u64 region:u64 key:u128 crc:u32
 //! frame    length:varint body crc:u32
-//! body     0 events:varint hash:u64? entries       a block; `events` = twice the increase, plus one for a new hash
+//! body     0 events:varint hash:u64? entries       a block; `events` = 2 the increase + 1 for a new hash
 //!          1 entries:varint blocks:varint peak:varint other:varint      the footer
-//! entry    varint of: written, fresh (a bit each), from which of the last four chunks it is told (2 bits), and the
+//! entry    varint of: written, fresh (a bit each), of which of the last four chunks (2 bits), and the
 //!          distance to it, zigzag
 //! ```
 //! Integers are little-endian. The checksum of a frame is CRC-32C over the number of the frame (8 bytes), its

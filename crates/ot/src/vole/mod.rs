@@ -18,7 +18,7 @@
 //! Who learns what: nobody anything beyond the functionality, if LPN with these parameters is hard.
 //!
 //! ```text
-//! base       128 OTs with random choices are one element: c = sum x^j t_j, a = sum x^j bit_j, b = sum x^j q_j
+//! base       128 OTs of random choices are an element: c = sum x^j t_j, a = sum x^j bit_j, b = sum x^j q_j
 //! extension  of base elements (u, w = u Delta + v), K as the secret, one per tree as the value of its noise
 //!   per tree  the sender grows 2^7 leaves r_i (half-tree, hashed), and says sum r_i + v';
 //!             the receiver gets s_i = r_i but at one point, s = r + u' Delta there

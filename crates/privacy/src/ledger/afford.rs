@@ -62,8 +62,8 @@ pub(super) fn afford_viewer(
     }
     if debit.delta.is_positive() && &delta + &debit.delta > debit.most_delta {
         return Err(Error::refused(format!(
-            "delta: {} of {} spent on lineage {} by viewer {viewer}; this match needs {}: raise policy.delta, \
-             or agree on a smaller delta of match.dummies",
+            "delta: {} of {} spent on lineage {} by viewer {viewer}; this match needs {}: raise \
+             policy.delta, or agree on a smaller delta of match.dummies",
             small(&delta),
             small(&debit.most_delta),
             debit.lineage,
@@ -101,8 +101,8 @@ fn afford_period(
         None => "it is more than any period allows".to_owned(),
     };
     Err(Error::refused(format!(
-        "policy.period_budget: {} of {} spent on lineage {lineage} by viewer {viewer}; this release needs {}: \
-         {when}. Wait, agree on less rho, or raise policy.period_budget",
+        "policy.period_budget: {} of {} spent on lineage {lineage} by viewer {viewer}; this release needs \
+         {}: {when}. Wait, agree on less rho, or raise policy.period_budget",
         shown(&spent),
         period.words(),
         shown(rho)

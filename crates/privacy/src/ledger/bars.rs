@@ -166,19 +166,19 @@ impl Ledger {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
         let sql = format!(
             "SELECT count(*), coalesce(sum(stage >= 2 OR EXISTS (SELECT 1 FROM bars WHERE bars.release = \
-             broken.release AND bars.attempt = broken.attempt)), 0) FROM (SELECT release, attempt, max(stage) \
-             AS stage FROM transcripts WHERE peer IN {} GROUP BY release, attempt HAVING max(stage) > 0) AS \
-             broken WHERE NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = broken.release AND \
-             outputs.attempt = broken.attempt)",
+             broken.release AND bars.attempt = broken.attempt)), 0) FROM (SELECT release, attempt, \
+             max(stage) AS stage FROM transcripts WHERE peer IN {} GROUP BY release, attempt HAVING \
+             max(stage) > 0) AS broken WHERE NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = \
+             broken.release AND outputs.attempt = broken.attempt)",
             line(1)
         );
         let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, u32>(0)?, row.get::<_, u32>(1)?));
         let (releases, after_index) = self.connection.query_row(&sql, [peer], read).map_err(explain)?;
         // Of noise that nobody knows: every number that was held and has no outcome.
         let sql = format!(
-            "SELECT count(*), coalesce(sum(EXISTS (SELECT 1 FROM sent WHERE sent.session = held.session)), 0) \
-             FROM held WHERE {} AND NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = held.release \
-             AND outputs.attempt = held.attempt)",
+            "SELECT count(*), coalesce(sum(EXISTS (SELECT 1 FROM sent WHERE sent.session = held.session)), \
+             0) FROM held WHERE {} AND NOT EXISTS (SELECT 1 FROM outputs WHERE outputs.release = \
+             held.release AND outputs.attempt = held.attempt)",
             has_line("peer", 1)
         );
         let (numbers, after_payment) = self.connection.query_row(&sql, [peer], read).map_err(explain)?;
@@ -193,10 +193,10 @@ impl Ledger {
     pub fn next_attempt(&self, release_id: &Bytes32) -> Result<u32, Error> {
         let explain = |e: rusqlite::Error| self.explain("read", &e);
         let attempt = self.attempt(release_id)?;
-        let sql = "SELECT EXISTS (SELECT 1 FROM bars WHERE release = ?1 AND attempt = ?2) OR EXISTS (SELECT 1 \
-                   FROM transcripts AS t WHERE release = ?1 AND attempt = ?2 AND stage >= 2 AND NOT (side = \
-                   'checker' AND EXISTS (SELECT 1 FROM outputs WHERE outputs.release = ?1 AND outputs.attempt \
-                   = ?2)))";
+        let sql = "SELECT EXISTS (SELECT 1 FROM bars WHERE release = ?1 AND attempt = ?2) OR EXISTS (SELECT \
+                   1 FROM transcripts AS t WHERE release = ?1 AND attempt = ?2 AND stage >= 2 AND NOT (side \
+                   = 'checker' AND EXISTS (SELECT 1 FROM outputs WHERE outputs.release = ?1 AND \
+                   outputs.attempt = ?2)))";
         let over: bool = self
             .connection
             .query_row(sql, params![release_id, attempt], |row| row.get(0))
@@ -228,8 +228,8 @@ fn open(connection: &Connection, towards: &Towards) -> Result<Vec<String>, rusql
     let before = lifted(connection, towards)?;
     let values = params![towards.peer, towards.lineage, before.bars];
     let sql = format!(
-        "SELECT at, reason FROM bars WHERE (peer = '' OR peer IN {}) AND (?2 = '' OR lineage IN (?2, '')) AND \
-         row > ?3 ORDER BY row",
+        "SELECT at, reason FROM bars WHERE (peer = '' OR peer IN {}) AND (?2 = '' OR lineage IN (?2, '')) \
+         AND row > ?3 ORDER BY row",
         line(1)
     );
     let read =
@@ -314,8 +314,8 @@ pub(super) fn standing(
     }
     Ok((unnamed >= UNNAMED).then(|| {
         format!(
-            "{unnamed} attempts at releases stopped after the seeds of their noise were exchanged and did not \
-             go on: who leaves there picks among noises; runs that are still going on look the same"
+            "{unnamed} attempts at releases stopped after the seeds of their noise were exchanged and did \
+             not go on: who leaves there picks among noises; runs that are still going on look the same"
         )
     }))
 }

@@ -157,13 +157,13 @@ impl Ledger {
         let sees = super::sees(3);
         let sql = format!(
             "SELECT rho FROM debits AS d WHERE study = ?1 AND lineage = ?2 AND {sees} AND my_tag = ?4 AND \
-                   protects = 1 AND {VOIDED} AND peer_tag = (SELECT peer_tag FROM debits WHERE study = ?1 AND \
-                   lineage = ?2 AND {sees} AND my_tag = ?4 AND protects = 1 ORDER BY row DESC LIMIT 1) AND \
-                   attempt = (SELECT max(attempt) FROM debits WHERE release = d.release AND protects = 1) AND \
-                   NOT EXISTS (SELECT 1 FROM bars WHERE bars.release = d.release AND bars.attempt = \
+                   protects = 1 AND {VOIDED} AND peer_tag = (SELECT peer_tag FROM debits WHERE study = ?1 \
+                   AND lineage = ?2 AND {sees} AND my_tag = ?4 AND protects = 1 ORDER BY row DESC LIMIT 1) \
+                   AND attempt = (SELECT max(attempt) FROM debits WHERE release = d.release AND protects = \
+                   1) AND NOT EXISTS (SELECT 1 FROM bars WHERE bars.release = d.release AND bars.attempt = \
                    d.attempt) AND (EXISTS (SELECT 1 FROM outputs WHERE outputs.release = d.release AND \
-                   outputs.attempt = d.attempt) OR NOT EXISTS (SELECT 1 FROM transcripts AS t WHERE t.release \
-                   = d.release AND t.attempt = d.attempt AND stage >= 2))"
+                   outputs.attempt = d.attempt) OR NOT EXISTS (SELECT 1 FROM transcripts AS t WHERE \
+                   t.release = d.release AND t.attempt = d.attempt AND stage >= 2))"
         );
         let mut query = self.connection.prepare(&sql).map_err(explain)?;
         let rows =

@@ -91,8 +91,8 @@ impl Ledger {
         data_tag: &Bytes32,
         party: PartyId,
     ) -> Result<Option<(AnswerKey, String)>, Error> {
-        let sql = "SELECT program, peer_tag, report FROM answers WHERE study = ?1 AND my_tag = ?2 AND party = \
-                   ?3 ORDER BY row DESC LIMIT 1";
+        let sql = "SELECT program, peer_tag, report FROM answers WHERE study = ?1 AND my_tag = ?2 AND party \
+                   = ?3 ORDER BY row DESC LIMIT 1";
         let read = |row: &rusqlite::Row<'_>| {
             let (study, my_tag) = (*study, *data_tag);
             let key = AnswerKey { study, program: row.get(0)?, my_tag, peer_tag: row.get(1)?, party };
@@ -217,8 +217,8 @@ impl Ledger {
     ) -> Result<Option<Transcript>, Error> {
         let attempt = self.attempt(release_id)?;
         let sql = format!(
-            "SELECT record FROM transcripts WHERE release = ?1 AND attempt = ?2 AND side = ?3 AND {condition} \
-             ORDER BY stage DESC LIMIT 1"
+            "SELECT record FROM transcripts WHERE release = ?1 AND attempt = ?2 AND side = ?3 AND \
+             {condition} ORDER BY stage DESC LIMIT 1"
         );
         let values = params![release_id, attempt, name(side), stage];
         let found = self.connection.query_row(&sql, values, |row| row.get::<_, String>(0)).optional();
@@ -243,8 +243,8 @@ pub(super) fn attempt(connection: &Connection, release_id: &Bytes32) -> Result<u
 }
 
 fn answer(connection: &Connection, key: &AnswerKey) -> Result<Option<String>, rusqlite::Error> {
-    let sql = "SELECT report FROM answers WHERE study = ?1 AND program = ?2 AND my_tag = ?3 AND peer_tag = ?4 \
-               AND party = ?5";
+    let sql = "SELECT report FROM answers WHERE study = ?1 AND program = ?2 AND my_tag = ?3 AND peer_tag = \
+               ?4 AND party = ?5";
     let values = params![key.study, key.program, key.my_tag, key.peer_tag, key.party.0];
     connection.query_row(sql, values, |row| row.get(0)).optional()
 }

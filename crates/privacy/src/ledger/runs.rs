@@ -57,8 +57,8 @@ fn full(connection: &Connection, peer: &str, rate: Rate) -> Result<Option<i64>, 
 
 fn refused(name: &str, rate: Rate, at: i64) -> Error {
     Error::refused(format!(
-        "policy.runs: {} runs with {name} have begun, and {} may; nothing was sent. The next one may begin at \
-         {} or later; or raise policy.runs",
+        "policy.runs: {} runs with {name} have begun, and {} may; nothing was sent. The next one may begin \
+         at {} or later; or raise policy.runs",
         rate.runs,
         rate.words(),
         moment(at)

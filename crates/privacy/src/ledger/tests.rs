@@ -234,8 +234,8 @@ fn nothing_is_changed_or_deleted() {
 }
 
 /// Makes every debit a millionth.
-const CHEAPER: &str = "INSERT OR REPLACE INTO debits SELECT row, at, release, attempt, lineage, viewer, peer, \
-                       study, my_tag, peer_tag, '1/1000000', budget, protects, delta, tau, period, \
+const CHEAPER: &str = "INSERT OR REPLACE INTO debits SELECT row, at, release, attempt, lineage, viewer, \
+                       peer, study, my_tag, peer_tag, '1/1000000', budget, protects, delta, tau, period, \
                        period_budget FROM debits";
 
 /// Triggers are gone around by a connection with SQLite's own defaults. The chains find what was done.

@@ -54,8 +54,8 @@ fn one_party() {
             "  match            402,263 rows       31.2 s     68 MB      12.9 k rows/s",
             "  compute          402,263 rows        7.9 s     27 MB      50.9 k rows/s",
             "  release                4 values     0.40 s   1.04 MB        10 values/s",
-            "  privacy   rho 0.11 for this view (0.1 release, 0.01 sizes) = (2.26, 1e-6)-DP; noise candidates \
-             64, 63 opened and checked",
+            "  privacy   rho 0.11 for this view (0.1 release, 0.01 sizes) = (2.26, 1e-6)-DP; noise \
+             candidates 64, 63 opened and checked",
             "  ledger    spent by hospitals: 0.1 of 1 on this party's data",
             "  Learned besides: the sizes of the sets (401,974 and 1,013), of their union (402,263) and of \
              the match (724).",

@@ -210,8 +210,8 @@ impl Policy {
 
 pub(super) fn not_listed(study: &Study, hash: &StudyHash) -> Error {
     Error::refused(format!(
-        "study {} ({hash}) is not on this party's list; after you have read the study, add its hash \"{}\" to \
-         policy.studies",
+        "study {} ({hash}) is not on this party's list; after you have read the study, add its hash \"{}\" \
+         to policy.studies",
         study.name,
         hash.full()
     ))

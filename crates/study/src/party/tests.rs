@@ -92,8 +92,9 @@ fn mistakes_are_placed() {
     assert_eq!(
         error("identity =", "identitiy ="),
         "party.toml, line 6, column 1: unknown key \"identitiy\" in the file; did you mean \"identity\"? \
-         known here: study, as, identity, data, listen, allow, peer, peers, memory, ledger, report, deadline, \
-         lineage, work, keep_spine, spine, salt, studies, trigger, transport, trusted_network, policy"
+         known here: study, as, identity, data, listen, allow, peer, peers, memory, ledger, report, \
+         deadline, lineage, work, keep_spine, spine, salt, studies, trigger, transport, trusted_network, \
+         policy"
     );
     assert_eq!(
         error("memory   = \"1G\"", "memory   = \"1GB\""),

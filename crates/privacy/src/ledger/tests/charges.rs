@@ -15,8 +15,9 @@ fn a_total_bounds_all_viewers_together() {
     ledger.debit(&to("a", 1)).unwrap();
     assert_eq!(
         text(ledger.debit(&to("b", 2))),
-        "policy.total: 0.5 of 0.75 spent on lineage hospitals by all viewers together; this release to viewer \
-         b needs 0.5: agree on less rho, or raise policy.total, which bounds what viewers learn together"
+        "policy.total: 0.5 of 0.75 spent on lineage hospitals by all viewers together; this release to \
+         viewer b needs 0.5: agree on less rho, or raise policy.total, which bounds what viewers learn \
+         together"
     );
     // What is paid is paid, and without the bound each viewer has its own.
     ledger.debit(&Debit { total: Some(ratio(1, 4)), ..to("a", 1) }).unwrap();

@@ -147,9 +147,9 @@ fn what_layout_4_holds_stays_held_and_counts() {
             let raw = Connection::open(&path).unwrap();
             // Then no column said what the noise was off by, and a release was by candidates.
             raw.execute_batch(
-                "DROP TABLE voids; DROP TABLE held; DROP TABLE sent; DROP TRIGGER debits_UPDATE; DROP TRIGGER \
-                 debits_DELETE; DROP TRIGGER chain_DELETE; DELETE FROM chain; ALTER TABLE debits DROP COLUMN \
-                 tau; ALTER TABLE allows DROP COLUMN numbers; PRAGMA user_version = 3",
+                "DROP TABLE voids; DROP TABLE held; DROP TABLE sent; DROP TRIGGER debits_UPDATE; DROP \
+                 TRIGGER debits_DELETE; DROP TRIGGER chain_DELETE; DELETE FROM chain; ALTER TABLE debits \
+                 DROP COLUMN tau; ALTER TABLE allows DROP COLUMN numbers; PRAGMA user_version = 3",
             )
             .unwrap();
         }
