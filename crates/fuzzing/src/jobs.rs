@@ -126,6 +126,11 @@ fn checked(identities: &[Identity; 2]) -> [Checked; 2] {
     let keys = identities.each_ref().map(|identity| identity.fingerprint().to_string());
     let study = lift_study(&options, &keys[0], &keys[1], false);
     fs::write(folder.join("study.toml"), study).expect("a file in memory");
+    for (name, identity) in ["publisher", "advertiser"].iter().zip(identities) {
+        let key = folder.join(format!("{name}.key"));
+        let _ = fs::remove_file(&key);
+        identity.save(&key).expect("a file in memory");
+    }
     let party = |name: &str, data: &std::path::Path| {
         let text = format!(
             "study = \"study.toml\"\nas = \"{name}\"\nidentity = \"{name}.key\"\nlisten = \

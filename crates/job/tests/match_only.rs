@@ -207,13 +207,10 @@ fn a_spine_has_one_position_for_each_person_dummies_or_not() {
 #[test]
 fn what_does_not_fit_is_refused_before_anybody_is_met() {
     let refused = |world: &World| {
-        match_rows(
-            &world.parties[0],
-            &Opened::of(&world.parties[0]).unwrap(),
-            &file(world, 0),
-            &Watch::none(),
-        )
-        .unwrap_err()
+        let party = &world.parties[0];
+        Opened::of(party)
+            .and_then(|opened| match_rows(party, &opened, &file(world, 0), &Watch::none()))
+            .unwrap_err()
     };
     let with_columns = world(&|s| s.replace("\"ps3i\"", "\"pid\""));
     assert!(refused(&with_columns).to_string().contains("gives positions of rows"));

@@ -3,8 +3,8 @@
 //!
 //!     cargo run --release -p release --example witness -- epsilon 1/10 1e-6
 //!     cargo run --release -p release --example witness -- gaussian 17/3 100000    # sigma^2, how many
-//!     cargo run --release -p release --example witness -- coins 200 2 2/25 100000
-//!     # sensitivity, cells, rho, how many
+//!     cargo run --release -p release --example witness -- coins 200 2 2/25
+//!     100000 # sensitivity, cells, rho, how many
 //!
 //! Noise of coins is printed as 2^e and sigma_Y^2 on the first line, then Y of each draw, which is what its
 //! law is stated of.

@@ -288,8 +288,8 @@ impl Joint {
 
     /// The most, over t in 0..=1, that outputs cost which are moved by these polynomials.
     ///
-    /// An output moved by x moves by ceil(|x| / g) of its steps g = 2^e. With h = g - 1 that is at most (|x|
-    /// + h) / g, whose square is at most ((1 + u) x^2 + (1 + 1 / u) h^2) / g^2 for any u > 0; u = 2 /
+    /// An output moved by x moves by ceil(|x| / g) of its steps g = 2^e. With h = g - 1 that is at most
+    /// (|x| + h) / g, whose square is at most ((1 + u) x^2 + (1 + 1 / u) h^2) / g^2 for any u > 0; u = 2 /
     /// 2^[`STEP_BITS`]. Exact for g = 1.
     fn most(&self, moved: &[[Rational; 3]]) -> Rational {
         let u = exp2(1 - STEP_BITS.cast_signed());

@@ -3,8 +3,8 @@
 //!
 //! The network is Waksman's, in the form of Beauquier and Darrot for any size ("On arbitrary size Waksman
 //! networks and their vulnerability", 2002). On n > 1 wires, with h = floor(n / 2): wires i and h + i meet in
-//! a switch, for i < h; the first h wires go through the network on h wires, the others through the one on n
-//! - h; wires i and h + i meet again. When n is even the last switch of pair 0 is not needed, when n is odd
+//! a switch, for i < h; the first h wires go through the network on h wires, the others through the one on
+//! n - h; wires i and h + i meet again. When n is even the last switch of pair 0 is not needed, when n is odd
 //! the last wire meets nobody. `sum over i <= n of ceil(log2 i)` switches, the fewest known.
 //!
 //! Parts of a network lie next to each other in memory, and a part is finished before the next begins, so all
