@@ -233,7 +233,7 @@ fn a_number_of_other_noise_is_never_opened() {
     let mut world = Owners::new();
     assert!(world.run_on(cut("open"), Deviates::No).iter().any(Result::is_err));
     world.law = [7; 32];
-    noticed(&world.run(2, Deviates::No), "by a version of tacit whose noise is another one");
+    noticed(&world.run(2, Deviates::No), "by a version of tacit that draws other noise");
     world.law = [6; 32];
     honest(&world, 1);
 }
