@@ -417,6 +417,44 @@ fn text_of(checked: &Checked, study: &Study, file: &str, serves: bool) -> String
         lines.push(inputs.to_string());
     }
     lines.extend(checked.warnings.iter().map(|warning| format!("warning    {warning}")));
+    lines.extend(revealed(checked, study));
+    lines.extend(checked.rows.iter().map(|rows| format!("rows       {rows}")));
+    lines.push(format!("besides    {}", study.matching.tells()));
+    lines.extend(servers(study));
+    if study.runs().len() > 1 {
+        let runs = study.runs().len();
+        lines.push(format!(
+            "runs       {runs}: the publisher with each advertiser, a release and a charge for each; one \
+             result of all of them is [lift] advertisers = \"together\""
+        ));
+    }
+    lines.push(String::new());
+    lines.push(plan::text(&checked.plan));
+    if checked.plan.total.values().next().is_some() {
+        lines.push(match study.noise() {
+            NoiseFrom::Inside => {
+                "noise      drawn inside the computation, from coins of all parties: nobody knows it"
+                    .to_owned()
+            }
+            NoiseFrom::CutAndChoose(candidates) => format!(
+                "noise      {candidates} candidates: a party that bends its noise is caught {} times of \
+                 {candidates}; fewer are faster and catch less (policy.candidates is a party's floor). It \
+                 knows the noise: with noise = \"inside\" nobody does",
+                candidates - 1
+            ),
+        });
+    }
+    lines.push(String::new());
+    if let Some(budget) = &checked.budget {
+        lines.extend(budget_lines(budget));
+    }
+    lines.push(next(checked, study, file, serves));
+    lines.join("\n")
+}
+
+/// What each viewer is shown, and how exactly.
+fn revealed(checked: &Checked, study: &Study) -> Vec<String> {
+    let mut lines = Vec::new();
     for (viewer, labels) in &checked.revealed {
         if labels.is_empty() {
             lines.push(format!("revealed   nothing is revealed to {viewer} alone"));
@@ -433,38 +471,12 @@ fn text_of(checked: &Checked, study: &Study, file: &str, serves: bool) -> String
         };
         lines.push(format!("revealed   to {viewer}, {how}: {}", labels.join("; ")));
     }
-    lines.extend(checked.rows.iter().map(|rows| format!("rows       {rows}")));
-    lines.push(format!("besides    {}", study.matching.tells()));
-    lines.extend(servers(study));
-    if study.runs().len() > 1 {
-        let runs = study.runs().len();
-        lines.push(format!(
-            "runs       {runs}: the publisher with each advertiser, a release and a charge for each; one \
-             result of all of them is [lift] advertisers = \"together\""
-        ));
-    }
-    lines.push(String::new());
-    lines.push(plan::text(&checked.plan));
-    if checked.plan.total.values().next().is_some() {
-        lines.push(match study.noise() {
-            NoiseFrom::Inside => {
-                "noise      drawn inside the computation, from coins of all parties: nobody \
-                                  knows it"
-                    .to_owned()
-            }
-            NoiseFrom::CutAndChoose(candidates) => format!(
-                "noise      {candidates} candidates: a party that bends its noise is caught {} times of \
-                 {candidates}; fewer are faster and catch less (policy.candidates is a party's floor). It \
-                 knows the noise: with noise = \"inside\" nobody does",
-                candidates - 1
-            ),
-        });
-    }
-    lines.push(String::new());
-    if let Some(budget) = &checked.budget {
-        lines.extend(budget_lines(budget));
-    }
-    lines.push(if checked.budget.as_ref().is_some_and(|budget| !budget.refusals.is_empty()) {
+    lines
+}
+
+/// What to do now.
+fn next(checked: &Checked, study: &Study, file: &str, serves: bool) -> String {
+    if checked.budget.as_ref().is_some_and(|budget| !budget.refusals.is_empty()) {
         "This side is not ready: see the error".to_owned()
     } else if serves {
         format!("This server is ready: tacit serve {file}, or tacit run {file}")
@@ -475,8 +487,7 @@ fn text_of(checked: &Checked, study: &Study, file: &str, serves: bool) -> String
         }
     } else {
         "The study is sound. Check your data, too: tacit check PARTY_FILE".to_owned()
-    });
-    lines.join("\n")
+    }
 }
 
 /// What each server sees, by name; nothing where the owners compute.

@@ -4,8 +4,8 @@
 //! Whoever finds a set of s entries that contains s rows needs s rows without noise to solve for them, not k.
 //! The sets are found by dropping some entries at random (for a fresh set at each try) and then, again and
 //! again, the entry with the fewest rows. Noise plays no part in that, so a try succeeds with probability
-//! (1 - rows / n)^t. Solving takes about 20 s^2 bit operations, since rows are sparse (Wiedemann), or s^2.8 with
-//! elimination as estimators count it.
+//! (1 - rows / n)^t. Solving takes about 20 s^2 bit operations, since rows are sparse (Wiedemann), or s^2.8
+//! with elimination as estimators count it.
 //!
 //! `cargo run --release -p ot --example subsystems`; `[k n t]` for another set.
 

@@ -20,7 +20,8 @@
 //! four (Naor and Pinkas, J. Cryptology 2005) with slices of wide pads instead of sums of keys, which would
 //! be linear; correlated OT with additive pads (Asharov, Lindell, Schneider and Zohner, CCS 2013) for
 //! products with numbers. With a shared bit d = d_0 + d_1 mod 2 and v known to party 0: d v = d_0 v + d_1
-//! (1 - 2 d_0) v, the last by one COT whose choice is d_1. [`program::lower::lower_pair`] chooses the products.
+//! (1 - 2 d_0) v, the last by one COT whose choice is d_1. [`program::lower::lower_pair`] chooses the
+//! products.
 //!
 //! Deviations, cost and figures: `docs/protocols/lift-row.md`. In short: a comparison of K words of 32 bits
 //! takes 32 COTs and 240 K bits for its digits and 14 K COTs and 22 K bits for its tree; an and of shared

@@ -228,7 +228,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("folder");
         let program = folder.path().join("program");
         let list = concat!(
-            r#"{"workload":"merge","default":8,"quick":4,"most":64,"multiple_of":0,"counts":"records, a power of two"}"#,
+            r#"{"workload":"merge","default":8,"quick":4,"most":64,"multiple_of":0,"#,
+            r#""counts":"records, a power of two"}"#,
             "\n",
             r#"{"workload":"mvmul","default":128,"quick":64,"most":256,"multiple_of":64,"counts":"rows"}"#,
             "\n",
