@@ -10,7 +10,7 @@ const PINNED: &str = "fn the_wire_is_pinned()";
 /// Pages of things that send nothing of their own.
 const SILENT: [&str; 5] = ["accelerators-cuda", "accelerators-rtl", "curve", "ledger", "okvs"];
 /// Files that talk and are no protocol: measurements and tests.
-const NO_PROTOCOL: [&str; 2] = ["crates/cli/src/bench/", "crates/engine/src/conformance/"];
+const NO_PROTOCOL: [&str; 2] = ["crates/bench/", "crates/engine/src/conformance/"];
 
 /// What a page says of its code.
 struct Protocol {
