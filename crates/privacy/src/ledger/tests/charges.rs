@@ -268,6 +268,6 @@ fn what_all_see_counts_once_in_the_total() {
     }
     let third = Debit { viewer_key: "b".into(), release_id: [3; 32], rho: ratio(1, 8), ..own };
     assert!(text(ledger.check_pay(&third)).contains("policy.total: 0.75 of 0.75"));
-    // Both peers have the rows and what was signed of them in their chains.
-    assert_eq!(["a", "b"].map(|peer| ledger.chain(peer).unwrap().count), [4, 4]);
+    // Both peers have the rows, what was signed of them, and that they ended, in their chains.
+    assert_eq!(["a", "b"].map(|peer| ledger.chain(peer).unwrap().count), [6, 6]);
 }
