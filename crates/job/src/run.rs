@@ -354,8 +354,6 @@ struct Coordinator<'a> {
     party: &'a Party,
     checked: Checked,
     ledger: Arc<Mutex<Ledger>>,
-    /// What it signs with.
-    identity: Arc<Identity>,
     watch: &'a Watch,
     session: Session,
     workers: Vec<Channels>,
@@ -397,7 +395,6 @@ impl<'a> Coordinator<'a> {
         let salt = outsourced::salt_of(party, &checked)?;
         Ok(Self {
             party,
-            identity: checked.identity.clone(),
             checked,
             ledger,
             watch,

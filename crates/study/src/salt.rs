@@ -81,7 +81,8 @@ pub fn load(path: &Path) -> Result<Seed, Error> {
 
 fn parse(text: &str) -> Option<Seed> {
     let digits = text.trim_end().strip_prefix(FORMAT)?.strip_prefix(' ')?;
-    base::unhex(digits).map(Seed::from_bytes)
+    let bytes = Zeroizing::new(base::unhex(digits)?);
+    Some(Seed::from_bytes(*bytes))
 }
 
 #[cfg(test)]

@@ -132,7 +132,7 @@ impl Coordinator<'_> {
         let own = Own {
             checked: &self.checked,
             ledger: &self.ledger,
-            identity: &self.identity,
+            identity: &self.checked.identity,
             lineage: self.party.lineage.as_deref().unwrap_or_default(),
             data_tag,
             spine: spine.unwrap_or_default(),

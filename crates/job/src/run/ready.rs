@@ -186,7 +186,8 @@ impl Coordinator<'_> {
     /// The last words: owners keep a statement of each other that has this run in it, and everybody is there
     /// to the end.
     pub(super) fn part(&mut self) -> Result<(), Error> {
-        let (study, identity, owners) = (&self.checked.study, &self.identity, others_of(&self.checked));
+        let (study, identity, owners) =
+            (&self.checked.study, &self.checked.identity, others_of(&self.checked));
         let lock = || self.ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"));
         let key = |peer: PartyId| &*study.parties[peer.index()].key;
         self.session.step("done", |session| {
@@ -206,7 +207,7 @@ impl Coordinator<'_> {
     fn hear_claim(&self, peer: PartyId, bytes: &[u8]) -> Result<(), Error> {
         let member = &self.checked.study.parties[peer.index()];
         let Some(statement) = Statement::read(bytes) else { return Ok(()) };
-        let (own, settle) = (self.identity.fingerprint(), self.party.new_ledger);
+        let (own, settle) = (self.checked.identity.fingerprint(), self.party.new_ledger);
         let mut ledger = self.lock()?;
         match ledger.claim(&statement, own, member.key.parse()?, settle)? {
             Some(statement) => Err(claimed(&ledger, &member.name, &member.key, &statement)),

@@ -202,7 +202,7 @@ impl Coordinator<'_> {
         let debit =
             Debit { tau: scales.distance(plan), ..self.number_debit(plan.viewer, charge, agreement)? };
         let keys = self.checked.study.parties.iter().map(|member| member.key.clone()).collect();
-        let owner = Some(hold::Owner { debit, identity: &self.identity, keys });
+        let owner = Some(hold::Owner { debit, identity: &self.checked.identity, keys });
         let (common, law) = (&agreement.common, scales.law(plan.viewer));
         let holding = Holding { ledger: &self.ledger, common, law, owner };
         let outcome = held(&mut self.session, engine, plan, totals, holding)?;

@@ -3,8 +3,9 @@
 //!
 //! A *number* is one computation of a release's outputs, named by its session L. A debit of a release is
 //! *unspent* until this party has sent its share of a number that the debit paid for: an unspent one pays for
-//! the next number of the same release, or is given back when another release begins with the same peers on
-//! the same lineage; then what was held is dropped and can never be sent. So a number that nobody could see
+//! the next number of its attempt, if that costs no more, or is given back: for the number that it does not
+//! pay for, or when another release begins with the same peers on the same lineage; then what was held is
+//! dropped and can never be sent. So a number that nobody could see
 //! costs nothing, and every number that somebody could see was paid for.
 
 use super::paid::{self, Paid};
@@ -107,7 +108,7 @@ impl Ledger {
         Ok(others.max(own).max(self.numbers_sent(release)?))
     }
 
-    /// How many numbers of a release this participant has sent.
+    /// The attempt after the last number of a release that this participant has sent.
     ///
     /// # Errors
     /// When the ledger cannot be read.
