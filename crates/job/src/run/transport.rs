@@ -12,7 +12,7 @@ use super::stages::Stages;
 use crate::engines::Engines;
 use crate::transport::{STAGE, price};
 use base::{Error, Kind as Fault, PartyId};
-use fabric::{Kind, Outcome};
+use fabric::{PlainTransport, UpgradeOutcome};
 use net::Session;
 use study::Study;
 use study::transport::{NAME_BYTES, Transport};
@@ -48,7 +48,9 @@ fn agreed(study: &Study, used: &Transport) -> Result<(), Error> {
     match study.servers.as_ref().and_then(|servers| servers.transport.as_ref()) {
         None => Ok(()),
         Some(agreed) if agreed == used => Ok(()),
-        Some(Transport::Auto) if [Transport::Tls, Transport::Plain(Kind::Shm)].contains(used) => Ok(()),
+        Some(Transport::Auto) if [Transport::Tls, Transport::Plain(PlainTransport::Shm)].contains(used) => {
+            Ok(())
+        }
         Some(agreed) => Err(Error::refused(format!(
             "the study says [ring4] transport = \"{agreed}\", and the servers say that they compute over \
              {used}: no row was shared"
@@ -90,9 +92,9 @@ fn upgrade(
     let outcome = fabric::upgrade(session, peers, &kind, true)?;
     stages.end(session.ledger(), STAGE, 0, price(study, &kind));
     match (outcome, mine) {
-        (Outcome::Upgraded(kind), _) => Ok(Transport::Plain(kind)),
-        (Outcome::Kept(_), Transport::Auto) => Ok(Transport::Tls),
-        (Outcome::Kept(why), _) => Err(Error::input(format!(
+        (UpgradeOutcome::Upgraded(kind), _) => Ok(Transport::Plain(kind)),
+        (UpgradeOutcome::Kept(_), Transport::Auto) => Ok(Transport::Tls),
+        (UpgradeOutcome::Kept(why), _) => Err(Error::input(format!(
             "transport = \"{mine}\" is for four servers on one host, and {why}: all four set \"auto\", which \
              takes TLS then, \"fabric\", or \"tls\""
         ))),
