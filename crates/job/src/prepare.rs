@@ -655,8 +655,8 @@ fn lift_matching(matching: &study::Matching) -> lift::Matching {
 fn spread(matching: &study::Matching) -> u32 {
     let keys = matching.identifiers.len() as u32;
     match (matching.protocol, dummies::repeats(matching)) {
-        (Protocol::MultiPid { .. }, multi::Repeats::Error) => 2 * keys,
-        (Protocol::MultiPid { .. }, multi::Repeats::Replace) => 3 * keys + 1,
+        (Protocol::MultiPid { .. }, multi::RepeatRule::Error) => 2 * keys,
+        (Protocol::MultiPid { .. }, multi::RepeatRule::Replace) => 3 * keys + 1,
         _ => 1,
     }
 }
@@ -667,7 +667,7 @@ fn spread(matching: &study::Matching) -> u32 {
 fn alone(matching: &study::Matching) -> u32 {
     let keys = matching.identifiers.len() as u32;
     match (matching.protocol, dummies::repeats(matching)) {
-        (Protocol::MultiPid { .. }, multi::Repeats::Replace) => keys + 1,
+        (Protocol::MultiPid { .. }, multi::RepeatRule::Replace) => keys + 1,
         _ => 1,
     }
 }

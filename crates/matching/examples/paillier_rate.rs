@@ -5,7 +5,7 @@
 
 use base::PartyId;
 use matching::paillier::{self, Giver, key::SecretKey};
-use matching::{Field, Layout, Table};
+use matching::{PayloadField, PayloadLayout, PayloadTable};
 use net::cluster::Cluster;
 use std::time::Instant;
 
@@ -33,8 +33,8 @@ fn main() {
         open * 1e3
     );
 
-    let layout = Layout::new([Field::number(8)]).expect("a narrow row");
-    let table = Table::zeros(layout, rows).expect("few rows");
+    let layout = PayloadLayout::new([PayloadField::number(8)]).expect("a narrow row");
+    let table = PayloadTable::zeros(layout, rows).expect("few rows");
     let map: Vec<u32> = (0..rows as u32 / 2).collect();
     let start = Instant::now();
     let done = Cluster::new(2, 1).run(|session| {
