@@ -4,7 +4,7 @@
 //! `cargo run --release -p matching --example paillier_rate -- [rows]`
 
 use base::PartyId;
-use matching::paillier::{self, Giver, key::SecretKey};
+use matching::paillier::{self, PayloadGiver, key::SecretKey};
 use matching::{PayloadField, PayloadLayout, PayloadTable};
 use net::cluster::Cluster;
 use std::time::Instant;
@@ -40,7 +40,7 @@ fn main() {
     let done = Cluster::new(2, 1).run(|session| {
         if session.me() == PartyId(0) {
             let seed = session.fork_seed("giver");
-            let giver = Giver::prepare(&seed, rows, table.layout(), 1);
+            let giver = PayloadGiver::prepare(&seed, rows, table.layout(), 1);
             giver.give(session, &table, map.len() as u64)?;
         } else {
             paillier::take(session, table.layout(), rows, &map, 1)?;
