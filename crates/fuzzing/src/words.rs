@@ -228,7 +228,7 @@ fn ciphertexts() -> Vec<Vec<u8>> {
 
 /// Elements of the group, one and many at a time.
 fn elements(data: &[u8]) {
-    let mut column: Vec<matching::group::Element> = data.as_chunks::<32>().0.to_vec();
+    let mut column: Vec<matching::group::GroupElement> = data.as_chunks::<32>().0.to_vec();
     let exponent = matching::group::Exponent::from_bytes([7; 32]).expect("not zero");
     let _ = matching::group::mul_batch(&mut column, &exponent, 1);
 }
@@ -237,7 +237,7 @@ fn elements(data: &[u8]) {
 fn table(data: &[u8]) {
     let [keys, width, rest @ ..] = data else { return };
     let (keys, width) = (u64::from(*keys), usize::from(*width) % 32 + 1);
-    let shape = okvs::Shape::new(keys.max(1), keys.max(1) * 2);
+    let shape = okvs::StoreShape::new(keys.max(1), keys.max(1) * 2);
     let mut bytes = rest.to_vec();
     bytes.resize(shape.entries() * width, 1);
     let names: Vec<Block> = (0..keys).map(|i| Block(u128::from(i) << 70 | 3)).collect();

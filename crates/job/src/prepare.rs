@@ -657,8 +657,8 @@ fn lift_matching(matching: &study::MatchRule) -> lift::Matching {
 fn spread(matching: &study::MatchRule) -> u32 {
     let keys = matching.identifiers.len() as u32;
     match (matching.protocol, dummies::repeats(matching)) {
-        (Protocol::MultiPid { .. }, multi::Repeats::Error) => 2 * keys,
-        (Protocol::MultiPid { .. }, multi::Repeats::Replace) => 3 * keys + 1,
+        (Protocol::MultiPid { .. }, multi::RepeatRule::Error) => 2 * keys,
+        (Protocol::MultiPid { .. }, multi::RepeatRule::Replace) => 3 * keys + 1,
         _ => 1,
     }
 }
@@ -669,7 +669,7 @@ fn spread(matching: &study::MatchRule) -> u32 {
 fn alone(matching: &study::MatchRule) -> u32 {
     let keys = matching.identifiers.len() as u32;
     match (matching.protocol, dummies::repeats(matching)) {
-        (Protocol::MultiPid { .. }, multi::Repeats::Replace) => keys + 1,
+        (Protocol::MultiPid { .. }, multi::RepeatRule::Replace) => keys + 1,
         _ => 1,
     }
 }

@@ -1,6 +1,6 @@
 //! Room for columns whose length a peer may have told.
 
-use crate::group::Element;
+use crate::group::GroupElement;
 use base::{At, Error, Kind};
 
 /// Room for `rows` items: too many is an error, not an abort. Pages are touched only as data arrives.
@@ -18,7 +18,7 @@ pub(crate) fn reserve<T>(name: &'static str, rows: u64) -> Result<Vec<T>, Error>
 }
 
 /// `rows` zero elements.
-pub(crate) fn elements(name: &'static str, rows: u64) -> Result<Vec<Element>, Error> {
+pub(crate) fn elements(name: &'static str, rows: u64) -> Result<Vec<GroupElement>, Error> {
     let mut column = reserve(name, rows)?;
     column.resize(rows as usize, [0; 32]);
     Ok(column)

@@ -5,7 +5,7 @@ mod common;
 
 use base::{ChannelError, Error, PartyId, Roster, Seed};
 use common::{Column, ids};
-use matching::dummies::{Dummies, Hides};
+use matching::dummies::{Dummies, ShownSizes};
 use matching::many::{self, Matched, Options, Sizes};
 use net::cluster::Cluster;
 use net::{Channel, Fault, Ledger, Session, pair};
@@ -118,7 +118,7 @@ fn dummies_are_counted_and_cut_off() {
         }
     }
     assert_eq!(at.values().collect::<BTreeSet<_>>().len(), 40);
-    let range = Dummies::usual(&Seed::from_bytes([0; 32])).rows_range(Hides::Intersection, 3);
+    let range = Dummies::usual(&Seed::from_bytes([0; 32])).rows_range(ShownSizes::Intersection, 3);
     let made_up: Vec<u64> =
         done[2].rows.iter().zip(&lists).map(|(told, list)| told - list.len() as u64).collect();
     assert!(made_up.iter().all(|rows| (range[0]..=range[1]).contains(rows)), "{made_up:?}");

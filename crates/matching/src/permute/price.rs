@@ -8,7 +8,7 @@ use ot::{Meter, OtKind, Price};
 /// Adds up a conversation of two parties: bytes, OTs, and turns as the ledger counts them. Tell it what
 /// happens in order.
 #[derive(Clone, Debug)]
-pub struct Bill {
+pub struct TransferBill {
     kind: OtKind,
     /// Of the OTs in which party 0 sends, and party 1.
     meters: Option<[Meter; 2]>,
@@ -18,7 +18,7 @@ pub struct Bill {
     spoke: [bool; 2],
 }
 
-impl Bill {
+impl TransferBill {
     /// Nothing said yet; OTs will be of this kind.
     #[must_use]
     pub fn new(kind: OtKind) -> Self {
@@ -72,7 +72,7 @@ impl Bill {
     /// A permutation of `rows` rows of `row_bytes`, in which `server` does not know the permutation.
     ///
     /// # Panics
-    /// Before [`Bill::set_up`].
+    /// Before [`TransferBill::set_up`].
     pub fn permutation(&mut self, server: PartyId, rows: u64, row_bytes: usize) {
         self.gates(server, switches(rows), row_bytes);
     }
@@ -80,7 +80,7 @@ impl Bill {
     /// An extended permutation of `rows` rows into `slots` slots.
     ///
     /// # Panics
-    /// Before [`Bill::set_up`].
+    /// Before [`TransferBill::set_up`].
     pub fn extension(&mut self, server: PartyId, rows: u64, slots: u64, row_bytes: usize) {
         self.permutation(server, rows.max(slots), row_bytes);
         self.gates(server, slots.saturating_sub(1), row_bytes);

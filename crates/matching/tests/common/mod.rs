@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use base::Error;
-use matching::{Flat, Options, Spine, pid};
+use matching::{FlatIdentifiers, Options, Spine, pid};
 use net::Ledger;
 use net::cluster::Cluster;
 use std::collections::BTreeSet;
@@ -30,8 +30,8 @@ impl Column {
         Self { bytes, ends: ids.iter().map(add).collect() }
     }
 
-    pub fn flat(&self) -> Flat<'_> {
-        Flat::new(&self.bytes, &self.ends).unwrap()
+    pub fn flat(&self) -> FlatIdentifiers<'_> {
+        FlatIdentifiers::new(&self.bytes, &self.ends).unwrap()
     }
 }
 
