@@ -8,7 +8,8 @@ use crate::jobs::{self, KeyStream};
 use crate::staging::{Copies, split};
 use crate::{Gpu, digest};
 use accel::{
-    Device, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Ring, Seat, SeatKeys, Use, Vouch, check,
+    Device, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, SeatKeys, Use, VectorRing, Vouch,
+    check,
 };
 use base::Error;
 use kernels::Block;
@@ -48,7 +49,7 @@ struct Pending {
 /// The parts of a stage 1 that its chunks share.
 #[derive(Clone, Copy)]
 pub(crate) struct Stage1 {
-    pub(crate) ring: Ring,
+    pub(crate) ring: VectorRing,
     pub(crate) sends: bool,
     pub(crate) receives: bool,
     pub(crate) masked: bool,
@@ -61,7 +62,7 @@ pub(crate) struct Stage1 {
 /// The parts of a stage 2 that its chunks share.
 #[derive(Clone, Copy)]
 pub(crate) struct Stage2 {
-    pub(crate) ring: Ring,
+    pub(crate) ring: VectorRing,
     pub(crate) receives: bool,
     pub(crate) masked: bool,
     pub(crate) digests: bool,
@@ -70,11 +71,11 @@ pub(crate) struct Stage2 {
     pub(crate) keys: u64,
 }
 
-pub(crate) fn ring_number(ring: Ring) -> u64 {
+pub(crate) fn ring_number(ring: VectorRing) -> u64 {
     match ring {
-        Ring::Z128 => 0,
-        Ring::Z64 => 1,
-        Ring::Z2 => 2,
+        VectorRing::Z128 => 0,
+        VectorRing::Z64 => 1,
+        VectorRing::Z2 => 2,
     }
 }
 
@@ -389,7 +390,7 @@ impl ChunkLayout {
     pub(crate) fn cross(
         &self,
         lane: &mut Lane,
-        ring: Ring,
+        ring: VectorRing,
         terms: usize,
         goes_on: bool,
     ) -> Result<(), Error> {

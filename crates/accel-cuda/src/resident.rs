@@ -2,7 +2,7 @@
 
 use crate::Cuda;
 use crate::device::{ChunkLayout, Stage1, Stage2, launch_fold};
-use accel::{BlockHalf, FoldStage, MultiplyStage, Ring, Vouch};
+use accel::{BlockHalf, FoldStage, MultiplyStage, VectorRing, Vouch};
 use base::Error;
 use kernels::Block;
 
@@ -23,7 +23,7 @@ impl Cuda {
     /// When there are no keys yet, the blocks are none or too many, or the GPU failed.
     pub fn resident(
         &mut self,
-        ring: Ring,
+        ring: VectorRing,
         blocks: usize,
         masked: bool,
         digests: bool,
@@ -49,7 +49,7 @@ impl Cuda {
 
     fn stages(
         &self,
-        ring: Ring,
+        ring: VectorRing,
         half: BlockHalf,
         masked: bool,
         digests: bool,

@@ -34,7 +34,7 @@ mod timing_tests;
 
 pub use command::{DeviceCommand, FoldStage, LinearStage, MultiplyStage, Vouch, check};
 pub use cpu::Cpu;
-pub use kernels::Ring;
+pub use kernels::VectorRing;
 pub use queue::DeviceQueue;
 pub use seat::{BlockHalf, Seat};
 pub use streams::{SeatKeys, StreamName, Use};

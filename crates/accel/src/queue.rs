@@ -102,14 +102,14 @@ impl DeviceQueue {
 mod tests {
     use super::*;
     use crate::conformance::keys;
-    use crate::{LinearStage, Ring};
+    use crate::{LinearStage, VectorRing};
 
     fn add(queue: &mut DeviceQueue, n: usize) -> Result<(), Error> {
         let (x, mut z) =
             (vec![Block::ONE; n], [vec![Block::ZERO; n], vec![Block::ZERO; n], vec![Block::ZERO; n]]);
         let [z0, z1, z2] = &mut z;
         let x = [&*x; 3];
-        queue.run(&mut DeviceCommand::Add(LinearStage { ring: Ring::Z128, x, y: x, z: [z0, z1, z2] }))
+        queue.run(&mut DeviceCommand::Add(LinearStage { ring: VectorRing::Z128, x, y: x, z: [z0, z1, z2] }))
     }
 
     /// Fails when a part of a command comes to it.

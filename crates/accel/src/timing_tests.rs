@@ -1,7 +1,9 @@
 //! No branch, no address and no time of the CPU as a device depends on keys, shares or digests.
 
-use crate::{BlockHalf, Cpu, Device, DeviceCommand, FoldStage, MultiplyStage, Ring, Seat, SeatKeys, Vouch};
-use kernels::{Backend, Block};
+use crate::{
+    BlockHalf, Cpu, Device, DeviceCommand, FoldStage, MultiplyStage, Seat, SeatKeys, VectorRing, Vouch,
+};
+use kernels::{Block, InstructionSet};
 use std::sync::Arc;
 use timing::{TimedKernel, done};
 
@@ -18,7 +20,7 @@ fn device(x: &[Block]) -> Cpu {
 }
 
 /// Both stages of a product with digests, messages hidden.
-fn product(ring: Ring, half: BlockHalf, secret: &[u8]) {
+fn product(ring: VectorRing, half: BlockHalf, secret: &[u8]) {
     let mut x = vec![Block::ZERO; secret.len() / Block::BYTES];
     Block::read_slice(secret, &mut x);
     let mut cpu = device(&x);
@@ -52,15 +54,15 @@ fn product(ring: Ring, half: BlockHalf, secret: &[u8]) {
 }
 
 fn cases() -> Vec<TimedKernel<'static>> {
-    println!("\nbackend {:?}", Backend::detect());
-    let case = |ring: Ring, half: BlockHalf, name: &str| {
+    println!("\nbackend {:?}", InstructionSet::detect());
+    let case = |ring: VectorRing, half: BlockHalf, name: &str| {
         let bytes = (KEYS + 6 * BLOCKS) * Block::BYTES;
         TimedKernel::new(format!("device, {ring:?}, {name} half: keys, shares"), bytes, move |secret| {
             product(ring, half, secret);
         })
     };
     let halves = BlockHalf::BOTH.into_iter().zip(["first", "other"]);
-    Ring::ALL
+    VectorRing::ALL
         .into_iter()
         .flat_map(|ring| halves.clone().map(move |(half, name)| case(ring, half, name)))
         .collect()

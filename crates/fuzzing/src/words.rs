@@ -3,7 +3,7 @@
 use crate::Target;
 use crate::talk::Script;
 use accel::{
-    BlockHalf, Cpu, Device, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Ring, Seat, SeatKeys,
+    BlockHalf, Cpu, Device, DeviceCommand, FoldStage, LinearStage, MultiplyStage, Seat, SeatKeys, VectorRing,
     Vouch, check,
 };
 use base::{PartyId, Seed};
@@ -12,7 +12,7 @@ use kernels::{Aes128, Block};
 use matching::circuit_psi::okvs;
 use matching::paillier::key::{CIPHERTEXT_BYTES, KEY_BYTES, LIMBS, Plaintext, PublicKey, SecretKey};
 use net::{Channel, fuzzing as wire};
-use release::choose::{Checker, Context, Debited, Draw, Drawer, Setup};
+use release::choose::{Checker, Debited, Draw, Drawer, NoiseContext, Setup};
 use release::gaussian::DiscreteGaussian;
 use release::rational::ratio;
 use std::sync::{Arc, LazyLock};
@@ -91,7 +91,7 @@ fn frame_seeds() -> Vec<Vec<u8>> {
 /// operation, ring, seat and half; terms; round and first; then the lengths.
 fn command(data: &[u8]) {
     let bytes: [u8; 40] = padded(data);
-    let ring = [Ring::Z128, Ring::Z64, Ring::Z2][usize::from(bytes[1]) % 3];
+    let ring = [VectorRing::Z128, VectorRing::Z64, VectorRing::Z2][usize::from(bytes[1]) % 3];
     let seat = Seat::new(usize::from(bytes[2]) % 4);
     let half = [BlockHalf::First, BlockHalf::Second][usize::from(bytes[3] & 1)];
     let masked = bytes[3] & 2 != 0;
@@ -253,7 +253,7 @@ fn setup() -> &'static Setup {
             let width = DiscreteGaussian::new(&sigma2).expect("a variance").width();
             Draw { sigma2, width }
         };
-        let context = Context {
+        let context = NoiseContext {
             study: [1; 32],
             release: [2; 32],
             session: [3; 32],

@@ -8,7 +8,7 @@ use matching::circuit_psi::{self, Options};
 use matching::dummies::Dummies;
 use matching::payload::ABSENT;
 use matching::{JoinedPart, JoinedShares, PayloadField, PayloadLayout, PayloadTable, ValidEntries};
-use net::Ledger;
+use net::Traffic;
 use net::cluster::Cluster;
 use ot::OtKind;
 use proptest::prelude::*;
@@ -40,7 +40,7 @@ fn options(ot: OtKind) -> Options {
     Options { ot, ..Options::default() }
 }
 
-type Done = [Result<(JoinedShares, Ledger), Error>; 2];
+type Done = [Result<(JoinedShares, Traffic), Error>; 2];
 
 fn both(x: &[String], y: &[String], layout: &PayloadLayout, options: [&Options; 2], seed: u64) -> Done {
     let (columns, payload) = ([Column::new(x), Column::new(y)], table(layout, y.len()));

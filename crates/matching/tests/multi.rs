@@ -7,13 +7,13 @@ mod people;
 use base::{Error, PartyId, Seed};
 use matching::multi::{self, ContaminatedRule, Matched, Options, RepeatRule, Sizes, influence};
 use matching::{IdentifierSource, dummies::Dummies};
-use net::Ledger;
+use net::Traffic;
 use net::cluster::Cluster;
 use people::Rows;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-type Done = [Result<(Matched, Ledger), Error>; 2];
+type Done = [Result<(Matched, Traffic), Error>; 2];
 
 fn one_thread() -> Options {
     Options { threads: 1, ..Options::default() }

@@ -8,7 +8,7 @@ use matching::collecting::ShareBackend;
 use matching::dummies::Dummies;
 use matching::ps3i::{self, Matched, Options, Sizes};
 use matching::{JoinedPart, PayloadField, PayloadLayout, PayloadTable, ValidEntries};
-use net::Ledger;
+use net::Traffic;
 use net::cluster::Cluster;
 use ot::OtKind;
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ fn both(
     cluster: &Cluster,
     people: [&[String]; 2],
     options: impl Fn(usize) -> Options + Sync,
-) -> [Result<(Matched, Ledger), Error>; 2] {
+) -> [Result<(Matched, Traffic), Error>; 2] {
     let (columns, layouts) = (people.map(Column::new), layouts());
     let tables = [0, 1].map(|i| payload(people[i], &layouts[i]));
     let done = cluster.run(|session| {

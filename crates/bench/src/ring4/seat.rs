@@ -4,7 +4,7 @@ use super::args::{DeviceName, ElementBits, HashName};
 use super::devices::{self, Cycles};
 use crate::four::{SEATS, ServerPlace};
 use crate::names::{SecurityName, TransportName};
-use ::ring4::{CHUNK_BLOCKS, Hash, Party, Quote, Ring, Security, Settings, Shares};
+use ::ring4::{CHUNK_BLOCKS, Hash, Party, Quote, Security, Settings, Shares, VectorRing};
 use base::Error;
 use fabric::{PlainTransport, UpgradeOutcome};
 use job::usage;
@@ -43,11 +43,11 @@ pub struct SeatSetting {
 }
 
 impl SeatSetting {
-    pub fn ring(&self) -> Ring {
+    pub fn ring(&self) -> VectorRing {
         match self.bits {
-            ElementBits::Z128 => Ring::Z128,
-            ElementBits::Z64 => Ring::Z64,
-            ElementBits::Z2 => Ring::Z2,
+            ElementBits::Z128 => VectorRing::Z128,
+            ElementBits::Z64 => VectorRing::Z64,
+            ElementBits::Z2 => VectorRing::Z2,
         }
     }
 

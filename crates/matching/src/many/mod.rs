@@ -36,8 +36,8 @@ use crate::identifiers::{self, IdentifierSource};
 use crate::memory as room;
 use crate::pid::{Disclosed, Spine};
 use crate::tags::{self, PlacedTag, PositionFinder, TAG_BYTES, are_distinct, tagged, to_wire};
-use base::{Error, Kind, PartyId, limits};
-use net::{Link, Session};
+use base::{Error, Fault, PartyId, limits};
+use net::{Session, StepLink};
 use price::{PULSE, chunk, held, width};
 use std::ops::Range;
 use union::UnionMember;
@@ -132,7 +132,7 @@ fn count(session: &mut Session, own: &PaddedIdentifiers<'_>, options: &Options) 
         // Positions in the spine are 32-bit numbers, whatever the overlap turns out to be.
         if sum > limits::ROWS {
             let (name, value) = ("limits::ROWS, rows of all sides", sum);
-            return Err(Error::new(session.at(Some(peer)), Kind::Limit { name, value, cap: limits::ROWS }));
+            return Err(Error::new(session.at(Some(peer)), Fault::Limit { name, value, cap: limits::ROWS }));
         }
     }
     Ok(rows)
@@ -487,7 +487,7 @@ fn pass(
 }
 
 /// Receives `rows` elements. Memory grows only as they arrive.
-fn recv_column(link: &mut Link<'_>, name: &'static str, rows: u64) -> Result<Vec<GroupElement>, Error> {
+fn recv_column(link: &mut StepLink<'_>, name: &'static str, rows: u64) -> Result<Vec<GroupElement>, Error> {
     let mut column: Vec<GroupElement> = room::reserve(name, rows)?;
     for i in 0..rows.div_ceil(CHUNK) {
         let piece = chunk(rows, i);
@@ -497,7 +497,7 @@ fn recv_column(link: &mut Link<'_>, name: &'static str, rows: u64) -> Result<Vec
     Ok(column)
 }
 
-fn refused(link: &Link<'_>, refusal: ElementRefusal) -> Error {
+fn refused(link: &StepLink<'_>, refusal: ElementRefusal) -> Error {
     link.malformed(refusal.text())
 }
 

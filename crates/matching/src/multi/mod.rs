@@ -49,8 +49,8 @@ use crate::identifiers::{IdentifierSource, NameDomain};
 use crate::memory as room;
 use crate::pid::{Disclosed, Spine};
 use crate::tags::{self, PlacedTag, PositionFinder, TAG_BYTES, are_distinct, place, tag, to_wire};
-use base::{Error, Kind, PartyId, Rng, limits};
-use net::{Link, Session};
+use base::{Error, Fault, PartyId, Rng, limits};
+use net::{Session, StepLink};
 use price::{SETTINGS_BYTES, chunk, chunks, returned};
 use rows::ShuffledRows;
 use std::ops::Range;
@@ -252,7 +252,7 @@ fn count(
         ("limits::ROWS, identifiers of all rows of the peer", rows * keys),
     ] {
         if value > limits::ROWS {
-            let kind = Kind::Limit { name, value, cap: limits::ROWS };
+            let kind = Fault::Limit { name, value, cap: limits::ROWS };
             return Err(Error::new(session.at(Some(me.other())), kind));
         }
     }
@@ -586,7 +586,7 @@ fn invertible(rng: &mut Rng) -> (Exponent, Exponent) {
     }
 }
 
-fn refused(link: &Link<'_>, refusal: ElementRefusal) -> Error {
+fn refused(link: &StepLink<'_>, refusal: ElementRefusal) -> Error {
     link.malformed(refusal.text())
 }
 

@@ -47,9 +47,9 @@ use crate::dummies::{self, Dummies, DummyPlan, PaddedIdentifiers, ShownSizes, TE
 use crate::group::{self, Exponent, GroupElement};
 use crate::identifiers::{self, IdentifierSource};
 use crate::spill::{SpillColumn, SpillRoom};
-use base::{Error, Kind, PartyId, Secret, limits};
+use base::{Error, Fault, PartyId, Secret, limits};
 use journal::{JournalRun, MatchJournal};
-use net::{Link, Session};
+use net::{Session, StepLink};
 use pins::MessagePins;
 use price::{HELLO_BYTES, PulseBeat};
 use std::fmt;
@@ -82,7 +82,7 @@ pub struct Options {
     pub afresh: Option<RestartPermit>,
 }
 
-/// Whether a match may begin afresh: a refusal ([`Kind::Refused`]) ends the run and forgets this party's
+/// Whether a match may begin afresh: a refusal ([`Fault::Refused`]) ends the run and forgets this party's
 /// half.
 #[derive(Clone)]
 pub struct RestartPermit(pub Arc<dyn Fn() -> Result<(), Error> + Send + Sync>);
@@ -200,7 +200,7 @@ pub fn run(session: &mut Session, own: &dyn IdentifierSource, options: &Options)
 
 /// Whether an error is one that only a peer's message can cause, or that of [`Options::afresh`].
 fn is_deviation(error: &Error) -> bool {
-    matches!(error.kind(), Kind::Malformed(_) | Kind::Deviated(_) | Kind::Limit { .. } | Kind::Refused(_))
+    matches!(error.kind(), Fault::Malformed(_) | Fault::Deviated(_) | Fault::Limit { .. } | Fault::Refused(_))
 }
 
 /// The run itself; `journal` holds the run `before`, if there was one that was cut.
@@ -324,7 +324,7 @@ impl Hello {
     fn exchange(&self, session: &mut Session, options: &Options) -> Result<Self, Error> {
         let peer = session.me().other();
         let at = session.at(Some(peer));
-        let over = |name, value, cap| Error::new(at.clone(), Kind::Limit { name, value, cap });
+        let over = |name, value, cap| Error::new(at.clone(), Fault::Limit { name, value, cap });
         if self.rows >= limits::ROWS {
             return Err(over("limits::ROWS, own rows and dummies", self.rows, limits::ROWS - 1));
         }
@@ -453,7 +453,7 @@ impl<'r> Party<'r> {
 
     /// Refuses an overlap of `shared` rows that is smaller than what a peer with all of our list must have in
     /// common with us.
-    fn check_shared(&self, link: &Link<'_>, shared: u64) -> Result<(), Error> {
+    fn check_shared(&self, link: &StepLink<'_>, shared: u64) -> Result<(), Error> {
         match shared >= self.shared_least {
             true => Ok(()),
             false => Err(link.blame("the intersection holds the dummies that both have")),
@@ -461,7 +461,7 @@ impl<'r> Party<'r> {
     }
 
     /// A multiplication by the second key.
-    fn mul(&self, link: &Link<'_>, column: &mut [GroupElement]) -> Result<(), Error> {
+    fn mul(&self, link: &StepLink<'_>, column: &mut [GroupElement]) -> Result<(), Error> {
         group::mul_batch(column, &self.keys[1], self.threads).map_err(|refusal| fault(link, refusal.into()))
     }
 
@@ -510,7 +510,7 @@ fn name_of_run(role: Role, mine: [u8; 16], theirs: [u8; 16]) -> [u8; 16] {
     *digest.first_chunk().expect("a digest is longer")
 }
 
-fn fault(link: &Link<'_>, fault: StepFault) -> Error {
+fn fault(link: &StepLink<'_>, fault: StepFault) -> Error {
     match fault {
         StepFault::Malformed(what) => link.malformed(what),
         StepFault::Deviated(check) => link.blame(check),

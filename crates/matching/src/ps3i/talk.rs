@@ -8,8 +8,8 @@ use crate::identifiers::IdentifierSource;
 use crate::memory::reserve;
 use crate::payload::PayloadLayout;
 use crate::terms;
-use base::{Error, Kind, PartyId, Rng, limits};
-use net::{Link, Session};
+use base::{Error, Fault, PartyId, Rng, limits};
+use net::{Session, StepLink};
 use std::ops::Range;
 use zeroize::Zeroize;
 
@@ -44,7 +44,7 @@ pub(super) fn count(
     let (me, peer) = (session.me(), session.me().other());
     if own >= limits::ROWS {
         let (name, cap) = ("limits::ROWS, own rows and dummies", limits::ROWS - 1);
-        return Err(Error::new(session.at(None), Kind::Limit { name, value: own, cap }));
+        return Err(Error::new(session.at(None), Fault::Limit { name, value: own, cap }));
     }
     let hides = dummies::terms(options.dummies.as_ref(), ShownSizes::Intersection);
     let mut link = session.link(peer);
@@ -193,7 +193,7 @@ fn join(shuffled: &[GroupElement], products: &[(GroupElement, u32)]) -> (Vec<u8>
 
 /// `rho` along I.
 fn picked(
-    link: &mut Link<'_>,
+    link: &mut StepLink<'_>,
     bitmap: &[u8],
     products: &[(GroupElement, u32)],
     rows: [u64; 2],

@@ -3,7 +3,7 @@
 use super::*;
 use crate::Settings;
 use accel::SeatKeys;
-use kernels::Backend;
+use kernels::InstructionSet;
 use std::sync::Arc;
 use timing::{TimedKernel, done};
 
@@ -26,7 +26,7 @@ fn tag(hash: Hash, secret: &[u8]) {
 }
 
 fn cases() -> Vec<TimedKernel<'static>> {
-    println!("\nbackend {:?}", Backend::detect());
+    println!("\nbackend {:?}", InstructionSet::detect());
     let bytes = (KEYS + BLOCKS) * Block::BYTES;
     vec![
         TimedKernel::new("tag, polynomial: keys, content", bytes, |secret| tag(Hash::Keyed, secret)),
