@@ -1,7 +1,6 @@
 //! Puts a report together.
 
 use crate::prepare::Checked;
-use crate::run::released::Views;
 use crate::usage;
 use base::{Error, PartyId};
 use privacy::dummies::Uncovered;
@@ -11,11 +10,24 @@ use release::Rational;
 use release::scale::{Mode, Viewer, rho_to_epsilon};
 use report::wording;
 use report::{
-    BrokeOff, Disclosed, FORMAT, PartyInfo, Privacy, Report, ServersInfo, SpentBy, Stage, StudyInfo,
+    BrokeOff, Disclosed, FORMAT, PartyInfo, Privacy, Report, ServersInfo, SpentBy, Stage, StudyInfo, View,
 };
 use study::{Kind, NoiseFrom, Role, Study};
 
 const UNREVIEWED: &str = "The implementation has not been reviewed independently.";
+
+/// What a party saw in all.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Views {
+    /// What it alone sees; none where nothing is for it alone.
+    pub own: Option<View>,
+    /// What everybody sees.
+    pub public: Option<View>,
+    /// Which number of its release each was, from 0.
+    pub attempts: Vec<u32>,
+    /// Servers whose share of an output was not what the others' say.
+    pub benders: Vec<PartyId>,
+}
 
 /// What a finished run knows.
 pub(crate) struct Facts<'a> {
