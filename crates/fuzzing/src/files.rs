@@ -2,13 +2,13 @@
 
 use crate::{Target, disk, text};
 use base::PartyId;
-use data::generate::{Format, LiftOptions, lift, lift_study};
+use data::generate::{FileFormat, LiftOptions, lift, lift_study};
 use data::{read_advertiser, read_program_columns, read_publisher};
 use matching::{Options, pid};
 use net::Session;
 use osprey::trace::{self, Feed, Source};
-use privacy::ledger::{AnswerKey, Ledger, Towards};
-use release::choose::{Context, Draw, Drawer, Setup, Side, Transcript, resume};
+use privacy::ledger::{AnswerKey, Ledger, PeerLineage};
+use release::choose::{CutAndChooseSide, Draw, Drawer, NoiseContext, Setup, Transcript, resume};
 use release::gaussian::DiscreteGaussian;
 use release::rational::ratio;
 use rusqlite::types::Value;
@@ -67,7 +67,7 @@ fn data(data: &[u8], name: &str) {
     let Some((which, bytes)) = data.split_first() else { return };
     let (path, study) = (disk::file(name, bytes), &studies()[usize::from(which >> 1) % studies().len()]);
     let second = which & 1 == 1;
-    if matches!(study.kind, study::Kind::Program(_)) {
+    if matches!(study.kind, study::Question::Program(_)) {
         let _ = read_program_columns(&path, study, if second { "works" } else { "clinic" });
     } else if second {
         let _ = read_advertiser(&path, study, base::PartyId(1));
@@ -117,7 +117,7 @@ fn parquet_seeds() -> Vec<Vec<u8>> {
     fs::create_dir_all(&folder).expect("a folder in a temporary one");
     for rows in [1, 8] {
         let options =
-            LiftOptions { rows, overlap: 1.0, max_events: 2, clamp: 9, seed: 1, format: Format::Parquet };
+            LiftOptions { rows, overlap: 1.0, max_events: 2, clamp: 9, seed: 1, format: FileFormat::Parquet };
         let made = lift(&folder, &options).expect("made-up data");
         let key = "tacit1:3f9a1c0b7d5e42886b10a97f5d2c4e11";
         assert!(Study::parse("s", &lift_study(&options, key, &key.replace('3', "4"), false)).is_ok());
@@ -192,15 +192,15 @@ fn ledger(mut data: &[u8]) {
     let _ = (ledger.entries(), ledger.answers());
     let _ = (ledger.spent("lineage", "viewer"), ledger.spent_delta("lineage", "viewer"));
     let id = [1; 32];
-    let towards = Towards { peer: "viewer".into(), lineage: "lineage".into() };
-    let own = net::Fingerprint::of_ed25519(&id);
+    let towards = PeerLineage { peer: "viewer".into(), lineage: "lineage".into() };
+    let own = net::KeyFingerprint::of_ed25519(&id);
     let _ = (ledger.outputs(&id), ledger.barred(&towards, &[(id, 0)]), ledger.next_attempt(&id));
     let _ = (ledger.broken_off("viewer"), ledger.peer_by("v"), ledger.noticed("viewer"));
     let _ = (ledger.chain("viewer"), ledger.held("viewer", own), ledger.hash_at("viewer", 1));
     let _ = (ledger.verify(), ledger.claims(), ledger.last_begun(&id));
     let _ = (ledger.spent_by_all("lineage"), ledger.viewers_of("lineage"), ledger.knows("lineage"));
     let _ = ledger.old_answer(&id, &id, PartyId(0));
-    for side in [Side::Drawer, Side::Checker] {
+    for side in [CutAndChooseSide::Drawer, CutAndChooseSide::Checker] {
         let _ = ledger.transcript(&id, side);
     }
     let key = AnswerKey { study: id, program: id, my_tag: id, peer_tag: id, party: PartyId(0) };
@@ -268,7 +268,7 @@ fn ledger_seeds() -> Vec<Vec<u8>> {
 fn setup() -> Setup {
     let sigma2 = ratio(10_000, 1);
     let width = DiscreteGaussian::new(&sigma2).expect("a variance").width();
-    let context = Context {
+    let context = NoiseContext {
         study: [1; 32],
         release: [2; 32],
         session: [3; 32],

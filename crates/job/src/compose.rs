@@ -3,16 +3,17 @@
 use crate::prepare::Checked;
 use crate::usage;
 use base::{Error, PartyId};
-use privacy::dummies::Uncovered;
+use privacy::dummies::MatchLeakage;
 use privacy::scales::release_mode;
-use privacy::{DELTA, Total};
+use privacy::{DELTA, PrivacyTotal};
 use release::Rational;
-use release::scale::{Mode, Viewer, rho_to_epsilon};
+use release::scale::{ReaderRole, ReleaseMode, rho_to_epsilon};
 use report::wording;
 use report::{
-    BrokeOff, Disclosed, FORMAT, PartyInfo, Privacy, Report, ServersInfo, SpentBy, Stage, StudyInfo, View,
+    Disclosure, FORMAT, PartyInfo, PeerHistory, Privacy, ResultView, RunReport, ServersInfo, SpentBy, StageReport,
+    StudyInfo,
 };
-use study::{Kind, NoiseFrom, Role, Study};
+use study::{NoiseFrom, PartyRole, Question, Study};
 
 const UNREVIEWED: &str = "The implementation has not been reviewed independently.";
 
@@ -20,9 +21,9 @@ const UNREVIEWED: &str = "The implementation has not been reviewed independently
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Views {
     /// What it alone sees; none where nothing is for it alone.
-    pub own: Option<View>,
+    pub own: Option<ResultView>,
     /// What everybody sees.
-    pub public: Option<View>,
+    pub public: Option<ResultView>,
     /// Which number of its release each was, from 0.
     pub attempts: Vec<u32>,
     /// Servers whose share of an output was not what the others' say.
@@ -41,18 +42,18 @@ pub(crate) struct Facts<'a> {
     /// How far the law of its noise is off, at most.
     pub distance: Rational,
     /// That, and the sizes of the match.
-    pub total: Total,
+    pub total: PrivacyTotal,
     /// The lineage of this party's data.
     pub lineage: Option<String>,
     /// Spent so far by each other viewer on this party's data, and the budget of each.
     pub viewers: Vec<SpentBy>,
     /// What broke off with each peer.
-    pub broke_off: Vec<BrokeOff>,
+    pub broke_off: Vec<PeerHistory>,
     /// What was found of peers' ledgers, and allowed since.
     pub noticed: Vec<String>,
     pub budget: f64,
     pub seconds: f64,
-    pub stages: &'a [Stage],
+    pub stages: &'a [StageReport],
 }
 
 impl Checked {
@@ -60,9 +61,9 @@ impl Checked {
     #[must_use]
     pub fn mode(&self) -> &'static str {
         match &self.study.kind {
-            Kind::Lift(lift) => lift.release.mode.name(),
-            Kind::Lifts(_) => "program",
-            Kind::Program(own) => {
+            Question::Lift(lift) => lift.release.mode.name(),
+            Question::Lifts(_) => "program",
+            Question::Program(own) => {
                 if own.computes {
                     "program"
                 } else {
@@ -74,7 +75,7 @@ impl Checked {
 }
 
 /// The report of a finished run.
-pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosed) -> Result<Report, Error> {
+pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosure) -> Result<RunReport, Error> {
     let checked = facts.checked;
     let study = &checked.study;
     let member = &study.parties[checked.me.index()];
@@ -90,7 +91,7 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosed) -> Re
     let attempt = seen.attempts.iter().max().filter(|attempt| **attempt > 0).map(|attempt| attempt + 1);
     let view = seen.own.or_else(|| seen.public.clone());
     let view = view.ok_or_else(|| Error::misuse("every party sees something"))?;
-    Ok(Report {
+    Ok(RunReport {
         format: FORMAT.into(),
         study: StudyInfo {
             name: study.name.clone(),
@@ -101,9 +102,9 @@ pub(crate) fn report(facts: &Facts<'_>, seen: Views, disclosed: Disclosed) -> Re
         },
         party: member.name.clone(),
         role: match &member.role {
-            Role::Publisher => "publisher".into(),
-            Role::Advertiser => "advertiser".into(),
-            Role::Owner(name) => name.clone(),
+            PartyRole::Publisher => "publisher".into(),
+            PartyRole::Advertiser => "advertiser".into(),
+            PartyRole::Owner(name) => name.clone(),
         },
         parties: parties.collect(),
         engine: facts.engine.into(),
@@ -211,7 +212,7 @@ struct Known {
 /// What the noise of a view is for.
 enum Noise {
     /// A lift study, clamped at so much per person.
-    Lift { mode: Mode, viewer: Viewer, clamp: u64, known: Known },
+    Lift { mode: ReleaseMode, viewer: ReaderRole, clamp: u64, known: Known },
     /// A user's own program with noised outputs.
     Program(Known),
     /// A user's own program without noise.
@@ -221,13 +222,13 @@ enum Noise {
 fn noise(checked: &Checked, public: bool) -> Noise {
     let known = Known { by_peer: matches!(checked.study.noise(), NoiseFrom::CutAndChoose(_)), public };
     match &checked.study.kind {
-        Kind::Lift(lift) => Noise::Lift {
+        Question::Lift(lift) => Noise::Lift {
             known,
             mode: release_mode(lift.release.mode),
             viewer: if checked.me == studies::lift::PUBLISHER && !public {
-                Viewer::Publisher
+                ReaderRole::Publisher
             } else {
-                Viewer::Advertiser
+                ReaderRole::Advertiser
             },
             clamp: lift.rule.clamp.into(),
         },
@@ -244,7 +245,12 @@ fn reach(checked: &Checked) -> u32 {
 
 /// What the guarantee covers, in sentences: what the noise is calibrated for, then what is left of that in
 /// the whole run, where exact sizes are known as well.
-fn guarantee(noise: &Noise, disclosed: &Disclosed, reach: u32, servers: Option<&ServersInfo>) -> Vec<String> {
+fn guarantee(
+    noise: &Noise,
+    disclosed: &Disclosure,
+    reach: u32,
+    servers: Option<&ServersInfo>,
+) -> Vec<String> {
     let mut lines = match noise {
         Noise::Lift { mode, viewer, clamp, .. } => lift_covers(*mode, *viewer, *clamp, disclosed, reach),
         Noise::Program(_) => program_covers(disclosed, reach),
@@ -278,17 +284,23 @@ fn guarantee(noise: &Noise, disclosed: &Disclosed, reach: u32, servers: Option<&
 }
 
 /// What exact sizes are good for.
-fn probing(disclosed: &Disclosed) -> &'static str {
+fn probing(disclosed: &Disclosure) -> &'static str {
     match disclosed.size_hidden {
         true => "",
         false => "A party that matches made-up identifiers learns from the sizes whether these are there.",
     }
 }
 
-fn lift_covers(mode: Mode, viewer: Viewer, clamp: u64, disclosed: &Disclosed, reach: u32) -> Vec<String> {
-    let exact_arms = disclosed.uncovered.contains(&Uncovered::ArmSizes);
+fn lift_covers(
+    mode: ReleaseMode,
+    viewer: ReaderRole,
+    clamp: u64,
+    disclosed: &Disclosure,
+    reach: u32,
+) -> Vec<String> {
+    let exact_arms = disclosed.uncovered.contains(&MatchLeakage::ArmSizes);
     let calibrated = match (exact_arms, mode, viewer) {
-        (true, Mode::Sums, Viewer::Advertiser) => "rho-zCDP while both arms keep their sizes",
+        (true, ReleaseMode::Sums, ReaderRole::Advertiser) => "rho-zCDP while both arms keep their sizes",
         _ => mode.guarantee(viewer),
     };
     let mut lines = vec![format!(
@@ -316,7 +328,7 @@ fn lift_covers(mode: Mode, viewer: Viewer, clamp: u64, disclosed: &Disclosed, re
     lines
 }
 
-fn program_covers(disclosed: &Disclosed, reach: u32) -> Vec<String> {
+fn program_covers(disclosed: &Disclosure, reach: u32) -> Vec<String> {
     let mut lines = vec![
         "The noise taken by itself is calibrated for adding or removing one row of the other party, or \
          changing its values \
@@ -335,7 +347,7 @@ fn program_covers(disclosed: &Disclosed, reach: u32) -> Vec<String> {
     lines
 }
 
-fn exact_covers(disclosed: &Disclosed) -> Vec<String> {
+fn exact_covers(disclosed: &Disclosure) -> Vec<String> {
     let exact = "The outputs are exact: there is no differential privacy in this study.".into();
     let rows = match disclosed.public_keys {
         true => {
@@ -351,7 +363,7 @@ fn exact_covers(disclosed: &Disclosed) -> Vec<String> {
 }
 
 /// What four servers may do, and what they saw.
-fn by_servers(servers: &ServersInfo, disclosed: &Disclosed, noise: &Noise) -> Vec<String> {
+fn by_servers(servers: &ServersInfo, disclosed: &Disclosure, noise: &Noise) -> Vec<String> {
     let names =
         servers.members.iter().map(|server| wording::label(&server.name)).collect::<Vec<_>>().join(", ");
     let mut lines = vec![match servers.security.as_str() {
@@ -422,15 +434,20 @@ mod tests {
 
     fn lines(noise: &Noise) -> Vec<String> {
         let disclosed =
-            Disclosed { rows: vec![11, 7], union: 13, matched_upper_bound: 5, ..Disclosed::default() };
+            Disclosure { rows: vec![11, 7], union: 13, matched_upper_bound: 5, ..Disclosure::default() };
         guarantee(noise, &disclosed, 1, None)
     }
 
     /// Whatever the noise is calibrated for, the next sentence says that exact sizes take part of it away.
     #[test]
     fn a_lift_study_is_not_promised_more_than_the_run_keeps() {
-        for mode in [Mode::Sums, Mode::Variance, Mode::Algorithm1, Mode::Algorithm1AsPublished] {
-            for viewer in [Viewer::Publisher, Viewer::Advertiser] {
+        for mode in [
+            ReleaseMode::Sums,
+            ReleaseMode::Variance,
+            ReleaseMode::Algorithm1,
+            ReleaseMode::Algorithm1AsPublished,
+        ] {
+            for viewer in [ReaderRole::Publisher, ReaderRole::Advertiser] {
                 let lines = lines(&Noise::Lift { mode, viewer, clamp: 3, known: KNOWN });
                 assert!(
                     lines[0].starts_with("The noise taken by itself")
@@ -449,20 +466,21 @@ mod tests {
     fn hidden_sizes_are_covered_and_what_they_cost_is_said() {
         let dummies =
             report::DummiesInfo { epsilon: "1/5".into(), rho: "1/100".into(), delta: "2e-9".into() };
-        let disclosed = Disclosed {
+        let disclosed = Disclosure {
             protocol: "ps3i".into(),
             rows: vec![11, 7],
             union: 13,
             matched_upper_bound: 5,
             dummies: Some(dummies),
-            ..Disclosed::default()
+            ..Disclosure::default()
         };
-        let noise = Noise::Lift { mode: Mode::Sums, viewer: Viewer::Publisher, clamp: 3, known: KNOWN };
+        let noise =
+            Noise::Lift { mode: ReleaseMode::Sums, viewer: ReaderRole::Publisher, clamp: 3, known: KNOWN };
         let lines = guarantee(&noise, &disclosed, 1, None);
         assert!(lines[1].contains("made-up rows") && lines[1].contains("rho 1/100"), "{}", lines[1]);
         assert!(!lines.concat().contains("exact sizes disclosed"), "{lines:?}");
         let unseen =
-            Disclosed { size_hidden: true, protocol: "circuit-psi".into(), dummies: None, ..disclosed };
+            Disclosure { size_hidden: true, protocol: "circuit-psi".into(), dummies: None, ..disclosed };
         let lines = guarantee(&noise, &unseen, 1, None);
         assert!(lines[1].contains("11 rows, 7 rows, and nobody learnt how many matched"), "{}", lines[1]);
     }
@@ -472,8 +490,8 @@ mod tests {
     fn what_is_not_covered_is_named() {
         let dummies =
             report::DummiesInfo { epsilon: "1/5".into(), rho: "1/100".into(), delta: "2e-9".into() };
-        let graph = Uncovered::MatchGraph { to: "registry".into() };
-        let disclosed = Disclosed {
+        let graph = MatchLeakage::MatchGraph { to: "registry".into() };
+        let disclosed = Disclosure {
             protocol: "pid".into(),
             rows: vec![11, 7],
             union: 13,
@@ -481,9 +499,10 @@ mod tests {
             dummies: Some(dummies),
             uncovered: vec![graph.clone()],
             published_groups: Some([6, 5]),
-            ..Disclosed::default()
+            ..Disclosure::default()
         };
-        let noise = Noise::Lift { mode: Mode::Sums, viewer: Viewer::Advertiser, clamp: 3, known: KNOWN };
+        let noise =
+            Noise::Lift { mode: ReleaseMode::Sums, viewer: ReaderRole::Advertiser, clamp: 3, known: KNOWN };
         let lines = guarantee(&noise, &disclosed, 3, None);
         assert!(lines[1].starts_with("One row = up to 3 people"), "{lines:?}");
         let sizes = &lines[2];
@@ -491,7 +510,7 @@ mod tests {
         assert!(sizes.contains("the match graph") && sizes.contains("the published group sizes"), "{sizes}");
         assert!(lines.iter().any(|line| line.starts_with("registry also learnt which")), "{lines:?}");
         // Exact arm sizes: flips of an arm are promised nowhere.
-        let exact = Disclosed { dummies: None, uncovered: vec![graph, Uncovered::ArmSizes], ..disclosed };
+        let exact = Disclosure { dummies: None, uncovered: vec![graph, MatchLeakage::ArmSizes], ..disclosed };
         let text = guarantee(&noise, &exact, 3, None).concat();
         assert!(text.contains("arm sizes exact: covers exchanged arms and changed outcomes only"), "{text}");
         assert!(!text.contains("covers flips") && !text.contains("themselves noised"), "{text}");

@@ -4,15 +4,15 @@
 
 use crate::plan::{Link, Speeds};
 use accel::Queue;
-use base::{Cost, Error, Kind, PartyId};
+use base::{Cost, Error, Fault, PartyId};
 use engine::Engine;
 use gmw::Gmw;
-use ot::{Bases, OtKind, Price};
-use program::lower::combine::Shape;
+use ot::{Bases, ExtensionCost, OtKind};
+use program::lower::combine::SelectionCircuit;
 use program::lower::{Draws, ReleasePlan};
 use program::{Program, Sharing};
 use ring4::{Ring4, Security, Settings};
-use study::{Compute, Engine as Choice, Protocol, Study};
+use study::{Compute, ComputeEngine as Choice, Protocol, Study};
 use yao::Yao;
 
 /// The engine of a study.
@@ -67,7 +67,7 @@ impl Engines {
             Choice::Ring4 => with(ring4_of(study)?),
         };
         let engines = engines.map_err(|error| match error.kind() {
-            Kind::Input(text) => Error::input(format!("study {}, compute.engine: {text}", study.name)),
+            Fault::Input(text) => Error::input(format!("study {}, compute.engine: {text}", study.name)),
             _ => error,
         })?;
         if program.sharing() == Sharing::Boolean && shards > 1 {
@@ -98,7 +98,7 @@ impl Engines {
             let engines = Self { name, compute, joined };
             choices.extend(engines.checked(program).ok().map(|engines| (engines, needs.map(str::to_owned))));
         };
-        let is_program = matches!(study.kind, study::Kind::Program(_));
+        let is_program = matches!(study.kind, study::Question::Program(_));
         let owners_alone = match study.servers {
             None => None,
             Some(_) if study.matching.protocol == Protocol::Aligned && is_program => Some("no servers"),
@@ -225,7 +225,7 @@ impl Engines {
             return (Cost::zero(parties), 0);
         }
         let leader = PartyId(u8::from(!ot::leads(PartyId(0), PartyId(1))));
-        (Price::hubs(self.compute.shards.into()).cost(leader, leader.other(), parties), 3)
+        (ExtensionCost::hubs(self.compute.shards.into()).cost(leader, leader.other(), parties), 3)
     }
 
     /// Whether the link settles something: `gmw`, with a setting left open that matters to the program.
@@ -245,8 +245,8 @@ impl Engines {
         let kinds = self.compute.ot.map_or(OtKind::CANDIDATES.to_vec(), |kind| vec![kind]);
         let shapes = match self.compute.circuit {
             Some(shape) => vec![shape],
-            None if has_circuit(program) => vec![Shape::Small, Shape::Shallow],
-            None => vec![Shape::default()],
+            None if has_circuit(program) => vec![SelectionCircuit::Small, SelectionCircuit::Shallow],
+            None => vec![SelectionCircuit::default()],
         };
         let all = kinds.iter().flat_map(|kind| shapes.iter().map(|shape| (*kind, *shape)));
         let with = |(kind, shape)| {
@@ -344,7 +344,7 @@ mod tests {
 
     fn engines(text: &str) -> (Engines, Program) {
         let study = Study::parse("study.toml", text).unwrap();
-        let policy = program::Policy {
+        let policy = program::VerifierPolicy {
             max_rho: program::Ratio::new(1000, 1).unwrap(),
             max_outputs: 8192,
             allow_exact: true,

@@ -18,14 +18,14 @@ use crate::stages::upgrade::UpgradeStage;
 use crate::stages::{Stage, Tells};
 use base::{Cost, Error, PartyId, limits};
 use engine::Engine;
-use matching::group::Group;
-use matching::payload::Layout;
+use matching::group::CurveGroup;
+use matching::payload::PayloadLayout;
 use matching::{circuit_psi, collecting, many, multi, pid, ps3i};
 use num_traits::Zero;
 use ot::OtKind;
 use privacy::ledger::PUBLIC;
 use privacy::scales::{Scales, release_mode};
-use privacy::{Total, dummies};
+use privacy::{PrivacyTotal, dummies};
 use program::{Ratio, Viewer};
 use release::Rational;
 use release::modes::{Guess, Reading, minimum_detectable_effect, minimum_detectable_effect_fixed};
@@ -33,8 +33,8 @@ use ring4::Security;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use studies::lift::Quantity;
-use study::transport::{Transport, protects};
-use study::{Backend, Kind, Mode, Protocol, Study};
+use study::transport::{ServerTransport, protects};
+use study::{Backend, NoiseMode, Protocol, Question, Study};
 
 /// The wire between the parties.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -84,7 +84,7 @@ impl Speeds {
 impl Default for Speeds {
     fn default() -> Self {
         // Both parties' machines are taken to be like this one.
-        let multiplications_per_s = if Group::detect().lanes() > 1 { 330e3 } else { 44e3 };
+        let multiplications_per_s = if CurveGroup::detect().lanes() > 1 { 330e3 } else { 44e3 };
         Self {
             and_per_s: 45e6,
             ots_per_s: 60e6,
@@ -125,7 +125,7 @@ pub struct Plan {
     /// such a result.
     pub rho: BTreeMap<String, f64>,
     /// All that a viewer gets where it sees noised values, the sizes of the match included.
-    pub total: BTreeMap<String, Total>,
+    pub total: BTreeMap<String, PrivacyTotal>,
     /// Smallest difference of mean outcome per person that the publisher's own view would detect with 80 %
     /// power; lift only.
     pub minimum_detectable_effect: Option<f64>,
@@ -170,7 +170,7 @@ pub struct Assumed {
 /// # Errors
 /// When the study's program is refused, or sizes are out of range.
 pub fn plan(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
-    let Kind::Lifts(parts) = &study.kind else { return plan_run(study, assumed, link, speeds) };
+    let Question::Lifts(parts) = &study.kind else { return plan_run(study, assumed, link, speeds) };
     let mut whole: Option<Plan> = None;
     for part in parts {
         let mut plan = plan_run(part, assumed, link, speeds)?;
@@ -205,12 +205,12 @@ impl Plan {
     ///
     /// # Errors
     /// None that a study which was planned has.
-    pub fn over(mut self, study: &Study, transport: &Transport, link: Link) -> Result<Self, Error> {
+    pub fn over(mut self, study: &Study, transport: &ServerTransport, link: Link) -> Result<Self, Error> {
         if study.servers.is_none() {
             return Ok(self);
         }
         let used = match transport {
-            Transport::Auto => {
+            ServerTransport::Auto => {
                 "auto: memory that all four share, if they are on one host, else TLS".to_owned()
             }
             other => format!("{other}: {}", protects(&other.to_string())),
@@ -225,7 +225,7 @@ impl Plan {
 }
 
 fn plan_run(study: &Study, assumed: &Assumed, link: Link, speeds: Speeds) -> Result<Plan, Error> {
-    let policy = program::Policy {
+    let policy = program::VerifierPolicy {
         max_rho: Ratio::new(1000, 1).ok_or_else(|| Error::misuse("a thousand is a ratio"))?,
         max_outputs: 8192,
         allow_exact: true,
@@ -339,7 +339,7 @@ impl Actor for Estimator<'_> {
 
 /// What each party gets to see in all, and the public where there is something for it, as a number.
 fn spent(study: &Study, scales: &Scales) -> BTreeMap<String, f64> {
-    let seen = |(i, member): (usize, &study::Member)| {
+    let seen = |(i, member): (usize, &study::Participant)| {
         (member.name.clone(), release::rational::to_f64(&scales.seen_by(PartyId(i as u8))))
     };
     let mut spent: BTreeMap<String, f64> = study.parties.iter().enumerate().map(seen).collect();
@@ -352,16 +352,17 @@ fn spent(study: &Study, scales: &Scales) -> BTreeMap<String, f64> {
 
 /// Of the public and of each party that sees something noised: what its view costs, sizes of the match
 /// included.
-fn totals(study: &Study, built: &Built, scales: &Scales) -> Result<BTreeMap<String, Total>, Error> {
+fn totals(study: &Study, built: &Built, scales: &Scales) -> Result<BTreeMap<String, PrivacyTotal>, Error> {
     let mut totals = BTreeMap::new();
     let public = scales.charge(Viewer::Public);
     if !public.is_zero() {
-        totals.insert(PUBLIC.to_owned(), Total::new(public, &Rational::zero(), &Rational::zero()));
+        totals.insert(PUBLIC.to_owned(), PrivacyTotal::new(public, &Rational::zero(), &Rational::zero()));
     }
     for (i, member) in study.parties.iter().enumerate() {
         let viewer = PartyId(i as u8);
         if built.program.mechanisms.iter().any(|mechanism| mechanism.to.has(viewer)) {
-            totals.insert(member.name.clone(), Total::of_view(study, viewer, &scales.seen_by(viewer))?);
+            totals
+                .insert(member.name.clone(), PrivacyTotal::of_view(study, viewer, &scales.seen_by(viewer))?);
         }
     }
     Ok(totals)
@@ -481,7 +482,7 @@ impl Matching {
             }
             Protocol::Collecting { slots, degree, .. } => {
                 let sizes = collecting::Sizes { rows: padded, keys, slots, degree };
-                let cost = collecting::price(sizes, &layouts, collecting::Backend::default(), ot);
+                let cost = collecting::price(sizes, &layouts, collecting::ShareBackend::default(), ot);
                 let multiplications = sizes.names(0) + sizes.names(1);
                 let why = format!("rows of the publisher, {slots} slots each{made_up}");
                 Self::new(cost, multiplications, 8.0, padded[0], why)
@@ -489,7 +490,7 @@ impl Matching {
             Protocol::CircuitPsi => {
                 let kind = study.compute.ot.unwrap_or(circuit_psi::Options::default().ot);
                 let cost = circuit_psi::price(padded, &layouts[1], kind);
-                let places = circuit_psi::cuckoo::Bins::new(padded).all();
+                let places = circuit_psi::cuckoo::CuckooBins::new(padded).all();
                 let why = format!("places for rows of the publisher{made_up}");
                 Self::new(cost, 0, 10.0, places, why)
             }
@@ -502,17 +503,17 @@ impl Matching {
         })
     }
 
-    fn ps3i(rows: [u64; 2], layouts: &[Layout; 2], backend: Backend, ot: OtKind, why: String) -> Self {
+    fn ps3i(rows: [u64; 2], layouts: &[PayloadLayout; 2], backend: Backend, ot: OtKind, why: String) -> Self {
         let matched = rows[0].min(rows[1]);
         let backend = match backend {
-            Backend::PermuteShare => ps3i::Backend::PermuteShare,
-            Backend::Paillier => ps3i::Backend::Paillier,
+            Backend::PermuteShare => ps3i::ShareBackend::PermuteShare,
+            Backend::Paillier => ps3i::ShareBackend::Paillier,
         };
         let cost = ps3i::price(ps3i::Sizes { rows, matched }, layouts, backend, ot);
         // Every ciphertext is made, answered or opened by a party that does nothing else meanwhile.
         let encrypted = match backend {
-            ps3i::Backend::PermuteShare => 0.0,
-            ps3i::Backend::Paillier => cost.bytes() as f64 / CIPHERTEXT.0 * CIPHERTEXT.1,
+            ps3i::ShareBackend::PermuteShare => 0.0,
+            ps3i::ShareBackend::Paillier => cost.bytes() as f64 / CIPHERTEXT.0 * CIPHERTEXT.1,
         };
         Self { encrypted, ..Self::new(cost, rows[0].saturating_add(rows[1]), 8.0, matched, why) }
     }
@@ -538,7 +539,7 @@ fn effect(
     ([n_test, n_control], mean): ([u64; 2], f64),
     viewer: Viewer,
 ) -> Result<Option<f64>, Error> {
-    let (Kind::Lift(own), Some((lift, layout))) = (&study.kind, &built.lift) else { return Ok(None) };
+    let (Question::Lift(own), Some((lift, layout))) = (&study.kind, &built.lift) else { return Ok(None) };
     let guess = Guess { n_test, n_control, mean, variance: None };
     let confidence = f64::from(own.release.confidence.percent()) / 100.0;
     const POWER: f64 = 0.8;
@@ -547,13 +548,13 @@ fn effect(
     if !built.program.mechanisms.iter().any(|mechanism| mechanism.to == viewer) {
         return Ok(None);
     }
-    let effect = if own.release.mode == Mode::Sums {
+    let effect = if own.release.mode == NoiseMode::Sums {
         let mechanism = layout.outputs.iter().filter(|o| o.viewer == viewer).find_map(|o| o.noised);
         let Some(joint) = mechanism.and_then(|(m, _)| scales.joint(m)) else { return Ok(None) };
         minimum_detectable_effect(joint, &guess, &reading, POWER)
     } else {
         let difference =
-            |o: &&studies::lift::Output| o.viewer == viewer && o.quantity == Quantity::Difference;
+            |o: &&studies::lift::OutputMeaning| o.viewer == viewer && o.quantity == Quantity::Difference;
         let noised = layout.outputs.iter().find(difference).and_then(|o| o.noised);
         let scale = noised.and_then(|(m, _)| scales.fixed(m));
         let Some(scale) = scale else { return Ok(None) };

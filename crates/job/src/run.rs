@@ -26,21 +26,21 @@ use crate::budget;
 use crate::prepare::{self, Checked, Opened};
 use base::{Error, PartyId, Seed};
 use net::connect::{Meet, Meeting, Status};
-use net::identity::{Fingerprint, Identity};
-use net::{Farewell, Progress};
+use net::identity::{Identity, KeyFingerprint};
+use net::{Farewell, RowProgress};
 use owner::OwnerRun;
 use privacy::ledger::Ledger;
-use report::{Report, Stage};
+use report::{RunReport, StageReport};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use study::Study;
-use study::party::{Address, Party, Places};
+use study::party::{Address, PartySetup, Places};
 
 /// As [`prepare::check`], of what a party's file names.
 ///
 /// # Errors
 /// As [`prepare::check`] and [`Opened::of`].
-pub fn check(party: &Party) -> Result<Vec<Checked>, Error> {
+pub fn check(party: &PartySetup) -> Result<Vec<Checked>, Error> {
     prepare::check(party, &Opened::of(party)?)
 }
 pub use alone::{MATCH_FORMAT, MatchReport, match_rows};
@@ -65,7 +65,7 @@ pub enum Event {
         rows: u64,
     },
     /// A stage is over.
-    StageDone(Stage),
+    StageDone(StageReport),
     /// The engine is settled for the link; a line to print.
     Settled(String),
     /// What this party should know before anybody is met; a line to print.
@@ -79,7 +79,7 @@ pub enum Event {
         /// Among several runs, with whom.
         with: Option<String>,
         /// The report, without the stages that are not over.
-        report: Box<Report>,
+        report: Box<RunReport>,
     },
 }
 
@@ -87,7 +87,7 @@ pub enum Event {
 #[derive(Clone)]
 pub struct Watch {
     /// Rows done, by step.
-    pub progress: Progress,
+    pub progress: RowProgress,
     /// What happens.
     pub events: Arc<dyn Fn(Event) + Send + Sync>,
 }
@@ -96,7 +96,7 @@ impl Watch {
     /// Nobody watches.
     #[must_use]
     pub fn none() -> Self {
-        Self { progress: Progress::none(), events: Arc::new(|_| ()) }
+        Self { progress: RowProgress::none(), events: Arc::new(|_| ()) }
     }
 
     /// The same for one of several runs: stages are told with the name of the peer in front, and rows are
@@ -106,12 +106,12 @@ impl Watch {
         let name = move |event| match event {
             Event::Stage { name, rows } => Event::Stage { name: format!("{with}/{name}"), rows },
             Event::StageDone(stage) => {
-                Event::StageDone(Stage { name: format!("{with}/{}", stage.name), ..stage })
+                Event::StageDone(StageReport { name: format!("{with}/{}", stage.name), ..stage })
             }
             Event::Answer { report, .. } => Event::Answer { with: Some(with.clone()), report },
             other => other,
         };
-        Self { progress: Progress::none(), events: Arc::new(move |event| events(name(event))) }
+        Self { progress: RowProgress::none(), events: Arc::new(move |event| events(name(event))) }
     }
 }
 
@@ -121,7 +121,7 @@ impl Watch {
 ///
 /// # Errors
 /// Input, policy, budget, network or a deviating peer; see `docs/errors.md`.
-pub fn run(party: &Party, watch: &Watch) -> Result<Report, Error> {
+pub fn run(party: &PartySetup, watch: &Watch) -> Result<RunReport, Error> {
     let mut parts = run_parts(party, &Opened::of(party)?, watch)?;
     match (parts.pop(), parts.is_empty()) {
         (Some(part), true) => part.report,
@@ -134,9 +134,9 @@ pub struct Part {
     /// The other parties' names.
     pub with: String,
     /// What came of it.
-    pub report: Result<Report, Error>,
+    pub report: Result<RunReport, Error>,
     /// Where it failed: this party's own answer, if it was complete before, in this run or an earlier one.
-    pub kept: Option<Report>,
+    pub kept: Option<RunReport>,
 }
 
 /// Runs all that this party has to do in a study: one run, or for the publisher one with each advertiser, at
@@ -144,7 +144,7 @@ pub struct Part {
 ///
 /// # Errors
 /// What is wrong before anybody is met.
-pub fn run_parts(party: &Party, opened: &Opened, watch: &Watch) -> Result<Vec<Part>, Error> {
+pub fn run_parts(party: &PartySetup, opened: &Opened, watch: &Watch) -> Result<Vec<Part>, Error> {
     let (all, ledger) = admitted(party, opened, watch)?;
     warn(&all, watch);
     let several = all.len() > 1;
@@ -168,7 +168,7 @@ pub fn run_parts(party: &Party, opened: &Opened, watch: &Watch) -> Result<Vec<Pa
             (with, scope.spawn(move || one(&checked, places, &watch)))
         };
         let threads: Vec<_> = ready.into_iter().map(start).collect();
-        type Done = Result<(Result<Report, Error>, Option<Report>), Error>;
+        type Done = Result<(Result<RunReport, Error>, Option<RunReport>), Error>;
         let join = |(with, thread): (String, std::thread::ScopedJoinHandle<'_, Done>)| {
             let done = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             let (report, answer) = done.unwrap_or_else(|error| (Err(error), None));
@@ -181,12 +181,12 @@ pub fn run_parts(party: &Party, opened: &Opened, watch: &Watch) -> Result<Vec<Pa
 /// What this party runs, and its ledger: everything that it can refuse before anybody is met. The others hear
 /// of a refusal, but not of one that its data decide: that it came would be an exact bit of them.
 fn admitted(
-    party: &Party,
+    party: &PartySetup,
     opened: &Opened,
     watch: &Watch,
 ) -> Result<(Vec<Checked>, Arc<Mutex<Ledger>>), Error> {
     let told = |error: &Error| {
-        if let base::Kind::Refused(_) = error.kind() {
+        if let base::Fault::Refused(_) = error.kind() {
             decline(party, opened, watch);
         }
     };
@@ -208,7 +208,7 @@ const DECLINE: Duration = Duration::from_secs(3);
 
 /// Tells the others, where they are there, that this party takes no part, and nothing of why: they would wait
 /// for it until their deadline. What cannot be told is not told; the refusal is the error.
-fn decline(party: &Party, opened: &Opened, watch: &Watch) {
+fn decline(party: &PartySetup, opened: &Opened, watch: &Watch) {
     let all = opened.study.runs();
     let own: Vec<&Study> = all.iter().filter(|run| run.member(&party.as_party).is_some()).collect();
     (watch.events)(Event::Note("this party takes no part; tells the others, where they are there".into()));
@@ -227,7 +227,7 @@ fn decline(party: &Party, opened: &Opened, watch: &Watch) {
 }
 
 /// Whether runs may begin now with the peers of these studies.
-fn in_time(ledger: &Mutex<Ledger>, party: &Party, all: &[Checked]) -> Result<(), Error> {
+fn in_time(ledger: &Mutex<Ledger>, party: &PartySetup, all: &[Checked]) -> Result<(), Error> {
     let ledger = ledger.lock().map_err(|_| Error::misuse("the ledger's lock is broken"))?;
     all.iter().try_for_each(|run| ready::in_time(&ledger, party, run))
 }
@@ -246,7 +246,7 @@ fn warn(all: &[Checked], watch: &Watch) {
 
 /// Where this party meets the others of a run. Among several advertisers the publisher goes to each: one
 /// address could not tell their runs apart before keys are proven.
-fn places(party: &Party, study: &Study, me: PartyId, several: bool) -> Result<Places, Error> {
+fn places(party: &PartySetup, study: &Study, me: PartyId, several: bool) -> Result<Places, Error> {
     if study.servers.is_some() {
         return outsourced::places(&party.address, study, me);
     }
@@ -280,7 +280,7 @@ fn places(party: &Party, study: &Study, me: PartyId, several: bool) -> Result<Pl
     address.places(me, &study.roster())
 }
 
-fn meet(party: &Party, checked: &Checked, places: Places, watch: &Watch) -> Result<Meeting, Error> {
+fn meet(party: &PartySetup, checked: &Checked, places: Places, watch: &Watch) -> Result<Meeting, Error> {
     let mut meet =
         appointment(&checked.study, checked.me, &checked.identity, places, party.deadline_ms, watch)?
             .allow(party.allow.clone());
@@ -310,12 +310,12 @@ fn appointment(
     deadline_ms: u64,
     watch: &Watch,
 ) -> Result<Meet, Error> {
-    let keys: Result<Vec<Fingerprint>, Error> =
+    let keys: Result<Vec<KeyFingerprint>, Error> =
         study.everybody().into_iter().map(|(_, key)| key.parse()).collect();
     let identity = identity.clone();
     let Places { listen, dial } = places;
     let events = watch.events.clone();
-    let transport = net::connect::Transport::Tls { identity, keys: keys? };
+    let transport = net::connect::ChannelSecurity::Tls { identity, keys: keys? };
     let meet = Meet::all(me, study.roster(), listen, dial, transport, *study.hash().as_bytes())
         .patience(Duration::from_millis(deadline_ms))
         .deadline(Duration::from_millis(deadline_ms))

@@ -15,7 +15,7 @@ use crate::plan::{Link, Speeds};
 use crate::run::Event;
 use base::{Cost, Error, PartyId};
 use net::Session;
-use report::Stage as StageReport;
+use report::StageReport;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
@@ -100,7 +100,7 @@ impl StageLog {
     /// Books what was counted under `name`. What this party received is what the others sent to it: of two
     /// parties all that they sent, so that both sides of the price can be held against it; of more, this
     /// party's own.
-    pub fn end(&mut self, traffic: &net::Ledger, name: &str, items: u64, price: Cost) {
+    pub fn end(&mut self, traffic: &net::Traffic, name: &str, items: u64, price: Cost) {
         let me = self.me.index();
         let mut bytes_sent = traffic.received_by_peer(name, self.parties);
         bytes_sent[me] = traffic.sent(name);

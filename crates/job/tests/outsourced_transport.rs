@@ -10,8 +10,8 @@ use report::{Report, Stage};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
-use study::party::{Node, Party};
-use study::transport::Transport;
+use study::party::{PartySetup, ServerSetup};
+use study::transport::ServerTransport;
 
 fn over(transport: &str) -> String {
     format!("transport = \"{transport}\"\ntrusted_network = true\n")
@@ -50,18 +50,18 @@ fn transports() -> Vec<(&'static str, &'static str)> {
 }
 
 /// The owner that holds a seat, the others, and the servers that own nothing.
-fn seated(world: &World, transport: &str) -> (Vec<Party>, Vec<Node>) {
+fn seated(world: &World, transport: &str) -> (Vec<PartySetup>, Vec<ServerSetup>) {
     let seat =
         |name: &String| SERVERS.contains(&name.as_str()) || world.servers.len() == 3 && name == "north";
     let owner = |name: &String| world.owner(name, if seat(name) { transport } else { "" });
     (world.owners.iter().map(owner).collect(), world.nodes_with(transport))
 }
 
-fn stage<'a>(stages: &'a [Stage], name: &str) -> Option<&'a Stage> {
+fn stage<'a>(stages: &'a [StageReport], name: &str) -> Option<&'a StageReport> {
     stages.iter().find(|stage| stage.name == name)
 }
 
-fn check(transport: &str, reports: &[Report], servers: &[ServerReport]) {
+fn check(transport: &str, reports: &[RunReport], servers: &[ServerReport]) {
     for report in reports {
         let told = report.servers.as_ref().expect("servers");
         assert_eq!(told.transport, transport);
@@ -197,7 +197,7 @@ fn an_owner_that_wants_tls_stops_before_a_row_is_shared() {
     owners[0] = world.owner("publisher", &format!("{SALTED}\ntransport = \"tls\"\n"));
     let (reports, servers) = all(&owners, &world.nodes_with(&over("shm")), quiet);
     let error = reports[0].as_ref().unwrap_err();
-    assert!(matches!(error.kind(), base::Kind::Refused(_)), "{error}");
+    assert!(matches!(error.kind(), base::Fault::Refused(_)), "{error}");
     let text = error.to_string();
     assert!(text.contains("the servers compute over shm") && text.contains("no row was shared"), "{text}");
     assert!(reports[1].is_err() && servers.iter().all(Result::is_err));

@@ -21,9 +21,9 @@ use base::{Cost, Error, PartyId};
 use engine::{Engine, Entered, OutputShares, Shares, outputs};
 use net::Session;
 use program::Program;
-use program::Rows;
-use program::lower::combine::Shape;
-use program::lower::{Depth, Draws, Inputs, ReleasePlan, Totals};
+use program::ShardRows;
+use program::lower::combine::SelectionCircuit;
+use program::lower::{Depth, Draws, EntryRule, ReleasePlan, TotalsForm};
 
 type Devices = dyn FnMut() -> Result<Queue, Error> + Send;
 
@@ -32,7 +32,7 @@ pub struct Ring4 {
     settings: Settings,
     seats: [PartyId; 4],
     devices: Box<Devices>,
-    shape: Shape,
+    shape: SelectionCircuit,
     chunk: Option<usize>,
     /// Noise, and the keys that it was drawn under: those of its releases.
     drawn: Option<(Member, Noises)>,
@@ -51,7 +51,7 @@ impl Ring4 {
             settings,
             seats,
             devices: Box::new(devices),
-            shape: Shape::default(),
+            shape: SelectionCircuit::default(),
             chunk: None,
             drawn: None,
         }
@@ -59,7 +59,7 @@ impl Ring4 {
 
     /// With another circuit for best rows. All participants take the same.
     #[must_use]
-    pub fn with_shape(mut self, shape: Shape) -> Self {
+    pub fn with_shape(mut self, shape: SelectionCircuit) -> Self {
         self.shape = shape;
         self
     }
@@ -128,7 +128,7 @@ impl Ring4 {
     }
 
     /// What owners may enter.
-    pub(crate) fn inputs(&self) -> Inputs {
+    pub(crate) fn inputs(&self) -> EntryRule {
         self.settings.inputs()
     }
 
@@ -150,8 +150,8 @@ impl Engine for Ring4 {
         Ok(())
     }
 
-    fn totals(&self) -> Totals {
-        Totals::Replicated
+    fn totals(&self) -> TotalsForm {
+        TotalsForm::Replicated
     }
 
     fn price_rows(&self, program: &Program, rows: u64) -> Cost {
@@ -165,7 +165,7 @@ impl Engine for Ring4 {
     fn rows(
         &mut self,
         program: &Program,
-        rows: &mut dyn Rows,
+        rows: &mut dyn ShardRows,
         session: &mut Session,
     ) -> Result<Shares, Error> {
         self.check(program)?;

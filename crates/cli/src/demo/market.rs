@@ -6,12 +6,12 @@ use super::files::Folder;
 use super::follow;
 use base::free_address;
 use base::{Error, PartyId};
-use net::Fingerprint;
+use net::KeyFingerprint;
 use page::numbers::{bytes, count, duration};
-use program::lower::combine::Shape;
-use report::{Report, View};
+use program::lower::combine::SelectionCircuit;
+use report::{ResultView, RunReport};
 use serde::Serialize;
-use studies::market::{Answer, CUSTOMER, Problem, Sample, program};
+use studies::market::{CUSTOMER, MarketAnswer, MarketSample, Problem, program};
 use terminal::output;
 use terminal::progress::Working;
 
@@ -57,7 +57,7 @@ struct Found {
 pub fn run(args: &DemoArgs) -> Result<(), Error> {
     let folder = Folder::claim(&args.out, &PARTIES)?;
     let working = Working::on(format!("making data, keys and study in {}", args.out.display()));
-    let sample = Sample::new(PROBLEM, program(PROBLEM, PARTIES, Shape::Small), PEERS, SEED);
+    let sample = MarketSample::new(PROBLEM, program(PROBLEM, PARTIES, SelectionCircuit::Small), PEERS, SEED);
     let study = folder.agree(STUDY)?;
     fill(&folder, &sample)?;
     drop(working);
@@ -65,7 +65,9 @@ pub fn run(args: &DemoArgs) -> Result<(), Error> {
     tell(&opening(&sample, &study)?)?;
     let reports = follow(&folder, &PARTIES, args.json)?;
     let truth = match sample.truth()? {
-        Answer::Best(Some((row, score))) => Some(Found { key: sample.key(row), bandwidth: score as u64 }),
+        MarketAnswer::Best(Some((row, score))) => {
+            Some(Found { key: sample.key(row), bandwidth: score as u64 })
+        }
         _ => None,
     };
     let summary = summary(&reports, truth)?;
@@ -81,7 +83,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Error> {
 }
 
 /// Data and settings of every party.
-fn fill(folder: &Folder, sample: &Sample) -> Result<(), Error> {
+fn fill(folder: &Folder, sample: &MarketSample) -> Result<(), Error> {
     let addresses = PARTIES.iter().map(|_| free_address()).collect::<Result<Vec<_>, Error>>()?;
     for (index, party) in PARTIES.iter().enumerate() {
         let data = sample.csv(PartyId(index as u8));
@@ -112,7 +114,7 @@ fn party_text(index: usize, addresses: &[String]) -> String {
 }
 
 /// Who takes part and what each gives.
-fn opening(sample: &Sample, study: &study::Study) -> Result<String, Error> {
+fn opening(sample: &MarketSample, study: &study::Study) -> Result<String, Error> {
     let mut lines = vec![
         format!(
             "Tacit demo: which of {} peers that have a film is the fastest? (Choi et al. 2012, section 3.1)",
@@ -122,7 +124,7 @@ fn opening(sample: &Sample, study: &study::Study) -> Result<String, Error> {
         String::new(),
     ];
     for member in &study.parties {
-        let key: Fingerprint = member.key.parse()?;
+        let key: KeyFingerprint = member.key.parse()?;
         let what =
             if member.name == PARTIES[0] { "which peers have the film" } else { "bandwidths of its peers" };
         lines.push(format!("  {:10} {what:28} key {}", member.name, key.short()));
@@ -141,9 +143,9 @@ fn opening(sample: &Sample, study: &study::Study) -> Result<String, Error> {
     Ok(lines.join("\n"))
 }
 
-fn summary(reports: &[Report], truth: Option<Found>) -> Result<Summary, Error> {
+fn summary(reports: &[RunReport], truth: Option<Found>) -> Result<Summary, Error> {
     let customer = reports.first().ok_or_else(|| Error::misuse("a demo has parties"))?;
-    let View::Program { outputs, .. } = &customer.view else {
+    let ResultView::Program { outputs, .. } = &customer.view else {
         return Err(Error::misuse("the demo is a program study"));
     };
     let [row, bandwidth, matched] = &outputs[..] else {
@@ -153,8 +155,8 @@ fn summary(reports: &[Report], truth: Option<Found>) -> Result<Summary, Error> {
         ("1", Some(key), Ok(bandwidth)) => Some(Found { key: key.clone(), bandwidth }),
         _ => None,
     };
-    let silent = |r: &Report| match &r.view {
-        View::Program { outputs, lists } => outputs.is_empty() && lists.is_empty(),
+    let silent = |r: &RunReport| match &r.view {
+        ResultView::Program { outputs, lists } => outputs.is_empty() && lists.is_empty(),
         _ => false,
     };
     Ok(Summary {
@@ -172,7 +174,7 @@ fn summary(reports: &[Report], truth: Option<Found>) -> Result<Summary, Error> {
 }
 
 /// What the customer learned, beside the truth, and what nobody did.
-fn closing(summary: &Summary, reports: &[Report], folder: &Folder) -> String {
+fn closing(summary: &Summary, reports: &[RunReport], folder: &Folder) -> String {
     let word = |found: &Option<Found>| match found {
         Some(found) => format!("{} at {}", found.key, count(found.bandwidth)),
         None => "no peer has it".to_owned(),
@@ -215,7 +217,7 @@ mod tests {
     fn the_study_is_the_one_of_this_problem() {
         let study = study::Study::parse("study.toml", STUDY).unwrap();
         assert!(study.parties.iter().map(|m| &*m.name).eq(PARTIES));
-        let study::Kind::Program(own) = &study.kind else { panic!("a program") };
+        let study::Question::Program(own) = &study.kind else { panic!("a program") };
         assert_eq!(own.text, studies::market::study_program(PROBLEM, PARTIES).to_text());
     }
 }

@@ -11,13 +11,13 @@ use crate::stages::compute::UnitRows;
 use base::{Cost, Error, PartyId};
 use data::Arm;
 use matching::dummies::Dummies;
-use matching::{Joined, circuit_psi, collecting, many, multi, pid, ps3i};
+use matching::{JoinedShares, circuit_psi, collecting, many, multi, pid, ps3i};
 use num_traits::Zero;
 use privacy::dummies;
-use privacy::ledger::{Begun, Bytes32, Debit, begun_id, match_again_id, match_id};
+use privacy::ledger::{Bytes32, Debit, MatchStart, begun_id, match_again_id, match_id};
 use release::Rational;
 use release::rational::small;
-use report::{Disclosed, DummiesInfo, MatchCount};
+use report::{Disclosure, DummiesInfo, MatchCount};
 use std::path::PathBuf;
 use std::sync::Arc;
 use study::{Backend, Contaminated, Protocol};
@@ -29,7 +29,7 @@ const MATCHES_OF_ONE_CHARGE: u64 = 2;
 /// What a match gives the computation, and what it told.
 pub(crate) struct MatchedRows {
     pub rows: Placed,
-    pub disclosed: Disclosed,
+    pub disclosed: Disclosure,
 }
 
 /// Rows of all parties, brought together.
@@ -39,7 +39,7 @@ pub(crate) enum Placed {
     /// All hold shares of rows.
     Joined(Arc<join::Shared>),
     /// The same, of columns as they are: nothing is computed on them.
-    Shares(Box<Attached>, Box<Joined>),
+    Shares(Box<Attached>, Box<JoinedShares>),
 }
 
 impl Placed {
@@ -72,8 +72,8 @@ impl Placed {
 
 /// Shares, and what that told and should have cost.
 struct Join {
-    joined: Joined,
-    disclosed: Disclosed,
+    joined: JoinedShares,
+    disclosed: Disclosure,
     price: Cost,
 }
 
@@ -81,7 +81,7 @@ struct Join {
 struct Spine {
     positions: Vec<u32>,
     union: u64,
-    disclosed: Disclosed,
+    disclosed: Disclosure,
     price: Cost,
 }
 
@@ -102,7 +102,7 @@ impl OwnerRun<'_> {
             }
         };
         self.log.end(self.session.ledger(), "match", placed.count(), price);
-        let disclosed = Disclosed {
+        let disclosed = Disclosure {
             protocol: self.checked.study.matching.protocol.name().into(),
             uncovered: dummies::uncovered(&self.checked.study),
             dummies: dummies::charge(&self.checked.study, self.checked.me)?.map(|charge| DummiesInfo {
@@ -119,7 +119,7 @@ impl OwnerRun<'_> {
         &mut self,
         dummies: Option<Dummies>,
         agreement: &Agreement,
-    ) -> Result<(Placed, Disclosed, Cost), Error> {
+    ) -> Result<(Placed, Disclosure, Cost), Error> {
         let spine = match self.checked.study.matching.protocol {
             Protocol::Pid if self.checked.roster.len() > 2 => self.match_many(dummies),
             Protocol::Pid => self.match_pair(dummies, agreement),
@@ -137,7 +137,7 @@ impl OwnerRun<'_> {
     }
 
     /// Shares of the rows that both have.
-    fn join(&mut self, dummies: Option<Dummies>) -> Result<(Placed, Disclosed, Cost), Error> {
+    fn join(&mut self, dummies: Option<Dummies>) -> Result<(Placed, Disclosure, Cost), Error> {
         let Checked { study, built, me, rows, engines, .. } = &self.checked;
         let (me, rows, protocol) = (*me, rows.clone(), study.matching.protocol);
         if let (true, Rows::Program(columns)) = (study.only_matches(), &*rows) {
@@ -182,8 +182,8 @@ impl OwnerRun<'_> {
         let (me, rows) = (self.checked.me, self.checked.rows.clone());
         let layouts = &attached.layouts;
         let backend = match backend {
-            Backend::PermuteShare => ps3i::Backend::PermuteShare,
-            Backend::Paillier => ps3i::Backend::Paillier,
+            Backend::PermuteShare => ps3i::ShareBackend::PermuteShare,
+            Backend::Paillier => ps3i::ShareBackend::Paillier,
         };
         let options = ps3i::Options {
             memory: Some(self.match_memory()),
@@ -277,12 +277,12 @@ impl OwnerRun<'_> {
 
     /// Whether a match that was cut may begin afresh with its dummies, because the peer says that it has lost
     /// its half: counted as any beginning, as often as one charge allows.
-    fn afresh(&self, agreement: &Agreement) -> Result<Option<pid::Afresh>, Error> {
+    fn afresh(&self, agreement: &Agreement) -> Result<Option<pid::RestartPermit>, Error> {
         let id = self.begun_id(agreement);
         let Some(last) = self.lock()?.last_begun(&id)? else { return Ok(None) };
         let (debits, over) = (self.debits_of(agreement, last.number + 1)?, self.is_afresh(last.number + 1));
         let ledger = self.ledger.clone();
-        Ok(Some(pid::Afresh(Arc::new(move || {
+        Ok(Some(pid::RestartPermit(Arc::new(move || {
             if over {
                 return Err(Error::refused(
                     "the peer does not have its half of the match that was cut, and the made-up rows of this \
@@ -332,11 +332,11 @@ impl OwnerRun<'_> {
         let matching = &self.checked.study.matching;
         let keys = matching.identifiers.len() as u64;
         let contaminated = match contaminated {
-            Contaminated::Ignore => multi::Contaminated::Ignore,
-            Contaminated::Count => multi::Contaminated::Count,
-            Contaminated::Drop => multi::Contaminated::Drop,
+            Contaminated::Ignore => multi::ContaminatedRule::Ignore,
+            Contaminated::Count => multi::ContaminatedRule::Count,
+            Contaminated::Drop => multi::ContaminatedRule::Drop,
         };
-        let lists = contaminated != multi::Contaminated::Ignore;
+        let lists = contaminated != multi::ContaminatedRule::Ignore;
         let order = if lists { arms(&rows) } else { Arms::default() };
         let options = multi::Options {
             memory: Some(self.match_memory()),
@@ -415,7 +415,7 @@ impl OwnerRun<'_> {
     /// This run's dummies: the same in the first two matches of the same study on the same data of all
     /// parties, so that a run which broke off shows nothing new; from the third on, and by policy always,
     /// drawn for this one.
-    fn dummies(&self, agreement: &Agreement, begun: &Begun) -> Result<Option<Dummies>, Error> {
+    fn dummies(&self, agreement: &Agreement, begun: &MatchStart) -> Result<Option<Dummies>, Error> {
         let Some(rule) = &self.checked.study.matching.dummies else { return Ok(None) };
         let afresh = self.is_afresh(begun.number).then_some(begun);
         let seed = self.lock()?.dummies_seed(self.checked.hash.as_bytes(), &agreement.tags, afresh)?;
@@ -487,7 +487,7 @@ impl OwnerRun<'_> {
     }
 
     /// Counts the match and charges it, unless it goes on after a cut with the dummies that it began with.
-    fn begin_match(&self, agreement: &Agreement) -> Result<Begun, Error> {
+    fn begin_match(&self, agreement: &Agreement) -> Result<MatchStart, Error> {
         let id = self.begun_id(agreement);
         if self.goes_on()
             && let Some(last) = self.lock()?.last_begun(&id)?
@@ -514,7 +514,7 @@ impl OwnerRun<'_> {
 
     /// Own rows on a kept spine; that all parties use the same was agreed on before.
     fn reuse(&self, kept: &Kept) -> Result<Spine, Error> {
-        let disclosed = Disclosed { kept_spine: true, ..kept.disclosed() };
+        let disclosed = Disclosure { kept_spine: true, ..kept.disclosed() };
         let positions = kept.positions(self.checked.rows.identifiers())?;
         Ok(Spine {
             positions,
@@ -535,21 +535,21 @@ impl OwnerRun<'_> {
 }
 
 /// What two sizes and the union's tell.
-pub(super) fn sizes(rows: &[u64], union: u64) -> Disclosed {
+pub(super) fn sizes(rows: &[u64], union: u64) -> Disclosure {
     let all: u64 = rows.iter().sum();
-    Disclosed { rows: rows.to_vec(), union, matched_upper_bound: all - union, ..Disclosed::default() }
+    Disclosure { rows: rows.to_vec(), union, matched_upper_bound: all - union, ..Disclosure::default() }
 }
 
 /// What two sizes tell where nobody learns how many rows matched.
-fn unseen(rows: &[u64; 2]) -> Disclosed {
+fn unseen(rows: &[u64; 2]) -> Disclosure {
     let [a, b] = *rows;
     let matched_upper_bound = a.min(b);
-    Disclosed {
+    Disclosure {
         rows: rows.to_vec(),
         union: a + b,
         matched_upper_bound,
         size_hidden: true,
-        ..Disclosed::default()
+        ..Disclosure::default()
     }
 }
 
@@ -584,9 +584,9 @@ fn arms(rows: &Rows) -> Arms {
 }
 
 /// Normalised identifiers as matching reads them.
-pub(super) struct Spelled<'a>(pub &'a data::Identifiers);
+pub(super) struct Spelled<'a>(pub &'a data::RowKeys);
 
-impl matching::Identifiers for Spelled<'_> {
+impl matching::IdentifierSource for Spelled<'_> {
     fn rows(&self) -> u64 {
         self.0.len() as u64
     }
@@ -608,7 +608,7 @@ pub(super) struct Ordered<'a> {
     pub order: &'a [u32],
 }
 
-impl matching::Identifiers for Ordered<'_> {
+impl matching::IdentifierSource for Ordered<'_> {
     fn rows(&self) -> u64 {
         self.own.rows()
     }

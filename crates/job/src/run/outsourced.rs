@@ -14,15 +14,15 @@ use super::aligned;
 use crate::stages::upgrade;
 use crate::align::Aligned;
 use crate::prepare::Checked;
-use base::{Cost, Error, Kind, PartyId, Roster, Seed, limits};
+use base::{Cost, Error, Fault, PartyId, Roster, Seed, limits};
 use net::Session;
 use privacy::ledger::Bytes32;
-use report::Disclosed;
+use report::Disclosure;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use study::party::{Address, Party, Places};
+use study::party::{Address, PartySetup, Places};
 use study::salt;
-use study::transport::Transport;
+use study::transport::ServerTransport;
 use study::{Protocol, Study};
 
 /// What owners tell servers once they agree among themselves.
@@ -92,7 +92,7 @@ pub(super) fn nodes(
 }
 
 /// The salt of a match by keyed hashes.
-pub(super) fn salt_of(party: &Party, checked: &Checked) -> Result<Option<Seed>, Error> {
+pub(super) fn salt_of(party: &PartySetup, checked: &Checked) -> Result<Option<Seed>, Error> {
     match (checked.study.matching.protocol, &party.salt) {
         (Protocol::SaltedKey, Some(path)) => salt::load(path).map(Some),
         _ => Ok(None),
@@ -107,7 +107,7 @@ pub(super) fn same_program(session: &mut Session, program: [u8; 32]) -> Result<(
             None => Ok(()),
             Some((peer, _)) => Err(Error::new(
                 session.at(Some(peer)),
-                Kind::Input(
+                Fault::Input(
                     "it built another program from the same study: both sides run different versions of \
                      tacit"
                         .into(),
@@ -144,21 +144,21 @@ pub(super) fn hear_rows(session: &mut Session, owners: usize) -> Result<u64, Err
 }
 
 /// What owners and servers are told besides the result.
-pub(super) fn disclosed(study: &Study, rows: &[u64], union: u64) -> Disclosed {
+pub(super) fn disclosed(study: &Study, rows: &[u64], union: u64) -> Disclosure {
     let told = match study.matching.protocol {
-        Protocol::Aligned => Disclosed {
+        Protocol::Aligned => Disclosure {
             rows: rows.to_vec(),
             union,
             matched_upper_bound: union,
             public_keys: true,
-            ..Disclosed::default()
+            ..Disclosure::default()
         },
         _ => {
             let told = sizes(rows, union);
-            Disclosed { matched_upper_bound: told.matched_upper_bound.min(union), ..told }
+            Disclosure { matched_upper_bound: told.matched_upper_bound.min(union), ..told }
         }
     };
-    Disclosed { protocol: study.matching.protocol.name().into(), ..told }
+    Disclosure { protocol: study.matching.protocol.name().into(), ..told }
 }
 
 impl OwnerRun<'_> {
@@ -185,13 +185,13 @@ impl OwnerRun<'_> {
     }
 
     /// What the servers compute over, where the study has some.
-    pub(super) fn settle_transport(&mut self) -> Result<Transport, Error> {
+    pub(super) fn settle_transport(&mut self) -> Result<ServerTransport, Error> {
         let study = &self.checked.study;
         if study.servers.is_none() {
-            return Ok(Transport::Tls);
+            return Ok(ServerTransport::Tls);
         }
         let used = upgrade::settle(&mut self.session, &mut self.log, study, &self.party.transport)?;
-        if self.party.tls_only && used != Transport::Tls {
+        if self.party.tls_only && used != ServerTransport::Tls {
             return Err(Error::refused(format!(
                 "the servers compute over {used}, and this party's transport = \"tls\" does not allow it: no \
                  row was shared. The servers' operators can set \"tls\" in their party files, or all agree on \
@@ -230,7 +230,7 @@ impl OwnerRun<'_> {
     pub(super) fn place_by_servers(
         &mut self,
         agreement: &Agreement,
-    ) -> Result<(Placed, Disclosed, Cost), Error> {
+    ) -> Result<(Placed, Disclosure, Cost), Error> {
         let (study, rows) = (&self.checked.study, self.checked.rows.clone());
         let salt = self.salt.as_ref().ok_or_else(|| Error::misuse("a match by salted keys has a salt"))?;
         let (cast, key) = (cast(study)?, salted::key(salt, self.checked.hash.as_bytes(), &agreement.name));

@@ -23,16 +23,16 @@ use engine::{Engine, Shares};
 use net::connect::Meeting;
 use net::{Channels, Farewell, Session};
 use ot::{Bases, Hubs};
-use privacy::Total;
+use privacy::PrivacyTotal;
 use privacy::ledger::{AnswerKey, Ledger, PUBLIC};
 use privacy::scales::Scales;
 use program::Viewer;
-use report::{Disclosed, Report, SpentBy};
+use report::{Disclosure, RunReport, SpentBy};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
-use study::party::Party;
-use study::transport::Transport;
-use study::{Decimal, Member};
+use study::party::PartySetup;
+use study::transport::ServerTransport;
+use study::{Decimal, Participant};
 
 /// In a report that is given before the run has ended.
 const BROKEN_OFF: &str = "This answer was complete before the run ended, and the run then broke off: the \
@@ -41,7 +41,7 @@ const BROKEN_OFF: &str = "This answer was complete before the run ended, and the
 
 /// What lives as long as one party's run: what it was checked with, the conversation, and its own answer.
 pub(super) struct OwnerRun<'a> {
-    pub party: &'a Party,
+    pub party: &'a PartySetup,
     pub checked: &'a Checked,
     pub ledger: Arc<Mutex<Ledger>>,
     pub watch: &'a Watch,
@@ -60,7 +60,7 @@ pub(super) struct OwnerRun<'a> {
 #[derive(Default)]
 pub(super) struct OwnAnswer {
     /// The report, once it is complete.
-    pub report: Option<Report>,
+    pub report: Option<RunReport>,
     /// Where to keep it in the ledger, until it is there.
     unkept: Option<AnswerKey>,
 }
@@ -68,7 +68,7 @@ pub(super) struct OwnAnswer {
 /// What the first words came to.
 enum Agreed {
     /// Everybody has the answer already.
-    Stored(Box<Report>),
+    Stored(Box<RunReport>),
     /// There is something to run.
     Run(Box<Agreement>),
 }
@@ -77,14 +77,14 @@ enum Agreed {
 pub(super) struct Admitted<'r, 'a> {
     pub run: &'r mut OwnerRun<'a>,
     pub agreement: Agreement,
-    transport: Transport,
+    transport: ServerTransport,
     start: Instant,
 }
 
 impl<'a> OwnerRun<'a> {
     /// A run with those who were met, and the connections of its workers.
     pub fn new(
-        party: &'a Party,
+        party: &'a PartySetup,
         checked: &'a Checked,
         ledger: Arc<Mutex<Ledger>>,
         watch: &'a Watch,
@@ -105,7 +105,7 @@ impl<'a> OwnerRun<'a> {
     }
 
     /// Runs, and tells the others where it began when it fails, while the channels are still there.
-    pub fn run(&mut self, lanes: Vec<Channels>) -> Result<Report, Error> {
+    pub fn run(&mut self, lanes: Vec<Channels>) -> Result<RunReport, Error> {
         let done = self.phases(lanes).map_err(|error| stopped(self.farewell.as_ref(), error));
         if let (Err(_), Some(key), Some(report)) = (&done, self.answer.unkept, &self.answer.report) {
             // The error of the run is the one to tell: the report is with the caller in any case.
@@ -114,7 +114,7 @@ impl<'a> OwnerRun<'a> {
         done
     }
 
-    fn phases(&mut self, lanes: Vec<Channels>) -> Result<Report, Error> {
+    fn phases(&mut self, lanes: Vec<Channels>) -> Result<RunReport, Error> {
         self.count_run()?;
         self.greet()?;
         match self.first_words()? {
@@ -144,7 +144,7 @@ impl<'a> OwnerRun<'a> {
         Ok(Admitted { run: self, agreement, transport, start: Instant::now() })
     }
 
-    fn store_answer(&self, key: &AnswerKey, report: &Report) -> Result<(), Error> {
+    fn store_answer(&self, key: &AnswerKey, report: &RunReport) -> Result<(), Error> {
         let others = others_of(self.checked);
         let peers: Vec<&str> =
             others.iter().map(|peer| &*self.checked.study.parties[peer.index()].key).collect();
@@ -221,7 +221,7 @@ impl<'a> OwnerRun<'a> {
         let (ledger, me) = (self.lock()?, self.checked.me.index());
         let lineage = self.party.lineage.as_deref().unwrap_or_default();
         let others = self.checked.study.parties.iter().enumerate().filter(|(i, _)| *i != me);
-        let spent = |(_, member): (usize, &Member)| {
+        let spent = |(_, member): (usize, &Participant)| {
             Ok(SpentBy {
                 viewer: member.name.clone(),
                 rho: release::rational::to_f64(&ledger.spent(lineage, &member.key)?),
@@ -239,9 +239,9 @@ impl<'a> OwnerRun<'a> {
 
 impl Admitted<'_, '_> {
     /// Goes through the stages, keeps the answer, and parts.
-    fn complete(mut self, lanes: Vec<Channels>) -> Result<Report, Error> {
+    fn complete(mut self, lanes: Vec<Channels>) -> Result<RunReport, Error> {
         let Checked { study, built, engines, .. } = self.run.checked;
-        let engines = engines.masked(self.transport != Transport::Tls);
+        let engines = engines.masked(self.transport != ServerTransport::Tls);
         let completed = Course { study, built }.run(engines, lanes, &mut self)?;
         let report = self.report_of(completed)?;
         let run = self.run;
@@ -257,7 +257,7 @@ impl Admitted<'_, '_> {
 
     /// The report, kept in the ledger. A run that broke off after this side had its answer ends with that answer:
     /// there is one per study and data.
-    fn report_of(&mut self, completed: Completed<MatchedRows, Views>) -> Result<Report, Error> {
+    fn report_of(&mut self, completed: Completed<MatchedRows, Views>) -> Result<RunReport, Error> {
         if let Some(stored) = self.agreement.stored.as_deref() {
             return report::stored(stored);
         }
@@ -282,7 +282,7 @@ impl Admitted<'_, '_> {
         seen: Views,
         matched: &Matched<MatchedRows>,
         scales: &Scales,
-    ) -> Result<Report, Error> {
+    ) -> Result<RunReport, Error> {
         let run = &*self.run;
         let (party, checked) = (run.party, run.checked);
         let charge = &scales.seen_by(checked.me);
@@ -293,7 +293,7 @@ impl Admitted<'_, '_> {
             transport: self.transport.to_string(),
             charge,
             distance: scales.most_distance(checked.me),
-            total: Total::of_view(&checked.study, checked.me, charge)?,
+            total: PrivacyTotal::of_view(&checked.study, checked.me, charge)?,
             lineage: checked.charges(party)?.then(|| party.lineage.clone()).flatten(),
             viewers: run.viewers()?,
             broke_off: run.broke_off()?,
@@ -302,7 +302,7 @@ impl Admitted<'_, '_> {
             seconds: self.start.elapsed().as_secs_f64(),
             stages: run.log.all(),
         };
-        let disclosed = Disclosed { published_groups: scales.groups(), ..matched.rows.disclosed.clone() };
+        let disclosed = Disclosure { published_groups: scales.groups(), ..matched.rows.disclosed.clone() };
         compose::report(&facts, seen, disclosed)
     }
 
@@ -444,7 +444,7 @@ impl Actor for Admitted<'_, '_> {
 }
 
 /// The kept spine that this party is to use. What cannot be kept later is found out now.
-fn kept_spine(party: &Party, checked: &Checked) -> Result<Option<Kept>, Error> {
+fn kept_spine(party: &PartySetup, checked: &Checked) -> Result<Option<Kept>, Error> {
     if let Some(path) = &party.keep_spine {
         spine::try_folder(&spine::file(path, &checked.study))?;
     }
@@ -453,6 +453,6 @@ fn kept_spine(party: &Party, checked: &Checked) -> Result<Option<Kept>, Error> {
 }
 
 /// What all viewers of these data may be charged together.
-pub(super) fn total_of(party: &Party) -> Option<release::Rational> {
+pub(super) fn total_of(party: &PartySetup) -> Option<release::Rational> {
     party.policy.total.map(Decimal::rational)
 }

@@ -7,20 +7,20 @@ use crate::stages::release::Payer;
 use base::{Error, PartyId};
 use net::Session;
 use num_traits::Zero;
-use privacy::cut_and_choose::{self, Noise};
+use privacy::cut_and_choose::{self, CandidateNoise};
 use privacy::hold;
 use privacy::ledger::{Bytes32, Debit, Ledger, PUBLIC, attempt_id};
 use privacy::scales::Scales;
 use program::Viewer;
 use program::lower::ReleasePlan;
 use release::Rational;
-use release::choose::{Context, Side};
+use release::choose::{CutAndChooseSide, NoiseContext};
 use std::sync::{Arc, Mutex};
-use study::party::Party;
+use study::party::PartySetup;
 
 /// One party's ledger, and what was agreed on with whom.
 pub(super) struct Payment<'a> {
-    pub party: &'a Party,
+    pub party: &'a PartySetup,
     pub checked: &'a Checked,
     pub ledger: &'a Arc<Mutex<Ledger>>,
     pub agreement: &'a Agreement,
@@ -71,11 +71,11 @@ impl Payer for Payment<'_> {
         &self.agreement.common
     }
 
-    fn owner(&self, plan: &ReleasePlan, scales: &Scales) -> Result<Option<hold::Owner<'_>>, Error> {
+    fn owner(&self, plan: &ReleasePlan, scales: &Scales) -> Result<Option<hold::OwnerPayment<'_>>, Error> {
         let debit = self.number_debit(plan.viewer, scales.charge(plan.viewer).clone())?;
         let debit = Debit { tau: scales.distance(plan), ..debit };
         let keys = self.checked.study.parties.iter().map(|member| member.key.clone()).collect();
-        Ok(Some(hold::Owner { debit, identity: &self.checked.identity, keys }))
+        Ok(Some(hold::OwnerPayment { debit, identity: &self.checked.identity, keys }))
     }
 
     fn candidates(
@@ -84,10 +84,10 @@ impl Payer for Payment<'_> {
         scales: &Scales,
         candidates: u32,
         session: &mut Session,
-    ) -> Result<Noise, Error> {
+    ) -> Result<CandidateNoise, Error> {
         let viewer = plan.viewer.only().ok_or_else(|| Error::misuse("candidates are for one viewer"))?;
         let release = self.agreement.release_id(viewer);
-        let context = Context {
+        let context = NoiseContext {
             study: *self.checked.hash.as_bytes(),
             release,
             // One attempt of a release is one session: a resumed run continues the same transcript.
@@ -98,8 +98,8 @@ impl Payer for Payment<'_> {
         };
         let setup = cut_and_choose::setup(context, scales.candidates(plan), candidates as usize)?;
         let debit = self.candidates_debit(viewer, scales.charge(plan.viewer).clone())?;
-        let side = if debit.protects { Side::Drawer } else { Side::Checker };
+        let side = if debit.protects { CutAndChooseSide::Drawer } else { CutAndChooseSide::Checker };
         let rng = session.fork_seed("noise").into_rng();
-        Ok(Noise::new(side, setup, self.ledger.clone(), debit, rng))
+        Ok(CandidateNoise::new(side, setup, self.ledger.clone(), debit, rng))
     }
 }

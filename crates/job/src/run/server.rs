@@ -13,23 +13,23 @@ use crate::stages::publish::PublishStage;
 use crate::stages::release::{Payer, ReleaseStage};
 use crate::stages::{Stage as _, StageLog, upgrade};
 use crate::usage;
-use base::{Error, Kind as Fault, PartyId};
+use base::{Error, Fault, PartyId};
 use engine::{Engine, Shares};
 use net::connect::Standby;
 use net::{Identity, Session};
-use privacy::cut_and_choose::Noise;
+use privacy::cut_and_choose::CandidateNoise;
 use privacy::hold;
 use privacy::ledger::{Bytes32, Ledger};
 use privacy::scales::Scales;
 use program::Ratio;
 use program::lower::ReleasePlan;
-use report::{Disclosed, ServersInfo, Stage};
+use report::{Disclosure, ServersInfo, StageReport};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use study::party::Node;
-use study::transport::{Transport, protects};
+use study::party::ServerSetup;
+use study::transport::{ServerTransport, protects};
 use study::{Protocol, Study};
 
 /// The format of [`ServerReport`].
@@ -56,9 +56,9 @@ pub struct ServerReport {
     /// What this server saw, in a sentence.
     pub saw: String,
     /// Rows of every owner and of the spine, as far as it saw them.
-    pub disclosed: Disclosed,
+    pub disclosed: Disclosure,
     /// Time, bytes and price.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<StageReport>,
     /// From the first word to the last.
     pub seconds: f64,
     /// Largest resident memory of this process, in bytes.
@@ -105,15 +105,15 @@ pub(super) struct Ready {
 
 impl Ready {
     /// Reads a study and checks that this server takes part in it.
-    pub fn read(node: &Node, path: &Path) -> Result<Self, Error> {
+    pub fn read(node: &ServerSetup, path: &Path) -> Result<Self, Error> {
         Self::new(node, Opened::new(Study::read(path)?, &node.name, &node.identity)?)
     }
 
-    fn new(node: &Node, Opened { study, identity, .. }: Opened) -> Result<Self, Error> {
+    fn new(node: &ServerSetup, Opened { study, identity, .. }: Opened) -> Result<Self, Error> {
         node.admit(&study)?;
         node.transport.admit(&study)?;
         // What may be revealed is for the owners to say.
-        let policy = program::Policy {
+        let policy = program::VerifierPolicy {
             max_rho: Ratio::new(1000, 1).ok_or_else(|| Error::misuse("a thousand is a ratio"))?,
             max_outputs: usize::MAX,
             allow_exact: true,
@@ -130,7 +130,7 @@ impl Ready {
 ///
 /// # Errors
 /// Input, network, an owner that refuses, or a party that deviates.
-pub fn compute_study(node: &Node, opened: Opened, watch: &Watch) -> Result<ServerReport, Error> {
+pub fn compute_study(node: &ServerSetup, opened: Opened, watch: &Watch) -> Result<ServerReport, Error> {
     compute_ready(node, Ready::new(node, opened)?, None, watch)
 }
 
@@ -142,7 +142,7 @@ pub(super) struct Called {
 
 /// As [`compute_study`]; of a headless node, as it was called.
 pub(super) fn compute_ready(
-    node: &Node,
+    node: &ServerSetup,
     ready: Ready,
     called: Option<Called>,
     watch: &Watch,
@@ -170,7 +170,7 @@ pub(super) fn compute_ready(
 
 /// What lives as long as a server's run: its study, and the conversation.
 struct ServerRun<'a> {
-    node: &'a Node,
+    node: &'a ServerSetup,
     ready: &'a Ready,
     session: Session,
     log: StageLog,
@@ -196,7 +196,7 @@ impl ServerRun<'_> {
             return Ok(ServerReport { saw: text.to_owned(), stored: true, ..self.report(None) });
         }
         let transport = upgrade::settle(&mut self.session, &mut self.log, study, &self.node.transport)?;
-        let engines = engines.masked(transport != Transport::Tls);
+        let engines = engines.masked(transport != ServerTransport::Tls);
         let ledger = Mutex::new(Ledger::open(&self.node.held())?);
         let mut serving = Serving { run: self, common, ledger };
         let Completed { matched, .. } = Course { study, built }.run(engines, (), &mut serving)?;
@@ -234,7 +234,7 @@ impl ServerRun<'_> {
     }
 
     /// How many rows there are, after joining them where that is this server's part.
-    fn rows(&mut self) -> Result<Disclosed, Error> {
+    fn rows(&mut self) -> Result<Disclosure, Error> {
         let study = &self.ready.study;
         self.log.begin("match", 0);
         let owners = study.parties.len();
@@ -257,11 +257,11 @@ impl ServerRun<'_> {
     }
 
     /// What this server says of the run; of one in which nothing was computed, its stages are empty.
-    fn report(&self, ran: Option<(Matched<Disclosed>, Transport)>) -> ServerReport {
+    fn report(&self, ran: Option<(Matched<Disclosure>, ServerTransport)>) -> ServerReport {
         let Ready { study, built, engines, me, .. } = self.ready;
         let (disclosed, engines, transport) = match ran {
             Some((matched, transport)) => (matched.rows, matched.engines, transport),
-            None => (Disclosed::default(), *engines, Transport::Tls),
+            None => (Disclosure::default(), *engines, ServerTransport::Tls),
         };
         let name = study.roster().name(*me);
         let servers = ServersInfo::of(study, &disclosed, &transport.to_string());
@@ -287,7 +287,7 @@ impl ServerRun<'_> {
 
 /// A server holds no column, sees shares, and pays nothing.
 impl Actor for Serving<'_, '_> {
-    type Rows = Disclosed;
+    type Rows = Disclosure;
     type Lanes = ();
     type Totals = Shares;
     type Views = ();
@@ -296,13 +296,13 @@ impl Actor for Serving<'_, '_> {
         self.run.log.run(stage, &mut self.run.session, |s| Ok((stage.run(s)?, Box::new(()))))
     }
 
-    fn match_rows(&mut self) -> Result<(Disclosed, u64), Error> {
+    fn match_rows(&mut self) -> Result<(Disclosure, u64), Error> {
         let disclosed = self.run.rows()?;
         let union = disclosed.union;
         Ok((disclosed, union))
     }
 
-    fn settled(&mut self, _matched: &Matched<Disclosed>) {}
+    fn settled(&mut self, _matched: &Matched<Disclosure>) {}
 
     fn draw(&mut self, stage: &NoiseStage, engine: &mut dyn Engine) -> Result<(), Error> {
         self.run.log.run(stage, &mut self.run.session, |s| Ok((stage.run(engine, s)?, Box::new(()))))
@@ -311,7 +311,7 @@ impl Actor for Serving<'_, '_> {
     fn compute(
         &mut self,
         stage: &ComputeStage<'_>,
-        matched: &Matched<Disclosed>,
+        matched: &Matched<Disclosure>,
         (): (),
         engine: &mut dyn Engine,
     ) -> Result<Shares, Error> {
@@ -324,7 +324,7 @@ impl Actor for Serving<'_, '_> {
     fn publish(
         &mut self,
         stage: &PublishStage,
-        disclosed: &Disclosed,
+        disclosed: &Disclosure,
         totals: &Shares,
     ) -> Result<[u64; 2], Error> {
         self.run.log.run(stage, &mut self.run.session, |s| {
@@ -335,7 +335,7 @@ impl Actor for Serving<'_, '_> {
     fn release(
         &mut self,
         stage: &ReleaseStage<'_>,
-        _matched: &Matched<Disclosed>,
+        _matched: &Matched<Disclosure>,
         totals: &Shares,
         engine: &mut dyn Engine,
     ) -> Result<(), Error> {
@@ -365,11 +365,11 @@ impl Payer for Holder<'_> {
         self.common
     }
 
-    fn owner(&self, _: &ReleasePlan, _: &Scales) -> Result<Option<hold::Owner<'_>>, Error> {
+    fn owner(&self, _: &ReleasePlan, _: &Scales) -> Result<Option<hold::OwnerPayment<'_>>, Error> {
         Ok(None)
     }
 
-    fn candidates(&self, _: &ReleasePlan, _: &Scales, _: u32, _: &mut Session) -> Result<Noise, Error> {
+    fn candidates(&self, _: &ReleasePlan, _: &Scales, _: u32, _: &mut Session) -> Result<CandidateNoise, Error> {
         Err(Error::misuse("servers take no part in cut-and-choose"))
     }
 }

@@ -98,7 +98,7 @@ impl Stage for ComputeStage<'_> {
 /// Rows of which a server holds no column.
 struct BlankRows(u64);
 
-impl program::Rows for BlankRows {
+impl program::ShardRows for BlankRows {
     fn len(&self) -> u64 {
         self.0
     }

@@ -13,10 +13,10 @@ use crate::engines::Estimate;
 use crate::plan::{Link, Speeds};
 use base::{Cost, Error, PartyId};
 use net::Session;
-use ot::Measured;
-use ot::Price;
+use ot::LinkProbe;
+use ot::ExtensionCost;
 
-const FACTS_BYTES: usize = Measured::BYTES + 4;
+const FACTS_BYTES: usize = LinkProbe::BYTES + 4;
 /// Who measures.
 const PROBER: PartyId = PartyId(0);
 
@@ -28,7 +28,7 @@ pub(crate) struct LinkFacts {
 }
 
 impl LinkFacts {
-    fn new(measured: Measured, cores: u32) -> Self {
+    fn new(measured: LinkProbe, cores: u32) -> Self {
         let link = Link {
             bits_per_s: 8.0 * measured.bytes_per_s as f64,
             round_trip_s: measured.round_trip_us as f64 / 1e6,
@@ -64,7 +64,7 @@ impl Stage for LinkStage {
     fn price(&self, (): &()) -> Result<Cost, Error> {
         let mut cost = Cost::zero(self.parties);
         for peer in (1..self.parties as u8).map(PartyId) {
-            cost += &Price::probe().cost(PROBER, peer, self.parties);
+            cost += &ExtensionCost::probe().cost(PROBER, peer, self.parties);
             cost.sent[PROBER.index()] += FACTS_BYTES as u64;
         }
         Ok(cost)
@@ -92,8 +92,8 @@ fn measure(session: &mut Session) -> Result<LinkFacts, Error> {
     if session.me() != PROBER {
         ot::probe(session, PROBER)?;
         let told: [u8; FACTS_BYTES] = session.link(PROBER).recv_array()?;
-        let (measured, cores) = told.split_at(Measured::BYTES);
-        let measured = Measured::from_bytes(measured.try_into().expect("as many bytes"));
+        let (measured, cores) = told.split_at(LinkProbe::BYTES);
+        let measured = LinkProbe::from_bytes(measured.try_into().expect("as many bytes"));
         let cores = u32::from_le_bytes(cores.try_into().expect("four bytes"));
         return Ok(LinkFacts::new(measured, cores));
     }
@@ -101,7 +101,7 @@ fn measure(session: &mut Session) -> Result<LinkFacts, Error> {
     let mut measured = None;
     for peer in &peers {
         let link = ot::probe(session, *peer)?;
-        measured = Some(measured.map_or(link, |worst: Measured| worst.worse(link)));
+        measured = Some(measured.map_or(link, |worst: LinkProbe| worst.worse(link)));
     }
     let measured = measured.ok_or_else(|| Error::misuse("a party alone has no link"))?;
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_link_in_words() {
         let words = |bytes_per_s, round_trip_us| {
-            LinkFacts::new(Measured { bytes_per_s, round_trip_us }, 0).words()
+            LinkFacts::new(LinkProbe { bytes_per_s, round_trip_us }, 0).words()
         };
         assert_eq!(words(11_250_000, 40_000), "90 Mb/s, 40.0 ms");
         assert_eq!(words(1_250_000_000, 120), "10.0 Gb/s, 0.1 ms");

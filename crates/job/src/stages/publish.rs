@@ -10,9 +10,9 @@ use base::{Cost, Error};
 use engine::Shares;
 use net::Session;
 use program::lower::WordKind;
-use report::Disclosed;
+use report::Disclosure;
 use studies::lift::PUBLISHER;
-use study::{Kind, Study};
+use study::{Question, Study};
 
 const SIZES_BYTES: u64 = 16;
 
@@ -27,7 +27,7 @@ impl PublishStage {
     /// The stage of a study; `None` where nothing is published.
     pub fn new(study: &Study, built: &Built) -> Option<Self> {
         let folds = built.lift.as_ref()?.1.published?;
-        let Kind::Lift(lift) = &study.kind else { return None };
+        let Question::Lift(lift) = &study.kind else { return None };
         Some(Self { folds, minimum: lift.release.minimum_group, participants: study.roster().len() })
     }
 
@@ -39,7 +39,7 @@ impl PublishStage {
     pub fn run(
         &self,
         totals: &Shares,
-        disclosed: &Disclosed,
+        disclosed: &Disclosure,
         session: &mut Session,
     ) -> Result<[u64; 2], Error> {
         session.step(self.name(), |s| match s.me() == PUBLISHER {
@@ -99,7 +99,7 @@ impl Stage for PublishStage {
 /// Group sizes as the publisher tells them to everybody else.
 pub(crate) fn hear_groups(
     session: &mut Session,
-    disclosed: &Disclosed,
+    disclosed: &Disclosure,
     minimum: u64,
 ) -> Result<[u64; 2], Error> {
     let rows = disclosed.rows[PUBLISHER.index()];

@@ -13,8 +13,8 @@ use crate::run::agree::number_id;
 use base::{Cost, Error, PartyId};
 use engine::{Engine, Entered, Shares, outputs};
 use net::Session;
-use privacy::cut_and_choose::{self, Noise};
-use privacy::hold::{self, Outcome, Ran};
+use privacy::cut_and_choose::{self, CandidateNoise};
+use privacy::hold::{self, ReleaseOutcome, StepsRun};
 use privacy::ledger::{Bytes32, Ledger};
 use privacy::scales::Scales;
 use program::Viewer;
@@ -48,7 +48,7 @@ pub(crate) struct Released {
     /// At the viewer, one packed bit per row for each of its lists.
     pub lists: Vec<Vec<u64>>,
     /// How far the release went; all the way where it held nothing.
-    pub ran: Ran,
+    pub ran: StepsRun,
     /// Which number of the release it is, from 0; none where nothing is held.
     pub attempt: Option<u32>,
     /// Servers whose share of an output was not what the others' say.
@@ -66,7 +66,7 @@ pub(crate) trait Payer {
     ///
     /// # Errors
     /// When the party file names no lineage.
-    fn owner(&self, plan: &ReleasePlan, scales: &Scales) -> Result<Option<hold::Owner<'_>>, Error>;
+    fn owner(&self, plan: &ReleasePlan, scales: &Scales) -> Result<Option<hold::OwnerPayment<'_>>, Error>;
 
     /// This party's side of a release of candidates.
     ///
@@ -78,7 +78,7 @@ pub(crate) trait Payer {
         scales: &Scales,
         candidates: u32,
         session: &mut Session,
-    ) -> Result<Noise, Error>;
+    ) -> Result<CandidateNoise, Error>;
 }
 
 /// Whether anything is revealed to a viewer, lists aside.
@@ -176,7 +176,7 @@ impl<'a> ReleaseStage<'a> {
             return session.step(&step, |s| noise.run(engine, plan, totals, s)).map(Released::of);
         }
         let id = number_id(payer.common(), plan.viewer);
-        let release = hold::Release {
+        let release = hold::HeldRelease {
             plan,
             common: blake3::derive_key("tacit released number 1", &[id, plan.digest()].concat()),
             id,
@@ -185,7 +185,7 @@ impl<'a> ReleaseStage<'a> {
             ledger: payer.ledger(),
             owner: payer.owner(plan, self.scales)?,
         };
-        let Outcome { values, attempt, ran, benders } = session.step(&step, |session| {
+        let ReleaseOutcome { values, attempt, ran, benders } = session.step(&step, |session| {
             release.run(session, |session| {
                 let mut coins = session.fork_seed("coins").into_rng();
                 let entered = Entered::new(plan, totals, session.me(), &mut coins)?;
@@ -197,7 +197,7 @@ impl<'a> ReleaseStage<'a> {
     }
 
     /// What one unit costs as far as it is run: outputs with the messages around them, and lists.
-    fn price_unit(&self, unit: &ReleaseUnit, engine: &dyn Engine, ran: Ran) -> Result<Cost, Error> {
+    fn price_unit(&self, unit: &ReleaseUnit, engine: &dyn Engine, ran: StepsRun) -> Result<Cost, Error> {
         let mut cost = Cost::zero(self.study.roster().len());
         if let Some(plan) = &unit.plan {
             cost += &self.price_outputs(plan, engine, ran)?;
@@ -208,7 +208,7 @@ impl<'a> ReleaseStage<'a> {
         Ok(cost)
     }
 
-    fn price_outputs(&self, plan: &ReleasePlan, engine: &dyn Engine, ran: Ran) -> Result<Cost, Error> {
+    fn price_outputs(&self, plan: &ReleasePlan, engine: &dyn Engine, ran: StepsRun) -> Result<Cost, Error> {
         if !plan.is_noised() {
             return Ok(outputs::price_exact(engine, plan));
         }
@@ -220,16 +220,16 @@ impl<'a> ReleaseStage<'a> {
             NoiseFrom::CutAndChoose(candidates) => {
                 let viewer = plan.viewer.only().unwrap_or(PartyId(0));
                 let draws = self.scales.candidates(plan);
-                Noise::price(&cut_and_choose::setup_for_price(draws, viewer, candidates)?, plan)
+                CandidateNoise::price(&cut_and_choose::setup_for_price(draws, viewer, candidates)?, plan)
             }
         };
-        Ok(if ran == Ran::Whole { engine.price_release(plan) + around } else { around })
+        Ok(if ran == StepsRun::Whole { engine.price_release(plan) + around } else { around })
     }
 }
 
 impl Stage for ReleaseStage<'_> {
     /// How far each unit was run.
-    type Sizes = [Ran];
+    type Sizes = [StepsRun];
 
     fn name(&self) -> &'static str {
         "release"
@@ -239,7 +239,7 @@ impl Stage for ReleaseStage<'_> {
         (self.built.program.outputs.len() + self.built.program.lists.len()) as u64
     }
 
-    fn price(&self, ran: &[Ran]) -> Result<Cost, Error> {
+    fn price(&self, ran: &[StepsRun]) -> Result<Cost, Error> {
         let engine = self.engines.make();
         let mut cost = Cost::zero(self.study.roster().len());
         for (unit, ran) in self.units.iter().zip(ran) {
@@ -252,7 +252,7 @@ impl Stage for ReleaseStage<'_> {
         let engine = self.engines.make();
         let (mut cost, mut and_gates, mut round_trips) = (Cost::zero(self.study.roster().len()), 0, 0);
         for unit in &self.units {
-            let all = self.price_unit(unit, &*engine, Ran::Whole)?;
+            let all = self.price_unit(unit, &*engine, StepsRun::Whole)?;
             round_trips += all.rounds;
             if let Some(plan) = &unit.plan {
                 let (own, gates, trips) = self.engines.price_release(plan);
@@ -288,6 +288,6 @@ impl Stage for ReleaseStage<'_> {
 impl Released {
     /// What is released without being held.
     fn of(values: Vec<u128>) -> Self {
-        Self { values, lists: Vec::new(), ran: Ran::Whole, attempt: None, benders: Vec::new() }
+        Self { values, lists: Vec::new(), ran: StepsRun::Whole, attempt: None, benders: Vec::new() }
     }
 }

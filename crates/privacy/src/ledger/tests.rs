@@ -1,7 +1,7 @@
 use super::layout::VERSION;
 use super::*;
-use base::Kind;
-use release::choose::{Context, Draw, Drawer, Setup, Side};
+use base::Fault;
+use release::choose::{CutAndChooseSide, Draw, Drawer, NoiseContext, Setup};
 use release::rational::ratio;
 use std::sync::{Arc, Barrier};
 use tempfile::TempDir;
@@ -34,13 +34,13 @@ fn debit(release: u8, rho: Rational, budget: Rational) -> Debit {
     }
 }
 
-fn towards() -> Towards {
+fn towards() -> PeerLineage {
     debit(1, ratio(1, 2), ratio(1, 1)).towards()
 }
 
 /// What the owner of this identity signs of a number of a release.
-fn paid(identity: &net::Identity, debit: &Debit, number: (&Bytes32, u32)) -> Paid {
-    Paid::sign(identity, &debit.terms(debit.viewer_key.clone()), number).unwrap()
+fn paid(identity: &net::Identity, debit: &Debit, number: (&Bytes32, u32)) -> PaymentProof {
+    PaymentProof::sign(identity, &debit.terms(debit.viewer_key.clone()), number).unwrap()
 }
 
 /// Pays for a number of a release.
@@ -77,7 +77,7 @@ fn sums_are_exact_and_a_budget_is_a_bound() {
     assert_eq!(ledger.spent("hospitals", "key-of-registry").unwrap(), ratio(1, 1));
     let tiny = Rational::new(1.into(), num_bigint::BigInt::from(10).pow(40));
     let refused = ledger.debit(&debit(10, tiny, ratio(1, 1))).unwrap_err();
-    assert!(matches!(refused.kind(), Kind::Refused(_)));
+    assert!(matches!(refused.kind(), Fault::Refused(_)));
     assert_eq!(
         text(ledger.debit(&debit(10, ratio(1, 3), ratio(1, 1)))),
         "budget: 1 of 1 spent on lineage hospitals by viewer key-of-registry; this release needs 1/3: agree \
@@ -104,7 +104,7 @@ fn a_release_is_charged_once_per_attempt() {
     // The budget was lowered meanwhile: what is paid is paid.
     assert_eq!(ledger.debit(&Debit { budget: ratio(1, 10), ..first.clone() }).unwrap(), row);
     let other = Debit { rho: ratio(1, 4), ..first.clone() };
-    assert!(matches!(ledger.debit(&other).unwrap_err().kind(), Kind::Misuse(_)));
+    assert!(matches!(ledger.debit(&other).unwrap_err().kind(), Fault::Misuse(_)));
     let key = "key-of-registry";
     assert!(text(ledger.allow(key, None, "")).contains("nothing bars key-of-registry"));
     ledger.bar(&[1; 32], &towards(), "silence").unwrap();
@@ -118,9 +118,9 @@ fn a_release_is_charged_once_per_attempt() {
     );
     assert!(barred.ends_with(&command), "{barred}");
     // Other data of this party and other peers are not concerned; other lineages are not lifted.
-    let other = Towards { lineage: "registry".into(), ..towards() };
+    let other = PeerLineage { lineage: "registry".into(), ..towards() };
     assert_eq!(ledger.barred(&other, &[]).unwrap(), None);
-    assert_eq!(ledger.barred(&Towards { peer: "other".into(), ..towards() }, &[]).unwrap(), None);
+    assert_eq!(ledger.barred(&PeerLineage { peer: "other".into(), ..towards() }, &[]).unwrap(), None);
     assert!(ledger.allow(key, Some("registry"), "").is_err());
     assert_eq!(ledger.allow(key, Some("hospitals"), "agreed by telephone").unwrap().len(), 1);
     assert_eq!(ledger.barred(&towards(), &[]).unwrap(), None);
@@ -165,7 +165,7 @@ fn tags_name_data_and_say_nothing() {
 }
 
 fn sketch(key: u8, people: std::ops::Range<u32>) -> data::sketch::Sketch {
-    let mut all = data::Identifiers::new(1);
+    let mut all = data::RowKeys::new(1);
     people.for_each(|i| all.push(format!("person {i}").as_bytes()));
     data::sketch::Sketch::all(&Seed::from_bytes([key; 32]), &all)[0]
 }
@@ -181,7 +181,7 @@ fn filled(path: &Path) -> Ledger {
     ledger.begin_attempt(&[1; 32], 1, key).unwrap();
     ledger.store_outputs(&[1; 32], 0, key, &[1, 2]).unwrap();
     ledger.store_answer(&answer(), &[key], "{}").unwrap();
-    ledger.save_transcript(&[1; 32], Side::Drawer, &towards(), committed().transcript()).unwrap();
+    ledger.save_transcript(&[1; 32], CutAndChooseSide::Drawer, &towards(), committed().transcript()).unwrap();
     ledger.keep_sketch("hospitals", &sketch(1, 0..120), None).unwrap();
     ledger.begin_match(&[4; 32], &|_| Ok(Vec::new())).unwrap();
     ledger.hold(&[9; 32], &share(1), key, "hospitals").unwrap();
@@ -287,7 +287,7 @@ fn every_table_is_in_the_chains() {
         let later = Statement::sign(
             &identity,
             own,
-            Head { count: 9, hash: [1; 32] },
+            ChainHead { count: 9, hash: [1; 32] },
             9,
             (&ratio(1, 1), &ratio(0, 1)),
         );
@@ -415,7 +415,7 @@ fn a_full_disk_charges_nothing() {
         }
     };
     let shown = path.display();
-    assert!(matches!(error.kind(), Kind::Io(_)));
+    assert!(matches!(error.kind(), Fault::Io(_)));
     assert_eq!(
         error.to_string(),
         format!(
@@ -502,8 +502,8 @@ fn the_first_answer_stays() {
     assert!(others.iter().all(|key| ledger.answer(key).unwrap().is_none()));
 }
 
-fn context(release: u8) -> Context {
-    Context {
+fn context(release: u8) -> NoiseContext {
+    NoiseContext {
         study: [1; 32],
         release: [release; 32],
         session: [1; 32],
@@ -526,26 +526,36 @@ fn a_transcript_only_goes_forward() {
     let mut ledger = Ledger::open(&path).unwrap();
     let release = [1; 32];
     let drawer = committed();
-    ledger.save_transcript(&release, Side::Drawer, &towards(), drawer.transcript()).unwrap();
+    ledger.save_transcript(&release, CutAndChooseSide::Drawer, &towards(), drawer.transcript()).unwrap();
     // A second run of the same release would make other seeds.
     assert!(
-        text(ledger.save_transcript(&release, Side::Drawer, &towards(), committed().transcript()))
-            .contains("another run")
+        text(ledger.save_transcript(
+            &release,
+            CutAndChooseSide::Drawer,
+            &towards(),
+            committed().transcript()
+        ))
+        .contains("another run")
     );
-    let committed_record = ledger.transcript(&release, Side::Drawer).unwrap().unwrap();
+    let committed_record = ledger.transcript(&release, CutAndChooseSide::Drawer).unwrap().unwrap();
     let drawn = drawer.draw(&[5; 128]).unwrap();
-    ledger.save_transcript(&release, Side::Drawer, &towards(), drawn.transcript()).unwrap();
-    assert!(ledger.save_transcript(&release, Side::Drawer, &towards(), &committed_record).is_err());
+    ledger.save_transcript(&release, CutAndChooseSide::Drawer, &towards(), drawn.transcript()).unwrap();
+    assert!(
+        ledger.save_transcript(&release, CutAndChooseSide::Drawer, &towards(), &committed_record).is_err()
+    );
     let mut ledger = Ledger::open(&path).unwrap();
-    let latest = ledger.transcript(&release, Side::Drawer).unwrap().unwrap();
+    let latest = ledger.transcript(&release, CutAndChooseSide::Drawer).unwrap().unwrap();
     assert_eq!(latest.shared_digest(), drawn.transcript().shared_digest());
-    assert_eq!(Stage::of(&latest), Stage::Seeded);
-    let first = ledger.transcript_at(&release, Side::Drawer, Stage::Committed).unwrap().unwrap();
+    assert_eq!(TranscriptStage::of(&latest), TranscriptStage::Seeded);
+    let first = ledger
+        .transcript_at(&release, CutAndChooseSide::Drawer, TranscriptStage::Committed)
+        .unwrap()
+        .unwrap();
     assert_eq!(first.shared_digest(), committed_record.shared_digest());
-    assert!(ledger.transcript(&release, Side::Checker).unwrap().is_none());
+    assert!(ledger.transcript(&release, CutAndChooseSide::Checker).unwrap().is_none());
     // A new attempt starts without a transcript, and outputs end it for good.
     ledger.begin_attempt(&release, 1, "key-of-registry").unwrap();
-    assert!(ledger.transcript(&release, Side::Drawer).unwrap().is_none());
+    assert!(ledger.transcript(&release, CutAndChooseSide::Drawer).unwrap().is_none());
     ledger.store_outputs(&release, 0, "key-of-registry", &[0, u128::MAX]).unwrap();
     assert_eq!(ledger.outputs(&release).unwrap(), Some(vec![0, u128::MAX]));
     ledger.store_outputs(&release, 0, "key-of-registry", &[7]).unwrap();
@@ -563,7 +573,9 @@ fn releases_that_stop_after_the_seeds_are_counted() {
         let mut rng = base::Seed::from_bytes([release; 32]).into_rng();
         let (_, commitments) = Drawer::commit(setup.clone(), &mut rng);
         let (checker, _) = release::choose::Checker::new(setup, &commitments, &mut rng).unwrap();
-        ledger.save_transcript(&[release; 32], Side::Checker, &towards(), checker.transcript()).unwrap();
+        ledger
+            .save_transcript(&[release; 32], CutAndChooseSide::Checker, &towards(), checker.transcript())
+            .unwrap();
     };
     record(&mut ledger, 1);
     assert_eq!(ledger.barred(&towards(), &[([2; 32], 0)]).unwrap(), None);
@@ -574,7 +586,7 @@ fn releases_that_stop_after_the_seeds_are_counted() {
     assert!(reason.starts_with("2 attempts at releases stopped after the seeds"), "{reason}");
     assert_eq!(
         ledger.broken_off("key-of-registry").unwrap(),
-        BrokenOff { releases: 2, ..BrokenOff::default() }
+        PeerRecord { releases: 2, ..PeerRecord::default() }
     );
     ledger.allow("key-of-registry", None, "asked them").unwrap();
     assert_eq!(ledger.barred(&towards(), &[([3; 32], 0)]).unwrap(), None);
@@ -590,7 +602,7 @@ fn only_an_own_signature_is_a_claim() {
     let [own, peer, other] = [0; 3].map(|_| net::identity::Identity::generate().unwrap());
     let zero = ratio(0, 1);
     let said = |by: &net::identity::Identity, to: &net::identity::Identity, count, at| {
-        let head = Head { count, hash: [count as u8; 32] };
+        let head = ChainHead { count, hash: [count as u8; 32] };
         Statement::sign(by, to.fingerprint(), head, at, (&ratio(1, 2), &zero)).unwrap()
     };
     let (me, them) = (own.fingerprint(), peer.fingerprint());
@@ -638,7 +650,7 @@ fn peers_are_found_by_the_beginning_of_their_keys() {
     let mut ledger = Ledger::open(&folder.path().join("l")).unwrap();
     assert!(text(ledger.peer_by("a")).contains("knows no peer yet"));
     for (release, key) in (1..).zip(["tacit1:aabb", "tacit1:aacc"]) {
-        let towards = Towards { peer: key.into(), lineage: "x".into() };
+        let towards = PeerLineage { peer: key.into(), lineage: "x".into() };
         ledger.bar(&[release; 32], &towards, "x").unwrap();
     }
     assert_eq!(ledger.peer_by("tacit1:aab").unwrap(), "tacit1:aabb");

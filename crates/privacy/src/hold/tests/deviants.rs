@@ -33,7 +33,7 @@ impl Owners {
         let all = engine::conformance::suite_among(3, 5);
         let case = all.into_iter().find(|case| case.name.starts_with("joint among 3")).expect("it is there");
         let (owners, sampler) = (case.program.fold_owners(), |at| case.noise.sampler(at));
-        let how = Lowering { noise: Noise::Coins(&sampler), ..Lowering::exact(&owners) };
+        let how = Lowering { noise: NoiseSource::Coins(&sampler), ..Lowering::exact(&owners) };
         let plan = lower_release(&case.program, program::Viewer::Public, &how).unwrap();
         let identities = [(); 3].map(|()| Identity::generate().unwrap());
         Self { folder: TempDir::new().unwrap(), plan, identities, law: [6; 32] }
@@ -75,13 +75,13 @@ impl Owners {
         let (me, ledger) = (session.me(), Mutex::new(self.ledger(session.me())));
         let holders = [0, 1, 2].map(PartyId).to_vec();
         let identity = &self.identities[me.index()];
-        let mut owner = Owner { debit: self.debit(me), identity, keys: self.keys() };
+        let mut owner = OwnerPayment { debit: self.debit(me), identity, keys: self.keys() };
         let deviates = if me == DEVIANT { deviates } else { Deviates::No };
         if deviates == Deviates::Signs {
             owner.debit.rho = release::rational::ratio(1, 2);
         }
         let (common, id, law, owner) = ([5; 32], [4; 32], self.law, Some(owner));
-        let release = Release { plan: &self.plan, common, id, law, holders, ledger: &ledger, owner };
+        let release = HeldRelease { plan: &self.plan, common, id, law, holders, ledger: &ledger, owner };
         match deviates {
             Deviates::No | Deviates::Signs => {
                 release.run(session, |session| Ok(self.share(session))).map(|outcome| outcome.values)
@@ -101,13 +101,13 @@ impl Owners {
     }
 }
 
-impl Release<'_> {
-    /// As [`Release::run`] of a program that was changed.
+impl HeldRelease<'_> {
+    /// As [`HeldRelease::run`] of a program that was changed.
     fn deviate(&self, session: &mut Session, deviates: Deviates, left: OutputShares) -> Result<(), Error> {
         if deviates == Deviates::Tops {
             return self.say_two_tops(session);
         }
-        let Next::Compute(attempt) = self.tops(session)? else { panic!("nothing is held yet") };
+        let NextStep::Compute(attempt) = self.tops(session)? else { panic!("nothing is held yet") };
         if deviates == Deviates::Commits {
             return self.commit_twice(session, &left, attempt);
         }
@@ -123,14 +123,15 @@ impl Release<'_> {
     /// One top to each, and to each the echo that it expects.
     fn say_two_tops(&self, session: &mut Session) -> Result<(), Error> {
         let mine = self.top()?;
-        let said = [mine, Top { pays: false, ..mine }];
+        let said = [mine, ReleaseTop { pays: false, ..mine }];
         for (peer, top) in [A, B].into_iter().zip(said) {
             say(session, peer, &top.bytes())?;
         }
         let heard = [session.link(A).recv_array::<TOP_BYTES>()?, session.link(B).recv_array()?];
         for (peer, top) in [A, B].into_iter().zip(said) {
-            let tops = [A, B].into_iter().zip(&heard).map(|(party, said)| (party, Top::read(said).unwrap()));
-            let all: Vec<(PartyId, Top)> = tops.chain([(DEVIANT, top)]).collect();
+            let tops =
+                [A, B].into_iter().zip(&heard).map(|(party, said)| (party, ReleaseTop::read(said).unwrap()));
+            let all: Vec<(PartyId, ReleaseTop)> = tops.chain([(DEVIANT, top)]).collect();
             say(session, peer, &self.echo(&all))?;
         }
         linger(session)
@@ -222,7 +223,7 @@ fn honest(world: &Owners, paid: usize) {
 /// have seen, and opens nothing that somebody may have.
 #[test]
 fn a_number_of_other_noise_is_never_opened() {
-    let cut = |step| Cluster::new(3, 1).fault(A, step, Fault::Cut);
+    let cut = |step| Cluster::new(3, 1).fault(A, step, InjectedFault::Cut);
     let mut world = Owners::new();
     assert!(world.run_on(cut("pay"), Deviates::No).iter().any(Result::is_err));
     let held = |world: &Owners| world.ledger(A).held_share(&[4; 32]).unwrap().map(|(held, _)| held.session);
@@ -245,7 +246,7 @@ fn commitments_and_numbers_are_these() {
     let ledger = Mutex::new(world.ledger(A));
     let holders = [A, B].to_vec();
     let (common, id, law) = ([5; 32], [4; 32], world.law);
-    let release = Release { plan: &world.plan, common, id, law, holders, ledger: &ledger, owner: None };
+    let release = HeldRelease { plan: &world.plan, common, id, law, holders, ledger: &ledger, owner: None };
     let hex = |bytes: Bytes32| base::hex(&bytes);
     let first = release.commitment(1, A, &[0xa5, 0x5a, 0x03], &[7; 32]);
     let second = release.commitment(1, B, &[0x5a, 0xa5, 0x00], &[8; 32]);
