@@ -10,8 +10,8 @@ use release::Rational;
 use release::scale::{ReaderRole, ReleaseMode, rho_to_epsilon};
 use report::wording;
 use report::{
-    Disclosure, FORMAT, PartyInfo, PeerHistory, Privacy, ResultView, RunReport, ServersInfo, SpentBy, StageReport,
-    StudyInfo,
+    Disclosure, FORMAT, PartyInfo, PeerHistory, Privacy, ResultView, RunReport, ServersInfo, SpentBy,
+    StageReport, StudyInfo,
 };
 use study::{NoiseFrom, PartyRole, Question, Study};
 

@@ -10,10 +10,10 @@
 //!
 //! Not priced: it is the same for every study.
 
-use super::ready::heard;
-use super::spine::Name;
 use super::owner::OwnerRun;
 use super::ready;
+use super::ready::heard;
+use super::spine::Name;
 use crate::prepare::Checked;
 use base::{Error, PartyId};
 use net::Session;

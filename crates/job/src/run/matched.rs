@@ -2,8 +2,8 @@
 
 use super::agree::{Agreement, others_of};
 use super::join::{self, Attached, Half, Shared};
-use super::spine::{self, Kept};
 use super::owner::{OwnerRun, total_of};
+use super::spine::{self, Kept};
 use super::{Event, aligned, outsourced};
 use crate::align::{Aligned, Shard};
 use crate::prepare::{Built, Checked, Rows};
@@ -57,7 +57,9 @@ impl Placed {
         Ok(match self {
             Self::Spine(aligned) => UnitRows::Owned(Shard::new(aligned.clone(), built, me, unit, of)),
             Self::Joined(shared) => UnitRows::Joined(join::Dealt::new(shared.clone(), unit, of)?),
-            Self::Shares(..) => return Err(Error::misuse("nothing is computed on rows that are only matched")),
+            Self::Shares(..) => {
+                return Err(Error::misuse("nothing is computed on rows that are only matched"));
+            }
         })
     }
 

@@ -7,13 +7,13 @@
 //! noise, before the rows where its scale is known.
 
 use super::agree::{Agreement, others_of, tell, tell_all};
-use super::matched::{Placed, sizes};
-use super::salted::{self, Cast};
-use super::owner::OwnerRun;
 use super::aligned;
-use crate::stages::upgrade;
+use super::matched::{Placed, sizes};
+use super::owner::OwnerRun;
+use super::salted::{self, Cast};
 use crate::align::Aligned;
 use crate::prepare::Checked;
+use crate::stages::upgrade;
 use base::{Cost, Error, Fault, PartyId, Roster, Seed, limits};
 use net::Session;
 use privacy::ledger::Bytes32;

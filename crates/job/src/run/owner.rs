@@ -171,7 +171,12 @@ impl<'a> OwnerRun<'a> {
     }
 
     /// Deals the rows to the workers and adds up what they hand back.
-    pub fn work(&mut self, stage: &ComputeStage<'_>, rows: &Placed, lanes: Vec<Channels>) -> Result<Shares, Error> {
+    pub fn work(
+        &mut self,
+        stage: &ComputeStage<'_>,
+        rows: &Placed,
+        lanes: Vec<Channels>,
+    ) -> Result<Shares, Error> {
         self.log.begin(stage.name(), stage.items());
         let bases = self.bases(&stage.engines, lanes.len())?;
         let (checked, progress, farewell) = (self.checked, &self.watch.progress, self.farewell.as_ref());
@@ -412,9 +417,9 @@ impl Actor for Admitted<'_, '_> {
         rows: &MatchedRows,
         totals: &Shares,
     ) -> Result<[u64; 2], Error> {
-        self.run.log.run(stage, &mut self.run.session, |s| {
-            Ok((stage.run(totals, &rows.disclosed, s)?, Box::new(())))
-        })
+        self.run
+            .log
+            .run(stage, &mut self.run.session, |s| Ok((stage.run(totals, &rows.disclosed, s)?, Box::new(()))))
     }
 
     /// One unit per viewer; returns what this party saw.

@@ -327,9 +327,9 @@ impl Actor for Serving<'_, '_> {
         disclosed: &Disclosure,
         totals: &Shares,
     ) -> Result<[u64; 2], Error> {
-        self.run.log.run(stage, &mut self.run.session, |s| {
-            Ok((stage.run(totals, disclosed, s)?, Box::new(())))
-        })
+        self.run
+            .log
+            .run(stage, &mut self.run.session, |s| Ok((stage.run(totals, disclosed, s)?, Box::new(()))))
     }
 
     fn release(
@@ -369,7 +369,13 @@ impl Payer for Holder<'_> {
         Ok(None)
     }
 
-    fn candidates(&self, _: &ReleasePlan, _: &Scales, _: u32, _: &mut Session) -> Result<CandidateNoise, Error> {
+    fn candidates(
+        &self,
+        _: &ReleasePlan,
+        _: &Scales,
+        _: u32,
+        _: &mut Session,
+    ) -> Result<CandidateNoise, Error> {
         Err(Error::misuse("servers take no part in cut-and-choose"))
     }
 }

@@ -13,8 +13,8 @@ use crate::engines::Estimate;
 use crate::plan::{Link, Speeds};
 use base::{Cost, Error, PartyId};
 use net::Session;
-use ot::LinkProbe;
 use ot::ExtensionCost;
+use ot::LinkProbe;
 
 const FACTS_BYTES: usize = LinkProbe::BYTES + 4;
 /// Who measures.
@@ -78,7 +78,9 @@ impl Stage for LinkStage {
     }
 
     fn tells(&self) -> Vec<Tells> {
-        vec![Tells::everybody("speed and round trip of the link, and the cores of the first party".to_owned())]
+        vec![Tells::everybody(
+            "speed and round trip of the link, and the cores of the first party".to_owned(),
+        )]
     }
 }
 
@@ -132,9 +134,8 @@ mod tests {
 
     #[test]
     fn a_link_in_words() {
-        let words = |bytes_per_s, round_trip_us| {
-            LinkFacts::new(LinkProbe { bytes_per_s, round_trip_us }, 0).words()
-        };
+        let words =
+            |bytes_per_s, round_trip_us| LinkFacts::new(LinkProbe { bytes_per_s, round_trip_us }, 0).words();
         assert_eq!(words(11_250_000, 40_000), "90 Mb/s, 40.0 ms");
         assert_eq!(words(1_250_000_000, 120), "10.0 Gb/s, 0.1 ms");
     }

@@ -129,7 +129,8 @@ fn upgrade(
 ) -> Result<ServerTransport, Error> {
     let Some(kind) = mine.plain() else { return Ok(ServerTransport::Tls) };
     let stage = UpgradeStage { study, kind };
-    let made = |session: &mut Session| Ok((fabric::upgrade(session, peers, &stage.kind, true)?, Box::new(())));
+    let made =
+        |session: &mut Session| Ok((fabric::upgrade(session, peers, &stage.kind, true)?, Box::new(())));
     let outcome = log.run(&stage, session, made)?;
     match (outcome, mine) {
         (Outcome::Upgraded(kind), _) => Ok(ServerTransport::Plain(kind)),
