@@ -6,7 +6,7 @@ mod common;
 use base::Error;
 use common::{SALTED, SERVERS, World, all, check_clinics, clinics, dies, off, quiet, trial, whole};
 use job::run::{ServerReport, Watch};
-use report::{Report, Stage};
+use report::{RunReport, StageReport};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -127,7 +127,7 @@ fn a_lift_over_shared_memory_costs_what_its_plan_says() {
     let assumed = job::plan::Assumed { rows: [told.rows[0], told.rows[1]], mean: 0.01 };
     let study = world.study();
     let plan = job::plan::plan(&study, &assumed, link, job::plan::Speeds::default()).unwrap();
-    let plan = plan.over(&study, &Transport::parse("shm").unwrap(), link).unwrap();
+    let plan = plan.over(&study, &ServerTransport::parse("shm").unwrap(), link).unwrap();
     assert!(plan.assumptions["transport"].starts_with("shm: The servers run on one host"));
     let planned = &plan.stages[0];
     assert_eq!(planned.name, "upgrade");
