@@ -12,7 +12,7 @@ use crate::engines::Estimate;
 use crate::plan::{Link, Speeds};
 use crate::run::agree::tell;
 use base::{Cost, Error, Fault, PartyId};
-use fabric::{Kind, Outcome};
+use fabric::{PlainTransport, UpgradeOutcome};
 use net::Session;
 use study::Study;
 use study::transport::{NAME_BYTES, ServerTransport};
@@ -20,7 +20,7 @@ use study::transport::{NAME_BYTES, ServerTransport};
 /// Making plain channels of one kind among the four servers.
 pub(crate) struct UpgradeStage<'a> {
     pub study: &'a Study,
-    pub kind: Kind,
+    pub kind: PlainTransport,
 }
 
 impl Stage for UpgradeStage<'_> {
@@ -87,7 +87,7 @@ fn agreed(study: &Study, used: &ServerTransport) -> Result<(), Error> {
         None => Ok(()),
         Some(agreed) if agreed == used => Ok(()),
         Some(ServerTransport::Auto)
-            if [ServerTransport::Tls, ServerTransport::Plain(Kind::Shm)].contains(used) =>
+            if [ServerTransport::Tls, ServerTransport::Plain(PlainTransport::Shm)].contains(used) =>
         {
             Ok(())
         }
@@ -133,9 +133,9 @@ fn upgrade(
         |session: &mut Session| Ok((fabric::upgrade(session, peers, &stage.kind, true)?, Box::new(())));
     let outcome = log.run(&stage, session, made)?;
     match (outcome, mine) {
-        (Outcome::Upgraded(kind), _) => Ok(ServerTransport::Plain(kind)),
-        (Outcome::Kept(_), ServerTransport::Auto) => Ok(ServerTransport::Tls),
-        (Outcome::Kept(why), _) => Err(Error::input(format!(
+        (UpgradeOutcome::Upgraded(kind), _) => Ok(ServerTransport::Plain(kind)),
+        (UpgradeOutcome::Kept(_), ServerTransport::Auto) => Ok(ServerTransport::Tls),
+        (UpgradeOutcome::Kept(why), _) => Err(Error::input(format!(
             "transport = \"{mine}\" is for four servers on one host, and {why}: all four set \"auto\", which \
              takes TLS then, \"fabric\", or \"tls\""
         ))),
