@@ -4,14 +4,14 @@
 use crate::plan::{Link, Plan, PlanStage};
 use base::Cost;
 use fabric::Kind;
-use study::Study;
+use study::{Servers, Study};
 use study::transport::{ServerTransport, protects};
 
 /// What making plain channels among the servers costs.
 #[must_use]
 pub fn price(study: &Study, kind: &Kind) -> Cost {
     let mut cost = Cost::zero(study.roster().len());
-    let seats = study.seats().into_iter().flatten();
+    let seats = study.servers.iter().flat_map(Servers::seats);
     for me in seats.clone() {
         for peer in seats.clone().filter(|peer| *peer != me) {
             cost.sent[me.index()] += fabric::upgrade_bytes(me, peer, kind);

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use study::party::{Address, PartySetup, Places};
 use study::salt;
 use study::transport::ServerTransport;
-use study::{Protocol, Study};
+use study::{Protocol, Servers, Study};
 
 /// The stage in which servers draw noise.
 pub(crate) const NOISE: &str = "noise";
@@ -55,17 +55,21 @@ pub(crate) fn servers_apart(study: &Study) -> Vec<PartyId> {
 
 /// Who takes part in a join by keyed hashes.
 pub(super) fn cast(study: &Study) -> Result<Cast, Error> {
-    let joiners =
-        study.joiners().ok_or_else(|| Error::misuse("a study by salted keys has servers that join"))?;
+    let joiners = study.servers.as_ref().and_then(|servers| servers.joiners);
+    let joiners = joiners.ok_or_else(|| Error::misuse("a study by salted keys has servers that join"))?;
     let others = servers_apart(study).into_iter().filter(|server| !joiners.contains(server)).collect();
     Ok(Cast { owners: (0..study.parties.len() as u8).map(PartyId).collect(), joiners, others })
 }
 
 /// Where somebody meets the others: servers are gone to, in the order of their names; then owners that are
 /// none.
-pub(super) fn places(address: &Address, study: &Study, me: PartyId) -> Result<Places, Error> {
-    let roster = study.roster();
-    let seats = study.seats().ok_or_else(|| Error::misuse("a study by ring4 has four servers"))?;
+pub(super) fn places(
+    address: &Address,
+    study: &Study,
+    servers: &Servers,
+    me: PartyId,
+) -> Result<Places, Error> {
+    let (roster, seats) = (study.roster(), servers.seats());
     let rest = roster.parties().filter(|party| !seats.contains(party));
     let order: Vec<PartyId> = seats.into_iter().chain(rest).collect();
     address.places_among(me, &roster, &order)
@@ -82,7 +86,7 @@ pub(super) fn nodes(
         Address::Peers { peers, .. } => peers,
         Address::Listen(_) | Address::Peer(_) => &none,
     };
-    let others = study.seats().into_iter().flatten().filter(|seat| *seat != me);
+    let others = study.servers.iter().flat_map(Servers::seats).filter(|seat| *seat != me);
     let at = |seat| {
         let name = roster.name(seat);
         let at = addresses.get(&name).cloned().ok_or_else(|| {
@@ -229,10 +233,11 @@ impl Coordinator<'_> {
 
     /// What the servers compute over, where the study has some.
     pub(super) fn settle_transport(&mut self) -> Result<(), Error> {
-        if self.checked.study.servers.is_some() {
-            let Checked { study, engines, .. } = &mut self.checked;
+        let Checked { study, engines, .. } = &mut self.checked;
+        if let Some(servers) = &study.servers {
             let mine = &self.party.transport;
-            self.transport = transport::settle(&mut self.session, &mut self.stages, study, mine, engines)?;
+            let of = (&*study, servers);
+            self.transport = transport::settle(&mut self.session, &mut self.stages, of, mine, engines)?;
             if self.party.tls_only && self.transport != ServerTransport::Tls {
                 return Err(Error::refused(format!(
                     "the servers compute over {}, and this party's transport = \"tls\" does not allow it: no \

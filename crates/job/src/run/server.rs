@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use study::party::ServerSetup;
 use study::transport::{ServerTransport, protects};
-use study::{Protocol, Question, Study};
+use study::{Protocol, Question, Servers, Study, StudyFile};
 
 /// The format of [`ServerReport`].
 pub const SERVER_FORMAT: &str = "tacit-server-report/1";
@@ -89,6 +89,7 @@ impl ServerReport {
 /// A study that this server has read, admitted and built.
 pub(super) struct Ready {
     pub study: Study,
+    pub servers: Servers,
     identity: Arc<Identity>,
     built: Built,
     engines: Engines,
@@ -98,11 +99,13 @@ pub(super) struct Ready {
 impl Ready {
     /// Reads a study and checks that this server takes part in it.
     pub fn read(node: &ServerSetup, path: &Path) -> Result<Self, Error> {
-        Self::new(node, Opened::new(Study::read(path)?, &node.name, &node.identity)?)
+        Self::new(node, Opened::new(StudyFile::read(path)?, &node.name, &node.identity)?)
     }
 
-    fn new(node: &ServerSetup, Opened { study, identity, .. }: Opened) -> Result<Self, Error> {
-        node.admit(&study)?;
+    fn new(node: &ServerSetup, Opened { file, identity, .. }: Opened) -> Result<Self, Error> {
+        let study = file.only()?;
+        let (servers, own) = node.admit(&study)?;
+        let (servers, me) = (servers.clone(), own.place);
         node.transport.admit(&study)?;
         // What may be revealed is for the owners to say.
         let policy = program::Policy {
@@ -112,9 +115,7 @@ impl Ready {
         };
         let built = prepare::build(&study, &policy)?;
         let engines = Engines::of(&study, &built.program)?;
-        let me =
-            study.roster().find(&node.name).ok_or_else(|| Error::misuse("an admitted study names it"))?;
-        Ok(Self { study, identity, built, engines, me })
+        Ok(Self { study, servers, identity, built, engines, me })
     }
 }
 
@@ -139,8 +140,8 @@ pub(super) fn compute_ready(
     called: Option<Called>,
     watch: &Watch,
 ) -> Result<ServerReport, Error> {
-    let Ready { study, me, .. } = &ready;
-    let places = outsourced::places(&node.address, study, *me)?;
+    let Ready { study, servers, me, .. } = &ready;
+    let places = outsourced::places(&node.address, study, servers, *me)?;
     let meet = appointment(study, *me, &ready.identity, places, node.deadline_ms, watch)?;
     let mut meet = meet.allow(node.allow.clone());
     if node.trigger {
@@ -179,7 +180,7 @@ struct Server<'a> {
 impl Server<'_> {
     fn steps(&mut self) -> Result<ServerReport, Error> {
         let start = Instant::now();
-        let Ready { study, built, .. } = self.ready;
+        let Ready { study, servers, built, .. } = self.ready;
         same_program(&mut self.session, built.program.hash())?;
         let (word, common) = self.hear_word()?;
         if word == Word::Stored {
@@ -188,7 +189,7 @@ impl Server<'_> {
         }
         let mine = &self.node.transport;
         self.transport =
-            transport::settle(&mut self.session, &mut self.stages, study, mine, &mut self.engines)?;
+            transport::settle(&mut self.session, &mut self.stages, (study, servers), mine, &mut self.engines)?;
         let disclosed = self.rows()?;
         let mut rows = Blank(disclosed.union);
         let mut engine = self.engines.make();
