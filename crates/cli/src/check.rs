@@ -105,7 +105,7 @@ pub fn run(args: CheckArgs) -> Result<(), Error> {
     }
     plan::say_link(&mut plan, link);
     if let Some(transport) = transport {
-        plan = plan.over(agreed.first(), &transport, link);
+        plan = plan.over(agreed.first(), &transport, link)?;
     }
     let refused = refusal(budget.as_ref());
     let checked = Checked { warnings, budget, ..describe(&agreed, &built, plan, inputs, peer_agrees)? };
