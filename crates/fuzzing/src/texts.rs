@@ -66,8 +66,11 @@ fn study(data: &[u8]) {
     assert_eq!(StudyHash::parse(&full).map(|hash| hash.full()), Some(full));
     let _ = file.first().matching_hash();
     let _ = file.first().refuse_clear();
-    let policy =
-        VerifierPolicy { allow_exact: true, max_rho: Ratio::new(100, 1).expect("a ratio"), ..VerifierPolicy::default() };
+    let policy = VerifierPolicy {
+        allow_exact: true,
+        max_rho: Ratio::new(100, 1).expect("a ratio"),
+        ..VerifierPolicy::default()
+    };
     for run in &file.runs {
         if let Ok(built) = job::prepare::build(run, &policy) {
             let _ = Engines::of(run, &built.program);

@@ -107,8 +107,10 @@ impl Engines {
         for name in [Name::Yao, Name::Gmw] {
             add(name, joined(study), study.compute, owners_alone);
         }
-        let seats =
-            study.servers.as_ref().map_or_else(|| [0, 1, 2, 3].map(|i| PartyId(study.parties.len() as u8 + i)), Servers::seats);
+        let seats = study
+            .servers
+            .as_ref()
+            .map_or_else(|| [0, 1, 2, 3].map(|i| PartyId(study.parties.len() as u8 + i)), Servers::seats);
         // Keyed hashes join by one identifier; what arrives as shares is shared between two.
         let outsourced =
             matches!(study.matching.protocol, Protocol::Pid | Protocol::Aligned | Protocol::SaltedKey);

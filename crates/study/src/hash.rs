@@ -7,8 +7,8 @@
 
 use super::reader::{TomlSource, printable};
 use super::{
-    Advertiser, Categories, CellType, Compute, Confidence, EventLayout, EventValue, LiftStudy, NoiseFrom, Overflow,
-    Participant, PartyRole, ProgramStudy, Publisher, Question, ReleaseRule, Study,
+    Advertiser, Categories, CellType, Compute, Confidence, EventLayout, EventValue, LiftStudy, NoiseFrom,
+    Overflow, Participant, PartyRole, ProgramStudy, Publisher, Question, ReleaseRule, Study,
 };
 use crate::time::Clock;
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@
 use super::reader::{NAME_RULE, TomlItem, TomlSection, TomlSource, is_name};
 use super::{
     Advertiser, Also, Categories, CellType, Compute, ComputeEngine, Confidence, Decimal, EventLayout,
-    EventValue, LiftRule, LiftStudy, LineFilter, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, NoiseMode,
-    NoiseFrom, Overflow, Participant, PartyRole, ProgramColumn, ProgramStudy, Protocol, Publisher, Question,
+    EventValue, LiftRule, LiftStudy, LineFilter, MAX_CATEGORIES, MAX_CLAMP, MAX_EVENTS, MAX_RHO, NoiseFrom,
+    NoiseMode, Overflow, Participant, PartyRole, ProgramColumn, ProgramStudy, Protocol, Publisher, Question,
     ReleaseRule, Study, StudyFile,
 };
 use crate::time::{Clock, Unit};

@@ -146,15 +146,13 @@ pub(super) fn parse(
 /// The first two by name that own no data.
 fn joiners(root: &TomlSection<'_, '_>, members: &[Server; SEATS]) -> Result<[PartyId; JOINERS], Error> {
     let apart: Vec<PartyId> = members.iter().filter(|m| !m.owner).map(|m| m.place).collect();
-    apart.first_chunk().copied().ok_or_else(|| {
-        match protocol_item(root) {
-            Ok(item) => item.refuse(format!(
-                "rows are joined by {JOINERS} servers that own no data, for an owner knows the salt; this \
+    apart.first_chunk().copied().ok_or_else(|| match protocol_item(root) {
+        Ok(item) => item.refuse(format!(
+            "rows are joined by {JOINERS} servers that own no data, for an owner knows the salt; this \
                  study has {}",
-                apart.len()
-            )),
-            Err(error) => error,
-        }
+            apart.len()
+        )),
+        Err(error) => error,
     })
 }
 

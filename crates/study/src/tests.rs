@@ -539,7 +539,10 @@ fn files_are_bounded_and_utf8() {
     assert!(StudyFile::read(&path).expect_err("absent").to_string().starts_with("cannot open "));
     std::fs::write(&path, b"name = \"\xff\"").expect("written");
     assert!(
-        StudyFile::read(&path).expect_err("bytes").to_string().ends_with("not UTF-8 at byte 8; save it as UTF-8")
+        StudyFile::read(&path)
+            .expect_err("bytes")
+            .to_string()
+            .ends_with("not UTF-8 at byte 8; save it as UTF-8")
     );
     std::fs::write(&path, vec![b'#'; limits::STUDY_BYTES + 1]).expect("written");
     assert!(StudyFile::read(&path).expect_err("large").to_string().contains("larger than 1048576 bytes"));

@@ -14,8 +14,8 @@ use crate::run::agree::tell;
 use base::{Cost, Error, Fault, PartyId};
 use fabric::{PlainTransport, UpgradeOutcome};
 use net::Session;
-use study::{SEATS, Servers, Study};
 use study::transport::{NAME_BYTES, ServerTransport};
+use study::{SEATS, Servers, Study};
 
 /// Making plain channels of one kind among the four servers.
 pub(crate) struct UpgradeStage<'a> {

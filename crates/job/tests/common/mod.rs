@@ -13,8 +13,8 @@ use report::{ResultView, RunReport};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use study::{Study, StudyFile};
 use study::party::{Consent, PartySettings, PartySetup, ServerSetup};
+use study::{Study, StudyFile};
 use tempfile::TempDir;
 
 pub const ALIGNED: &str = include_str!("../../../../examples/aligned.toml");

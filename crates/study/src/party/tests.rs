@@ -25,7 +25,10 @@ fn the_examples_are_complete() {
     assert_eq!(hospitals.address, Address::Peer("registry.example.org:7000".into()));
     assert_eq!(hospitals.lineage().expect("it is there"), "hospital-admissions");
     for party in [registry, hospitals] {
-        party.policy.admit(&StudyFile::parse("lift.toml", LIFT).expect("a study"), "registry").expect("admitted");
+        party
+            .policy
+            .admit(&StudyFile::parse("lift.toml", LIFT).expect("a study"), "registry")
+            .expect("admitted");
     }
 }
 

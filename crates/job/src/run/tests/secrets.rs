@@ -10,8 +10,8 @@ use program::Viewer;
 use program::lower::{ReleasePlan, WordKind};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use study::{Study, StudyFile};
 use study::party::{PartySettings, ServerSetup};
+use study::{Study, StudyFile};
 
 thread_local! {
     /// Whose sessions this thread makes, and how many it has made.
